@@ -1,0 +1,1 @@
+"""What brings Kafka and Redis up, for development, tests and benchmarks."""

@@ -1,0 +1,1 @@
+"""Bias of users, estimated from sums of clicks."""

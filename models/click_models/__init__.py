@@ -1,0 +1,1 @@
+"""Simulated users: labels of a shown list in, clicks out."""

@@ -1,0 +1,1 @@
+"""Rankers that learn while they serve: one interaction at a time, in log order."""

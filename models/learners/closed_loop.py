@@ -1,0 +1,400 @@
+"""PDGD with simulated cascade users in one compiled loop: sample, click, learn.
+
+The learner ranks for the next impression with what it learned from the last one.
+For benchmarks, learning curves and demonstrations; a pipeline does the same with
+events in between.
+"""
+
+import itertools
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from models.click_models.cascade import CascadeModel
+from models.click_models.click_model import checked_labels
+from models.compilation import compiled
+from models.exponentials import fill_exponentials
+from models.learners.pdgd_kernel import move
+from models.learners.reversed_pairs import (
+    WIDEST,
+    add_pair_coefficients,
+    logged_pair_coefficients,
+)
+from models.prefetching import prefetch
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+BLOCK = 8
+"""Documents whose mass is summed together by the sampler."""
+
+CACHE_LINE = 16
+"""Float32 numbers that memory brings at once."""
+
+LEAST_MASS = 1e-200
+"""Below this the sampler measures the rest by its own largest score."""
+
+
+class World(NamedTuple):
+    """Queries with labelled documents.
+
+    Documents of query q are rows `offsets[q] : offsets[q + 1]` of `features`
+    [n_documents, n_features] and `labels` [n_documents].
+    """
+
+    features: npt.NDArray[np.float32]
+    labels: Integers
+    offsets: Integers
+
+
+class Columns(NamedTuple):
+    """A world as the kernel reads it fastest.
+
+    `values` holds, query by query, [n_features, documents of the query]: machines
+    score several documents at once along the last axis.
+    """
+
+    values: npt.NDArray[np.float32]
+    labels: Integers
+    offsets: Integers
+
+
+class Users(NamedTuple):
+    """A cascade model as arrays."""
+
+    click: Floats
+    stop: Floats
+    stop_requires_click: bool
+
+
+class ClosedLoop:
+    """A learner that lives with its users.
+
+    Parameters
+    ----------
+    world
+        Its documents; copied into the layout that the kernel wants.
+    users
+        Who clicks.
+    cutoff
+        Documents shown, at most.
+
+    Raises
+    ------
+    ValueError
+        Naming a label that is no grade of the users.
+    """
+
+    def __init__(
+        self,
+        world: World,
+        users: CascadeModel,
+        *,
+        cutoff: int = 10,
+        rng: np.random.Generator,
+    ) -> None:
+        self._world = _columns_of(world, n_grades=len(users.click))
+        if cutoff < 1:
+            raise ValueError(f"cutoff must be at least 1; got {cutoff}")
+        self.parameters = np.zeros(world.features.shape[1])
+        self.updates = 0
+        self._users = Users(
+            np.array(users.click), np.array(users.stop), users.stop_requires_click
+        )
+        self._cutoff = cutoff
+        self._rng = rng
+        self._ahead = rng.integers(len(world.offsets) - 1, size=1)
+        self._rate = np.array([0.1])
+        self._decay = 1.0
+
+    def set_rate(self, learning_rate: float, *, decay: float = 1.0) -> None:
+        """The rate of the next update, and its factor after each one."""
+        self._rate[0] = learning_rate
+        self._decay = decay
+
+    def run(self, n_impressions: int) -> Integers:
+        """Live through impressions.
+
+        Returns
+        -------
+        [n_impressions, 1 + cutoff]
+            The query, and the rows of its documents that were shown, in order;
+            -1 where the query had fewer.
+        """
+        shown = np.full((n_impressions, 1 + self._cutoff), -1, np.int64)
+        self.updates += live(
+            self._world,
+            self._users,
+            self.parameters,
+            self._rate,
+            self._decay,
+            self._ahead,
+            shown,
+            self._rng,
+        )
+        return shown
+
+
+def _columns_of(world: World, *, n_grades: int) -> Columns:
+    offsets = np.array(world.offsets, np.int64)
+    features = np.asarray(world.features, np.float32)
+    ends = (len(features), len(world.labels))
+    if (np.diff(offsets) < 1).any() or offsets[0] != 0 or {*ends} != {offsets[-1]}:
+        raise ValueError(
+            "every query must have documents, and offsets end with them; got "
+            f"{ends[0]} rows of features, {ends[1]} labels and offsets to {offsets[-1]}"
+        )
+    parts = [
+        features[begin:end].T.ravel() for begin, end in itertools.pairwise(offsets)
+    ]
+    labels = checked_labels(world.labels, n_grades)
+    return Columns(np.concatenate(parts), labels, offsets)
+
+
+@compiled
+def ask_for(values: npt.NDArray[np.float32], begin: int, end: int) -> None:
+    """Bring elements near before they are needed."""
+    for at in range(begin, min(end, values.shape[0]), CACHE_LINE):
+        prefetch(values, at)
+
+
+@compiled
+def score_columns(
+    parameters: Floats,
+    values: npt.NDArray[np.float32],
+    first: int,
+    scores: Floats,
+    ahead: int,
+) -> None:
+    """Fill `scores` of the query whose values begin at `first`, by a linear ranker.
+
+    Meanwhile the first half of the values at `ahead` is asked for.
+    """
+    n_features, n = parameters.shape[0], scores.shape[0]
+    columns = values[first : first + n_features * n].reshape((n_features, n))
+    scores[:] = 0.0
+    whole = n_features - n_features % 4
+    for i in range(0, whole, 4):
+        ask_for(values, ahead + i // 2 * n, ahead + (i // 2 + 2) * n)
+        a, b = parameters[i], parameters[i + 1]
+        c, e = parameters[i + 2], parameters[i + 3]
+        for d in range(n):
+            scores[d] += (a * columns[i, d] + b * columns[i + 1, d]) + (
+                c * columns[i + 2, d] + e * columns[i + 3, d]
+            )
+    for i in range(whole, n_features):
+        for d in range(n):
+            scores[d] += parameters[i] * columns[i, d]
+
+
+@compiled
+def move_along_columns(  # noqa: PLR0913  a kernel takes plain arrays
+    parameters: Floats,
+    values: npt.NDArray[np.float32],
+    first: int,
+    n: int,
+    rows: Integers,
+    coefficients: Floats,
+    rate: float,
+    gradient: Floats,
+    ahead: int,
+) -> bool:
+    """Move a linear ranker's parameters; asks for the second half at `ahead`."""
+    n_features = parameters.shape[0]
+    half = n_features // 2
+    for i in range(n_features):
+        if i < half:
+            ask_for(values, ahead + (half + i) * n, ahead + (half + i + 1) * n)
+        column = first + i * n
+        total = 0.0
+        for x in range(rows.shape[0]):
+            total += coefficients[x] * values[column + rows[x]]
+        gradient[i] = total
+    return move(parameters, gradient, rate)
+
+
+@compiled
+def sample_list(
+    scores: Floats,
+    masses: Floats,
+    blocks: Floats,
+    rows: Integers,
+    rng: np.random.Generator,
+) -> float:
+    """Fill `rows` with a Plackett-Luce draw; returns the mass of what is left.
+
+    `masses` and `blocks` are scratch. Sums are made again, never reduced. The mass
+    is over exp(largest score), or -1 where the scores were too far apart for that.
+    """
+    n = scores.shape[0]
+    top = scores.max()
+    fill_exponentials(scores, top, masses)
+    for block in range(blocks.shape[0]):
+        blocks[block] = _block_mass(masses, block, n)
+    is_rescaled = False
+    for place in range(rows.shape[0]):
+        rest = blocks.sum()
+        if rest < LEAST_MASS:
+            _rescale(scores, masses, blocks, rows[:place])
+            rest = blocks.sum()
+            is_rescaled = True
+        row = _draw(masses, blocks, n, rng.random() * rest)
+        rows[place] = row
+        masses[row] = 0.0
+        blocks[row // BLOCK] = _block_mass(masses, row // BLOCK, n)
+    return -1.0 if is_rescaled else blocks.sum()
+
+
+@compiled
+def _block_mass(masses: Floats, block: int, n: int) -> float:
+    total = 0.0
+    for d in range(block * BLOCK, min(block * BLOCK + BLOCK, n)):
+        total += masses[d]
+    return total
+
+
+@compiled
+def _rescale(scores: Floats, masses: Floats, blocks: Floats, placed: Integers) -> None:
+    """Measure what is left by its own largest score."""
+    n = scores.shape[0]
+    masses[:n] = 1.0
+    masses[placed] = 0.0
+    top = -np.inf
+    for d in range(n):
+        if masses[d] > 0.0:
+            top = max(top, scores[d])
+    for d in range(n):
+        if masses[d] > 0.0:
+            masses[d] = math.exp(scores[d] - top)
+    for block in range(blocks.shape[0]):
+        blocks[block] = _block_mass(masses, block, n)
+
+
+@compiled
+def _draw(masses: Floats, blocks: Floats, n: int, target: float) -> int:
+    """The document at a place between 0 and the whole mass."""
+    reached = 0.0
+    chosen = 0
+    for block in range(blocks.shape[0]):
+        if blocks[block] > 0.0:
+            chosen = block
+            if reached + blocks[block] > target:
+                break
+            reached += blocks[block]
+    row = -1
+    for d in range(chosen * BLOCK, min(chosen * BLOCK + BLOCK, n)):
+        if masses[d] > 0.0:
+            row = d
+            reached += masses[d]
+            if reached > target:
+                break
+    return row
+
+
+@compiled
+def click_on(
+    labels: Integers,
+    rows: Integers,
+    users: Users,
+    clicks: Flags,
+    rng: np.random.Generator,
+) -> int:
+    """Fill `clicks`; returns their number."""
+    clicks[:] = False
+    n_clicks = 0
+    for x in range(rows.shape[0]):
+        grade = labels[rows[x]]
+        if rng.random() < users.click[grade]:
+            clicks[x] = True
+            n_clicks += 1
+        stop = users.stop[grade]
+        can_stop = clicks[x] or not users.stop_requires_click
+        if can_stop and stop > 0.0 and rng.random() < stop:
+            break
+    return n_clicks
+
+
+@compiled
+def list_coefficients(
+    scores: Floats,
+    rows: Integers,
+    clicks: Flags,
+    mass_below: float,
+    coefficients: Floats,
+) -> None:
+    """Fill every shown document's share of the gradient."""
+    shown = scores[rows]
+    coefficients[:] = 0.0
+    top = scores.max()
+    if mass_below < 0.0 or top - shown.min() > WIDEST:
+        logged_pair_coefficients(scores, rows, clicks, shown, coefficients)
+        return
+    rest = -np.inf
+    if mass_below > 0.0:
+        rest = top + math.log(mass_below)
+    sizes = np.exp(shown - top)
+    add_pair_coefficients(shown, sizes, mass_below, rest, clicks, shown, coefficients)
+
+
+@compiled
+def live(  # noqa: PLR0913  a kernel takes plain arrays
+    world: Columns,
+    users: Users,
+    parameters: Floats,
+    rate: Floats,
+    decay: float,
+    ahead: Integers,
+    shown: Integers,
+    rng: np.random.Generator,
+) -> int:
+    """Fill `shown` while parameters move; returns the number of updates.
+
+    `ahead` holds the query of the next impression.
+    """
+    offsets = world.offsets
+    n_queries, n_features = offsets.shape[0] - 1, parameters.shape[0]
+    largest = np.max(offsets[1:] - offsets[:-1])
+    all_scores = np.empty(largest)
+    masses = np.empty(largest)
+    blocks = np.empty((largest + BLOCK - 1) // BLOCK)
+    gradient = np.empty(n_features)
+    all_clicks = np.empty(largest, np.bool_)
+    all_coefficients = np.empty(largest)
+    n_updates = 0
+    for i in range(shown.shape[0]):
+        query = ahead[0]
+        ahead[0] = min(int(rng.random() * n_queries), n_queries - 1)
+        next_place = offsets[ahead[0]] * n_features
+        first, last = offsets[query], offsets[query + 1]
+        n = last - first
+        k = min(n, shown.shape[1] - 1)
+        place = first * n_features
+        scores = all_scores[:n]
+        score_columns(parameters, world.values, place, scores, next_place)
+        shown[i, 0] = query
+        rows = shown[i, 1 : k + 1]
+        n_blocks = (n + BLOCK - 1) // BLOCK
+        below = sample_list(scores, masses, blocks[:n_blocks], rows, rng)
+        clicks = all_clicks[:k]
+        n_clicks = click_on(world.labels[first:last], rows, users, clicks, rng)
+        if n_clicks in {0, k}:
+            continue
+        coefficients = all_coefficients[:k]
+        list_coefficients(scores, rows, clicks, below, coefficients)
+        if move_along_columns(
+            parameters,
+            world.values,
+            place,
+            n,
+            rows,
+            coefficients,
+            rate[0],
+            gradient,
+            next_place,
+        ):
+            rate[0] *= decay
+            n_updates += 1
+    return n_updates

@@ -1,0 +1,1 @@
+"""Scoring functions: flat parameters in, scores and their gradients out."""

@@ -1,0 +1,1 @@
+"""What events and judged queries come in: one module for each format."""

@@ -1,0 +1,113 @@
+"""Events as Parquet: columns are the fields of the events, and `kind`.
+
+`kind` is `query` or `click`; without that column a row with `shown` is a query.
+Null means that a field is absent. `at_ms` may be a timestamp, vectors may be lists
+of numbers or little-endian float32 bytes, and the fields with a structure
+(`experiment`, `rankings`, `attributes`) may be structs, maps or JSON text.
+"""
+
+import base64
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from producers.formats.event import Event, FormatError
+from rankstream.events import ClickEvent, QueryEvent
+from rankstream.topics import CLICKS, QUERIES
+
+ROWS_AT_ONCE = 8_192
+
+KINDS = {"query": QUERIES, "click": CLICKS, QUERIES: QUERIES, CLICKS: CLICKS}
+
+STRUCTURED = frozenset({"experiment", "rankings", "attributes"})
+
+FIELDS = frozenset({*QueryEvent.__struct_fields__, *ClickEvent.__struct_fields__})
+
+_encode = msgspec.json.Encoder().encode
+
+
+def read_parquet(path: Path) -> Iterator[Event]:
+    """The events of a file, in its order; rows count as lines in errors.
+
+    Raises
+    ------
+    FormatError
+        Where the file is no Parquet, has columns that no event has, or a row is no
+        event.
+    """
+    try:
+        file = pq.ParquetFile(path)
+    except (OSError, pa.ArrowException) as error:
+        raise FormatError(path, None, f"a file must be Parquet; {error}") from error
+    with file:
+        names = set(file.schema_arrow.names)
+        if unknown := names - FIELDS - {"kind"}:
+            named = ", ".join(sorted(unknown))
+            raise FormatError(path, None, f"columns must be event fields; got {named}")
+        if "at_ms" not in names:
+            raise FormatError(path, None, "a column at_ms must be there")
+        number = 0
+        for rows in _batches(file, path):
+            for row in rows:
+                number += 1
+                yield _event(row, path, number)
+
+
+def _batches(file: pq.ParquetFile, path: Path) -> Iterator[list[dict[str, Any]]]:
+    batches = file.iter_batches(ROWS_AT_ONCE)
+    while True:
+        try:
+            batch = next(batches, None)
+        except (OSError, pa.ArrowException) as error:
+            reason = f"a file must be readable to its end; {error}"
+            raise FormatError(path, None, reason) from error
+        if batch is None:
+            return
+        place = batch.schema.get_field_index("at_ms")
+        if pa.types.is_timestamp(batch.schema.field(place).type):
+            times = batch.column(place).cast(pa.timestamp("ms"), safe=False)
+            batch = batch.set_column(place, "at_ms", times.cast(pa.int64()))
+        columns = [column.to_pylist() for column in batch.columns]
+        names = batch.schema.names
+        yield [
+            {
+                name: value
+                for name, value in zip(names, row, strict=True)
+                if value is not None
+            }
+            for row in zip(*columns, strict=True)
+        ]
+
+
+def _event(row: dict[str, Any], path: Path, number: int) -> Event:
+    named = row.pop("kind", "query" if "shown" in row else "click")
+    kind, at_ms = KINDS.get(named), row.get("at_ms")
+    if kind is None:
+        raise FormatError(path, number, f"kind must be query or click; got {named!r}")
+    if not isinstance(at_ms, int):
+        raise FormatError(path, number, f"at_ms must be a whole number; got {at_ms!r}")
+    for name in row.keys() & STRUCTURED:
+        row[name] = _structure(row[name], name, path, number)
+    return Event(at_ms, kind, _encode(row) if kind == CLICKS else _query(row))
+
+
+def _query(row: dict[str, Any]) -> bytes:
+    for name in ("scores", "exposures", "features"):
+        if isinstance(row.get(name), bytes):
+            row[name] = base64.b64encode(row[name]).decode()
+    return _encode(row)
+
+
+def _structure(value: Any, name: str, path: Path, number: int) -> Any:
+    if isinstance(value, list):
+        return dict(value)
+    if isinstance(value, str):
+        try:
+            return msgspec.json.decode(value)
+        except msgspec.DecodeError as error:
+            raise FormatError(path, number, f"{name} must be JSON; {error}") from error
+    return value

@@ -1,0 +1,89 @@
+"""Result pages with clicks, as published for the study of click models.
+
+A line is one page: `s` its number, `u` the user, `q` the query, `t` seconds from an
+unknown zero, `rel` one grade per position, `clicks` 0-based positions in click
+order. What the file does not say is decided here, the same way each time:
+
+* the zero of time is unknown: `epoch_ms` is added;
+* results have no ids: an item is the query and the rank, `query:rank`;
+* clicks have no times: click i of a page (1, 2, ...) is at t + i seconds;
+* how the lists came about is unknown: policy `unknown`, no scores, no features;
+* grades, types and dwell times are not used.
+
+A page comes before its clicks; pages come in the order of the file, which is not
+that of time.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from producers.formats.compressed import lines_of
+from producers.formats.event import Event, FormatError
+from rankstream.events import encode_event
+from rankstream.topics import CLICKS, QUERIES
+
+EPOCH_MS = 1_577_836_800_000
+"""Where the zero of time is put unless told otherwise: 2020-01-01 UTC."""
+
+
+class _Page(msgspec.Struct):
+    s: int
+    q: int
+    t: int
+    rel: list[str]
+    clicks: list[int]
+    u: int | None = None
+
+
+_decode = msgspec.json.Decoder(_Page).decode
+
+
+def read_yandex_sessions(path: Path, *, epoch_ms: int = EPOCH_MS) -> Iterator[Event]:
+    """The pages of a file, each followed by its clicks.
+
+    Raises
+    ------
+    FormatError
+        At the first line that is no page, or clicks outside its page.
+    """
+    for number, line in lines_of(path):
+        try:
+            page = _decode(line)
+        except (msgspec.DecodeError, UnicodeError) as error:
+            raise FormatError(
+                path, number, f"a line must be a result page; {error}"
+            ) from error
+        if not page.rel:
+            raise FormatError(path, number, "a page must have results; got 0")
+        outside = [row for row in page.clicks if not 0 <= row < len(page.rel)]
+        if outside:
+            reason = f"clicks must lie in 0..{len(page.rel) - 1}; got {outside[0]}"
+            raise FormatError(path, number, reason)
+        yield from _events(page, epoch_ms)
+
+
+def _events(page: _Page, epoch_ms: int) -> Iterator[Event]:
+    at_ms = epoch_ms + 1_000 * page.t
+    query_id, impression_id = str(page.q), f"page-{page.s}"
+    items = [f"{query_id}:{rank}" for rank in range(1, len(page.rel) + 1)]
+    shown = {
+        "impression_id": impression_id,
+        "query_id": query_id,
+        "at_ms": at_ms,
+        "policy": "unknown",
+        "shown": items,
+    }
+    if page.u is not None:
+        shown["user"] = str(page.u)
+    yield Event(at_ms, QUERIES, encode_event(shown))
+    for order, row in enumerate(page.clicks, 1):
+        click = {
+            "impression_id": impression_id,
+            "query_id": query_id,
+            "at_ms": at_ms + 1_000 * order,
+            "item_id": items[row],
+            "position": row + 1,
+        }
+        yield Event(at_ms + 1_000 * order, CLICKS, encode_event(click))

@@ -1,0 +1,218 @@
+"""Closed loop: users who are shown a ranker's lists, and click on them.
+
+The ranker reads what the learner published; the learner reads the clicks that the
+lists earned. Event time is the simulation's own: each impression comes `step_ms`
+after the one before, so that windows close while the loop runs.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from models.ndcg import ndcg_of_ranking
+from producers.formats.letor import LetorData
+from rankstream.topics import CLICKS, QUERIES
+
+DISCOUNT = 0.9995
+"""Per impression, in the discounted sum of shown NDCG (Hofmann et al., 2013)."""
+
+PATIENCE_S = 300.0
+"""How long to wait for a learner that does not move before giving up."""
+
+
+class Ranker(Protocol):
+    """The ranker's side, as the simulation needs it."""
+
+    @property
+    def version(self) -> int:
+        """The version that it ranks with."""
+
+    def refresh(self) -> object:
+        """Look whether there is a newer one."""
+
+    def rank(self, features: npt.NDArray[np.float32], **options: Any) -> Any:
+        """A list for these documents."""
+
+    def impression_id(self, unique: str, query_id: str) -> str:
+        """An id that lets a click find its way."""
+
+    def query_event(self, ranking: Any, **fields: Any) -> bytes:
+        """The event that says so."""
+
+    def click_event(self, impression_id: str, **fields: Any) -> bytes:
+        """The event of a click on it."""
+
+
+class Users(Protocol):
+    """A click model."""
+
+    def sample_clicks(
+        self, labels: npt.NDArray[np.int64], *, rng: np.random.Generator
+    ) -> npt.NDArray[np.bool_]:
+        """Clicks on a list of documents with these labels."""
+
+
+class Sink(Protocol):
+    """Where events go: Kafka, or the pipeline in process."""
+
+    def send(self, topic: str, value: bytes, key: bytes | None = None) -> None:
+        """Take one front-door event."""
+
+    def flush(self) -> None:
+        """Bring on its way what was taken."""
+
+    def end(self) -> None:
+        """Say that nothing more comes."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to simulate.
+
+    Parameters
+    ----------
+    max_behind
+        Impressions that the served model may lack of those that were shown.
+    follow
+        Whether the ranker takes newer versions at all.
+    """
+
+    n_impressions: int
+    start_ms: int
+    step_ms: int
+    cutoff: int = 10
+    max_behind: int = 200
+    follow: bool = True
+    policy: str = "plackett-luce"
+    n_users: int = 4_000
+
+
+@dataclass
+class Progress:
+    """What has happened so far; lists have one entry per impression."""
+
+    shown: int = 0
+    clicks: int = 0
+    waited_s: float = 0.0
+    shown_ndcg: list[float] = field(default_factory=list)
+    behind: list[int] = field(default_factory=list)
+    versions: set[int] = field(default_factory=set)
+
+    def discounted(self) -> float:
+        """The discounted sum of the NDCG of shown lists."""
+        values = np.array(self.shown_ndcg)
+        return float(values @ DISCOUNT ** np.arange(len(values)))
+
+    def recent(self, n_last: int = 1_000) -> float:
+        """Mean NDCG of the last shown lists; queries without relevance count 0."""
+        return float(np.mean(self.shown_ndcg[-n_last:])) if self.shown_ndcg else 0.0
+
+
+class LearnerStuck(RuntimeError):
+    """The learner has not moved for a long time while the simulation waited.
+
+    Operator action: look at the worker's log, and at its lag.
+    """
+
+
+def simulate(
+    queries: LetorData,
+    users: Users,
+    ranker: Ranker,
+    sink: Sink,
+    plan: Plan,
+    *,
+    rng: np.random.Generator,
+    on_progress: Callable[[Progress], None] = lambda _: None,
+) -> Progress:
+    """Show lists, click, send, and wait for the learner where it falls behind.
+
+    Queries are drawn uniformly. The same seed draws the same queries; lists and
+    clicks follow what the ranker had learned by then.
+    """
+    progress = Progress()
+    for number in range(plan.n_impressions):
+        if plan.follow:
+            _wait(ranker, sink, plan, progress)
+        _show(number, queries, users, ranker, sink, plan, progress, rng)
+        on_progress(progress)
+    sink.flush()
+    return progress
+
+
+def _wait(ranker: Ranker, sink: Sink, plan: Plan, progress: Progress) -> None:
+    ranker.refresh()
+    started = time.monotonic()
+    if progress.shown - ranker.version > plan.max_behind:
+        sink.flush()
+        ranker.refresh()
+    while progress.shown - ranker.version > plan.max_behind:
+        time.sleep(0.002)
+        ranker.refresh()
+        if time.monotonic() - started > PATIENCE_S:
+            raise LearnerStuck(
+                f"the learner must not stand still; version {ranker.version} for "
+                f"{PATIENCE_S:.0f} s while {progress.shown} impressions were shown"
+            )
+    progress.waited_s += time.monotonic() - started
+    progress.behind.append(progress.shown - ranker.version)
+    progress.versions.add(ranker.version)
+
+
+def _show(  # noqa: PLR0913, PLR0917  one impression needs all of the loop
+    number: int,
+    queries: LetorData,
+    users: Users,
+    ranker: Ranker,
+    sink: Sink,
+    plan: Plan,
+    progress: Progress,
+    rng: np.random.Generator,
+) -> None:
+    query = int(rng.integers(len(queries.query_ids)))
+    rows = slice(queries.offsets[query], queries.offsets[query + 1])
+    labels = queries.labels[rows]
+    seed = int(rng.integers(2**63))
+    ranking = ranker.rank(
+        queries.features[rows], cutoff=plan.cutoff, policy=plan.policy, seed=seed
+    )
+    at_ms = plan.start_ms + number * plan.step_ms
+    query_id = queries.query_ids[query]
+    unique = f"{plan.start_ms:x}-{seed:016x}-{number}"
+    impression_id = ranker.impression_id(unique, query_id)
+    event = ranker.query_event(
+        ranking,
+        query_id=query_id,
+        items=[f"{query_id}/{row}" for row in range(len(labels))],
+        at_ms=at_ms,
+        impression_id=impression_id,
+        user=f"user {int(rng.integers(plan.n_users))}",
+    )
+    sink.send(QUERIES, event)
+    clicked = users.sample_clicks(labels[ranking.order], rng=rng)
+    for row in np.flatnonzero(clicked).tolist():
+        sink.send(
+            CLICKS,
+            ranker.click_event(
+                impression_id,
+                query_id=query_id,
+                position=row + 1,
+                at_ms=at_ms + 1_000 * (row + 1),
+            ),
+        )
+    progress.shown += 1
+    progress.clicks += int(clicked.sum())
+    progress.shown_ndcg.append(ndcg_of_ranking(labels, ranking.order, plan.cutoff))
+
+
+def step_ms_for(max_behind: int, *, window_ms: int, disorder_ms: int) -> int:
+    """Event time between impressions that lets windows close well before the limit.
+
+    A window and the disorder together span half of `max_behind` impressions,
+    but never less than one.
+    """
+    return max(1, -(-(window_ms + disorder_ms) * 2 // max(max_behind, 2)))

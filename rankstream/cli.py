@@ -1,0 +1,82 @@
+"""The command line: one verb, one module of `rankstream.commands`."""
+
+import argparse
+import importlib
+import importlib.metadata
+import importlib.util
+import sys
+from pathlib import Path
+
+COMMANDS = {
+    "demo": "the whole pipeline in one process, live: users click, a ranker learns",
+    "topics": "create the topics, or check them",
+    "worker": "the stream processors on Kafka",
+    "feed": "live events in: standard input, or a followed file",
+    "replay": "historical logs in, to Kafka or straight through the folds",
+    "simulate": "closed loop: users, a ranker that reads Redis, events to Kafka",
+    "statistics": "what was counted: show a query's, list, export",
+    "snapshots": "model snapshots: list, show, verify",
+    "dlq": "dead letters: list, show, count, replay",
+    "dump": "the canonical log into a file",
+    "recount": "count the canonical log again, and compare",
+    "bench": "throughput and cost, each beside a rival of the same run",
+}
+"""Verb and one line of each command."""
+
+EPILOG = """examples:
+  rankstream demo                              see it work, with nothing but Python
+  rankstream topics create --namespace shop    then, on Kafka:
+  rankstream worker --config shop.toml
+  rankstream COMMAND --help                    says more of each
+
+Settings come from --config FILE (TOML), else RANKSTREAM_CONFIG, and from variables such as
+RANKSTREAM_KAFKA__BOOTSTRAP=broker:9092; secrets from RANKSTREAM_KAFKA_PASSWORD and
+RANKSTREAM_REDIS_PASSWORD, or from files that the settings name.
+"""
+
+
+def main(words: list[str] | None = None) -> int:
+    """Run one command; returns the exit status.
+
+    2: the call or its input is wrong; 78: the configuration is; 130: Ctrl-C.
+    """
+    words = sys.argv[1:] if words is None else words
+    arguments = parser_for(words).parse_args(words)
+    try:
+        return int(arguments.run(arguments))
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        return 0
+    except (ValueError, RuntimeError) as error:
+        print(f"rankstream {arguments.command}: {error}", file=sys.stderr)  # noqa: T201
+        return 2
+
+
+def parser_for(words: list[str]) -> argparse.ArgumentParser:
+    """The parser; only the module of the command at hand is loaded."""
+    parser = argparse.ArgumentParser(
+        prog="rankstream",
+        description="Clicks into unbiased statistics, and into rankers that learn.",
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    version = importlib.metadata.version("rankstream")
+    parser.add_argument("--version", action="version", version=version)
+    verbs = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    wanted = next((word for word in words if not word.startswith("-")), "")
+    for name, summary in COMMANDS.items():
+        if importlib.util.find_spec(f"rankstream.commands.{name}") is None:
+            continue
+        verb = verbs.add_parser(name, help=summary, description=summary)
+        if name == wanted:
+            module = importlib.import_module(f"rankstream.commands.{name}")
+            verb.set_defaults(run=module.run)
+            module.add_arguments(verb)
+            verb.add_argument("--config", type=Path, help="settings, a TOML file")
+            verb.add_argument("--namespace", help="of topics, groups and Redis keys")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

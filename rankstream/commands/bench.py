@@ -1,0 +1,105 @@
+"""`rankstream bench`: throughput and cost, each beside a rival of the same run."""
+
+import argparse
+import importlib
+import importlib.metadata
+import json
+import os
+import platform
+import sys
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+SUMMARY = "measure throughput and cost, each figure beside a rival of the same run"
+
+BENCHMARKS = {
+    "placement": "exact placement probabilities over sampled rankings",
+    "pdgd": "PDGD's closed loop over the tensor formula in numpy",
+    "pipeline": "events through the pipeline over an empty stock Faust agent",
+}
+"""Name and one line of each benchmark; the module has the same name."""
+
+PACKAGES = ("faust-streaming", "aiokafka", "numpy", "numba", "msgspec", "redis")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = "benchmarks:\n" + "\n".join(
+        f"  {name:10} {line}" for name, line in BENCHMARKS.items()
+    )
+    parser.add_argument("name", choices=sorted(BENCHMARKS), help="which benchmark")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="a short run, to see that it works; its figures are not to be quoted",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Measure and print; 1 if a figure is below its floor, or void."""
+    module = importlib.import_module(f"rankstream.commands.benchmarks.{arguments.name}")
+    figures: list[dict[str, Any]] = module.measure(quick=arguments.quick)
+    result = {
+        "name": arguments.name,
+        "versions": versions(),
+        "cores": os.cpu_count(),
+        "figures": figures,
+    }
+    if arguments.json:
+        json.dump(result, sys.stdout, indent=2)
+        sys.stdout.write("\n")
+    else:
+        Console().print(table_of(arguments.name, figures))
+    below = [f for f in figures if f["ratio"] is None or f["ratio"] < (f["floor"] or 0)]
+    return 1 if below else 0
+
+
+def versions() -> dict[str, str]:
+    """Versions of what the figures depend on."""
+    found = {name: importlib.metadata.version(name) for name in PACKAGES}
+    return {"python": platform.python_version(), **found}
+
+
+def table_of(name: str, figures: list[dict[str, Any]]) -> Table:
+    """The figures as people read them."""
+    table = Table(title=f"rankstream bench {name}", title_justify="left")
+    for heading in ("figure", "value", "unit", "rival"):
+        table.add_column(heading, justify="left" if heading == "figure" else "right")
+    for heading in ("ratio", "goal", "floor"):
+        table.add_column(heading, justify="right")
+    for figure in figures:
+        table.add_row(
+            figure["name"],
+            _number(figure["value"]),
+            figure["unit"],
+            _number(figure["rival"]),
+            _ratio(figure),
+            _number(figure["goal"]),
+            _number(figure["floor"]),
+        )
+    return table
+
+
+def _number(value: object) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, float | int):
+        return f"{value:,.0f}" if abs(value) >= 1_000 else f"{value:.3g}"
+    return str(value)
+
+
+def _ratio(figure: dict[str, Any]) -> str:
+    ratio, goal, floor = figure["ratio"], figure["goal"], figure["floor"]
+    if ratio is None:
+        return "[red]void[/]"
+    if goal is not None and ratio >= goal:
+        colour = "green"
+    elif floor is None or ratio >= floor:
+        colour = "yellow"
+    else:
+        colour = "red"
+    return f"[{colour}]{ratio:.3g} x[/]"

@@ -1,0 +1,1 @@
+"""Benchmarks: each module measures figures beside a named rival in the same run."""

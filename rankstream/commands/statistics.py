@@ -1,0 +1,153 @@
+"""`rankstream statistics`: what was shown and clicked, by query, item and rank."""
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+from models.statistics import CellSummary
+from rankstream.commands.statistics_export import export
+from rankstream.routing import normalised_query
+from rankstream.settings import load_settings
+from rankstream.topics import STATISTICS
+from streams.folds.statistics_keys import OPEN_SET, OVERFLOW_SET
+from streams.folds.statistics_reading import Statistics, summaries_of
+
+__all__ = ["SUMMARY", "add_arguments", "run", "summaries_of"]
+
+SUMMARY = "show, list or export what was shown and clicked"
+
+LOCAL_FILE = "statistics.bin"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = (
+        "examples:\n"
+        "  rankstream statistics list --limit 20\n"
+        "  rankstream statistics show 'running shoes'\n"
+        "  rankstream statistics export counts.parquet --local run/\n"
+    )
+    actions = parser.add_subparsers(dest="action", required=True)
+    show = actions.add_parser("show", help="one query: every item and rank")
+    show.add_argument("query")
+    show.add_argument("--limit", type=int, default=50, help="rows of each table")
+    listing = actions.add_parser("list", help="queries, most shown first")
+    listing.add_argument("--limit", type=int, default=50, help="how many queries")
+    writing = actions.add_parser("export", help="Parquet, one row per counter")
+    writing.add_argument("file", type=Path)
+    for action in (show, listing, writing):
+        action.add_argument(
+            "--local",
+            type=Path,
+            metavar="DIR",
+            help="what the in-process runtime left there, instead of Kafka",
+        )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Read the statistics and do what was asked; 1 if there are none."""
+    statistics = Statistics(_records(arguments))
+    if arguments.action == "export":
+        return _export(statistics, arguments.file)
+    if arguments.action == "list":
+        return _list(statistics, arguments.limit)
+    return _show(statistics, normalised_query(arguments.query), arguments.limit)
+
+
+def _records(arguments: argparse.Namespace) -> Iterator[tuple[bytes, bytes | None]]:
+    if arguments.local is not None:
+        # Kafka's client is not loaded for a file, nor the runtime for Kafka.
+        from streams.local import read_changes  # noqa: PLC0415
+
+        yield from read_changes(arguments.local / LOCAL_FILE)
+        return
+    from producers.topic_reader import read_topic  # noqa: PLC0415
+
+    settings = load_settings(getattr(arguments, "config", None))
+    for _, _, key, value in read_topic(settings, STATISTICS):
+        yield key, value
+
+
+def _export(statistics: Statistics, file: Path) -> int:
+    if not len(statistics):
+        return _nothing("there are no statistics yet")
+    for path, n_rows in export(statistics, file):
+        Console().print(f"{path}: {n_rows:,} rows", highlight=False)
+    return 0
+
+
+def _list(statistics: Statistics, limit: int) -> int:
+    counts = statistics.queries()
+    if not counts:
+        return _nothing("there are no statistics yet")
+    table = Table("query", title=f"{len(counts):,} queries")
+    for column in ("impressions", "clicks", "clicks per list"):
+        table.add_column(column, justify="right")
+    order = sorted(counts, key=lambda query: (-counts[query][0], query))
+    for query in order[:limit]:
+        shown, clicked = counts[query]
+        table.add_row(query, f"{shown:,}", f"{clicked:,}", f"{clicked / shown:.3f}")
+    Console().print(table)
+    return 0
+
+
+def _show(statistics: Statistics, query: str, limit: int) -> int:
+    merged = statistics.merged(query)
+    if not merged:
+        return _nothing(f"a query must have been shown; {query!r} was not")
+    console = Console()
+    for (candidate_set, intervention), cell in merged.items():
+        expected = statistics.exposures(query, candidate_set, intervention, cell)
+        title = f"{_set_label(candidate_set)}, intervention {intervention or '-'}"
+        console.print(_table_of(cell, expected, title, limit))
+    return 0
+
+
+def _set_label(name: bytes) -> str:
+    if name == OPEN_SET:
+        return "lists without candidates"
+    if name == OVERFLOW_SET:
+        return "beyond the limits"
+    return f"candidates {name.hex()[:12]}"
+
+
+def _table_of(
+    cell: CellSummary, expected: dict[tuple[str, int], float], title: str, limit: int
+) -> Table:
+    counts = f"{cell.total('impressions'):,} lists, {cell.total('clicks'):,} clicks"
+    table = Table("item", title=title, caption=counts)
+    for column in ("rank", "shown", "clicks", "click rate", "expected exposure"):
+        table.add_column(column, justify="right")
+    shown = {
+        (cell.items[item], rank): (n_shown, n_clicked)
+        for item, rank, n_shown, n_clicked in cell.pairs[:, :4].tolist()
+    }
+    places = sorted(
+        shown.keys() | expected.keys(),
+        key=lambda place: (place[1], -shown.get(place, (0, 0))[0], place[0]),
+    )
+    for item, rank in places[:limit]:
+        n_shown, n_clicked = shown.get((item, rank), (0, 0))
+        rate = f"{n_clicked / n_shown:.3f}" if n_shown else "-"
+        exposure = expected.get((item, rank))
+        table.add_row(
+            item,
+            str(rank),
+            f"{n_shown:,}",
+            f"{n_clicked:,}",
+            rate,
+            "-" if exposure is None else f"{exposure:,.2f}",
+        )
+    if len(places) > limit:
+        table.add_row(f"... {len(places) - limit:,} more")
+    return table
+
+
+def _nothing(reason: str) -> int:
+    sys.stderr.write(f"{reason}\n")
+    return 1

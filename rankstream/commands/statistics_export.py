@@ -1,0 +1,165 @@
+"""Statistics as Parquet: one file per kind of counter, in SQL-friendly rows."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from models.statistics import PAIR_NAMES, TOTAL_NAMES, CellSummary
+from rankstream.events import POLICIES
+from streams.folds.statistics_reading import CellName, Statistics
+
+ROWS_AT_ONCE = 1 << 17
+
+CELL_FIELDS = [
+    ("query", pa.string()),
+    ("candidate_set", pa.string()),
+    ("intervention", pa.string()),
+    ("group", pa.int8()),
+]
+
+Columns = dict[str, list[Any]]
+
+
+def export(statistics: Statistics, file: Path) -> Iterator[tuple[Path, int]]:
+    """Write `file` (item and rank) and its siblings; yields each and its length.
+
+    For `counts.parquet` the siblings are `counts.cells.parquet` (totals),
+    `counts.items.parquet` (hotfix and inverse sums), `counts.click-pairs.parquet`
+    and `counts.rows.parquet` (exposure rows, their counters and material).
+    """
+    for suffix, fields, columns_of in _FILES:
+        path = file.with_suffix(f"{suffix}.parquet") if suffix else file
+        schema = pa.schema([*CELL_FIELDS, *fields])
+        partial = path.with_name(path.name + ".partial")
+        n_rows = _write(statistics, partial, schema, columns_of)
+        partial.rename(path)
+        yield path, n_rows
+
+
+def _write(
+    statistics: Statistics,
+    path: Path,
+    schema: pa.Schema,
+    columns_of: "Callable[[Statistics, CellName, CellSummary], Columns]",
+) -> int:
+    n_written = 0
+    waiting: Columns = {name: [] for name in schema.names}
+    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
+        for name in statistics.names():
+            columns = columns_of(statistics, name, statistics.cell(name))
+            n_rows = len(next(iter(columns.values())))
+            waiting["query"] += [name.query] * n_rows
+            waiting["candidate_set"] += [name.candidate_set.hex()] * n_rows
+            waiting["intervention"] += [name.intervention] * n_rows
+            waiting["group"] += [name.group] * n_rows
+            for column, values in columns.items():
+                waiting[column] += values
+            n_written += n_rows
+            if len(waiting["query"]) >= ROWS_AT_ONCE:
+                writer.write_table(pa.table(waiting, schema))
+                waiting = {column: [] for column in schema.names}
+        writer.write_table(pa.table(waiting, schema))
+    return n_written
+
+
+def _named(cell: CellSummary, numbers: Any) -> list[str]:
+    return [cell.items[number] for number in numbers.tolist()]
+
+
+def _pairs(_: Statistics, __: CellName, cell: CellSummary) -> Columns:
+    columns: Columns = {"item": _named(cell, cell.pairs[:, 0])}
+    for i, column in enumerate(PAIR_NAMES[1:], 1):
+        columns[_EXPORTED.get(column, column)] = cell.pairs[:, i].tolist()
+    return columns
+
+
+def _totals(_: Statistics, __: CellName, cell: CellSummary) -> Columns:
+    columns: Columns = {name: [cell.total(name)] for name in TOTAL_NAMES}
+    return columns
+
+
+def _items(_: Statistics, __: CellName, cell: CellSummary) -> Columns:
+    return {
+        "item": _named(cell, cell.sums[:, 0]),
+        "plus": cell.sums[:, 1].tolist(),
+        "minus": cell.sums[:, 2].tolist(),
+        "inverse_fixed_16": cell.sums[:, 3].tolist(),
+        "inverse_squared": [number / (1 << 16) for number in cell.squared_inverses()],
+        "inverse_squared_fixed_16": [str(n) for n in cell.squared_inverses()],
+    }
+
+
+def _click_pairs(_: Statistics, __: CellName, cell: CellSummary) -> Columns:
+    return {
+        "item": _named(cell, cell.click_pairs[:, 0]),
+        "rank": cell.click_pairs[:, 1].tolist(),
+        "other_item": _named(cell, cell.click_pairs[:, 2]),
+        "other_rank": cell.click_pairs[:, 3].tolist(),
+        "clicked_together": cell.click_pairs[:, 4].tolist(),
+    }
+
+
+def _rows(statistics: Statistics, name: CellName, cell: CellSummary) -> Columns:
+    rows = [statistics.row(name, row) for row in cell.row_names]
+    return {
+        "row": [row.hex() for row in cell.row_names],
+        "impressions": cell.row_counts.tolist(),
+        "policy": [POLICIES[row.policy] for row in rows],
+        "n_ranks": [row.n_ranks for row in rows],
+        "material": [row.material for row in rows],
+        "items": [row.items for row in rows],
+    }
+
+
+_EXPORTED = {"exposure": "exposure_fixed_30"}
+
+_INT = pa.int64()
+_FILES: list[tuple[str, list[tuple[str, Any]], Callable[..., Columns]]] = [
+    (
+        "",
+        [
+            ("item", pa.string()),
+            *((_EXPORTED.get(name, name), _INT) for name in PAIR_NAMES[1:]),
+        ],
+        _pairs,
+    ),
+    (".cells", [(name, _INT) for name in TOTAL_NAMES], _totals),
+    (
+        ".items",
+        [
+            ("item", pa.string()),
+            ("plus", _INT),
+            ("minus", _INT),
+            ("inverse_fixed_16", _INT),
+            ("inverse_squared", pa.float64()),
+            ("inverse_squared_fixed_16", pa.string()),
+        ],
+        _items,
+    ),
+    (
+        ".click-pairs",
+        [
+            ("item", pa.string()),
+            ("rank", _INT),
+            ("other_item", pa.string()),
+            ("other_rank", _INT),
+            ("clicked_together", _INT),
+        ],
+        _click_pairs,
+    ),
+    (
+        ".rows",
+        [
+            ("row", pa.string()),
+            ("impressions", _INT),
+            ("policy", pa.string()),
+            ("n_ranks", _INT),
+            ("material", pa.binary()),
+            ("items", pa.binary()),
+        ],
+        _rows,
+    ),
+]

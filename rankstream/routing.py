@@ -1,0 +1,53 @@
+"""Where an event goes: the normalised query, its partition, and ids that carry it.
+
+Both sides of the front door use these rules: ingest, and the ranker that makes
+impression ids.
+"""
+
+import hashlib
+import unicodedata
+
+ROUTE_MARK = "~"
+"""Separates the unique part of an impression id from the route that it carries."""
+
+
+def normalised_query(query_id: str) -> str:
+    """The form under which statistics of a query are kept.
+
+    Unicode NFC, case folded, runs of white space made one space, ends stripped.
+    """
+    if query_id.isascii():
+        return " ".join(query_id.lower().split())
+    return " ".join(unicodedata.normalize("NFC", query_id.casefold()).split())
+
+
+def route_of_query(query_id: str) -> int:
+    """The 64-bit route of an already normalised query."""
+    digest = hashlib.blake2b(query_id.encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big")
+
+
+def partition_of_route(route: int, n_partitions: int) -> int:
+    """The partition of the canonical log that holds a route."""
+    return route % n_partitions
+
+
+def routed_impression_id(unique: str, route: int) -> str:
+    """An impression id from which a click can be routed without its query."""
+    return f"{unique}{ROUTE_MARK}{route:016x}"
+
+
+def route_of_impression(impression_id: str) -> int | None:
+    """The route that an impression id carries, or None."""
+    _, mark, route = impression_id.rpartition(ROUTE_MARK)
+    if not mark or len(route) != 16:
+        return None
+    try:
+        return int(route, 16)
+    except ValueError:
+        return None
+
+
+def identity(*parts: str) -> bytes:
+    """The 16-byte identity of an event, made of the parts that name it."""
+    return hashlib.blake2b("\x1f".join(parts).encode(), digest_size=16).digest()

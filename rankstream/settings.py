@@ -1,0 +1,214 @@
+"""Settings: one frozen object from a TOML file and `RANKSTREAM_*` variables."""
+
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+
+ENVIRONMENT_PREFIX = "RANKSTREAM_"
+
+Positive = Annotated[int, msgspec.Meta(gt=0)]
+PositiveFloat = Annotated[float, msgspec.Meta(gt=0)]
+
+
+class SettingsError(ValueError):
+    """A setting is missing, unknown or malformed.
+
+    Operator action: correct the named setting and start again.
+    """
+
+
+class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A part of the settings; unknown names are refused."""
+
+
+class KafkaSettings(Section, frozen=True):
+    """The cluster. Passwords come from a variable or a file only."""
+
+    bootstrap: str = "127.0.0.1:9092"
+    security_protocol: str = "PLAINTEXT"
+    sasl_mechanism: str = ""
+    username: str = ""
+    password_file: str = ""
+    ca_file: str = ""
+    front_door_partitions: Positive = 4
+    partitions: Positive = 4
+    learner_partitions: Positive = 4
+    replication_factor: Positive = 1
+
+
+class RedisSettings(Section, frozen=True):
+    """Where snapshots lie for rankers."""
+
+    url: str = "redis://127.0.0.1:6379/0"
+    username: str = ""
+    password_file: str = ""
+    keep_versions: Positive = 50
+
+
+class TimeSettings(Section, frozen=True):
+    """Event time, in milliseconds. See `streams.folds.time` for the meaning."""
+
+    disorder_ms: Positive = 30_000
+    click_window_ms: Positive = 300_000
+    remember_ms: Positive = 300_000
+    ahead_ms: Positive = 300_000
+    idle_ms: Positive = 10_000
+    keep_ms: Positive = 90 * 86_400_000
+
+
+class LimitSettings(Section, frozen=True):
+    """What the front door accepts and what statistics keep apart."""
+
+    documents: Positive = 10_000
+    candidate_sets: Positive = 64
+    interventions: Positive = 64
+    exposure_rows: Positive = 16
+    list_masks: int = 0
+
+
+class DeliverySettings(Section, frozen=True):
+    """How often stages checkpoint, and how often the fold writes its state."""
+
+    checkpoint_s: PositiveFloat = 0.1
+    state_s: PositiveFloat = 5.0
+    state_records: Positive = 2_000
+    transaction_timeout_ms: Positive = 60_000
+    session_timeout_s: PositiveFloat = 10.0
+    instance_id: str = ""
+
+
+class ModelSettings(Section, frozen=True):
+    """A ranker that learns: its form, its learner, and what that learner needs."""
+
+    features: Positive
+    kind: str = "linear"
+    hidden: list[int] = []
+    normalisation: str = "min-max"
+    learner: str = "pdgd"
+    learning_rate: PositiveFloat = 0.1
+    decay: PositiveFloat = 1.0
+    seed: int = 0
+    options: dict[str, Any] = {}
+
+
+class MetricsSettings(Section, frozen=True):
+    """The Prometheus page of a worker; port 0 means none."""
+
+    host: str = "127.0.0.1"
+    port: int = 0
+
+
+class Settings(Section, frozen=True):
+    """Everything that can be set."""
+
+    namespace: str = ""
+    kafka: KafkaSettings = KafkaSettings()
+    redis: RedisSettings = RedisSettings()
+    time: TimeSettings = TimeSettings()
+    limits: LimitSettings = LimitSettings()
+    delivery: DeliverySettings = DeliverySettings()
+    metrics: MetricsSettings = MetricsSettings()
+    models: dict[str, ModelSettings] = {}
+
+
+def load_settings(
+    path: Path | None = None, environment: Mapping[str, str] = os.environ
+) -> Settings:
+    """Settings from a file, overridden by variables.
+
+    `RANKSTREAM_KAFKA__BOOTSTRAP` sets `bootstrap` in `[kafka]`; values are read as
+    TOML where they parse as such, else as text. `RANKSTREAM_CONFIG` names the file
+    where `path` is not given.
+
+    Raises
+    ------
+    SettingsError
+        With the name of the setting that is wrong.
+    """
+    named = path or _path_of(environment.get(f"{ENVIRONMENT_PREFIX}CONFIG"))
+    tree = _read_toml(named) if named else {}
+    for name, value in sorted(environment.items()):
+        if name.startswith(ENVIRONMENT_PREFIX) and name not in _NOT_SETTINGS:
+            _set(tree, name, value)
+    try:
+        settings = msgspec.convert(tree, Settings)
+    except msgspec.ValidationError as error:
+        raise SettingsError(
+            f"settings must be known and well-formed; {error}"
+        ) from error
+    _check(settings)
+    return settings
+
+
+_NOT_SETTINGS = {
+    f"{ENVIRONMENT_PREFIX}{name}"
+    for name in ("CONFIG", "KAFKA_PASSWORD", "REDIS_PASSWORD")
+}
+
+
+def secret(
+    variable: str, file: str, environment: Mapping[str, str] = os.environ
+) -> str:
+    """A password from a `RANKSTREAM_` variable, else from a file, else empty."""
+    value = environment.get(f"{ENVIRONMENT_PREFIX}{variable}")
+    if value:
+        return value
+    if not file:
+        return ""
+    try:
+        return Path(file).read_text(encoding="utf-8").strip()
+    except OSError as error:
+        raise SettingsError(
+            f"a password file must be readable; got {file}: {error.strerror}"
+        ) from error
+
+
+def _path_of(name: str | None) -> Path | None:
+    return Path(name) if name else None
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SettingsError(
+            f"a settings file must be readable; got {path}: {error.strerror}"
+        ) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsError(f"a settings file must be TOML; {path}: {error}") from error
+
+
+def _set(tree: dict[str, Any], name: str, value: str) -> None:
+    *sections, leaf = name.removeprefix(ENVIRONMENT_PREFIX).lower().split("__")
+    place = tree
+    for section in sections:
+        place = place.setdefault(section, {})
+        if not isinstance(place, dict):
+            raise SettingsError(f"{name} must name a section; {section} is a value")
+    place[leaf] = _toml_value(value)
+
+
+def _toml_value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def _check(settings: Settings) -> None:
+    if not re.fullmatch(r"[a-zA-Z0-9._-]{0,100}", settings.namespace):
+        raise SettingsError(
+            "namespace must hold letters, digits, dots, dashes and underscores only; "
+            f"got {settings.namespace!r}"
+        )
+    for name, url in (("redis.url", settings.redis.url),):
+        if "@" in url:
+            raise SettingsError(
+                f"{name} must not carry credentials; set the username setting and "
+                "RANKSTREAM_REDIS_PASSWORD or redis.password_file"
+            )

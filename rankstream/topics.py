@@ -1,0 +1,87 @@
+"""The topics: names, partitions, clean-up and limits, for whoever creates or checks."""
+
+from typing import NamedTuple
+
+MIB = 1 << 20
+
+BATCH_BYTES = 512 * 1024
+"""A batch is cut before its record grows past this."""
+
+MAX_EVENT_BYTES = 8 * MIB
+"""Largest record that the front door accepts."""
+
+MAX_RECORD_BYTES = 16 * MIB
+"""Largest record of any topic of ours: a front-door record, its headers, its state."""
+
+
+class Topic(NamedTuple):
+    """A topic as it must exist."""
+
+    name: str
+    partitions: int
+    config: dict[str, str]
+
+
+COMPACTED = {
+    "cleanup.policy": "compact",
+    "min.cleanable.dirty.ratio": "0.1",
+    "segment.bytes": str(64 * MIB),
+    "segment.ms": "60000",
+    "delete.retention.ms": "86400000",
+    "max.message.bytes": str(MAX_RECORD_BYTES),
+}
+KEPT = {
+    "cleanup.policy": "delete",
+    "max.message.bytes": str(MAX_RECORD_BYTES),
+}
+FRONT_DOOR = {
+    "cleanup.policy": "delete",
+    "message.timestamp.type": "LogAppendTime",
+    "max.message.bytes": str(MAX_EVENT_BYTES),
+}
+FORTNIGHT = {"retention.ms": str(14 * 86_400_000)}
+
+QUERIES = "queries"
+CLICKS = "clicks"
+EVENTS = "events"
+CANDIDATES = "candidates"
+INTERACTIONS = "interactions"
+STATISTICS = "statistics"
+SNAPSHOTS = "snapshots"
+LATE = "late"
+
+
+def dead_letters(topic: str) -> str:
+    """The topic of what could not be taken from `topic`."""
+    return f"{topic}.dlq"
+
+
+def all_topics(
+    *, front_door_partitions: int, partitions: int, learner_partitions: int
+) -> list[Topic]:
+    """Every topic of the pipeline, names without namespace.
+
+    `partitions` is the number of partitions of the canonical log.
+    """
+    front, folds, learners = front_door_partitions, partitions, learner_partitions
+    return [
+        Topic(QUERIES, front, FRONT_DOOR),
+        Topic(CLICKS, front, FRONT_DOOR),
+        Topic(dead_letters(QUERIES), front, KEPT | FORTNIGHT),
+        Topic(dead_letters(CLICKS), front, KEPT | FORTNIGHT),
+        Topic("ingest-queries-state", front, COMPACTED),
+        Topic("ingest-clicks-state", front, COMPACTED),
+        Topic(EVENTS, folds, KEPT),
+        Topic(CANDIDATES, folds, COMPACTED),
+        Topic(LATE, folds, KEPT | FORTNIGHT),
+        Topic("fold-state", folds, COMPACTED),
+        Topic(STATISTICS, folds, COMPACTED),
+        Topic(INTERACTIONS, learners, KEPT),
+        Topic("learn-state", learners, COMPACTED),
+        Topic(SNAPSHOTS, 1, COMPACTED),
+    ]
+
+
+def full_name(namespace: str, name: str) -> str:
+    """The name of a topic on the cluster."""
+    return f"{namespace}.{name}" if namespace else name

@@ -1,0 +1,1 @@
+"""The way of an event: Faust around pure folds."""

@@ -1,0 +1,364 @@
+"""From one front-door element to one canonical event, or a reason why not."""
+
+import hashlib
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from rankstream.events import (
+    LOGGED,
+    PLACKETT_LUCE,
+    POLICIES,
+    SCHEMA,
+    TAIL_SHUFFLE,
+    Click,
+    ClickEvent,
+    Impression,
+    QueryEvent,
+)
+from rankstream.routing import (
+    identity,
+    normalised_query,
+    route_of_impression,
+    route_of_query,
+)
+from rankstream.topics import MAX_EVENT_BYTES
+from streams.folds.refused import Refused, refuse
+from streams.folds.vectors import check_exposures, feature_rows, permuted, vector
+
+MAX_SHOWN = 1_000
+"""Longest list that one impression may show."""
+
+MAX_ID_CHARACTERS = 256
+"""Longest impression id, item id, model name or event id."""
+
+KNOWN_SETS = 4_096
+"""Candidate sets whose canonical order is remembered."""
+
+LAST_MS = 253_402_300_799_999
+"""The last millisecond of the year 9999."""
+
+UNREADABLE = (
+    msgspec.DecodeError,
+    RecursionError,
+    UnicodeError,
+    ValueError,
+    OverflowError,
+)
+"""What a decoder raises on bytes that are no JSON."""
+
+EXTRA_FIELDS = (
+    "experiment",
+    "rankings",
+    "assignments",
+    "user",
+    "session",
+    "attributes",
+)
+"""Fields of a query event that only later stages read."""
+
+_decode_query = msgspec.json.Decoder(QueryEvent).decode
+_decode_click = msgspec.json.Decoder(ClickEvent).decode
+_decode_batch = msgspec.json.Decoder(list[msgspec.Raw]).decode
+_encode = msgspec.msgpack.Encoder().encode
+_POLICY_NUMBER = {name: number for number, name in enumerate(POLICIES)}
+
+
+class Accepted(NamedTuple):
+    """A canonical event, where it goes, and when it happened."""
+
+    event: Impression | Click
+    route: int
+    at_ms: int
+
+
+class Origin(NamedTuple):
+    """Where an element stood: topic, partition, offset, place in the record."""
+
+    topic: str
+    partition: int
+    offset: int
+    element: int
+
+
+class CandidateSet(NamedTuple):
+    """A candidate set in canonical order, and how to get there."""
+
+    packed: bytes
+    order: npt.NDArray[np.int64]
+    row_of: dict[str, int]
+
+
+class FrontDoor:
+    """Validates and normalises; knows its limits and nothing else.
+
+    Parameters
+    ----------
+    max_documents
+        Most candidates that an impression may have.
+    ahead_ms
+        How far ahead of the clock an event's time may be.
+    """
+
+    def __init__(self, *, max_documents: int, ahead_ms: int) -> None:
+        self._max_documents = max_documents
+        self._ahead_ms = ahead_ms
+        self._known_sets: dict[tuple[str, ...], CandidateSet] = {}
+
+    def query(self, raw: bytes, now_ms: int) -> Accepted:
+        """The impression in `raw`.
+
+        Raises
+        ------
+        Refused
+            With a code of those in the operator's table of dead letters.
+        """
+        event = _decoded_query(raw)
+        _check_schema(event.schema)
+        self._check_time(event.at_ms, now_ms)
+        _check_id("impression_id", event.impression_id)
+        _check_id("model", event.model, may_be_empty=True)
+        query = normalised_query(event.query_id)
+        if not query:
+            refuse("no-route", "query_id must hold a visible character")
+        policy = _POLICY_NUMBER.get(event.policy)
+        if policy is None:
+            refuse("policy", f"policy must be one of {POLICIES}; got {event.policy!r}")
+        if not -(2**63) <= event.seed < 2**64 or not 0 <= event.version < 2**63:
+            refuse("malformed", "seed and version must fit 64 bits")
+        impression = self._impression(event, query, policy)
+        if size_of(impression) > MAX_EVENT_BYTES:
+            refuse("too-large", f"an event must fit {MAX_EVENT_BYTES} bytes")
+        return Accepted(impression, route_of_query(query), event.at_ms)
+
+    def click(self, raw: bytes, now_ms: int, origin: Origin) -> Accepted:
+        """The click in `raw`.
+
+        Raises
+        ------
+        Refused
+            With a code of those in the operator's table of dead letters.
+        """
+        event = _decoded_click(raw)
+        _check_schema(event.schema)
+        self._check_time(event.at_ms, now_ms)
+        _check_id("impression_id", event.impression_id)
+        item, position = event.item_id or "", event.position or 0
+        if not item and event.position is None:
+            refuse("identity", "a click must name its item_id or its position")
+        if event.position is not None and not 1 <= position <= self._max_documents:
+            refuse("position", f"position must be 1 or more; got {position}")
+        _check_id("item_id", item, may_be_empty=True)
+        _check_id("action", event.action)
+        named = identity("i", event.impression_id)
+        if event.event_id:
+            _check_id("event_id", event.event_id)
+            own = identity("e", event.event_id)
+        else:
+            own = identity(
+                "c",
+                event.impression_id,
+                item,
+                str(position),
+                event.action,
+                str(event.at_ms),
+            )
+        click = Click(
+            own, named, item, position, event.at_ms, event.action, raw, (*origin,)
+        )
+        return Accepted(click, _route_of_click(event), event.at_ms)
+
+    def _check_time(self, at_ms: int, now_ms: int) -> None:
+        if not 0 <= at_ms <= LAST_MS:
+            refuse("time", f"at_ms must be milliseconds since 1970; got {at_ms}")
+        if at_ms > now_ms + self._ahead_ms:
+            refuse("time-future", f"at_ms must not be ahead of the clock; got {at_ms}")
+
+    def _impression(self, event: QueryEvent, query: str, policy: int) -> Impression:
+        is_open = event.candidates is None
+        names = event.shown if event.candidates is None else event.candidates
+        if not event.shown or len(event.shown) > MAX_SHOWN:
+            refuse(
+                "shown",
+                f"shown must hold 1 to {MAX_SHOWN} items; got {len(event.shown)}",
+            )
+        if len(names) > self._max_documents:
+            refuse(
+                "too-many-documents",
+                f"candidates must be at most {self._max_documents}; got {len(names)}",
+            )
+        known = self._candidates(names)
+        shown = _rows(event.shown, known.row_of)
+        n, k = len(names), len(event.shown)
+        scores = permuted(vector("scores", event.scores, n), known.order, n)
+        exposures = permuted(
+            vector("exposures", event.exposures, n * k), known.order, n
+        )
+        if is_open and (
+            scores or exposures or policy in (PLACKETT_LUCE, TAIL_SHUFFLE, LOGGED)
+        ):
+            refuse("candidates", f"candidates must be given with policy {event.policy}")
+        if policy == PLACKETT_LUCE and not scores:
+            refuse("scores", "scores must be given with policy plackett-luce")
+        check_exposures(policy, exposures, n, k)
+        rows, n_features = feature_rows(event.features, k)
+        return Impression(
+            identity("i", event.impression_id),
+            event.impression_id,
+            query,
+            event.at_ms,
+            event.model,
+            event.version,
+            event.intervention if event.intervention is not None else event.model,
+            event.seed,
+            policy,
+            known.packed,
+            shown,
+            is_open,
+            scores,
+            exposures,
+            rows,
+            n_features,
+            _unit(event),
+            _extra(event),
+        )
+
+    def _candidates(self, names: list[str]) -> "CandidateSet":
+        key = tuple(names)
+        known = self._known_sets.get(key)
+        if known is not None:
+            return known
+        if len(set(names)) != len(names):
+            refuse("candidates", "candidates must differ from each other")
+        for name in names:
+            _check_id("item_id", name)
+        order = sorted(range(len(names)), key=names.__getitem__)
+        found = CandidateSet(
+            _encode([names[row] for row in order]),
+            np.array(order, np.int64),
+            {names[original]: row for row, original in enumerate(order)},
+        )
+        if len(self._known_sets) >= KNOWN_SETS:
+            self._known_sets.clear()
+        self._known_sets[key] = found
+        return found
+
+
+def _rows(shown: list[str], row_of: dict[str, int]) -> bytes:
+    try:
+        rows = [row_of[item] for item in shown]
+    except KeyError as error:
+        raise Refused(
+            "shown", f"shown items must be candidates; got {error.args[0]!r:.100}"
+        ) from error
+    if len(set(rows)) != len(rows):
+        refuse("shown", "shown items must differ from each other")
+    return np.array(rows, "<u2").tobytes()
+
+
+def size_of(event: Impression | Click) -> int:
+    """About how many bytes the canonical event takes, and never less."""
+    if isinstance(event, Click):
+        return 256 + len(event.raw) + 4 * (len(event.item_id) + len(event.action))
+    texts = (event.impression_id, event.query_id, event.model, event.intervention)
+    vectors = (event.candidates, event.shown, event.scores, event.exposures)
+    return (
+        256
+        + 4 * sum(map(len, texts))
+        + sum(map(len, vectors))
+        + len(event.features)
+        + len(event.extra)
+    )
+
+
+def _decoded_query(raw: bytes) -> QueryEvent:
+    try:
+        return _decode_query(raw)
+    except msgspec.ValidationError as error:
+        raise Refused("malformed", str(error)) from error
+    except UNREADABLE as error:
+        raise Refused("not-json", _reason(error)) from error
+
+
+def _decoded_click(raw: bytes) -> ClickEvent:
+    try:
+        return _decode_click(raw)
+    except msgspec.ValidationError as error:
+        raise Refused("malformed", str(error)) from error
+    except UNREADABLE as error:
+        raise Refused("not-json", _reason(error)) from error
+
+
+def elements_of(value: bytes) -> list[bytes]:
+    """The raw elements of a front-door record: itself, or those of its array.
+
+    Raises
+    ------
+    Refused
+        Where the record is no JSON at all, or holds no event.
+    """
+    start = value.lstrip()[:1]
+    if not start:
+        refuse("empty", "a record must hold an event; got none")
+    if start != b"[":
+        return [value]
+    try:
+        elements = _decode_batch(value)
+    except UNREADABLE as error:
+        raise Refused("not-json", _reason(error)) from error
+    if not elements:
+        refuse("empty-batch", "a batch must hold an event; got none")
+    return [bytes(element) for element in elements]
+
+
+def _reason(error: Exception) -> str:
+    return f"a record must be JSON; {error}"[:1024]
+
+
+def _check_schema(schema: int) -> None:
+    if schema != SCHEMA:
+        refuse("schema", f"schema must be {SCHEMA}; got {schema}")
+
+
+def _check_id(name: str, value: str, *, may_be_empty: bool = False) -> None:
+    if not value and not may_be_empty:
+        refuse("identity", f"{name} must not be empty")
+    if len(value) > MAX_ID_CHARACTERS:
+        refuse(
+            "identity",
+            f"{name} must be at most {MAX_ID_CHARACTERS} characters; got {len(value)}",
+        )
+
+
+def _route_of_click(event: ClickEvent) -> int:
+    if event.query_id is not None:
+        query = normalised_query(event.query_id)
+        if query:
+            return route_of_query(query)
+    route = route_of_impression(event.impression_id)
+    if route is None:
+        refuse("no-route", "a click must name its query_id, or an id that routes it")
+    return route
+
+
+def _unit(event: QueryEvent) -> int:
+    if event.session is not None:
+        named = "s" + event.session
+    elif event.user is not None:
+        named = "u" + event.user
+    else:
+        named = "i" + event.impression_id
+    return int.from_bytes(
+        hashlib.blake2b(named.encode(), digest_size=8).digest(), "big"
+    )
+
+
+def _extra(event: QueryEvent) -> bytes:
+    fields = {
+        name: value
+        for name in EXTRA_FIELDS
+        if (value := getattr(event, name)) is not None
+    }
+    return _encode(fields) if fields else b""

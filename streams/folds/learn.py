@@ -1,0 +1,226 @@
+"""Learning: interactions, in the order of their log, into model snapshots.
+
+The version of a model is the number of interactions folded into it, so the bytes
+of a version are a function of the log alone; which versions are given out is not.
+"""
+
+import hashlib
+from collections import deque
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+import numpy as np
+from rankstream.snapshots import Snapshot, encode_snapshot, features_hash
+
+from models.learners.registry import Learner, learner_of
+from rankstream.events import (
+    PLACKETT_LUCE,
+    SCHEMA,
+    Interaction,
+    decode_interaction_record,
+)
+from rankstream.settings import ModelSettings, Settings
+from rankstream.topics import SNAPSHOTS
+from streams.folds.canonical import partition_of_model
+from streams.stage import Change, Output, SourceRecord
+
+STATE_TOPIC = "learn-state"
+
+_encode = msgspec.msgpack.Encoder().encode
+
+
+class InteractionsBroken(RuntimeError):
+    """A record of the interactions log is missing, repeated or unreadable.
+
+    Operator action: something else wrote to `interactions`, or it was truncated;
+    learn from its beginning in a new namespace.
+    """
+
+
+class ModelFold:
+    """One model: its learner, its version, and what was given out."""
+
+    def __init__(self, name: str, settings: ModelSettings) -> None:
+        self.name = name
+        self.version = 0
+        self.created_ms = 0
+        self.skipped = 0
+        self.given_out: deque[int] = deque()
+        self.learner: Learner = learner_of(settings)
+        self._settings = settings
+
+    def take(self, interaction: Interaction) -> None:
+        """Fold one interaction; what the learner cannot use counts as skipped."""
+        impression = interaction.impression
+        self.version += 1
+        self.created_ms = impression.at_ms
+        usable = (
+            impression.policy == PLACKETT_LUCE
+            and impression.n_features == self._settings.features
+        )
+        if not usable:
+            self.skipped += 1
+            return
+        shown = np.frombuffer(impression.shown, "<u2").astype(np.int64)
+        clicks = np.zeros(len(shown), np.bool_)
+        for mark in interaction.clicks:
+            clicks[mark.position - 1] = True
+        features = np.frombuffer(impression.features, "<f4")
+        self.learner.learn(
+            np.frombuffer(impression.scores, "<f4"),
+            shown,
+            clicks,
+            features.reshape(len(shown), impression.n_features),
+        )
+
+    def snapshot(self, sources: list[tuple[int, int]]) -> Snapshot:
+        """The model as it is."""
+        return Snapshot(
+            model=self.name,
+            epoch=0,
+            version=self.version,
+            parent=self.given_out[-1] if self.given_out else 0,
+            created_ms=self.created_ms,
+            kind=self._settings.kind,
+            hidden=self._settings.hidden,
+            normalisation=self._settings.normalisation,
+            n_features=self._settings.features,
+            features_hash=features_hash(self._settings.features),
+            sources=sources,
+            updates=self.learner.updates,
+            weights=self.learner.weights().astype("<f4").tobytes(),
+        )
+
+    def state(self) -> list[Any]:
+        """What `restore` takes."""
+        return [
+            self.version,
+            self.created_ms,
+            self.skipped,
+            list(self.given_out),
+            self.learner.state(),
+        ]
+
+    def restore(self, state: list[Any]) -> None:
+        """Take back a state."""
+        self.version, self.created_ms, self.skipped, given_out, learner = state
+        self.given_out = deque(given_out)
+        self.learner.restore(learner)
+
+
+class Learn:
+    """One partition of `interactions`: the models whose log it is."""
+
+    def __init__(self, partition: int, settings: Settings) -> None:
+        n_partitions = settings.kafka.learner_partitions
+        self._keep = settings.redis.keep_versions
+        self.models = {
+            name: ModelFold(name, model)
+            for name, model in sorted(settings.models.items())
+            if partition_of_model(name, n_partitions) == partition
+        }
+        self._moved = set(self.models)
+        self._changed = set(self.models)
+        self._sequences: dict[int, int] = {}
+        self._unclaimed = 0
+
+    def fold(self, record: SourceRecord) -> None:
+        """Take a record of interactions.
+
+        Raises
+        ------
+        InteractionsBroken
+            Where the log itself is not whole; no event can cause that.
+        """
+        where = f"{record.topic}[{record.partition}]@{record.offset}"
+        try:
+            batch = decode_interaction_record(record.value or b"")
+        except msgspec.DecodeError as error:
+            raise InteractionsBroken(
+                f"a record of interactions must be readable; {error}, at {where}"
+            ) from error
+        expected = self._sequences.get(batch.source, 0) + 1
+        if batch.first_sequence != expected:
+            raise InteractionsBroken(
+                f"interactions of a source must follow each other; got "
+                f"{batch.first_sequence} after {expected - 1} of source "
+                f"{batch.source}, at {where}"
+            )
+        self._sequences[batch.source] = expected - 1 + len(batch.interactions)
+        for interaction in batch.interactions:
+            name = interaction.impression.model
+            model = self.models.get(name)
+            if model is None:
+                self._unclaimed += 1
+            else:
+                model.take(interaction)
+                self._moved.add(name)
+
+    def tick(self, now_ms: int, *, at_end: bool) -> None:
+        """A pure fold hears no clock."""
+
+    def settle(self) -> None:
+        """Nothing is pending here."""
+
+    def outputs(self) -> list[Output]:
+        """A snapshot of every model that moved; tombstones beyond the last kept."""
+        written: list[Output] = []
+        sources = sorted(self._sequences.items())
+        for name in sorted(self._moved):
+            model = self.models[name]
+            value = encode_snapshot(model.snapshot(sources))
+            model.given_out.append(model.version)
+            written.append(
+                Output(SNAPSHOTS, 0, _snapshot_key(name, model.version), value)
+            )
+            while len(model.given_out) > self._keep:
+                key = _snapshot_key(name, model.given_out.popleft())
+                written.append(Output(SNAPSHOTS, 0, key, None))
+        self._changed |= self._moved
+        self._moved.clear()
+        return written
+
+    def changes(self) -> Iterable[Change]:
+        """The state of every model that moved, and the sequence numbers."""
+        for name in sorted(self._changed):
+            state = [SCHEMA, self.models[name].state()]
+            yield Change(STATE_TOPIC, b"model/" + name.encode(), _encode(state))
+        self._changed.clear()
+        numbers = [SCHEMA, sorted(self._sequences.items()), self._unclaimed]
+        yield Change(STATE_TOPIC, b"sequences", _encode(numbers))
+
+    def restore(self, items: Iterable[Change]) -> None:
+        """Take back a state; models that it does not know begin at version 0."""
+        for item in items:
+            if item.topic != STATE_TOPIC or item.value is None:
+                continue
+            state = msgspec.msgpack.decode(item.value)
+            if item.key == b"sequences":
+                self._sequences, self._unclaimed = dict(state[1]), state[2]
+            else:
+                name = item.key.removeprefix(b"model/").decode()
+                if name in self.models:
+                    self.models[name].restore(state[1])
+                    self._moved.discard(name)
+                    self._changed.discard(name)
+
+    def fingerprint(self) -> bytes:
+        """A digest of versions and sequence numbers."""
+        versions = [[name, model.version] for name, model in self.models.items()]
+        parts = [versions, sorted(self._sequences.items())]
+        return hashlib.blake2b(_encode(parts), digest_size=16).digest()
+
+    def counters(self) -> dict[str, int]:
+        """Interactions folded, skipped, and belonging to no model."""
+        models = self.models.values()
+        return {
+            "learned": sum(model.version for model in models),
+            "learner_updates": sum(model.learner.updates for model in models),
+            "learner_skipped": sum(model.skipped for model in models),
+            "interactions_without_model": self._unclaimed,
+        }
+
+
+def _snapshot_key(model: str, version: int) -> bytes:
+    return f"{model}/0.{version}".encode()

@@ -1,0 +1,369 @@
+"""The fold of closed impressions into statistics that everything else reads.
+
+What is counted, per (query, candidate set, intervention, group), is said in
+`models.counting`; where it is stored in `streams.folds.statistics_keys`. The
+result is a function of the impressions, their order, and the watermark's days;
+when `flush`, `settle` or `changes` are called changes nothing.
+"""
+
+import struct
+from collections.abc import Iterable
+
+import numpy as np
+
+from models.counting import Batch
+from models.counting_tables import (
+    CAPPED,
+    N_CAPPED,
+    N_CELLS,
+    N_CLICK_PAIRS,
+    N_CLIPPED,
+    N_GROUPS,
+    N_PAIRS,
+    N_WITHOUT_EXPOSURE,
+)
+from models.statistics import row_names_of
+from models.statistics_store import StatisticsStore
+from rankstream.events import (
+    DETERMINISTIC,
+    LOGGED,
+    PLACKETT_LUCE,
+    TAIL_SHUFFLE,
+    Impression,
+    Interaction,
+)
+from rankstream.settings import LimitSettings
+from rankstream.topics import STATISTICS
+from streams.folds import statistics_keys as keys
+from streams.folds.list_masks import ListMasks
+from streams.folds.parts import Parts
+from streams.folds.statistics_keys import OPEN
+from streams.folds.statistics_places import Places
+from streams.folds.statistics_settlement import Settlement
+from streams.stage import Change
+
+DAY_MS = 86_400_000
+"""What was not shown for `keep_ms` leaves when the watermark enters a new day."""
+
+FLUSH_IMPRESSIONS = 4_096
+"""Impressions are counted in batches of at most this many."""
+
+
+class StatisticsFold:
+    """Statistics of one partition of the canonical log.
+
+    Use it from one thread at a time. `settle` may run in another thread while
+    this one does something else; it holds the interpreter's lock only between
+    kernels.
+    """
+
+    def __init__(self, limits: LimitSettings, keep_ms: int) -> None:
+        self._limit = limits.exposure_rows
+        self._keep_ms = keep_ms
+        self._pending: list[Interaction] = []
+        self._store = StatisticsStore()
+        self._places = Places(limits, self._store)
+        self._settlement = Settlement(self._places, self._store)
+        self._masks = ListMasks(limits.list_masks)
+        self._parts = Parts()
+        self._tombstones: dict[bytes, None] = {}
+        self._n_taken = 0
+        self._n_expired = 0
+        self._day = -1
+        self._next_day_ms = 0
+        self._written_counts: tuple[int, ...] = (0,) * 7 + (-1,)
+
+    def take(self, interaction: Interaction) -> None:
+        """Take a closed impression, in closing order."""
+        self._pending.append(interaction)
+        if len(self._pending) >= FLUSH_IMPRESSIONS:
+            self.flush()
+
+    def take_all(self, interactions: Iterable[Interaction]) -> None:
+        """Take closed impressions, in closing order."""
+        self._pending += interactions
+        if len(self._pending) >= FLUSH_IMPRESSIONS:
+            self.flush()
+
+    def advance(self, watermark_ms: int) -> None:
+        """Hear of the watermark, after all that it closed was taken."""
+        if watermark_ms < self._next_day_ms:
+            return
+        self._day = watermark_ms // DAY_MS
+        self._next_day_ms = (self._day + 1) * DAY_MS
+        self._expire(self._day * DAY_MS - self._keep_ms)
+
+    def flush(self) -> None:
+        """Count what was taken."""
+        while self._pending:
+            batch = self._pending[:FLUSH_IMPRESSIONS]
+            del self._pending[:FLUSH_IMPRESSIONS]
+            self._n_taken += len(batch)
+            self._places.trim()
+            self._count(batch)
+
+    def settle(self) -> None:
+        """Compute the placement probabilities that counting has asked for."""
+        self.flush()
+        self._settlement.settle()
+
+    def changes(self) -> list[Change]:
+        """What changed since the last call, each key once."""
+        self.settle()
+        places = self._places
+        changed: dict[bytes, bytes | None] = {**self._tombstones}
+        self._tombstones.clear()
+        for key, candidate_set in places.changed_sets.items():
+            changed[key] = None if candidate_set is None else candidate_set.value()
+        places.changed_sets.clear()
+        for key, row in places.changed_rows.items():
+            changed[key] = None if row is None else keys.encode_row(_row_of(row))
+        places.changed_rows.clear()
+        scopes = places.scopes
+        for slot, value in self._store.written():
+            scope, group = divmod(slot, N_GROUPS)
+            changed[scopes[scope].cell_prefix + bytes((group,))] = value
+        changed.update(self._masks.changes(scopes))
+        counts = self._counts()
+        if counts != self._written_counts:
+            self._written_counts = counts
+            changed[keys.COUNTS_KEY] = keys.encode([keys.SCHEMA, *counts])
+        return self._as_records(changed)
+
+    def restore(self, items: Iterable[Change]) -> None:
+        """Take back what `changes` gave, into a fold that took nothing yet."""
+        latest: dict[bytes, bytes] = {}
+        for topic, key, value in items:
+            if topic != STATISTICS:
+                continue
+            if value is None:
+                latest.pop(key, None)
+            else:
+                latest[key] = value
+        by_kind: dict[str, list[tuple[list[object], bytes]]] = {}
+        for key, value in self._parts.joined(latest).items():
+            kind, *rest = keys.decode(key)
+            by_kind.setdefault(kind, []).append((rest, value))
+        self._restore_places(by_kind)
+        self._restore_cells(by_kind.get("cell", []))
+        for (query, name, intervention, group), value in by_kind.get("masks", []):
+            scope = self._places.scope(query, name, intervention)  # type: ignore[arg-type]
+            self._masks.restore(scope * N_GROUPS + group, value)  # type: ignore[operator]
+        for _, value in by_kind.get("counts", []):
+            self._restore_counts(keys.checked(keys.decode(value)))
+
+    def fingerprint(self) -> bytes:
+        """What two equal states share: how much was taken, and what it made."""
+        self.flush()
+        size = self._store.size
+        return struct.pack(
+            "<6q",
+            self._n_taken,
+            self._day,
+            self._n_expired,
+            size(N_CELLS),
+            size(N_CAPPED),
+            size(N_CLICK_PAIRS),
+        )
+
+    def counters(self) -> dict[str, int]:
+        """Counts since the beginning of the log, and sizes."""
+        self.flush()
+        size = self._store.size
+        return {
+            "statistics_impressions": self._n_taken,
+            "statistics_capped": size(N_CAPPED),
+            "statistics_clipped": size(N_CLIPPED),
+            "statistics_without_exposure": size(N_WITHOUT_EXPOSURE),
+            "statistics_masks_dropped": self._masks.n_dropped,
+            "statistics_expired": self._n_expired,
+            "statistics_cells": size(N_CELLS),
+            "statistics_pairs": size(N_PAIRS),
+            "statistics_exposure_rows": len(self._places.rows),
+            "statistics_waiting_placements": self._settlement.n_waiting,
+        }
+
+    def _counts(self) -> tuple[int, ...]:
+        size = self._store.size
+        return (
+            self._n_taken,
+            size(N_CAPPED),
+            size(N_CLIPPED),
+            size(N_WITHOUT_EXPOSURE),
+            self._masks.n_dropped,
+            self._n_expired,
+            0,
+            self._day,
+        )
+
+    def _restore_counts(self, counts: list[int]) -> None:
+        self._written_counts = tuple(counts)
+        sizes = self._store.tables.sizes
+        self._n_taken, sizes[N_CAPPED], sizes[N_CLIPPED] = counts[:3]
+        sizes[N_WITHOUT_EXPOSURE] = counts[3]
+        self._masks.n_dropped, self._n_expired = counts[4:6]
+        self._day = counts[7]
+        self._next_day_ms = (self._day + 1) * DAY_MS
+
+    def _restore_places(
+        self, by_kind: dict[str, list[tuple[list[object], bytes]]]
+    ) -> None:
+        places = self._places
+        for (query, name), value in by_kind.get("set", []):
+            places.restore_set(query, name, value)  # type: ignore[arg-type]
+        self._named: dict[tuple[int, bytes], int] = {}
+        for (query, name, intervention, row), value in by_kind.get("row", []):
+            scope = places.scope(query, name, intervention)  # type: ignore[arg-type]
+            place = places.add_row(scope, keys.decode_row(value))
+            self._named[scope, row] = place  # type: ignore[index]
+
+    def _restore_cells(self, cells: list[tuple[list[object], bytes]]) -> None:
+        named, slots, rows, values = self._named, [], [], []
+        for (query, name, intervention, group), value in cells:
+            scope = self._places.scope(query, name, intervention)  # type: ignore[arg-type]
+            slots.append(scope * N_GROUPS + group)  # type: ignore[operator]
+            rows += [named[scope, row] for row in row_names_of(value)]
+            values.append(value)
+        del self._named
+        if values:
+            self._store.load(slots, rows, values)
+
+    def _expire(self, before_ms: int) -> None:
+        self.settle()
+        slots, n_removed = self._store.expire(before_ms)
+        self._n_expired += n_removed
+        if not slots:
+            return
+        places = self._places
+        places.forget_unrowed()
+        for slot, key in zip(slots, places.cell_keys(iter(slots)), strict=True):
+            self._tombstones[key] = None
+            self._masks.remove(slot, places.scopes)
+        unreferred = places.unreferred_rows()
+        for place in unreferred:
+            self._settlement.forget(place)
+        places.remove_rows(unreferred)
+        places.remove_empty_scopes({slot // N_GROUPS for slot in slots})
+
+    def _as_records(self, changed: dict[bytes, bytes | None]) -> list[Change]:
+        parts = self._parts
+        records: list[Change] = []
+        for key, value in changed.items():
+            if parts.is_plain(key, value):
+                records.append(Change(STATISTICS, key, value))
+            else:
+                records += [
+                    Change(STATISTICS, *part) for part in parts.split(key, value)
+                ]
+        return records
+
+    def _count(self, interactions: list[Interaction]) -> None:
+        places, groups, times, lists = [], [], [], []
+        clicks: list[tuple[int, int, float]] = []
+        known, add = self._places.known.get, self._places.add
+        for i, interaction in enumerate(interactions):
+            impression = interaction.impression
+            key = _key_of(impression)
+            place = known(key)
+            places.append(add(key) if place is None else place)
+            groups.append(impression.unit % N_GROUPS)
+            times.append(impression.at_ms)
+            lists.append(impression.shown)
+            for mark in interaction.clicks:
+                rank = mark.position
+                clicks.append((i, rank, _probability(impression, rank)))
+        owners, ranks, probabilities = zip(*clicks, strict=True) if clicks else [()] * 3
+        batch = self._batch(places, lists)._replace(
+            groups=np.array(groups, np.int32),
+            times_ms=np.array(times, np.int64),
+            click_owners=np.array(owners, np.int32),
+            click_ranks=np.array(ranks, np.int32),
+            click_probabilities=np.array(probabilities, np.float64),
+        )
+        self._settlement.add(self._store.count(batch, limit=self._limit))
+        if self._masks.limit:
+            tables = self._store.tables
+            self._masks.count(
+                batch,
+                tables.place_scope[batch.places],
+                tables.places[batch.places, 0] == CAPPED,
+            )
+
+    def _batch(self, places: list[int], lists: list[bytes]) -> Batch:
+        n_places = len(places)
+        map_starts = np.full(n_places, -1, np.int64)
+        maps: list[bytes] = []
+        if self._places.maps:
+            known_maps, start = self._places.maps, 0
+            for i, place in enumerate(places):
+                if place in known_maps:
+                    maps.append(known_maps[place])
+                    map_starts[i] = start
+                    start += len(maps[-1]) // 4
+        lengths = np.fromiter(map(len, lists), np.int64, n_places)
+        nothing = np.empty(0, np.int32)
+        return Batch(
+            places=np.array(places, np.int32),
+            groups=nothing,
+            times_ms=np.empty(0, np.int64),
+            starts=np.concatenate(([0], np.cumsum(lengths // 2))),
+            items=np.frombuffer(b"".join(lists), np.uint16),
+            map_starts=map_starts,
+            maps=np.frombuffer(b"".join(maps), np.int32),
+            click_owners=nothing,
+            click_ranks=nothing,
+            click_probabilities=np.empty(0),
+        )
+
+
+def _key_of(impression: Impression) -> keys.PlaceKey:
+    """What decides the scope and the exposure row of an impression."""
+    code = impression.policy
+    shown = impression.shown
+    if code == DETERMINISTIC:
+        material = shown
+    elif code == LOGGED:
+        material = impression.exposures
+    elif code == PLACKETT_LUCE:
+        material = impression.scores
+    elif code == TAIL_SHUFFLE:
+        material = shown[:-2]
+    else:
+        material = b""
+    if impression.is_open_set:
+        code += OPEN
+    return (
+        impression.query_id,
+        impression.candidates,
+        impression.intervention,
+        code,
+        len(shown),
+        material,
+    )
+
+
+def _probability(impression: Impression, rank: int) -> float:
+    """P(item at rank) of what was shown there; 0 if unknown, -1 if it comes later."""
+    policy = impression.policy
+    if policy == DETERMINISTIC:
+        return 1.0
+    if policy == PLACKETT_LUCE:
+        return -1.0
+    n_shown = len(impression.shown) // 2
+    if rank > n_shown:
+        return 0.0
+    if policy == LOGGED:
+        row = int.from_bytes(impression.shown[2 * rank - 2 : 2 * rank], "little")
+        place = 4 * (row * n_shown + rank - 1)
+        (probability,) = struct.unpack_from("<f", impression.exposures, place)
+        return float(max(0.0, probability))
+    if policy == TAIL_SHUFFLE:
+        n_items = keys.n_items_of(impression.candidates)
+        return 1.0 if rank < n_shown else 1.0 / (n_items - n_shown + 1)
+    return 0.0
+
+
+def _row_of(key: keys.PlaceKey) -> keys.Row:
+    _, candidates, _, code, length, material = key
+    items = candidates if code & OPEN else b""
+    return keys.Row(code & 7, length // 2, material, items)

@@ -1,0 +1,201 @@
+"""The in-process runtime: the same stages, fed from a file or a simulation.
+
+Needs nothing but Python. It gives byte for byte what the workers on Kafka give
+for the same canonical log.
+"""
+
+import struct
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from rankstream.settings import Settings
+from rankstream.topics import CLICKS, EVENTS, INTERACTIONS, QUERIES, SNAPSHOTS
+from streams.folds.canonical import CanonicalFold
+from streams.folds.ingest import END_HEADER, Ingest
+from streams.folds.learn import Learn
+from streams.stage import Change, Output, SourceRecord, Stage
+
+RECORDS_AT_ONCE = 256
+"""Front-door records that are taken before they are passed on."""
+
+_length = struct.Struct("<I")
+
+
+def local_settings(settings: Settings) -> Settings:
+    """The same settings with one partition everywhere."""
+    kafka = msgspec.structs.replace(
+        settings.kafka, front_door_partitions=1, partitions=1, learner_partitions=1
+    )
+    return msgspec.structs.replace(settings, kafka=kafka)
+
+
+class LocalPipeline:
+    """Every stage in one process, called one after another.
+
+    Parameters
+    ----------
+    settings
+        Their partition counts hold: take `local_settings` for one of each, or
+        those of a cluster to fold a log that was dumped from it.
+    now
+        The clock that ingest hears, epoch milliseconds.
+    on_output
+        Is shown every record that a stage writes, in order.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        now: Callable[[], int],
+        on_output: Callable[[Output], None] | None = None,
+    ) -> None:
+        kafka = settings.kafka
+        self._now = now
+        self._on_output = on_output
+        self._fronts = {
+            topic: [
+                Ingest(topic, p, settings) for p in range(kafka.front_door_partitions)
+            ]
+            for topic in (QUERIES, CLICKS)
+        }
+        self.folds = [CanonicalFold(p, settings) for p in range(kafka.partitions)]
+        self.learners = [Learn(p, settings) for p in range(kafka.learner_partitions)]
+        self._offsets: dict[tuple[str, int], int] = {}
+        self._waiting = 0
+        self._turn = 0
+        self.snapshots: dict[bytes, bytes] = {}
+
+    def start(self) -> None:
+        """Give out version 0 of every model."""
+        self._pass_on()
+
+    def send(self, topic: str, value: bytes, key: bytes | None = None) -> None:
+        """Take a front-door record."""
+        fronts = self._fronts[topic]
+        self._turn = (self._turn + 1) % len(fronts)
+        self._give(fronts[self._turn], topic, self._turn, value, key)
+        self._waiting += 1
+        if self._waiting >= RECORDS_AT_ONCE:
+            self._pass_on()
+
+    def end(self) -> None:
+        """End every source: what is open closes."""
+        for topic, fronts in self._fronts.items():
+            for partition, front in enumerate(fronts):
+                self._give(front, topic, partition, b"", None, (END_HEADER,))
+        self._pass_on()
+
+    def flush(self) -> None:
+        """Pass on what waits, so that snapshots are up to date."""
+        self._pass_on()
+
+    def fold_events(self, partition: int, value: bytes) -> None:
+        """Take a record of a canonical log."""
+        self._give(self.folds[partition], EVENTS, partition, value)
+        self._waiting += 1
+        if self._waiting >= RECORDS_AT_ONCE:
+            self._pass_on()
+
+    def fold_interactions(self, partition: int, value: bytes) -> None:
+        """Take a record of an interactions log."""
+        self._give(self.learners[partition], INTERACTIONS, partition, value)
+        self._collect(self.learners[partition])
+
+    def counters(self) -> dict[str, int]:
+        """Counts of all stages, added up; times are the least of the stages."""
+        total: dict[str, int] = {}
+        fronts = [front for each in self._fronts.values() for front in each]
+        for stage in (*self.folds, *self.learners):
+            _add(total, stage.counters(), "")
+        for front in fronts:
+            _add(total, front.counters(), "front_door_")
+        return total
+
+    def statistics(self) -> Iterator[Change]:
+        """The state of the statistics that changed since the last call."""
+        for fold in self.folds:
+            fold.settle()
+            for change in fold.changes():
+                if change.topic == "statistics":
+                    yield change
+
+    def _give(
+        self,
+        stage: Stage,
+        topic: str,
+        partition: int,
+        value: bytes,
+        key: bytes | None = None,
+        headers: tuple[tuple[str, bytes], ...] = (),
+    ) -> None:
+        place = (topic, partition)
+        offset = self._offsets.get(place, -1) + 1
+        self._offsets[place] = offset
+        now_ms = self._now()
+        stage.tick(now_ms, at_end=False)
+        record = SourceRecord(topic, partition, offset, now_ms, key, value, headers)
+        stage.fold(record)
+
+    def _pass_on(self) -> None:
+        self._waiting = 0
+        for fronts in self._fronts.values():
+            for front in fronts:
+                self._collect(front)
+        for fold in self.folds:
+            self._collect(fold)
+        for learner in self.learners:
+            self._collect(learner)
+
+    def _collect(self, stage: Stage) -> None:
+        for output in stage.outputs():
+            if self._on_output is not None:
+                self._on_output(output)
+            if output.topic == EVENTS and output.value is not None:
+                fold = self.folds[output.partition]
+                self._give(fold, EVENTS, output.partition, output.value)
+            elif output.topic == INTERACTIONS and output.value is not None:
+                learner = self.learners[output.partition]
+                self._give(learner, INTERACTIONS, output.partition, output.value)
+            elif output.topic == SNAPSHOTS and output.value is not None:
+                model, _, _ = (output.key or b"").rpartition(b"/")
+                self.snapshots[model] = output.value
+
+
+def _add(total: dict[str, int], counts: dict[str, int], prefix: str) -> None:
+    for name, count in counts.items():
+        known = total.get(prefix + name)
+        if known is None:
+            total[prefix + name] = count
+        elif name.endswith("_ms"):
+            total[prefix + name] = min(known, count)
+        else:
+            total[prefix + name] = known + count
+
+
+def write_changes(path: Path, changes: Iterable[Change]) -> int:
+    """Write the last value of each key, framed; returns how many there are."""
+    last = {change.key: change.value for change in changes}
+    kept = [(key, last[key]) for key in sorted(last) if last[key] is not None]
+    partial = path.with_suffix(path.suffix + ".partial")
+    with partial.open("wb") as file:
+        for pair in kept:
+            for part in pair:
+                file.write(_length.pack(len(part or b"")) + (part or b""))
+    partial.rename(path)
+    return len(kept)
+
+
+def read_changes(path: Path) -> Iterator[tuple[bytes, bytes]]:
+    """What `write_changes` wrote."""
+    data = path.read_bytes()
+    bounds, start = [], 0
+    while start < len(data):
+        (length,) = _length.unpack_from(data, start)
+        bounds.append((start + 4, start + 4 + length))
+        start += 4 + length
+    parts = [data[first:last] for first, last in bounds]
+    for row in range(0, len(parts) - 1, 2):
+        yield parts[row], parts[row + 1]

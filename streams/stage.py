@@ -1,0 +1,79 @@
+"""What a stage of the pipeline is: a fold over one partition of one topic.
+
+The shell (`streams.checkpoint` on Kafka, `streams.local` in process) brings
+records and takes outputs and state; a stage never waits, fetches or publishes.
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple, Protocol
+
+
+class SourceRecord(NamedTuple):
+    """A record as it stands in a topic. `topic` is the name without namespace."""
+
+    topic: str
+    partition: int
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes], ...]
+
+
+class Output(NamedTuple):
+    """A record to be written, to an explicit partition of a topic."""
+
+    topic: str
+    partition: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes], ...] = ()
+
+
+class Change(NamedTuple):
+    """A changed piece of state: `value` None is a tombstone."""
+
+    topic: str
+    key: bytes
+    value: bytes | None
+
+
+class Stage(Protocol):
+    """One partition of one stage.
+
+    A stage is built from its configuration; everything else that it knows comes
+    from `restore` and from the records that it folds.
+    """
+
+    def fold(self, record: SourceRecord) -> None:
+        """Take one record; never raises for what the record holds."""
+
+    def tick(self, now_ms: int, *, at_end: bool) -> None:
+        """Hear the time; only ingest listens, all other stages are pure folds.
+
+        `at_end` says that the broker had nothing more for this partition.
+        """
+
+    def settle(self) -> None:
+        """Do pending numeric work that holds no lock (may run in a thread)."""
+
+    def outputs(self) -> list[Output]:
+        """Outputs since the last call."""
+
+    def changes(self) -> Iterable[Change]:
+        """State that changed since the last call, as of the last folded record."""
+
+    def restore(self, items: Iterable[Change]) -> None:
+        """Take back what `changes` gave, the last value of each key.
+
+        Called once, before the first `fold`.
+        """
+
+    def fingerprint(self) -> bytes:
+        """A few bytes that two equal states share and unequal ones hardly do.
+
+        Cheap: counters and sequence numbers, not the whole state.
+        """
+
+    def counters(self) -> dict[str, int]:
+        """Counts since the beginning of the log, and gauges, by metric name."""

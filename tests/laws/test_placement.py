@@ -1,0 +1,101 @@
+"""Placement probabilities against the enumeration of every ranking."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from models import placement
+from models.placement import placement_batch, placement_probabilities
+
+
+def enumerated(scores: np.ndarray, cutoff: int) -> np.ndarray:
+    """P(document at rank) by adding up all rankings, in log space."""
+    n = len(scores)
+    placements = np.zeros((n, cutoff))
+    for ranking in itertools.permutations(range(n), cutoff):
+        log_probability, rest = 0.0, set(range(n))
+        for document in ranking:
+            values = [scores[other] for other in rest]
+            largest = max(values)
+            total = sum(math.exp(value - largest) for value in values)
+            log_probability += scores[document] - largest - math.log(total)
+            rest.remove(document)
+        for row, document in enumerate(ranking):
+            placements[document, row] += math.exp(log_probability)
+    return placements
+
+
+@pytest.mark.parametrize("spread", [0, 1e-9, 1, 3, 10, 22, 40, 80, 150, 300])
+@pytest.mark.parametrize(("n", "cutoff"), [(1, 1), (2, 2), (5, 5), (6, 3), (7, 7)])
+def test_placements_equal_the_enumeration_of_all_rankings(
+    spread: float, n: int, cutoff: int
+) -> None:
+    """Ordinary scores, trained ones, and near ties, to one in a billion."""
+    rng = np.random.default_rng(n)
+    scores = rng.random(n) * spread
+    tied = np.sort(scores)
+    tied[: n // 2] = tied[0] + 1e-7 * np.arange(n // 2)
+    for values in (scores, tied, -tied):
+        computed = placement_probabilities(values, cutoff)
+
+        assert np.abs(computed - enumerated(values, cutoff)).max() < 1e-9
+
+
+def test_a_coarser_rule_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the kernel's step three times as long the law above fails."""
+    monkeypatch.setattr(placement, "STEP_AT_RANK_ONE", 0.9)
+    monkeypatch.setattr(placement, "STEP_TIMES_ROOT_OF_RANK", 3.0)
+    scores = np.random.default_rng(1).random(7) * 10
+    logs = scores - scores.max()
+    logs -= math.log(np.exp(logs).sum())
+    coarse = np.zeros((7, 7))
+    placement._add.py_func  # noqa: B018  compiled functions keep their source
+    with monkeypatch.context() as plain:
+        for name in ("_add", "_without", "_leave_each_out"):
+            plain.setattr(placement, name, getattr(placement, name).py_func)
+        placement._integrate.py_func(logs, coarse)
+
+    assert np.abs(coarse[:, 1:] - enumerated(scores, 7)[:, 1:]).max() > 1e-6
+
+
+def test_every_rank_holds_somebody_and_nobody_is_twice() -> None:
+    """Columns sum to one; rows to at most one; with k = n to one."""
+    scores = np.random.default_rng(2).standard_normal(125) * 4
+    placements = placement_probabilities(scores, 10)
+    full = placement_probabilities(scores[:20], 20)
+
+    assert np.abs(placements.sum(axis=0) - 1).max() < 1e-10
+    assert placements.sum(axis=1).max() < 1 + 1e-10
+    assert np.abs(full.sum(axis=1) - 1).max() < 1e-10
+
+
+def test_a_shift_of_all_scores_changes_nothing_that_matters() -> None:
+    """Only differences count; a batch gives the same bits as its lists alone."""
+    scores = np.random.default_rng(3).standard_normal((4, 30))
+    batch = placement_batch(scores, 5)
+
+    shifted = placement_batch(scores + 700.0, 5)
+
+    assert np.abs(batch - shifted).max() < 1e-10
+    assert (batch[2] == placement_probabilities(scores[2], 5)).all()
+
+
+def test_many_documents_and_extreme_scores_are_survived() -> None:
+    """Ten thousand documents; differences beyond what a float can exponentiate."""
+    many = placement_probabilities(np.zeros(10_000), 3)
+    extreme = placement_probabilities([0.0, -40.0, -800.0], 3)
+
+    assert many == pytest.approx(np.full((10_000, 3), 1e-4), rel=1e-9)
+    assert extreme == pytest.approx(np.eye(3), abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("scores", "cutoff"),
+    [([0.0, np.nan], 1), ([0.0, np.inf], 1), ([0.0], 2), ([0.0], 0)],
+)
+def test_senseless_requests_are_refused(scores: list[float], cutoff: int) -> None:
+    """Scores are finite, and no rank lies beyond the documents."""
+    with pytest.raises(ValueError, match="must"):
+        placement_probabilities(scores, cutoff)

@@ -1,0 +1,177 @@
+"""The front door's fold: once each, in numbered records, and nothing lost."""
+
+import json
+from typing import Any
+
+from rankstream.events import (
+    ENDED,
+    Click,
+    Frontier,
+    Impression,
+    decode_event_record,
+)
+from rankstream.settings import Settings
+from streams.folds.ingest import END_HEADER, HEADER_PREFIX, Ingest
+from streams.stage import Change, Output, SourceRecord
+
+NOW_MS = 1_700_000_000_000
+
+
+def query(name: str, at_ms: int = NOW_MS, **fields: Any) -> dict[str, Any]:
+    """A query event."""
+    event = {"impression_id": name, "query_id": name, "at_ms": at_ms, "shown": ["a"]}
+    return event | fields
+
+
+def record(value: bytes, offset: int = 0, **fields: Any) -> SourceRecord:
+    """A front-door record."""
+    headers = fields.get("headers", ())
+    key = fields.get("key")
+    return SourceRecord("queries", 1, offset, NOW_MS, key, value, headers)
+
+
+def stage() -> Ingest:
+    """Partition 1 of `queries`, told the time."""
+    ingest = Ingest("queries", 1, Settings())
+    ingest.tick(NOW_MS, at_end=False)
+    return ingest
+
+
+def elements(outputs: list[Output]) -> list[Any]:
+    """All elements of the canonical records among these outputs."""
+    return [
+        element
+        for output in outputs
+        if output.topic == "events" and output.value
+        for element in decode_event_record(output.value).elements
+    ]
+
+
+def events(outputs: list[Output]) -> list[Any]:
+    """The events among them, without frontiers."""
+    return [e for e in elements(outputs) if not isinstance(e, Frontier)]
+
+
+def test_of_a_batch_only_the_bad_elements_become_dead_letters() -> None:
+    """The good ones pass; the bad one keeps its own bytes and the record's key."""
+    ingest = stage()
+    good = json.dumps(query("i1"))
+    ingest.fold(record(f"[{good}, 7]".encode(), 5, key=b"k", headers=(("h", b"v"),)))
+
+    outputs = ingest.outputs()
+    letters = [output for output in outputs if output.topic == "queries.dlq"]
+    headers = dict(letters[0].headers)
+
+    assert [e.impression_id for e in events(outputs)] == ["i1"]
+    assert (letters[0].key, letters[0].value, letters[0].partition) == (b"k", b"7", 1)
+    assert headers["h"] == b"v"
+    assert headers[HEADER_PREFIX + "code"] == b"malformed"
+    assert headers[HEADER_PREFIX + "offset"] == b"5"
+    assert headers[HEADER_PREFIX + "index"] == b"1"
+    assert ingest.counters()["consumed"] == 2
+
+
+def test_an_undecodable_record_is_one_dead_letter_even_without_a_value() -> None:
+    """A tombstone at the front door is buried as what it is."""
+    ingest = stage()
+    ingest.fold(record(b"")._replace(value=None))
+    ingest.fold(record(b"\x00\x01"))
+
+    letters = [out for out in ingest.outputs() if out.topic == "queries.dlq"]
+
+    assert [letter.value for letter in letters] == [None, b"\x00\x01"]
+    assert ingest.counters()["dead_letter"] == 2
+
+
+def test_records_of_each_partition_are_numbered_without_a_gap() -> None:
+    """Across outputs and restarts."""
+    ingest, written = stage(), []
+    for number in range(50):
+        name = json.dumps(query(f"i{number}", NOW_MS - 5_000 + number))
+        ingest.fold(record(name.encode(), number))
+        if number % 7 == 0:
+            written += ingest.outputs()
+            resumed = stage()
+            resumed.restore(list(ingest.changes()))
+            assert resumed.fingerprint() == ingest.fingerprint()
+            ingest = resumed
+    written += ingest.outputs()
+
+    for partition in range(4):
+        sequences = [
+            decode_event_record(output.value).sequence
+            for output in written
+            if (output.topic, output.partition) == ("events", partition)
+            and output.value
+        ]
+        assert sequences == list(range(1, len(sequences) + 1))
+    names = {e.impression_id for e in elements(written) if isinstance(e, Impression)}
+    assert len(names) == 50
+
+
+def test_a_frontier_goes_to_every_partition_and_only_when_it_moves() -> None:
+    """So that a quiet front door writes nothing."""
+    ingest = stage()
+    for number in range(24):
+        ingest.fold(record(json.dumps(query(f"i{number}")).encode()))
+    first = [e for e in elements(ingest.outputs()) if isinstance(e, Frontier)]
+    second = ingest.outputs()
+
+    assert len(first) == 4
+    assert {frontier.at_ms for frontier in first} == {NOW_MS - 30_000}
+    assert {(frontier.source, frontier.n_sources) for frontier in first} == {(1, 8)}
+    assert second == []
+
+
+def test_an_end_record_passes_every_window() -> None:
+    """The source's last frontier lies behind the last window."""
+    ingest = stage()
+    ingest.fold(record(json.dumps(query("i1")).encode()))
+    ingest.fold(record(b"", headers=(END_HEADER,)))
+
+    frontiers = [e for e in elements(ingest.outputs()) if isinstance(e, Frontier)]
+
+    assert {(f.at_ms, f.state) for f in frontiers} == {(NOW_MS + 330_001, ENDED)}
+    assert ingest.counters()["consumed"] == 1
+
+
+def test_a_click_carries_what_a_dead_letter_will_need() -> None:
+    """Its own bytes, and where they stood."""
+    ingest = Ingest("clicks", 2, Settings())
+    ingest.tick(NOW_MS, at_end=False)
+    raw = b'{"impression_id":"i","query_id":"q","at_ms":1700000000000,"position":1}'
+    ingest.fold(SourceRecord("clicks", 2, 9, NOW_MS, None, b"[3," + raw + b"]", ()))
+
+    (click,) = events(ingest.outputs())
+
+    assert isinstance(click, Click)
+    assert click.raw == raw
+    assert click.origin == ("clicks", 2, 9, 1)
+
+
+def test_large_batches_are_cut_by_bytes() -> None:
+    """No record of the canonical log grows past the limit of a batch."""
+    ingest = stage()
+    shown = [f"{'x' * 200}{number}" for number in range(500)]
+    for number in range(30):
+        event = query("one query", NOW_MS, shown=shown)
+        event["impression_id"] = f"i{number}"
+        ingest.fold(record(json.dumps(event).encode()))
+
+    sizes = [len(output.value or b"") for output in ingest.outputs()]
+
+    assert len(sizes) > 5
+    assert max(sizes) <= 512 * 1024
+
+
+def test_a_restored_state_is_the_state() -> None:
+    """Restoring what `changes` gave, and asking again, gives the same bytes."""
+    ingest = stage()
+    for number in range(30):
+        ingest.fold(record(json.dumps(query(f"i{number}")).encode()))
+    ingest.outputs()
+    (state,) = ingest.changes()
+    resumed = stage()
+    resumed.restore([Change(state.topic, state.key, state.value)])
+
+    assert next(iter(resumed.changes())).value == state.value

@@ -1,0 +1,215 @@
+"""The outcome of every event, one rule a test, and their conservation."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rankstream.events import ACTIVE, Element, Frontier
+from rankstream.settings import TimeSettings
+from streams.folds.join import Join, position_of
+from tests.event_factory import START_MS, click, impression
+
+WINDOW_MS, DISORDER_MS, REMEMBER_MS = 1_000, 100, 500
+TIME = TimeSettings(
+    click_window_ms=WINDOW_MS, disorder_ms=DISORDER_MS, remember_ms=REMEMBER_MS
+)
+
+
+def joined(*elements: Element) -> Join:
+    """A join that has taken these elements."""
+    join = Join(TIME)
+    join.take(list(elements))
+    return join
+
+
+def reached(offset_ms: int) -> Frontier:
+    """The only source has reached this time after the start."""
+    return Frontier(0, 1, START_MS + offset_ms, ACTIVE)
+
+
+def outcomes(join: Join) -> dict[str, int]:
+    """Counts that are not zero, without the total."""
+    counted = {name: n for name, n in join.counts.items() if n}
+    counted.pop("consumed", None)
+    if join.pending:
+        counted["pending"] = join.pending
+    return counted
+
+
+def test_an_impression_closes_with_its_clicks_when_the_watermark_passes() -> None:
+    """Applied exactly when the watermark reaches the end of the window."""
+    join = joined(impression(), click(position=2), reached(WINDOW_MS - 1))
+    before = outcomes(join)
+    join.take([reached(WINDOW_MS)])
+
+    assert before == {"pending": 2}
+    assert outcomes(join) == {"applied_impressions": 1, "applied_clicks": 1}
+    assert [mark.position for mark in join.closed[0].clicks] == [2]
+
+
+def test_an_impression_without_clicks_is_evidence_too() -> None:
+    """One interaction goes out, clicked or not."""
+    join = joined(impression(), reached(WINDOW_MS))
+
+    assert len(join.closed) == 1
+    assert join.closed[0].clicks == []
+
+
+def test_a_click_may_come_before_its_impression() -> None:
+    """It waits, and is applied with the impression."""
+    join = joined(click(), impression(), reached(WINDOW_MS))
+
+    assert outcomes(join) == {"applied_impressions": 1, "applied_clicks": 1}
+
+
+def test_a_click_without_impression_becomes_an_orphan() -> None:
+    """When the watermark has passed its time plus the disorder."""
+    join = joined(click(at_ms=START_MS), reached(DISORDER_MS - 1))
+    before = outcomes(join)
+    join.take([reached(DISORDER_MS)])
+
+    assert before == {"pending": 1}
+    assert outcomes(join) == {"orphan": 1}
+
+
+def test_a_click_long_after_its_time_is_an_orphan_at_once() -> None:
+    """It need not wait for what cannot come."""
+    join = joined(reached(5_000), click(at_ms=START_MS))
+
+    assert outcomes(join) == {"orphan": 1}
+
+
+def test_the_first_of_two_equal_events_wins() -> None:
+    """The same impression or click again is a duplicate, also after the window."""
+    join = joined(
+        impression(), click(), impression(), click(), reached(WINDOW_MS), impression()
+    )
+
+    assert outcomes(join) == {
+        "applied_impressions": 1,
+        "applied_clicks": 1,
+        "duplicate": 3,
+    }
+
+
+def test_identities_are_forgotten_and_then_the_event_is_late() -> None:
+    """After the stated time a repeat is late; it is never applied again."""
+    join = joined(impression(), reached(WINDOW_MS + REMEMBER_MS), impression())
+
+    assert outcomes(join) == {"applied_impressions": 1, "late": 1}
+
+
+def test_an_impression_whose_window_has_passed_is_late() -> None:
+    """It is not applied."""
+    join = joined(reached(WINDOW_MS), impression())
+
+    assert outcomes(join) == {"late": 1}
+
+
+def test_a_click_after_the_window_is_late_whenever_it_arrives() -> None:
+    """The window is one of event time: arrival does not matter."""
+    beyond = START_MS + WINDOW_MS + 1
+    early = joined(impression(), click(at_ms=beyond))
+    waiting = joined(click(at_ms=beyond), impression())
+    closed = joined(impression(), reached(WINDOW_MS), click(at_ms=START_MS + 5))
+
+    assert outcomes(early) == {"late": 1, "pending": 1}
+    assert outcomes(waiting) == {"late": 1, "pending": 1}
+    assert outcomes(closed) == {"late": 1, "applied_impressions": 1}
+
+
+def test_a_click_on_what_was_not_shown_is_a_dead_letter() -> None:
+    """An unknown item, a place beyond the list, or an item at another place."""
+    join = joined(
+        impression(shown=["c", "a"]),
+        click(item_id="b", position=0),
+        click(position=3),
+        click(item_id="a", position=1),
+        click(item_id="a", position=2),
+    )
+
+    assert outcomes(join) == {"dead_letter": 3, "pending": 2}
+    assert len(join.not_shown) == 3
+
+
+def test_the_position_of_a_click_is_that_of_its_item() -> None:
+    """Items are found at their place in the displayed order."""
+    shown = impression(items=["x", "y", "z"], shown=["z", "x"])
+
+    positions = [position_of(shown, click(item_id=item, position=0)) for item in "xyzw"]
+
+    assert positions == [2, 0, 1, 0]
+
+
+def test_clicks_of_an_interaction_are_in_the_order_of_their_time() -> None:
+    """However they arrived."""
+    join = joined(
+        impression(),
+        click(at_ms=START_MS + 9, position=1),
+        click(at_ms=START_MS + 3, position=3),
+        reached(WINDOW_MS),
+    )
+
+    assert [mark.position for mark in join.closed[0].clicks] == [3, 1]
+
+
+ELEMENTS = st.one_of(
+    st.builds(
+        lambda n, at: impression(f"i{n}", START_MS + at),
+        st.integers(0, 5),
+        st.integers(0, 3_000),
+    ),
+    st.builds(
+        lambda n, at, p: click(f"i{n}", START_MS + at, position=p),
+        st.integers(0, 5),
+        st.integers(0, 3_000),
+        st.integers(1, 4),
+    ),
+    st.builds(reached, st.integers(0, 6_000)),
+)
+
+
+@given(st.lists(ELEMENTS, max_size=60))
+def test_every_event_ends_in_exactly_one_outcome(elements: list[Element]) -> None:
+    """At any moment the outcomes and what is pending add up to what was consumed."""
+    join = Join(TIME)
+    for element in elements:
+        join.take([element])
+
+        assert sum(join.counts.values()) + join.pending == 2 * join.counts["consumed"]
+
+    join.take([reached(1_000_000)])
+
+    assert join.pending == 0
+    assert join.n_known == 0
+    assert len(join.closed) == join.counts["applied_impressions"]
+
+
+@given(st.lists(ELEMENTS, max_size=60), st.integers(0, 60))
+def test_a_restored_join_goes_on_as_if_never_stopped(
+    elements: list[Element], cut: int
+) -> None:
+    """State, then identities, then accepted events: the same outcomes as before."""
+    whole = Join(TIME)
+    whole.take(elements[:cut])
+    resumed = Join(TIME)
+    resumed.restore(whole.state())
+    now_ms = whole.watermark.at_ms
+    for times, identities in whole.remembered:
+        kept = [row for row, at in enumerate(times) if whole.is_remembered(at)]
+        if kept:
+            resumed.restore_known(
+                [times[row] for row in kept], [identities[row] for row in kept]
+            )
+    for due_ms, event in whole.accepted:
+        if due_ms > now_ms:
+            resumed.restore_event(event)
+    for join in (whole, resumed):
+        join.closed.clear()
+        join.set_aside.clear()
+        join.not_shown.clear()
+        join.take([*elements[cut:], reached(1_000_000)])
+
+    assert resumed.counts == whole.counts
+    assert resumed.closed == whole.closed
+    assert resumed.set_aside == whole.set_aside
+    assert resumed.not_shown == whole.not_shown

@@ -1,0 +1,134 @@
+"""State of the statistics fold: large values, expiry, masks, batches, schemas."""
+
+import msgspec
+import numpy as np
+import pytest
+
+from rankstream.events import DETERMINISTIC, ClickMark, Impression, Interaction
+from rankstream.settings import LimitSettings
+from streams.folds import statistics as module
+from streams.folds.parts import Parts
+from streams.folds.statistics import DAY_MS, StatisticsFold
+from streams.stage import Change
+
+LIMITS = LimitSettings(candidate_sets=2, interventions=2, exposure_rows=2)
+KEEP_MS = 2 * DAY_MS
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder().decode
+
+
+def applied(state, changes):
+    """The topic after more changes, compacted."""
+    for _, key, value in changes:
+        if value is None:
+            state.pop(key, None)
+        else:
+            state[key] = value
+    return state
+
+
+def state_of(fold):
+    """All that a fold that never wrote before stands for."""
+    return applied({}, fold.changes())
+
+
+def impression(shown, *, query="q", at_ms=0, n_items=4, unit=0, policy=DETERMINISTIC):
+    """A deterministic list of a closed set."""
+    return Impression(
+        b"i" * 16,
+        "i",
+        query,
+        at_ms,
+        "m",
+        1,
+        "m",
+        0,
+        policy,
+        _encode([f"d{i:05}" for i in range(n_items)]),
+        np.array(shown, "<u2").tobytes(),
+        False,
+        b"",
+        b"",
+        b"",
+        0,
+        unit,
+        b"",
+    )
+
+
+def test_large_values_are_split_and_come_back():
+    """A cell of many items is written in parts, restored, and shrinks by tombstones."""
+    fold = StatisticsFold(LimitSettings(), KEEP_MS)
+    fold._parts = Parts(part_bytes=1000)
+    for start in range(0, 5000, 500):
+        shown = range(start, start + 500)
+        fold.take(Interaction(impression(shown, n_items=5000), []))
+    state = state_of(fold)
+    assert max(map(len, state.values())) <= 1000
+    again = StatisticsFold(LimitSettings(), KEEP_MS)
+    again._parts = Parts(part_bytes=1000)
+    again.restore(Change("statistics", *item) for item in state.items())
+    assert again.fingerprint() == fold.fingerprint()
+    again.advance(10 * DAY_MS)
+    state = applied(state, again.changes())
+    assert {_decode(key)[0] for key in state} == {"counts"}
+
+
+def test_statistics_of_queries_that_are_not_asked_again_leave_no_memory():
+    """With ever-new queries nothing grows once `keep` has passed."""
+    fold = StatisticsFold(LimitSettings(), DAY_MS)
+    sizes = []
+    for day in range(8):
+        for i in range(300):
+            at_ms = day * DAY_MS + i
+            closed = impression((0, 1), query=f"q{day}-{i}", at_ms=at_ms, unit=i)
+            fold.take(Interaction(closed, [ClickMark(1, 0, "click")]))
+        fold.advance((day + 1) * DAY_MS)
+        places = fold._places
+        sizes.append((len(places.known), len(places.scopes), len(places._queries)))
+        assert fold.counters()["statistics_cells"] <= 600
+    assert sizes[3:] == [sizes[3]] * 5
+
+
+def test_list_masks_are_counted_up_to_their_limit():
+    """The first lists and masks of a cell are kept apart, others counted as dropped."""
+    fold = StatisticsFold(LimitSettings(list_masks=1), KEEP_MS)
+    both = [ClickMark(2, 0, "click"), ClickMark(1, 0, "click")]
+    for _ in range(3):
+        fold.take(Interaction(impression((1, 0)), both))
+    fold.take(Interaction(impression((1, 0)), []))
+    state = state_of(fold)
+    (key,) = (key for key in state if _decode(key)[0] == "masks")
+    shown = np.array((1, 0), np.int32).tobytes()
+    assert _decode(state[key])[1] == [[shown, b"\x03", 3]]
+    assert fold.counters()["statistics_masks_dropped"] == 1
+    again = StatisticsFold(LimitSettings(list_masks=1), KEEP_MS)
+    again.restore(Change("statistics", *item) for item in state.items())
+    again.take(Interaction(impression((1, 0)), both))
+    assert _decode(applied(state, again.changes())[key])[1] == [[shown, b"\x03", 4]]
+
+
+def test_batches_of_any_size_count_the_same(monkeypatch):
+    """Where a batch ends is not seen in the result."""
+    taken = [
+        Interaction(
+            impression((i % 4, (i + 1) % 4), unit=i), [ClickMark(1, 0, "click")]
+        )
+        for i in range(50)
+    ]
+    states = []
+    for size in (1, 7, 4096):
+        monkeypatch.setattr(module, "FLUSH_IMPRESSIONS", size)
+        fold = StatisticsFold(LIMITS, KEEP_MS)
+        fold.take_all(taken)
+        states.append(state_of(fold))
+    assert states[0] == states[1] == states[2]
+
+
+def test_a_schema_of_another_release_is_refused():
+    """State that another release wrote is not guessed at."""
+    fold = StatisticsFold(LIMITS, KEEP_MS)
+    key = _encode(["counts"])
+    with pytest.raises(ValueError, match="schema of statistics must be 1; got 9"):
+        fold.restore([Change("statistics", key, _encode([9]))])

@@ -1,0 +1,150 @@
+"""Laws of event time: frontiers of sources, and the watermark of the log."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rankstream.events import ACTIVE, ENDED, IDLE, Frontier
+from streams.folds.schedule import Schedule
+from streams.folds.time import PlausibleTime, SourceClock, Watermark
+
+HOUR_MS = 3_600_000
+DAY_MS = 24 * HOUR_MS
+START_MS = 1_700_000_000_000
+
+
+def clock_of_a_source() -> SourceClock:
+    """A clock with 30 s of disorder and five minutes until all is closed."""
+    return SourceClock(disorder_ms=30_000, idle_ms=10_000, closing_ms=330_001)
+
+
+def test_nothing_is_believed_before_enough_events_agree() -> None:
+    """The first events of a source set no frontier, the twenty-fourth does."""
+    clock = clock_of_a_source()
+    for i in range(23):
+        clock.see(START_MS + i)
+
+    before = clock.frontier()
+    clock.see(START_MS + 23)
+
+    assert before == (-1, ACTIVE)
+    assert clock.frontier() == (START_MS + 23 - 30_000, ACTIVE)
+
+
+def test_one_wrong_event_does_not_move_time() -> None:
+    """An event two hours ahead, even the very first, leaves the frontier alone."""
+    plausible = PlausibleTime()
+    plausible.see(START_MS + 2 * HOUR_MS)
+    for i in range(1_000):
+        plausible.see(START_MS + i)
+        if i == 500:
+            plausible.see(START_MS + 2 * HOUR_MS)
+
+    assert plausible.largest_ms == START_MS + 999
+
+
+@given(st.integers(0, 2**32))
+def test_a_client_hours_ahead_does_not_move_time(seed: int) -> None:
+    """Five percent of events two hours ahead move nothing, wherever they stand."""
+    state = seed
+    plausible = PlausibleTime()
+    for i in range(2_000):
+        state = (state * 6364136223846793005 + 1442695040888963407) % 2**64
+        ahead = (state >> 33) % 20 == 0
+        plausible.see(START_MS + i * 100 + (2 * HOUR_MS if ahead else 0))
+
+    assert plausible.largest_ms <= START_MS + 2_000 * 100
+
+
+def test_a_true_gap_of_days_is_followed_soon() -> None:
+    """After three silent days time jumps within a hundred events."""
+    plausible = PlausibleTime()
+    for i in range(200):
+        plausible.see(START_MS + i)
+    for i in range(100):
+        plausible.see(START_MS + 3 * DAY_MS + i)
+
+    assert plausible.largest_ms == START_MS + 3 * DAY_MS + 99
+
+
+def test_an_idle_source_passes_on_until_all_is_closed() -> None:
+    """Ticks move event time by wall time, never to the wall clock, and then stop."""
+    clock = clock_of_a_source()
+    for _ in range(30):
+        clock.see(START_MS)
+    clock.tick(0, at_end=True)
+    clock.tick(9_999, at_end=True)
+    active = clock.frontier()
+    clock.tick(10_000, at_end=True)
+    idle = clock.frontier()
+    clock.tick(DAY_MS, at_end=True)
+
+    assert active == (START_MS - 30_000, ACTIVE)
+    assert idle == (START_MS - 30_000 + 10_000, IDLE)
+    assert clock.frontier() == (START_MS + 330_001, IDLE)
+
+
+def test_a_source_that_is_behind_is_not_idle() -> None:
+    """Where the broker has more, silence does not count."""
+    clock = clock_of_a_source()
+    for _ in range(30):
+        clock.see(START_MS)
+    clock.tick(0, at_end=True)
+    clock.tick(8_000, at_end=False)
+    clock.tick(12_000, at_end=True)
+
+    assert clock.frontier()[1] == ACTIVE
+
+
+def test_the_watermark_waits_for_every_source() -> None:
+    """There is none before all have spoken; then the least of the active ones."""
+    watermark = Watermark()
+    first = watermark.take(Frontier(0, 2, 500, ACTIVE))
+    second = watermark.take(Frontier(1, 2, 300, ACTIVE))
+
+    assert (first, second, watermark.at_ms) == (False, True, 300)
+
+
+def test_idle_sources_hold_nothing_back() -> None:
+    """An idle source is left out; where all are idle the largest counts."""
+    watermark = Watermark()
+    watermark.take(Frontier(0, 2, 100, IDLE))
+    watermark.take(Frontier(1, 2, 300, ACTIVE))
+    with_one = watermark.at_ms
+    watermark.take(Frontier(1, 2, 900, ENDED))
+
+    assert (with_one, watermark.at_ms) == (300, 900)
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 2), st.integers(-1, 1_000), st.integers(0, 2)),
+        max_size=50,
+    )
+)
+def test_the_watermark_never_goes_back(
+    frontiers: list[tuple[int, int, int]],
+) -> None:
+    """Whatever the frontiers say, time does not reverse."""
+    watermark, reached = Watermark(), -1
+    for source, at_ms, state in frontiers:
+        watermark.take(Frontier(source, 3, at_ms, state))
+
+        assert watermark.at_ms >= reached
+        reached = watermark.at_ms
+
+
+@given(st.lists(st.integers(0, 20_000)), st.lists(st.integers(0, 20_000), min_size=1))
+def test_a_schedule_gives_what_is_due_in_order(
+    due: list[int], looks: list[int]
+) -> None:
+    """Items come at the first look at or after their time, ordered, none twice."""
+    schedule: Schedule[tuple[int, int]] = Schedule()
+    for number, at in enumerate(due):
+        schedule.add((at, (at, number)))
+    expected = sorted((at, number) for number, at in enumerate(due))
+
+    for now in sorted(looks):
+        came = schedule.due(now)
+
+        assert came == [item for item in expected if item[0] <= now]
+        expected = [item for item in expected if item[0] > now]

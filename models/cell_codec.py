@@ -6,6 +6,9 @@ latest time shown; the pairs, sorted by item, then rank; the items that have
 hotfix or inverse sums, sorted; the click pairs, as places in the list of pairs,
 sorted. A pair is the step from the previous item, its rank, a byte of flags, and
 those of its numbers that the flags name.
+
+Measured: a cell of one list of ten takes 95 bytes, of them 17 for its exposure
+row; a (cell, item, rank) 9 bytes, header and rows included; keys come on top.
 """
 
 import numpy as np

@@ -11,31 +11,35 @@ Serving costs no round trip: `rank` uses the last verified snapshot in memory.
 """
 
 import base64
+import random
 import secrets
 import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from rankstream.routing import normalised_query, route_of_query, routed_impression_id
-from rankstream.scoring import normalised, scores_of
+from rankstream.scoring import draw_list, normalised, scores_of
 from rankstream.snapshots import (
     Pointer,
     Snapshot,
     SnapshotError,
     SnapshotStore,
     StoreUnavailable,
+    decode_at,
     decode_snapshot,
+    pointer_of,
 )
 
 Floats = npt.NDArray[np.float32]
 
-POLICIES = ("plackett-luce", "deterministic", "tail-shuffle")
+RETRY_S = 0.5
+"""At most this often is a store that does not answer tried by a following ranker."""
 
 _to_json = msgspec.json.Encoder().encode
 
@@ -64,8 +68,20 @@ class NoSnapshot(RuntimeError):
     """
 
 
+class _Served(NamedTuple):
+    """What is served, replaced as one: no list mixes two versions."""
+
+    snapshot: Snapshot
+    weights: Floats
+    pointer: Pointer
+    taken_s: float
+
+
 class Ranker:
     """One model as a service uses it; keeps the last good snapshot on any failure.
+
+    Safe to use from several threads. What is served never goes back, except by a
+    rollback, which is a later epoch.
 
     Parameters
     ----------
@@ -75,6 +91,14 @@ class Ranker:
         Where snapshots lie.
     source
         Instead of a store: gives the newest envelope, or None.
+    n_features
+        What the service can give; snapshots that need another number are refused.
+
+    Attributes
+    ----------
+    failures
+        How often what went wrong, by reason: those of `SnapshotError`, and
+        `unavailable`, `features`.
     """
 
     def __init__(
@@ -83,47 +107,67 @@ class Ranker:
         *,
         store: SnapshotStore | None = None,
         source: Callable[[], bytes | None] | None = None,
+        n_features: int | None = None,
     ) -> None:
         if (store is None) == (source is None):
             raise ValueError("a ranker must have a store or a source, and not both")
         self.model = model
         self.failures: dict[str, int] = {}
+        self.last_failure = ""
         self._store = store
         self._source = source
+        self._n_features = n_features
         self._given: bytes | None = None
-        self._snapshot: Snapshot | None = None
-        self._weights: Floats = np.zeros(0, np.float32)
-        self._loaded_s = 0.0
+        self._served: _Served | None = None
+        self._heard_s = float("-inf")
+        self._taking = threading.Lock()
         self._stop = threading.Event()
         self._follower: threading.Thread | None = None
 
     @property
     def version(self) -> int:
         """Interactions folded into the model that is served; -1 before the first."""
-        return self._snapshot.version if self._snapshot else -1
+        served = self._served
+        return served.pointer.version if served else -1
 
     @property
     def pointer(self) -> Pointer | None:
         """Epoch and version that are served."""
-        served = self._snapshot
-        return Pointer(served.epoch, served.version) if served else None
+        served = self._served
+        return served.pointer if served else None
 
     @property
     def age_s(self) -> float:
-        """Seconds since a new snapshot was taken."""
-        return time.monotonic() - self._loaded_s if self._snapshot else float("inf")
+        """Seconds since a new snapshot was taken; infinite before the first."""
+        served = self._served
+        return time.monotonic() - served.taken_s if served else float("inf")
+
+    @property
+    def silence_s(self) -> float:
+        """Seconds since the source last answered well, with news or without."""
+        return time.monotonic() - self._heard_s
+
+    def load(self) -> None:
+        """Take the newest snapshot now, or say why there is none.
+
+        Raises
+        ------
+        NoSnapshot, SnapshotError, StoreUnavailable
+        """
+        with self._taking:
+            self._look()
+        if self._served is None:
+            raise NoSnapshot(f"model {self.model!r} must have a snapshot; it has none")
 
     def refresh(self) -> bool:
         """Look for a newer snapshot; True if one was taken. Never raises for Redis."""
-        try:
-            envelope = self._newest()
-            if not envelope:
-                return False
-            return self._take(decode_snapshot(envelope))
-        except SnapshotError as error:
-            self._failed(error.reason)
-        except StoreUnavailable:
-            self._failed("unavailable")
+        with self._taking:
+            try:
+                return self._look()
+            except SnapshotError as error:
+                self._failed(error.reason, error)
+            except StoreUnavailable as error:
+                self._failed("unavailable", error)
         return False
 
     def follow(self) -> None:
@@ -138,10 +182,11 @@ class Ranker:
     def wait(self, timeout_s: float = 30.0) -> bool:
         """Wait for the first snapshot; False if none came in time."""
         deadline = time.monotonic() + timeout_s
-        while self._snapshot is None and time.monotonic() < deadline:
-            self.refresh()
+        while not self.refresh() and self._served is None:
+            if time.monotonic() >= deadline:
+                return False
             time.sleep(0.05)
-        return self._snapshot is not None
+        return True
 
     def close(self) -> None:
         """Stop following."""
@@ -164,7 +209,7 @@ class Ranker:
         features : [n_documents, n_features]
             As they are; the snapshot says how to normalise them.
         cutoff
-            Length of the list, at most as many as there are documents.
+            Length of the list; fewer where there are fewer documents.
         policy
             `plackett-luce` draws from the scores, `deterministic` sorts,
             `tail-shuffle` sorts and draws the last place from the rest.
@@ -178,9 +223,10 @@ class Ranker:
         ValueError
             Where features do not fit the model, or are not finite.
         """
-        snapshot, weights = self._snapshot, self._weights
-        if snapshot is None:
+        served = self._served
+        if served is None:
             raise NoSnapshot(f"model {self.model!r} must have a snapshot; it has none")
+        snapshot = served.snapshot
         values = np.asarray(features, np.float32)
         if values.ndim != 2 or values.shape[1] != snapshot.n_features:
             raise ValueError(
@@ -189,17 +235,20 @@ class Ranker:
             )
         if not len(values) or not np.isfinite(values).all():
             raise ValueError("features must be finite, of at least one document")
-        if policy not in POLICIES:
-            raise ValueError(f"policy must be one of {POLICIES}; got {policy!r}")
         scaled = normalised(values, snapshot.normalisation)
-        scores = scores_of(scaled, weights, snapshot.hidden)
+        scores = scores_of(scaled, served.weights, snapshot.hidden)
+        if not np.isfinite(scores).all():
+            raise ValueError(
+                f"scores must be finite; version {served.pointer} of {self.model!r} "
+                "and these features give others"
+            )
         drawn = secrets.randbits(63) if seed is None else seed
         order = draw_list(scores, cutoff=cutoff, policy=policy, seed=drawn)
         return Ranking(
             order, scores, scaled, policy, drawn, self.model, snapshot.version
         )
 
-    def query_event(  # noqa: PLR0913  what is said about one list
+    def query_event(
         self,
         ranking: Ranking,
         *,
@@ -219,7 +268,17 @@ class Ranker:
             A new one that carries the route, where absent.
         fields
             Further fields of the event: user, session, intervention, attributes ...
+
+        Raises
+        ------
+        ValueError
+            Where items and ranked documents differ in number.
         """
+        if len(items) != len(ranking.scores):
+            raise ValueError(
+                "items must name every ranked document; got "
+                f"{len(items)} for {len(ranking.scores)} documents"
+            )
         if impression_id is None:
             impression_id = self.impression_id(secrets.token_hex(16), query_id)
         event = {
@@ -248,69 +307,63 @@ class Ranker:
         """The event to send to `clicks`; name the position or the item_id."""
         return _to_json({"impression_id": impression_id, "at_ms": at_ms, **fields})
 
-    def _newest(self) -> bytes | None:
+    def _look(self) -> bool:
+        snapshot = self._newest()
+        self._heard_s = time.monotonic()
+        return snapshot is not None and self._take(snapshot)
+
+    def _newest(self) -> Snapshot | None:
+        """A verified snapshot where there may be news."""
         if self._store is not None:
             answer = self._store.current(self.model, self.pointer)
-            if answer is None:
+            if answer is None or answer[1] is None:
                 return None
-            pointer, envelope = answer
-            if envelope == b"":
-                raise SnapshotError("missing", f"version {pointer} must be there")
-            return envelope
-        envelope = self._source() if self._source else None
-        if envelope is self._given:
+            return decode_at(answer[1], self.model, answer[0])
+        given = self._source() if self._source else None
+        if given is None or given is self._given:
             return None
-        self._given = envelope
-        return envelope
-
-    def _take(self, snapshot: Snapshot) -> bool:
+        snapshot = decode_snapshot(given)
         if snapshot.model != self.model:
             raise SnapshotError("model", f"got a snapshot of {snapshot.model!r}")
-        now = self.pointer
-        if now is not None and Pointer(snapshot.epoch, snapshot.version) <= now:
+        self._given = given
+        return snapshot
+
+    def _take(self, snapshot: Snapshot) -> bool:
+        pointer, now = pointer_of(snapshot), self.pointer
+        if now is not None and pointer <= now:
             return False
+        if self._n_features not in (None, snapshot.n_features):
+            raise SnapshotError(
+                "features",
+                f"features must number {self._n_features}; "
+                f"version {pointer} needs {snapshot.n_features}",
+            )
         weights = np.frombuffer(snapshot.weights, "<f4").astype(np.float32)
         if not np.isfinite(weights).all():
-            raise SnapshotError("weights", "weights must be finite")
-        self._snapshot, self._weights = snapshot, weights
-        self._loaded_s = time.monotonic()
+            raise SnapshotError("weights", f"weights of {pointer} must be finite")
+        self._served = _Served(snapshot, weights, pointer, time.monotonic())
         return True
 
-    def _failed(self, reason: str) -> None:
+    def _failed(self, reason: str, error: Exception) -> None:
         self.failures[reason] = self.failures.get(reason, 0) + 1
+        self.last_failure = f"{reason}: {error}"
 
     def _follow(self) -> None:
         while not self._stop.is_set():
+            if self._store is None:
+                self._stop.wait(0.05)
+                self.refresh()
+                continue
             try:
-                if self._store is None:
-                    self._stop.wait(0.05)
-                    self.refresh()
-                    continue
                 for _ in self._store.notifications(self.model):
-                    self.refresh()
                     if self._stop.is_set():
                         return
-            except StoreUnavailable:
-                self._failed("unavailable")
-                self._stop.wait(0.5)
-
-
-def draw_list(
-    scores: Floats, *, cutoff: int, policy: str, seed: int
-) -> npt.NDArray[np.int64]:
-    """Rows in displayed order, drawn from PCG64 of the seed.
-
-    Plackett-Luce by the Gumbel trick; ties of the other policies by row.
-    """
-    rng = np.random.Generator(np.random.PCG64(seed))
-    if policy == "plackett-luce":
-        keys = scores.astype(np.float64) + rng.gumbel(size=len(scores))
-        return np.argsort(-keys, kind="stable")[:cutoff]
-    order = np.argsort(-scores, kind="stable")
-    if policy == "tail-shuffle" and len(order) > cutoff:
-        last = cutoff - 1 + int(rng.integers(len(order) - cutoff + 1))
-        order[cutoff - 1], order[last] = order[last], order[cutoff - 1]
-    return order[:cutoff]
+                    self.refresh()
+            except StoreUnavailable as error:
+                with self._taking:
+                    self._failed("unavailable", error)
+                # Many rankers lose one Redis at once; they should not return at once.
+                self._stop.wait(RETRY_S * (1.0 + random.random()))  # noqa: S311
 
 
 def _base64(values: Floats) -> str:

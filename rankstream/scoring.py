@@ -1,4 +1,4 @@
-"""Scores of documents from a snapshot's weights, in plain numpy.
+"""Scores of documents from a snapshot's weights, and lists from scores, in numpy.
 
 A learner computes the same function in `models.rankers`; tests hold them together.
 """
@@ -7,6 +7,8 @@ import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.float32]
+
+POLICIES = ("plackett-luce", "deterministic", "tail-shuffle")
 
 
 def normalised(features: Floats, how: str) -> Floats:
@@ -25,19 +27,20 @@ def normalised(features: Floats, how: str) -> Floats:
     """
     if how == "none":
         return features
+    # In float32 wide or far-off features would overflow or round to one another.
+    values = features.astype(np.float64)
+    least, most = values.min(axis=0), values.max(axis=0)
     if how == "min-max":
-        shifted = features - features.min(axis=0)
-        width = shifted.max(axis=0)
+        shifted, width = values - least, most - least
     elif how == "standard":
-        shifted = features - features.mean(axis=0)
-        width = np.where(np.ptp(features, axis=0) == 0, 0, features.std(axis=0))
+        shifted = values - values.mean(axis=0)
+        width = np.where(least == most, 0.0, values.std(axis=0))
     else:
         raise ValueError(
             f"normalisation must be min-max, standard or none; got {how!r}"
         )
-    scaled: Floats = np.divide(
-        shifted, width, out=np.zeros_like(shifted), where=width > 0
-    )
+    width[width == 0.0] = np.inf
+    scaled: Floats = (shifted / width).astype(np.float32)
     return scaled
 
 
@@ -64,3 +67,30 @@ def scores_of(features: Floats, weights: Floats, hidden: list[int]) -> Floats:
         start = end + width
     scores: Floats = (layer @ weights[start:]).astype(np.float32)
     return scores
+
+
+def draw_list(
+    scores: Floats, *, cutoff: int, policy: str, seed: int
+) -> npt.NDArray[np.int64]:
+    """Rows in displayed order, drawn from PCG64 of the seed.
+
+    Plackett-Luce by the Gumbel trick; ties of the other policies by row.
+
+    Raises
+    ------
+    ValueError
+        For another policy, or a cutoff below 1.
+    """
+    if policy not in POLICIES:
+        raise ValueError(f"policy must be one of {POLICIES}; got {policy!r}")
+    if cutoff < 1:
+        raise ValueError(f"cutoff must be at least 1; got {cutoff}")
+    rng = np.random.Generator(np.random.PCG64(seed))
+    if policy == "plackett-luce":
+        keys = scores.astype(np.float64) + rng.gumbel(size=len(scores))
+        return np.argsort(-keys, kind="stable")[:cutoff]
+    order = np.argsort(-scores, kind="stable")
+    if policy == "tail-shuffle" and len(order) > cutoff:
+        last = cutoff - 1 + int(rng.integers(len(order) - cutoff + 1))
+        order[cutoff - 1], order[last] = order[last], order[cutoff - 1]
+    return order[:cutoff]

@@ -212,3 +212,18 @@ def _check(settings: Settings) -> None:
                 f"{name} must not carry credentials; set the username setting and "
                 "RANKSTREAM_REDIS_PASSWORD or redis.password_file"
             )
+
+
+def with_namespace(settings: Settings, namespace: str | None) -> Settings:
+    """The same settings, in another namespace where one is named.
+
+    Raises
+    ------
+    SettingsError
+        Where it holds what a topic may not.
+    """
+    if namespace is None:
+        return settings
+    changed: Settings = msgspec.structs.replace(settings, namespace=namespace)
+    _check(changed)
+    return changed

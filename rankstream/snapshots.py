@@ -1,40 +1,59 @@
-"""Model snapshots: the envelope, and how they lie in Redis.
+"""How model snapshots lie in Redis; the one module that reaches it.
 
-This is the one module that reaches Redis. A version is immutable: one key per
-version, then the pointer, in one script, forwards only by (epoch, version); a reader
-takes pointer and bytes in one step and verifies them. An envelope is
+Below a namespace:
 
-    magic (4) | schema (2) | length (4) | SHA-256 of the payload (32) | payload
+    snapshot:MODEL:EPOCH.VERSION   an envelope, immutable
+    versions:MODEL                 list of EPOCH.VERSION, oldest first
+    pointer:MODEL                  EPOCH.VERSION; also the channel that tells of moves
+    models                         set of names
 
-with the payload in MessagePack; numbers are big-endian.
+One script writes all of these, the pointer after the snapshot and forwards only by
+(epoch, version); one script gives a reader pointer and envelope together.
 """
 
-import hashlib
-import struct
-from collections.abc import Iterator
-from typing import Any, NamedTuple, cast
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, cast
 
-import msgspec
 import redis
 from redis.backoff import ExponentialWithJitterBackoff
 from redis.retry import Retry
 
-MAGIC = b"RSNP"
-SCHEMA = 1
-HEADER = struct.Struct(">4sHI32s")
+from rankstream.envelope import (
+    Pointer,
+    Snapshot,
+    SnapshotError,
+    decode_at,
+    decode_snapshot,
+    encode_snapshot,
+    features_hash,
+    is_pointer,
+    n_weights,
+    pointer_from,
+    pointer_of,
+    rolled_back,
+)
+from rankstream.settings import Settings, secret
 
-_encode = msgspec.msgpack.Encoder().encode
+__all__ = [
+    "Pointer",
+    "Snapshot",
+    "SnapshotError",
+    "SnapshotStore",
+    "StoreUnavailable",
+    "decode_at",
+    "decode_snapshot",
+    "encode_snapshot",
+    "features_hash",
+    "n_weights",
+    "pointer_from",
+    "pointer_of",
+    "rolled_back",
+    "store_of",
+]
 
-
-class SnapshotError(ValueError):
-    """A snapshot is not what it should be; `reason` is stable.
-
-    Operator action: `rankstream snapshots verify`; readers keep the last good one.
-    """
-
-    def __init__(self, reason: str, message: str) -> None:
-        super().__init__(message)
-        self.reason = reason
+BATCH_BYTES = 4 * 1024 * 1024
+"""Several versions go to Redis in one script up to about this size."""
 
 
 class StoreUnavailable(RuntimeError):
@@ -44,118 +63,38 @@ class StoreUnavailable(RuntimeError):
     """
 
 
-class Snapshot(msgspec.Struct, frozen=True, array_like=True):
-    """A model at one version: all that a ranker needs.
-
-    `version` is the number of interactions folded, `created_ms` the event time of the
-    last of them, `sources` the last sequence number of each partition of the log.
-    `weights` are little-endian float32.
-    """
-
-    model: str
-    epoch: int
-    version: int
-    parent: int
-    created_ms: int
-    kind: str
-    hidden: list[int]
-    normalisation: str
-    n_features: int
-    features_hash: bytes
-    sources: list[tuple[int, int]]
-    updates: int
-    weights: bytes
-
-
-_decode = msgspec.msgpack.Decoder(Snapshot).decode
-
-
-class Pointer(NamedTuple):
-    """What a model's pointer says; compared in this order."""
-
-    epoch: int
-    version: int
-
-
-def features_hash(names: list[str] | int) -> bytes:
-    """The hash of a feature list: its names, or `f1`, `f2` ... of that number."""
-    if isinstance(names, int):
-        names = [f"f{number + 1}" for number in range(names)]
-    return hashlib.blake2b("\x1f".join(names).encode(), digest_size=8).digest()
-
-
-def encode_snapshot(snapshot: Snapshot) -> bytes:
-    """The envelope; the same snapshot gives the same bytes."""
-    payload = _encode(snapshot)
-    digest = hashlib.sha256(payload).digest()
-    return HEADER.pack(MAGIC, SCHEMA, len(payload), digest) + payload
-
-
-def decode_snapshot(envelope: bytes) -> Snapshot:
-    """The snapshot in an envelope, verified.
-
-    Raises
-    ------
-    SnapshotError
-        With the reason: truncated, magic, schema, length, checksum, payload, weights.
-    """
-    if len(envelope) < HEADER.size:
-        raise SnapshotError(
-            "truncated", f"an envelope holds {HEADER.size} bytes; got {len(envelope)}"
-        )
-    magic, schema, length, digest = HEADER.unpack_from(envelope)
-    if magic != MAGIC:
-        raise SnapshotError(
-            "magic", f"an envelope begins with {MAGIC!r}; got {magic!r}"
-        )
-    if schema != SCHEMA:
-        raise SnapshotError("schema", f"schema must be {SCHEMA}; got {schema}")
-    payload = envelope[HEADER.size :]
-    if len(payload) != length:
-        raise SnapshotError(
-            "length", f"payload must be {length} bytes; got {len(payload)}"
-        )
-    if hashlib.sha256(payload).digest() != digest:
-        raise SnapshotError("checksum", "the payload must match its SHA-256")
-    try:
-        snapshot = _decode(payload)
-    except msgspec.DecodeError as error:
-        raise SnapshotError(
-            "payload", f"a payload must be a snapshot; {error}"
-        ) from error
-    expected = 4 * n_weights(snapshot.n_features, snapshot.hidden)
-    if len(snapshot.weights) != expected:
-        raise SnapshotError(
-            "weights", f"weights must be {expected} bytes; got {len(snapshot.weights)}"
-        )
-    return snapshot
-
-
-def n_weights(n_features: int, hidden: list[int]) -> int:
-    """Length of the flat weight vector of a ranker."""
-    sizes = [n_features, *hidden]
-    layers = zip(sizes[:-1], sizes[1:], strict=True)
-    return sum((inputs + 1) * outputs for inputs, outputs in layers) + sizes[-1]
-
-
 PUBLISH = """
-local now = redis.call('GET', KEYS[1])
-local epoch, version = tonumber(ARGV[1]), tonumber(ARGV[2])
+local pointer, versions, models = KEYS[1], KEYS[2], KEYS[3]
+local keep, model, prefix = tonumber(ARGV[1]), ARGV[2], ARGV[3]
+local now, moved = redis.call('GET', pointer), 0
+local e, v = -1, -1
 if now then
-  local e, v = string.match(now, '^(%d+)%.(%d+)$')
-  e, v = tonumber(e), tonumber(v)
-  if e > epoch or (e == epoch and v > version) then return 0 end
-  if e == epoch and v == version and redis.call('EXISTS', KEYS[3]) == 1 then return 0 end
+  local first, second = string.match(now, '^(%d+)%.(%d+)$')
+  if first then e, v = tonumber(first), tonumber(second) end
 end
-redis.call('SET', KEYS[3], ARGV[3])
-redis.call('RPUSH', KEYS[2], ARGV[1] .. '.' .. ARGV[2])
-redis.call('SET', KEYS[1], ARGV[1] .. '.' .. ARGV[2])
-redis.call('SADD', KEYS[4], ARGV[5])
-while redis.call('LLEN', KEYS[2]) > tonumber(ARGV[4]) do
-  redis.call('DEL', ARGV[6] .. redis.call('LPOP', KEYS[2]))
+for at = 4, #ARGV, 2 do
+  local name = ARGV[at]
+  local first, second = string.match(name, '^(%d+)%.(%d+)$')
+  local epoch, version = tonumber(first), tonumber(second)
+  local key = prefix .. name
+  local is_newer = epoch > e or (epoch == e and version > v)
+  if is_newer or (name == now and redis.call('EXISTS', key) == 0) then
+    redis.call('SET', key, ARGV[at + 1])
+    if redis.call('LINDEX', versions, -1) ~= name then
+      redis.call('RPUSH', versions, name)
+    end
+    now, e, v, moved = name, epoch, version, moved + 1
+  end
 end
-redis.call('PUBLISH', KEYS[1], ARGV[1] .. '.' .. ARGV[2])
-return 1
+if moved > 0 then
+  redis.call('SADD', models, model)
+  redis.call('SET', pointer, now)
+  while redis.call('LLEN', versions) > keep do
+    redis.call('DEL', prefix .. redis.call('LPOP', versions))
+  end
+  redis.call('PUBLISH', pointer, now)
+end
+return moved
 """
 
 CURRENT = """
@@ -165,9 +104,22 @@ if now == ARGV[1] then return {now} end
 return {now, redis.call('GET', ARGV[2] .. now)}
 """
 
+STANDING = """
+local held = {}
+for at = 1, #KEYS do
+  local now = redis.call('GET', KEYS[at])
+  if now and redis.call('EXISTS', ARGV[at] .. now) == 1 then held[at] = now
+  else held[at] = '' end
+end
+return held
+"""
+
 
 class SnapshotStore:
     """Snapshots of a namespace in one Redis.
+
+    Safe to use from several threads. Every call waits at most about three times
+    `timeout_s`.
 
     Parameters
     ----------
@@ -175,9 +127,11 @@ class SnapshotStore:
         Without credentials.
     keep
         Versions of each model that stay.
+    timeout_s
+        How long to wait for one answer.
     """
 
-    def __init__(  # noqa: PLR0913  what a connection needs
+    def __init__(
         self,
         url: str,
         *,
@@ -185,21 +139,25 @@ class SnapshotStore:
         username: str = "",
         password: str = "",
         keep: int = 50,
+        timeout_s: float = 2.0,
     ) -> None:
-        self.place = url.split("@")[-1]
+        if keep < 1:
+            raise ValueError(f"keep must be at least 1; got {keep}")
+        self.place = url.rpartition("@")[2]
         self._prefix = f"{namespace or 'rankstream'}:"
         self._keep = keep
         self._client = redis.Redis.from_url(
             url,
             username=username or None,
             password=password or None,
-            socket_timeout=5.0,
-            socket_connect_timeout=5.0,
+            socket_timeout=timeout_s,
+            socket_connect_timeout=timeout_s,
             health_check_interval=15,
-            retry=Retry(ExponentialWithJitterBackoff(base=0.01, cap=0.2), 3),
+            retry=Retry(ExponentialWithJitterBackoff(base=0.01, cap=0.1), 2),
         )
         self._publish = self._client.register_script(PUBLISH)
         self._current = self._client.register_script(CURRENT)
+        self._standing = self._client.register_script(STANDING)
 
     def publish(self, envelope: bytes) -> bool:
         """Bring a snapshot in and move the pointer; False if it was there or is old.
@@ -208,18 +166,56 @@ class SnapshotStore:
         ------
         StoreUnavailable, SnapshotError
         """
-        snapshot = decode_snapshot(envelope)
-        model = snapshot.model
-        versions = self._versions_of(model)
+        return self.publish_all([envelope]) == 1
+
+    def publish_all(self, envelopes: Sequence[bytes]) -> int:
+        """Bring in versions of one model, oldest first; returns how many went in.
+
+        Versions up to `BATCH_BYTES` go in at once: nobody sees those in between.
+
+        Raises
+        ------
+        StoreUnavailable, SnapshotError
+        """
+        snapshots = [decode_snapshot(envelope) for envelope in envelopes]
+        if len({snapshot.model for snapshot in snapshots}) > 1:
+            raise ValueError("versions must be of one model; got several")
+        count, start, size = 0, 0, 0
+        for end, envelope in enumerate(envelopes, 1):
+            size += len(envelope)
+            if size >= BATCH_BYTES or end == len(envelopes):
+                batch = zip(snapshots[start:end], envelopes[start:end], strict=True)
+                count += self._publish_batch(snapshots[0].model, list(batch))
+                start, size = end, 0
+        return count
+
+    def _publish_batch(self, model: str, batch: list[tuple[Snapshot, bytes]]) -> int:
         keys = [
             self._pointer_of(model),
             f"{self._prefix}versions:{model}",
-            f"{versions}{snapshot.epoch}.{snapshot.version}",
             f"{self._prefix}models",
         ]
-        arguments: list[Any] = [snapshot.epoch, snapshot.version, envelope]
-        arguments += [self._keep, model, versions]
-        return bool(self._call(self._publish, keys=keys, args=arguments))
+        arguments: list[Any] = [self._keep, model, self._versions_of(model)]
+        for snapshot, envelope in batch:
+            arguments += [str(pointer_of(snapshot)), envelope]
+        return int(self._call(self._publish, keys=keys, args=arguments))
+
+    def roll_back(self, model: str, version: Pointer) -> Pointer:
+        """Serve an old version again, in a new epoch; returns the new pointer.
+
+        Versions of earlier epochs stay out from then on.
+
+        Raises
+        ------
+        StoreUnavailable, SnapshotError
+        """
+        standing = self.standing([model]).get(model)
+        envelope = self.load(model, version) or b""
+        old = decode_at(envelope, model, version)
+        latest = max(version.epoch, standing.epoch if standing else 0)
+        new = rolled_back(old, latest + 1)
+        self.publish(encode_snapshot(new))
+        return pointer_of(new)
 
     def current(
         self, model: str, known: Pointer | None = None
@@ -231,48 +227,91 @@ class SnapshotStore:
         Raises
         ------
         StoreUnavailable
+        SnapshotError
+            Where the pointer is none.
         """
-        told = f"{known.epoch}.{known.version}" if known else ""
         answer = self._call(
             self._current,
             keys=[self._pointer_of(model)],
-            args=[told, self._versions_of(model)],
+            args=[str(known or ""), self._versions_of(model)],
         )
         if not answer:
             return None
-        pointer = _pointer(answer[0])
-        if len(answer) == 1:
-            return (pointer, None) if pointer == known else (pointer, b"")
-        return pointer, answer[1] or b""
+        pointer = pointer_from(answer[0])
+        return pointer, (None if len(answer) == 1 else answer[1] or b"")
+
+    def standing(self, models: Sequence[str]) -> dict[str, Pointer]:
+        """Pointers of those models whose pointer leads to a snapshot that is there.
+
+        Raises
+        ------
+        StoreUnavailable
+        """
+        keys = [self._pointer_of(model) for model in models]
+        prefixes = [self._versions_of(model) for model in models]
+        answers = self._call(self._standing, keys=keys, args=prefixes)
+        return {
+            model: pointer_from(held)
+            for model, held in zip(models, answers, strict=True)
+            if is_pointer(held)
+        }
 
     def load(self, model: str, pointer: Pointer) -> bytes | None:
         """The envelope of one version, or None."""
-        name = f"{self._versions_of(model)}{pointer.epoch}.{pointer.version}"
+        name = f"{self._versions_of(model)}{pointer}"
         return cast("bytes | None", self._call(self._client.get, name))
 
     def versions(self, model: str) -> list[Pointer]:
         """Versions that are there, oldest first."""
         name = f"{self._prefix}versions:{model}"
-        return [_pointer(each) for each in self._call(self._client.lrange, name, 0, -1)]
+        names = self._call(self._client.lrange, name, 0, -1)
+        return [pointer_from(each) for each in names]
 
     def models(self) -> list[str]:
         """Models that have a snapshot."""
         names = self._call(self._client.smembers, f"{self._prefix}models")
         return sorted(name.decode() for name in names)
 
+    def verify(self, model: str) -> list[tuple[Pointer, str]]:
+        """Each kept version, and why it is not good; an empty reason if it is.
+
+        Raises
+        ------
+        StoreUnavailable
+        SnapshotError
+            Where the list of versions or the pointer is none.
+        """
+        verdicts = []
+        answer = self.current(model)
+        places = set(self.versions(model)) | ({answer[0]} if answer else set())
+        for place in sorted(places):
+            reason = ""
+            try:
+                decode_at(self.load(model, place) or b"", model, place)
+            except SnapshotError as error:
+                reason = error.reason
+            verdicts.append((place, reason))
+        return verdicts
+
     def notifications(self, model: str) -> Iterator[None]:
-        """One for each notification about a model, and one each half second.
+        """One at once, one after each burst of moves, and one each half second.
 
         Raises
         ------
         StoreUnavailable
         """
         try:
-            with self._client.pubsub(ignore_subscribe_messages=True) as listening:
+            # redis-py leaves this method without types.
+            subscription: Any = cast("Any", self._client).pubsub(
+                ignore_subscribe_messages=True
+            )
+            with subscription as listening:
                 listening.subscribe(self._pointer_of(model))
                 while True:
-                    listening.get_message(timeout=0.5)
                     yield
+                    listening.get_message(timeout=0.5)
+                    while listening.get_message(timeout=0.0) is not None:
+                        pass
         except redis.RedisError as error:
             raise self._unavailable(error) from error
 
@@ -297,11 +336,18 @@ class SnapshotStore:
             raise self._unavailable(error) from error
 
     def _unavailable(self, error: Exception) -> StoreUnavailable:
-        return StoreUnavailable(
-            f"Redis must answer; {type(error).__name__} at {self.place}"
-        )
+        # Only the code of Redis' answer: its text may repeat what was sent.
+        code = re.search(r"\b(?!ERR\b)[A-Z]{3,}\b", str(error))
+        kind = f"{type(error).__name__} {code[0] if code else ''}".strip()
+        return StoreUnavailable(f"Redis must answer; {kind} at {self.place}")
 
 
-def _pointer(text: bytes) -> Pointer:
-    epoch, _, version = text.partition(b".")
-    return Pointer(int(epoch), int(version))
+def store_of(settings: Settings) -> SnapshotStore:
+    """The store that the settings name."""
+    return SnapshotStore(
+        settings.redis.url,
+        namespace=settings.namespace,
+        username=settings.redis.username,
+        password=secret("REDIS_PASSWORD", settings.redis.password_file),
+        keep=settings.redis.keep_versions,
+    )

@@ -51,7 +51,7 @@ def checked_probabilities(name: str, values: npt.ArrayLike) -> Floats:
     table = np.array(values, np.float64)
     is_wrong = ~((table >= 0.0) & (table <= 1.0))
     if table.ndim != 1 or not len(table) or is_wrong.any():
-        raise ValueError(f"{name} must be probabilities in [0, 1]; got {values}")
+        raise ValueError(f"{name} must be probabilities in [0, 1]; got {values!r}")
     return table
 
 

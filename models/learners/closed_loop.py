@@ -15,27 +15,21 @@ import numpy.typing as npt
 from models.click_models.cascade import CascadeModel
 from models.click_models.click_model import checked_labels
 from models.compilation import compiled
-from models.exponentials import fill_exponentials
 from models.learners.pdgd_kernel import move
 from models.learners.reversed_pairs import (
     WIDEST,
     add_pair_coefficients,
     logged_pair_coefficients,
 )
+from models.list_sampler import BLOCK, sample_list
 from models.prefetching import prefetch
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
-BLOCK = 8
-"""Documents whose mass is summed together by the sampler."""
-
 CACHE_LINE = 16
 """Float32 numbers that memory brings at once."""
-
-LEAST_MASS = 1e-200
-"""Below this the sampler measures the rest by its own largest score."""
 
 
 class World(NamedTuple):
@@ -203,95 +197,18 @@ def move_along_columns(  # noqa: PLR0913  a kernel takes plain arrays
     ahead: int,
 ) -> bool:
     """Move a linear ranker's parameters; asks for the second half at `ahead`."""
-    n_features = parameters.shape[0]
-    half = n_features // 2
-    for i in range(n_features):
-        if i < half:
-            ask_for(values, ahead + (half + i) * n, ahead + (half + i + 1) * n)
-        column = first + i * n
-        total = 0.0
-        for x in range(rows.shape[0]):
-            total += coefficients[x] * values[column + rows[x]]
-        gradient[i] = total
+    n_features, k = parameters.shape[0], rows.shape[0]
+    half = n_features // 2 * n
+    gradient[:] = 0.0
+    for x in range(k):
+        ask_for(
+            values, ahead + half + half * x // k, ahead + half + half * (x + 1) // k
+        )
+        if coefficients[x] != 0.0:
+            column = values[first + rows[x] : first + n_features * n : n]
+            for i in range(n_features):
+                gradient[i] += coefficients[x] * column[i]
     return move(parameters, gradient, rate)
-
-
-@compiled
-def sample_list(
-    scores: Floats,
-    masses: Floats,
-    blocks: Floats,
-    rows: Integers,
-    rng: np.random.Generator,
-) -> float:
-    """Fill `rows` with a Plackett-Luce draw; returns the mass of what is left.
-
-    `masses` and `blocks` are scratch. Sums are made again, never reduced. The mass
-    is over exp(largest score), or -1 where the scores were too far apart for that.
-    """
-    n = scores.shape[0]
-    top = scores.max()
-    fill_exponentials(scores, top, masses)
-    for block in range(blocks.shape[0]):
-        blocks[block] = _block_mass(masses, block, n)
-    is_rescaled = False
-    for place in range(rows.shape[0]):
-        rest = blocks.sum()
-        if rest < LEAST_MASS:
-            _rescale(scores, masses, blocks, rows[:place])
-            rest = blocks.sum()
-            is_rescaled = True
-        row = _draw(masses, blocks, n, rng.random() * rest)
-        rows[place] = row
-        masses[row] = 0.0
-        blocks[row // BLOCK] = _block_mass(masses, row // BLOCK, n)
-    return -1.0 if is_rescaled else blocks.sum()
-
-
-@compiled
-def _block_mass(masses: Floats, block: int, n: int) -> float:
-    total = 0.0
-    for d in range(block * BLOCK, min(block * BLOCK + BLOCK, n)):
-        total += masses[d]
-    return total
-
-
-@compiled
-def _rescale(scores: Floats, masses: Floats, blocks: Floats, placed: Integers) -> None:
-    """Measure what is left by its own largest score."""
-    n = scores.shape[0]
-    masses[:n] = 1.0
-    masses[placed] = 0.0
-    top = -np.inf
-    for d in range(n):
-        if masses[d] > 0.0:
-            top = max(top, scores[d])
-    for d in range(n):
-        if masses[d] > 0.0:
-            masses[d] = math.exp(scores[d] - top)
-    for block in range(blocks.shape[0]):
-        blocks[block] = _block_mass(masses, block, n)
-
-
-@compiled
-def _draw(masses: Floats, blocks: Floats, n: int, target: float) -> int:
-    """The document at a place between 0 and the whole mass."""
-    reached = 0.0
-    chosen = 0
-    for block in range(blocks.shape[0]):
-        if blocks[block] > 0.0:
-            chosen = block
-            if reached + blocks[block] > target:
-                break
-            reached += blocks[block]
-    row = -1
-    for d in range(chosen * BLOCK, min(chosen * BLOCK + BLOCK, n)):
-        if masses[d] > 0.0:
-            row = d
-            reached += masses[d]
-            if reached > target:
-                break
-    return row
 
 
 @compiled

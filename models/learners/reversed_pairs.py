@@ -36,7 +36,13 @@ WIDEST = 200.0
 
 SMALL = 2.0**-400
 LARGE = 2.0**400
+"""Powers of two, so that bringing both products up again costs no digit."""
+
 LEAST = 1e-250
+"""Products below it are done again in log-space."""
+
+SMALL_SHARE = 1e-100
+"""Below it the slope of a preference is not made from a product of two shares."""
 
 
 @compiled
@@ -172,6 +178,7 @@ def add_pair_coefficients(  # noqa: PLR0913  a kernel takes plain arrays
     is_plain = sizes.shape[0] > 0
     normal, masses = normal_masses(sizes, mass_below)
     without = np.empty(sizes.shape[0])
+    near = np.exp(present - present.max())
     n_pairs = 0
     for b in range(1, n_compared(clicks)):
         if is_plain:
@@ -185,7 +192,11 @@ def add_pair_coefficients(  # noqa: PLR0913  a kernel takes plain arrays
                 weight = weight_of_pair(normal, masses, without, a, b)
             if weight < 0.0:
                 weight = weight_in_log_space(shown, rest, a, b)
-            weight *= derivative_of_preference(present[a], present[b])
+            if near[a] > SMALL_SHARE and near[b] > SMALL_SHARE:
+                both = near[a] + near[b]
+                weight *= near[a] * near[b] / (both * both)
+            else:
+                weight *= derivative_of_preference(present[a], present[b])
             if clicks[a]:
                 coefficients[a] += weight
                 coefficients[b] -= weight

@@ -1,6 +1,5 @@
 """A front-door event as it stands in a file: when, which kind, its bytes."""
 
-from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
@@ -16,18 +15,11 @@ class Event(NamedTuple):
     value: bytes
 
 
-class FormatError(ValueError):
-    """A file does not hold what its format promises.
+class EventTooLarge(ValueError):
+    """An event is larger than the front door accepts; it was not sent.
 
-    Operator action: correct the named line of the named file; nothing was sent.
+    Operator action: send fewer candidates or features with it.
     """
-
-    def __init__(self, path: Path | str, line: int | None, reason: str) -> None:
-        place = f"{path}:{line}" if line is not None else f"{path}"
-        super().__init__(f"{reason}; {place}")
-        self.path = path
-        self.line = line
-        self.reason = reason
 
 
 class _Sight(msgspec.Struct, gc=False):

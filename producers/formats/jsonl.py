@@ -6,8 +6,8 @@ A query event is one that has `shown`. Lines are passed on byte for byte.
 from collections.abc import Iterator
 from pathlib import Path
 
-from producers.formats.compressed import lines_of
-from producers.formats.event import Event, FormatError, recognised
+from producers.formats.event import Event, recognised
+from producers.formats.opened import FileUnreadable, lines_of
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -17,7 +17,7 @@ def read_jsonl(path: Path) -> Iterator[Event]:
 
     Raises
     ------
-    FormatError
+    FileUnreadable
         At the first line that is no event.
     """
     for number, line in lines_of(path):
@@ -27,4 +27,4 @@ def read_jsonl(path: Path) -> Iterator[Event]:
             if number == 1 and line.startswith(BYTE_ORDER_MARK):
                 yield recognised(line.removeprefix(BYTE_ORDER_MARK))
                 continue
-            raise FormatError(path, number, str(error)) from error
+            raise FileUnreadable(path, number, str(error)) from error

@@ -1,22 +1,33 @@
 """LETOR and SVMlight files: `label qid:1 1:0.5 2:3 # comment`, a document a line.
 
-Feature ids count from one or from zero; which, `first_feature` says. Without `qid` a
-file of group sizes beside it (`NAME.query`) tells where queries end.
+Feature ids count from one or from zero: from zero where some id is 0; which,
+`first_feature` says. Without `qid` a file of group sizes beside it (`NAME.query`)
+tells where queries end. A comment `docid = X` names the document.
 """
 
+import dataclasses
 import json
-import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import re
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from producers.formats.opened import UNPACKING_ERRORS, FileUnreadable, opened
+from producers.formats.opened import FileUnreadable, lines_of
 
 MAX_FEATURES = 100_000
 """A feature id beyond this is taken for a mistake."""
+
+LARGEST = float(np.finfo(np.float32).max)
+
+ENDINGS = ("", ".txt", ".txt.gz", ".txt.zst", ".gz", ".zst")
+"""What the file of a part may be called beyond its name."""
+
+_docid = re.compile(rb"docid\s*[=:]\s*(\S+)")
 
 
 @dataclass(frozen=True)
@@ -32,6 +43,8 @@ class LetorData:
         Rows of query i are `offsets[i] : offsets[i + 1]`.
     first_feature
         0 or 1: the id that the first column had in the file.
+    document_ids
+        [n_rows] where every line names its document, else empty.
     """
 
     query_ids: list[str]
@@ -39,52 +52,72 @@ class LetorData:
     features: npt.NDArray[np.float32]
     offsets: npt.NDArray[np.int64]
     first_feature: int = 1
+    document_ids: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
 class Fold:
-    """Parts of one fold of a cross-validation."""
+    """Parts of one fold of a cross-validation, with the same columns."""
 
     train: LetorData
     validation: LetorData
     test: LetorData
 
 
-Row = tuple[int, str, list[tuple[int, float]]]
+@dataclass
+class _Columns:
+    """What was read so far: a flat list of (feature, value) and its bounds."""
+
+    labels: "array[int]" = field(default_factory=lambda: array("q"))
+    queries: list[str] = field(default_factory=list)
+    documents: list[str] = field(default_factory=list)
+    counts: "array[int]" = field(default_factory=lambda: array("q"))
+    features: "array[int]" = field(default_factory=lambda: array("i"))
+    values: "array[float]" = field(default_factory=lambda: array("d"))
 
 
-def read_letor(paths: Path | Sequence[Path], *, n_features: int = 0) -> LetorData:
+def read_letor(
+    paths: Path | Sequence[Path],
+    *,
+    n_features: int = 0,
+    first_feature: int | None = None,
+) -> LetorData:
     """The queries of one or more files, in their order.
 
     Parameters
     ----------
     n_features
         At least so many columns, where a part lacks the last features.
+    first_feature
+        0 or 1 where it is known; else 0 if the files have a feature 0.
 
     Raises
     ------
     FileUnreadable
         With file, line and reason: a line that does not parse, a number that is not
-        finite, a negative label, a file without documents.
+        finite, a negative label, a query in two places, a file without documents.
     """
-    files = [paths] if isinstance(paths, Path) else list(paths)
-    rows: list[Row] = []
-    for path in files:
-        before = len(rows)
-        rows += _with_groups(path, list(_rows_of(path)))
-        if len(rows) == before:
-            raise FileUnreadable(path, 0, "a file must hold documents; got none")
-    first = min((fid for _, _, pairs in rows for fid, _ in pairs), default=1)
-    first_feature = 0 if first == 0 else 1
-    last = max((fid for _, _, pairs in rows for fid, _ in pairs), default=0)
+    columns = _Columns()
+    for path in [paths] if isinstance(paths, Path) else paths:
+        _read(path, columns)
+    ids = np.frombuffer(columns.features, np.int32)
+    if first_feature is None:
+        first_feature = 0 if ids.size and ids.min() == 0 else 1
+    last = int(ids.max()) if ids.size else first_feature - 1
     width = max(n_features, last - first_feature + 1)
-    features = np.zeros((len(rows), width), np.float32)
-    for row, (_, _, pairs) in enumerate(rows):
-        for feature, value in pairs:
-            features[row, feature - first_feature] = value
-    query_ids, offsets = _bounds([query for _, query, _ in rows])
-    labels = np.array([label for label, _, _ in rows], np.int64)
-    return LetorData(query_ids, labels, features, offsets, first_feature)
+    features = np.zeros((len(columns.labels), width), np.float32)
+    rows = np.repeat(np.arange(len(columns.labels)), np.array(columns.counts))
+    features[rows, ids - first_feature] = np.frombuffer(columns.values, np.float64)
+    query_ids, offsets = _bounds(columns.queries)
+    whole = len(columns.documents) == len(columns.labels)
+    return LetorData(
+        query_ids,
+        np.array(columns.labels, np.int64),
+        features,
+        offsets,
+        first_feature,
+        columns.documents if whole else [],
+    )
 
 
 def read_fold(folder: Path, number: int) -> Fold:
@@ -96,48 +129,139 @@ def read_fold(folder: Path, number: int) -> Fold:
     Raises
     ------
     FileUnreadable
-        Where neither is there.
+        Where neither is there, or a part does not parse.
     """
     plan = folder / "folds.json"
     if plan.exists():
         parts = _planned(plan, number)
     else:
         inside = folder / f"Fold{number}"
-        parts = {name: [_found(inside, name)] for name in ("train", "vali", "test")}
-    read = {name: read_letor(paths) for name, paths in parts.items()}
-    width = max(data.features.shape[1] for data in read.values())
-    whole = {name: _widened(data, width) for name, data in read.items()}
-    return Fold(whole["train"], whole["vali"], whole["test"])
+        parts = [[_found(inside, name)] for name in ("train", "vali", "test")]
+    read = [read_letor(paths) for paths in parts]
+    if len({part.first_feature for part in read}) > 1:
+        read = [read_letor(paths, first_feature=0) for paths in parts]
+    width = max(part.features.shape[1] for part in read)
+    return Fold(*(_widened(part, width) for part in read))
 
 
-def _planned(plan: Path, number: int) -> dict[str, list[Path]]:
-    try:
-        folds = json.loads(plan.read_text(encoding="utf-8"))
-        fold = (
-            folds[f"Fold{number}"] if f"Fold{number}" in folds else folds[str(number)]
+def _read(path: Path, columns: _Columns) -> None:
+    before = len(columns.labels)
+    seen = set(columns.queries)
+    last = None
+    for number, line in lines_of(path):
+        text, _, comment = line.partition(b"#")
+        words = text.split(None, 2)
+        if not words:
+            continue
+        try:
+            query = _take(words, columns)
+            if query != last and query in seen:
+                raise ValueError(f"documents of query {query} must stand together")
+        except (ValueError, OverflowError) as error:
+            raise FileUnreadable(
+                path, number, f"a line must be 'label qid:1 1:0.5 ...'; {error}"
+            ) from error
+        last = query
+        if query:
+            seen.add(query)
+        columns.queries.append(query)
+        if found := _docid.search(comment):
+            columns.documents.append(found[1].decode("utf-8", "replace"))
+    if len(columns.labels) == before:
+        raise FileUnreadable(path, 0, "a file must hold documents; got 0 documents")
+    if not columns.queries[before]:
+        columns.queries[before:] = _grouped(path, len(columns.labels) - before)
+
+
+def _take(words: list[bytes], columns: _Columns) -> str:
+    """Add a line's label and features; returns its query, or nothing."""
+    label = float(words[0])
+    if label != int(label) or label < 0:
+        raise ValueError(f"a label is a whole number from 0; got {words[0].decode()}")
+    query, rest = "", b" ".join(words[1:])
+    if rest.startswith(b"qid:"):
+        query = words[1][4:].decode()
+        rest = words[2] if len(words) > 2 else b""
+        if not query:
+            raise ValueError("qid must not be empty")
+    elif columns.queries and columns.queries[-1]:
+        raise ValueError("qid is missing")
+    numbers = list(map(float, rest.replace(b":", b" ").split()))
+    names, values = numbers[::2], numbers[1::2]
+    if len(names) != len(values) or rest.count(b":") != len(values):
+        raise ValueError("features must be pairs id:value")
+    ids = list(map(int, names))
+    _check(ids, names, values)
+    columns.labels.append(int(label))
+    columns.counts.append(len(ids))
+    columns.features.extend(ids)
+    columns.values.extend(values)
+    return query
+
+
+def _check(ids: list[int], names: list[float], values: list[float]) -> None:
+    if ids != names or (ids and not 0 <= min(ids) <= max(ids) <= MAX_FEATURES):
+        raise ValueError(f"feature ids must be whole and lie in 0..{MAX_FEATURES}")
+    if len(set(ids)) != len(ids):
+        raise ValueError("feature ids must differ from each other")
+    # The sum is in range only if all of them are: one look instead of many.
+    if not sum(map(abs, values)) <= LARGEST:
+        for feature, value in zip(ids, values, strict=True):
+            if not abs(value) <= LARGEST:
+                raise ValueError(f"feature {feature} must be finite; got {value}")
+
+
+def _grouped(path: Path, n_rows: int) -> list[str]:
+    """A query for each row, from the sizes in `NAME.query`."""
+    stem = path.name.removesuffix(".gz").removesuffix(".zst")
+    groups = path.with_name(stem + ".query")
+    if not groups.exists():
+        raise FileUnreadable(path, 1, f"a line must name its qid, or {groups} sizes")
+    queries: list[str] = []
+    for number, line in lines_of(groups):
+        if not line.isdigit() or not int(line):
+            raise FileUnreadable(
+                groups, number, "a group must have documents; "
+                f"got {line.decode('utf-8', 'replace')!r}"
+            )  # fmt: skip
+        queries += [str(number - 1)] * min(int(line), n_rows + 1)
+    if len(queries) != n_rows:
+        raise FileUnreadable(
+            groups, 0, f"group sizes must add up to {n_rows}; got {len(queries)}"
         )
-        return {
-            "train": [_found(plan.parent, name) for name in _listed(fold["train"])],
-            "vali": [
-                _found(plan.parent, name)
-                for name in _listed(fold.get("vali") or fold["validation"])
-            ],
-            "test": [_found(plan.parent, name) for name in _listed(fold["test"])],
-        }
-    except (KeyError, TypeError, ValueError) as error:
-        if isinstance(error, FileUnreadable):
-            raise
+    return queries
+
+
+def _bounds(queries: list[str]) -> tuple[list[str], npt.NDArray[np.int64]]:
+    starts = [
+        row
+        for row in range(len(queries))
+        if not row or queries[row] != queries[row - 1]
+    ]
+    names = [queries[row] for row in starts]
+    return names, np.array([*starts, len(queries)], np.int64)
+
+
+def _planned(plan: Path, number: int) -> list[list[Path]]:
+    try:
+        folds: Any = json.loads(plan.read_text(encoding="utf-8"))
+        fold = folds.get(f"Fold{number}") or folds[str(number)]
+        named = [fold["train"], fold.get("vali") or fold["validation"], fold["test"]]
+    except (AttributeError, KeyError, TypeError, ValueError, OSError) as error:
         raise FileUnreadable(
             plan, 0, f"folds.json must name the parts of fold {number}; {error!r}"
         ) from error
-
-
-def _listed(names: str | list[str]) -> list[str]:
-    return [names] if isinstance(names, str) else names
+    return [
+        [
+            _found(plan.parent, str(name))
+            for name in (names if isinstance(names, list) else [names])
+        ]
+        for names in named
+    ]
 
 
 def _found(folder: Path, name: str) -> Path:
-    for ending in ("", ".txt", ".txt.gz", ".txt.zst", ".gz"):
+    for ending in ENDINGS:
         path = folder / (name + ending)
         if path.exists():
             return path
@@ -149,73 +273,4 @@ def _widened(data: LetorData, width: int) -> LetorData:
     if not missing:
         return data
     features = np.pad(data.features, ((0, 0), (0, missing)))
-    return LetorData(
-        data.query_ids, data.labels, features, data.offsets, data.first_feature
-    )
-
-
-def _rows_of(path: Path) -> Iterable[Row]:
-    number = 0
-    try:
-        with opened(path) as lines:
-            for number, line in enumerate(lines, start=1):
-                text = line.split(b"#", 1)[0].split()
-                if text:
-                    yield _row(path, number, text)
-    except UNPACKING_ERRORS as error:
-        raise FileUnreadable(
-            path, number + 1, f"a file must be whole; {error}"
-        ) from error
-
-
-def _row(path: Path, number: int, words: list[bytes]) -> Row:
-    try:
-        label = float(words[0])
-        if label != int(label) or label < 0:
-            raise ValueError(f"a label is a whole number from 0; got {words[0]!r}")
-        query, pairs = "", []
-        for word in words[1:]:
-            name, _, value = word.partition(b":")
-            if name == b"qid":
-                query = value.decode()
-                continue
-            feature, amount = int(name), float(value)
-            if not 0 <= feature <= MAX_FEATURES:
-                raise ValueError(f"a feature id must lie in 0..{MAX_FEATURES}")
-            if not math.isfinite(amount):
-                raise ValueError(f"feature {feature} must be finite; got {amount}")
-            pairs.append((feature, amount))
-    except (ValueError, OverflowError) as error:
-        raise FileUnreadable(
-            path, number, f"a line must be 'label qid:1 1:0.5 ...'; {error}"
-        ) from error
-    return int(label), query, pairs
-
-
-def _with_groups(path: Path, rows: list[Row]) -> list[Row]:
-    if not rows or rows[0][1]:
-        return rows
-    stem = path.name.removesuffix(".gz").removesuffix(".zst")
-    groups = path.with_name(stem + ".query")
-    if not groups.exists():
-        raise FileUnreadable(path, 1, f"a line must name its qid, or {groups} sizes")
-    sizes = [int(word) for word in groups.read_text().split()]
-    if sum(sizes) != len(rows):
-        raise FileUnreadable(
-            groups, 0, f"group sizes must add up to {len(rows)}; got {sum(sizes)}"
-        )
-    queries = np.repeat(np.arange(len(sizes)), sizes).tolist()
-    return [
-        (label, str(query), pairs)
-        for (label, _, pairs), query in zip(rows, queries, strict=True)
-    ]
-
-
-def _bounds(queries: list[str]) -> tuple[list[str], npt.NDArray[np.int64]]:
-    names: list[str] = []
-    offsets: list[int] = []
-    for row, query in enumerate(queries):
-        if not names or query != names[-1]:
-            names.append(query)
-            offsets.append(row)
-    return names, np.array([*offsets, len(queries)], np.int64)
+    return dataclasses.replace(data, features=features)

@@ -1,11 +1,21 @@
-"""Files opened by their ending: plain, .gz or .zst."""
+"""Files that may be packed: gzip and zstd are told by their first bytes."""
 
+import contextlib
 import gzip
 import io
+import zlib
+from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import IO, cast
 
 import zstandard
+
+CHUNK_BYTES = 1 << 18
+GZIP_MAGIC = b"\x1f\x8b"
+ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+
+UNPACKING_ERRORS = (OSError, EOFError, zlib.error, zstandard.ZstdError)
+"""What reading a damaged packed file raises."""
 
 
 class FileUnreadable(ValueError):
@@ -17,10 +27,67 @@ class FileUnreadable(ValueError):
     def __init__(self, path: Path, line: int, reason: str) -> None:
         where = f"{path}:{line}" if line else str(path)
         super().__init__(f"{reason}; at {where}")
+        self.path = path
+        self.line = line
 
 
-def opened(path: Path) -> BinaryIO:
-    """The bytes of a file, unpacked by its ending.
+class _ZstdFrames(io.RawIOBase):
+    """The content of zstd frames one after another; a cut frame is an error."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._frame: zstandard.ZstdDecompressionObj | None = None
+        self._ready = memoryview(b"")
+        self._left = b""
+
+    def readable(self) -> bool:
+        """Always."""
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        """Fill `buffer` with what comes next; 0 at the end."""
+        while not self._ready:
+            chunk = self._left or self._file.read(CHUNK_BYTES)
+            self._left = b""
+            if not chunk:
+                if self._frame is not None:
+                    raise EOFError("the zstd frame is cut off")
+                return 0
+            self._unpack(chunk)
+        n = min(len(buffer), len(self._ready))
+        buffer[:n] = self._ready[:n]
+        self._ready = self._ready[n:]
+        return n
+
+    def close(self) -> None:
+        """Close the file beneath, too."""
+        self._file.close()
+        super().close()
+
+    def _unpack(self, chunk: bytes) -> None:
+        if self._frame is None:
+            self._frame = zstandard.ZstdDecompressor().decompressobj()
+        self._ready = memoryview(self._frame.decompress(chunk))
+        if self._frame.eof:
+            self._left = self._frame.unused_data
+            self._frame = None
+
+
+class _GzipContent(gzip.GzipFile):
+    """A gzip file that closes the file beneath."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        super().__init__(fileobj=file, mode="rb")
+        self._beneath = file
+
+    def close(self) -> None:
+        """Close both."""
+        super().close()
+        self._beneath.close()
+
+
+def opened(path: Path) -> IO[bytes]:
+    """The content of a file, unpacked, to be closed by the caller.
 
     Raises
     ------
@@ -28,17 +95,58 @@ def opened(path: Path) -> BinaryIO:
         Where it cannot be opened.
     """
     try:
-        if path.suffix == ".gz":
-            return cast("BinaryIO", gzip.open(path, "rb"))
-        if path.suffix == ".zst":
-            reader = zstandard.ZstdDecompressor().stream_reader(path.open("rb"))
-            return cast("BinaryIO", io.BufferedReader(reader))
-        return path.open("rb")
+        file = path.open("rb")
+        start = file.peek(4)
     except OSError as error:
         raise FileUnreadable(
             path, 0, f"a file must be readable; {error.strerror}"
         ) from error
+    if start.startswith(GZIP_MAGIC):
+        return io.BufferedReader(_GzipContent(file), CHUNK_BYTES)
+    if start.startswith(ZSTD_MAGIC):
+        return io.BufferedReader(_ZstdFrames(file), CHUNK_BYTES)
+    return file
 
 
-UNPACKING_ERRORS = (OSError, EOFError, zstandard.ZstdError)
-"""What reading a damaged packed file raises."""
+@contextlib.contextmanager
+def created(path: Path) -> Iterator[IO[bytes]]:
+    """A file to write, packed as its name says, that appears when it is complete."""
+    unfinished = path.with_name(f".{path.name}.part")
+    try:
+        with contextlib.ExitStack() as stack:
+            file: IO[bytes] = stack.enter_context(unfinished.open("wb"))
+            if path.suffix == ".gz":
+                packed = gzip.GzipFile(fileobj=file, mode="wb", compresslevel=6)
+                file = cast("IO[bytes]", stack.enter_context(packed))
+            elif path.suffix == ".zst":
+                packer = zstandard.ZstdCompressor(level=3)
+                file = stack.enter_context(packer.stream_writer(file, closefd=False))
+            yield file
+        unfinished.replace(path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def lines_of(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Line numbers from 1 and stripped lines; empty ones are left out.
+
+    Raises
+    ------
+    FileUnreadable
+        Where the file cannot be read to its end.
+    """
+    number = 0
+    with opened(path) as file:
+        lines = enumerate(file, 1)
+        while True:
+            try:
+                number, line = next(lines, (0, b""))
+            except UNPACKING_ERRORS as error:
+                raise FileUnreadable(
+                    path, number + 1, f"a file must be readable to its end; {error}"
+                ) from error
+            if not number:
+                return
+            text = line.strip()
+            if text:
+                yield number, text

@@ -15,7 +15,8 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from producers.formats.event import Event, FormatError
+from producers.formats.event import Event
+from producers.formats.opened import FileUnreadable
 from rankstream.events import ClickEvent, QueryEvent
 from rankstream.topics import CLICKS, QUERIES
 
@@ -35,21 +36,21 @@ def read_parquet(path: Path) -> Iterator[Event]:
 
     Raises
     ------
-    FormatError
+    FileUnreadable
         Where the file is no Parquet, has columns that no event has, or a row is no
         event.
     """
     try:
         file = pq.ParquetFile(path)
     except (OSError, pa.ArrowException) as error:
-        raise FormatError(path, None, f"a file must be Parquet; {error}") from error
+        raise FileUnreadable(path, 0, f"a file must be Parquet; {error}") from error
     with file:
         names = set(file.schema_arrow.names)
         if unknown := names - FIELDS - {"kind"}:
             named = ", ".join(sorted(unknown))
-            raise FormatError(path, None, f"columns must be event fields; got {named}")
+            raise FileUnreadable(path, 0, f"columns must be event fields; got {named}")
         if "at_ms" not in names:
-            raise FormatError(path, None, "a column at_ms must be there")
+            raise FileUnreadable(path, 0, "a column at_ms must be there")
         number = 0
         for rows in _batches(file, path):
             for row in rows:
@@ -64,7 +65,7 @@ def _batches(file: pq.ParquetFile, path: Path) -> Iterator[list[dict[str, Any]]]
             batch = next(batches, None)
         except (OSError, pa.ArrowException) as error:
             reason = f"a file must be readable to its end; {error}"
-            raise FormatError(path, None, reason) from error
+            raise FileUnreadable(path, 0, reason) from error
         if batch is None:
             return
         place = batch.schema.get_field_index("at_ms")
@@ -87,9 +88,13 @@ def _event(row: dict[str, Any], path: Path, number: int) -> Event:
     named = row.pop("kind", "query" if "shown" in row else "click")
     kind, at_ms = KINDS.get(named), row.get("at_ms")
     if kind is None:
-        raise FormatError(path, number, f"kind must be query or click; got {named!r}")
+        raise FileUnreadable(
+            path, number, f"kind must be query or click; got {named!r}"
+        )
     if not isinstance(at_ms, int):
-        raise FormatError(path, number, f"at_ms must be a whole number; got {at_ms!r}")
+        raise FileUnreadable(
+            path, number, f"at_ms must be a whole number; got {at_ms!r}"
+        )
     for name in row.keys() & STRUCTURED:
         row[name] = _structure(row[name], name, path, number)
     return Event(at_ms, kind, _encode(row) if kind == CLICKS else _query(row))
@@ -109,5 +114,7 @@ def _structure(value: Any, name: str, path: Path, number: int) -> Any:
         try:
             return msgspec.json.decode(value)
         except msgspec.DecodeError as error:
-            raise FormatError(path, number, f"{name} must be JSON; {error}") from error
+            raise FileUnreadable(
+                path, number, f"{name} must be JSON; {error}"
+            ) from error
     return value

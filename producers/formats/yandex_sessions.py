@@ -19,8 +19,8 @@ from pathlib import Path
 
 import msgspec
 
-from producers.formats.compressed import lines_of
-from producers.formats.event import Event, FormatError
+from producers.formats.event import Event
+from producers.formats.opened import FileUnreadable, lines_of
 from rankstream.events import encode_event
 from rankstream.topics import CLICKS, QUERIES
 
@@ -45,22 +45,22 @@ def read_yandex_sessions(path: Path, *, epoch_ms: int = EPOCH_MS) -> Iterator[Ev
 
     Raises
     ------
-    FormatError
+    FileUnreadable
         At the first line that is no page, or clicks outside its page.
     """
     for number, line in lines_of(path):
         try:
             page = _decode(line)
         except (msgspec.DecodeError, UnicodeError) as error:
-            raise FormatError(
+            raise FileUnreadable(
                 path, number, f"a line must be a result page; {error}"
             ) from error
         if not page.rel:
-            raise FormatError(path, number, "a page must have results; got 0")
+            raise FileUnreadable(path, number, "a page must have results; got 0")
         outside = [row for row in page.clicks if not 0 <= row < len(page.rel)]
         if outside:
             reason = f"clicks must lie in 0..{len(page.rel) - 1}; got {outside[0]}"
-            raise FormatError(path, number, reason)
+            raise FileUnreadable(path, number, reason)
         yield from _events(page, epoch_ms)
 
 

@@ -8,8 +8,9 @@ import pytest
 
 from models.click_models.cascade import CascadeModel, cascade_of
 from models.learners import closed_loop
-from models.learners.closed_loop import BLOCK, ClosedLoop, World, sample_list
+from models.learners.closed_loop import ClosedLoop, World
 from models.learners.pdgd import PdgdConfig, PdgdLearner
+from models.list_sampler import BLOCK, sample_list
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]

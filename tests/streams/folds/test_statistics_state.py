@@ -4,6 +4,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from models.statistics import decode_cell
 from rankstream.events import DETERMINISTIC, ClickMark, Impression, Interaction
 from rankstream.settings import LimitSettings
 from streams.folds import statistics as module
@@ -132,3 +133,24 @@ def test_a_schema_of_another_release_is_refused():
     key = _encode(["counts"])
     with pytest.raises(ValueError, match="schema of statistics must be 1; got 9"):
         fold.restore([Change("statistics", key, _encode([9]))])
+
+
+def test_the_oldest_row_goes_with_its_count_after_a_restore():
+    """What is evicted, how often it counts and that it leaves survive a restart."""
+    fold = StatisticsFold(LIMITS, KEEP_MS)
+    for shown in ((0, 1), (0, 1), (1, 0)):
+        fold.take(Interaction(impression(shown), []))
+    state = state_of(fold)
+    again = StatisticsFold(LIMITS, KEEP_MS)
+    again.restore(Change("statistics", *item) for item in state.items())
+    for one in (fold, again):
+        one.take(Interaction(impression((2, 3)), []))
+    assert applied(dict(state), again.changes()) == applied(state, fold.changes())
+    materials = {_decode(v)[3] for k, v in state.items() if _decode(k)[0] == "row"}
+    lists = [np.array(shown, "<u2").tobytes() for shown in ((1, 0), (2, 3))]
+    assert materials == set(lists)
+    (value,) = (value for key, value in state.items() if _decode(key)[0] == "cell")
+    cell = decode_cell(value, ("d0", "d1", "d2", "d3"))
+    exposures = {(p[0], p[1]): p[8] for p in cell.pairs.tolist() if p[8]}
+    assert exposures == {(0, 1): 2 << 30, (1, 2): 2 << 30}
+    assert cell.overflow_impressions == 2

@@ -1,0 +1,174 @@
+"""Live events, line by line: standard input, or a file that grows and is rotated.
+
+Nothing that comes in is dropped: a line that is no event goes to the front door too,
+which keeps it as a dead letter.
+"""
+
+import contextlib
+import os
+import select
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Protocol
+
+from producers.formats.event import EventTooLarge, recognised
+from producers.stopping import Stop
+from rankstream.topics import CLICKS, MAX_EVENT_BYTES, QUERIES
+
+AUTO = "auto"
+KINDS = {AUTO: "", "query": QUERIES, "click": CLICKS}
+
+CHUNK_BYTES = 1 << 18
+POLL_S = 0.2
+
+
+class Sink(Protocol):
+    """Where lines go."""
+
+    def send(self, kind: str, value: bytes) -> None:
+        """Take one event."""
+
+    def send_raw(self, kind: str, value: bytes) -> None:
+        """Take bytes that may be no event."""
+
+
+@dataclass
+class Fed:
+    """Counts of what came in."""
+
+    lines: int = 0
+    unrecognised: int = 0
+    refused: int = 0
+
+
+class _Lines:
+    """Cuts chunks into lines; one that grows too long is cut off and given out."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+
+    def add(self, chunk: bytes) -> list[bytes]:
+        """Lines that are complete now."""
+        *lines, self._rest = (self._rest + chunk).split(b"\n")
+        if len(self._rest) > 2 * MAX_EVENT_BYTES:
+            lines.append(self._rest)
+            self._rest = b""
+        return [stripped for line in lines if (stripped := line.strip())]
+
+    def rest(self) -> list[bytes]:
+        """What stands after the last line end."""
+        rest, self._rest = self._rest.strip(), b""
+        return [rest] if rest else []
+
+
+def lines_of_descriptor(descriptor: int, stop: Stop) -> Iterator[bytes | None]:
+    """Lines of a pipe, terminal or file until its end; None while nothing comes."""
+    lines = _Lines()
+    while not stop.asked:
+        ready, _, _ = select.select([descriptor], [], [], POLL_S)
+        if not ready:
+            yield None
+            continue
+        chunk = os.read(descriptor, CHUNK_BYTES)
+        if not chunk:
+            break
+        yield from lines.add(chunk)
+    yield from lines.rest()
+
+
+def lines_of_followed(
+    path: Path, stop: Stop, *, from_end: bool = False
+) -> Iterator[bytes | None]:
+    """Lines of a file as it grows; None while nothing comes.
+
+    The file may not be there yet. Where it is replaced (renamed away and created
+    anew), the old one is read to its end, then the new one from its beginning; where it
+    is cut to less than was read, it is read from its beginning again.
+    """
+    while not stop.asked:
+        try:
+            file = path.open("rb")
+        except FileNotFoundError:
+            yield None
+            stop.wait(POLL_S)
+            from_end = False
+            continue
+        with file:
+            if from_end:
+                file.seek(0, os.SEEK_END)
+            yield from _until_replaced(path, file, stop)
+        from_end = False
+
+
+def _until_replaced(path: Path, file: BinaryIO, stop: Stop) -> Iterator[bytes | None]:
+    lines = _Lines()
+    while not stop.asked:
+        # Asked before reading: what was written before the change is read after it.
+        is_replaced = _is_replaced(path, file)
+        chunk = file.read(CHUNK_BYTES)
+        if chunk:
+            yield from lines.add(chunk)
+        elif is_replaced:
+            yield from lines.rest()
+            return
+        else:
+            yield None
+            stop.wait(POLL_S)
+
+
+def _is_replaced(path: Path, file: BinaryIO) -> bool:
+    opened = os.fstat(file.fileno())
+    if opened.st_size < file.tell():
+        return True
+    try:
+        named = path.stat()
+    except FileNotFoundError:
+        return False
+    return (named.st_dev, named.st_ino) != (opened.st_dev, opened.st_ino)
+
+
+def feed(
+    lines: Iterator[bytes | None],
+    sink: Sink,
+    *,
+    kind: str = AUTO,
+    on_idle: Callable[[Fed], None] = lambda _: None,
+    idle_every_s: float = 1.0,
+) -> Fed:
+    """Pass lines to the sink until they end.
+
+    Parameters
+    ----------
+    kind
+        One of `KINDS`; `auto` takes a line with `shown` for a query event.
+    on_idle
+        Called while nothing comes, and every `idle_every_s` seconds.
+    """
+    fed = Fed()
+    called_s = time.monotonic()
+    with contextlib.closing(lines):  # type: ignore[type-var]
+        for line in lines:
+            if line is not None:
+                _pass_on(line, sink, KINDS[kind], fed)
+            if line is None or (
+                fed.lines % 64 == 0 and time.monotonic() - called_s >= idle_every_s
+            ):
+                called_s = time.monotonic()
+                on_idle(fed)
+    return fed
+
+
+def _pass_on(line: bytes, sink: Sink, kind: str, fed: Fed) -> None:
+    fed.lines += 1
+    try:
+        try:
+            event = recognised(line)
+        except ValueError:
+            fed.unrecognised += 1
+            sink.send_raw(kind or CLICKS, line)
+        else:
+            sink.send(kind or event.kind, line)
+    except EventTooLarge:
+        fed.refused += 1

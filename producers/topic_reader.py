@@ -1,0 +1,248 @@
+"""Topics read from outside: committed records only, up to their present end."""
+
+from collections.abc import Callable, Iterator, Mapping
+from types import TracebackType
+from typing import Any, NamedTuple, Self
+
+from kafka import KafkaConsumer, TopicPartition
+from kafka.errors import KafkaError
+
+from producers.awaiting import Waiting, wait_for_kafka
+from producers.connection import client_options
+from rankstream.events import ACTIVE, Frontier, decode_event_record
+from rankstream.settings import Settings
+from rankstream.topics import EVENTS, MAX_RECORD_BYTES, full_name
+
+POLL_MS = 500
+
+TAIL_RECORDS = 500
+"""Last records of each partition of `events` in which frontiers are looked for."""
+
+
+class TopicUnreadable(RuntimeError):
+    """A topic is not there, not as the settings say, or cannot be read.
+
+    Operator action: run the command that the message names.
+    """
+
+
+class Record(NamedTuple):
+    """A record as it stands in a topic."""
+
+    partition: int
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[str, bytes], ...]
+
+
+class TopicReader:
+    """A consumer without a group; a context manager.
+
+    Names of topics are without the namespace, which is that of the settings.
+
+    Parameters
+    ----------
+    waiting
+        Says that the cluster is waited for.
+    is_stopped
+        Ends waits and reads.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        waiting: Waiting | None = None,
+        is_stopped: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._namespace = settings.namespace
+        self._is_stopped = is_stopped
+        wait_for_kafka(settings.kafka, waiting or Waiting(), is_stopped=is_stopped)
+        options = client_options(settings.kafka) | {
+            "group_id": None,
+            "enable_auto_commit": False,
+            "isolation_level": "read_committed",
+            "auto_offset_reset": "earliest",
+            "allow_auto_create_topics": False,
+            "reconnect_backoff_max_ms": 2_000,
+            "fetch_max_wait_ms": 100,
+            "max_partition_fetch_bytes": MAX_RECORD_BYTES,
+        }
+        try:
+            self._consumer = KafkaConsumer(**options)
+        except KafkaError as error:
+            raise TopicUnreadable(
+                f"a broker must answer at {settings.kafka.bootstrap}; {error}"
+            ) from error
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Leave."""
+        self._consumer.close(autocommit=False)
+
+    def partitions(self, topic: str) -> list[int]:
+        """The partitions of a topic; none where it does not exist."""
+        name = full_name(self._namespace, topic)
+        return sorted(self._consumer.partitions_for_topic(name) or ())
+
+    def bounds(self, topic: str) -> dict[int, tuple[int, int]]:
+        """First offset and the offset after the last committed record, by partition.
+
+        Raises
+        ------
+        TopicUnreadable
+            Where the topic does not exist.
+        """
+        found = self.partitions(topic)
+        if not found:
+            raise self._missing(topic)
+        places = [self._place(topic, each) for each in found]
+        first = self._consumer.beginning_offsets(places)
+        last = self._consumer.end_offsets(places)
+        return {each.partition: (first[each], last[each]) for each in places}
+
+    def records(
+        self, topic: str, starts: Mapping[int, int] | None = None
+    ) -> Iterator[Record]:
+        """Records up to the end as it is at the call, partition by partition.
+
+        Parameters
+        ----------
+        starts
+            Partitions and the first offset to read; the whole topic if not given.
+        """
+        bounds = self.bounds(topic)
+        if starts is None:
+            starts = {partition: first for partition, (first, _) in bounds.items()}
+        for partition, start in sorted(starts.items()):
+            if partition in bounds:
+                first, end = bounds[partition]
+                place = self._place(topic, partition)
+                yield from self._partition(place, max(first, start), end)
+
+    def last_records(self, topic: str, n_offsets: int) -> Iterator[Record]:
+        """What stands at the last offsets of each partition, oldest first."""
+        starts = {
+            partition: last - n_offsets
+            for partition, (_, last) in self.bounds(topic).items()
+        }
+        yield from self.records(topic, starts)
+
+    def check_topics(self, expected: Mapping[str, int]) -> None:
+        """Refuse where topics are missing or have another number of partitions.
+
+        Raises
+        ------
+        TopicUnreadable
+            With the command that helps.
+        """
+        for topic, n_partitions in expected.items():
+            found = len(self.partitions(topic))
+            if not found:
+                raise self._missing(topic)
+            if found != n_partitions:
+                raise TopicUnreadable(
+                    f"{full_name(self._namespace, topic)} must have the "
+                    f"{n_partitions} partitions of the settings; got {found}: "
+                    f"run 'rankstream topics check{self._option()}'"
+                )
+
+    def _missing(self, topic: str) -> TopicUnreadable:
+        return TopicUnreadable(
+            f"topic {full_name(self._namespace, topic)} must exist; it does not: "
+            f"run 'rankstream topics create{self._option()}'"
+        )
+
+    def _option(self) -> str:
+        return f" --namespace {self._namespace}" if self._namespace else ""
+
+    def _place(self, topic: str, partition: int) -> TopicPartition:
+        return TopicPartition(full_name(self._namespace, topic), partition)
+
+    def _partition(
+        self, place: TopicPartition, start: int, end: int
+    ) -> Iterator[Record]:
+        consumer = self._consumer
+        if start >= end:
+            return
+        consumer.assign([place])
+        consumer.seek(place, start)
+        # Transaction markers take offsets too: the position steps over them.
+        while consumer.position(place) < end and not self._is_stopped():
+            for records in consumer.poll(timeout_ms=POLL_MS).values():
+                for record in records:
+                    if record.offset >= end:
+                        return
+                    yield _record(record)
+
+
+def read_records(
+    settings: Settings, name: str, *, from_last: int | None = None
+) -> Iterator[Record]:
+    """Records up to the end as it was at the start, partition by partition.
+
+    Parameters
+    ----------
+    from_last
+        Only so many offsets at the end of each partition.
+
+    Raises
+    ------
+    TopicUnreadable
+        Where there is no such topic.
+    """
+    with TopicReader(settings) as reader:
+        if from_last is None:
+            yield from reader.records(name)
+        else:
+            yield from reader.last_records(name, from_last)
+
+
+def read_topic(
+    settings: Settings, name: str
+) -> Iterator[tuple[int, int, bytes | None, bytes | None]]:
+    """Partition, offset, key and value of every record; see `read_records`."""
+    for record in read_records(settings, name):
+        yield record.partition, record.offset, record.key, record.value
+
+
+def reached_ms(reader: TopicReader) -> int | None:
+    """The time that the target has reached: what closed before it would be late.
+
+    The least frontier of the sources that are being read, else the largest, of those
+    found at the end of the canonical log; None where there is none.
+    """
+    frontiers: dict[int, Frontier] = {}
+    for record in reader.last_records(EVENTS, TAIL_RECORDS):
+        for element in decode_event_record(record.value or b"").elements:
+            if isinstance(element, Frontier) and element.at_ms >= 0:
+                known = frontiers.get(element.source)
+                if known is None or known.at_ms <= element.at_ms:
+                    frontiers[element.source] = element
+    active = [each.at_ms for each in frontiers.values() if each.state == ACTIVE]
+    if active:
+        return min(active)
+    return max((each.at_ms for each in frontiers.values()), default=None)
+
+
+def _record(record: Any) -> Record:
+    return Record(
+        record.partition,
+        record.offset,
+        record.timestamp,
+        record.key,
+        record.value,
+        tuple(record.headers or ()),
+    )

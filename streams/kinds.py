@@ -1,0 +1,45 @@
+"""The stages of each role: what is folded from which topic, and where its state lies."""
+
+from functools import partial
+
+from rankstream.settings import Settings
+from rankstream.topics import CLICKS, EVENTS, INTERACTIONS, QUERIES, STATISTICS
+from streams.checkpoint import StageKind
+from streams.folds.canonical import CanonicalFold
+from streams.folds.ingest import Ingest
+from streams.folds.learn import Learn
+
+ROLES = ("ingest", "fold", "learn", "publish")
+"""What a worker can do; `publish` brings snapshots to Redis and folds nothing."""
+
+
+def kinds_of(role: str, settings: Settings) -> list[StageKind]:
+    """The stages of a role."""
+    if role == "ingest":
+        return [
+            StageKind(
+                f"ingest-{topic}",
+                topic,
+                (f"ingest-{topic}-state",),
+                partial(_ingest, topic, settings),
+                cut_always=True,
+            )
+            for topic in (QUERIES, CLICKS)
+        ]
+    if role == "fold":
+        states = ("fold-state", STATISTICS)
+        return [StageKind("fold", EVENTS, states, partial(_fold, settings))]
+    build = partial(_learn, settings)
+    return [StageKind("learn", INTERACTIONS, ("learn-state",), build, cut_always=True)]
+
+
+def _ingest(topic: str, settings: Settings, partition: int) -> Ingest:
+    return Ingest(topic, partition, settings)
+
+
+def _fold(settings: Settings, partition: int) -> CanonicalFold:
+    return CanonicalFold(partition, settings)
+
+
+def _learn(settings: Settings, partition: int) -> Learn:
+    return Learn(partition, settings)

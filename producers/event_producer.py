@@ -168,10 +168,22 @@ class EventProducer:
 
         Where a sequence is sent again from there on, nothing of it is lost.
         """
-        self._reap()
+        self._collect()
         firsts = [batch.first for batch in self._open.values()]
         firsts += [each.first for each in self._under_way]
         return min(firsts, default=self.taken)
+
+    def nudge(self) -> None:
+        """Send what is gathered without waiting for answers, but hear those there are.
+
+        Raises
+        ------
+        SendFailed
+            An earlier record failed for good.
+        """
+        for place in list(self._open):
+            self._close_batch(place)
+        self._reap()
 
     def flush(self, timeout_s: float | None = None) -> int:
         """Send what is gathered and wait until the broker has it.
@@ -212,8 +224,9 @@ class EventProducer:
         try:
             self._client.close(timeout=timeout_s)
         except KafkaTimeoutError:
-            # The broker is away; what it has was counted by `flush`.
-            self._client.close(timeout=0)
+            # The client cannot be closed while records wait for a broker that is away;
+            # its thread is a daemon. Marked so that it does not try again at exit.
+            self._client._closed = True  # noqa: SLF001  there is no public way
 
     def _connected(self, settings: Settings) -> KafkaProducer:
         with TopicReader(
@@ -304,11 +317,15 @@ class EventProducer:
         self._reap()
 
     def _reap(self) -> None:
-        while self._under_way and self._under_way[0].future.is_done:
-            done = self._under_way[0]
-            if done.future.failed():
-                raise self._failure(done.future.exception)
-            self._under_way.popleft()
+        self._collect()
+        if self._under_way and self._under_way[0].future.failed():
+            raise self._failure(self._under_way[0].future.exception)
+
+    def _collect(self) -> None:
+        """Count what is acknowledged, up to the first record that is not."""
+        under_way = self._under_way
+        while under_way and under_way[0].future.succeeded():
+            done = under_way.popleft()
             self._bytes_under_way -= done.n_bytes
             self.acknowledged += done.n_events
             self._waiting.over()

@@ -4,7 +4,6 @@ Nothing that comes in is dropped: a line that is no event goes to the front door
 which keeps it as a dead letter.
 """
 
-import contextlib
 import os
 import select
 import time
@@ -148,15 +147,14 @@ def feed(
     """
     fed = Fed()
     called_s = time.monotonic()
-    with contextlib.closing(lines):  # type: ignore[type-var]
-        for line in lines:
-            if line is not None:
-                _pass_on(line, sink, KINDS[kind], fed)
-            if line is None or (
-                fed.lines % 64 == 0 and time.monotonic() - called_s >= idle_every_s
-            ):
-                called_s = time.monotonic()
-                on_idle(fed)
+    for line in lines:
+        if line is not None:
+            _pass_on(line, sink, KINDS[kind], fed)
+        if line is None or (
+            fed.lines % 64 == 0 and time.monotonic() - called_s >= idle_every_s
+        ):
+            called_s = time.monotonic()
+            on_idle(fed)
     return fed
 
 

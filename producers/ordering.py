@@ -6,6 +6,7 @@ that the same input always gives the same sequence.
 
 import contextlib
 import heapq
+import itertools
 import struct
 import tempfile
 from collections.abc import Iterable, Iterator
@@ -42,6 +43,8 @@ class OrderedEvents:
         Beyond this, sorted runs go to files in `scratch`, which are removed on exit.
     scratch
         Where those files lie; the system's place for temporary files if not given.
+    is_sorted
+        Whether to sort at all; else they keep the order in which they came.
 
     Attributes
     ----------
@@ -57,9 +60,11 @@ class OrderedEvents:
         *,
         memory_bytes: int = MEMORY_BYTES,
         scratch: Path | None = None,
+        is_sorted: bool = True,
     ) -> None:
         self._memory_bytes = memory_bytes
         self._scratch = scratch
+        self._is_sorted = is_sorted
         self._stack = contextlib.ExitStack()
         self._folder: Path | None = None
         self._runs: list[Path] = []
@@ -85,8 +90,8 @@ class OrderedEvents:
 
     def __iter__(self) -> Iterator[Event]:
         runs: list[Iterator[_Entry]] = [_stored(path) for path in self._runs]
-        entries = heapq.merge(*runs, self._held) if runs else iter(self._held)
-        for at_ms, _, kind, value in entries:
+        join = heapq.merge if self._is_sorted else itertools.chain
+        for at_ms, _, kind, value in join(*runs, self._held):
             yield Event(at_ms, kind, value)
 
     @property
@@ -113,7 +118,7 @@ class OrderedEvents:
             if n_bytes >= self._memory_bytes:
                 self._spill()
                 n_bytes = 0
-        self._held.sort()
+        self._sort_held()
 
     def _spill(self) -> None:
         if self._folder is None:
@@ -124,7 +129,7 @@ class OrderedEvents:
                     )
                 )
             )
-        self._held.sort()
+        self._sort_held()
         run = self._folder / f"{len(self._runs):06d}"
         with run.open("wb", buffering=BUFFER_BYTES) as file:
             for at_ms, number, kind, value in self._held:
@@ -132,6 +137,10 @@ class OrderedEvents:
                 file.write(value)
         self._runs.append(run)
         self._held = []
+
+    def _sort_held(self) -> None:
+        if self._is_sorted:
+            self._held.sort()
 
 
 def _stored(path: Path) -> Iterator[_Entry]:

@@ -1,11 +1,14 @@
 """The topics on the cluster: created where missing, checked against what must be."""
 
-from collections.abc import Mapping
+import contextlib
+import shlex
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from kafka import KafkaAdminClient
 from kafka.admin import ConfigResource, ConfigResourceType
-from kafka.errors import KafkaError
+from kafka.errors import KafkaError, KafkaTimeoutError
 
 from producers.connection import client_options
 from rankstream.settings import Settings
@@ -16,6 +19,8 @@ CHECKED = ("cleanup.policy", "message.timestamp.type", "max.message.bytes")
 
 DEFAULTS = {"cleanup.policy": "delete", "message.timestamp.type": "CreateTime"}
 
+TOPIC_ALREADY_EXISTS = 36
+
 
 class KafkaAway(RuntimeError):
     """No broker answers.
@@ -24,23 +29,44 @@ class KafkaAway(RuntimeError):
     """
 
 
-class TopicAdmin:
-    """Creates and checks the topics of a namespace."""
+class KafkaRefused(RuntimeError):
+    """The cluster does not do what it was asked for.
 
-    def __init__(self, settings: Settings, *, timeout_ms: int = 10_000) -> None:
+    Operator action: grant or repair what the message names.
+    """
+
+
+class TopicAdmin:
+    """Creates and checks the topics of a namespace.
+
+    `config` is the file that the settings came from; commands that are proposed
+    name it.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        config: Path | None = None,
+        timeout_ms: int = 10_000,
+    ) -> None:
         self._settings = settings
+        self._config = config
+        options = client_options(settings.kafka)
         try:
-            self._client = KafkaAdminClient(
-                **client_options(settings.kafka), bootstrap_timeout_ms=timeout_ms
-            )
+            self._client = KafkaAdminClient(**options, bootstrap_timeout_ms=timeout_ms)
         except (KafkaError, OSError) as error:
             raise KafkaAway(
                 f"Kafka must answer at {settings.kafka.bootstrap}; "
                 f"{type(error).__name__}"
             ) from error
 
-    def create(self) -> list[str]:
-        """Create what is missing; returns the names that were created."""
+    def create(self, *, alter: bool = False) -> list[str]:
+        """Create what is missing; returns the names of what was created or changed.
+
+        With `alter`, topics that are there are given the configuration that they
+        must have. Numbers of partitions are never changed: they route.
+        """
         there = self._described()
         missing = {
             self._full(topic.name): {
@@ -52,23 +78,22 @@ class TopicAdmin:
             if self._full(topic.name) not in there
         }
         if missing:
-            self._client.create_topics(missing, wait_for_metadata=True)
-        return list(missing)
+            self._create(missing)
+        return [*missing, *(self._alter(there) if alter else [])]
 
     def problems(self) -> list[str]:
         """What is not as it must be, a sentence each, with the command that helps."""
         there = self._described()
-        found = [name for name in map(self._full, self._names()) if name in there]
-        configs = self._configs(found)
+        configs = self._configs(there)
         problems = []
         for topic in self._wanted():
             name = self._full(topic.name)
             if name in there:
-                problems += self._differences(topic, name, there[name], configs)
+                problems += self._wrong_shape(topic, name, there[name])
+                problems += self._wrong_configuration(topic, name, configs)
             else:
                 problems.append(
-                    f"topic {name} must exist; it does not: run "
-                    f"`rankstream topics create{self._option()}`"
+                    f"topic {name} must exist; it does not: run {self._command()}"
                 )
         return problems
 
@@ -99,50 +124,110 @@ class TopicAdmin:
     def _full(self, name: str) -> str:
         return full_name(self._settings.namespace, name)
 
-    def _option(self) -> str:
-        namespace = self._settings.namespace
-        return f" --namespace {namespace}" if namespace else ""
+    def _command(self, *options: str, namespace: str | None = None) -> str:
+        words = ["rankstream", "topics", "create", *options]
+        if self._config is not None:
+            words += ["--config", str(self._config)]
+        chosen = self._settings.namespace if namespace is None else namespace
+        if chosen:
+            words += ["--namespace", chosen]
+        return f"`{shlex.join(words)}`"
 
     def _described(self) -> dict[str, dict[str, Any]]:
-        topics = self._client.describe_topics()
+        with self._translated("list topics"):
+            topics = self._client.describe_topics()
         return {topic["name"]: topic for topic in topics if not topic["error_code"]}
 
-    def _configs(self, names: list[str]) -> dict[str, Mapping[str, Any]]:
+    def _create(self, missing: dict[str, Any]) -> None:
+        with self._translated("create topics"):
+            answer = self._client.create_topics(missing, raise_errors=False)
+            for topic in answer["topics"]:
+                # Somebody else may have created it since we looked.
+                if topic["error_code"] not in (0, TOPIC_ALREADY_EXISTS):
+                    raise KafkaRefused(
+                        f"topic {topic['name']} must be created; the broker says: "
+                        f"{topic.get('error_message') or topic['error_code']}"
+                    )
+            self._client.wait_for_topics(list(missing))
+
+    def _alter(self, there: Mapping[str, Any]) -> list[str]:
+        configs = self._configs(there)
+        resources = []
+        for topic in self._wanted():
+            name = self._full(topic.name)
+            wrong = _differences(topic, configs.get(name, {}))
+            if wrong:
+                wanted = {key: wanted for key, (wanted, _) in wrong.items()}
+                resources.append(ConfigResource(ConfigResourceType.TOPIC, name, wanted))
+        if resources:
+            with self._translated("alter topics"):
+                self._client.alter_configs(resources)
+        return [resource.name for resource in resources]
+
+    def _configs(self, there: Mapping[str, Any]) -> dict[str, dict[str, str]]:
+        """The checked configuration of each topic of ours."""
+        names = [name for name in map(self._full, self._names()) if name in there]
         if not names:
             return {}
         resources = [ConfigResource(ConfigResourceType.TOPIC, name) for name in names]
-        described = self._client.describe_configs(resources, config_filter="all")
-        by_name: dict[str, Mapping[str, Any]] = next(iter(described.values()))
-        return by_name
+        with self._translated("describe topics"):
+            described = self._client.describe_configs(resources, config_filter="all")
+        return {
+            name: {key: str(entries[key]["value"]) for key in CHECKED if key in entries}
+            for name, entries in described["topic"].items()
+        }
 
-    def _differences(
-        self,
-        topic: Topic,
-        name: str,
-        there: dict[str, Any],
-        configs: dict[str, Mapping[str, Any]],
+    def _wrong_shape(
+        self, topic: Topic, name: str, there: Mapping[str, Any]
     ) -> list[str]:
         problems = []
+        another = self._command(
+            namespace=f"{self._settings.namespace or 'rankstream'}-2"
+        )
         n_partitions = len(there["partitions"])
         if n_partitions != topic.partitions:
             problems.append(
                 f"topic {name} must have {topic.partitions} partitions; it has "
-                f"{n_partitions}: set the number in [kafka], or use a new --namespace"
+                f"{n_partitions}: correct the number in the settings' section kafka, "
+                f"or start anew in another namespace with {another}"
             )
-        for key in CHECKED:
-            wanted = topic.config.get(key, DEFAULTS.get(key))
-            value = _value(configs.get(name, {}).get(key))
-            if wanted is not None and value is not None and value != wanted:
-                problems.append(
-                    f"topic {name} must have {key}={wanted}; it has {value}: run "
-                    f"`kafka-configs.sh --bootstrap-server "
-                    f"{self._settings.kafka.bootstrap} --alter --topic {name} "
-                    f"--add-config {key}={wanted}`"
-                )
+        wanted = self._settings.kafka.replication_factor
+        fewest = min(len(each["replica_nodes"]) for each in there["partitions"])
+        if fewest < wanted:
+            problems.append(
+                f"topic {name} must have {wanted} replicas; it has {fewest}: add them "
+                "with kafka-reassign-partitions.sh, correct kafka.replication_factor, "
+                f"or start anew in another namespace with {another}"
+            )
         return problems
 
+    def _wrong_configuration(
+        self, topic: Topic, name: str, configs: Mapping[str, Mapping[str, str]]
+    ) -> list[str]:
+        return [
+            f"topic {name} must have {key}={wanted}; it has {value}: run "
+            f"{self._command('--alter')}"
+            for key, (wanted, value) in _differences(topic, configs[name]).items()
+        ]
 
-def _value(entry: Any) -> str | None:
-    if entry is None:
-        return None
-    return str(entry.get("value")) if isinstance(entry, dict) else str(entry)
+    @contextlib.contextmanager
+    def _translated(self, what: str) -> Iterator[None]:
+        """The client's errors as ours."""
+        try:
+            yield
+        except KafkaError as error:
+            if error.retriable or isinstance(error, KafkaTimeoutError):
+                raise KafkaAway(
+                    f"Kafka must answer at {self._settings.kafka.bootstrap}; {error}"
+                ) from error
+            raise KafkaRefused(f"Kafka must let us {what}; it says: {error}") from error
+
+
+def _differences(topic: Topic, there: Mapping[str, str]) -> dict[str, tuple[str, str]]:
+    """Wanted and present value of each setting that is not as it must be."""
+    wanted = DEFAULTS | topic.config
+    return {
+        key: (wanted[key], there[key])
+        for key in CHECKED
+        if key in wanted and key in there and there[key] != wanted[key]
+    }

@@ -4,6 +4,7 @@ import argparse
 import importlib
 import importlib.metadata
 import importlib.util
+import os
 import sys
 from pathlib import Path
 
@@ -29,16 +30,17 @@ EPILOG = """examples:
   rankstream worker --config shop.toml
   rankstream COMMAND --help                    says more of each
 
-Settings come from --config FILE (TOML), else RANKSTREAM_CONFIG, and from variables such as
-RANKSTREAM_KAFKA__BOOTSTRAP=broker:9092; secrets from RANKSTREAM_KAFKA_PASSWORD and
-RANKSTREAM_REDIS_PASSWORD, or from files that the settings name.
+Settings come from --config FILE (TOML), else RANKSTREAM_CONFIG, and from variables
+such as RANKSTREAM_KAFKA__BOOTSTRAP=broker:9092; secrets from RANKSTREAM_KAFKA_PASSWORD
+and RANKSTREAM_REDIS_PASSWORD, or from files that the settings name.
 """
 
 
 def main(words: list[str] | None = None) -> int:
     """Run one command; returns the exit status.
 
-    2: the call or its input is wrong; 78: the configuration is; 130: Ctrl-C.
+    2: the call, its input or the settings are wrong; 78: a worker's settings or topics
+    are, so starting it again would not help; 130: Ctrl-C.
     """
     words = sys.argv[1:] if words is None else words
     arguments = parser_for(words).parse_args(words)
@@ -47,8 +49,10 @@ def main(words: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
+        # Whoever read us has seen enough; the interpreter must not flush into it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except (ValueError, RuntimeError) as error:
+    except (ValueError, RuntimeError, OSError) as error:
         print(f"rankstream {arguments.command}: {error}", file=sys.stderr)  # noqa: T201
         return 2
 

@@ -118,6 +118,7 @@ class Ranker:
         self._source = source
         self._n_features = n_features
         self._given: bytes | None = None
+        self._known: bytes | None = None
         self._served: _Served | None = None
         self._heard_s = float("-inf")
         self._taking = threading.Lock()
@@ -227,7 +228,8 @@ class Ranker:
         if served is None:
             raise NoSnapshot(f"model {self.model!r} must have a snapshot; it has none")
         snapshot = served.snapshot
-        values = np.asarray(features, np.float32)
+        with np.errstate(over="ignore"):
+            values = np.asarray(features, np.float32)
         if values.ndim != 2 or values.shape[1] != snapshot.n_features:
             raise ValueError(
                 f"features must be documents by {snapshot.n_features}; "
@@ -235,8 +237,9 @@ class Ranker:
             )
         if not len(values) or not np.isfinite(values).all():
             raise ValueError("features must be finite, of at least one document")
-        scaled = normalised(values, snapshot.normalisation)
-        scores = scores_of(scaled, served.weights, snapshot.hidden)
+        with np.errstate(over="ignore", invalid="ignore"):  # the check is below
+            scaled = normalised(values, snapshot.normalisation)
+            scores = scores_of(scaled, served.weights, snapshot.hidden)
         if not np.isfinite(scores).all():
             raise ValueError(
                 f"scores must be finite; version {served.pointer} of {self.model!r} "
@@ -310,7 +313,9 @@ class Ranker:
     def _look(self) -> bool:
         snapshot = self._newest()
         self._heard_s = time.monotonic()
-        return snapshot is not None and self._take(snapshot)
+        is_taken = snapshot is not None and self._take(snapshot)
+        self._known = self._given
+        return is_taken
 
     def _newest(self) -> Snapshot | None:
         """A verified snapshot where there may be news."""
@@ -319,13 +324,12 @@ class Ranker:
             if answer is None or answer[1] is None:
                 return None
             return decode_at(answer[1], self.model, answer[0])
-        given = self._source() if self._source else None
-        if given is None or given is self._given:
+        self._given = given = self._source() if self._source else None
+        if given is None or given is self._known:
             return None
         snapshot = decode_snapshot(given)
         if snapshot.model != self.model:
             raise SnapshotError("model", f"got a snapshot of {snapshot.model!r}")
-        self._given = given
         return snapshot
 
     def _take(self, snapshot: Snapshot) -> bool:

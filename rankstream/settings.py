@@ -147,7 +147,14 @@ def load_settings(
 
 _NOT_SETTINGS = {
     f"{ENVIRONMENT_PREFIX}{name}"
-    for name in ("CONFIG", "KAFKA_PASSWORD", "REDIS_PASSWORD")
+    for name in (
+        "CACHE",
+        "CONFIG",
+        "KAFKA_PASSWORD",
+        "REDIS_PASSWORD",
+        "TEST_KAFKA",
+        "TEST_REDIS",
+    )
 }
 
 

@@ -45,6 +45,7 @@ __all__ = [
     "decode_snapshot",
     "encode_snapshot",
     "features_hash",
+    "is_pointer",
     "n_weights",
     "pointer_from",
     "pointer_of",
@@ -118,8 +119,7 @@ return held
 class SnapshotStore:
     """Snapshots of a namespace in one Redis.
 
-    Safe to use from several threads. Every call waits at most about three times
-    `timeout_s`.
+    Safe to use from several threads.
 
     Parameters
     ----------
@@ -129,9 +129,11 @@ class SnapshotStore:
         Versions of each model that stay.
     timeout_s
         How long to wait for one answer.
+    retries
+        How often to ask again before a call fails.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  what a connection needs
         self,
         url: str,
         *,
@@ -140,6 +142,7 @@ class SnapshotStore:
         password: str = "",
         keep: int = 50,
         timeout_s: float = 2.0,
+        retries: int = 2,
     ) -> None:
         if keep < 1:
             raise ValueError(f"keep must be at least 1; got {keep}")
@@ -153,7 +156,7 @@ class SnapshotStore:
             socket_timeout=timeout_s,
             socket_connect_timeout=timeout_s,
             health_check_interval=15,
-            retry=Retry(ExponentialWithJitterBackoff(base=0.01, cap=0.1), 2),
+            retry=Retry(ExponentialWithJitterBackoff(base=0.01, cap=0.1), retries),
         )
         self._publish = self._client.register_script(PUBLISH)
         self._current = self._client.register_script(CURRENT)
@@ -281,17 +284,23 @@ class SnapshotStore:
         SnapshotError
             Where the list of versions or the pointer is none.
         """
-        verdicts = []
+        verdicts = {place: self._reason(model, place) for place in self._places(model)}
+        if "missing" in verdicts.values():
+            # A publisher may have trimmed it since the list was read.
+            still = self._places(model)
+            verdicts = {at: reason for at, reason in verdicts.items() if at in still}
+        return sorted(verdicts.items())
+
+    def _places(self, model: str) -> set[Pointer]:
         answer = self.current(model)
-        places = set(self.versions(model)) | ({answer[0]} if answer else set())
-        for place in sorted(places):
-            reason = ""
-            try:
-                decode_at(self.load(model, place) or b"", model, place)
-            except SnapshotError as error:
-                reason = error.reason
-            verdicts.append((place, reason))
-        return verdicts
+        return set(self.versions(model)) | ({answer[0]} if answer else set())
+
+    def _reason(self, model: str, place: Pointer) -> str:
+        try:
+            decode_at(self.load(model, place) or b"", model, place)
+        except SnapshotError as error:
+            return error.reason
+        return ""
 
     def notifications(self, model: str) -> Iterator[None]:
         """One at once, one after each burst of moves, and one each half second.
@@ -342,7 +351,7 @@ class SnapshotStore:
         return StoreUnavailable(f"Redis must answer; {kind} at {self.place}")
 
 
-def store_of(settings: Settings) -> SnapshotStore:
+def store_of(settings: Settings, *, retries: int = 2) -> SnapshotStore:
     """The store that the settings name."""
     return SnapshotStore(
         settings.redis.url,
@@ -350,4 +359,5 @@ def store_of(settings: Settings) -> SnapshotStore:
         username=settings.redis.username,
         password=secret("REDIS_PASSWORD", settings.redis.password_file),
         keep=settings.redis.keep_versions,
+        retries=retries,
     )

@@ -8,15 +8,28 @@ skipped by hand and fail in CI.
 import contextlib
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
+from urllib.parse import urlsplit
 
 import pytest
 
 from deploy.broker import Broker
 from deploy.process import ServerFailed
 from deploy.redis_server import Redis
+
+KAFKA_IMAGE = "confluentinc/cp-kafka:7.9.0"
+KAFKA_IN_A_CONTAINER = {
+    "KAFKA_AUTO_CREATE_TOPICS_ENABLE": "false",
+    "KAFKA_GROUP_MIN_SESSION_TIMEOUT_MS": "1000",
+    "KAFKA_MESSAGE_MAX_BYTES": "16777216",
+    "KAFKA_REPLICA_FETCH_MAX_BYTES": "16777216",
+    "KAFKA_TRANSACTION_STATE_LOG_MIN_ISR": "1",
+    "KAFKA_TRANSACTION_STATE_LOG_NUM_PARTITIONS": "4",
+    "KAFKA_TRANSACTION_STATE_LOG_REPLICATION_FACTOR": "1",
+}
 
 
 @dataclass(frozen=True)
@@ -34,40 +47,74 @@ class RedisService:
     url: str
     server: Redis | None = None
 
+    @property
+    def port(self) -> int:
+        """Where it listens."""
+        return urlsplit(self.url).port or 6379
 
-def has_container_engine() -> bool:
-    """Whether a container engine answers."""
-    return Path(os.environ.get("DOCKER_HOST", "/var/run/docker.sock")).exists()
+
+class ServiceMissing(RuntimeError):
+    """There is no way to have a service here.
+
+    Operator action: do what the message says; it names a variable as a way out.
+    """
 
 
 @contextlib.contextmanager
-def kafka_service() -> Iterator[KafkaService]:
-    """A broker for as long as the context lasts."""
-    named = os.environ.get("RANKSTREAM_TEST_KAFKA")
+def kafka_service(
+    environment: Mapping[str, str] = os.environ,
+) -> Iterator[KafkaService]:
+    """A broker for as long as the context lasts.
+
+    Raises
+    ------
+    ServiceMissing
+        Where there is none.
+    """
+    named = environment.get("RANKSTREAM_TEST_KAFKA")
     if named:
         yield KafkaService(named)
     elif has_container_engine():
-        from testcontainers.community.kafka import KafkaContainer  # noqa: PLC0415
-
-        with KafkaContainer("confluentinc/cp-kafka:7.9.0").with_kraft() as container:
-            yield KafkaService(container.get_bootstrap_server())
+        with _kafka_container() as bootstrap:
+            yield KafkaService(bootstrap)
     else:
-        with tempfile.TemporaryDirectory(prefix="rankstream-kafka-") as folder:
-            broker = Broker(Path(folder))
-            try:
-                broker.start()
-            except ServerFailed as error:
-                _without("Kafka", error)
-            try:
-                yield KafkaService(broker.bootstrap, broker)
-            finally:
-                broker.kill()
+        with our_broker() as broker:
+            yield KafkaService(broker.bootstrap, broker)
 
 
 @contextlib.contextmanager
-def redis_service() -> Iterator[RedisService]:
-    """A Redis for as long as the context lasts."""
-    named = os.environ.get("RANKSTREAM_TEST_REDIS")
+def our_broker() -> Iterator[Broker]:
+    """A broker under our control: it can be killed, paused and started again.
+
+    Raises
+    ------
+    ServiceMissing
+        Where there is no Java or there are no jars.
+    """
+    with tempfile.TemporaryDirectory(prefix="rankstream-kafka-") as folder:
+        broker = Broker(Path(folder))
+        try:
+            broker.start()
+        except ServerFailed as error:
+            raise ServiceMissing(f"no Kafka: {error}") from error
+        try:
+            yield broker
+        finally:
+            broker.kill()
+
+
+@contextlib.contextmanager
+def redis_service(
+    environment: Mapping[str, str] = os.environ,
+) -> Iterator[RedisService]:
+    """A Redis for as long as the context lasts; its binary comes with our packages.
+
+    Raises
+    ------
+    ServiceMissing
+        Where there is none.
+    """
+    named = environment.get("RANKSTREAM_TEST_REDIS")
     if named:
         yield RedisService(named)
         return
@@ -75,15 +122,45 @@ def redis_service() -> Iterator[RedisService]:
         redis = Redis(Path(folder))
         try:
             redis.start()
-        except (ServerFailed, ImportError) as error:
-            _without("Redis", error)
+        except ServerFailed as error:
+            raise ServiceMissing(f"no Redis: {error}") from error
         try:
             yield RedisService(redis.url, redis)
         finally:
             redis.kill()
 
 
-def _without(what: str, error: Exception) -> None:
-    if os.environ.get("CI"):
-        pytest.fail(f"{what} must run in CI; {error}")
-    pytest.skip(f"no {what}: {error}")
+def has_container_engine() -> bool:
+    """Whether a container engine answers."""
+    try:
+        import docker  # noqa: PLC0415  the package is for development only
+    except ImportError:
+        return False
+    try:
+        client = docker.from_env(timeout=5)
+    except docker.errors.DockerException:
+        return False
+    try:
+        return bool(client.ping())
+    except (docker.errors.DockerException, OSError):
+        return False
+    finally:
+        client.close()
+
+
+def without(reason: ServiceMissing, environment: Mapping[str, str]) -> NoReturn:
+    """Skip the test by hand, fail it in CI."""
+    if environment.get("CI"):
+        pytest.fail(f"tests on real services must run in CI; {reason}")
+    pytest.skip(str(reason))
+
+
+@contextlib.contextmanager
+def _kafka_container() -> Iterator[str]:
+    from testcontainers.community.kafka import KafkaContainer  # noqa: PLC0415
+
+    container = KafkaContainer(KAFKA_IMAGE).with_kraft()
+    for name, value in KAFKA_IN_A_CONTAINER.items():
+        container.with_env(name, value)
+    with container:
+        yield container.get_bootstrap_server()

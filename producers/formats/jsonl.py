@@ -8,23 +8,34 @@ from pathlib import Path
 
 from producers.formats.event import Event, recognised
 from producers.formats.opened import FileUnreadable, lines_of
+from rankstream.topics import CLICKS
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
-def read_jsonl(path: Path) -> Iterator[Event]:
+def read_jsonl(path: Path, *, bad_lines: list[int] | None = None) -> Iterator[Event]:
     """The events of a file, plain, gzip or zstd, in its order.
+
+    Parameters
+    ----------
+    bad_lines
+        Takes the numbers of lines that are no events. They are passed on as clicks,
+        at the time of the event before them, for the front door to bury.
 
     Raises
     ------
     FileUnreadable
-        At the first line that is no event.
+        At the first line that is no event, where `bad_lines` is not given.
     """
+    at_ms = 0
     for number, line in lines_of(path):
+        text = line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line
         try:
-            yield recognised(line)
+            event = recognised(text)
         except ValueError as error:
-            if number == 1 and line.startswith(BYTE_ORDER_MARK):
-                yield recognised(line.removeprefix(BYTE_ORDER_MARK))
-                continue
-            raise FileUnreadable(path, number, str(error)) from error
+            if bad_lines is None:
+                raise FileUnreadable(path, number, str(error)) from error
+            bad_lines.append(number)
+            event = Event(at_ms, CLICKS, line)
+        at_ms = event.at_ms
+        yield event

@@ -119,7 +119,7 @@ def created(path: Path) -> Iterator[IO[bytes]]:
                 packed = gzip.GzipFile(fileobj=file, mode="wb", compresslevel=6)
                 file = cast("IO[bytes]", stack.enter_context(packed))
             elif path.suffix == ".zst":
-                packer = zstandard.ZstdCompressor(level=3)
+                packer = zstandard.ZstdCompressor(level=3, write_checksum=True)
                 file = stack.enter_context(packer.stream_writer(file, closefd=False))
             yield file
         unfinished.replace(path)

@@ -50,7 +50,11 @@ def files_of(paths: Sequence[Path]) -> list[Path]:
 
 
 def read_events(
-    files: Sequence[Path], *, form: str = AUTO, epoch_ms: int = EPOCH_MS
+    files: Sequence[Path],
+    *,
+    form: str = AUTO,
+    epoch_ms: int = EPOCH_MS,
+    bad_lines: list[int] | None = None,
 ) -> Iterator[Event]:
     """The events of files one after another.
 
@@ -60,16 +64,21 @@ def read_events(
         One of `FORMATS`; `auto` tells Parquet, dumps and JSON lines apart.
     epoch_ms
         For files whose zero of time is unknown.
+    bad_lines
+        Takes the numbers of JSON lines that are no events, which are passed on then;
+        without it the first of them ends the reading.
     """
     for file in files:
-        yield from _reader(file, form, epoch_ms)(file)
+        yield from _reader(file, form, epoch_ms, bad_lines)(file)
 
 
-def _reader(file: Path, form: str, epoch_ms: int) -> Callable[[Path], Iterator[Event]]:
+def _reader(
+    file: Path, form: str, epoch_ms: int, bad_lines: list[int] | None
+) -> Callable[[Path], Iterator[Event]]:
     if form == YANDEX_SESSIONS:
         return lambda path: read_yandex_sessions(path, epoch_ms=epoch_ms)
-    readers = {
-        JSONL: read_jsonl,
+    readers: dict[str, Callable[[Path], Iterator[Event]]] = {
+        JSONL: lambda path: read_jsonl(path, bad_lines=bad_lines),
         PARQUET: read_parquet,
         CANONICAL: read_dumped_events,
     }

@@ -3,6 +3,7 @@
 import argparse
 
 from rich.console import Console
+from rich.text import Text
 
 from producers.topic_admin import TopicAdmin
 from rankstream.settings import load_settings, with_namespace
@@ -16,25 +17,33 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
         "examples:\n"
         "  rankstream topics create --namespace shop\n"
-        "  rankstream topics check --config shop.toml    exit status 1 if anything is wrong\n"
+        "  rankstream topics check --config shop.toml\n\n"
+        "exit status: 1 if a topic is missing or is not as it must be\n"
     )
     parser.add_argument("what", choices=("create", "check"))
+    parser.add_argument(
+        "--alter",
+        action="store_true",
+        help="with create: also correct the configuration of topics that exist",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Create or check; 1 if something is not as it must be."""
+    if arguments.alter and arguments.what != "create":
+        raise ValueError("--alter goes with create; got check")
     settings = with_namespace(load_settings(arguments.config), arguments.namespace)
-    admin = TopicAdmin(settings)
-    console = Console(soft_wrap=True)
+    admin = TopicAdmin(settings, config=arguments.config)
+    console = Console(soft_wrap=True, highlight=False)
     try:
         if arguments.what == "create":
-            for name in admin.create():
-                console.print(f"created {name}")
+            for name in admin.create(alter=arguments.alter):
+                console.print(Text(f"created or corrected {name}"))
         problems = admin.problems()
     finally:
         admin.close()
     for problem in problems:
-        console.print(f"[red]wrong[/] {problem}", highlight=False)
+        console.print(Text.assemble(("wrong ", "red"), problem))
     if not problems:
         console.print("all topics are as they must be")
     return 1 if problems else 0

@@ -2,24 +2,20 @@
 
 import argparse
 import asyncio
-import contextlib
 import logging
 import signal
 import sys
 import time
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from producers.topic_admin import KafkaAway, TopicAdmin
 from rankstream.settings import (
     Settings,
     SettingsError,
     load_settings,
-    secret,
     with_namespace,
 )
-from rankstream.snapshots import SnapshotStore, StoreUnavailable
-from rankstream.topics import SNAPSHOTS
 from streams.kinds import ROLES, kinds_of
 from streams.supervisor import supervise
 
@@ -81,67 +77,29 @@ def _child(settings: Settings, role: str) -> int:
     topic_ids = _checked_topics(settings)
     if topic_ids is None:
         return CONFIGURATION_EXIT
+    if role == "publish":
+        return asyncio.run(_publish(settings))
     # Faust is loaded only where it runs.
     from streams.app import build_app, run_app  # noqa: PLC0415
     from streams.checkpoint import Cluster  # noqa: PLC0415
+    from streams.committed_reader import client_options  # noqa: PLC0415
 
-    cluster = Cluster(settings.namespace, _client(settings), topic_ids)
-    if role == "publish":
-        return asyncio.run(_publish(settings, cluster))
+    cluster = Cluster(
+        settings.namespace, client_options(settings.kafka), topic_ids
+    )
     return run_app(build_app(settings, role, kinds_of(role, settings), cluster))
 
 
-async def _publish(settings: Settings, cluster: Any) -> int:
-    from streams.committed import committed_records  # noqa: PLC0415
-    from streams.publisher import Publisher  # noqa: PLC0415
+async def _publish(settings: Settings) -> int:
+    from streams.publisher import publish_snapshots  # noqa: PLC0415
 
-    store = store_of(settings)
-    publisher = Publisher(store, keep=settings.redis.keep_versions)
-    done = asyncio.Event()
+    stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, done.set)
-
-    async def read() -> None:
-        async for key, value in committed_records(cluster, SNAPSHOTS):
-            publisher.take(key, value)
-
-    tasks = [asyncio.create_task(work) for work in (read(), publisher.run())]
-    waiting = asyncio.create_task(done.wait())
-    await asyncio.wait([*tasks, waiting], return_when=asyncio.FIRST_COMPLETED)
-    for task in tasks:
-        task.cancel()
-    for task in tasks:
-        with contextlib.suppress(asyncio.CancelledError):
-            await task
-    with contextlib.suppress(StoreUnavailable):
-        publisher.push()
-    log.info("event=stopped role=publish published=%d", publisher.published)
+        loop.add_signal_handler(number, stop.set)
+    await publish_snapshots(settings, stop)
+    log.info("event=stopped role=publish")
     return 0
-
-
-def store_of(settings: Settings) -> SnapshotStore:
-    """The snapshots of these settings' Redis."""
-    return SnapshotStore(
-        settings.redis.url,
-        namespace=settings.namespace,
-        username=settings.redis.username,
-        password=secret("REDIS_PASSWORD", settings.redis.password_file),
-        keep=settings.redis.keep_versions,
-    )
-
-
-def _client(settings: Settings) -> dict[str, Any]:
-    kafka = settings.kafka
-    options: dict[str, Any] = {
-        "bootstrap_servers": kafka.bootstrap,
-        "security_protocol": kafka.security_protocol,
-    }
-    if kafka.sasl_mechanism:
-        options["sasl_mechanism"] = kafka.sasl_mechanism
-        options["sasl_plain_username"] = kafka.username
-        options["sasl_plain_password"] = secret("KAFKA_PASSWORD", kafka.password_file)
-    return options
 
 
 def _checked_topics(settings: Settings) -> dict[str, str] | None:

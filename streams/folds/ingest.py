@@ -68,6 +68,7 @@ class Ingest:
         )
         self._clock = SourceClock(
             disorder_ms=time.disorder_ms,
+            step_ms=max(2 * time.disorder_ms, time.click_window_ms // 2),
             idle_ms=time.idle_ms,
             closing_ms=time.click_window_ms + time.disorder_ms + 1,
         )

@@ -16,14 +16,11 @@ RECENT = 64
 QUORUM = 3 / 8
 """Share of the recent times that must agree before time jumps."""
 
-STEP_MS = 60_000
-"""An event this little ahead of its source needs no agreement."""
-
 
 class PlausibleTime:
     """The largest event time of a source that is not out of line with the others.
 
-    A time is taken at once where it is ahead by no more than `STEP_MS` and the wall
+    A time is taken at once where it is ahead by no more than `step_ms` and the wall
     time that has passed since the last event. A larger jump is taken when 3/8 of the
     last 64 times are at or beyond it, so that neither one wrong event nor a client
     whose clock is hours ahead moves it, while a true gap of days is followed after
@@ -31,15 +28,16 @@ class PlausibleTime:
     silent.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, step_ms: int) -> None:
         self.largest_ms = -1
+        self._step_ms = step_ms
         self._recent: deque[int] = deque(maxlen=RECENT)
 
     def see(self, at_ms: int, *, elapsed_ms: int = 0) -> None:
         """Take the time of one more event, `elapsed_ms` of wall time after the last."""
         self._recent.append(at_ms)
         if self.largest_ms >= 0:
-            if at_ms <= self.largest_ms + STEP_MS + elapsed_ms:
+            if at_ms <= self.largest_ms + self._step_ms + elapsed_ms:
                 self.largest_ms = max(self.largest_ms, at_ms)
             else:
                 self._agree()
@@ -56,7 +54,7 @@ class PlausibleTime:
         newest_first = sorted(self._recent, reverse=True)
         needed = max(1, int(len(newest_first) * QUORUM))
         agreed = newest_first[needed - 1]
-        believed = next(t for t in newest_first if t <= agreed + STEP_MS)
+        believed = next(t for t in newest_first if t <= agreed + self._step_ms)
         self.largest_ms = max(self.largest_ms, believed)
 
     def state(self) -> list[Any]:
@@ -78,12 +76,17 @@ class SourceClock:
         How far behind its source's largest time an event may be.
     idle_ms
         How long the broker must have said 'at the end' before the source is idle.
+    step_ms
+        How far ahead of its source an event may be without others agreeing: less
+        than makes anything late.
     closing_ms
         Event time after the last event until every window of it is closed.
     """
 
-    def __init__(self, *, disorder_ms: int, idle_ms: int, closing_ms: int) -> None:
-        self.plausible = PlausibleTime()
+    def __init__(
+        self, *, disorder_ms: int, step_ms: int, idle_ms: int, closing_ms: int
+    ) -> None:
+        self.plausible = PlausibleTime(step_ms)
         self._disorder_ms = disorder_ms
         self._idle_ms = idle_ms
         self._closing_ms = closing_ms

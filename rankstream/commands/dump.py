@@ -1,0 +1,76 @@
+"""`rankstream dump`: the canonical log into a file."""
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from producers.formats.canonical import Header, write_dump
+from producers.stopping import Stop
+from producers.topic_reader import TopicReader
+from rankstream.commands.progress_line import ProgressLine
+from rankstream.settings import load_settings, with_namespace
+from rankstream.topics import EVENTS, INTERACTIONS
+
+SUMMARY = "the canonical log into a file"
+
+STOPPED = 130
+
+EPILOG = """examples:
+  rankstream dump events.dump.zst --namespace shop
+  rankstream dump interactions.dump --topic interactions
+  rankstream replay events.dump.zst --namespace again     the same events once more
+
+The file holds the committed records up to the present end, partition by partition,
+byte for byte, with a checksum each. It is packed where its name ends in .gz or .zst,
+and appears when it is complete.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = EPILOG
+    parser.add_argument("file", type=Path)
+    parser.add_argument(
+        "--topic",
+        choices=(EVENTS, INTERACTIONS),
+        default=EVENTS,
+        help="which log (default: events)",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Write the file; 130 if stopped, and then there is none."""
+    settings = with_namespace(load_settings(arguments.config), arguments.namespace)
+    topic = arguments.topic
+    with Stop() as stop, TopicReader(settings, is_stopped=lambda: stop.asked) as reader:
+        n_offsets = sum(last - first for first, last in reader.bounds(topic).values())
+        header = Header(topic, len(reader.partitions(topic)))
+        with ProgressLine("dumping", total=n_offsets) as line:
+            try:
+                records = _records(reader, topic, line, stop)
+                n_records = write_dump(arguments.file, header, records)
+            except KeyboardInterrupt:
+                sys.stderr.write("stopped; nothing was written\n")
+                return STOPPED
+            except OSError as error:
+                raise RuntimeError(
+                    f"{arguments.file} must be writable; {error.strerror}"
+                ) from error
+    sys.stderr.write(f"{arguments.file}: {n_records:,} records\n")
+    return 0
+
+
+def _records(
+    reader: TopicReader, topic: str, line: ProgressLine, stop: Stop
+) -> Iterator[tuple[int, bytes]]:
+    number = 0
+    for number, record in enumerate(reader.records(topic), 1):
+        yield record.partition, record.value or b""
+        if number % 64 == 0:
+            line.show(number)
+    # A reader that was stopped ends early: a part of the log must not pass for all.
+    if stop.asked:
+        raise KeyboardInterrupt
+    line.show(number)

@@ -1,0 +1,109 @@
+"""`rankstream feed`: live events in, line by line."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from producers.event_producer import EventProducer
+from producers.feed import (
+    AUTO,
+    KINDS,
+    Fed,
+    feed,
+    lines_of_descriptor,
+    lines_of_followed,
+)
+from producers.stopping import Stop
+from rankstream.settings import load_settings, with_namespace
+
+SUMMARY = "live events in: standard input, or a followed file"
+
+GRACE_S = 30.0
+"""How long a stop waits for what is under way."""
+
+EPILOG = """examples:
+  tail -F /var/log/shop/events.jsonl | rankstream feed --namespace shop
+  rankstream feed --follow /var/log/shop/events.jsonl --batch 100
+  rankstream feed --kind click < clicks.jsonl
+
+A line is the JSON of one query or click event; a line with 'shown' is a query event.
+A line that is no event is sent all the same: the pipeline keeps it as a dead letter.
+A followed file is read from its beginning (--from-end: from its end), and on through
+rotation. A repeated event is counted as a duplicate, never twice. Ctrl-C stops after
+what was read has been acknowledged, and says how much that is.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = EPILOG
+    parser.add_argument(
+        "--follow",
+        type=Path,
+        metavar="FILE",
+        help="a file that grows, instead of standard input",
+    )
+    parser.add_argument(
+        "--from-end",
+        action="store_true",
+        help="only what comes into the followed file from now on",
+    )
+    parser.add_argument(
+        "--kind",
+        choices=tuple(KINDS),
+        default=AUTO,
+        help="of every line (default: told by its fields)",
+    )
+    parser.add_argument(
+        "--batch",
+        type=int,
+        default=1,
+        metavar="N",
+        help="events that share a record (default 1)",
+    )
+    parser.add_argument(
+        "--end", action="store_true", help="at the end of the input, close every window"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Feed until the input ends or the user stops; 1 if events were refused."""
+    if arguments.from_end and arguments.follow is None:
+        raise ValueError("--from-end needs a file that is followed; give --follow FILE")
+    settings = with_namespace(load_settings(arguments.config), arguments.namespace)
+    with Stop() as stop:
+        producer = EventProducer(
+            settings, batch=arguments.batch, is_stopped=lambda: stop.asked
+        )
+        try:
+            if arguments.follow is None:
+                lines = lines_of_descriptor(sys.stdin.fileno(), stop)
+            else:
+                lines = lines_of_followed(
+                    arguments.follow, stop, from_end=arguments.from_end
+                )
+            fed = feed(
+                lines, producer, kind=arguments.kind, on_idle=lambda _: producer.nudge()
+            )
+            unknown = producer.flush(GRACE_S if stop.asked else None)
+            if arguments.end and not stop.asked:
+                producer.end()
+        finally:
+            producer.close()
+            _report(producer)
+    return _conclude(fed, unknown)
+
+
+def _report(producer: EventProducer) -> None:
+    sys.stderr.write(f"{producer.acknowledged:,} events acknowledged\n")
+
+
+def _conclude(fed: Fed, unknown: int) -> int:
+    if fed.unrecognised:
+        sys.stderr.write(f"{fed.unrecognised:,} of the lines were no events\n")
+    if fed.refused:
+        sys.stderr.write(f"{fed.refused:,} events were too large, and refused\n")
+    if unknown:
+        sys.stderr.write(f"{unknown:,} events are under way without an answer\n")
+    return 1 if fed.refused or unknown else 0

@@ -1,0 +1,370 @@
+"""`rankstream replay`: historical logs in, in the order of their time."""
+
+import argparse
+import contextlib
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from producers.event_producer import EventProducer
+from producers.formats.event import Event
+from producers.formats.reading import AUTO, FORMATS, files_of, read_events
+from producers.formats.yandex_sessions import EPOCH_MS
+from producers.ordering import OrderedEvents
+from producers.prescan import Forecast, forecast
+from producers.replay import (
+    Pace,
+    ProgressFile,
+    Replayed,
+    identity_of,
+    progress_path,
+    refuse_older,
+    replay,
+    utc,
+)
+from producers.stopping import Stop
+from producers.topic_reader import TopicReader, reached_ms
+from rankstream.commands.progress_line import ProgressLine
+from rankstream.settings import Settings, load_settings, with_namespace
+
+SUMMARY = "historical logs in, to Kafka or straight through the folds"
+
+STOPPED = 130
+
+GRACE_S = 30.0
+"""How long a stop waits for what is under way."""
+
+EPILOG = """formats (--format; auto looks at the first bytes):
+  jsonl            one query or click event a line; plain, .gz or .zst
+  parquet          columns are the events' fields, and kind (query or click)
+  canonical        what 'rankstream dump' wrote
+  yandex-sessions  result pages with clicks; t is seconds from an unknown zero, so
+                   --epoch-ms is added; item = query:rank; click i is at t + i seconds
+
+examples:
+  rankstream replay log.jsonl.zst --namespace history
+  rankstream replay logs/ --speed 10            ten times as fast as it happened
+  rankstream replay log.jsonl --check           only say what would be late
+  rankstream replay log.jsonl --resume          go on after a kill or Ctrl-C
+  rankstream replay log.jsonl --local --out run/    in this process, without Kafka
+  rankstream replay monday.jsonl --no-end && rankstream replay tuesday.jsonl
+
+Events are sorted by time, on disk where memory does not hold them. Ctrl-C stops
+after what is under way has been acknowledged, and says how much that is.
+
+--local folds events in this process and prints their outcomes; a canonical dump is
+folded as it is, with the bits that the workers gave. 'rankstream statistics show
+QUERY --local run/' reads what --out left there.
+"""
+
+
+@dataclass(frozen=True)
+class RecordedLog:
+    """The events that a command line names, readable more than once."""
+
+    files: list[Path]
+    events: OrderedEvents | list[Event]
+    n_events: int
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = EPILOG
+    parser.add_argument("paths", nargs="+", type=Path, metavar="FILE", help="or folder")
+    parser.add_argument("--format", choices=FORMATS, default=AUTO, dest="form")
+    parser.add_argument(
+        "--epoch-ms",
+        type=int,
+        default=EPOCH_MS,
+        metavar="MS",
+        help="added where a format's zero of time is unknown (default: 2020-01-01 UTC)",
+    )
+    parser.add_argument(
+        "--speed",
+        type=float,
+        metavar="X",
+        help="event time at X times its own pace; without, flat out",
+    )
+    parser.add_argument(
+        "--resume", action="store_true", help="go on where the same replay stopped"
+    )
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="say what would be late in this order; send nothing",
+    )
+    parser.add_argument(
+        "--as-is",
+        action="store_true",
+        help="keep the order of the files; says first what it costs",
+    )
+    parser.add_argument(
+        "--batch",
+        type=int,
+        default=1,
+        metavar="N",
+        help="events that share a record (default 1)",
+    )
+    parser.add_argument(
+        "--no-end",
+        action="store_true",
+        help="more follows: leave the last windows open",
+    )
+    parser.add_argument(
+        "--accept-late",
+        action="store_true",
+        help="send even what the target's time has passed",
+    )
+    parser.add_argument(
+        "--memory-mb",
+        type=int,
+        default=256,
+        metavar="MB",
+        help="events beyond this are sorted on disk (default 256)",
+    )
+    parser.add_argument(
+        "--scratch", type=Path, metavar="DIR", help="where to sort on disk"
+    )
+    parser.add_argument(
+        "--progress-file",
+        type=Path,
+        metavar="FILE",
+        help="what --resume reads (default: in ~/.local/state)",
+    )
+    parser.add_argument(
+        "--pass-bad-lines",
+        action="store_true",
+        help="send JSON lines that are no events too: they become dead letters",
+    )
+    parser.add_argument(
+        "--local", action="store_true", help="fold in this process, without Kafka"
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="DIR",
+        help="of --local: where statistics.bin and snapshots.bin go",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Replay; 1 if events were refused, 130 if stopped."""
+    _check(arguments)
+    settings = with_namespace(load_settings(arguments.config), arguments.namespace)
+    pace = Pace(arguments.speed)
+    with Stop() as stop:
+        if arguments.local and not arguments.check:
+            # The folds are not loaded where events only go to Kafka.
+            from rankstream.commands.replay_local import (  # noqa: PLC0415
+                dump_among,
+                fold_dump,
+            )
+
+            dump = dump_among(files_of(arguments.paths), arguments.form)
+            if dump is not None:
+                return fold_dump(dump, settings, stop=stop, out=arguments.out)
+        with recorded_events(arguments, stop) as log:
+            if log is None:
+                return STOPPED
+            if arguments.check or arguments.as_is:
+                _report(log, settings)
+            if arguments.check:
+                return 0
+            if arguments.local:
+                return _fold(log, arguments, settings, pace, stop)
+            return _send(log, arguments, settings, pace, stop)
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    if arguments.out is not None and not arguments.local:
+        raise ValueError("--out must come with --local; got --out alone")
+    if arguments.local and arguments.resume:
+        raise ValueError("--resume must go to Kafka; got --local, which starts anew")
+    if arguments.pass_bad_lines and arguments.batch > 1:
+        # A line that is no JSON would spoil the record that it shares.
+        raise ValueError(
+            f"--pass-bad-lines must have --batch 1; got --batch {arguments.batch}"
+        )
+
+
+def _fold(
+    log: RecordedLog,
+    arguments: argparse.Namespace,
+    settings: Settings,
+    pace: Pace,
+    stop: Stop,
+) -> int:
+    from rankstream.commands.replay_local import replay_events  # noqa: PLC0415
+
+    return replay_events(
+        log.events,
+        log.n_events,
+        settings,
+        pace=pace,
+        stop=stop,
+        is_ended=not arguments.no_end,
+        out=arguments.out,
+    )
+
+
+@contextlib.contextmanager
+def recorded_events(
+    arguments: argparse.Namespace, stop: Stop
+) -> Iterator[RecordedLog | None]:
+    """The events in the order in which they are to be sent; None if stopped.
+
+    The files are read to their end first: a file that is broken anywhere is refused
+    before anything of it is sent.
+    """
+    files = files_of(arguments.paths)
+    bad_lines: list[int] | None = [] if arguments.pass_bad_lines else None
+    events = read_events(
+        files, form=arguments.form, epoch_ms=arguments.epoch_ms, bad_lines=bad_lines
+    )
+    memory_bytes = max(1, arguments.memory_mb) << 20
+    with ProgressLine("reading", total=None) as line:
+        seen = _watched(events, line, stop)
+        ordered = OrderedEvents(
+            seen,
+            memory_bytes=memory_bytes,
+            scratch=arguments.scratch,
+            is_sorted=not arguments.as_is,
+        )
+    with ordered:
+        if stop.asked:
+            yield None
+            return
+        where = f", sorted in {ordered.n_runs + 1} runs" if ordered.n_runs else ""
+        line.say(
+            f"{ordered.n_events:,} events in {len(files)} file(s), "
+            f"{ordered.n_disordered:,} out of order{where}"
+        )
+        if bad_lines:
+            line.say(f"{len(bad_lines):,} lines are no events, and are passed on")
+        yield RecordedLog(files, ordered, ordered.n_events)
+
+
+def _watched(
+    events: Iterator[Event], line: ProgressLine, stop: Stop
+) -> Iterator[Event]:
+    for number, event in enumerate(events):
+        if number % 4_096 == 0:
+            line.show(number)
+            if stop.asked:
+                return
+        yield event
+
+
+def _report(log: RecordedLog, settings: Settings) -> Forecast:
+    time = settings.time
+    found = forecast(
+        log.events, disorder_ms=time.disorder_ms, window_ms=time.click_window_ms
+    )
+    if found.first_ms is None or found.last_ms is None:
+        _say("there are no events")
+        return found
+    _say(
+        f"{found.queries:,} impressions and {found.clicks:,} clicks from "
+        f"{utc(found.first_ms)} to {utc(found.last_ms)}"
+    )
+    _say(
+        f"in this order at most {found.late:,} would be late and {found.orphans:,} "
+        f"clicks orphans: {found.disordered:,} come after a later event, by up to "
+        f"{found.furthest_back_ms / 1_000:,.1f} s; {time.disorder_ms / 1_000:,.0f} s "
+        "are allowed"
+    )
+    return found
+
+
+def _send(
+    log: RecordedLog,
+    arguments: argparse.Namespace,
+    settings: Settings,
+    pace: Pace,
+    stop: Stop,
+) -> int:
+    progress, skip, is_complete = _progress(log, arguments, settings)
+    if is_complete:
+        _say("everything was sent already; at " + str(progress.path))
+        return 0
+    _look_at_target(log, arguments, settings, skip)
+    producer = EventProducer(
+        settings, batch=arguments.batch, is_stopped=lambda: stop.asked
+    )
+    line = ProgressLine("sending", total=log.n_events, start=skip)
+    is_complete = False
+
+    def look(state: Replayed) -> None:
+        line.show(state.done)
+        if progress.is_due:
+            progress.save(skip + producer.settled())
+
+    try:
+        with line:
+            state = replay(
+                log.events, producer, pace=pace, stop=stop, skip=skip, on_look=look
+            )
+            unknown = producer.flush(GRACE_S if stop.asked else None)
+            line.show(skip + producer.acknowledged + producer.refused)
+        if state.is_complete and not arguments.no_end:
+            producer.end()
+        is_complete = state.is_complete
+    finally:
+        progress.save(skip + producer.settled(), is_complete=is_complete)
+        producer.close()
+    return _conclude(state, producer, unknown, line)
+
+
+def _progress(
+    log: RecordedLog, arguments: argparse.Namespace, settings: Settings
+) -> tuple[ProgressFile, int, bool]:
+    options: dict[str, Any] = {
+        name: getattr(arguments, name)
+        for name in ("form", "epoch_ms", "as_is", "pass_bad_lines")
+    }
+    options["partitions"] = settings.kafka.front_door_partitions
+    target = f"{settings.kafka.bootstrap}/{settings.namespace}"
+    identity = identity_of(log.files, options=options, target=target)
+    path = arguments.progress_file or progress_path(identity)
+    progress = ProgressFile(path, identity)
+    if not arguments.resume:
+        return progress, 0, False
+    return progress, *progress.load()
+
+
+def _look_at_target(
+    log: RecordedLog, arguments: argparse.Namespace, settings: Settings, skip: int
+) -> None:
+    if skip:
+        _say(f"going on after {skip:,} acknowledged events")
+    if arguments.accept_late or skip:
+        return
+    with TopicReader(settings) as reader:
+        reached = reached_ms(reader)
+    first = next(iter(log.events), None)
+    refuse_older(first.at_ms if first else None, reached, namespace=settings.namespace)
+
+
+def _conclude(
+    state: Replayed, producer: EventProducer, unknown: int, line: ProgressLine
+) -> int:
+    _say(
+        f"{producer.acknowledged:,} events acknowledged, "
+        f"{line.mean_rate():,.0f} a second"
+    )
+    if producer.refused:
+        _say(f"{producer.refused:,} events refused; {state.first_refused}")
+    if unknown:
+        _say(f"{unknown:,} events under way without an answer")
+    if not state.is_complete:
+        _say("stopped; the same command with --resume goes on from here")
+        return STOPPED
+    return 1 if producer.refused else 0
+
+
+def _say(line: str) -> None:
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()

@@ -1,0 +1,279 @@
+"""`rankstream replay --local`: the same folds in this process, without Kafka.
+
+Ingest hears one and the same time all along, the moment at which the replay began:
+how fast the file is read changes nothing in what is counted.
+"""
+
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import msgspec
+from rich.console import Console
+from rich.table import Table
+
+from producers.formats.canonical import read_dump, read_header
+from producers.formats.event import Event
+from producers.formats.reading import AUTO, CANONICAL, form_of
+from producers.replay import Pace, Replayed, replay
+from producers.stopping import Stop
+from rankstream.commands.progress_line import ProgressLine
+from rankstream.settings import Settings
+from rankstream.topics import (
+    CLICKS,
+    EVENTS,
+    INTERACTIONS,
+    QUERIES,
+    SNAPSHOTS,
+    dead_letters,
+)
+from streams.folds.ingest import HEADER_PREFIX
+from streams.folds.statistics_reading import Statistics
+from streams.local import LocalPipeline, local_settings, write_changes
+from streams.stage import Change, Output, SourceRecord, Stage
+
+STATISTICS_FILE = "statistics.bin"
+"""What `rankstream statistics --local` reads."""
+
+SNAPSHOTS_FILE = "snapshots.bin"
+"""The last snapshot of each model."""
+
+STOPPED = 130
+
+OUTCOMES = (
+    ("impressions applied", ("applied_impressions",)),
+    ("clicks applied", ("applied_clicks",)),
+    ("duplicate", ("duplicate",)),
+    ("late", ("late",)),
+    ("orphan", ("orphan",)),
+    ("dead letter", ("dead_letter", "front_door_dead_letter")),
+    ("pending", ("pending",)),
+)
+"""Rows of the table, and the counters that each adds up."""
+
+_LETTERS = {dead_letters(topic) for topic in (QUERIES, CLICKS)}
+_CODE = HEADER_PREFIX + "code"
+
+
+class LocalReplay:
+    """A pipeline in this process, and what became of the events.
+
+    Parameters
+    ----------
+    settings
+        Their partition counts hold.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        began_ms = int(time.time() * 1_000)
+        self.letters: Counter[tuple[str, str]] = Counter()
+        self.pipeline = LocalPipeline(
+            settings, now=lambda: began_ms, on_output=self._look
+        )
+
+    def counters(self) -> dict[str, int]:
+        """Counts of all stages; `consumed` is what came in, wherever it ended."""
+        counts = self.pipeline.counters()
+        consumed = counts["consumed"] + counts["front_door_dead_letter"]
+        return counts | {"consumed": consumed}
+
+    def outcomes(self) -> list[tuple[str, int]]:
+        """The outcomes by name; together they are all events that came in."""
+        counts = self.counters()
+        return [(name, sum(map(counts.__getitem__, each))) for name, each in OUTCOMES]
+
+    def _look(self, output: Output) -> None:
+        if output.topic in _LETTERS:
+            codes = [content for name, content in output.headers if name == _CODE]
+            code = codes[-1].decode() if codes else "unknown"
+            self.letters[output.topic, code] += 1
+
+
+def replay_events(  # noqa: PLR0913  what a replay is made of
+    events: Iterable[Event],
+    n_events: int,
+    settings: Settings,
+    *,
+    pace: Pace,
+    stop: Stop,
+    is_ended: bool = True,
+    out: Path | None = None,
+) -> int:
+    """Pass front-door events through every stage; 130 if stopped.
+
+    Parameters
+    ----------
+    is_ended
+        Whether the last windows close.
+    out
+        A folder for the statistics and the snapshots; written at the end only.
+    """
+    local = LocalReplay(local_settings(settings))
+    local.pipeline.start()
+    with ProgressLine("folding", total=n_events) as line:
+
+        def look(state: Replayed) -> None:
+            line.show(state.done)
+
+        state = replay(events, local.pipeline, pace=pace, stop=stop, on_look=look)
+        if not state.is_complete:
+            return _stopped()
+        if is_ended:
+            local.pipeline.end()
+        local.pipeline.flush()
+        line.show(state.done)
+    return _conclude(local, line, "events", out)
+
+
+def dump_among(files: Sequence[Path], form: str) -> Path | None:
+    """The dump that is to be folded as it is; None where files are no dumps.
+
+    Raises
+    ------
+    ValueError
+        Where a dump is named beside other files.
+    """
+    dumps = [
+        file for file in files if (form_of(file) if form == AUTO else form) == CANONICAL
+    ]
+    if dumps and len(files) > 1:
+        raise ValueError(
+            f"a dump must be folded alone; got {len(files)} files; at {dumps[0]}"
+        )
+    return dumps[0] if dumps else None
+
+
+def fold_dump(
+    file: Path, settings: Settings, *, stop: Stop, out: Path | None = None
+) -> int:
+    """Fold the records of a dump as they are, past the front door; 130 if stopped.
+
+    Gives the statistics (a dump of `events`) or the snapshots (a dump of
+    `interactions`) byte for byte as the workers gave them. Windows that the log
+    left open stay open.
+    """
+    header = read_header(file)
+    is_events = header.topic == EVENTS
+    name = "partitions" if is_events else "learner_partitions"
+    own = local_settings(settings)
+    kafka = msgspec.structs.replace(own.kafka, **{name: header.n_partitions})
+    local = LocalReplay(msgspec.structs.replace(own, kafka=kafka))
+    log = _DumpedLog(local.pipeline, header.topic)
+    number = 0
+    with ProgressLine("folding", total=None) as line:
+        for number, (partition, value) in enumerate(read_dump(file), 1):
+            log.fold(partition, value)
+            if number % 64 == 0:
+                line.show(number)
+            if stop.asked:
+                return _stopped()
+        line.show(number)
+    return _conclude(local, line, "records", out)
+
+
+class _DumpedLog:
+    """Gives the records of a dump to the stages that read their topic.
+
+    The stages are reached past the pipeline: its front door would write frontiers of
+    its own between those of the log.
+    """
+
+    def __init__(self, pipeline: LocalPipeline, topic: str) -> None:
+        self._pipeline = pipeline
+        self._topic = topic
+        self._offsets: Counter[tuple[str, int]] = Counter()
+        for learner in pipeline.learners:
+            self._collect(learner)
+
+    def fold(self, partition: int, value: bytes) -> None:
+        """Take one record, and all that follows from it."""
+        self._give(self._topic, partition, value)
+
+    def _give(self, topic: str, partition: int, value: bytes) -> None:
+        pipeline = self._pipeline
+        stages: Sequence[Stage] = (
+            pipeline.folds if topic == EVENTS else pipeline.learners
+        )
+        if not 0 <= partition < len(stages):
+            raise ValueError(
+                f"a partition must be below {len(stages)}; got {partition} of {topic}"
+            )
+        offset = self._offsets[topic, partition]
+        self._offsets[topic, partition] += 1
+        stage = stages[partition]
+        stage.fold(SourceRecord(topic, partition, offset, 0, None, value, ()))
+        self._collect(stage)
+
+    def _collect(self, stage: Stage) -> None:
+        for output in stage.outputs():
+            if output.value is None:
+                continue
+            if output.topic == INTERACTIONS:
+                self._give(INTERACTIONS, output.partition, output.value)
+            elif output.topic == SNAPSHOTS:
+                model, _, _ = (output.key or b"").rpartition(b"/")
+                self._pipeline.snapshots[model] = output.value
+
+
+def _stopped() -> int:
+    sys.stderr.write("stopped; nothing was written\n")
+    return STOPPED
+
+
+def _conclude(
+    local: LocalReplay, line: ProgressLine, what: str, out: Path | None
+) -> int:
+    changes = list(local.pipeline.statistics())
+    statistics = Statistics((change.key, change.value) for change in changes)
+    clicked = sum(clicks for _, clicks in statistics.queries().values())
+    console = Console()
+    console.print(table_of(local, clicked))
+    console.print(f"{line.mean_rate():,.0f} {what} a second", highlight=False)
+    if out is not None:
+        for path, n_values in write_results(local.pipeline, changes, out):
+            console.print(f"{path}: {n_values:,} values", highlight=False)
+    return 0
+
+
+def table_of(local: LocalReplay, clicked: int) -> Table:
+    """What became of the events, and why letters died."""
+    table = Table("outcome", title="events by outcome", title_justify="left")
+    table.add_column("events", justify="right")
+    for name, count in local.outcomes():
+        table.add_row(name, f"{count:,}")
+    table.add_section()
+    table.add_row("all", f"{local.counters()['consumed']:,}")
+    table.add_row("clicked (repeats once)", f"{clicked:,}")
+    if local.letters:
+        table.add_section()
+    for (topic, code), count in sorted(local.letters.items()):
+        table.add_row(f"{topic}: {code}", f"{count:,}")
+    return table
+
+
+def write_results(
+    pipeline: LocalPipeline, changes: Iterable[Change], folder: Path
+) -> list[tuple[Path, int]]:
+    """Write statistics and snapshots; returns the files and their numbers of values.
+
+    Raises
+    ------
+    RuntimeError
+        Where the folder is not writable.
+    """
+    snapshots = [
+        Change("snapshots", model, value) for model, value in pipeline.snapshots.items()
+    ]
+    named = ((STATISTICS_FILE, changes), (SNAPSHOTS_FILE, snapshots))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        return [
+            (folder / name, write_changes(folder / name, content))
+            for name, content in named
+        ]
+    except OSError as error:
+        raise RuntimeError(
+            f"a folder must be writable; {error.strerror}; at {folder}"
+        ) from error

@@ -1,0 +1,187 @@
+"""`rankstream snapshots`: which versions of which models rankers can read."""
+
+import argparse
+import datetime
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from rankstream.settings import load_settings, with_namespace
+from rankstream.snapshots import (
+    Pointer,
+    Snapshot,
+    SnapshotStore,
+    decode_at,
+    is_pointer,
+    pointer_from,
+    pointer_of,
+    store_of,
+)
+
+SUMMARY = "model snapshots: list, show, verify"
+
+Row = dict[str, Any]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = (
+        "examples:\n"
+        "  rankstream snapshots list\n"
+        "  rankstream snapshots show search --version 0.1200\n"
+        "  rankstream snapshots verify --json\n"
+    )
+    actions = parser.add_subparsers(dest="action", required=True)
+    listing = actions.add_parser("list", help="models, and what is served of each")
+    listing.add_argument("model", nargs="?", help="every version of one model instead")
+    show = actions.add_parser("show", help="everything about one version")
+    show.add_argument("model")
+    show.add_argument(
+        "--version", type=_place, metavar="EPOCH.VERSION", help="default: the served"
+    )
+    verifying = actions.add_parser(
+        "verify", help="checksums, sizes and places; 1 = bad"
+    )
+    verifying.add_argument("model", nargs="?", help="default: all models")
+    for action in (listing, show, verifying):
+        action.add_argument("--json", action="store_true", help="for machines")
+        # The options of every command, here so that they may also come last.
+        for option, kind in (("--config", Path), ("--namespace", str)):
+            action.add_argument(
+                option, type=kind, default=argparse.SUPPRESS, help=argparse.SUPPRESS
+            )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Read Redis and do what was asked; 1 if there is nothing, or something is bad."""
+    settings = with_namespace(load_settings(arguments.config), arguments.namespace)
+    store = store_of(settings)
+    try:
+        if arguments.action == "verify":
+            return _verify(store, arguments)
+        if arguments.action == "show":
+            return _show(store, arguments)
+        return _list(store, arguments)
+    finally:
+        store.close()
+
+
+def _list(store: SnapshotStore, arguments: argparse.Namespace) -> int:
+    if arguments.model is None:
+        found = [_served(store, model) for model in store.models()]
+        snapshots = [snapshot for snapshot in found if snapshot is not None]
+    else:
+        model = arguments.model
+        loaded = [(at, store.load(model, at)) for at in reversed(store.versions(model))]
+        # A publisher may have trimmed the oldest since the list was read.
+        snapshots = [decode_at(value, model, at) for at, value in loaded if value]
+    if not snapshots:
+        return _nothing("there are no snapshots yet")
+    rows = [_summary(snapshot) for snapshot in snapshots]
+    _print(rows, as_json=arguments.json, title=f"{len(rows):,} snapshots")
+    return 0
+
+
+def _show(store: SnapshotStore, arguments: argparse.Namespace) -> int:
+    model, place = arguments.model, arguments.version
+    if place is None:
+        snapshot = _served(store, model)
+        if snapshot is None:
+            return _nothing(f"a model must have a snapshot; {model!r} has none")
+    else:
+        snapshot = decode_at(store.load(model, place) or b"", model, place)
+    row = _details(snapshot)
+    if arguments.json:
+        _write_json(row)
+        return 0
+    table = Table(show_header=False, title=f"{model} {pointer_of(snapshot)}")
+    for name, value in row.items():
+        table.add_row(name.replace("_", " "), _text(value))
+    Console().print(table)
+    return 0
+
+
+def _verify(store: SnapshotStore, arguments: argparse.Namespace) -> int:
+    models = [arguments.model] if arguments.model else store.models()
+    rows = [
+        {"model": model, "version": str(place), "verdict": reason or "good"}
+        for model in models
+        for place, reason in store.verify(model)
+    ]
+    if not rows:
+        return _nothing("there are no snapshots yet")
+    n_bad = sum(row["verdict"] != "good" for row in rows)
+    title = f"{len(rows):,} snapshots, {n_bad:,} bad"
+    _print(rows, as_json=arguments.json, title=title)
+    return 1 if n_bad else 0
+
+
+def _served(store: SnapshotStore, model: str) -> Snapshot | None:
+    answer = store.current(model)
+    return None if answer is None else decode_at(answer[1] or b"", model, answer[0])
+
+
+def _summary(snapshot: Snapshot) -> Row:
+    return {
+        "model": snapshot.model,
+        "version": str(pointer_of(snapshot)),
+        "updates": snapshot.updates,
+        "created": _time(snapshot.created_ms),
+        "kind": snapshot.kind,
+        "features": snapshot.n_features,
+        "bytes": len(snapshot.weights),
+    }
+
+
+def _details(snapshot: Snapshot) -> Row:
+    return _summary(snapshot) | {
+        "parent": snapshot.parent,
+        "hidden": snapshot.hidden,
+        "normalisation": snapshot.normalisation,
+        "features_hash": snapshot.features_hash.hex(),
+        "sources": [list(source) for source in snapshot.sources],
+        "created_ms": snapshot.created_ms,
+    }
+
+
+def _print(rows: list[Row], *, as_json: bool, title: str) -> None:
+    if as_json:
+        _write_json(rows)
+        return
+    table = Table(title=title)
+    for name, value in rows[0].items():
+        table.add_column(name, justify="left" if isinstance(value, str) else "right")
+    for row in rows:
+        table.add_row(*(_text(value) for value in row.values()))
+    Console().print(table)
+
+
+def _text(value: object) -> str:
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def _time(at_ms: int) -> str:
+    moment = datetime.datetime.fromtimestamp(at_ms / 1_000, datetime.UTC)
+    return moment.isoformat(timespec="seconds") if at_ms else "before the first"
+
+
+def _place(text: str) -> Pointer:
+    """Either `EPOCH.VERSION`, or a version of epoch 0."""
+    value = text if "." in text else f"0.{text}"
+    if not is_pointer(value.encode()):
+        raise argparse.ArgumentTypeError(f"must be EPOCH.VERSION; got {text!r}")
+    return pointer_from(value.encode())
+
+
+def _write_json(value: object) -> None:
+    sys.stdout.write(json.dumps(value) + "\n")
+
+
+def _nothing(reason: str) -> int:
+    sys.stderr.write(f"{reason}\n")
+    return 1

@@ -1,0 +1,22 @@
+"""Topics of their own for tests on a real broker."""
+
+import pytest
+
+from producers.topic_admin import TopicAdmin
+from rankstream.settings import KafkaSettings, Settings
+
+
+@pytest.fixture
+def settings(kafka, namespace):
+    """Settings of a namespace whose topics exist, with two partitions each."""
+    cluster = KafkaSettings(
+        bootstrap=kafka.bootstrap,
+        front_door_partitions=2,
+        partitions=2,
+        learner_partitions=1,
+    )
+    chosen = Settings(namespace=namespace, kafka=cluster)
+    admin = TopicAdmin(chosen)
+    admin.create()
+    admin.close()
+    return chosen

@@ -1,0 +1,167 @@
+"""Dead letters on a real broker: read, counted, shown, sent again."""
+
+import json
+import types
+
+import pytest
+from kafka import KafkaProducer
+
+from producers.connection import client_options
+from producers.dead_letters import (
+    HEADER_PREFIX,
+    NoSuchLetter,
+    counts,
+    letter_of,
+    outlook,
+    read_letter,
+    read_letters,
+)
+from producers.topic_reader import Record, TopicReader, read_records
+from rankstream.commands import dlq
+from rankstream.topics import CLICKS, QUERIES, dead_letters, full_name
+from streams.folds import ingest
+from streams.folds.front_door import Origin
+
+HOSTILE = (
+    b"", b"\x00", b"\xff\xfe junk", b"[bold red]x", b"\x1b[31mred", b"{" * 5_000,
+    b'{"impression_id": "i1", "at_ms": 5}',
+    b'{"impression_id": "i2", "at_ms": 900000, "item_id": "a"}',
+)  # fmt: skip
+
+
+def reason(code):
+    """Headers as ingest writes them."""
+    return {"stage": "validate", "code": code, "exception.message": f"why [{code}]",
+            "timestamp": "17"}  # fmt: skip
+
+
+@pytest.fixture
+def letters(settings):
+    """Hostile letters of clicks with key and headers, one of queries, one cut off."""
+    producer = KafkaProducer(**client_options(settings.kafka))
+    outputs = [
+        ingest.dead_letter(Origin(CLICKS, 1, n, 0), value, reason(f"code-{n % 2}"),
+                           b"key", (("mine", b"\x00\x1b"),))
+        for n, value in enumerate(HOSTILE)
+    ]  # fmt: skip
+    outputs.append(
+        ingest.dead_letter(Origin(QUERIES, 0, 4, 2), b"junk", reason("not-json"))
+    )
+    cut = reason("too-large") | {"truncated": "true"}
+    outputs.append(ingest.dead_letter(Origin(QUERIES, 0, 5, 0), b"cut o", cut))
+    for output in outputs:
+        producer.send(
+            full_name(settings.namespace, output.topic),
+            value=output.value,
+            key=output.key,
+            headers=list(output.headers),
+            partition=output.partition,
+        )
+    producer.close()
+    return outputs
+
+
+@pytest.mark.broker
+@pytest.mark.usefixtures("letters")
+def test_letters_are_read_with_their_own_bytes(settings):
+    """Our headers are told apart from theirs; places name them."""
+    with TopicReader(settings) as reader:
+        found = list(read_letters(reader, sources=[CLICKS]))
+        assert [letter.value for letter in found] == list(HOSTILE)
+        assert {letter.headers for letter in found} == {(("mine", b"\x00\x1b"),)}
+        assert {letter.key for letter in found} == {b"key"}
+        assert found[2].reasons == {"topic": CLICKS, "partition": "1", "offset": "2",
+                                    "index": "0"} | reason("code-0")  # fmt: skip
+        assert read_letter(reader, found[3].place) == found[3]
+        assert len(list(read_letters(reader, code="code-1"))) == len(HOSTILE) // 2
+        assert counts(read_letters(reader)) == {
+            (CLICKS, "validate", "code-0"): 4,
+            (CLICKS, "validate", "code-1"): 4,
+            (QUERIES, "validate", "not-json"): 1,
+            (QUERIES, "validate", "too-large"): 1,
+        }
+        for place in ("clicks/1/99", "clicks/x", "events/0/0", "clicks/0/0"):
+            with pytest.raises(NoSuchLetter):
+                read_letter(reader, place)
+
+
+def test_the_outlook_is_that_of_the_join():
+    """Late where the window closed, orphan where the disorder passed, cut off, junk."""
+    values = {
+        QUERIES: [b'{"at_ms": 0, "shown": []}', b'{"at_ms": 1, "shown": []}'],
+        CLICKS: [b'{"at_ms": 270}', b'{"at_ms": 271}', b"junk"],
+    }
+    cut = ((HEADER_PREFIX + "truncated", b"true"),)
+    found = [
+        letter_of(source, Record(0, 0, 0, None, value, ()))
+        for source, each in values.items()
+        for value in each
+    ]
+    found.append(letter_of(CLICKS, Record(0, 0, 0, None, b"cut", cut)))
+    expected = outlook(found, reached_ms=300, window_ms=300, disorder_ms=30)
+    assert (expected.letters, expected.sendable) == (6, 5)
+    assert (expected.too_late, expected.unrecognised, expected.truncated) == (2, 1, 1)
+    fresh = outlook(found, reached_ms=None, window_ms=300, disorder_ms=30)
+    assert fresh.too_late == 0
+
+
+@pytest.fixture
+def run(settings, monkeypatch, capfd):
+    """The command in this namespace; returns status, output and errors."""
+    monkeypatch.setenv("RANKSTREAM_KAFKA__BOOTSTRAP", settings.kafka.bootstrap)
+    monkeypatch.setenv("RANKSTREAM_KAFKA__FRONT_DOOR_PARTITIONS", "2")
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def command(**options):
+        arguments = {
+            "config": None, "namespace": settings.namespace, "place": None,
+            "topic": None, "code": None, "limit": 50, "raw": False, "dry_run": False,
+        }  # fmt: skip
+        status = dlq.run(types.SimpleNamespace(**(arguments | options)))
+        printed = capfd.readouterr()
+        return status, printed.out, printed.err
+
+    return command
+
+
+@pytest.mark.broker
+@pytest.mark.usefixtures("letters")
+def test_the_command_shows_anything_without_harm(run):
+    """No escape sequence and no markup of a letter reaches the terminal."""
+    for options in ({"action": "list"}, {"action": "count"}):
+        status, out, _ = run(**options)
+        assert status == 0
+        assert "\x1b[31m" not in out
+    _, listed, _ = run(action="list")
+    assert "[bold red]x" in listed
+    assert "why [code-1]" in listed
+    _, shown, _ = run(action="show", place="clicks/1/4")
+    assert "code-0" in shown
+    assert r"\x1b[31mred" in shown
+    _, raw, _ = run(action="show", place="clicks/1/6", raw=True)
+    assert raw.encode() == HOSTILE[6]
+    status, _, err = run(action="list", code="none")
+    assert (status, err) == (1, "there are no such dead letters\n")
+    with pytest.raises(ValueError, match="needs a place"):
+        run(action="show")
+
+
+@pytest.mark.broker
+@pytest.mark.usefixtures("letters")
+def test_replayed_letters_are_the_original_bytes(run, settings):
+    """Said first how many; a dry run sends nothing; cut ones stay."""
+    status, _, err = run(action="replay", dry_run=True)
+    assert status == 0
+    assert err.startswith("9 of 10 dead letters can be sent again; 0 of them are too")
+    assert list(read_records(settings, CLICKS)) == []
+    status, _, err = run(action="replay")
+    assert status == 1
+    assert "9 dead letters acknowledged" in err
+    assert "1 are cut off" in err
+    again = list(read_records(settings, CLICKS))
+    assert [record.value for record in again] == list(HOSTILE)
+    assert {(r.key, r.headers) for r in again} == {(b"key", (("mine", b"\x00\x1b"),))}
+    (query,) = read_records(settings, QUERIES)
+    assert (query.value, query.key, query.headers) == (b"junk", None, ())
+    assert json.loads(again[6].value)["at_ms"] == 5
+    assert len(list(read_records(settings, dead_letters(CLICKS)))) == len(HOSTILE)

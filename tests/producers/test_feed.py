@@ -1,0 +1,128 @@
+"""Live lines: pipes, files that grow, rotation."""
+
+import os
+import threading
+import time
+
+import pytest
+
+from producers.feed import feed, lines_of_descriptor, lines_of_followed
+from producers.formats.event import EventTooLarge
+from producers.stopping import Stop
+from rankstream.topics import CLICKS, QUERIES
+
+CLICK = b'{"impression_id": "i", "at_ms": 5, "position": 1}'
+QUERY = b'{"impression_id": "i", "at_ms": 5, "shown": ["a"]}'
+
+
+class Collected:
+    """A sink that keeps what it takes."""
+
+    def __init__(self):
+        self.values = []
+
+    def send(self, kind, value):
+        """Take one event; refuses what says so."""
+        if b"large" in value:
+            raise EventTooLarge("large")
+        self.values.append((kind, value))
+
+    def send_raw(self, kind, value):
+        """Take bytes that may be no event."""
+        self.values.append((f"{kind} raw", value))
+
+
+def test_kinds_are_told_by_fields_and_nothing_is_dropped():
+    """What is no event goes to the front door too."""
+    sink = Collected()
+    large = CLICK.replace(b'"i"', b'"large"')
+    fed = feed(iter([QUERY, CLICK, None, b"junk", large]), sink)
+    assert sink.values == [(QUERIES, QUERY), (CLICKS, CLICK), ("clicks raw", b"junk")]
+    assert (fed.lines, fed.unrecognised, fed.refused) == (4, 1, 1)
+
+
+def test_a_named_kind_holds_for_every_line():
+    """The front door judges."""
+    sink = Collected()
+    feed(iter([CLICK, b"junk"]), sink, kind="query")
+    assert sink.values == [(QUERIES, CLICK), ("queries raw", b"junk")]
+
+
+def test_a_pipe_gives_lines_as_they_come_and_ends():
+    """Cut anywhere; the last line needs no end; silence is None."""
+    reader, writer = os.pipe()
+
+    def write():
+        for part in (b"on", b"e\ntwo\r\n\nth", b"ree"):
+            os.write(writer, part)
+            time.sleep(0.05)
+        time.sleep(0.3)
+        os.close(writer)
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    lines = list(lines_of_descriptor(reader, Stop()))
+    thread.join()
+    os.close(reader)
+    assert [line for line in lines if line] == [b"one", b"two", b"three"]
+    assert None in lines
+
+
+def collect(path, steps, *, n_lines, **options):
+    """Follow a file while `steps` happen; the lines until there are so many."""
+    stop, found = Stop(), []
+    steps = iter(steps)
+    deadline = time.monotonic() + 20
+    for line in lines_of_followed(path, stop, **options):
+        if line is not None:
+            found.append(line)
+        else:
+            next(steps, lambda: None)()
+        if len(found) >= n_lines or time.monotonic() > deadline:
+            stop.ask()
+    return found
+
+
+def test_a_followed_file_is_read_through_rotation(tmp_path):
+    """Growth, a late last line, renaming and a new file: each line once, in order."""
+    path = tmp_path / "log"
+
+    def append(text, target=path):
+        with target.open("a") as file:
+            file.write(text)
+
+    def rotate():
+        path.rename(tmp_path / "log.1")
+        append("three\n", tmp_path / "log.1")
+        append("four\n")
+
+    steps = [
+        lambda: append("one\ntw"),
+        lambda: append("o\n"),
+        rotate,
+        lambda: append("five\n"),
+    ]
+    found = collect(path, steps, n_lines=5)
+    assert found == [b"one", b"two", b"three", b"four", b"five"]
+
+
+def test_a_followed_file_that_is_cut_is_read_from_its_beginning(tmp_path):
+    """As log rotation by copy and truncate does."""
+    path = tmp_path / "log"
+    path.write_text("one\ntwo\n")
+    steps = [lambda: path.write_text("six\n")]
+    assert collect(path, steps, n_lines=3) == [b"one", b"two", b"six"]
+
+
+@pytest.mark.parametrize("from_end", [True, False])
+def test_a_followed_file_may_be_taken_from_its_end(from_end, tmp_path):
+    """Only what comes from now on."""
+    path = tmp_path / "log"
+    path.write_text("old\n")
+
+    def append():
+        with path.open("a") as file:
+            file.write("new\n")
+
+    found = collect(path, [append], n_lines=1 if from_end else 2, from_end=from_end)
+    assert found == ([b"new"] if from_end else [b"old", b"new"])

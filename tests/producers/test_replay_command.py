@@ -1,0 +1,234 @@
+"""`rankstream replay`, `feed` and `dump` on a real broker: stops, kills, resumes."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+
+import pytest
+from kafka import KafkaProducer
+
+from producers.connection import client_options
+from producers.formats.canonical import read_dump, read_header
+from producers.topic_reader import read_records
+from rankstream.events import ACTIVE, Frontier, encode_event, encode_record
+from rankstream.topics import CLICKS, EVENTS, QUERIES, full_name
+
+pytestmark = pytest.mark.broker
+
+N_EVENTS = 4_000
+START_MS = 1_600_000_000_000
+
+
+@pytest.fixture
+def log(tmp_path):
+    """A file of events one millisecond apart, the later half first."""
+    lines = []
+    for number in range(N_EVENTS):
+        event = {"impression_id": f"i{number // 2}", "query_id": "q"}
+        event |= {"at_ms": START_MS + number}
+        event |= {"position": 1} if number % 2 else {"shown": ["a", "b"]}
+        lines.append(encode_event(event))
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(b"\n".join(lines[N_EVENTS // 2 :] + lines[: N_EVENTS // 2]))
+    return path
+
+
+@pytest.fixture
+def start(settings, tmp_path):
+    """Start a command in this namespace."""
+    environment = os.environ | {
+        "RANKSTREAM_KAFKA__BOOTSTRAP": settings.kafka.bootstrap,
+        "RANKSTREAM_KAFKA__FRONT_DOOR_PARTITIONS": "2",
+        "XDG_STATE_HOME": str(tmp_path / "state"),
+    }
+
+    def command(*words, **options):
+        line = [sys.executable, "-m", "rankstream.cli", *map(str, words)]
+        return subprocess.Popen(
+            [*line, "--namespace", settings.namespace], env=environment,
+            stderr=subprocess.PIPE, text=True, **options,
+        )  # fmt: skip
+
+    return command
+
+
+def finished(process):
+    """Exit status and standard error."""
+    _, errors = process.communicate(timeout=60)
+    return process.returncode, errors
+
+
+def sent(settings):
+    """Values of all events in the front door, and how many end records."""
+    records = [r for topic in (QUERIES, CLICKS) for r in read_records(settings, topic)]
+    values = Counter(record.value for record in records if record.value)
+    return values, len(records) - values.total()
+
+
+def progress(tmp_path, process):
+    """What the progress file says, once it is there."""
+    while process.poll() is None:
+        for path in (tmp_path / "state" / "rankstream").glob("*.json"):
+            count = json.loads(path.read_text())["acknowledged"]
+            if count > 200:
+                return count
+        time.sleep(0.02)
+    raise AssertionError(f"a replay must save its progress; {finished(process)}")
+
+
+def test_a_replay_sends_all_in_order_and_ends(start, log, settings):
+    """Sorted by time in each partition; one end record for each partition."""
+    status, errors = finished(start("replay", log))
+    assert status == 0, errors
+    assert f"{N_EVENTS:,} events acknowledged" in errors
+    values, n_ends = sent(settings)
+    assert values == Counter(log.read_bytes().split(b"\n"))
+    assert n_ends == 4
+    for topic in (QUERIES, CLICKS):
+        for partition in (0, 1):
+            times = [
+                json.loads(record.value)["at_ms"]
+                for record in read_records(settings, topic)
+                if record.value and record.partition == partition
+            ]
+            assert times == sorted(times)
+    status, errors = finished(start("replay", log, "--resume"))
+    assert status == 0
+    assert "everything was sent already" in errors
+
+
+@pytest.mark.parametrize("batch", ["1", "20"])
+def test_killed_and_resumed_nothing_is_missing(start, log, settings, tmp_path, batch):
+    """What is sent twice is at most what was under way, in the same partition."""
+    words = ("replay", log, "--batch", batch)
+    process = start(*words, "--speed", "1")
+    saved = progress(tmp_path, process)
+    process.kill()
+    process.communicate()
+    elements_ = elements_of_front_door(settings)
+    assert len(elements_) >= saved
+    status, errors = finished(start(*words, "--resume"))
+    assert status == 0, errors
+    going_on = re.search(r"going on after ([\d,]+) acknowledged", errors)
+    resumed = int(going_on[1].replace(",", ""))
+    assert saved <= resumed <= len(elements_)
+    everything = elements_of_front_door(settings)
+    assert {value for value, _ in everything} == set(log.read_bytes().split(b"\n"))
+    assert len({*everything}) == N_EVENTS
+    assert len(everything) == len(elements_) + N_EVENTS - resumed
+
+
+def elements_of_front_door(settings):
+    """Value and partition of every event that the front door holds."""
+    found = []
+    for topic in (QUERIES, CLICKS):
+        for record in read_records(settings, topic):
+            if record.value.startswith(b"["):
+                found += [
+                    (encode_event(event), record.partition)
+                    for event in json.loads(record.value)
+                ]
+            elif record.value:
+                found.append((record.value, record.partition))
+    return found
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_stop_reports_exactly_what_is_there(start, log, settings, tmp_path, number):
+    """And a resume sends exactly the rest."""
+    process = start("replay", log, "--speed", "1")
+    progress(tmp_path, process)
+    process.send_signal(number)
+    status, errors = finished(process)
+    assert status == 130
+    reported = re.search(r"([\d,]+) events acknowledged", errors)
+    values, n_ends = sent(settings)
+    assert values.total() == int(reported[1].replace(",", ""))
+    assert n_ends == 0
+    status, errors = finished(start("replay", log, "--resume"))
+    assert status == 0
+    values, n_ends = sent(settings)
+    assert values == Counter(log.read_bytes().split(b"\n"))
+    assert n_ends == 4
+
+
+def test_an_older_file_than_the_target_is_refused(start, log, settings):
+    """Nothing of it is sent; with consent it is."""
+    producer = KafkaProducer(**client_options(settings.kafka))
+    for partition in (0, 1):
+        frontier = Frontier(0, 4, START_MS + 1, ACTIVE)
+        producer.send(
+            full_name(settings.namespace, EVENTS),
+            value=encode_record([1, 0, 1, [frontier]]),
+            partition=partition,
+        )
+    producer.close()
+    status, errors = finished(start("replay", log))
+    assert status == 2
+    assert "--namespace" in errors
+    assert sent(settings)[0].total() == 0
+    status, errors = finished(start("replay", log, "--accept-late", "--no-end"))
+    assert status == 0, errors
+    values, n_ends = sent(settings)
+    assert (values.total(), n_ends) == (N_EVENTS, 0)
+
+
+def test_a_broken_file_sends_nothing(start, log, settings):
+    """Though only its last line is broken."""
+    log.write_bytes(log.read_bytes() + b'\n{"at_ms": ')
+    status, errors = finished(start("replay", log))
+    assert status == 2
+    assert f"log.jsonl:{N_EVENTS + 1}" in errors
+    assert sent(settings)[0].total() == 0
+
+
+def test_a_feed_passes_on_its_input(start, log, settings):
+    """From a pipe to its end, junk included."""
+    with log.open("rb") as content:
+        status, errors = finished(start("feed", "--end", stdin=content))
+    assert status == 0, errors
+    assert f"{N_EVENTS:,} events acknowledged" in errors
+    values, n_ends = sent(settings)
+    assert values == Counter(log.read_bytes().split(b"\n"))
+    assert n_ends == 4
+
+
+def test_a_followed_file_is_fed_until_the_user_stops(start, settings, tmp_path):
+    """What was read is acknowledged before the command ends."""
+    path = tmp_path / "live.jsonl"
+    path.write_bytes(b'{"impression_id":"i","at_ms":1,"position":1}\njunk\n')
+    process = start("feed", "--follow", path, "--batch", "10")
+    while sent(settings)[0].total() < 2 and process.poll() is None:
+        time.sleep(0.1)
+    with path.open("ab") as file:
+        file.write(b'{"impression_id":"i","at_ms":2,"shown":["a"]}\n')
+    while sent(settings)[0].total() < 3 and process.poll() is None:
+        time.sleep(0.1)
+    process.send_signal(signal.SIGINT)
+    status, errors = finished(process)
+    assert status == 0
+    assert "3 events acknowledged\n1 of the lines were no events\n" in errors
+    assert sent(settings)[0].total() == 3
+
+
+def test_a_dump_holds_the_log_byte_for_byte(start, settings, tmp_path):
+    """Partition by partition."""
+    producer = KafkaProducer(**client_options(settings.kafka))
+    topic = full_name(settings.namespace, EVENTS)
+    for number in range(20):
+        producer.send(topic, value=b"%d" % number, partition=number % 2)
+    producer.close()
+    path = tmp_path / "events.dump.zst"
+    status, errors = finished(start("dump", path))
+    assert status == 0, errors
+    assert read_header(path) == (EVENTS, 2)
+    assert list(read_dump(path)) == [
+        (partition, b"%d" % number)
+        for partition in (0, 1)
+        for number in range(partition, 20, 2)
+    ]

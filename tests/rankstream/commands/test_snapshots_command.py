@@ -1,0 +1,95 @@
+import json
+from collections.abc import Iterator
+
+import pytest
+import redis
+
+from rankstream.cli import main
+from rankstream.snapshots import SnapshotStore
+from tests.services import RedisService
+from tests.snapshot_factory import envelope
+
+pytestmark = pytest.mark.broker
+
+
+@pytest.fixture
+def words(
+    redis_server: RedisService, namespace: str, monkeypatch: pytest.MonkeyPatch
+) -> list[str]:
+    """The options that name Redis, with three versions of two models in it."""
+    monkeypatch.setenv("RANKSTREAM_REDIS__URL", redis_server.url)
+    store = SnapshotStore(redis_server.url, namespace=namespace)
+    store.publish_all([envelope(0), envelope(1), envelope(2)])
+    store.publish(envelope(9, model="other", hidden=[2]))
+    store.close()
+    return ["--namespace", namespace]
+
+
+@pytest.fixture
+def client(redis_server: RedisService) -> Iterator[redis.Redis]:
+    """Redis without any rules."""
+    with redis.Redis.from_url(redis_server.url) as made:
+        yield made
+
+
+def test_list_names_what_is_served(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One row for each model, or for each version of one, newest first."""
+    assert main(["snapshots", "list", "--json", *words]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [(row["model"], row["version"]) for row in rows] == [
+        ("m", "0.2"),
+        ("other", "0.9"),
+    ]
+    assert main(["snapshots", "list", "m", "--json", *words]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [row["version"] for row in rows] == ["0.2", "0.1", "0.0"]
+    assert main(["snapshots", "list", *words]) == 0
+    assert "2 snapshots" in capsys.readouterr().out
+
+
+def test_show_tells_everything_about_a_version(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The served version, or a named one; a version that is not there is an error."""
+    assert main(["snapshots", "show", "other", "--json", *words]) == 0
+    row = json.loads(capsys.readouterr().out)
+    assert (row["hidden"], row["kind"], row["sources"]) == ([2], "neural", [[0, 9]])
+    assert main(["snapshots", "show", "m", "--version", "1", *words]) == 0
+    assert "m 0.1" in capsys.readouterr().out
+    assert main(["snapshots", "show", "m", "--version", "0.7", *words]) == 2
+    assert "must be there" in capsys.readouterr().err
+    assert main(["snapshots", "show", "nobody", *words]) == 1
+
+
+def test_verify_finds_what_is_bad(
+    words: list[str],
+    client: redis.Redis,
+    namespace: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Status 0 while all is good, 1 and the reason where something is not."""
+    assert main(["snapshots", "verify", *words]) == 0
+    assert "4 snapshots, 0 bad" in capsys.readouterr().out
+    client.set(f"{namespace}:snapshot:m:0.1", envelope(1)[:-1])
+    assert main(["snapshots", "verify", "--json", *words]) == 1
+    verdicts = {
+        (row["model"], row["version"]): row["verdict"]
+        for row in json.loads(capsys.readouterr().out)
+    }
+    assert verdicts.pop(("m", "0.1")) == "length"
+    assert set(verdicts.values()) == {"good"}
+
+
+def test_an_empty_or_absent_redis_is_told(
+    words: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Nothing there is status 1; nobody there is status 2 and a sentence."""
+    assert main(["snapshots", "list", "--namespace", f"{words[1]}-empty"]) == 1
+    assert main(["snapshots", "verify", "--namespace", f"{words[1]}-empty"]) == 1
+    monkeypatch.setenv("RANKSTREAM_REDIS__URL", "redis://127.0.0.1:1/0")
+    assert main(["snapshots", "list", *words]) == 2
+    assert "Redis must answer" in capsys.readouterr().err

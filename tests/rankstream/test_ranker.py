@@ -1,0 +1,214 @@
+import base64
+import sys
+import threading
+from collections.abc import Callable
+
+import msgspec
+import numpy as np
+import pytest
+
+from rankstream.events import ClickEvent, QueryEvent
+from rankstream.ranker import NoSnapshot, Ranker
+from rankstream.routing import route_of_impression, route_of_query
+from rankstream.scoring import draw_list
+from rankstream.settings import load_settings
+from rankstream.snapshots import Pointer, SnapshotError
+from rankstream.topics import CLICKS, QUERIES
+from streams.local import LocalPipeline, local_settings
+from tests.snapshot_factory import envelope
+
+FEATURES = np.random.default_rng(5).random((6, 3)).astype(np.float32)
+ITEMS = [f"item {row}" for row in range(6)]
+
+
+class Shelf:
+    """A source of envelopes that a test puts there."""
+
+    def __init__(self, newest: bytes | None = None) -> None:
+        self.newest = newest
+
+    def __call__(self) -> bytes | None:
+        """The newest envelope."""
+        return self.newest
+
+
+def ranker_of(newest: bytes | None = None) -> tuple[Ranker, Shelf]:
+    """A ranker and the shelf that it reads."""
+    shelf = Shelf(newest)
+    return Ranker("m", source=shelf), shelf
+
+
+def test_a_ranker_needs_a_snapshot_first() -> None:
+    """Before the first snapshot there is nothing to rank with, and it says so."""
+    ranker, shelf = ranker_of()
+    assert not ranker.refresh()
+    assert (ranker.version, ranker.pointer, ranker.age_s) == (-1, None, float("inf"))
+    assert not ranker.wait(0.0)
+    with pytest.raises(NoSnapshot):
+        ranker.rank(FEATURES)
+    with pytest.raises(NoSnapshot):
+        ranker.load()
+    shelf.newest = envelope(0)
+    assert ranker.wait(5.0)
+    assert ranker.version == 0
+    assert ranker.age_s < 60.0
+
+
+def test_versions_go_forwards_only_but_for_rollbacks() -> None:
+    """An older version is not taken; an older one in a later epoch is."""
+    ranker, shelf = ranker_of(envelope(5))
+    taken = []
+    for version, epoch in ((5, 0), (4, 0), (6, 0), (2, 1), (9, 0), (3, 1)):
+        shelf.newest = envelope(version, epoch=epoch)
+        ranker.refresh()
+        taken.append(ranker.pointer)
+    assert taken == [(0, 5), (0, 5), (0, 6), (1, 2), (1, 2), (1, 3)]
+    assert ranker.pointer == Pointer(1, 3)
+
+
+@pytest.mark.parametrize(
+    ("damage", "reason"),
+    [
+        (lambda good: good[:-1], "length"),
+        (lambda good: good[:-1] + b"\0", "checksum"),
+        (lambda _: b"", "truncated"),
+        (lambda _: envelope(2, model="n"), "model"),
+        (lambda _: envelope(2, weights=np.full(3, np.nan, "<f4").tobytes()), "weights"),
+        (lambda _: envelope(2, n_features=4), "features"),
+    ],
+)
+def test_the_last_good_snapshot_is_kept(
+    damage: Callable[[bytes], bytes], reason: str
+) -> None:
+    """Whatever is wrong with the next version, the last good one is served."""
+    shelf = Shelf(envelope(1))
+    ranker = Ranker("m", source=shelf, n_features=3)
+    assert ranker.refresh()
+    shelf.newest = damage(envelope(2))
+    assert not ranker.refresh()
+    assert ranker.failures == {reason: 1}
+    assert ranker.last_failure.startswith(reason)
+    assert ranker.rank(FEATURES).version == 1
+    with pytest.raises(SnapshotError):
+        ranker.load()
+    shelf.newest = envelope(3)
+    assert ranker.refresh()
+    assert ranker.version == 3
+
+
+def test_no_list_mixes_two_versions() -> None:
+    """Scores and version of a list belong together while versions are taken."""
+    ranker, shelf = ranker_of(envelope(1))
+    ranker.refresh()
+    done = threading.Event()
+
+    def publish() -> None:
+        for version in range(2, 1_500):
+            shelf.newest = envelope(version)
+            ranker.refresh()
+        done.set()
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        writer = threading.Thread(target=publish)
+        writer.start()
+        versions = []
+        while not done.is_set():
+            ranking = ranker.rank(np.ones((1, 3)))
+            versions.append(ranking.version)
+            assert ranking.scores.tolist() == [3.0 * ranking.version]
+        writer.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert versions == sorted(versions)
+    assert len(set(versions)) > 3
+
+
+def test_following_takes_new_versions_by_itself() -> None:
+    """A followed source needs no call to be read."""
+    ranker, shelf = ranker_of(envelope(1))
+    ranker.follow()
+    ranker.follow()
+    shelf.newest = envelope(2)
+    pause = threading.Event()
+    for _ in range(200):
+        if ranker.version == 2:
+            break
+        pause.wait(0.02)
+    ranker.close()
+    assert ranker.version == 2
+
+
+def test_the_query_event_says_how_the_list_came_to_be() -> None:
+    """Candidates, scores, seed and policy of the event draw the shown list again."""
+    ranker, _ = ranker_of(envelope(7, normalisation="min-max"))
+    ranker.refresh()
+    for policy in ("plackett-luce", "tail-shuffle", "deterministic"):
+        ranking = ranker.rank(FEATURES, cutoff=4, policy=policy)
+        raw = ranker.query_event(
+            ranking, query_id="Running  Shoes", items=ITEMS, at_ms=9, session="s"
+        )
+        event = msgspec.json.decode(raw, type=QueryEvent)
+        scores = np.frombuffer(base64.b64decode(str(event.scores)), "<f4")
+        order = draw_list(scores, cutoff=4, policy=event.policy, seed=event.seed)
+        assert event.candidates == ITEMS
+        assert event.shown == [ITEMS[row] for row in order]
+        rows = np.frombuffer(base64.b64decode(str(event.features)), "<f4")
+        np.testing.assert_array_equal(rows.reshape(4, 3), ranking.features[order])
+        assert (event.model, event.version, event.session) == ("m", 7, "s")
+        assert event.intervention is None
+        route = route_of_impression(event.impression_id)
+        assert route == route_of_query("running shoes")
+
+
+def test_events_of_the_ranker_pass_the_front_door() -> None:
+    """Its events are applied; none is a dead letter."""
+    pipeline = LocalPipeline(local_settings(load_settings(None, {})), now=lambda: 1_000)
+    ranker, _ = ranker_of(envelope(7))
+    ranker.refresh()
+    for number in range(20):
+        ranking = ranker.rank(FEATURES, cutoff=4, seed=number)
+        event = ranker.query_event(
+            ranking, query_id="q", items=ITEMS, at_ms=1_000 + number, intervention="x"
+        )
+        impression_id = msgspec.json.decode(event, type=QueryEvent).impression_id
+        pipeline.send(QUERIES, event)
+        click = ranker.click_event(impression_id, at_ms=1_500, position=2)
+        assert msgspec.json.decode(click, type=ClickEvent).position == 2
+        pipeline.send(CLICKS, click)
+    pipeline.end()
+    counts = pipeline.counters()
+    assert (counts["applied_impressions"], counts["applied_clicks"]) == (20, 20)
+    assert counts["front_door_dead_letter"] == counts["dead_letter"] == 0
+
+
+@pytest.mark.parametrize(
+    ("features", "fact"),
+    [
+        (np.zeros((0, 3)), "at least one document"),
+        (np.zeros((2, 4)), "documents by 3"),
+        (np.zeros(3), "documents by 3"),
+        (np.array([[1.0, np.nan, 0.0]]), "finite"),
+        (np.full((2, 3), 3e38), "scores must be finite"),
+    ],
+)
+def test_features_that_cannot_be_ranked_are_refused(
+    features: np.ndarray, fact: str
+) -> None:
+    """A wrong call is told what is wrong with it."""
+    ranker, _ = ranker_of(envelope(7))
+    ranker.refresh()
+    with pytest.raises(ValueError, match=fact):
+        ranker.rank(features)
+
+
+def test_wrong_use_is_refused() -> None:
+    """A ranker reads one place, and an event names every candidate."""
+    with pytest.raises(ValueError, match="a store or a source"):
+        Ranker("m")
+    ranker, _ = ranker_of(envelope(7))
+    ranker.refresh()
+    ranking = ranker.rank(FEATURES)
+    with pytest.raises(ValueError, match="5 for 6 documents"):
+        ranker.query_event(ranking, query_id="q", items=ITEMS[:5], at_ms=1)

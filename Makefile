@@ -1,32 +1,41 @@
 # Two commands do all the set-up: `make demo` and `make test`.
-PYTHON ?= python3
+PYTHON ?= $(shell for python in python3 python3.11 python3.12 python3.13; do \
+  $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
+  && echo $$python && break; done)
 BIN := .venv/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -e
+SPELLED := README.md ARCHITECTURE.md CHANGELOG.md rankstream models streams producers deploy tests
 
 help:  ## say what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 12
 
-.venv/installed: pyproject.toml
+.venv/bin/python:
+	@test -n "$(PYTHON)" || { echo "rankstream needs Python 3.11 or newer; none was found: install it, or say make PYTHON=/path/to/python"; exit 1; }
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check -e .
+
+# Stamps: nothing is installed twice while pyproject.toml stays as it is.
+.venv/installed: pyproject.toml | .venv/bin/python
+	@echo "installing rankstream into .venv; this takes a minute, once"
+	@$(INSTALL) .
 	@touch $@
 
-.venv/installed-dev: pyproject.toml
-	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check -e '.[dev]'
+.venv/installed-dev: pyproject.toml | .venv/bin/python
+	@echo "installing rankstream and its tools into .venv; this takes a minute, once"
+	@$(INSTALL) '.[dev]'
 	@touch $@ .venv/installed
 
 demo: .venv/installed  ## install, and run the demonstration in this terminal
-	$(BIN)/rankstream demo
+	@$(BIN)/rankstream demo
 
-test: .venv/installed-dev  ## install, and run all tests with a real Kafka and Redis
+test: .venv/installed-dev  ## install, and run all tests, those on a real Kafka and Redis too
 	$(BIN)/python -m pytest
 
-lint: .venv/installed-dev  ## style, types, spelling and import contracts
+lint: .venv/installed-dev  ## style, types, import contracts and spelling
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/codespell README.md ARCHITECTURE.md CHANGELOG.md rankstream models streams producers deploy tests
+	$(BIN)/codespell $(SPELLED)
 
 check: lint test  ## what CI runs
 

@@ -5,6 +5,7 @@ bounds nothing. The partition of an event depends on its bytes alone, so that ev
 that are sent again reach the partition that may hold them already.
 """
 
+import math
 import time
 import zlib
 from collections import deque
@@ -173,6 +174,11 @@ class EventProducer:
         firsts += [each.first for each in self._under_way]
         return min(firsts, default=self.taken)
 
+    def unanswered(self) -> int:
+        """How many events are under way: the broker may have them, or not."""
+        self._collect()
+        return sum(each.n_events for each in self._under_way)
+
     def nudge(self) -> None:
         """Send what is gathered without waiting for answers, but hear those there are.
 
@@ -185,13 +191,8 @@ class EventProducer:
             self._close_batch(place)
         self._reap()
 
-    def flush(self, timeout_s: float | None = None) -> int:
-        """Send what is gathered and wait until the broker has it.
-
-        Returns
-        -------
-        int
-            Events of which that is not known when the time is up.
+    def flush(self, timeout_s: float | None = None) -> None:
+        """Send what is gathered and wait until the broker has it, or the time is up.
 
         Raises
         ------
@@ -200,10 +201,9 @@ class EventProducer:
         """
         for place in list(self._open):
             self._close_batch(place)
-        ends_s = None if timeout_s is None else time.monotonic() + timeout_s
-        while self._under_way and (ends_s is None or time.monotonic() < ends_s):
-            self._wait_for_oldest()
-        return sum(each.n_events for each in self._under_way)
+        ends_s = math.inf if timeout_s is None else time.monotonic() + timeout_s
+        while self._under_way and (left_s := ends_s - time.monotonic()) > 0:
+            self._wait_for_oldest(min(left_s, PATIENCE_S))
 
     def end(self) -> None:
         """Say on every partition of the front door that nothing more comes."""
@@ -219,7 +219,7 @@ class EventProducer:
                 self._under_way.append(_UnderWay(future, 0, 0, self.taken))
         self.flush()
 
-    def close(self, timeout_s: float = 5.0) -> None:
+    def close(self, timeout_s: float = 2.0) -> None:
         """Leave; what is not acknowledged by then is given up."""
         try:
             self._client.close(timeout=timeout_s)
@@ -304,15 +304,15 @@ class EventProducer:
                 return
             self._wait_for_oldest()
 
-    def _wait_for_oldest(self) -> None:
+    def _wait_for_oldest(self, patience_s: float = PATIENCE_S) -> None:
         if self._under_way and not self._under_way[0].future.is_done:
             try:
-                self._under_way[0].future.get(timeout=PATIENCE_S)
+                self._under_way[0].future.get(timeout=patience_s)
             except KafkaError:
                 if not self._under_way[0].future.is_done:
-                    n_events = sum(each.n_events for each in self._under_way)
                     self._waiting.waits(
-                        f"Kafka at {self._bootstrap} to take {n_events:,} events"
+                        f"Kafka at {self._bootstrap} to take "
+                        f"{self.unanswered():,} events"
                     )
         self._reap()
 

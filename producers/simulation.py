@@ -8,13 +8,14 @@ after the one before, so that windows close while the loop runs.
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from models.ndcg import ndcg_of_ranking
 from producers.formats.letor import LetorData
+from rankstream.ranker import Ranker
 from rankstream.topics import CLICKS, QUERIES
 
 DISCOUNT = 0.9995
@@ -22,29 +23,6 @@ DISCOUNT = 0.9995
 
 PATIENCE_S = 300.0
 """How long to wait for a learner that does not move before giving up."""
-
-
-class Ranker(Protocol):
-    """The ranker's side, as the simulation needs it."""
-
-    @property
-    def version(self) -> int:
-        """The version that it ranks with."""
-
-    def refresh(self) -> object:
-        """Look whether there is a newer one."""
-
-    def rank(self, features: npt.NDArray[np.float32], **options: Any) -> Any:
-        """A list for these documents."""
-
-    def impression_id(self, unique: str, query_id: str) -> str:
-        """An id that lets a click find its way."""
-
-    def query_event(self, ranking: Any, **fields: Any) -> bytes:
-        """The event that says so."""
-
-    def click_event(self, impression_id: str, **fields: Any) -> bytes:
-        """The event of a click on it."""
 
 
 class Users(Protocol):
@@ -59,10 +37,10 @@ class Users(Protocol):
 class Sink(Protocol):
     """Where events go: Kafka, or the pipeline in process."""
 
-    def send(self, topic: str, value: bytes, key: bytes | None = None) -> None:
+    def send(self, topic: str, value: bytes, /) -> object:
         """Take one front-door event."""
 
-    def flush(self) -> None:
+    def flush(self) -> object:
         """Bring on its way what was taken."""
 
     def end(self) -> None:
@@ -119,7 +97,7 @@ class LearnerStuck(RuntimeError):
     """
 
 
-def simulate(
+def simulate(  # noqa: PLR0913  a loop joins so many things
     queries: LetorData,
     users: Users,
     ranker: Ranker,
@@ -163,7 +141,7 @@ def _wait(ranker: Ranker, sink: Sink, plan: Plan, progress: Progress) -> None:
     progress.versions.add(ranker.version)
 
 
-def _show(  # noqa: PLR0913, PLR0917  one impression needs all of the loop
+def _show(  # noqa: PLR0913  one impression needs all of the loop
     number: int,
     queries: LetorData,
     users: Users,

@@ -2,6 +2,7 @@
 
 import contextlib
 import shlex
+import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,9 @@ CHECKED = ("cleanup.policy", "message.timestamp.type", "max.message.bytes")
 DEFAULTS = {"cleanup.policy": "delete", "message.timestamp.type": "CreateTime"}
 
 TOPIC_ALREADY_EXISTS = 36
+
+SPREAD_S = 5.0
+"""How long a changed configuration may take to reach the brokers."""
 
 
 class KafkaAway(RuntimeError):
@@ -162,7 +166,20 @@ class TopicAdmin:
         if resources:
             with self._translated("alter topics"):
                 self._client.alter_configs(resources)
+            self._await_configuration(there)
         return [resource.name for resource in resources]
+
+    def _await_configuration(self, there: Mapping[str, Any]) -> None:
+        """Brokers learn of a change a moment after the answer to it."""
+        deadline = time.monotonic() + SPREAD_S
+        while time.monotonic() < deadline:
+            configs = self._configs(there)
+            if not any(
+                _differences(topic, configs.get(self._full(topic.name), {}))
+                for topic in self._wanted()
+            ):
+                return
+            time.sleep(0.05)
 
     def _configs(self, there: Mapping[str, Any]) -> dict[str, dict[str, str]]:
         """The checked configuration of each topic of ours."""

@@ -138,6 +138,19 @@ class Ranker:
         return served.pointer if served else None
 
     @property
+    def snapshot(self) -> Snapshot:
+        """The snapshot that is served.
+
+        Raises
+        ------
+        NoSnapshot
+            Before the first.
+        """
+        if self._served is None:
+            raise NoSnapshot(f"model {self.model!r} must have a snapshot; it has none")
+        return self._served.snapshot
+
+    @property
     def age_s(self) -> float:
         """Seconds since a new snapshot was taken; infinite before the first."""
         served = self._served

@@ -109,7 +109,7 @@ class StageApp(faust.App):
         read = consumer._read_offset.get(place)  # noqa: SLF001  no other way to ask
         if read is not None and checkpointer.folded < read < highwater:
             return False
-        return highwater == 0 or await consumer.position(place) >= highwater
+        return bool(highwater == 0 or await consumer.position(place) >= highwater)
 
     async def run_checkpoints(self) -> None:
         """Checkpoint every partition, again and again."""
@@ -134,7 +134,7 @@ class StageApp(faust.App):
         except asyncio.CancelledError:
             raise
         except StateRefused as error:
-            log.error("event=refused reason=%s", error)  # noqa: TRY400
+            log.error("event=refused reason=%s", error)
             _end(CONFIGURATION_EXIT)
         except BaseException as error:  # noqa: BLE001  whatever it is, this is the end
             log.error("event=failed error=%s reason=%s", type(error).__name__, error)
@@ -155,7 +155,7 @@ class StageApp(faust.App):
                 kind.source,
                 message.partition,
                 message.offset,
-                message.timestamp_type and int(message.timestamp * 1_000) or 0,
+                (message.timestamp_type and int(message.timestamp * 1_000)) or 0,
                 message.key,
                 message.value,
                 tuple(message.headers.items())
@@ -242,6 +242,7 @@ def run_app(app: StageApp) -> int:
     # Objects of the folds hold no cycles; a collector that walks them only costs.
     gc.set_threshold(100_000, 50, 1_000)
     worker = faust.Worker(app, loglevel="WARN", quiet=True, redirect_stdouts=False)
+    worker.spinner = None  # it would write to the terminal whatever it is
     try:
         worker.execute_from_commandline()
     except SystemExit as status:

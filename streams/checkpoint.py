@@ -170,7 +170,8 @@ class Checkpointer:
         if marker is not None:
             self._resume(marker)
         log.info(
-            "event=restored partition=%s records=%d keys=%d cut=%d marker=%d seconds=%.2f",
+            "event=restored partition=%s records=%d keys=%d cut=%d marker=%d "
+            "seconds=%.2f",
             self.name, n_records, len(items), self._cut, self._written,
             time.monotonic() - started,
         )  # fmt: skip
@@ -252,7 +253,7 @@ class Checkpointer:
         if marker.schema != SCHEMA:
             raise StateRefused(
                 f"the marker of {self.name} must have schema {SCHEMA}; got "
-                f"{marker.schema}: run the version that wrote it, and stop it gracefully"
+                f"{marker.schema}: run the version that wrote it, stop it gracefully"
             )
         self._cut = self.folded = marker.cut_offset
         self._cut_fingerprint = marker.cut_fingerprint
@@ -289,9 +290,9 @@ class Checkpointer:
             return
         if marker.topic_id != self._topic_id():
             raise StateRefused(
-                f"{self.name} must be the topic that its state was counted from; its id "
-                f"is {self._topic_id()}, not {marker.topic_id}: it was created anew; use "
-                "a new --namespace"
+                f"{self.name} must be the topic that its state was counted from; its "
+                f"id is {self._topic_id()}, not {marker.topic_id}: it was created "
+                "anew; use a new --namespace"
             )
         first, end = await self._bounds()
         if end < marker.offset + 1 or first > marker.cut_offset + 1:
@@ -368,10 +369,8 @@ class Checkpointer:
         producer = self._producer
         if producer is None:
             raise StateRefused(f"{self.name} was given away while it was written")
-        name_of = {
-            each.topic: full_name(self._cluster.namespace, each.topic)
-            for each in (*outputs, *changes)
-        }
+        topics = {output.topic for output in outputs} | set(self.kind.state_topics)
+        name_of = {topic: full_name(self._cluster.namespace, topic) for topic in topics}
         await producer.begin_transaction()
         sent: list[Any] = []
         for output in outputs:
@@ -386,9 +385,7 @@ class Checkpointer:
             )
         for topic in self.kind.state_topics:
             of_topic = [change for change in changes if change.topic == topic]
-            sent += await self._write_state(
-                producer, name_of.get(topic, topic), of_topic
-            )
+            sent += await self._write_state(producer, name_of[topic], of_topic)
         await asyncio.gather(*sent)
         await producer.commit_transaction()
 

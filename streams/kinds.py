@@ -1,4 +1,4 @@
-"""The stages of each role: what is folded from which topic, and where its state lies."""
+"""The stages of each role: what is folded from where, and where its state lies."""
 
 from functools import partial
 

@@ -93,7 +93,8 @@ class LocalPipeline:
         self._pass_on()
 
     def fold_events(self, partition: int, value: bytes) -> None:
-        """Take a record of a canonical log."""
+        """Take a record of a canonical log; the front door stays out of it."""
+        self._fronts = {}
         self._give(self.folds[partition], EVENTS, partition, value)
         self._waiting += 1
         if self._waiting >= RECORDS_AT_ONCE:
@@ -108,7 +109,8 @@ class LocalPipeline:
         """Counts of all stages, added up; times are the least of the stages."""
         total: dict[str, int] = {}
         fronts = [front for each in self._fronts.values() for front in each]
-        for stage in (*self.folds, *self.learners):
+        stages: list[Stage] = [*self.folds, *self.learners]
+        for stage in stages:
             _add(total, stage.counters(), "")
         for front in fronts:
             _add(total, front.counters(), "front_door_")

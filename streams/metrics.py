@@ -22,7 +22,7 @@ class Gauges:
     def __init__(self, checkpointers: Mapping[Any, Any]) -> None:
         self._checkpointers = checkpointers
         self.registry = CollectorRegistry()
-        self.registry.register(self)  # type: ignore[arg-type]
+        self.registry.register(self)
 
     def serve(self, settings: MetricsSettings) -> None:
         """Offer the page, where a port is set."""

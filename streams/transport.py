@@ -5,7 +5,6 @@ sees committed records only. A third difference saves most of Faust's cost per r
 a callback that does not wait is not made a task.
 """
 
-import asyncio
 import inspect
 import types
 from collections.abc import Awaitable, Callable, Generator, Mapping
@@ -49,7 +48,7 @@ class Consumer(driver.Consumer):
         known = {TP(tp.topic, tp.partition): at for tp, at in committed.items()}
         starts = await opener(known)
         if starts:
-            await self._thread.seek_wait(starts)  # type: ignore[attr-defined]
+            await self._thread.seek_wait(starts)
         return starts
 
     async def wait_first(self, *coros: Any, timeout: Any = None) -> WaitResults:
@@ -63,7 +62,7 @@ class Consumer(driver.Consumer):
             for other in coros[1:]:
                 if inspect.iscoroutine(other):
                     other.close()
-            return WaitResults([first], [done.value], False)  # type: ignore[call-arg]
+            return WaitResults([first], [done.value], False)
         rest = _resumed(first, pending)
         return await super().wait_first(
             _as_coroutine(rest), *coros[1:], timeout=timeout

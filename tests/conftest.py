@@ -2,7 +2,7 @@
 
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import pytest
 from hypothesis import settings
@@ -33,13 +33,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item,
-) -> Iterator[None]:
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """In CI a test on real services that was skipped has failed."""
     report = yield
-    if report.skipped and os.environ.get("CI") and not hasattr(report, "wasxfail"):
-        if item.get_closest_marker("broker"):
-            report.outcome = "failed"
-            report.longrepr = f"must not be skipped in CI; {report.longrepr}"
+    was_skipped = report.skipped and not hasattr(report, "wasxfail")
+    if was_skipped and os.environ.get("CI") and item.get_closest_marker("broker"):
+        report.outcome = "failed"
+        report.longrepr = f"must not be skipped in CI; {report.longrepr}"
     return report
 
 

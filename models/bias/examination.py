@@ -62,11 +62,10 @@ def estimate_examination(
         missed = np.maximum(1.0 - looked * liked, SMALLEST)
         looked_in_vain = clicked + unclicked * looked * (1.0 - liked) / missed
         liked_unseen = clicked + unclicked * (1.0 - looked) * liked / missed
-        examination = np.bincount(rows, looked_in_vain, n_ranks)
-        examination /= np.maximum(shown_at, 1)
-        examination /= max(examination[0], SMALLEST)
-        examination = np.clip(examination, SMALLEST, 1.0)
-        relevance = np.bincount(documents, liked_unseen, n_documents)
-        relevance /= np.maximum(shown_of, 1)
-        relevance = np.clip(relevance, SMALLEST, 1 - SMALLEST)
+        at_rank = np.bincount(rows, looked_in_vain, n_ranks) / np.maximum(shown_at, 1)
+        examination = np.clip(at_rank / max(at_rank[0], SMALLEST), SMALLEST, 1.0)
+        of_document = np.bincount(documents, liked_unseen, n_documents)
+        relevance = np.clip(
+            of_document / np.maximum(shown_of, 1), SMALLEST, 1 - SMALLEST
+        )
     return np.where(shown_at > 0, examination, np.nan)

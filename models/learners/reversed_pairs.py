@@ -148,7 +148,7 @@ def fill_masses_without(normal: Floats, masses: Floats, b: int, out: Floats) -> 
 
 
 @compiled
-def add_pair_coefficients(  # noqa: PLR0913  a kernel takes plain arrays
+def add_pair_coefficients(  # noqa: C901, PLR0913  a kernel takes plain arrays
     shown: Floats,
     sizes: Floats,
     mass_below: float,

@@ -146,31 +146,36 @@ def read_fold(folder: Path, number: int) -> Fold:
 
 def _read(path: Path, columns: _Columns) -> None:
     before = len(columns.labels)
-    seen = set(columns.queries)
-    last = None
+    finished = set(columns.queries)
     for number, line in lines_of(path):
         text, _, comment = line.partition(b"#")
         words = text.split(None, 2)
         if not words:
             continue
         try:
-            query = _take(words, columns)
-            if query != last and query in seen:
-                raise ValueError(f"documents of query {query} must stand together")
+            _add(words, columns, finished)
         except (ValueError, OverflowError) as error:
             raise FileUnreadable(
                 path, number, f"a line must be 'label qid:1 1:0.5 ...'; {error}"
             ) from error
-        last = query
-        if query:
-            seen.add(query)
-        columns.queries.append(query)
         if found := _docid.search(comment):
             columns.documents.append(found[1].decode("utf-8", "replace"))
     if len(columns.labels) == before:
         raise FileUnreadable(path, 0, "a file must hold documents; got 0 documents")
     if not columns.queries[before]:
         columns.queries[before:] = _grouped(path, len(columns.labels) - before)
+
+
+def _add(words: list[bytes], columns: _Columns, finished: set[str]) -> None:
+    """Add a line; `finished` are the queries that had documents before the last."""
+    last = columns.queries[-1] if columns.queries else ""
+    query = _take(words, columns)
+    if query != last:
+        if query in finished:
+            raise ValueError(f"documents of query {query} must stand together")
+        if last:
+            finished.add(last)
+    columns.queries.append(query)
 
 
 def _take(words: list[bytes], columns: _Columns) -> str:

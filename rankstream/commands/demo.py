@@ -9,6 +9,7 @@ import argparse
 import gc
 import time
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import msgspec
@@ -26,8 +27,8 @@ from producers.formats.letor import LetorData, read_letor
 from producers.simulation import Plan, Progress, simulate, step_ms_for
 from rankstream.commands.demo_view import DemoState, result_of, view_of
 from rankstream.ranker import Ranker
-from rankstream.settings import ModelSettings, Settings, load_settings
 from rankstream.scoring import normalised, scores_of
+from rankstream.settings import ModelSettings, Settings, load_settings
 from rankstream.snapshots import decode_snapshot
 from rankstream.topics import CLICKS
 from streams.folds.statistics_keys import decode, decode_set
@@ -276,9 +277,10 @@ class ExaminationCounts:
         documents, ranks, shown, clicked = np.concatenate(
             list(self._cells.values()), axis=1
         )
-        return estimate_examination(
+        estimated = estimate_examination(
             documents, ranks, shown, clicked, n_ranks=CUTOFF
-        ).tolist()
+        )
+        return [float(each) for each in estimated]
 
 
 def _queries(
@@ -312,7 +314,7 @@ def _chosen(data: LetorData, queries: npt.NDArray[np.int64]) -> LetorData:
 
 def _bounds(data: LetorData) -> list[tuple[int, int]]:
     offsets = data.offsets.tolist()
-    return list(zip(offsets[:-1], offsets[1:], strict=True))
+    return list(pairwise(offsets))
 
 
 def _scores(data: LetorData, weights: Weights) -> list[Floats]:

@@ -20,6 +20,8 @@ from rich.progress import (
 
 LINE_EVERY_S = 5.0
 RATE_OVER_S = 3.0
+SETTLE_S = 0.3
+"""A rate is taken over no less than this, and over no more than `RATE_OVER_S`."""
 
 
 class ProgressLine:
@@ -68,10 +70,11 @@ class ProgressLine:
         self._done = max(self._done, done)
         now = time.monotonic()
         since_s, before = self._recent
-        if now - since_s >= RATE_OVER_S or not self._rate:
-            self._rate = (self._done - before) / max(now - since_s, 1e-6)
-            if now - since_s >= RATE_OVER_S:
-                self._recent = (now, self._done)
+        elapsed_s = now - since_s
+        if elapsed_s >= SETTLE_S:
+            self._rate = (self._done - before) / elapsed_s
+        if elapsed_s >= RATE_OVER_S:
+            self._recent = (now, self._done)
         if self._bar is not None:
             self._bar.update(
                 self._task, completed=self._done, rate=f"{self._rate:,.0f} events/s"

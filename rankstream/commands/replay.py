@@ -2,6 +2,7 @@
 
 import argparse
 import contextlib
+import itertools
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -33,7 +34,7 @@ SUMMARY = "historical logs in, to Kafka or straight through the folds"
 
 STOPPED = 130
 
-GRACE_S = 30.0
+GRACE_S = 10.0
 """How long a stop waits for what is under way."""
 
 EPILOG = """formats (--format; auto looks at the first bytes):
@@ -307,11 +308,12 @@ def _send(
             state = replay(
                 log.events, producer, pace=pace, stop=stop, skip=skip, on_look=look
             )
-            unknown = producer.flush(GRACE_S if stop.asked else None)
+            producer.flush(GRACE_S if stop.asked else None)
             line.show(skip + producer.acknowledged + producer.refused)
-        if state.is_complete and not arguments.no_end:
+        unknown = producer.unanswered()
+        is_complete = state.is_complete and not unknown
+        if is_complete and not arguments.no_end:
             producer.end()
-        is_complete = state.is_complete
     finally:
         progress.save(skip + producer.settled(), is_complete=is_complete)
         producer.close()
@@ -338,14 +340,22 @@ def _progress(
 def _look_at_target(
     log: RecordedLog, arguments: argparse.Namespace, settings: Settings, skip: int
 ) -> None:
-    if skip:
-        _say(f"going on after {skip:,} acknowledged events")
-    if arguments.accept_late or skip:
+    if arguments.accept_late:
         return
     with TopicReader(settings) as reader:
         reached = reached_ms(reader)
-    first = next(iter(log.events), None)
-    refuse_older(first.at_ms if first else None, reached, namespace=settings.namespace)
+    following = next(itertools.islice(log.events, skip, None), None)
+    at_ms = following.at_ms if following else None
+    if not skip:
+        refuse_older(at_ms, reached, namespace=settings.namespace)
+        return
+    _say(f"going on after {skip:,} acknowledged events")
+    if at_ms is not None and reached is not None and reached > at_ms:
+        # Time passes on an idle target: what stopped for long may be too late.
+        _say(
+            f"the target has gone on to {utc(reached)}, the next event is of "
+            f"{utc(at_ms)}: what is older than a window or the disorder will be late"
+        )
 
 
 def _conclude(
@@ -358,8 +368,8 @@ def _conclude(
     if producer.refused:
         _say(f"{producer.refused:,} events refused; {state.first_refused}")
     if unknown:
-        _say(f"{unknown:,} events under way without an answer")
-    if not state.is_complete:
+        _say(f"{unknown:,} more have no answer yet: Kafka may have them, or not")
+    if not state.is_complete or unknown:
         _say("stopped; the same command with --resume goes on from here")
         return STOPPED
     return 1 if producer.refused else 0

@@ -11,7 +11,7 @@ from rich.table import Table
 from models.statistics import CellSummary
 from rankstream.commands.statistics_export import export
 from rankstream.routing import normalised_query
-from rankstream.settings import load_settings
+from rankstream.settings import load_settings, with_namespace
 from rankstream.topics import STATISTICS
 from streams.folds.statistics_keys import OPEN_SET, OVERFLOW_SET
 from streams.folds.statistics_reading import Statistics, summaries_of
@@ -68,9 +68,13 @@ def _records(arguments: argparse.Namespace) -> Iterator[tuple[bytes, bytes | Non
         return
     from producers.topic_reader import read_topic  # noqa: PLC0415
 
-    settings = load_settings(getattr(arguments, "config", None))
+    settings = with_namespace(
+        load_settings(getattr(arguments, "config", None)),
+        getattr(arguments, "namespace", None),
+    )
     for _, _, key, value in read_topic(settings, STATISTICS):
-        yield key, value
+        if key is not None:
+            yield key, value
 
 
 def _export(statistics: Statistics, file: Path) -> int:

@@ -57,7 +57,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         settings = with_namespace(load_settings(arguments.config), arguments.namespace)
     except SettingsError as error:
-        log.error("event=refused reason=%s", error)  # noqa: TRY400
+        log.error("event=refused reason=%s", error)
         return CONFIGURATION_EXIT
     if arguments.child:
         return _child(settings, arguments.child)
@@ -84,9 +84,7 @@ def _child(settings: Settings, role: str) -> int:
     from streams.checkpoint import Cluster  # noqa: PLC0415
     from streams.committed_reader import client_options  # noqa: PLC0415
 
-    cluster = Cluster(
-        settings.namespace, client_options(settings.kafka), topic_ids
-    )
+    cluster = Cluster(settings.namespace, client_options(settings.kafka), topic_ids)
     return run_app(build_app(settings, role, kinds_of(role, settings), cluster))
 
 

@@ -12,6 +12,8 @@ from collections.abc import Callable
 from operator import itemgetter
 from typing import Any
 
+import msgspec
+
 from rankstream.events import (
     Click,
     ClickMark,
@@ -41,6 +43,9 @@ Attached = tuple[int, int, Click]
 
 NO_CLICKS: list[ClickMark] = []
 """Shared by all interactions without a click; nobody changes it."""
+
+WITHDRAWN = -1
+"""Position of a click that was waiting and proved late when its impression came."""
 
 Remembered = tuple[list[int], list[bytes]]
 """When impressions closed, in order, and what is known until some time after."""
@@ -137,6 +142,10 @@ class Join:
     def _meet(self, impression: Impression) -> None:
         for click in self._waiting.pop(impression.identity):
             self._n_waiting -= 1
+            if click.at_ms > impression.at_ms + self._window_ms:
+                # It was accepted as waiting: say that it no longer is.
+                withdrawn = msgspec.structs.replace(click, position=WITHDRAWN)
+                self.accepted.append((click.at_ms + self._disorder_ms, withdrawn))
             self._attach(impression, click)
 
     def _click(self, click: Click) -> None:
@@ -278,6 +287,9 @@ class Join:
         if isinstance(event, Impression):
             self._restore_impression(event)
             return
+        if event.position == WITHDRAWN:
+            self._withdraw(event)
+            return
         if event.identity in self._known:
             return
         impression = self._known.get(event.impression)
@@ -289,6 +301,17 @@ class Join:
             and event.at_ms + self._disorder_ms > self.watermark.at_ms
         ):
             self._wait(event)
+
+    def _withdraw(self, event: Click) -> None:
+        waiting = self._waiting.get(event.impression, [])
+        kept = [click for click in waiting if click.identity != event.identity]
+        if len(kept) < len(waiting):
+            self._n_waiting -= 1
+            del self._known[event.identity]
+            if kept:
+                self._waiting[event.impression] = kept
+            else:
+                del self._waiting[event.impression]
 
     def _restore_impression(self, impression: Impression) -> None:
         close_ms = impression.at_ms + self._window_ms

@@ -11,7 +11,6 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from rankstream.snapshots import Snapshot, encode_snapshot, features_hash
 
 from models.learners.registry import Learner, learner_of
 from rankstream.events import (
@@ -21,6 +20,7 @@ from rankstream.events import (
     decode_interaction_record,
 )
 from rankstream.settings import ModelSettings, Settings
+from rankstream.snapshots import Snapshot, encode_snapshot, features_hash
 from rankstream.topics import SNAPSHOTS
 from streams.folds.canonical import partition_of_model
 from streams.stage import Change, Output, SourceRecord

@@ -259,7 +259,8 @@ class Places:
 
     def _mapped(self, growing: CandidateSet, candidates: bytes) -> bytes:
         numbers = growing.numbers
-        assert numbers is not None
+        if numbers is None:
+            raise ValueError("only a growing set maps items; got a closed one")
         n_before = len(numbers)
         mapped = [
             numbers.setdefault(item, len(numbers)) for item in decode_items(candidates)

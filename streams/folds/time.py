@@ -95,12 +95,14 @@ class SourceClock:
         self._end_since_ms: int | None = None
         self._now_ms = 0
         self._seen_ms = 0
+        self._largest_seen_ms = -1
 
     def see(self, at_ms: int) -> None:
         """Take an accepted event."""
         elapsed_ms = max(0, self._now_ms - self._seen_ms) if self._seen_ms else 0
         self.plausible.see(at_ms, elapsed_ms=elapsed_ms)
         self._seen_ms = self._now_ms
+        self._largest_seen_ms = max(self._largest_seen_ms, at_ms)
         self._wake()
 
     def hear(self) -> None:
@@ -108,12 +110,14 @@ class SourceClock:
         self._wake()
 
     def end(self) -> None:
-        """Take an end record: the frontier passes every window of what was seen."""
+        """Take an end record: the frontier passes every window of what was seen.
+
+        Nothing more comes, so even what was out of line has its window closed.
+        """
         self.plausible.conclude()
         self._state = ENDED
-        largest = self.plausible.largest_ms
-        if largest >= 0:
-            self._at_ms = max(self._at_ms, largest + self._closing_ms)
+        if self._largest_seen_ms >= 0:
+            self._at_ms = max(self._at_ms, self._largest_seen_ms + self._closing_ms)
 
     def tick(self, now_ms: int, *, at_end: bool) -> None:
         """Hear the wall clock: idle sources let event time pass at its pace."""
@@ -136,11 +140,13 @@ class SourceClock:
 
     def state(self) -> list[Any]:
         """What `restore` takes; how long the source was silent starts anew."""
-        return [self.plausible.state(), self._at_ms, self._state]
+        return [
+            self.plausible.state(), self._at_ms, self._state, self._largest_seen_ms
+        ]  # fmt: skip
 
     def restore(self, state: list[Any]) -> None:
         """Take back a state."""
-        plausible, self._at_ms, self._state = state
+        plausible, self._at_ms, self._state, self._largest_seen_ms = state
         self.plausible.restore(plausible)
 
     def _wake(self) -> None:

@@ -146,7 +146,7 @@ def test_tail_shuffle_is_uniform_over_the_rest():
     """Enumerating the last place gives the matrix."""
     first, n_items = np.array([2, 0], np.int32), 5
     expected = np.zeros((n_items, 3))
-    for last in {1, 3, 4}:
+    for last in (1, 3, 4):
         expected[[2, 0, last], [0, 1, 2]] += 1 / 3
     assert np.allclose(tail_shuffle_matrix(first, n_items), expected)
 

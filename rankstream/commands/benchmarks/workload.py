@@ -92,7 +92,8 @@ def zipf_queries(plan: Workload, rng: np.random.Generator) -> npt.NDArray[np.int
     """The query of each impression: P(q) in proportion to 1 / (q + 1)."""
     cumulated = np.cumsum(1.0 / np.arange(1, plan.n_queries + 1))
     draws = rng.random(plan.n_impressions) * cumulated[-1]
-    return np.searchsorted(cumulated, draws).astype(np.int64)
+    queries: npt.NDArray[np.int64] = np.searchsorted(cumulated, draws).astype(np.int64)
+    return queries
 
 
 def canonical_elements(

@@ -85,7 +85,8 @@ def test_parquet_gives_the_events_of_its_rows(tmp_path):
     ]
     table = pa.Table.from_pylist(rows, schema=pa.schema([
         ("kind", pa.string()), ("impression_id", pa.string()),
-        ("query_id", pa.string()), ("at_ms", pa.int64()), ("policy", pa.string()), ("user", pa.string()),
+        ("query_id", pa.string()), ("at_ms", pa.int64()), ("policy", pa.string()),
+        ("user", pa.string()),
         ("shown", pa.list_(pa.string())), ("candidates", pa.list_(pa.string())),
         ("scores", pa.list_(pa.float32())), ("position", pa.int64()),
         ("features", pa.list_(pa.list_(pa.float32()))),
@@ -241,39 +242,39 @@ def test_a_page_that_contradicts_itself_is_named(page, reason, tmp_path):
         list(read_yandex_sessions(path))
 
 
+def counted_from_lines():
+    """Shown and clicked by query, item and rank, and all clicks, line by line."""
+    counts, n_clicks = Counter(), 0
+    with opened(YANDEX) as file:
+        for page in map(json.loads, file):
+            query = str(page["q"])
+            for row in range(len(page["rel"])):
+                counts["shown", query, f"{query}:{row + 1}", row + 1] += 1
+            for row in set(page["clicks"]):
+                counts["clicked", query, f"{query}:{row + 1}", row + 1] += 1
+            n_clicks += len(page["clicks"])
+    return counts, n_clicks
+
+
 def test_real_pages_give_the_counts_of_the_file():
     """Every query, item and rank, counted from the lines themselves."""
     if not YANDEX.exists():
         pytest.skip("no ../shared/data/yandex-sessions")
-    expected, n_clicks = Counter(), 0
-    with opened(YANDEX) as file:
-        for page in map(json.loads, file):
-            for row in range(len(page["rel"])):
-                expected[
-                    "shown", str(page["q"]), f"{page['q']}:{row + 1}", row + 1
-                ] += 1
-            for row in set(page["clicks"]):
-                expected[
-                    "clicked", str(page["q"]), f"{page['q']}:{row + 1}", row + 1
-                ] += 1
-            n_clicks += len(page["clicks"])
-    found, impressions, clicked, times = Counter(), {}, set(), Counter()
+    found, shown, clicked, n_clicks = Counter(), {}, set(), 0
     for event in read_yandex_sessions(YANDEX):
         fields = json.loads(event.value)
-        times[event.kind] += 1
         if event.kind == QUERIES:
-            impressions[fields["impression_id"]] = fields
+            shown[fields["impression_id"]] = fields
             for rank, item in enumerate(fields["shown"], 1):
                 found["shown", fields["query_id"], item, rank] += 1
-        else:
-            shown = impressions[fields["impression_id"]]
-            assert shown["shown"][fields["position"] - 1] == fields["item_id"]
-            assert shown["at_ms"] < fields["at_ms"]
-            clicked.add((fields["impression_id"], fields["query_id"],
-                         fields["item_id"], fields["position"]))  # fmt: skip
-    for _, *place in clicked:
-        found["clicked", *place] += 1
-    assert found == expected
-    assert (times[QUERIES], times[CLICKS], n_clicks) == (9_974, 10_739, 10_739)
-    assert len(impressions) == 9_974
-    assert len(clicked) == 10_561
+            continue
+        n_clicks += 1
+        item, rank, page = (
+            fields[name] for name in ("item_id", "position", "impression_id")
+        )
+        assert shown[page]["shown"][rank - 1] == item
+        assert shown[page]["at_ms"] < event.at_ms
+        clicked.add((page, fields["query_id"], item, rank))
+    found.update(("clicked", *place) for _, *place in clicked)
+    assert (found, n_clicks) == counted_from_lines()
+    assert (len(shown), n_clicks, len(clicked)) == (9_974, 10_739, 10_561)

@@ -258,13 +258,19 @@ def expected_of(recount):
         pairs = {}
         for key in set(cell["pairs"]) | {k for k, v in cell["overflow"].items() if v}:
             pair = cell["pairs"].get(key, Counter())
-            names = "shown clicked first_click shown_to_first shown_to_last".split()
+            names = [
+                "shown",
+                "clicked",
+                "first_click",
+                "shown_to_first",
+                "shown_to_last",
+            ]
             pairs[key] = (
                 *(pair[name] for name in names),
                 cell["last"].get(key, 0),
                 cell["overflow"][key],
             )
-        names = "plus minus inverse squared".split()
+        names = ["plus", "minus", "inverse", "squared"]
         found[place] = (
             {name: count for name, count in cell["totals"].items() if count},
             pairs,

@@ -97,6 +97,16 @@ def test_a_source_that_is_behind_is_not_idle() -> None:
     assert clock.frontier()[1] == ACTIVE
 
 
+def test_an_end_closes_the_windows_even_of_what_was_out_of_line() -> None:
+    """However few events came, and however far apart they were."""
+    clock = clock_of_a_source()
+    for at in (START_MS, START_MS + DAY_MS):
+        clock.see(at)
+    clock.end()
+
+    assert clock.frontier() == (START_MS + DAY_MS + 330_001, ENDED)
+
+
 def test_the_watermark_waits_for_every_source() -> None:
     """There is none before all have spoken; then the least of the active ones."""
     watermark = Watermark()

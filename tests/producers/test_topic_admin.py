@@ -1,0 +1,144 @@
+"""Topics on a real broker: created once, checked, repaired."""
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+from kafka import KafkaAdminClient
+from kafka.admin import ConfigResource, ConfigResourceType
+
+from deploy.process import free_port
+from producers.topic_admin import KafkaAway, KafkaRefused, TopicAdmin
+from rankstream.cli import main
+from rankstream.settings import KafkaSettings, Settings
+from rankstream.topics import all_topics
+from tests.services import KafkaService
+
+Admin = Callable[..., TopicAdmin]
+
+
+@pytest.fixture
+def admin(kafka: KafkaService, namespace: str) -> Iterator[Admin]:
+    """Makes an admin of the test's namespace; keywords are settings of Kafka."""
+    made: list[TopicAdmin] = []
+    few = {"front_door_partitions": 2, "partitions": 3, "learner_partitions": 1}
+
+    def admin_with(config: Path | None = None, **changes: int) -> TopicAdmin:
+        tree = {"bootstrap": kafka.bootstrap} | few | changes
+        cluster = msgspec.convert(tree, KafkaSettings)
+        settings = Settings(namespace=namespace, kafka=cluster)
+        made.append(TopicAdmin(settings, config=config))
+        return made[-1]
+
+    yield admin_with
+    for each in made:
+        each.close()
+
+
+@pytest.fixture
+def client(kafka: KafkaService) -> Iterator[KafkaAdminClient]:
+    """Somebody else's hands on the cluster."""
+    made = KafkaAdminClient(bootstrap_servers=kafka.bootstrap)
+    yield made
+    made.close()
+
+
+def problems_once_known(admin: TopicAdmin) -> list[str]:
+    """The problems, as soon as the broker has heard of a change."""
+    for _ in range(200):
+        problems = admin.problems()
+        if problems:
+            break
+        time.sleep(0.02)
+    return problems
+
+
+def test_created_once_and_then_as_they_must_be(admin: Admin, namespace: str) -> None:
+    """The second call finds nothing to do."""
+    wanted = all_topics(front_door_partitions=2, partitions=3, learner_partitions=1)
+    ours = admin()
+    assert len(ours.problems()) == len(wanted)
+    assert ours.create() == [f"{namespace}.{topic.name}" for topic in wanted]
+    assert ours.create() == []
+    assert ours.problems() == []
+    assert set(ours.topic_ids()) == {topic.name for topic in wanted}
+    assert len(set(ours.topic_ids().values())) == len(wanted)
+
+
+def test_what_is_missing_names_the_command_that_creates_it(
+    admin: Admin, client: KafkaAdminClient, namespace: str
+) -> None:
+    """With the file that the settings came from; and the command works."""
+    ours = admin(config=Path("my shop.toml"))
+    ours.create()
+    client.delete_topics([f"{namespace}.events"])
+    assert problems_once_known(ours) == [
+        f"topic {namespace}.events must exist; it does not: run `rankstream topics "
+        f"create --config 'my shop.toml' --namespace {namespace}`"
+    ]
+    assert ours.create() == [f"{namespace}.events"]
+    assert ours.problems() == []
+
+
+def test_a_drifted_configuration_is_told_and_corrected(
+    admin: Admin, client: KafkaAdminClient, namespace: str
+) -> None:
+    """Only with --alter, and only what differs."""
+    ours = admin()
+    ours.create()
+    name = f"{namespace}.fold-state"
+    wrong = {"cleanup.policy": "delete", "max.message.bytes": "1000000"}
+    client.alter_configs([ConfigResource(ConfigResourceType.TOPIC, name, wrong)])
+    told = problems_once_known(ours)
+    command = f"run `rankstream topics create --alter --namespace {namespace}`"
+    assert [sentence.endswith(command) for sentence in told] == [True, True]
+    assert "cleanup.policy=compact; it has delete" in told[0]
+    assert "max.message.bytes=16777216; it has 1000000" in told[1]
+    assert ours.create() == []
+    assert len(ours.problems()) == 2
+    assert ours.create(alter=True) == [name]
+    assert ours.problems() == []
+
+
+def test_other_partitions_and_too_few_replicas_are_told(admin: Admin) -> None:
+    """They cannot be corrected in place: partitions route."""
+    admin().create()
+    told = admin(partitions=5, replication_factor=2).problems()
+    assert sum("must have 5 partitions; it has 3" in sentence for sentence in told) == 5
+    assert sum("must have 2 replicas; it has 1" in sentence for sentence in told) == 14
+    assert all("--namespace" in sentence for sentence in told)
+
+
+def test_the_broker_may_refuse(admin: Admin) -> None:
+    """Two replicas on one broker: one sentence, with what the broker says."""
+    with pytest.raises(KafkaRefused, match="queries must be created; the broker says"):
+        admin(replication_factor=2).create()
+
+
+def test_nobody_answers() -> None:
+    """Said with the address, after the time that was given."""
+    address = f"127.0.0.1:{free_port()}"
+    settings = Settings(kafka=KafkaSettings(bootstrap=address))
+    with pytest.raises(KafkaAway, match=f"Kafka must answer at {address}"):
+        TopicAdmin(settings, timeout_ms=300)
+
+
+def test_the_command_checks_and_creates(
+    kafka: KafkaService,
+    namespace: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Exit status 1 while something is wrong."""
+    file = tmp_path / "shop.toml"
+    file.write_text(f'[kafka]\nbootstrap = "{kafka.bootstrap}"\npartitions = 1\n')
+    words = ["--config", str(file), "--namespace", namespace]
+    assert main(["topics", "check", *words]) == 1
+    assert f"`rankstream topics create --config {file}" in capsys.readouterr().out
+    assert main(["topics", "create", *words]) == 0
+    assert "all topics are as they must be" in capsys.readouterr().out
+    assert main(["topics", "check", *words]) == 0
+    assert main(["topics", "check", "--alter", *words]) == 2
+    assert "--alter goes with create" in capsys.readouterr().err

@@ -39,7 +39,8 @@ SUMMARY = "the whole pipeline in one process, live: users click, a ranker learns
 MODEL = "demo"
 CUTOFF = 10
 REDRAW_S = 0.25
-MEASURE_EVERY = 250
+MEASURE_EVERY = 60
+ESTIMATE_EVERY = 600
 
 Floats = npt.NDArray[np.floating]
 Weights = npt.NDArray[np.float32]
@@ -168,8 +169,10 @@ class Demonstration:
     def _follow(self, progress: Progress, draw: Callable[[], None]) -> None:
         state, now = self.state, time.monotonic()
         state.shown = progress.shown
-        if progress.shown % MEASURE_EVERY == 0:
+        if progress.shown % ESTIMATE_EVERY == 0:
             self._measure()
+        elif progress.shown % MEASURE_EVERY == 1:
+            state.ndcg.append(self._ndcg(self._learned()))
         if now - self._drawn >= REDRAW_S:
             self._drawn = now
             state.seconds = now - self._started

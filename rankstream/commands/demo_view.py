@@ -70,7 +70,7 @@ def _progress(state: DemoState) -> RenderableType:
 
 def _learning(state: DemoState) -> RenderableType:
     now = state.ndcg[-1] if state.ndcg else 0.0
-    curve = Text(curve_of(state.ndcg, width=40, low=0.0, high=1.0), style="green")
+    curve = Text(curve_of(state.ndcg, width=50, low=0.2, high=1.0), style="green")
     facts = Text.assemble(
         ("NDCG@10 of the learned ranker on held-out queries  ", ""),
         (f"{now:.3f}", "bold green"),
@@ -119,11 +119,11 @@ def _examination(state: DemoState) -> RenderableType:
             f"{estimate:.3f}" if known else "-",
             bar_of(estimate if known else 0.0, truth),
         )
-    note = Text("bar: estimate from clicks alone   │: planted truth", "dim")
+    note = Text("bar: estimated from clicks   │: planted truth", "dim")
     return Panel(Group(table, note), title="examination by rank")
 
 
-def bar_of(value: float, mark: float, width: int = 24) -> Text:
+def bar_of(value: float, mark: float, width: int = 20) -> Text:
     """A bar for a value in [0, 1], with a mark at the truth."""
     filled = round(min(1.0, max(0.0, value)) * width)
     at = min(width, round(mark * width))

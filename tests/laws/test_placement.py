@@ -44,18 +44,17 @@ def test_placements_equal_the_enumeration_of_all_rankings(
 
 
 def test_a_coarser_rule_would_be_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With the kernel's step three times as long the law above fails."""
-    monkeypatch.setattr(placement, "STEP_AT_RANK_ONE", 0.9)
-    monkeypatch.setattr(placement, "STEP_TIMES_ROOT_OF_RANK", 3.0)
+    """With the kernel's step four times as long the law above fails."""
     scores = np.random.default_rng(1).random(7) * 10
     logs = scores - scores.max()
     logs -= math.log(np.exp(logs).sum())
+    monkeypatch.setattr(placement, "STEP_AT_RANK_ONE", 0.9)
+    monkeypatch.setattr(placement, "STEP_TIMES_ROOT_OF_RANK", 3.0)
+    for name in ("_add", "_without", "_leave_each_out"):
+        interpreted = getattr(placement, name).py_func  # sees the changed constants
+        monkeypatch.setattr(placement, name, interpreted)
     coarse = np.zeros((7, 7))
-    placement._add.py_func  # noqa: B018  compiled functions keep their source
-    with monkeypatch.context() as plain:
-        for name in ("_add", "_without", "_leave_each_out"):
-            plain.setattr(placement, name, getattr(placement, name).py_func)
-        placement._integrate.py_func(logs, coarse)
+    getattr(placement._integrate, "py_func")(logs, coarse)  # noqa: B009
 
     assert np.abs(coarse[:, 1:] - enumerated(scores, 7)[:, 1:]).max() > 1e-6
 

@@ -6,10 +6,10 @@ import pytest
 from models import counting_tables as t
 from models.cell_codec import read_number, write_number
 from models.counting import Batch
+from models.counting_tables import SQUARED_BITS
 from models.exposure_overflow import placements_of, tail_shuffle_matrix
 from models.statistics import (
     PAIR_NAMES,
-    SQUARED_BITS,
     CellSummary,
     decode_cell,
     merge,

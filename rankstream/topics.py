@@ -44,7 +44,6 @@ FORTNIGHT = {"retention.ms": str(14 * 86_400_000)}
 QUERIES = "queries"
 CLICKS = "clicks"
 EVENTS = "events"
-CANDIDATES = "candidates"
 INTERACTIONS = "interactions"
 STATISTICS = "statistics"
 SNAPSHOTS = "snapshots"
@@ -72,7 +71,6 @@ def all_topics(
         Topic("ingest-queries-state", front, COMPACTED),
         Topic("ingest-clicks-state", front, COMPACTED),
         Topic(EVENTS, folds, KEPT),
-        Topic(CANDIDATES, folds, COMPACTED),
         Topic(LATE, folds, KEPT | FORTNIGHT),
         Topic("fold-state", folds, COMPACTED),
         Topic(STATISTICS, folds, COMPACTED),

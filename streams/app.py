@@ -8,8 +8,10 @@ import asyncio
 import gc
 import logging
 import os
+import tempfile
 import time
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import faust
@@ -193,6 +195,7 @@ def build_app(
         broker=f"kafka://{settings.kafka.bootstrap}",
         broker_credentials=cluster.client.get("faust_credentials"),
         store="memory://",
+        datadir=Path(tempfile.gettempdir()) / "rankstream",  # nothing is kept there
         web_enabled=False,
         topic_disable_leader=True,
         topic_allow_declare=False,

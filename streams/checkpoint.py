@@ -74,7 +74,7 @@ class Marker(msgspec.Struct, frozen=True, array_like=True):
     number: int
 
 
-_decode_marker = msgspec.msgpack.Decoder(Marker).decode
+decode_marker = msgspec.msgpack.Decoder(Marker).decode
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ class Checkpointer:
         started = time.monotonic()
         items, n_records = await self._read_state()
         packed = items.pop((self.kind.state_topics[0], MARKER), None)
-        marker = _decode_marker(packed) if packed is not None else None
+        marker = decode_marker(packed) if packed is not None else None
         await self._check(marker, committed)
         self.stage.restore(
             Change(topic, key, value) for (topic, key), value in items.items()

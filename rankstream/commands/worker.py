@@ -7,6 +7,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import TypeVar
 
 from producers.topic_admin import KafkaAway, TopicAdmin
@@ -60,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
         log.error("event=refused reason=%s", error)
         return CONFIGURATION_EXIT
     if arguments.child:
-        return _child(settings, arguments.child)
+        return _child(settings, arguments)
     command = [sys.executable, "-m", "rankstream.cli", "worker"]
     for name in ("config", "namespace"):
         if getattr(arguments, name) is not None:
@@ -73,8 +74,9 @@ def run(arguments: argparse.Namespace) -> int:
     )
 
 
-def _child(settings: Settings, role: str) -> int:
-    topic_ids = _checked_topics(settings)
+def _child(settings: Settings, arguments: argparse.Namespace) -> int:
+    role = arguments.child
+    topic_ids = _checked_topics(settings, arguments.config)
     if topic_ids is None:
         return CONFIGURATION_EXIT
     if role == "publish":
@@ -100,10 +102,12 @@ async def _publish(settings: Settings) -> int:
     return 0
 
 
-def _checked_topics(settings: Settings) -> dict[str, str] | None:
+def _checked_topics(settings: Settings, config: Path | None) -> dict[str, str] | None:
     """Ids of the topics, once they are right; None where they are wrong."""
     admin = waited_for(
-        lambda: TopicAdmin(settings), KafkaAway, f"Kafka at {settings.kafka.bootstrap}"
+        lambda: TopicAdmin(settings, config=config),
+        KafkaAway,
+        f"Kafka at {settings.kafka.bootstrap}",
     )
     try:
         problems = admin.problems()

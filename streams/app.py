@@ -48,7 +48,21 @@ class StageApp(faust.App):
         self.kinds = {full_name(cluster.namespace, kind.source): kind for kind in kinds}
         self.open_checkpointers: dict[TP, Checkpointer] = {}
         self.gauges = Gauges(self.open_checkpointers)
+        self.parked: dict[TP, Checkpointer] = {}
         self.pump: asyncio.Task[None] | None = None
+        self.on_partitions_revoked.connect(self.give_back)  # type: ignore[arg-type]
+
+    async def give_back(self, _: Any, *taken: Any, **__: Any) -> None:
+        """Checkpoint and cut what is taken away, before anybody else may open it.
+
+        Faust takes all away at every rebalance; what comes back is remembered, in case
+        nobody else has had it.
+        """
+        revoked: Iterable[TP] = taken[0]
+        places = set(revoked) & set(self.open_checkpointers)
+        kept = {place: self.open_checkpointers[place] for place in places}
+        await self.close_partitions(places)
+        self.parked.update(kept)
 
     async def on_start(self) -> None:
         """Start checkpointing: a plain task, as Faust's timers stop too early."""
@@ -76,14 +90,25 @@ class StageApp(faust.App):
                 continue
             known = self.open_checkpointers.get(place)
             if known is None:
-                known = Checkpointer(
-                    kind, place.partition, self.cluster, self.stage_settings.delivery
-                )
-                starts[place] = await self.guarded(known.open(at))
+                known = await self.guarded(self.opened(place, kind, at))
+                known.stage.tick(now_ms(), at_end=False)
                 self.open_checkpointers[place] = known
-            else:
-                starts[place] = known.folded + 1
+            starts[place] = known.next_offset
+        self.parked.clear()
         return starts
+
+    async def opened(
+        self, place: TP, kind: StageKind, committed: int | None
+    ) -> Checkpointer:
+        """A partition's checkpointer: the parked one, if nobody wrote since."""
+        parked = self.parked.pop(place, None)
+        if parked is not None and await parked.reopen():
+            return parked
+        fresh = Checkpointer(
+            kind, place.partition, self.cluster, self.stage_settings.delivery
+        )
+        await fresh.open(committed)
+        return fresh
 
     async def close_partitions(self, places: set[TP]) -> None:
         """Checkpoint and cut partitions that go, then let go of them."""
@@ -244,7 +269,13 @@ def run_app(app: StageApp) -> int:
     """Run until SIGTERM; returns the exit status."""
     # Objects of the folds hold no cycles; a collector that walks them only costs.
     gc.set_threshold(100_000, 50, 1_000)
-    worker = faust.Worker(app, loglevel="WARN", quiet=True, redirect_stdouts=False)
+    worker = faust.Worker(
+        app,
+        loglevel="WARN",
+        quiet=True,
+        redirect_stdouts=False,
+        override_logging=False,
+    )
     worker.spinner = None  # it would write to the terminal whatever it is
     try:
         worker.execute_from_commandline()

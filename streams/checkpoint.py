@@ -118,15 +118,18 @@ class Checkpointer:
         self._delivery = delivery
         self._writing = asyncio.Lock()
         self._marker: Marker | None = None
-        self._written = -1
+        # A partition has a marker before anything of it is acknowledged.
+        self._written = -2
         self._cut = -1
-        self._cut_fingerprint = b""
+        self._cut_fingerprint = self.stage.fingerprint()
         self._cut_at_s = time.monotonic()
         self._records_since_cut = 0
         self._number = 0
         self._events: list[Any] = []
         self._is_dirty = False
         self._producer: AIOKafkaProducer | None = None
+        self._left_at: dict[TopicPartition, int] | None = None
+        self.counts: dict[str, int] = {}
 
     @property
     def name(self) -> str:
@@ -143,8 +146,13 @@ class Checkpointer:
         """Records that were folded and are not in a committed checkpoint."""
         return len(self._events)
 
-    async def open(self, committed: int | None) -> int:
-        """Fence, read back, and say at which offset to start.
+    @property
+    def next_offset(self) -> int:
+        """Where to read on."""
+        return self.folded + 1
+
+    async def open(self, committed: int | None) -> None:
+        """Fence, and read the state back.
 
         Parameters
         ----------
@@ -175,7 +183,16 @@ class Checkpointer:
             self.name, n_records, len(items), self._cut, self._written,
             time.monotonic() - started,
         )  # fmt: skip
-        return self._cut + 1
+
+    async def reopen(self) -> bool:
+        """Take a closed partition again; False if somebody else wrote meanwhile."""
+        self._producer = self._new_producer()
+        await self._producer.start()
+        if self._left_at is not None and await self._state_ends() == self._left_at:
+            log.info("event=kept partition=%s", self.name)
+            return True
+        await self.close()
+        return False
 
     def fold(self, record: SourceRecord, event: Any) -> None:
         """Take a record; `event` is acknowledged when a checkpoint covers it."""
@@ -201,7 +218,8 @@ class Checkpointer:
                 await asyncio.to_thread(self.stage.settle)
                 outputs = self.stage.outputs()
                 is_cut = self._is_cut_due(final=final)
-                if not (outputs or self.folded > self._written or (final and is_cut)):
+                is_new = self.folded > self._written or (self._is_dirty and is_cut)
+                if not (outputs or is_new):
                     return False
                 changes, events = self._gathered(is_cut=is_cut)
             started = time.monotonic()
@@ -212,10 +230,13 @@ class Checkpointer:
             return True
 
     async def close(self) -> None:
-        """Let go of the producer."""
+        """Let go of the producer, and remember how the state was left."""
         producer, self._producer = self._producer, None
-        if producer is not None:
-            await producer.stop()
+        if producer is None:
+            return
+        await producer.stop()
+        is_whole = self._cut == self.folded and not self._events and not self.is_silent
+        self._left_at = await self._state_ends() if is_whole else None
 
     def _gathered(self, *, is_cut: bool) -> tuple[list[Change], list[Any]]:
         """Everything that the checkpoint covers, before anything else is folded."""
@@ -227,6 +248,11 @@ class Checkpointer:
             self._cut_at_s = time.monotonic()
             self._records_since_cut = 0
             self._is_dirty = False
+            if not self.kind.cut_always:
+                log.info(
+                    "event=cut partition=%s offset=%d records=%d",
+                    self.name, self._cut, len(changes),
+                )  # fmt: skip
         self._written = self.folded
         self._number += 1
         marker = Marker(
@@ -234,6 +260,7 @@ class Checkpointer:
             self._topic_id(), self._number,
         )  # fmt: skip
         changes.append(Change(self.kind.state_topics[0], MARKER, _encode(marker)))
+        self.counts = self.stage.counters()
         events, self._events = self._events, []
         return changes, events
 
@@ -314,6 +341,15 @@ class Checkpointer:
         finally:
             await consumer.stop()
         return first[place], end[place]
+
+    async def _state_ends(self) -> dict[TopicPartition, int]:
+        places = [self._place(name) for name in self.kind.state_topics]
+        consumer = self._new_consumer()
+        await consumer.start()
+        try:
+            return dict(await consumer.end_offsets(places))
+        finally:
+            await consumer.stop()
 
     async def _read_state(self) -> tuple[dict[tuple[str, bytes], bytes], int]:
         """The last value of every key, and how many records that took."""

@@ -17,7 +17,10 @@ GAUGES = ("pending", "_ms", "open_", "known_", "statistics_cells", "statistics_p
 
 
 class Gauges:
-    """Reads the counters of every open partition when it is asked."""
+    """Shows what every open partition counted, as of its last checkpoint.
+
+    The page is served by another thread, which must not touch a stage.
+    """
 
     def __init__(self, checkpointers: Mapping[Any, Any]) -> None:
         self._checkpointers = checkpointers
@@ -35,7 +38,7 @@ class Gauges:
         labels = ("stage", "partition")
         for checkpointer in list(self._checkpointers.values()):
             where = (checkpointer.kind.name, str(checkpointer.partition))
-            counts = dict(checkpointer.stage.counters())
+            counts = dict(checkpointer.counts)
             counts["unacknowledged_records_pending"] = checkpointer.n_unacknowledged
             for name, count in counts.items():
                 family = families.get(name)

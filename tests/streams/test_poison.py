@@ -1,4 +1,4 @@
-"""Hostile records between good ones: good counts stay exact, bad ones are all buried."""
+"""Hostile records between good ones: good counts stay exact, bad ones are buried."""
 
 import json
 from collections import Counter

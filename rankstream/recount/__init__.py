@@ -1,0 +1,1 @@
+"""An independent recount of the canonical log: own code, plain and slow."""

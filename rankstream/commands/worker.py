@@ -53,8 +53,9 @@ def run(arguments: argparse.Namespace) -> int:
     logging.basicConfig(
         level=logging.INFO, format="%(asctime)s level=%(levelname)s %(message)s"
     )
-    for noisy in ("aiokafka", "kafka", "faust", "mode"):
-        logging.getLogger(noisy).setLevel(logging.ERROR)
+    # Clients tell of every attempt during an outage; we say once what is waited for.
+    for noisy in ("aiokafka", "kafka", "faust", "mode", "streams"):
+        logging.getLogger(noisy).setLevel(logging.CRITICAL)
     try:
         settings = with_namespace(load_settings(arguments.config), arguments.namespace)
     except SettingsError as error:

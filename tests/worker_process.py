@@ -1,0 +1,101 @@
+"""A worker as users start it, with its children at hand."""
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+
+from producers.topic_admin import TopicAdmin
+from rankstream.settings import Settings, load_settings
+
+
+class WorkerProcess:
+    """`rankstream worker` and the process of each role."""
+
+    def __init__(self, config: Path, log: Path) -> None:
+        self.log = log
+        self._file = log.open("ab")
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "rankstream.cli", "worker", "--config", str(config)],
+            stdout=self._file,
+            stderr=self._file,
+            stdin=subprocess.DEVNULL,
+        )
+
+    def child(self, role: str) -> psutil.Process | None:
+        """The process of a role, where it lives."""
+        for process in psutil.Process(self.process.pid).children():
+            try:
+                if process.cmdline()[-1:] == [role]:
+                    return process
+            except psutil.Error:
+                continue
+        return None
+
+    def kill(self, role: str) -> bool:
+        """Kill -9 a role; False where it was not there."""
+        child = self.child(role)
+        if child is None:
+            return False
+        child.kill()
+        return True
+
+    def stop(self) -> tuple[int, float]:
+        """SIGTERM; exit status and seconds."""
+        started = time.monotonic()
+        self.process.terminate()
+        status = self.process.wait(timeout=60)
+        self._file.close()
+        return status, time.monotonic() - started
+
+    def said(self) -> str:
+        """Its log."""
+        return self.log.read_text(encoding="utf-8", errors="replace")
+
+
+def configured(
+    folder: Path, bootstrap: str, redis_url: str, namespace: str, more: str = ""
+) -> Path:
+    """A settings file for a worker of this namespace, and its topics."""
+    config = folder / "rankstream.toml"
+    config.write_text(
+        f'namespace = "{namespace}"\n[kafka]\nbootstrap = "{bootstrap}"\n'
+        f'[redis]\nurl = "{redis_url}"\n{more}'
+    )
+    admin = TopicAdmin(load_settings(config))
+    admin.create()
+    admin.close()
+    return config
+
+
+@contextmanager
+def running(config: Path, log: Path) -> Iterator[WorkerProcess]:
+    """A worker that is gone afterwards, whatever happened."""
+    worker = WorkerProcess(config, log)
+    try:
+        yield worker
+    finally:
+        if worker.process.poll() is None:
+            for child in psutil.Process(worker.process.pid).children(recursive=True):
+                child.kill()
+            worker.process.kill()
+            worker.process.wait()
+
+
+def waited_until(is_true: Callable[[], bool], timeout_s: float, log: Path) -> None:
+    """Wait for something; the worker's last words where it does not come."""
+    deadline = time.monotonic() + timeout_s
+    while not is_true():
+        if time.monotonic() > deadline:
+            words = log.read_text(encoding="utf-8", errors="replace")[-3_000:]
+            raise AssertionError(f"not after {timeout_s} s; the worker said:\n{words}")
+        time.sleep(0.5)
+
+
+def settings_of(config: Path) -> Settings:
+    """The settings in a file."""
+    return load_settings(config, {})

@@ -231,10 +231,11 @@ class Checkpointer:
 
     async def close(self) -> None:
         """Let go of the producer, and remember how the state was left."""
-        producer, self._producer = self._producer, None
-        if producer is None:
-            return
-        await producer.stop()
+        async with self._writing:
+            producer, self._producer = self._producer, None
+            if producer is None:
+                return
+            await producer.stop()
         is_whole = self._cut == self.folded and not self._events and not self.is_silent
         self._left_at = await self._state_ends() if is_whole else None
 

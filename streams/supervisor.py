@@ -52,7 +52,8 @@ class Child:
                 self._process.terminate()
             status = self._process.wait()
             if self._stopping.is_set() or status in self._final:
-                self.status = status
+                # A child that was asked before it could listen stopped as asked.
+                self.status = 0 if status == -signal.SIGTERM else status
                 return
             if time.monotonic() - started >= STEADY_S:
                 pause_s = FIRST_PAUSE_S

@@ -188,8 +188,8 @@ def _count_inverse(cell: Cell, one: Closed, rank: int, row: int, item: str) -> N
         if abs(probability - LEAST) <= ERROR:
             cell.add_slack("clipped", 1)
         close = max(probability - ERROR, LEAST)
-        cell.add_slack((item, 2), 1 + INVERSE_ONE * ERROR / close**2)
-        cell.add_slack((item, 3), 1 + 2 * INVERSE_ONE * ERROR / close**3)
+        cell.add_slack(("sum", item, 2), 1 + INVERSE_ONE * ERROR / close**2)
+        cell.add_slack(("sum", item, 3), 1 + 2 * INVERSE_ONE * ERROR / close**3)
     cell.add_total("clipped", int(probability < LEAST))
     probability = max(probability, LEAST)
     sums = cell.sums.setdefault(item, [0, 0, 0, 0])

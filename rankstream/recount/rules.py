@@ -2,7 +2,6 @@
 
 from typing import NamedTuple
 
-from rankstream.events import Interaction
 from rankstream.settings import Settings
 
 
@@ -39,8 +38,8 @@ def rules_of(settings: Settings) -> Rules:
 class Closed(NamedTuple):
     """A closed impression as its statistics need it.
 
-    `era` is the number of days that the watermark had entered before, `ranks` the
-    distinct clicked ranks, sorted.
+    `era` is the number of days that the watermark had entered before, `material` what
+    the exposures follow from, `ranks` the distinct clicked ranks, sorted.
     """
 
     era: int
@@ -51,19 +50,5 @@ class Closed(NamedTuple):
     intervention: str
     candidates: bytes
     material: bytes
-    exposures: bytes
     shown: bytes
     ranks: tuple[int, ...]
-
-
-def material_of(interaction: Interaction) -> bytes:
-    """What the exposures of an impression follow from, given its policy."""
-    impression = interaction.impression
-    shown = impression.shown
-    by_policy = {
-        1: impression.scores,
-        2: shown,
-        3: shown[:-2],
-        4: impression.exposures,
-    }
-    return by_policy.get(impression.policy, b"")

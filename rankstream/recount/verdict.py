@@ -85,7 +85,7 @@ def compare_cells(where: str, expected: Cell, found: Cell, verdict: Verdict) -> 
     for item in expected.sums.keys() | found.sums.keys():
         ours, theirs = expected.sums.get(item, nothing), found.sums.get(item, nothing)
         for column, name in enumerate(("plus", "minus", "inverse", "squared")):
-            slack = expected.slack.get((item, column), 0)
+            slack = expected.slack.get(("sum", item, column), 0)
             both = ours[column], theirs[column]
             _compare_close(f"{where} {name} of {item}", both, slack, verdict)
     for name in ("click_pairs", "rows", "masks"):

@@ -49,6 +49,7 @@ class StageApp(faust.App):
         self.open_checkpointers: dict[TP, Checkpointer] = {}
         self.gauges = Gauges(self.open_checkpointers)
         self.parked: dict[TP, Checkpointer] = {}
+        self.n_revocations = 0
         self.pump: asyncio.Task[None] | None = None
         self.on_partitions_revoked.connect(self.give_back)  # type: ignore[arg-type]
 
@@ -58,6 +59,7 @@ class StageApp(faust.App):
         Faust takes all away at every rebalance; what comes back is remembered, in case
         nobody else has had it.
         """
+        self.n_revocations += 1
         revoked: Iterable[TP] = taken[0]
         places = set(revoked) & set(self.open_checkpointers)
         kept = {place: self.open_checkpointers[place] for place in places}
@@ -84,6 +86,7 @@ class StageApp(faust.App):
         """Fence, restore, and say where each assigned partition starts."""
         await self.close_partitions(set(self.open_checkpointers) - set(committed))
         starts: dict[TP, int] = {}
+        n_revocations = self.n_revocations
         for place, at in committed.items():
             kind = self.kinds.get(place.topic)
             if kind is None:
@@ -91,6 +94,10 @@ class StageApp(faust.App):
             known = self.open_checkpointers.get(place)
             if known is None:
                 known = await self.guarded(self.opened(place, kind, at))
+                if self.n_revocations != n_revocations:
+                    # Taken away while it was opened: its next owner waits for it.
+                    await known.close()
+                    return {}
                 known.stage.tick(now_ms(), at_end=False)
                 self.open_checkpointers[place] = known
             starts[place] = known.next_offset

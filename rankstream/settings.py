@@ -150,6 +150,7 @@ _NOT_SETTINGS = {
     for name in (
         "CACHE",
         "CONFIG",
+        "FAULTS",
         "KAFKA_PASSWORD",
         "REDIS_PASSWORD",
         "TEST_KAFKA",

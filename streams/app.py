@@ -5,14 +5,13 @@ process. What a partition knows is the business of its checkpointer.
 """
 
 import asyncio
+import contextlib
 import gc
 import logging
 import os
-import tempfile
 import time
 from collections.abc import Iterable, Mapping
-from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import faust
 from faust.types import TP
@@ -33,6 +32,12 @@ FAILURE_EXIT = 70
 TURN_RECORDS = 64
 """Records after which an agent lets others have a turn."""
 
+BUFFERED_RECORDS = 65_536
+"""Beyond four fifths of it Faust pauses for a second; bytes are bounded before."""
+
+RESTORE_S = 1_800.0
+"""How long opening partitions may take; Faust has no other name for it."""
+
 log = logging.getLogger("rankstream.worker")
 
 
@@ -47,24 +52,21 @@ class StageApp(faust.App):
         self.cluster = cluster
         self.kinds = {full_name(cluster.namespace, kind.source): kind for kind in kinds}
         self.open_checkpointers: dict[TP, Checkpointer] = {}
-        self.gauges = Gauges(self.open_checkpointers)
-        self.parked: dict[TP, Checkpointer] = {}
-        self.n_revocations = 0
+        self.gauges = Gauges(self.open_checkpointers, self.lag_of)
         self.pump: asyncio.Task[None] | None = None
-        self.on_partitions_revoked.connect(self.give_back)  # type: ignore[arg-type]
+        self.is_closing = False
+        self.n_revocations = 0
+        self._opening = asyncio.Lock()
+        self._hurry = asyncio.Event()
+        self.on_partitions_revoked.connect(self.suspend_partitions)
+        self.on_partitions_assigned.connect(self.keep_partitions)  # type: ignore[arg-type]
 
-    async def give_back(self, _: Any, *taken: Any, **__: Any) -> None:
-        """Checkpoint and cut what is taken away, before anybody else may open it.
+    def _create_directories(self) -> None:
+        """Nothing of ours lies in Faust's directories."""
 
-        Faust takes all away at every rebalance; what comes back is remembered, in case
-        nobody else has had it.
-        """
-        self.n_revocations += 1
-        revoked: Iterable[TP] = taken[0]
-        places = set(revoked) & set(self.open_checkpointers)
-        kept = {place: self.open_checkpointers[place] for place in places}
-        await self.close_partitions(places)
-        self.parked.update(kept)
+    def _crash(self, reason: BaseException) -> None:
+        # Any service below ends here; waiting for the others could be for ever.
+        fail(reason)
 
     async def on_start(self) -> None:
         """Start checkpointing: a plain task, as Faust's timers stop too early."""
@@ -74,82 +76,83 @@ class StageApp(faust.App):
 
     async def on_stop(self) -> None:
         """Take no more, checkpoint what was folded, cut, and let go."""
+        self.is_closing = True
         await super().on_stop()
-        await self.close_partitions(set(self.open_checkpointers))
+        await self.suspend_partitions()
         if self.pump is not None:
             self.pump.cancel()
+        await self.close_partitions(set(self.open_checkpointers))
         log.info("event=stopped")
 
     async def open_partitions(
         self, committed: Mapping[TP, int | None]
     ) -> dict[TP, int]:
         """Fence, restore, and say where each assigned partition starts."""
-        await self.close_partitions(set(self.open_checkpointers) - set(committed))
-        starts: dict[TP, int] = {}
-        n_revocations = self.n_revocations
-        for place, at in committed.items():
-            kind = self.kinds.get(place.topic)
-            if kind is None:
-                continue
-            known = self.open_checkpointers.get(place)
-            if known is None:
-                known = await self.guarded(self.opened(place, kind, at))
-                if self.n_revocations != n_revocations:
-                    # Taken away while it was opened: its next owner waits for it.
-                    await known.close()
-                    return {}
-                known.stage.tick(now_ms(), at_end=False)
-                self.open_checkpointers[place] = known
-            starts[place] = known.next_offset
-        self.parked.clear()
-        return starts
+        async with self._opening:
+            await self.close_partitions(set(self.open_checkpointers) - set(committed))
+            found = await asyncio.gather(
+                *(self._opened(place, at) for place, at in committed.items())
+            )
+        return {place: start for place, start in found if start is not None}
 
-    async def opened(
-        self, place: TP, kind: StageKind, committed: int | None
-    ) -> Checkpointer:
-        """A partition's checkpointer: the parked one, if nobody wrote since."""
-        parked = self.parked.pop(place, None)
-        if parked is not None and await parked.reopen():
-            return parked
-        fresh = Checkpointer(
-            kind, place.partition, self.cluster, self.stage_settings.delivery
+    async def suspend_partitions(self, *_: Any, **__: Any) -> None:
+        """Checkpoint and cut every partition, before anybody else may open it.
+
+        Faust takes all away at every rebalance. What comes back at once goes on from
+        memory: had anybody else written meanwhile, our next transaction would be
+        fenced, and that ends the process.
+        """
+        self.n_revocations += 1
+        live = [one for one in self.open_checkpointers.values() if not one.is_suspended]
+        await self.guarded(
+            asyncio.gather(
+                *(one.checkpoint(now_ms(), at_end=False, final=True) for one in live)
+            )
         )
-        await fresh.open(committed)
-        return fresh
+        for one in live:
+            one.is_suspended = True
+
+    async def keep_partitions(self, _: Any, *assigned: Any, **__: Any) -> None:
+        """Let go of all others, also where nothing is left to be opened."""
+        await self.close_partitions(set(self.open_checkpointers) - set(assigned[0]))
 
     async def close_partitions(self, places: set[TP]) -> None:
-        """Checkpoint and cut partitions that go, then let go of them."""
+        """Let go of partitions that went."""
         for place in places & set(self.open_checkpointers):
-            checkpointer = self.open_checkpointers[place]
-            await self.guarded(self.checkpoint(place, checkpointer, final=True))
-            del self.open_checkpointers[place]
-            await checkpointer.close()
+            checkpointer = self.open_checkpointers.pop(place, None)
+            if checkpointer is not None:
+                await self.guarded(checkpointer.close())
 
-    async def checkpoint(
-        self, place: TP, checkpointer: Checkpointer, *, final: bool = False
-    ) -> None:
+    async def checkpoint(self, place: TP, checkpointer: Checkpointer) -> None:
         """One checkpoint of one partition."""
-        at_end = not final and await self.is_at_end(place, checkpointer)
-        await checkpointer.checkpoint(now_ms(), at_end=at_end, final=final)
-
-    async def is_at_end(self, place: TP, checkpointer: Checkpointer) -> bool:
-        """Whether the broker has nothing more, and nothing waits in between."""
+        if checkpointer.is_suspended:
+            return
         consumer: Any = self.consumer
-        if self.rebalancing or place not in consumer.assignment():
-            return False
-        highwater = consumer.highwater(place)
-        if highwater is None:
-            return False
-        read = consumer._read_offset.get(place)  # noqa: SLF001  no other way to ask
-        if read is not None and checkpointer.folded < read < highwater:
-            return False
-        return bool(highwater == 0 or await consumer.position(place) >= highwater)
+        last, position, highwater = consumer.progress(place)
+        reached = position if checkpointer.folded >= last else None
+        at_end = (
+            not self.rebalancing
+            and reached is not None
+            and highwater is not None
+            and reached >= highwater
+        )
+        await checkpointer.checkpoint(now_ms(), at_end=at_end, reached=reached)
+
+    def lag_of(self, place: TP) -> int:
+        """Records of a partition that the broker has and the stage has not folded."""
+        consumer: Any = self.consumer
+        last, position, highwater = consumer.progress(place)
+        if highwater is None or position is None:
+            return 0
+        folded = self.open_checkpointers[place].folded
+        return max(0, int(highwater - (position if folded >= last else folded + 1)))
 
     async def run_checkpoints(self) -> None:
         """Checkpoint every partition, again and again."""
         every_s = self.stage_settings.delivery.checkpoint_s
         while True:
             started = time.monotonic()
+            self._hurry.clear()
             await self.guarded(
                 asyncio.gather(
                     *(
@@ -159,7 +162,9 @@ class StageApp(faust.App):
                 )
             )
             spent_s = time.monotonic() - started
-            await asyncio.sleep(max(0.005, every_s - spent_s))
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(max(0.005, every_s - spent_s)):
+                    await self._hurry.wait()
 
     async def guarded(self, work: Any) -> Any:
         """Do it, or end the process: nothing goes on after a failed checkpoint."""
@@ -167,47 +172,82 @@ class StageApp(faust.App):
             return await work
         except asyncio.CancelledError:
             raise
-        except StateRefused as error:
-            log.error("event=refused reason=%s", error)
-            _end(CONFIGURATION_EXIT)
         except BaseException as error:  # noqa: BLE001  whatever it is, this is the end
-            log.error("event=failed error=%s reason=%s", type(error).__name__, error)
-            _end(FAILURE_EXIT)
+            fail(error)
 
     async def fold_events(self, stream: Any, kind: StageKind) -> None:
         """The body of an agent: fold what comes, acknowledge nothing."""
         n_taken = 0
+        places: dict[int, TP] = {}
+        consumer: Any = self.consumer
         async for event in stream.noack().events():
             message = event.message
-            place = TP(message.topic, message.partition)
+            consumer.taken(message.value)
+            place = places.get(message.partition)
+            if place is None:
+                place = TP(message.topic, message.partition)
+                places[message.partition] = place
             checkpointer = self.open_checkpointers.get(place)
-            if checkpointer is None:
-                # Taken away meanwhile: its next owner reads it again.
+            if (
+                checkpointer is None
+                or checkpointer.is_suspended
+                or message.generation_id != self.consumer_generation_id
+            ):
+                # Taken away meanwhile: its owner reads it again.
                 event.ack()
                 continue
-            record = SourceRecord(
-                kind.source,
-                message.partition,
-                message.offset,
-                (message.timestamp_type and int(message.timestamp * 1_000)) or 0,
-                message.key,
-                message.value,
-                tuple(message.headers.items())
-                if isinstance(message.headers, Mapping)
-                else tuple(message.headers or ()),
-            )
-            await self.guarded(_fold(checkpointer, record, event))
+            if checkpointer.lock.locked() or checkpointer.is_full:
+                await self._turn_of(checkpointer)
+            try:
+                checkpointer.fold(_record_of(message, kind.source), event)
+            except BaseException as error:  # noqa: BLE001  whatever it is
+                fail(error)
+            if checkpointer.is_due:
+                self._hurry.set()
             n_taken += 1
             if n_taken % TURN_RECORDS == 0:
                 await asyncio.sleep(0)
 
+    async def _turn_of(self, checkpointer: Checkpointer) -> None:
+        while checkpointer.lock.locked() or checkpointer.is_full:
+            if checkpointer.is_full:
+                self._hurry.set()
+                checkpointer.room.clear()
+                await checkpointer.room.wait()
+            async with checkpointer.lock:
+                pass
 
-async def _fold(checkpointer: Checkpointer, record: SourceRecord, event: Any) -> None:
-    if checkpointer.lock.locked():
-        async with checkpointer.lock:
-            checkpointer.fold(record, event)
-    else:
-        checkpointer.fold(record, event)
+    async def _opened(self, place: TP, committed: int | None) -> tuple[TP, int | None]:
+        kind = self.kinds.get(place.topic)
+        if kind is None or self.is_closing:
+            return place, None
+        known = self.open_checkpointers.get(place)
+        if known is not None:
+            known.is_suspended = False
+            known.stage.tick(now_ms(), at_end=False)
+            return place, known.folded + 1
+        checkpointer = Checkpointer(
+            kind, place.partition, self.cluster, self.stage_settings.delivery
+        )
+        n_revocations = self.n_revocations
+        start = await self.guarded(checkpointer.open(committed, now_ms()))
+        # Taken away while it was opened: it stays quiet until it is given again.
+        checkpointer.is_suspended = self.n_revocations != n_revocations
+        self.open_checkpointers[place] = checkpointer
+        return place, start
+
+
+def _record_of(message: Any, topic: str) -> SourceRecord:
+    headers = message.headers or ()
+    return SourceRecord(
+        topic,
+        message.partition,
+        message.offset,
+        round(message.timestamp * 1_000) if message.timestamp else 0,
+        message.key,
+        message.value,
+        tuple(headers.items() if isinstance(headers, Mapping) else headers),
+    )
 
 
 def build_app(
@@ -221,20 +261,20 @@ def build_app(
         The stages of this role, each on a topic of its own.
     """
     delivery = settings.delivery
-    prefix = settings.namespace or "rankstream"
     app = StageApp(
-        f"{prefix}-{role}",
-        broker=f"kafka://{settings.kafka.bootstrap}",
-        broker_credentials=cluster.client.get("faust_credentials"),
+        full_name(settings.namespace, f"rankstream-{role}"),
+        broker=[
+            f"kafka://{one.strip()}" for one in settings.kafka.bootstrap.split(",")
+        ],
+        broker_credentials=_credentials_of(cluster.client),
         store="memory://",
-        datadir=Path(tempfile.gettempdir()) / "rankstream",  # nothing is kept there
         web_enabled=False,
         topic_disable_leader=True,
         topic_allow_declare=False,
-        stream_buffer_maxsize=_buffer_of(kinds),
+        stream_buffer_maxsize=BUFFERED_RECORDS,
         broker_session_timeout=delivery.session_timeout_s,
         broker_heartbeat_interval=delivery.session_timeout_s / 4,
-        broker_request_timeout=max(90.0, delivery.session_timeout_s),
+        broker_request_timeout=RESTORE_S,
         consumer_group_instance_id=_instance_of(delivery.instance_id, role),
         autodiscover=False,
     )
@@ -263,9 +303,17 @@ def _declare(app: StageApp, kind: StageKind) -> None:
     app.agent(topic, name=f"fold-{kind.source}")(fold)
 
 
-def _buffer_of(kinds: list[StageKind]) -> int:
-    """Records that may wait in memory; those of our own topics hold many events."""
-    return 16_384 if any(kind.name.startswith("ingest") for kind in kinds) else 1_024
+def _credentials_of(client: Mapping[str, Any]) -> Any:
+    """What Faust makes aiokafka's options of, where the cluster wants credentials."""
+    context = client.get("ssl_context")
+    if "sasl_mechanism" in client:
+        return faust.SASLCredentials(
+            username=client["sasl_plain_username"],
+            password=client["sasl_plain_password"],
+            mechanism=client["sasl_mechanism"],
+            ssl_context=context,
+        )
+    return faust.SSLCredentials(context=context) if context is not None else None
 
 
 def _instance_of(instance_id: str, role: str) -> str | None:
@@ -296,6 +344,13 @@ def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
-def _end(status: int) -> None:
+def fail(error: BaseException) -> NoReturn:
+    """Say why and end the process, with a status that says whether to start again."""
+    if isinstance(error, StateRefused):
+        log.error("event=refused reason=%s", error)
+        status = CONFIGURATION_EXIT
+    else:
+        log.error("event=failed error=%s reason=%s", type(error).__name__, error)
+        status = FAILURE_EXIT
     logging.shutdown()
     os._exit(status)

@@ -11,35 +11,47 @@ its log, and the fingerprint in the marker proves that it was.
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import msgspec
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
-
 from rankstream.settings import DeliverySettings
-from rankstream.topics import MAX_RECORD_BYTES, MIB, full_name
+from rankstream.topics import MIB
+from streams.faults import REPEATED_RECORDS, SKIP_MARKER, is_planted
+from streams.marker import (
+    MARKER,
+    SCHEMA,
+    Marker,
+    Source,
+    StateRefused,
+    check_marker,
+    check_missing,
+    decode_marker,
+    encode_marker,
+    start_of,
+)
 from streams.stage import Change, Output, SourceRecord, Stage
+from streams.state_log import Cluster, StateLog
 
-MARKER = b"marker"
-"""Key of the marker in the state topic."""
+__all__ = [
+    "MARKER",
+    "Checkpointer",
+    "Cluster",
+    "StageKind",
+    "StateRefused",
+    "decode_marker",
+]
 
-SCHEMA = 1
+RECORD_BYTES = 512
+"""What a record costs in memory beside its value, roughly."""
 
-BULK = 64
-"""More state records than this are packed into batches of our own."""
+SOON_BYTES = 8 * MIB
+"""After so much a checkpoint is due, whatever the clock says."""
+
+FULL_BYTES = 16 * MIB
+"""After so much nothing more is folded before a checkpoint has begun."""
 
 log = logging.getLogger("rankstream.checkpoint")
-
-_encode = msgspec.msgpack.Encoder().encode
-
-
-class StateRefused(RuntimeError):
-    """The state of a partition does not belong to its log, or is missing.
-
-    Operator action: the message names the command that repairs it.
-    """
 
 
 @dataclass(frozen=True)
@@ -53,6 +65,8 @@ class StageKind:
     cut_always
         Write the state at every checkpoint: for small states, and for the one stage
         that hears a clock.
+    version
+        Of what the stage folds and keeps; another one refuses the state.
     """
 
     name: str
@@ -60,38 +74,7 @@ class StageKind:
     state_topics: tuple[str, ...]
     build: Callable[[int], Stage]
     cut_always: bool = False
-
-
-class Marker(msgspec.Struct, frozen=True, array_like=True):
-    """How far a partition is: outputs up to `offset`, state as of `cut_offset`."""
-
-    schema: int
-    offset: int
-    cut_offset: int
-    fingerprint: bytes
-    cut_fingerprint: bytes
-    topic_id: str
-    number: int
-
-
-decode_marker = msgspec.msgpack.Decoder(Marker).decode
-
-
-@dataclass(frozen=True)
-class Cluster:
-    """How to reach Kafka, and which topics are meant.
-
-    Parameters
-    ----------
-    client
-        Options that every aiokafka client takes.
-    topic_ids
-        Ids of the source topics as they were when the process started.
-    """
-
-    namespace: str
-    client: Mapping[str, Any]
-    topic_ids: Mapping[str, str]
+    version: int = 1
 
 
 class Checkpointer:
@@ -114,22 +97,25 @@ class Checkpointer:
         self.folded = -1
         self.seconds = 0.0
         self.lock = asyncio.Lock()
+        self.room = asyncio.Event()
+        self.is_suspended = False
+        self.counts: dict[str, int] = {}
         self._cluster = cluster
         self._delivery = delivery
+        self._state = StateLog(kind.name, kind.source, kind.state_topics, partition)
         self._writing = asyncio.Lock()
-        self._marker: Marker | None = None
-        # A partition has a marker before anything of it is acknowledged.
-        self._written = -2
+        self._resumed: Marker | None = None
+        self._written = self._committed = -1
+        self._next_offset = 0
         self._cut = -1
-        self._cut_fingerprint = self.stage.fingerprint()
+        self._cut_fingerprint = b""
         self._cut_at_s = time.monotonic()
         self._records_since_cut = 0
-        self._number = 0
-        self._events: list[Any] = []
         self._is_dirty = False
-        self._producer: AIOKafkaProducer | None = None
-        self._left_at: dict[TopicPartition, int] | None = None
-        self.counts: dict[str, int] = {}
+        self._number = 0
+        self._n_partitions = 0
+        self._events: list[Any] = []
+        self._unwritten_bytes = 0
 
     @property
     def name(self) -> str:
@@ -137,107 +123,187 @@ class Checkpointer:
         return f"{self.kind.source}[{self.partition}]"
 
     @property
+    def number(self) -> int:
+        """Checkpoints that this partition has had."""
+        return self._number
+
+    @property
     def is_silent(self) -> bool:
         """Whether records before the marker are being folded again."""
-        return self._marker is not None
+        return self._resumed is not None
+
+    @property
+    def is_due(self) -> bool:
+        """Whether so much waits that a checkpoint cannot."""
+        return self._unwritten_bytes >= SOON_BYTES
+
+    @property
+    def is_full(self) -> bool:
+        """Whether folding is to wait for `room`."""
+        return self._unwritten_bytes >= FULL_BYTES
 
     @property
     def n_unacknowledged(self) -> int:
         """Records that were folded and are not in a committed checkpoint."""
         return len(self._events)
 
-    @property
-    def next_offset(self) -> int:
-        """Where to read on."""
-        return self.folded + 1
-
-    async def open(self, committed: int | None) -> None:
-        """Fence, and read the state back.
+    async def open(self, committed: int | None, now_ms: int) -> int:
+        """Fence, read back, and say at which offset to start.
 
         Parameters
         ----------
         committed
             What the consumer group committed for the partition, if anything.
+        now_ms
+            A stage that hears a clock must have heard it before its first record.
 
         Raises
         ------
         StateRefused
             Where state and log do not belong together.
         """
-        self._producer = self._new_producer()
-        await self._producer.start()
+        try:
+            return await self._open(committed, now_ms)
+        except BaseException:
+            await self._state.close()
+            raise
+
+    def fold(self, record: SourceRecord, event: Any) -> None:
+        """Take a record; `event` is acknowledged when a checkpoint covers it."""
+        if record.offset <= self.folded:
+            self._hold(record.offset, event)
+            return
+        self.stage.fold(record)
+        self.folded = record.offset
+        self._records_since_cut += 1
+        self._is_dirty = True
+        self._hold(record.offset, event)
+        if self._resumed is None:
+            self._unwritten_bytes += RECORD_BYTES + len(record.value or b"")
+        elif record.offset >= self._resumed.offset:
+            self._catch_up(self._resumed)
+
+    async def checkpoint(
+        self,
+        now_ms: int,
+        *,
+        at_end: bool,
+        reached: int | None = None,
+        final: bool = False,
+    ) -> bool:
+        """Write what is new, if anything; False if there was nothing to write.
+
+        Parameters
+        ----------
+        reached
+            Offset behind all that was read, where all that was read is folded.
+        final
+            Cut now: the partition goes.
+        """
+        async with self._writing:
+            async with self.lock:
+                if self.is_silent or not self._state.is_open:
+                    return False
+                if not final:
+                    self.stage.tick(now_ms, at_end=at_end)
+                if self.folded > self._written:
+                    await asyncio.to_thread(self.stage.settle)
+                outputs = self.stage.outputs()
+                is_cut = self._is_cut_due(final=final)
+                if not (outputs or self.folded > self._written or is_cut):
+                    return False
+                self._next_offset = max(self.folded + 1, reached or 0)
+                is_cut = is_cut or self.kind.cut_always
+                changes, events = self._gathered(is_cut=is_cut)
+            await self._write(outputs, changes)
+            for event in events:
+                event.ack()
+            if is_cut and not self.kind.cut_always:
+                log.info(
+                    "event=cut partition=%s offset=%d records=%d",
+                    self.name, self._cut, len(changes),
+                )  # fmt: skip
+            return True
+
+    async def close(self) -> None:
+        """Let go of the producer, once nothing is being written."""
+        async with self._writing:
+            await self._state.close()
+        self.room.set()
+
+    async def _open(self, committed: int | None, now_ms: int) -> int:
         log.info("event=restoring partition=%s", self.name)
         started = time.monotonic()
-        items, n_records = await self._read_state()
+        await self._state.fence(self._cluster, self._delivery.transaction_timeout_ms)
+        items, n_records, source = await self._state.read()
+        self._n_partitions = source.n_partitions
         packed = items.pop((self.kind.state_topics[0], MARKER), None)
-        marker = decode_marker(packed) if packed is not None else None
-        await self._check(marker, committed)
+        if packed is None:
+            state_topic = self.kind.state_topics[0]
+            check_missing(source, state_topic, committed=committed, n_keys=len(items))
+        else:
+            marker = decode_marker(packed)
+            check_marker(marker, source, self.kind.version)
         self.stage.restore(
             Change(topic, key, value) for (topic, key), value in items.items()
         )
-        if marker is not None:
-            self._resume(marker)
+        start = source.first if packed is None else self._resume(marker)
+        self.stage.tick(now_ms, at_end=False)
+        if packed is None:
+            await self._begin(source)
+        if is_planted(SKIP_MARKER, self.kind.name):
+            log.warning("event=fault-planted partition=%s", self.name)
+            start = max(source.first, self._cut + 1 - REPEATED_RECORDS)
+            self._resumed, self.folded = None, start - 1
         log.info(
             "event=restored partition=%s records=%d keys=%d cut=%d marker=%d "
             "seconds=%.2f",
             self.name, n_records, len(items), self._cut, self._written,
             time.monotonic() - started,
         )  # fmt: skip
+        return start
 
-    async def reopen(self) -> bool:
-        """Take a closed partition again; False if somebody else wrote meanwhile."""
-        self._producer = self._new_producer()
-        await self._producer.start()
-        if self._left_at is not None and await self._state_ends() == self._left_at:
-            log.info("event=kept partition=%s", self.name)
-            return True
-        await self.close()
-        return False
+    async def _begin(self, source: Source) -> None:
+        """Write a marker before anything is read, and so before commits."""
+        self.folded = source.first - 1
+        self._next_offset = source.first
+        # What a stage says before its first record goes with the first marker.
+        outputs = self.stage.outputs()
+        changes, _ = self._gathered(is_cut=True)
+        await self._write(outputs, changes)
 
-    def fold(self, record: SourceRecord, event: Any) -> None:
-        """Take a record; `event` is acknowledged when a checkpoint covers it."""
-        self._events.append(event)
-        if record.offset <= self.folded:
-            return
-        self.folded = record.offset
-        self.stage.fold(record)
-        self._records_since_cut += 1
-        self._is_dirty = True
-        if self._marker is not None and record.offset >= self._marker.offset:
-            self._catch_up(self._marker)
+    def _resume(self, marker: Marker) -> int:
+        self._cut = self.folded = marker.cut_offset
+        self._cut_fingerprint = marker.cut_fingerprint
+        self._written = self._committed = marker.offset
+        self._number = marker.number
+        if self.stage.fingerprint() != marker.cut_fingerprint:
+            raise StateRefused(
+                f"the state of {self.name} must match its marker; it does not: fold "
+                "the log from its beginning in a new --namespace"
+            )
+        if marker.offset > marker.cut_offset:
+            self._resumed = marker
+            self._is_dirty = True
+        return start_of(marker)
 
-    async def checkpoint(
-        self, now_ms: int, *, at_end: bool, final: bool = False
-    ) -> bool:
-        """Write what is new, if anything; False if there was nothing to write."""
-        async with self._writing:
-            async with self.lock:
-                if self.is_silent or self._producer is None:
-                    return False
-                self.stage.tick(now_ms, at_end=at_end)
-                await asyncio.to_thread(self.stage.settle)
-                outputs = self.stage.outputs()
-                is_cut = self._is_cut_due(final=final)
-                is_new = self.folded > self._written or (self._is_dirty and is_cut)
-                if not (outputs or is_new):
-                    return False
-                changes, events = self._gathered(is_cut=is_cut)
-            started = time.monotonic()
-            await self._write(outputs, changes)
-            self.seconds = time.monotonic() - started
-            for event in events:
-                event.ack()
-            return True
+    def _catch_up(self, marker: Marker) -> None:
+        self.stage.settle()
+        self.stage.outputs()
+        if self.stage.fingerprint() != marker.fingerprint:
+            raise StateRefused(
+                f"folding {self.name} again up to offset {marker.offset} must give the "
+                "same; it did not: was it written by another version? Run that one and "
+                "stop it gracefully, or fold the log in a new --namespace"
+            )
+        self._resumed = None
+        log.info("event=caught-up partition=%s offset=%d", self.name, marker.offset)
 
-    async def close(self) -> None:
-        """Let go of the producer, and remember how the state was left."""
-        async with self._writing:
-            producer, self._producer = self._producer, None
-            if producer is None:
-                return
-            await producer.stop()
-        is_whole = self._cut == self.folded and not self._events and not self.is_silent
-        self._left_at = await self._state_ends() if is_whole else None
+    def _hold(self, offset: int, event: Any) -> None:
+        if offset <= self._committed:
+            event.ack()
+        else:
+            self._events.append(event)
 
     def _gathered(self, *, is_cut: bool) -> tuple[list[Change], list[Any]]:
         """Everything that the checkpoint covers, before anything else is folded."""
@@ -249,214 +315,33 @@ class Checkpointer:
             self._cut_at_s = time.monotonic()
             self._records_since_cut = 0
             self._is_dirty = False
-            if not self.kind.cut_always:
-                log.info(
-                    "event=cut partition=%s offset=%d records=%d",
-                    self.name, self._cut, len(changes),
-                )  # fmt: skip
         self._written = self.folded
         self._number += 1
         marker = Marker(
             SCHEMA, self.folded, self._cut, fingerprint, self._cut_fingerprint,
-            self._topic_id(), self._number,
+            self._cluster.topic_ids.get(self.kind.source, ""), self._number,
+            self._next_offset, self._n_partitions, self.kind.version,
         )  # fmt: skip
-        changes.append(Change(self.kind.state_topics[0], MARKER, _encode(marker)))
+        changes.append(Change(self.kind.state_topics[0], MARKER, encode_marker(marker)))
         self.counts = self.stage.counters()
         events, self._events = self._events, []
+        self._unwritten_bytes = 0
+        self.room.set()
         return changes, events
 
+    async def _write(self, outputs: list[Output], changes: list[Change]) -> None:
+        started = time.monotonic()
+        written = self._written
+        await self._state.write(outputs, changes)
+        self._committed = written
+        self.seconds = time.monotonic() - started
+
     def _is_cut_due(self, *, final: bool) -> bool:
-        if self.kind.cut_always:
-            return True
-        if not self._is_dirty:
+        """Whether state is to be written, also where nothing else is."""
+        if not self._is_dirty or self.kind.cut_always:
             return False
-        since_s = time.monotonic() - self._cut_at_s
         return (
             final
-            or since_s >= self._delivery.state_s
+            or time.monotonic() - self._cut_at_s >= self._delivery.state_s
             or self._records_since_cut >= self._delivery.state_records
         )
-
-    def _resume(self, marker: Marker) -> None:
-        if marker.schema != SCHEMA:
-            raise StateRefused(
-                f"the marker of {self.name} must have schema {SCHEMA}; got "
-                f"{marker.schema}: run the version that wrote it, stop it gracefully"
-            )
-        self._cut = self.folded = marker.cut_offset
-        self._cut_fingerprint = marker.cut_fingerprint
-        self._written = marker.offset
-        self._number = marker.number
-        if self.stage.fingerprint() != marker.cut_fingerprint:
-            raise StateRefused(
-                f"the state of {self.name} must match its marker; it does not: fold "
-                "the log from its beginning in a new --namespace"
-            )
-        if marker.offset > marker.cut_offset:
-            self._marker = marker
-
-    def _catch_up(self, marker: Marker) -> None:
-        self.stage.outputs()
-        if self.stage.fingerprint() != marker.fingerprint:
-            raise StateRefused(
-                f"folding {self.name} again up to offset {marker.offset} must give the "
-                "same; it did not: was it written by another version? Run that one and "
-                "stop it gracefully, or fold the log in a new --namespace"
-            )
-        self._marker = None
-        log.info("event=caught-up partition=%s offset=%d", self.name, marker.offset)
-
-    async def _check(self, marker: Marker | None, committed: int | None) -> None:
-        """Refuse what does not belong together."""
-        if marker is None:
-            if committed:
-                raise StateRefused(
-                    f"{self.name} must have a marker beside its commits; it has none: "
-                    "the state topic was emptied; use a new --namespace, or delete the "
-                    "consumer group to count from the beginning"
-                )
-            return
-        if marker.topic_id != self._topic_id():
-            raise StateRefused(
-                f"{self.name} must be the topic that its state was counted from; its "
-                f"id is {self._topic_id()}, not {marker.topic_id}: it was created "
-                "anew; use a new --namespace"
-            )
-        first, end = await self._bounds()
-        if end < marker.offset + 1 or first > marker.cut_offset + 1:
-            raise StateRefused(
-                f"{self.name} must still hold offset {marker.cut_offset + 1}; it holds "
-                f"{first} to {end - 1}: it was truncated; use a new --namespace"
-            )
-
-    def _topic_id(self) -> str:
-        return self._cluster.topic_ids.get(self.kind.source, "")
-
-    async def _bounds(self) -> tuple[int, int]:
-        place = self._place(self.kind.source)
-        consumer = self._new_consumer()
-        await consumer.start()
-        try:
-            first = await consumer.beginning_offsets([place])
-            end = await consumer.end_offsets([place])
-        finally:
-            await consumer.stop()
-        return first[place], end[place]
-
-    async def _state_ends(self) -> dict[TopicPartition, int]:
-        places = [self._place(name) for name in self.kind.state_topics]
-        consumer = self._new_consumer()
-        await consumer.start()
-        try:
-            return dict(await consumer.end_offsets(places))
-        finally:
-            await consumer.stop()
-
-    async def _read_state(self) -> tuple[dict[tuple[str, bytes], bytes], int]:
-        """The last value of every key, and how many records that took."""
-        places = {self._place(name): name for name in self.kind.state_topics}
-        consumer = self._new_consumer()
-        await consumer.start()
-        items: dict[tuple[str, bytes], bytes] = {}
-        n_records = 0
-        try:
-            consumer.assign(list(places))
-            ends = await consumer.end_offsets(list(places))
-            left = {place for place in places if ends[place] > 0}
-            while left:
-                fetched = await consumer.getmany(*left, timeout_ms=500)
-                for place, records in fetched.items():
-                    n_records += len(records)
-                    _take(items, places[place], records)
-                for place in list(left):
-                    if await consumer.position(place) >= ends[place]:
-                        left.discard(place)
-        finally:
-            await consumer.stop()
-        return items, n_records
-
-    def _place(self, topic: str) -> TopicPartition:
-        return TopicPartition(full_name(self._cluster.namespace, topic), self.partition)
-
-    def _new_consumer(self) -> AIOKafkaConsumer:
-        # With "latest", a consumer without a group may begin at the end and read
-        # nothing back.
-        return AIOKafkaConsumer(
-            **self._cluster.client,
-            isolation_level="read_committed",
-            auto_offset_reset="earliest",
-            enable_auto_commit=False,
-            max_partition_fetch_bytes=MAX_RECORD_BYTES + MIB,
-            fetch_max_bytes=4 * MAX_RECORD_BYTES,
-        )
-
-    def _new_producer(self) -> AIOKafkaProducer:
-        name = f"{self.kind.name}-{self.kind.source}-{self.partition}"
-        return AIOKafkaProducer(
-            **self._cluster.client,
-            transactional_id=full_name(self._cluster.namespace or "rankstream", name),
-            transaction_timeout_ms=self._delivery.transaction_timeout_ms,
-            acks="all",
-            max_request_size=MAX_RECORD_BYTES + MIB,
-            max_batch_size=MIB,
-            linger_ms=0,
-        )
-
-    async def _write(self, outputs: list[Output], changes: list[Change]) -> None:
-        producer = self._producer
-        if producer is None:
-            raise StateRefused(f"{self.name} was given away while it was written")
-        topics = {output.topic for output in outputs} | set(self.kind.state_topics)
-        name_of = {topic: full_name(self._cluster.namespace, topic) for topic in topics}
-        await producer.begin_transaction()
-        sent: list[Any] = []
-        for output in outputs:
-            sent.append(
-                await producer.send(
-                    name_of[output.topic],
-                    partition=output.partition,
-                    key=output.key,
-                    value=output.value,
-                    headers=list(output.headers),
-                )
-            )
-        for topic in self.kind.state_topics:
-            of_topic = [change for change in changes if change.topic == topic]
-            sent += await self._write_state(producer, name_of[topic], of_topic)
-        await asyncio.gather(*sent)
-        await producer.commit_transaction()
-
-    async def _write_state(
-        self, producer: AIOKafkaProducer, topic: str, changes: list[Change]
-    ) -> list[Any]:
-        if len(changes) <= BULK:
-            return [
-                await producer.send(
-                    topic, partition=self.partition, key=change.key, value=change.value
-                )
-                for change in changes
-            ]
-        sent = []
-        batch = producer.create_batch()
-        for change in changes:
-            while (
-                batch.append(key=change.key, value=change.value, timestamp=None) is None
-            ):
-                batch.close()
-                sent.append(
-                    await producer.send_batch(batch, topic, partition=self.partition)
-                )
-                batch = producer.create_batch()
-        batch.close()
-        sent.append(await producer.send_batch(batch, topic, partition=self.partition))
-        return sent
-
-
-def _take(
-    items: dict[tuple[str, bytes], bytes], topic: str, records: Iterable[Any]
-) -> None:
-    for record in records:
-        if record.value is None:
-            items.pop((topic, record.key), None)
-        else:
-            items[topic, record.key] = record.value

@@ -1,6 +1,6 @@
 """What a worker's stages count, for Prometheus."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from prometheus_client import CollectorRegistry, start_http_server
@@ -12,7 +12,17 @@ from prometheus_client.core import (
 
 from rankstream.settings import MetricsSettings
 
-GAUGES = ("pending", "_ms", "open_", "known_", "statistics_cells", "statistics_pairs")
+GAUGES = (
+    "pending",
+    "_ms",
+    "_seconds",
+    "lag_",
+    "folded_",
+    "open_",
+    "known_",
+    "statistics_cells",
+    "statistics_pairs",
+)
 """Names that begin or end so may fall as well as rise."""
 
 
@@ -22,8 +32,11 @@ class Gauges:
     The page is served by another thread, which must not touch a stage.
     """
 
-    def __init__(self, checkpointers: Mapping[Any, Any]) -> None:
+    def __init__(
+        self, checkpointers: Mapping[Any, Any], lag_of: Callable[[Any], int]
+    ) -> None:
         self._checkpointers = checkpointers
+        self._lag_of = lag_of
         self.registry = CollectorRegistry()
         self.registry.register(self)
 
@@ -36,10 +49,14 @@ class Gauges:
         """One family for each count, labelled by stage and partition."""
         families: dict[str, Metric] = {}
         labels = ("stage", "partition")
-        for checkpointer in list(self._checkpointers.values()):
+        for place, checkpointer in list(self._checkpointers.items()):
             where = (checkpointer.kind.name, str(checkpointer.partition))
-            counts = dict(checkpointer.counts)
+            counts: dict[str, float] = dict(checkpointer.counts)
             counts["unacknowledged_records_pending"] = checkpointer.n_unacknowledged
+            counts["lag_records"] = self._lag_of(place)
+            counts["folded_offset"] = checkpointer.folded
+            counts["checkpoints"] = checkpointer.number
+            counts["checkpoint_seconds"] = checkpointer.seconds
             for name, count in counts.items():
                 family = families.get(name)
                 if family is None:

@@ -1,11 +1,13 @@
 """A parent that starts its children again, and passes the end on to them."""
 
 import logging
+import os
 import signal
 import subprocess
 import threading
 import time
 from collections.abc import Callable, Sequence
+from typing import IO
 
 log = logging.getLogger("rankstream.supervisor")
 
@@ -47,10 +49,14 @@ class Child:
         pause_s = FIRST_PAUSE_S
         while not self._stopping.is_set():
             started = time.monotonic()
-            self._process = subprocess.Popen(self._command)  # noqa: S603  our own
+            self._process = subprocess.Popen(  # noqa: S603  our own
+                self._command, stdin=subprocess.PIPE
+            )
             if self._stopping.is_set():
                 self._process.terminate()
             status = self._process.wait()
+            if self._process.stdin is not None:
+                self._process.stdin.close()
             if self._stopping.is_set() or status in self._final:
                 # A child that was asked before it could listen stopped as asked.
                 self.status = 0 if status == -signal.SIGTERM else status
@@ -64,6 +70,23 @@ class Child:
             self._stopping.wait(pause_s)
             pause_s = min(LONGEST_PAUSE_S, 2 * pause_s)
         self.status = 0 if self.status is None else self.status
+
+
+def stop_with_parent(stdin: IO[bytes]) -> None:
+    """In a child: stop as if asked to when the parent is gone, killed for example.
+
+    Parameters
+    ----------
+    stdin
+        Open for as long as the parent lives.
+    """
+
+    def wait() -> None:
+        # Not through the stream: its lock would be held when the interpreter ends.
+        os.read(stdin.fileno(), 1)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=wait, name="parent", daemon=True).start()
 
 
 def supervise(

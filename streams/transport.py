@@ -1,24 +1,55 @@
-"""Faust's transport, with two differences: where reading starts, and what is read.
+"""Faust's transport, with a few differences: where reading starts, and what is read.
 
 Reading starts where the checkpoints say, whatever the consumer group committed, and
-sees committed records only. A third difference saves most of Faust's cost per record:
-a callback that does not wait is not made a task.
+sees committed records only. What was read and is not folded yet is bounded in bytes.
+And most of Faust's cost per record is saved: a callback that does not wait is not made
+a task. This is the one place that knows Faust's and aiokafka's insides.
 """
 
+import asyncio
 import inspect
 import types
 from collections.abc import Awaitable, Callable, Generator, Mapping
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import aiokafka
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
-from mode.services import WaitResults
+from mode.services import Service, WaitResults
 
-from rankstream.topics import MAX_RECORD_BYTES, MIB
+from rankstream.topics import MIB
 
 Opener = Callable[[Mapping[TP, int | None]], Awaitable[dict[TP, int]]]
 """Takes what the group committed for each partition, gives where to start."""
+
+WAITING_BYTES = 64 * MIB
+"""Read and not yet folded: at most so much, and one fetch."""
+
+RECORD_BYTES = 1_024
+"""What a waiting record costs beside its value, roughly."""
+
+FULL_PAUSE_S = 0.005
+
+REQUEST_MS = 90_000
+"""Longer than a rebalance, which a request to join waits for."""
+
+
+class Progress(NamedTuple):
+    """How far a partition was read.
+
+    Parameters
+    ----------
+    last
+        Offset of the last record that was handed to the stage's stream.
+    position
+        Offset where the next fetch begins; behind what transactions leave.
+    highwater
+        The broker's end of the partition, as of the last fetch.
+    """
+
+    last: int
+    position: int | None
+    highwater: int | None
 
 
 class CommittedReadsThread(driver.AIOKafkaConsumerThread):
@@ -30,26 +61,37 @@ class CommittedReadsThread(driver.AIOKafkaConsumerThread):
         consumer = super()._create_worker_consumer(transport)
         # Faust gives no setting for these; the consumer has not started yet.
         consumer._isolation_level = "read_committed"  # noqa: SLF001
-        consumer._max_partition_fetch_bytes = MAX_RECORD_BYTES + MIB  # noqa: SLF001
+        # A larger record comes all the same: a broker gives at least one batch.
+        consumer._max_partition_fetch_bytes = 4 * MIB  # noqa: SLF001
         consumer._fetch_max_wait_ms = 100  # noqa: SLF001  a stage waits for the last
+        # Faust's own stands for how long opening partitions may take.
+        consumer._client._request_timeout_ms = REQUEST_MS  # noqa: SLF001
+        consumer._request_timeout_ms = REQUEST_MS  # noqa: SLF001
         return consumer
 
+    async def on_thread_stop(self) -> None:
+        """Leave the group for good, even where a crash would not have left it."""
+        if self._consumer is not None:
+            # A static member does not say that it leaves, and its partitions would
+            # wait for the session's end.
+            self._consumer._coordinator._group_instance_id = None  # noqa: SLF001
+        await super().on_thread_stop()
 
-class Consumer(driver.Consumer):
-    """Asks the application where each partition starts."""
+    def progress(self, place: TP) -> tuple[int | None, int | None]:
+        """Position and highwater of a partition, None where they are not known."""
+        consumer: Any = self._consumer
+        assigned = consumer and consumer._subscription.subscription  # noqa: SLF001
+        assignment = assigned and assigned.assignment
+        if assignment is None:
+            return None, None
+        state = assignment.state_value(driver.ensure_aiokafka_TP(place))
+        if state is None or not state.has_valid_position:
+            return None, None
+        return state.position, state.highwater
 
-    def _new_consumer_thread(self) -> CommittedReadsThread:
-        return CommittedReadsThread(self, loop=self.loop, beacon=self.beacon)
 
-    async def seek_to_committed(self) -> Mapping[TP, int]:
-        """Open the partitions, and go where they say."""
-        committed = await super().seek_to_committed()
-        opener: Opener = self.app.open_partitions  # type: ignore[attr-defined]
-        known = {TP(tp.topic, tp.partition): at for tp, at in committed.items()}
-        starts = await opener(known)
-        if starts:
-            await self._thread.seek_wait(starts)
-        return starts
+class EagerService(Service):
+    """A service that makes no task of what needs no waiting."""
 
     async def wait_first(self, *coros: Any, timeout: Any = None) -> WaitResults:
         """As Faust's, but steps the first coroutine before it makes tasks of all."""
@@ -59,14 +101,68 @@ class Consumer(driver.Consumer):
         try:
             pending = first.send(None)
         except StopIteration as done:
-            for other in coros[1:]:
-                if inspect.iscoroutine(other):
-                    other.close()
+            _close(coros[1:])
             return WaitResults([first], [done.value], False)
+        except BaseException:
+            _close(coros[1:])
+            raise
         rest = _resumed(first, pending)
         return await super().wait_first(
             _as_coroutine(rest), *coros[1:], timeout=timeout
         )
+
+
+class Consumer(EagerService, driver.Consumer):
+    """Asks the application where each partition starts."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.waiting_bytes = 0
+        self._last: dict[TP, int] = {}
+
+    def _new_consumer_thread(self) -> CommittedReadsThread:
+        return CommittedReadsThread(self, loop=self.loop, beacon=self.beacon)
+
+    def progress(self, place: TP) -> Progress:
+        """How far a partition was read."""
+        thread: Any = self._thread
+        return Progress(self._last.get(place, -1), *thread.progress(place))
+
+    def taken(self, value: bytes | None) -> None:
+        """Hear that a waiting record was folded or dropped."""
+        self.waiting_bytes -= RECORD_BYTES + len(value or b"")
+
+    async def seek_to_committed(self) -> Mapping[TP, int]:
+        """Open the partitions, and go where they say."""
+        committed = await super().seek_to_committed()
+        opener: Opener = self.app.open_partitions  # type: ignore[attr-defined]
+        known = {TP(tp.topic, tp.partition): at for tp, at in committed.items()}
+        starts = await opener(known)
+        # Faust has emptied its queues by now.
+        self.waiting_bytes = 0
+        self._last.clear()
+        if starts:
+            await self._thread.seek_wait(starts)
+        return starts
+
+    async def _getmany(self, active_partitions: Any, timeout: float) -> Any:
+        if self.waiting_bytes >= WAITING_BYTES:
+            await asyncio.sleep(FULL_PAUSE_S)
+            return {}
+        fetched = await super()._getmany(active_partitions, timeout)
+        for place, records in fetched.items():
+            if records:
+                self._last[TP(place.topic, place.partition)] = records[-1].offset
+                self.waiting_bytes += RECORD_BYTES * len(records) + sum(
+                    len(record.value or b"") for record in records
+                )
+        return fetched
+
+
+def _close(others: tuple[Any, ...]) -> None:
+    for other in others:
+        if inspect.iscoroutine(other):
+            other.close()
 
 
 async def _as_coroutine(rest: Awaitable[Any]) -> Any:

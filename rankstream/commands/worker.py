@@ -6,9 +6,12 @@ import logging
 import signal
 import sys
 import time
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
+
+import msgspec
 
 from producers.topic_admin import KafkaAway, TopicAdmin
 from rankstream.settings import (
@@ -18,11 +21,12 @@ from rankstream.settings import (
     with_namespace,
 )
 from streams.kinds import ROLES, kinds_of
-from streams.supervisor import supervise
+from streams.supervisor import stop_with_parent, supervise
 
 SUMMARY = "the stream processors on Kafka"
 
 CONFIGURATION_EXIT = 78
+FAILURE_EXIT = 70
 TELL_EVERY_S = 60.0
 
 log = logging.getLogger("rankstream.worker")
@@ -36,7 +40,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
         "roles: ingest (front door to canonical log), fold (join and statistics),\n"
         "learn (models), publish (snapshots to Redis). Each runs in a process of its\n"
-        "own under one parent, which starts it again when it ends by accident.\n\n"
+        "own under one parent, which starts it again when it ends by accident.\n"
+        "Start as many workers of a namespace as there is work for; they share the\n"
+        "partitions. Metrics are at metrics.port, one port higher for each role.\n\n"
         "examples:\n"
         "  rankstream worker --config shop.toml\n"
         "  rankstream worker --role fold --role learn\n\n"
@@ -46,12 +52,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--role", action="append", choices=ROLES, help="default: all of them"
     )
     parser.add_argument("--child", choices=ROLES, help=argparse.SUPPRESS)
+    parser.add_argument("--instance", default="", help=argparse.SUPPRESS)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run until SIGTERM."""
     logging.basicConfig(
-        level=logging.INFO, format="%(asctime)s level=%(levelname)s %(message)s"
+        level=logging.INFO,
+        format="%(asctime)s level=%(levelname)s %(message)s",
+        stream=sys.stdout,
     )
     # Clients tell of every attempt during an outage; we say once what is waited for.
     for noisy in ("aiokafka", "kafka", "faust", "mode", "streams"):
@@ -62,11 +71,15 @@ def run(arguments: argparse.Namespace) -> int:
         log.error("event=refused reason=%s", error)
         return CONFIGURATION_EXIT
     if arguments.child:
-        return _child(settings, arguments)
+        if arguments.instance:
+            stop_with_parent(sys.stdin.buffer)
+        return _child(_settings_of(settings, arguments), arguments)
     command = [sys.executable, "-m", "rankstream.cli", "worker"]
     for name in ("config", "namespace"):
         if getattr(arguments, name) is not None:
             command += [f"--{name}", str(getattr(arguments, name))]
+    # The same member of its group after every start: no wait for a dead one's session.
+    command += ["--instance", settings.delivery.instance_id or uuid.uuid4().hex[:12]]
     roles = arguments.role or ROLES
     return supervise(
         {role: [*command, "--child", role] for role in dict.fromkeys(roles)},
@@ -75,17 +88,40 @@ def run(arguments: argparse.Namespace) -> int:
     )
 
 
+def _settings_of(settings: Settings, arguments: argparse.Namespace) -> Settings:
+    """What one role's process is to know."""
+    metrics, role = settings.metrics, ROLES.index(arguments.child)
+    changed: Settings = msgspec.structs.replace(
+        settings,
+        delivery=msgspec.structs.replace(
+            settings.delivery, instance_id=arguments.instance
+        ),
+        metrics=msgspec.structs.replace(
+            metrics, port=metrics.port + role if metrics.port else 0
+        ),
+    )
+    return changed
+
+
 def _child(settings: Settings, arguments: argparse.Namespace) -> int:
     role = arguments.child
-    topic_ids = _checked_topics(settings, arguments.config)
-    if topic_ids is None:
-        return CONFIGURATION_EXIT
-    if role == "publish":
-        return asyncio.run(_publish(settings))
+    try:
+        topic_ids = _checked_topics(settings, arguments.config)
+        if topic_ids is None:
+            return CONFIGURATION_EXIT
+        if role == "publish":
+            return asyncio.run(_publish(settings))
+        return _run_stages(settings, role, topic_ids)
+    except Exception as error:  # noqa: BLE001  the parent starts it again
+        log.error("event=failed error=%s reason=%s", type(error).__name__, error)
+        return FAILURE_EXIT
+
+
+def _run_stages(settings: Settings, role: str, topic_ids: dict[str, str]) -> int:
     # Faust is loaded only where it runs.
     from streams.app import build_app, run_app  # noqa: PLC0415
-    from streams.checkpoint import Cluster  # noqa: PLC0415
     from streams.committed_reader import client_options  # noqa: PLC0415
+    from streams.state_log import Cluster  # noqa: PLC0415
 
     cluster = Cluster(settings.namespace, client_options(settings.kafka), topic_ids)
     return run_app(build_app(settings, role, kinds_of(role, settings), cluster))
@@ -105,18 +141,19 @@ async def _publish(settings: Settings) -> int:
 
 def _checked_topics(settings: Settings, config: Path | None) -> dict[str, str] | None:
     """Ids of the topics, once they are right; None where they are wrong."""
-    admin = waited_for(
-        lambda: TopicAdmin(settings, config=config),
-        KafkaAway,
-        f"Kafka at {settings.kafka.bootstrap}",
-    )
-    try:
-        problems = admin.problems()
-        for problem in problems:
-            log.error("event=refused reason=%s", problem)
-        return None if problems else admin.topic_ids()
-    finally:
-        admin.close()
+
+    def attempt() -> tuple[list[str], dict[str, str]]:
+        admin = TopicAdmin(settings, config=config)
+        try:
+            return admin.problems(), admin.topic_ids()
+        finally:
+            admin.close()
+
+    where = f"Kafka at {settings.kafka.bootstrap}"
+    problems, topic_ids = waited_for(attempt, KafkaAway, where)
+    for problem in problems:
+        log.error("event=refused reason=%s", problem)
+    return None if problems else topic_ids
 
 
 def waited_for(attempt: Callable[[], T], absence: type[Exception], what: str) -> T:

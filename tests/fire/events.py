@@ -25,12 +25,16 @@ from rankstream.routing import (
 from tests.fire.expected import Expected, Letter, Shown
 from tests.fire.hostile import Hostile, hostile_records
 
-STEP_MS = 50
+LEAST_STEP_MS = 50
+WHOLE_MS = 1_800_000
+"""Event time that a run covers at least."""
+
 DISORDER_MS = 120_000
 WINDOW_MS = 300_000
 REMEMBER_MS = 300_000
 JITTER_MS = 20_000
 CLICK_MS = 60_000
+LEAST_SLACK_MS = 10_000
 MODEL = "fire"
 N_FEATURES = 4
 N_QUERIES = 300
@@ -38,8 +42,6 @@ N_ITEMS = 10
 N_SHOWN = 5
 N_SESSIONS = 60
 SCORE_VERSIONS = 3
-
-ORDINARY, REPEAT, ASIDE, BAD = range(4)
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,11 @@ class Past:
     clicks: list[bytes]
 
 
+def step_of(n_events: int) -> int:
+    """Event time from one event to the next, milliseconds."""
+    return max(LEAST_STEP_MS, WHOLE_MS // n_events)
+
+
 def _json(event: dict[str, Any]) -> bytes:
     return json.dumps(event, separators=(",", ":")).encode()
 
@@ -95,8 +102,11 @@ class Events:
     ) -> None:
         self.expected = Expected()
         self.now_ms = start_ms
+        self.step_ms = step_of(n_events)
+        # The least frontier may be so far behind the newest event, less the disorder.
+        self._slack_ms = max(LEAST_SLACK_MS, 100 * self.step_ms)
         self._rng = np.random.default_rng(seed)
-        self._start_ms = start_ms
+        self.start_ms = start_ms
         self._n_events = n_events
         self._n_partitions = n_partitions
         self._number = 0
@@ -108,24 +118,24 @@ class Events:
 
     def __iter__(self) -> Iterator[Event]:
         for number in range(self._n_events):
-            self.now_ms = self._start_ms + number * STEP_MS
+            self.now_ms = self.start_ms + number * self.step_ms
             if self._planned and self._planned[0][0] <= self.now_ms:
                 yield heapq.heappop(self._planned)[2]
             else:
                 yield self._new(number)
         # Clicks without which an impression would be other than it was told to be.
         while self._planned:
-            self.now_ms += STEP_MS
+            self.now_ms += self.step_ms
             yield heapq.heappop(self._planned)[2]
 
     def _new(self, number: int) -> Event:
-        past_ms = self.now_ms - self._start_ms
+        past_ms = self.now_ms - self.start_ms
         kind = self._rng.random()
         if kind < 0.02:
             return next(self._hostile)
         if kind < 0.03:
             return self._orphan()
-        if kind < 0.05 and past_ms > DISORDER_MS + WINDOW_MS + 60_000:
+        if kind < 0.05 and past_ms > DISORDER_MS + WINDOW_MS + 80_000:
             return self._late()
         if kind < 0.07:
             repeat = self._repeat()
@@ -158,8 +168,10 @@ class Events:
         shown = Shown(query, event["intervention"], tuple(event["shown"]))
         self.expected.shown[identity] = shown
         self._past.append(past)
+        is_late_to_its_clicks = rng.random() < 0.1
+        span_ms = self.now_ms - at_ms + 1 if is_late_to_its_clicks else CLICK_MS
         for number_of_click in range(int(rng.choice([0, 0, 0, 1, 1, 2, 3]))):
-            self._click(past, shown, number_of_click)
+            self._click(past, shown, number_of_click, span_ms)
         if rng.random() < 0.03:
             self.expected.duplicates += 1
             self._plan(self.now_ms + int(rng.integers(30_000)), Event("queries", value))
@@ -167,15 +179,14 @@ class Events:
             self._missed_click(past)
         if rng.random() < 0.01:
             self._click_after_the_window(past)
-        if rng.random() < 0.1 and past.clicks:
+        if is_late_to_its_clicks and past.clicks:
             # Sent some seconds after its clicks, which wait for it.
             self._plan(self.now_ms + int(rng.integers(5_000)), Event("queries", value))
             for click in past.clicks[1:]:
                 self._plan(self.now_ms, Event("clicks", click))
             return Event("clicks", past.clicks[0])
-        for click in past.clicks:
-            delay_ms = int(rng.integers(1_000, CLICK_MS))
-            self._plan(self.now_ms + delay_ms, Event("clicks", click))
+        for (click_ms, *_), click in zip(shown.marks, past.clicks, strict=True):
+            self._plan(max(click_ms, self.now_ms + 500), Event("clicks", click))
         return Event("queries", value)
 
     def _query_event(self, number: int, name: str, at_ms: int) -> dict[str, Any]:
@@ -228,10 +239,10 @@ class Events:
             "features": base64.b64encode(features.tobytes()).decode(),
         }
 
-    def _click(self, past: Past, shown: Shown, number: int) -> None:
+    def _click(self, past: Past, shown: Shown, number: int, span_ms: int) -> None:
         rng = self._rng
         position = int(rng.integers(1, past.n_shown + 1))
-        at_ms = past.at_ms + number + int(rng.integers(CLICK_MS))
+        at_ms = past.at_ms + int(rng.integers(span_ms))
         event: dict[str, Any] = {"impression_id": past.name, "at_ms": at_ms}
         form = rng.random()
         if form < 0.5:
@@ -288,7 +299,9 @@ class Events:
         """An impression whose window has closed, sometimes with a click."""
         self._number += 1
         name = self._name_of_query()
-        ago_ms = DISORDER_MS + WINDOW_MS + int(self._rng.integers(40_000))
+        ago_ms = (
+            DISORDER_MS + WINDOW_MS + int(self._rng.integers(self._slack_ms, 60_000))
+        )
         at_ms = self.now_ms - ago_ms
         event = self._query_event(self._number, name, at_ms)
         event["impression_id"] = f"late {event['impression_id']}"
@@ -306,7 +319,8 @@ class Events:
     def _repeat(self) -> Event | None:
         """Something of a closed impression again."""
         forgotten = self._rng.random() < 0.2
-        since_ms = DISORDER_MS + WINDOW_MS + (REMEMBER_MS if forgotten else 0)
+        since_ms = DISORDER_MS + WINDOW_MS + self._slack_ms
+        since_ms += REMEMBER_MS if forgotten else 0
         past = self._closed_since(since_ms)
         if past is None:
             return None
@@ -337,13 +351,13 @@ class Events:
 
     def _closed_since(self, ago_ms: int) -> Past | None:
         """An impression of about so long ago, and a little more."""
-        horizon_ms = self.now_ms - DISORDER_MS - WINDOW_MS - REMEMBER_MS - 60_000
+        horizon_ms = self.now_ms - DISORDER_MS - WINDOW_MS - REMEMBER_MS - 120_000
         while self._past and self._past[0].at_ms < horizon_ms - JITTER_MS:
             self._past.popleft()
         newest_ms = self.now_ms - ago_ms
         if not self._past or self._past[0].at_ms > newest_ms:
             return None
-        place = int((newest_ms - self._past[0].at_ms) / STEP_MS * 0.3)
+        place = int((newest_ms - self._past[0].at_ms) / self.step_ms * 0.3)
         place = min(place, len(self._past) - 1)
         while place and self._past[place].at_ms > newest_ms:
             place -= min(place, 20)

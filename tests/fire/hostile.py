@@ -150,7 +150,9 @@ def hostile_records(at_ms: int, now_ms: int, seed: int = 0) -> list[Hostile]:
     ]
     for event, topic in ((query, "queries"), (click, "clicks")):
         for name, value, code in _undecodable(event, rng):
-            records.append(Hostile(f"{name}, {topic}", topic, value, (code,)))
+            # A record needs a key or a value, say clients.
+            key = b"gone" if value is None else None
+            records.append(Hostile(f"{name}, {topic}", topic, value, (code,), key))
         ahead = _json({**event, "at_ms": now_ms + TWO_HOURS_MS})
         records.append(Hostile(f"hours ahead, {topic}", topic, ahead, ("time-future",)))
         records += _of_records(event, topic)

@@ -3,6 +3,7 @@
 import json
 import time
 from collections import Counter
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -30,7 +31,7 @@ features = 2
 """
 
 
-def send_events(settings: Settings, on_sent: "dict[int, object]") -> None:
+def send_events(settings: Settings, on_sent: Mapping[int, object]) -> None:
     """Lists with features, a click on every third, paced; calls what is due."""
     start_ms = int(time.time() * 1_000) - 20 * N_IMPRESSIONS - 100_000
     with EventProducer(settings) as producer:

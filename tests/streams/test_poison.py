@@ -45,7 +45,7 @@ def test_poison_changes_no_count_and_every_bad_record_is_buried_as_it_came() -> 
             clicked[item] += 1
         if number in struck:
             value = struck[number][1]
-            pipeline.send(QUERIES, value)  # type: ignore[arg-type]
+            pipeline.send(QUERIES, value)
             sent.append(value)
     for value in strange.values():
         pipeline.send(QUERIES, value)

@@ -1,0 +1,148 @@
+"""The marker of a partition: how far it is, and what that was counted from."""
+
+from typing import NamedTuple
+
+import msgspec
+
+MARKER = b"marker"
+"""Key of the marker in the state topic."""
+
+SCHEMA = 2
+
+
+class StateRefused(RuntimeError):
+    """The state of a partition does not belong to its log, or is missing.
+
+    Operator action: the message names what repairs it.
+    """
+
+
+class Marker(msgspec.Struct, frozen=True, array_like=True):
+    """How far a partition is: outputs up to `offset`, state as of `cut_offset`.
+
+    Parameters
+    ----------
+    next_offset
+        Where reading goes on; behind what Kafka keeps for itself after `offset`.
+    topic_id, n_partitions
+        Of the source. The id is unique over all clusters.
+    number
+        Checkpoints so far.
+    """
+
+    schema: int
+    offset: int
+    cut_offset: int
+    fingerprint: bytes
+    cut_fingerprint: bytes
+    topic_id: str
+    number: int
+    next_offset: int = 0
+    n_partitions: int = 0
+    stage_version: int = 0
+
+
+class Source(NamedTuple):
+    """What the broker says about a partition of a source.
+
+    Parameters
+    ----------
+    first, end
+        Offset of its oldest record, and the one behind its newest.
+    """
+
+    name: str
+    topic_id: str
+    n_partitions: int
+    first: int
+    end: int
+
+
+_decode = msgspec.msgpack.Decoder(Marker).decode
+encode_marker = msgspec.msgpack.Encoder().encode
+
+
+def decode_marker(packed: bytes) -> Marker:
+    """Take a marker back.
+
+    Raises
+    ------
+    StateRefused
+        Where another version wrote it.
+    """
+    try:
+        marker = _decode(packed)
+    except msgspec.DecodeError as error:
+        raise StateRefused(f"a marker must be readable; {error}") from error
+    if marker.schema != SCHEMA:
+        raise StateRefused(
+            f"a marker must have schema {SCHEMA}; got {marker.schema}: run the version "
+            "that wrote it, or fold the log in a new --namespace"
+        )
+    return marker
+
+
+def check_missing(
+    source: Source, state_topic: str, *, committed: int | None, n_keys: int
+) -> None:
+    """Refuse to begin anew beside what has begun already.
+
+    Raises
+    ------
+    StateRefused
+        Where the group has commits, or the state topic holds keys.
+    """
+    if committed or n_keys:
+        fact = (
+            f"{state_topic} holds {n_keys} keys without one"
+            if n_keys
+            else f"the group has committed offset {committed}"
+        )
+        raise StateRefused(
+            f"{source.name} must have a marker in {state_topic}; it has none, but "
+            f"{fact}: something else wrote to that topic or emptied it; use a new "
+            "--namespace to count from the beginning"
+        )
+
+
+def check_marker(marker: Marker, source: Source, stage_version: int) -> None:
+    """Refuse a state that was not counted from this log, by this stage.
+
+    Raises
+    ------
+    StateRefused
+        Where the source was created anew, truncated or given more partitions, or the
+        stage folds differently by now.
+    """
+    if marker.topic_id != source.topic_id:
+        raise StateRefused(
+            f"{source.name} must be the topic that its state was counted from; its id "
+            f"is {source.topic_id}, not {marker.topic_id}: it was created anew; use a "
+            "new --namespace"
+        )
+    if marker.n_partitions != source.n_partitions:
+        raise StateRefused(
+            f"the topic of {source.name} must keep its {marker.n_partitions} "
+            f"partitions; it has {source.n_partitions}: records are routed by that "
+            "number; use a new --namespace"
+        )
+    if marker.stage_version != stage_version:
+        raise StateRefused(
+            f"the state of {source.name} must be of version {stage_version}; it is "
+            f"of {marker.stage_version}: run the version that wrote it, or fold the "
+            "log in a new --namespace"
+        )
+    start = start_of(marker)
+    if source.end <= marker.offset or source.first > start:
+        raise StateRefused(
+            f"{source.name} must still hold offset {start}; it holds {source.first} "
+            f"to {source.end - 1}: it was truncated, or its retention is shorter than "
+            "this worker was away; use a new --namespace"
+        )
+
+
+def start_of(marker: Marker) -> int:
+    """The first offset that is to be folded on top of the state."""
+    if marker.cut_offset < marker.offset:
+        return marker.cut_offset + 1
+    return max(marker.cut_offset + 1, marker.next_offset)

@@ -1,0 +1,137 @@
+"""The broker, Redis and workers of a run, and what can be done to them."""
+
+import contextlib
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import psutil
+
+ROLES = ("ingest", "fold", "learn", "publish")
+BREAKS = ("marker", "watermark")
+
+
+class Worker:
+    """A worker: a parent, and a process for each role.
+
+    Parameters
+    ----------
+    broken
+        Which of its safeguards is switched off, if any.
+    """
+
+    def __init__(self, name: str, config: Path, folder: Path, broken: str = "") -> None:
+        self.name = name
+        self.log = folder / f"{name}.log"
+        self.process: subprocess.Popen[bytes] | None = None
+        program = ["-m", "rankstream.cli", "worker"]
+        if broken:
+            program = ["-m", "tests.fire.broken_worker", broken]
+        self._command = [sys.executable, *program, "--config", str(config)]
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the parent lives."""
+        return self.process is not None and self.process.poll() is None
+
+    def start(self) -> None:
+        """Start it."""
+        with self.log.open("ab") as log:
+            # A group of its own, so that all of it can be killed at once.
+            self.process = subprocess.Popen(
+                self._command,
+                stdout=log,
+                stderr=log,
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+
+    def child(self, role: str) -> psutil.Process | None:
+        """The process of a role, where it lives."""
+        if self.process is None:
+            return None
+        try:
+            for process in psutil.Process(self.process.pid).children():
+                if process.cmdline()[-2:] == ["--child", role]:
+                    return process
+        except psutil.Error:
+            pass
+        return None
+
+    def awaited_child(self, role: str, timeout_s: float = 60.0) -> psutil.Process:
+        """The process of a role; its parent may be about to start it again."""
+        deadline = time.monotonic() + timeout_s
+        while time.monotonic() < deadline:
+            child = self.child(role)
+            if child is not None:
+                return child
+            time.sleep(0.02)
+        raise RuntimeError(f"{self.name} must run {role}; it does not, see {self.log}")
+
+    def kill(self) -> None:
+        """SIGKILL to the parent and its children."""
+        if self.process is None:
+            return
+        family = []
+        with contextlib.suppress(psutil.Error):
+            family = psutil.Process(self.process.pid).children(recursive=True)
+        # The parent first: it must not start a child again.
+        self.process.kill()
+        self.process.wait()
+        for child in family:
+            try:
+                child.kill()
+                child.wait(10)
+            except psutil.Error:
+                continue
+
+    def stop(self) -> tuple[int, float]:
+        """SIGTERM; exit status and seconds."""
+        if self.process is None:
+            return 0, 0.0
+        started = time.monotonic()
+        self.process.send_signal(signal.SIGTERM)
+        try:
+            status = self.process.wait(60)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            status = -1
+        return status, round(time.monotonic() - started, 1)
+
+    def said(self, since: int = 0) -> str:
+        """Its log from a place on."""
+        if not self.log.exists():
+            return ""
+        with self.log.open("rb") as log:
+            log.seek(since)
+            return log.read().decode(errors="replace")
+
+    def log_end(self) -> int:
+        """Where its log ends now."""
+        return self.log.stat().st_size if self.log.exists() else 0
+
+    def wait_for(self, pattern: str, since: int, timeout_s: float) -> bool:
+        """Wait until its log has a line; False if it has not in time."""
+        deadline = time.monotonic() + timeout_s
+        found = re.compile(pattern)
+        while time.monotonic() < deadline:
+            if found.search(self.said(since)):
+                return True
+            time.sleep(0.01)
+        return False
+
+
+def restarts(workers: Sequence[Worker]) -> dict[str, int]:
+    """How often each role ended by an exit status of its own, by that status."""
+    counts: dict[str, int] = {}
+    for worker in workers:
+        for role, status in re.findall(
+            r"event=child-ended role=(\w+) status=(-?\d+)", worker.said()
+        ):
+            name = f"{role}:{status}"
+            counts[name] = counts.get(name, 0) + 1
+    return counts

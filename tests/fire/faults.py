@@ -1,0 +1,332 @@
+"""The faults of a run: planned by a seed, struck while work is under way."""
+
+import re
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import psutil
+
+from deploy.broker import Broker
+from deploy.redis_server import Redis
+from tests.fire.cluster import ROLES, Worker
+from tests.fire.observer import Observer
+from tests.fire.readers import Readers
+from tests.fire.sender import Sender
+
+PATIENCE_S = 120.0
+
+STARTED = r"event=restored partition="
+
+
+class Fault(NamedTuple):
+    """What is done, to whom, and how: `kill:fold@restoring`, `broker:30`."""
+
+    kind: str
+    target: str = ""
+    moment: str = ""
+
+    def __str__(self) -> str:
+        moment = f"@{self.moment}" if self.moment else ""
+        return f"{self.kind}:{self.target}{moment}" if self.target else self.kind
+
+
+def fault_of(text: str) -> Fault:
+    """The fault that a text names."""
+    found = re.fullmatch(r"(kill|broker|redis|second|pause):([\w.]+)(?:@(\w+))?", text)
+    if found is None:
+        raise ValueError(f"a fault must be KIND:TARGET[@MOMENT]; got {text!r}")
+    return Fault(*(part or "" for part in found.groups()))
+
+
+OTHERS = {
+    "full": [
+        "broker:30",
+        "second:join",
+        "second:leave",
+        "redis:30",
+        "second:join",
+        "pause:fold",
+        "second:kill",
+    ],
+    "small": ["broker:8"],
+}
+"""What a plan holds beside its kills, in this order."""
+
+
+def plan_of(name: str, n_kills: int, seed: int) -> list[Fault]:
+    """The faults of a run, in order.
+
+    Parameters
+    ----------
+    name
+        `full`, `small`, or the faults themselves, with commas between.
+    """
+    if name not in OTHERS:
+        return [fault_of(text) for text in name.split(",")]
+    rng = np.random.default_rng(seed)
+    special = ["kill:fold@restoring", "kill:publish@publishing"]
+    special += ["kill:ingest@restoring", "kill:learn@restoring"] if n_kills > 8 else []
+    roles = ["fold", "ingest", "learn", "all", "publish"]
+    kills = special[:n_kills]
+    kills += [f"kill:{roles[n % 5]}" for n in range(n_kills - len(kills))]
+    rng.shuffle(kills)
+    others = OTHERS[name]
+    places = np.linspace(0, len(kills), len(others) + 2)[1:-1].round().astype(int)
+    plan = list(kills)
+    for place, other in reversed(list(zip(places, others, strict=True))):
+        plan.insert(int(place), other)
+    return [fault_of(text) for text in plan]
+
+
+@dataclass
+class Struck:
+    """A fault that was struck, and what the run was doing then."""
+
+    kind: str
+    where: str
+    at_s: float
+    sent: int
+    committed: int
+    progress: int
+    is_under_way: bool
+    detail: str = ""
+
+
+class Missed(RuntimeError):
+    """A fault could not be struck as planned.
+
+    Operator action: see the logs of the run's workers.
+    """
+
+
+class Strikes:
+    """Does what the plan says, each fault at its share of the run.
+
+    A fault is struck once its share of the events was sent and the pipeline has
+    committed work since the last one; meanwhile the sender goes no further than the
+    next fault's share.
+    """
+
+    def __init__(  # noqa: PLR0913  everything that can break
+        self,
+        plan: list[Fault],
+        n_events: int,
+        workers: dict[str, Worker],
+        broker: Broker,
+        redis: Redis,
+        sender: Sender,
+        observer: Observer,
+        readers: Readers,
+        seed: int,
+    ) -> None:
+        self.done: list[Struck] = []
+        self._plan = plan
+        self._workers = workers
+        self._broker = broker
+        self._redis = redis
+        self._sender = sender
+        self._observer = observer
+        self._readers = readers
+        self._n_events = n_events
+        self._rng = np.random.default_rng(seed + 1)
+        self._began_s = time.monotonic()
+        shares = (np.arange(len(plan)) + 1) / (len(plan) + 1)
+        self._shares = [int(n_events * share) for share in shares]
+
+    def run(self) -> None:
+        """Strike all; the gate is open afterwards."""
+        progress = 0
+        for number, fault in enumerate(self._plan):
+            following = self._shares[number + 1 :] or [self._n_events - 200]
+            self._sender.gate = following[0]
+            self._await_sent(self._shares[number])
+            self._await_progress(progress)
+            time.sleep(float(self._rng.random()))
+            self._strike(fault, progress)
+            progress = self._observer.progress()
+        self._sender.gate = 2 * self._n_events
+
+    def _await(self, is_true: Callable[[], bool], what: str) -> None:
+        deadline = time.monotonic() + PATIENCE_S
+        while not is_true():
+            for failure in (self._sender.failure, self._observer.failure):
+                if failure is not None:
+                    raise Missed(f"{what}: {failure!r}") from failure
+            if time.monotonic() > deadline:
+                raise Missed(f"{what} did not come in {PATIENCE_S:.0f} s")
+            time.sleep(0.02)
+
+    def _await_sent(self, n_events: int) -> None:
+        self._await(lambda: self._sender.n_sent >= n_events, f"event {n_events:,}")
+
+    def _await_progress(self, before: int) -> None:
+        self._await(lambda: self._observer.progress() > before + 20, "progress")
+
+    def _strike(self, fault: Fault, before: int) -> None:
+        sent, committed = self._sender.n_sent, self._observer.n_events
+        progress = self._observer.progress() - before
+        is_under_way = not self._sender.is_done and sent < self._n_events
+        struck = Struck(
+            fault.kind,
+            str(fault),
+            round(time.monotonic() - self._began_s, 1),
+            sent,
+            committed,
+            progress,
+            is_under_way and progress > 0,
+        )
+        action = getattr(self, f"_do_{fault.kind}")
+        struck.detail = str(action(fault))
+        self.done.append(struck)
+
+    def _do_kill(self, fault: Fault) -> str:
+        worker = self._workers["first"]
+        if fault.target == "all":
+            worker.kill()
+            worker.start()
+            return "parent and all children"
+        if fault.moment == "restoring":
+            return self._kill_while_restoring(worker, fault.target)
+        if fault.moment == "publishing":
+            return self._kill_while_publishing(worker)
+        child = worker.awaited_child(fault.target)
+        child.kill()
+        child.wait(10)
+        return f"pid {child.pid}"
+
+    def _kill_while_restoring(self, worker: Worker, role: str) -> str:
+        """Kill, and kill the next one while it reads its state back."""
+        topics = {"fold": "events", "learn": "interactions"}
+        topic = topics.get(role, "queries|clicks")
+        begun = re.compile(rf"event=restoring partition=((?:{topic})\[\d+\])")
+        for _ in range(5):
+            child = worker.awaited_child(role)
+            child.kill()
+            child.wait(10)
+            since = worker.log_end()
+            if not worker.wait_for(begun.pattern, since, 60.0):
+                continue
+            following = worker.awaited_child(role)
+            following.kill()
+            following.wait(10)
+            said = worker.said(since)
+            place = list(begun.finditer(said))[-1][1]
+            if f"event=restored partition={place}" not in said:
+                return f"{place} was being restored by pid {following.pid}"
+        raise Missed(f"{role} must be killed while it restores; it was not in 5 tries")
+
+    def _kill_while_publishing(self, worker: Worker) -> str:
+        """Redis stands still: the publisher waits for the answer to its script."""
+        child = worker.awaited_child("publish")
+        n_versions = len(self._readers.versions)
+        self._await(
+            lambda: len(self._readers.versions) > n_versions, "another version in Redis"
+        )
+        self._redis.pause()
+        try:
+            waits = _waits_for(child, self._redis.port, timeout_s=10.0)
+            child.kill()
+            child.wait(10)
+        finally:
+            self._redis.resume()
+        if not waits:
+            raise Missed(
+                "the publisher must be killed while it writes; it did not write"
+            )
+        return f"pid {child.pid} waited for the answer to what it wrote"
+
+    def _do_broker(self, fault: Fault) -> str:
+        self._broker.stop()
+        time.sleep(float(fault.target))
+        self._broker.start()
+        return f"away for {fault.target} s"
+
+    def _do_redis(self, fault: Fault) -> str:
+        self._readers.is_emptied = True
+        self._redis.kill()
+        time.sleep(float(fault.target))
+        self._readers.is_emptied = True
+        self._redis.start()
+        return f"away for {fault.target} s, empty afterwards"
+
+    def _do_second(self, fault: Fault) -> str:
+        second = self._workers["second"]
+        if fault.target == "join":
+            since = second.log_end()
+            second.start()
+            if not second.wait_for(STARTED + r"events", since, PATIENCE_S):
+                raise Missed("the second worker must be given a partition; it was not")
+            return "was given " + ", ".join(_restored(second, since))
+        if fault.target == "leave":
+            status, seconds = second.stop()
+            if status:
+                raise Missed(f"the second worker must leave with 0; got {status}")
+            return f"exit status 0 in {seconds} s"
+        second.kill()
+        return "killed, all of it"
+
+    def _do_pause(self, fault: Fault) -> str:
+        """SIGSTOP until its partitions are another's, then SIGCONT: it must end."""
+        first, second = self._workers["first"], self._workers["second"]
+        child = second.awaited_child(fault.target)
+        since, since_first = second.log_end(), first.log_end()
+        child.suspend()
+        try:
+            if not first.wait_for(STARTED + r"events", since_first, PATIENCE_S):
+                raise Missed("the paused worker's partitions must be taken over")
+            taken = _restored(first, since_first)
+            before = self._observer.progress()
+            self._await_progress(before)
+        finally:
+            child.resume()
+        pattern = rf"event=child-ended role={fault.target} status=(?!0\b)"
+        if not second.wait_for(pattern, since, 60.0):
+            raise Missed("a paused worker whose work was taken over must end; it lives")
+        said = re.search(r"event=failed[^\n]*", second.said(since))
+        return f"taken over: {', '.join(taken)}; fenced: {said[0] if said else '?'}"
+
+
+def _restored(worker: Worker, since: int) -> list[str]:
+    said = worker.said(since)
+    return sorted(set(re.findall(r"event=restored partition=(events\[\d+\])", said)))
+
+
+def _waits_for(process: psutil.Process, port: int, timeout_s: float) -> bool:
+    """Whether bytes that it sent to a port lie there unread: it waits for an answer."""
+    deadline = time.monotonic() + timeout_s
+    while time.monotonic() < deadline:
+        if _unread_bytes(port, _local_ports(process, port)):
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def _local_ports(process: psutil.Process, port: int) -> set[int]:
+    return {
+        each.laddr.port
+        for each in process.net_connections("tcp")
+        if each.raddr and each.raddr.port == port
+    }
+
+
+def _unread_bytes(port: int, peers: set[int]) -> int:
+    """Bytes of the peers that the server at a port has not read."""
+    total = 0
+    for line in Path("/proc/net/tcp").read_text(encoding="ascii").splitlines()[1:]:
+        _, local, remote, _, queues, *_ = line.split()
+        ports = [int(each.split(":")[1], 16) for each in (local, remote)]
+        if ports[0] == port and ports[1] in peers:
+            total += int(queues.split(":")[1], 16)
+    return total
+
+
+def as_json(strikes: Strikes) -> list[dict[str, Any]]:
+    """What was struck, for the report."""
+    return [asdict(struck) for struck in strikes.done]
+
+
+__all__ = ["ROLES", "Fault", "Missed", "Strikes", "as_json", "fault_of", "plan_of"]

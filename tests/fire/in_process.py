@@ -1,0 +1,191 @@
+"""The events of a run through the folds in this process: no Kafka, no faults."""
+
+from collections import Counter
+from typing import Any
+
+import msgspec
+
+from rankstream.events import ACTIVE, Frontier, decode_event_record
+from rankstream.settings import ModelSettings, Settings, TimeSettings
+from rankstream.topics import CLICKS, EVENTS, INTERACTIONS, LATE, QUERIES
+from streams.folds.canonical import CanonicalFold
+from streams.folds.ingest import END_HEADER, Ingest
+from streams.stage import Output, SourceRecord
+from tests.fire.events import (
+    DISORDER_MS,
+    MODEL,
+    N_FEATURES,
+    REMEMBER_MS,
+    WINDOW_MS,
+    Event,
+    Events,
+)
+from tests.fire.letters import Found, letter_of
+
+TIME = TimeSettings(
+    disorder_ms=DISORDER_MS, click_window_ms=WINDOW_MS, remember_ms=REMEMBER_MS
+)
+MODELS = {MODEL: ModelSettings(features=N_FEATURES)}
+
+
+class Watermarks:
+    """The watermark of each partition of the log, from its frontiers."""
+
+    def __init__(self, n_partitions: int) -> None:
+        self._spoken: list[dict[int, Frontier]] = [{} for _ in range(n_partitions)]
+        self._reached_ms = [-1] * n_partitions
+
+    def take(self, partition: int, frontier: Frontier) -> None:
+        """Hear a frontier."""
+        spoken = self._spoken[partition]
+        spoken[frontier.source] = frontier
+        if len(spoken) == frontier.n_sources:
+            active = [each.at_ms for each in spoken.values() if each.state == ACTIVE]
+            now_ms = min(active) if active else max(f.at_ms for f in spoken.values())
+            self._reached_ms[partition] = max(self._reached_ms[partition], now_ms)
+
+    def of(self, partition: int) -> int:
+        """The watermark of a partition; -1 before all have spoken."""
+        return self._reached_ms[partition]
+
+    def frontier_ms(self) -> int | None:
+        """The least frontier anywhere; None before all have spoken everywhere."""
+        least: int | None = None
+        for spoken in self._spoken:
+            if not spoken or len(spoken) < next(iter(spoken.values())).n_sources:
+                return None
+            lowest = min(each.at_ms for each in spoken.values())
+            least = lowest if least is None else min(least, lowest)
+        return least
+
+    def is_ended(self) -> bool:
+        """Whether every source has said that nothing more comes."""
+        return all(
+            spoken
+            and len(spoken) == next(iter(spoken.values())).n_sources
+            and all(each.state == 2 for each in spoken.values())
+            for spoken in self._spoken
+        )
+
+
+class InProcess:
+    """Ingest and folds, called one after another."""
+
+    def __init__(self, settings: Settings, now_ms: int) -> None:
+        fronts = range(settings.kafka.front_door_partitions)
+        self.found = Found()
+        self.log: list[tuple[int, int, bytes]] = []
+        self.interactions: list[tuple[int, bytes]] = []
+        self.watermarks = Watermarks(settings.kafka.partitions)
+        self._now_ms = now_ms
+        self._ingest = {
+            (topic, p): Ingest(topic, p, settings)
+            for topic in (QUERIES, CLICKS)
+            for p in fronts
+        }
+        self.folds = [
+            CanonicalFold(p, settings) for p in range(settings.kafka.partitions)
+        ]
+        self._offsets: Counter[tuple[str, int]] = Counter()
+
+    def send(self, event: Event, partition: int) -> None:
+        """Send one event to a partition of the front door."""
+        offset = self._give(event.topic, partition, event)
+        if event.expect is not None:
+            event.expect(partition, offset)
+
+    def pass_on(self) -> None:
+        """A checkpoint of every stage."""
+        for ingest in self._ingest.values():
+            for output in ingest.outputs():
+                self._take(output)
+        for fold in self.folds:
+            for output in fold.outputs():
+                self._take(output)
+
+    def end(self) -> None:
+        """End every source, and read the state."""
+        for topic, partition in self._ingest:
+            self._give(topic, partition, Event(topic, b"", headers=(END_HEADER,)))
+        self.pass_on()
+        for fold in self.folds:
+            for change in fold.changes():
+                if change.topic == "statistics" and change.value:
+                    self.found.statistics.append((change.key, change.value))
+            self.found.outcomes.update(fold.counters())
+        for ingest in self._ingest.values():
+            for change in ingest.changes():
+                self.found.take_ingest_state(change.value or b"")
+
+    def _give(self, topic: str, partition: int, event: Event) -> int:
+        offset = self._offsets[topic, partition]
+        self._offsets[topic, partition] += 1
+        ingest = self._ingest[topic, partition]
+        ingest.tick(self._now_ms, at_end=False)
+        ingest.fold(
+            SourceRecord(
+                topic, partition, offset, 0, event.key, event.value, event.headers
+            )
+        )
+        return offset
+
+    def _take(self, output: Output) -> None:
+        value = output.value or b""
+        if output.topic == EVENTS:
+            self._fold(output.partition, value)
+        elif output.topic == INTERACTIONS:
+            self.interactions.append((output.partition, value))
+            self.found.take_interactions(value)
+        elif output.topic == LATE:
+            self.found.take_late(value, output.headers)
+        else:
+            letter = letter_of(output.value, output.key, output.headers)
+            self.found.letters.append(letter)
+
+    def _fold(self, partition: int, value: bytes) -> None:
+        offset = self._offsets[EVENTS, partition]
+        self._offsets[EVENTS, partition] += 1
+        self.log.append((partition, offset, value))
+        for element in decode_event_record(value).elements:
+            if isinstance(element, Frontier):
+                self.watermarks.take(partition, element)
+        record: Any = SourceRecord(EVENTS, partition, offset, 0, None, value, ())
+        self.folds[partition].fold(record)
+
+
+def run_in_process(
+    events: Events, settings: Settings, now_ms: int, every: int = 100
+) -> InProcess:
+    """Send all events, holding back what must be held back."""
+    pipeline = InProcess(settings, now_ms)
+    held: list[Event] = []
+    fronts = settings.kafka.front_door_partitions
+    for number, event in enumerate(events):
+        if event.not_before_ms > pipeline.watermarks.of(event.partition_of_log):
+            held.append(event)
+        else:
+            pipeline.send(event, number * 7919 % fronts)
+        if number % every == every - 1:
+            pipeline.pass_on()
+            held = _released(held, pipeline, fronts)
+    pipeline.pass_on()
+    left = _released(held, pipeline, fronts)
+    if left:
+        raise RuntimeError(f"{len(left)} events were held back to the end")
+    pipeline.end()
+    return pipeline
+
+
+def _released(held: list[Event], pipeline: InProcess, fronts: int) -> list[Event]:
+    left = []
+    for number, event in enumerate(held):
+        if event.not_before_ms > pipeline.watermarks.of(event.partition_of_log):
+            left.append(event)
+        else:
+            pipeline.send(event, number % fronts)
+    return left
+
+
+def decoded(value: bytes) -> Any:
+    """MessagePack in plain form."""
+    return msgspec.msgpack.decode(value)

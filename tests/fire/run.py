@@ -1,0 +1,250 @@
+"""One run: everything started, broken, drained, stopped and judged."""
+
+import contextlib
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from deploy.broker import Broker
+from deploy.redis_server import Redis
+from producers.topic_admin import TopicAdmin
+from rankstream.commands.recount import recount_topics
+from rankstream.settings import Settings, load_settings
+from tests.fire.cluster import Worker, restarts
+from tests.fire.collecting import collected
+from tests.fire.events import (
+    DISORDER_MS,
+    MODEL,
+    N_FEATURES,
+    REMEMBER_MS,
+    WINDOW_MS,
+    Events,
+    step_of,
+)
+from tests.fire.faults import Missed, Strikes, as_json, plan_of
+from tests.fire.observer import Observer
+from tests.fire.readers import Readers
+from tests.fire.sender import Sender
+from tests.fire.verdict import verdict_of
+
+SECONDS_A_FAULT = 12.0
+DRAIN_S = 180.0
+BROKEN_DRAIN_S = 60.0
+FIGURES = (
+    "lost",
+    "double",
+    "wrong",
+    "extra",
+    "dead_letters_missing",
+    "torn",
+    "missing",
+    "backward",
+)
+
+
+class Options(NamedTuple):
+    """What was asked for."""
+
+    n_events: int
+    n_kills: int
+    seed: int
+    plan: str
+    rate: float | None
+    broken: str
+
+
+CONFIG = f"""
+[time]
+disorder_ms = {DISORDER_MS}
+click_window_ms = {WINDOW_MS}
+remember_ms = {REMEMBER_MS}
+
+[limits]
+exposure_rows = 4
+
+[models.{MODEL}]
+features = {N_FEATURES}
+"""
+
+
+def fire(options: Options, folder: Path, *, tell: bool = True) -> dict[str, Any]:
+    """Do it; the result is what is printed."""
+    began_s = time.monotonic()
+    folder.mkdir(parents=True, exist_ok=True)
+    plan = plan_of(options.plan, options.n_kills, options.seed)
+    result: dict[str, Any] = {"seed": options.seed, "break": options.broken}
+    with _services(folder) as (broker, redis):
+        run = Run(options, folder, broker, redis, tell=tell)
+        try:
+            failure = run.under_fire(plan)
+            result |= run.result()
+        finally:
+            run.close()
+    result["seconds"] = round(time.monotonic() - began_s, 1)
+    result["planned_faults"] = [str(fault) for fault in plan]
+    result["failure"] = failure
+    is_struck = len(result["faults"]) == len(plan) and all(
+        fault["is_under_way"] for fault in result["faults"]
+    )
+    result["ok"] = (
+        is_struck and not failure and not any(result[name] for name in FIGURES)
+    )
+    return result
+
+
+@contextlib.contextmanager
+def _services(folder: Path) -> Iterator[tuple[Broker, Redis]]:
+    """A broker and a Redis of our own: others' are not ours to break."""
+    broker, redis = Broker(folder / "kafka"), Redis(folder / "redis")
+    try:
+        broker.start()
+        redis.start()
+        yield broker, redis
+    finally:
+        redis.kill()
+        broker.kill()
+
+
+class Run:
+    """All that takes part in a run."""
+
+    def __init__(
+        self,
+        options: Options,
+        folder: Path,
+        broker: Broker,
+        redis: Redis,
+        *,
+        tell: bool,
+    ) -> None:
+        self._options = options
+        self._broker, self._redis = broker, redis
+        self._tells = tell
+        self._stops: dict[str, list[float]] = {}
+        config = self._configured(folder, "first")
+        self.settings: Settings = load_settings(config, {})
+        admin = TopicAdmin(self.settings)
+        admin.create()
+        admin.close()
+        second = self._configured(folder, "second")
+        self.workers = {
+            "first": Worker("first", config, folder, options.broken),
+            "second": Worker("second", second, folder, options.broken),
+        }
+        now_ms = int(time.time() * 1_000)
+        start_ms = now_ms - options.n_events * step_of(options.n_events) - 3_600_000
+        partitions = self.settings.kafka.partitions
+        self.events = Events(
+            options.seed, start_ms, now_ms, options.n_events, partitions
+        )
+        self.observer = Observer(self.settings)
+        self.readers = Readers(self.settings, MODEL)
+        self.sender: Sender | None = None
+        self.strikes: Strikes | None = None
+
+    def under_fire(self, plan: list[Any]) -> str:
+        """Send and strike, until all is folded; says what went wrong, if anything."""
+        options = self._options
+        seconds = SECONDS_A_FAULT * (len(plan) + 1)
+        rate = options.rate or max(50.0, options.n_events / seconds)
+        self.sender = Sender(self.events, self.settings, self.observer, rate)
+        self.strikes = Strikes(
+            plan,
+            options.n_events,
+            self.workers,
+            self._broker,
+            self._redis,
+            self.sender,
+            self.observer,
+            self.readers,
+            options.seed,
+        )
+        self.workers["first"].start()
+        for part in (self.observer, self.readers, self.sender):
+            part.start()
+        self._say(f"{options.n_events:,} events at {rate:,.0f}/s, {len(plan)} faults")
+        failure = ""
+        try:
+            self.strikes.run()
+        except Missed as error:
+            failure = str(error)
+            self._say(failure)
+            self.sender.gate = 2 * options.n_events
+        return failure or self._drain()
+
+    def result(self) -> dict[str, Any]:
+        """Stop the workers and judge."""
+        for name, worker in self.workers.items():
+            if worker.is_running:
+                status, seconds = worker.stop()
+                self._stops[name] = [status, seconds]
+        self.readers.stop()
+        self.observer.stop()
+        self._say("judging")
+        found = collected(self.settings)
+        sent, missing = verdict_of(self.events.expected, found)
+        again = recount_topics(self.settings)
+        strikes, readers = self.strikes, self.readers
+        return {
+            **{
+                kind: getattr(sent, kind) + getattr(again, kind)
+                for kind in ("lost", "double", "wrong", "extra")
+            },
+            "dead_letters_missing": missing,
+            "torn": readers.torn,
+            "missing": readers.missing,
+            "backward": readers.backward,
+            "events": self.sender.n_sent if self.sender else 0,
+            "outcomes": self.events.expected.outcomes(),
+            "dead_letters": len(self.events.expected.letters),
+            "by_what_was_sent": sent.as_dict(),
+            "by_recount": again.as_dict(),
+            "reads": readers.reads,
+            "unavailable": readers.unavailable,
+            "versions_read": len(readers.versions),
+            "exits": restarts(list(self.workers.values())),
+            "stops": self._stops,
+            "faults": as_json(strikes) if strikes else [],
+        }
+
+    def close(self) -> None:
+        """End whatever still runs."""
+        for worker in self.workers.values():
+            worker.kill()
+        if self.sender is not None:
+            self.sender.stop()
+
+    def _drain(self) -> str:
+        """Wait until all is folded."""
+        is_broken = bool(self._options.broken)
+        deadline = time.monotonic() + (BROKEN_DRAIN_S if is_broken else DRAIN_S)
+        sender = self.sender
+        if sender is None:
+            return "nothing was sent"
+        while not (sender.is_done and self.observer.is_drained(learned=not is_broken)):
+            failure = sender.failure or self.observer.failure
+            if failure is not None:
+                return repr(failure)
+            if self.observer.quiet_s < 10 and not is_broken:
+                deadline = time.monotonic() + DRAIN_S
+            if time.monotonic() > deadline:
+                return "the pipeline must come to the end of its logs; it did not"
+            time.sleep(0.1)
+        return ""
+
+    def _configured(self, folder: Path, name: str) -> Path:
+        path = folder / f"{name}.toml"
+        path.write_text(
+            'namespace = "fire"\n'
+            f'[kafka]\nbootstrap = "{self._broker.bootstrap}"\n'
+            f'[redis]\nurl = "{self._redis.url}"\n'
+            "[delivery]\nsession_timeout_s = 6.0\n"
+            f"{CONFIG}"
+        )
+        return path
+
+    def _say(self, what: str) -> None:
+        if self._tells:
+            sys.stderr.write(f"fire: {what}\n")

@@ -1,0 +1,62 @@
+"""The harness' closed form, without faults: it agrees, and sees what is amiss."""
+
+import time
+
+import pytest
+
+from rankstream.commands.recount import stored
+from rankstream.recount.checking import Found as Cut
+from rankstream.recount.checking import recount
+from rankstream.recount.rules import rules_of
+from rankstream.settings import Settings
+from tests.fire.events import Events, step_of
+from tests.fire.in_process import MODELS, TIME, InProcess, run_in_process
+from tests.fire.verdict import verdict_of
+
+SETTINGS = Settings(time=TIME, models=MODELS)
+N_EVENTS = 20_000
+
+
+def run(seed: int, every: int = 100) -> tuple[Events, InProcess]:
+    """A run without faults."""
+    now_ms = int(time.time() * 1_000)
+    start_ms = now_ms - N_EVENTS * step_of(N_EVENTS) - 600_000
+    events = Events(seed, start_ms, now_ms, N_EVENTS, SETTINGS.kafka.partitions)
+    return events, run_in_process(events, SETTINGS, now_ms, every)
+
+
+@pytest.mark.parametrize(("seed", "every"), [(1, 100), (2, 1_000)])
+def test_what_was_sent_came_out_and_the_recount_agrees(seed: int, every: int) -> None:
+    """Every kind of outcome is planted, and each is as it was planned."""
+    events, pipeline = run(seed, every)
+    expected = events.expected
+    verdict, missing = verdict_of(expected, pipeline.found)
+    assert verdict.is_clean, verdict.differences
+    assert missing == 0
+    planned = expected.outcomes()
+    for name in ("duplicate", "late", "orphan", "dead_letter", "applied_clicks"):
+        assert planned[name] > 100, name
+    assert len(expected.letters) > 250
+    again = recount(
+        sorted(pipeline.log, key=lambda record: record[0]),
+        {p: Cut(10**9, -1, fold.counters()) for p, fold in enumerate(pipeline.folds)},
+        stored(pipeline.found.statistics),
+        pipeline.interactions,
+        rules_of(SETTINGS),
+    )
+    assert again.is_clean, again.differences
+
+
+def test_what_is_amiss_is_seen() -> None:
+    """An impression twice, one not at all, a letter lost, another's bytes."""
+    events, pipeline = run(3)
+    found = pipeline.found
+    names = iter(found.applied)
+    first, second = next(names), next(names)
+    found.applied[first] *= 2
+    del found.applied[second]
+    found.letters.pop()
+    verdict, missing = verdict_of(events.expected, found)
+    assert verdict.double == 1
+    assert verdict.lost == 1
+    assert missing == 1

@@ -70,7 +70,7 @@ class StageApp(faust.App):
 
     async def on_start(self) -> None:
         """Start checkpointing: a plain task, as Faust's timers stop too early."""
-        await super().on_start()
+        await self.guarded(super().on_start())
         self.pump = asyncio.get_running_loop().create_task(self.run_checkpoints())
         self.gauges.serve(self.stage_settings.metrics)
 

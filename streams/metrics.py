@@ -1,5 +1,6 @@
 """What a worker's stages count, for Prometheus."""
 
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -11,6 +12,8 @@ from prometheus_client.core import (
 )
 
 from rankstream.settings import MetricsSettings
+
+log = logging.getLogger("rankstream.metrics")
 
 GAUGES = (
     "pending",
@@ -41,9 +44,16 @@ class Gauges:
         self.registry.register(self)
 
     def serve(self, settings: MetricsSettings) -> None:
-        """Offer the page, where a port is set."""
-        if settings.port:
+        """Offer the page, where a port is set; work goes on without, if it is taken."""
+        if not settings.port:
+            return
+        try:
             start_http_server(settings.port, settings.host, self.registry)
+        except OSError as error:
+            log.warning(
+                "event=no-metrics at=%s:%d reason=%s",
+                settings.host, settings.port, error.strerror,
+            )  # fmt: skip
 
     def collect(self) -> Iterator[Metric]:
         """One family for each count, labelled by stage and partition."""

@@ -28,6 +28,7 @@ SUMMARY = "the stream processors on Kafka"
 CONFIGURATION_EXIT = 78
 FAILURE_EXIT = 70
 TELL_EVERY_S = 60.0
+ATTEMPT_MS = 3_000
 
 log = logging.getLogger("rankstream.worker")
 
@@ -143,7 +144,7 @@ def _checked_topics(settings: Settings, config: Path | None) -> dict[str, str] |
     """Ids of the topics, once they are right; None where they are wrong."""
 
     def attempt() -> tuple[list[str], dict[str, str]]:
-        admin = TopicAdmin(settings, config=config)
+        admin = TopicAdmin(settings, config=config, timeout_ms=ATTEMPT_MS)
         try:
             return admin.problems(), admin.topic_ids()
         finally:

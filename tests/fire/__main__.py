@@ -34,11 +34,10 @@ def main(words: list[str] | None = None) -> int:
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--json", action="store_true", help="nothing but the result")
-    parser.add_argument(
-        "--plan", default="full", help="full, small, or faults with commas between"
-    )
+    parser.add_argument("--plan", default="full", help="full, small, none, or faults")
     parser.add_argument("--rate", type=float, help="events a second")
     parser.add_argument("--break", dest="broken", choices=BREAKS, default="")
+    parser.add_argument("--poison", action="store_true", help="far more of the bad")
     parser.add_argument("--keep", type=Path, help="keep logs in this folder")
     arguments = parser.parse_args(words)
     options = Options(
@@ -48,6 +47,7 @@ def main(words: list[str] | None = None) -> int:
         arguments.plan,
         arguments.rate,
         arguments.broken,
+        arguments.poison,
     )
     with contextlib.ExitStack() as stack:
         folder = arguments.keep

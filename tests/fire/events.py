@@ -25,7 +25,7 @@ from rankstream.routing import (
 from tests.fire.expected import Expected, Letter, Shown
 from tests.fire.hostile import Hostile, hostile_records
 
-LEAST_STEP_MS = 50
+LEAST_STEP_MS, MOST_STEP_MS = 50, 600
 WHOLE_MS = 1_800_000
 """Event time that a run covers at least."""
 
@@ -58,6 +58,8 @@ class Event:
     key: bytes | None = None
     headers: tuple[tuple[str, bytes], ...] = ()
     expect: Callable[[int, int], None] | None = None
+    timestamp_ms: int | None = None
+    """What the record says of its own time, which nobody is to believe."""
 
 
 @dataclass
@@ -75,7 +77,7 @@ class Past:
 
 def step_of(n_events: int) -> int:
     """Event time from one event to the next, milliseconds."""
-    return max(LEAST_STEP_MS, WHOLE_MS // n_events)
+    return min(MOST_STEP_MS, max(LEAST_STEP_MS, WHOLE_MS // n_events))
 
 
 def _json(event: dict[str, Any]) -> bytes:
@@ -116,6 +118,11 @@ class Events:
         self._cumulated = np.cumsum(weights / weights.sum())
         self._hostile = self._hostile_events(now_ms)
 
+    @property
+    def lasts_ms(self) -> int:
+        """About how much event time passes."""
+        return self._n_events * self.step_ms
+
     def __iter__(self) -> Iterator[Event]:
         for number in range(self._n_events):
             self.now_ms = self.start_ms + number * self.step_ms
@@ -135,7 +142,7 @@ class Events:
             return next(self._hostile)
         if kind < 0.03:
             return self._orphan()
-        if kind < 0.05 and past_ms > DISORDER_MS + WINDOW_MS + 80_000:
+        if kind < 0.05 and past_ms > DISORDER_MS + WINDOW_MS + self._slack_ms + 70_000:
             return self._late()
         if kind < 0.07:
             repeat = self._repeat()
@@ -299,9 +306,8 @@ class Events:
         """An impression whose window has closed, sometimes with a click."""
         self._number += 1
         name = self._name_of_query()
-        ago_ms = (
-            DISORDER_MS + WINDOW_MS + int(self._rng.integers(self._slack_ms, 60_000))
-        )
+        ago_ms = DISORDER_MS + WINDOW_MS + self._slack_ms
+        ago_ms += int(self._rng.integers(50_000))
         at_ms = self.now_ms - ago_ms
         event = self._query_event(self._number, name, at_ms)
         event["impression_id"] = f"late {event['impression_id']}"

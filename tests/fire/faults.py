@@ -63,8 +63,10 @@ def plan_of(name: str, n_kills: int, seed: int) -> list[Fault]:
     Parameters
     ----------
     name
-        `full`, `small`, or the faults themselves, with commas between.
+        `full`, `small`, `none`, or the faults themselves, with commas between.
     """
+    if name == "none":
+        return []
     if name not in OTHERS:
         return [fault_of(text) for text in name.split(",")]
     rng = np.random.default_rng(seed)

@@ -3,13 +3,12 @@
 from collections import Counter
 from typing import Any
 
-import msgspec
-
 from rankstream.events import ACTIVE, Frontier, decode_event_record
 from rankstream.settings import ModelSettings, Settings, TimeSettings
 from rankstream.topics import CLICKS, EVENTS, INTERACTIONS, LATE, QUERIES
 from streams.folds.canonical import CanonicalFold
 from streams.folds.ingest import END_HEADER, Ingest
+from streams.folds.learn import Learn
 from streams.stage import Output, SourceRecord
 from tests.fire.events import (
     DISORDER_MS,
@@ -186,6 +185,12 @@ def _released(held: list[Event], pipeline: InProcess, fronts: int) -> list[Event
     return left
 
 
-def decoded(value: bytes) -> Any:
-    """MessagePack in plain form."""
-    return msgspec.msgpack.decode(value)
+def warm_up(settings: Settings) -> None:
+    """Have every kernel compiled and cached, so that no fault strikes a compiler."""
+    now_ms = 1_700_000_000_000
+    events = Events(0, now_ms, now_ms, 3_000, settings.kafka.partitions)
+    pipeline = run_in_process(events, settings, now_ms + 2 * events.lasts_ms)
+    learners = [Learn(p, settings) for p in range(settings.kafka.learner_partitions)]
+    for number, (partition, value) in enumerate(pipeline.interactions):
+        record = SourceRecord(INTERACTIONS, partition, number, 0, None, value, ())
+        learners[partition].fold(record)

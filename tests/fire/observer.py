@@ -28,6 +28,8 @@ class Observer:
         Committed in the log.
     markers
         Offset of the marker by state topic and partition.
+    longest_pause_s
+        Longest time in which no marker moved, between the first and the last.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -35,7 +37,9 @@ class Observer:
         self.watermarks = Watermarks(kafka.partitions)
         self.n_events = 0
         self.markers: dict[tuple[str, int], int] = {}
+        self.longest_pause_s = 0.0
         self.failure: BaseException | None = None
+        self._marked_s = 0.0
         self._last: dict[tuple[str, int], int] = {}
         self._moved_s = time.monotonic()
         self._stop = threading.Event()
@@ -118,6 +122,7 @@ class Observer:
             if record.key == b"marker" and record.value:
                 _, offset, *_ = msgspec.msgpack.decode(record.value)
                 self.markers[name, partition] = offset
+                self._mark()
             return
         self._last[name, partition] = record.offset
         if name != EVENTS:
@@ -127,3 +132,9 @@ class Observer:
                 self.watermarks.take(partition, element)
             else:
                 self.n_events += 1
+
+    def _mark(self) -> None:
+        now_s = time.monotonic()
+        if self._marked_s:
+            self.longest_pause_s = max(self.longest_pause_s, now_s - self._marked_s)
+        self._marked_s = now_s

@@ -24,7 +24,9 @@ from tests.fire.events import (
     step_of,
 )
 from tests.fire.faults import Missed, Strikes, as_json, plan_of
+from tests.fire.in_process import warm_up
 from tests.fire.observer import Observer
+from tests.fire.poison import PoisonedEvents
 from tests.fire.readers import Readers
 from tests.fire.sender import Sender
 from tests.fire.verdict import verdict_of
@@ -52,7 +54,8 @@ class Options(NamedTuple):
     seed: int
     plan: str
     rate: float | None
-    broken: str
+    broken: str = ""
+    is_poisoned: bool = False
 
 
 CONFIG = f"""
@@ -133,12 +136,14 @@ class Run:
             "first": Worker("first", config, folder, options.broken),
             "second": Worker("second", second, folder, options.broken),
         }
+        warm_up(self.settings)
         now_ms = int(time.time() * 1_000)
         start_ms = now_ms - options.n_events * step_of(options.n_events) - 3_600_000
         partitions = self.settings.kafka.partitions
-        self.events = Events(
-            options.seed, start_ms, now_ms, options.n_events, partitions
-        )
+        kind = PoisonedEvents if options.is_poisoned else Events
+        self.events = kind(options.seed, start_ms, now_ms, options.n_events, partitions)
+        if isinstance(self.events, PoisonedEvents):
+            self.events.wall_ms = now_ms
         self.observer = Observer(self.settings)
         self.readers = Readers(self.settings, MODEL)
         self.sender: Sender | None = None
@@ -204,6 +209,8 @@ class Run:
             "reads": readers.reads,
             "unavailable": readers.unavailable,
             "versions_read": len(readers.versions),
+            "longest_pause_s": round(self.observer.longest_pause_s, 1),
+            "log_lines": sum(w.said().count("\n") for w in self.workers.values()),
             "exits": restarts(list(self.workers.values())),
             "stops": self._stops,
             "faults": as_json(strikes) if strikes else [],

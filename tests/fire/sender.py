@@ -129,6 +129,7 @@ class Sender:
             value=event.value,
             key=event.key,
             headers=list(event.headers),
+            timestamp_ms=event.timestamp_ms,
             partition=self.n_sent * 7919 % self._n_partitions,
         )
         self._under_way.append((event, future))

@@ -3,6 +3,7 @@
 import functools
 from collections.abc import Sequence
 from itertools import permutations
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -10,6 +11,8 @@ import numpy as np
 import pytest
 
 from models.placement import placement_batch
+from producers.formats.canonical import Header, write_dump
+from rankstream.cli import main
 from rankstream.commands.recount import stored
 from rankstream.events import (
     ACTIVE,
@@ -26,7 +29,8 @@ from rankstream.recount.rules import rules_of
 from rankstream.recount.verdict import Verdict
 from rankstream.settings import LimitSettings, Settings, TimeSettings
 from streams.folds.canonical import CanonicalFold
-from streams.stage import SourceRecord
+from streams.local import write_changes
+from streams.stage import Change, SourceRecord
 from tests.event_factory import START_MS, click, impression
 
 DAY_MS = 86_400_000
@@ -99,7 +103,7 @@ def random_log(seed: int, n_events: int = 400) -> list[list[Element]]:
         source = int(rng.integers(2))
         record.append(Frontier(source, 2, at_ms - 60_000, ACTIVE))
         log.append(record)
-    end_ms = START_MS + 400 * DAY_MS
+    end_ms = max(each.at_ms for record in log for each in record) + 500_000
     return [*log, [Frontier(0, 2, end_ms, ENDED)], [Frontier(1, 2, end_ms, ENDED)]]
 
 
@@ -211,6 +215,46 @@ def test_a_record_of_the_log_that_is_written_again_is_double() -> None:
     folded = Folded(small_log())
     folded.log.insert(5, folded.log[4])
     assert folded.verdict().double > 0
+
+
+CONFIG = """
+[time]
+disorder_ms = 60_000
+click_window_ms = 300_000
+remember_ms = 600_000
+keep_ms = 86_400_000
+
+[limits]
+candidate_sets = 2
+interventions = 2
+exposure_rows = 2
+list_masks = 3
+"""
+
+
+@pytest.mark.parametrize(("n_missing", "status"), [(0, 0), (1, 1)])
+def test_a_dump_is_compared_with_what_was_counted_in_process(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    n_missing: int,
+    status: int,
+) -> None:
+    """The command, without Kafka; its exit status says whether all is well."""
+    folded = Folded(small_log())
+    config, dump = tmp_path / "c.toml", tmp_path / "events.dump"
+    config.write_text(CONFIG)
+    records = [(partition, value) for partition, _, value in folded.log]
+    write_dump(dump, Header("events", 1), records)
+    cells = [key for key, value in folded.state.items() if b"cell" in key and value]
+    changes = [
+        Change("statistics", key, value)
+        for key, value in folded.state.items()
+        if key not in cells[:n_missing]
+    ]
+    write_changes(tmp_path / "statistics.bin", changes)
+    options = ["--events", str(dump), "--local", str(tmp_path), "--config", str(config)]
+    assert main(["recount", *options]) == status
+    assert "events counted again: lost" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("spread", [0.0, 1.0, 5.0, 30.0])

@@ -45,7 +45,11 @@ def front_door_rate(
             sent.append(len(value))
             yield full_name(settings.namespace, topic), n % width, value
 
-    preload(settings.kafka.bootstrap, records())
+    # An end, else the sources fall idle while others are still read, and tell the time
+    # for minutes.
+    names = [full_name(settings.namespace, topic) for topic in (QUERIES, CLICKS)]
+    ended = [(name, partition) for name in names for partition in range(width)]
+    preload(settings.kafka.bootstrap, records(), ended=ended)
     say(f"front door: {len(sent):,} events written")
     with bed.worker(settings, "ingest") as worker:
         await_quiet(settings, STATES, width, worker.check)
@@ -54,6 +58,7 @@ def front_door_rate(
         for nth, state in enumerate(STATES)
         for mark in progress_of(settings, state, width)
     ]
+    # The end records among them are eight of many thousand.
     value = rate_of(sorted(marks), lambda _, offset: offset + 1)
     n_bytes = sum(sent) / len(sent)
     return value, n_bytes, _disagreements(settings, n_impressions, len(sent))

@@ -15,7 +15,8 @@ from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 from rankstream.commands.benchmarks.pipeline_bed import BenchmarkFailed
 from rankstream.settings import Settings
 from rankstream.topics import MAX_RECORD_BYTES, MIB, full_name
-from streams.checkpoint import MARKER, decode_marker
+from streams.folds.ingest import END_HEADER
+from streams.marker import MARKER, decode_marker
 
 QUIET_S = 3.0
 """A stage that wrote nothing for so long has nothing left to do."""
@@ -66,8 +67,19 @@ def new_producer(bootstrap: str) -> AIOKafkaProducer:
     )
 
 
-def preload(bootstrap: str, records: Iterable[tuple[str, int, bytes]]) -> None:
-    """Write `(full name of the topic, partition, value)` in the given order."""
+def preload(
+    bootstrap: str,
+    records: Iterable[tuple[str, int, bytes]],
+    *,
+    ended: Iterable[tuple[str, int]] = (),
+) -> None:
+    """Write `(full name of the topic, partition, value)` in the given order.
+
+    Parameters
+    ----------
+    ended
+        Partitions of the front door that get an end record at last.
+    """
 
     async def write() -> None:
         producer = new_producer(bootstrap)
@@ -75,6 +87,9 @@ def preload(bootstrap: str, records: Iterable[tuple[str, int, bytes]]) -> None:
         try:
             for topic, partition, value in records:
                 await producer.send(topic, value, partition=partition)
+            for topic, partition in ended:
+                headers = [END_HEADER]
+                await producer.send(topic, b"", partition=partition, headers=headers)
             await producer.flush()
         finally:
             await producer.stop()

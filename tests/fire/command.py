@@ -1,0 +1,42 @@
+"""Runs of the harness by its command, for tests."""
+
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+
+from deploy.broker import jars, java
+from deploy.process import ServerFailed
+from tests.services import ServiceMissing, without
+
+FIGURES = (
+    "lost",
+    "double",
+    "wrong",
+    "extra",
+    "dead_letters_missing",
+    "torn",
+    "missing",
+    "backward",
+)
+
+
+def fire(*options: str, timeout_s: float = 600.0) -> dict[str, Any]:
+    """The result of a run; its exit status must be what the result says."""
+    try:
+        java()
+        jars()
+    except ServerFailed as reason:
+        without(ServiceMissing(str(reason)), os.environ)
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.fire", "--json", "--seed", "1", *options],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=timeout_s,
+    )
+    assert done.stdout, done.stderr[-3_000:]
+    result: dict[str, Any] = json.loads(done.stdout)
+    assert (done.returncode == 0) == result["ok"]
+    return result

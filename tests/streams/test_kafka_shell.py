@@ -28,7 +28,8 @@ def stop(run: ToyRun) -> None:
     for worker in run.workers:
         if worker.poll() is None:
             worker.send_signal(signal.SIGTERM)
-            assert worker.wait(15) == 0, run.said(worker)
+            # One that was asked before it could listen ends by the signal.
+            assert worker.wait(15) in (0, -signal.SIGTERM), run.said(worker)
 
 
 def test_five_kills_lose_and_repeat_nothing(run: ToyRun) -> None:

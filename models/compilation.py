@@ -8,10 +8,22 @@ from typing import Any, TypeVar, cast
 
 import numba
 
+Number = Any
+"""An integer inside compiled code, as wide as the compiler finds it must be."""
+
 Function = TypeVar("Function", bound=Callable[..., object])
 
 
 def compiled(function: Function) -> Function:
     """The function as machine code."""
     made: Any = numba.njit(cache=True, nogil=True)(function)
+    return cast("Function", made)
+
+
+def inlined(function: Function) -> Function:
+    """The function as machine code that becomes part of its callers.
+
+    A call would pass the whole of the tables and count references to each.
+    """
+    made: Any = numba.njit(cache=True, nogil=True, forceinline=True)(function)
     return cast("Function", made)

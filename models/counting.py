@@ -10,16 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models import counting_tables as t
-from models.compilation import compiled
+from models.compilation import compiled, inlined
 from models.counting_rows import (
     add_inverse,
     append_pair,
+    chained_pair,
     click_pair_row,
-    find_pair,
-    inlined,
     item_row_of_pair,
     mark_dirty,
     new_cell,
+    pair_row,
 )
 from models.counting_tables import Int32, Int64, Tables
 
@@ -59,7 +59,7 @@ class Later(NamedTuple):
     sizes: Int64
 
 
-@compiled
+@inlined
 def _count_exposure(
     tables: Tables, cell: int, place: int, limit: int, later: Later
 ) -> None:
@@ -139,9 +139,9 @@ def _read(batch: Batch, i: int, clicks_from: int, one: Impression) -> None:
 @inlined
 def _find_rows(tables: Tables, cell: int, one: Impression) -> None:
     """The row of each shown item at its rank; those that are new are made."""
-    cells, pairs, index = tables.cells, tables.pairs, tables.pair_index
-    hint = cells[cell, t.FIRST_PAIR]
-    n_pairs = tables.sizes[t.N_PAIRS]
+    cells, pairs, sizes = tables.cells, tables.pairs, tables.sizes
+    hint, n_before = cells[cell, t.FIRST_PAIR], cells[cell, t.N_OWN_PAIRS]
+    is_chained = n_before + one.sizes[0] <= t.MOST_CHAINED
     for rank in range(1, one.sizes[0] + 1):
         item = one.shown[rank]
         row = hint
@@ -151,15 +151,18 @@ def _find_rows(tables: Tables, cell: int, one: Impression) -> None:
             or pairs[row, t.PAIR_RANK] != rank
             or pairs[row, t.PAIR_ITEM] != item
         ):
-            row = find_pair(pairs, index, cell, item, rank)
-            if row < 0:
-                index[-1 - row] = n_pairs
-                row = n_pairs
-                append_pair(cells, pairs, row, cell, item, rank)
-                n_pairs += 1
+            if is_chained:
+                # No rank comes twice in a list: those of this one need no search.
+                first = cells[cell, t.FIRST_PAIR] if n_before > 0 else -1
+                row = chained_pair(pairs, first, item, rank)
+                if row < 0:
+                    row = sizes[t.N_PAIRS]
+                    sizes[t.N_PAIRS] = row + 1
+                    append_pair(cells, pairs, row, cell, item, rank)
+            else:
+                row = pair_row(tables, cell, item, rank)
         hint = pairs[row, t.PAIR_NEXT]
         one.rows[rank] = row
-    tables.sizes[t.N_PAIRS] = n_pairs
 
 
 @inlined
@@ -199,7 +202,7 @@ def _count_totals(cells: Int64, cell: int, n_clicked: int) -> bool:
     return True
 
 
-@compiled
+@inlined
 def _count_clicks(tables: Tables, cell: int, one: Impression) -> None:
     """Part (c), clicked above unclicked, and part (d), pairs of clicked places."""
     marks, rows, n_clicked = one.marks, one.rows, one.sizes[3]
@@ -216,7 +219,7 @@ def _count_clicks(tables: Tables, cell: int, one: Impression) -> None:
                 tables.click_pairs[row, t.CLICK_PAIR_COUNT] += 1
 
 
-@compiled
+@inlined
 def _count_bandit(
     tables: Tables, batch: Batch, i: int, cell: int, one: Impression, later: Later
 ) -> None:

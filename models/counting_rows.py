@@ -1,24 +1,11 @@
 """Rows of the tables: found by what they count, made where they are not there."""
 
-from typing import Any
-
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
 from models import counting_tables as t
-from models.compilation import Function, compiled
+from models.compilation import compiled, inlined
 from models.counting_tables import Int32, Int64, Tables
-
-
-def inlined(function: Function) -> Function:
-    """The function as machine code that becomes part of its callers.
-
-    A call would pass the whole of the tables and count references to each.
-    """
-    made: Any = numba.njit(cache=True, nogil=True, forceinline=True)(function)
-    as_declared: Function = made
-    return as_declared
 
 
 @inlined
@@ -32,7 +19,7 @@ def slot_of(high: int, low: int, rank: int, mask: int) -> int:
     return int(key & mask)
 
 
-@compiled
+@inlined
 def new_cell(tables: Tables, slot: int) -> int:
     """The row of a cell that is not there yet."""
     cell = tables.sizes[t.N_CELLS]
@@ -45,7 +32,7 @@ def new_cell(tables: Tables, slot: int) -> int:
     return int(cell)
 
 
-@compiled
+@inlined
 def mark_dirty(tables: Tables, cell: int) -> None:
     """Remember that a cell must be written."""
     if tables.cells[cell, t.IS_DIRTY] == 0:
@@ -53,23 +40,6 @@ def mark_dirty(tables: Tables, cell: int) -> None:
         n_dirty = tables.sizes[t.N_DIRTY]
         tables.dirty[n_dirty] = cell
         tables.sizes[t.N_DIRTY] = n_dirty + 1
-
-
-@inlined
-def find_pair(pairs: Int32, index: Int32, cell: int, item: int, rank: int) -> int:
-    """The row of (cell, item, rank), or -1 - the empty slot that it would take."""
-    mask = index.shape[0] - 1
-    slot = slot_of(cell, item, rank, mask)
-    while index[slot] >= 0:
-        row = index[slot]
-        if (
-            pairs[row, t.PAIR_ITEM] == item
-            and pairs[row, t.PAIR_RANK] == rank
-            and pairs[row, t.PAIR_CELL] == cell
-        ):
-            return int(row)
-        slot = (slot + 1) & mask
-    return -1 - slot
 
 
 @inlined
@@ -91,21 +61,79 @@ def append_pair(
     else:
         pairs[last, t.PAIR_NEXT] = new
     cells[cell, t.LAST_PAIR] = new
+    cells[cell, t.N_OWN_PAIRS] += 1
+
+
+@inlined
+def pair_slot(pairs: Int32, index: Int32, cell: int, item: int, rank: int) -> int:
+    """The slot of (cell, item, rank) in the hash table, or the empty one for it."""
+    mask = index.shape[0] - 1
+    slot = slot_of(cell, item, rank, mask)
+    while index[slot] >= 0:
+        row = index[slot]
+        if (
+            pairs[row, t.PAIR_ITEM] == item
+            and pairs[row, t.PAIR_RANK] == rank
+            and pairs[row, t.PAIR_CELL] == cell
+        ):
+            break
+        slot = (slot + 1) & mask
+    return slot
+
+
+@compiled
+def index_pairs(tables: Tables, cell: int) -> None:
+    """Enter all pairs of a cell in the hash table."""
+    pairs, index = tables.pairs, tables.pair_index
+    row = tables.cells[cell, t.FIRST_PAIR]
+    while row >= 0:
+        pair = pairs[row]
+        slot = pair_slot(pairs, index, cell, pair[t.PAIR_ITEM], pair[t.PAIR_RANK])
+        index[slot] = row
+        tables.sizes[t.N_INDEXED] += 1
+        row = pair[t.PAIR_NEXT]
+
+
+@inlined
+def chained_pair(pairs: Int32, first: int, item: int, rank: int) -> int:
+    """The row of (item, rank) in a chain, or -1."""
+    row = first
+    while row >= 0:
+        if pairs[row, t.PAIR_ITEM] == item and pairs[row, t.PAIR_RANK] == rank:
+            break
+        row = pairs[row, t.PAIR_NEXT]
+    return row
+
+
+@compiled
+def new_pair(tables: Tables, cell: int, item: int, rank: int) -> int:
+    """A row of (cell, item, rank), which is not there yet."""
+    new = tables.sizes[t.N_PAIRS]
+    tables.sizes[t.N_PAIRS] = new + 1
+    append_pair(tables.cells, tables.pairs, new, cell, item, rank)
+    n_own = tables.cells[cell, t.N_OWN_PAIRS]
+    if n_own == t.MOST_CHAINED + 1:
+        index_pairs(tables, cell)
+    elif n_own > t.MOST_CHAINED:
+        slot = pair_slot(tables.pairs, tables.pair_index, cell, item, rank)
+        tables.pair_index[slot] = new
+        tables.sizes[t.N_INDEXED] += 1
+    return int(new)
 
 
 @compiled
 def pair_row(tables: Tables, cell: int, item: int, rank: int) -> int:
     """The row of (cell, item, rank), made if it is not there."""
-    row = find_pair(tables.pairs, tables.pair_index, cell, item, rank)
-    if row < 0:
-        slot, row = -1 - row, tables.sizes[t.N_PAIRS]
-        tables.sizes[t.N_PAIRS] = row + 1
-        tables.pair_index[slot] = row
-        append_pair(tables.cells, tables.pairs, row, cell, item, rank)
-    return int(row)
+    if tables.cells[cell, t.N_OWN_PAIRS] <= t.MOST_CHAINED:
+        first = tables.cells[cell, t.FIRST_PAIR]
+        row = chained_pair(tables.pairs, first, item, rank)
+    else:
+        index = tables.pair_index
+        row = index[pair_slot(tables.pairs, index, cell, item, rank)]
+    return new_pair(tables, cell, item, rank) if row < 0 else int(row)
 
 
-@compiled
+@inlined
 def item_row(tables: Tables, cell: int, item: int) -> int:
     """The row of (cell, item), made if it is not there."""
     items, index = tables.items, tables.item_index

@@ -3,10 +3,11 @@
 A *cell* is what one group of users did with one candidate set under one
 intervention. Its pairs, items, click pairs and exposure counters are rows of
 append-only tables; each row names the next one of its cell, so that a changed
-cell is written by walking it. Rows are found by open-addressing hash tables.
+cell is written by walking it. Rows are found by open-addressing hash tables; pairs of
+a cell that has few of them by walking its chain.
 
-Bytes of a (cell, item, rank): 56, and 8 to 16 of the hash table; of a cell: 104
-and 4 for its slot; of a (cell, clicked item): 64 and 8 to 16.
+Bytes of a (cell, item, rank): 56, and 8 to 16 of the hash table where the cell has
+many; of a cell: 112 and 4 for its slot; of a (cell, clicked item): 64 and 8 to 16.
 """
 
 from typing import Any, NamedTuple
@@ -24,8 +25,8 @@ N_GROUPS = 20
 # Columns of a cell; the first six are counts and stand so in what is written.
 IMPRESSIONS, WITHOUT_CLICK, CLICKS, CLICKS_SQUARED, WITHOUT_EXPOSURE, CLIPPED = range(6)
 FIRST_PAIR, LAST_PAIR, FIRST_ITEM, FIRST_CLICK_PAIR, FIRST_ENTRY = range(6, 11)
-SLOT, IS_DIRTY = 11, 12
-CELL_WIDTH = 13
+SLOT, IS_DIRTY, N_OWN_PAIRS = 11, 12, 13
+CELL_WIDTH = 14
 N_TOTALS = 6
 
 # Columns of a pair as int32; the last four are two int64, see below.
@@ -60,13 +61,16 @@ LARGEST_COUNT = (1 << 31) - 1
 
 LARGEST_INVERSE = 1 << 62
 
+MOST_CHAINED = 32
+"""Pairs of a cell that are found by walking; with more they are in the hash table."""
+
 # Places: rows of the exposure table, or what stands for "no row".
 WITHOUT_ROW, WITH_ROW, CAPPED = range(3)
 
 # Entries of `sizes`.
 N_CELLS, N_PAIRS, N_ITEMS, N_CLICK_PAIRS, N_ENTRIES, N_DIRTY = range(6)
-N_CLIPPED, N_WITHOUT_EXPOSURE, N_CAPPED = 6, 7, 8
-N_SIZES = 9
+N_CLIPPED, N_WITHOUT_EXPOSURE, N_CAPPED, N_INDEXED = 6, 7, 8, 9
+N_SIZES = 10
 
 
 class Tables(NamedTuple):
@@ -126,9 +130,7 @@ def enlarged(
     n_present = array.shape[0]
     if n_rows <= n_present:
         return array
-    grown = np.empty(
-        (max(n_rows, n_present + n_present // 2), *array.shape[1:]), array.dtype
-    )
+    grown = np.empty((max(n_rows, 2 * n_present), *array.shape[1:]), array.dtype)
     grown[:n_present] = array
     if fill is not None:
         grown[n_present:] = fill

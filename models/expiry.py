@@ -154,6 +154,7 @@ def _link(tables: Tables) -> None:
     cells, pairs = tables.cells, tables.pairs
     for cell in range(tables.sizes[t.N_CELLS]):
         cells[cell, t.FIRST_PAIR : t.FIRST_ENTRY] = -1
+        cells[cell, t.N_OWN_PAIRS] = 0
     for row in range(tables.sizes[t.N_PAIRS]):
         cell = pairs[row, t.PAIR_CELL]
         pairs[row, t.PAIR_NEXT] = -1
@@ -163,6 +164,7 @@ def _link(tables: Tables) -> None:
         else:
             pairs[last, t.PAIR_NEXT] = row
         cells[cell, t.LAST_PAIR] = row
+        cells[cell, t.N_OWN_PAIRS] += 1
     for row in range(tables.sizes[t.N_ITEMS]):
         cell = tables.items[row, t.ITEM_CELL]
         tables.items[row, t.ITEM_NEXT] = cells[cell, t.FIRST_ITEM]

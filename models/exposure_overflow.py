@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from models import counting_tables as t
 from models.compilation import compiled
-from models.counting_rows import append_pair, find_pair, mark_dirty
+from models.counting_rows import mark_dirty, pair_row
 from models.counting_tables import Int32, Int64, Tables
 
 Floats = NDArray[np.float64]
@@ -76,8 +76,7 @@ def add_exposures(tables: Tables, evicted: Int32, rows: Placements) -> None:
 
     `evicted` columns: cell, number of the row, count.
     """
-    cells, pairs, wide = tables.cells, tables.pairs, tables.pairs_wide
-    index, n_pairs = tables.pair_index, tables.sizes[t.N_PAIRS]
+    pairs, wide = tables.pairs, tables.pairs_wide
     for i in range(evicted.shape[0]):
         cell, which, count = evicted[i, 0], evicted[i, 1], int(evicted[i, 2])
         mark_dirty(tables, cell)
@@ -91,11 +90,5 @@ def add_exposures(tables: Tables, evicted: Int32, rows: Placements) -> None:
                 or pairs[row, t.PAIR_RANK] != rank
                 or pairs[row, t.PAIR_ITEM] != item
             ):
-                row = find_pair(pairs, index, cell, item, rank)
-                if row < 0:
-                    index[-1 - row] = n_pairs
-                    row = n_pairs
-                    append_pair(cells, pairs, row, cell, item, rank)
-                    n_pairs += 1
+                row = pair_row(tables, cell, item, rank)
             wide[row, t.EXPOSURE] += count * rows.values[entry]
-    tables.sizes[t.N_PAIRS] = n_pairs

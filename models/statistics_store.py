@@ -13,7 +13,7 @@ from models import counting_tables as t
 from models.cell_codec import load_cells, write_cells, written_sizes
 from models.compilation import compiled
 from models.counting import Batch, Later, count_batch
-from models.counting_rows import add_inverses, slot_of
+from models.counting_rows import add_inverses, index_pairs, slot_of
 from models.counting_tables import Int32, Tables, empty_tables, enlarged
 from models.expiry import without_expired
 from models.exposure_overflow import Placements, add_exposures
@@ -49,20 +49,25 @@ class StatisticsStore:
             cell_of = enlarged(self.tables.cell_of, n_slots, fill=-1)
             self.tables = self.tables._replace(cell_of=cell_of)
 
-    def set_place(self, place: int, scope: int, kind: int, name: bytes = b"") -> None:
-        """Say what a place is: its scope, its kind, the 16-byte name of its row."""
-        if place >= self.tables.place_scope.shape[0]:
+    def set_places(self, new: Int32) -> None:
+        """Say what places are; columns: place, its scope, its kind."""
+        if not len(new):
+            return
+        n_places = int(new[:, 0].max()) + 1
+        if n_places > self.tables.place_scope.shape[0]:
             self.tables = self.tables._replace(
-                place_scope=enlarged(self.tables.place_scope, place + 1),
-                places=enlarged(self.tables.places, place + 1),
-                hashes=enlarged(self.tables.hashes, place + 1),
+                place_scope=enlarged(self.tables.place_scope, n_places),
+                places=enlarged(self.tables.places, n_places),
+                hashes=enlarged(self.tables.hashes, n_places),
             )
         tables = self.tables
-        tables.place_scope[place] = scope
-        tables.places[place, 0] = kind
-        tables.places[place, 1] = 0
-        if name:
-            tables.hashes[place] = np.frombuffer(name, np.uint8)
+        tables.place_scope[new[:, 0]] = new[:, 1]
+        tables.places[new[:, 0], 0] = new[:, 2]
+        tables.places[new[:, 0], 1] = 0
+
+    def name_place(self, place: int, name: bytes) -> None:
+        """Give an exposure row the 16-byte name under which cells refer to it."""
+        self.tables.hashes[place] = np.frombuffer(name, np.uint8)
 
     def is_referred(self, places: Int32) -> NDArray[np.bool_]:
         """Whether some cell counts the exposure rows."""
@@ -217,8 +222,11 @@ class StatisticsStore:
         force: bool = False,
     ) -> None:
         sizes = self.tables.sizes.tolist()
+        # A new pair may bring all pairs of its cell into the table.
+        n_brought = sizes[t.N_INDEXED] + (t.MOST_CHAINED + 1) * n_pairs
+        n_indexed = sizes[t.N_PAIRS] if force else min(sizes[t.N_PAIRS], n_brought)
         for name, kind, n_rows in (
-            ("pair_index", 0, sizes[t.N_PAIRS] + n_pairs),
+            ("pair_index", 0, n_indexed + n_pairs),
             ("item_index", 1, sizes[t.N_ITEMS] + n_items),
             ("click_pair_index", 2, sizes[t.N_CLICK_PAIRS] + n_click_pairs),
         ):
@@ -243,20 +251,18 @@ def _check(*, fits: bool) -> None:
 @compiled
 def _fill_index(tables: Tables, kind: int) -> None:
     """Enter all rows of pairs (0), items (1) or click pairs (2)."""
-    n_rows = tables.sizes[t.N_PAIRS]
-    index = tables.pair_index
-    if kind == 1:
-        n_rows, index = tables.sizes[t.N_ITEMS], tables.item_index
-    elif kind == 2:
+    if kind == 0:
+        tables.sizes[t.N_INDEXED] = 0
+        for cell in range(tables.sizes[t.N_CELLS]):
+            if tables.cells[cell, t.N_OWN_PAIRS] > t.MOST_CHAINED:
+                index_pairs(tables, cell)
+        return
+    n_rows, index = tables.sizes[t.N_ITEMS], tables.item_index
+    if kind == 2:
         n_rows, index = tables.sizes[t.N_CLICK_PAIRS], tables.click_pair_index
     mask = index.shape[0] - 1
     for row in range(n_rows):
-        if kind == 0:
-            pair = tables.pairs[row]
-            slot = slot_of(
-                pair[t.PAIR_CELL], pair[t.PAIR_ITEM], pair[t.PAIR_RANK], mask
-            )
-        elif kind == 1:
+        if kind == 1:
             item = tables.items[row]
             slot = slot_of(item[t.ITEM_CELL], item[t.ITEM_ITEM], 0, mask)
         else:

@@ -5,8 +5,16 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from rankstream.events import DETERMINISTIC, Click, Impression
+from rankstream.events import (
+    DETERMINISTIC,
+    SCHEMA,
+    Click,
+    Element,
+    Impression,
+    encode_record,
+)
 from rankstream.routing import identity
+from streams.folds.elements import Elements
 
 START_MS = 1_700_000_000_000
 
@@ -58,3 +66,8 @@ def click(name: str = "i1", at_ms: int = START_MS + 1, **fields: Any) -> Click:
             "c", name, values["item_id"], str(values["position"]), str(at_ms)
         )
     return Click(**values)
+
+
+def as_record(elements: list[Element], sequence: int = 1) -> Elements:
+    """Elements as they come in a record of the canonical log."""
+    return Elements(encode_record([SCHEMA, 0, sequence, elements]))

@@ -6,23 +6,18 @@ once and removed by a tombstone when the watermark has passed all of it.
 """
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+import struct
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
 import numpy as np
 
-from rankstream.events import (
-    SCHEMA,
-    Click,
-    Impression,
-    Interaction,
-    decode_event_record,
-    encode_event,
-    encode_record,
-)
+from rankstream.events import SCHEMA, Click, Impression, encode_event
 from rankstream.settings import Settings
 from rankstream.topics import BATCH_BYTES, INTERACTIONS, LATE
+from streams.folds.closed import Closed
+from streams.folds.elements import Elements
 from streams.folds.front_door import Origin
 from streams.folds.ingest import dead_letter
 from streams.folds.join import Join
@@ -31,7 +26,7 @@ from streams.stage import Change, Output, SourceRecord
 
 STATE_TOPIC = "fold-state"
 ELEMENTS_AT_ONCE = 1_024
-"""Accepted events, or interactions, that are packed into one value at first."""
+"""Of accepted events, or known identities, that are packed into one value."""
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode_events = msgspec.msgpack.Decoder(list[Impression | Click]).decode
@@ -54,9 +49,9 @@ class CanonicalFold:
         self.join = Join(settings.time, self._pass_on)
         self.statistics = StatisticsFold(settings.limits, keep_ms=settings.time.keep_ms)
         self._outputs: list[Output] = []
-        self._closed: list[list[Interaction]] = [[] for _ in range(self._n_targets)]
+        self._closed: list[list[Closed]] = [[] for _ in range(self._n_targets)]
         self._sequences = [0] * self._n_targets
-        self._target_of: dict[str, int] = {}
+        self._target_of: dict[tuple[int, int], int] = {}
         self._expected: dict[int, int] = {}
         self._segments: list[tuple[str, int, int, int]] = []
         self._next_segment = 0
@@ -70,8 +65,8 @@ class CanonicalFold:
             Where the log itself is not whole; no event can cause that.
         """
         try:
-            batch = decode_event_record(record.value or b"")
-        except msgspec.DecodeError as error:
+            batch = Elements(record.value or b"")
+        except ValueError as error:
             raise LogBroken(
                 f"a record of events must be readable; {error}, at "
                 f"{record.topic}[{record.partition}]@{record.offset}"
@@ -84,7 +79,7 @@ class CanonicalFold:
                 f"{record.topic}[{record.partition}]@{record.offset}"
             )
         self._expected[batch.source] = expected
-        self.join.take(batch.elements)
+        self.join.take(batch)
         if self.join.set_aside or self.join.not_shown:
             self._set_aside()
 
@@ -164,30 +159,39 @@ class CanonicalFold:
     def _pass_on(self) -> None:
         """Give what closed to the statistics and to its model's log."""
         closed, self.join.closed = self.join.closed, []
-        if closed:
-            self.statistics.take_all(closed)
+        for piece in closed:
+            self.statistics.take(piece)
             if self._n_targets == 1:
-                self._closed[0] += closed
+                self._closed[0].append(piece)
             else:
-                self._route(closed)
+                self._route(piece)
         self.statistics.advance(self.join.watermark.at_ms)
 
-    def _route(self, closed: list[Interaction]) -> None:
-        target_of = self._target_of
-        for interaction in closed:
-            model = interaction.impression.model
-            target = target_of.get(model)
+    def _route(self, closed: Closed) -> None:
+        models, first, owner = np.unique(
+            closed.models, axis=0, return_index=True, return_inverse=True
+        )
+        targets = []
+        for model, one in zip(models.tolist(), first.tolist(), strict=True):
+            target = self._target_of.get(tuple(model))
             if target is None:
-                target = partition_of_model(model, self._n_targets)
-                target_of[model] = target
-            self._closed[target].append(interaction)
+                name = closed[one].impression.model
+                target = partition_of_model(name, self._n_targets)
+                self._target_of[tuple(model)] = target
+            targets.append(target)
+        if len(set(targets)) == 1:
+            self._closed[targets[0]].append(closed)
+            return
+        target_of = np.array(targets)[owner.reshape(-1)]
+        for target in sorted(set(targets)):
+            which = np.flatnonzero(target_of == target)
+            self._closed[target].append(closed.select(which))
 
-    def _write_interactions(self, target: int, closed: list[Interaction]) -> None:
-        def encode(part: list[Interaction]) -> bytes:
+    def _write_interactions(self, target: int, closed: list[Closed]) -> None:
+        for n_packed, packed in _joined(part for one in closed for part in one.parts()):
             first = self._sequences[target] + 1
-            return encode_record([SCHEMA, self._partition, first, part])
-
-        for n_packed, value in _packed(closed, encode):
+            head = b"".join(map(_encode, (SCHEMA, self._partition, first)))
+            value = b"\x94" + head + _array(n_packed) + packed
             self._sequences[target] += n_packed
             self._outputs.append(Output(INTERACTIONS, target, None, value))
 
@@ -209,35 +213,29 @@ class CanonicalFold:
 
     def _new_segment(self) -> Iterator[Change]:
         """What was accepted since the last cut, and is not decided yet."""
-        now_ms = self.join.watermark.at_ms
-        accepted, self.join.accepted = self.join.accepted, []
-        remembered, self.join.remembered = self.join.remembered, []
-        open_ = [entry for entry in accepted if entry[0] > now_ms]
-        events = [event for _, event in open_]
-        yield from self._segment("open", open_, _packed(events, _encode))
-        known = [
-            entry
-            for times, identities in remembered
-            for entry in zip(times, identities, strict=True)
-            if self.join.is_remembered(entry[0])
-        ]
-        yield from self._segment("known", known, _packed(known, _encode_known))
+        due, raw = self.join.new_accepted()
+        parts = _joined((1, one) for one in raw)
+        blocks = (_array(n) + packed for n, packed in parts)
+        yield from self._segment("open", due, blocks)
+        times, names = self.join.new_remembered()
+        blocks = (
+            _encode([times[i:j].astype("<i8").tobytes(), names[i:j].tobytes()])
+            for i in range(0, len(times), ELEMENTS_AT_ONCE)
+            for j in [i + ELEMENTS_AT_ONCE]
+        )
+        yield from self._segment("known", times.tolist(), blocks)
         self._next_segment += 1
 
     def _segment(
-        self,
-        kind: str,
-        entries: list[tuple[int, Any]],
-        blocks: Iterator[tuple[int, bytes]],
+        self, kind: str, due_ms: list[int], blocks: Iterator[bytes]
     ) -> Iterator[Change]:
-        if not entries:
+        if not due_ms:
             return
         n_blocks = 0
-        for _, block in blocks:
+        for block in blocks:
             yield Change(STATE_TOPIC, _key(kind, self._next_segment, n_blocks), block)
             n_blocks += 1
-        last_ms = max(due_ms for due_ms, _ in entries)
-        self._segments.append((kind, self._next_segment, last_ms, n_blocks))
+        self._segments.append((kind, self._next_segment, max(due_ms), n_blocks))
 
     def _passed_segments(self) -> Iterator[Change]:
         now_ms = self.join.watermark.at_ms
@@ -256,15 +254,12 @@ class CanonicalFold:
 
     def _restore_segments(self, values: dict[bytes, bytes]) -> None:
         for packed in self._blocks("known", values):
-            packed_times, packed_identities = msgspec.msgpack.decode(packed)
-            times = np.frombuffer(packed_times, "<i8").tolist()
-            identities = [
-                packed_identities[start : start + 16]
-                for start in range(0, 16 * len(times), 16)
-            ]
-            first = sum(not self.join.is_remembered(at) for at in times)
-            if first < len(times):
-                self.join.restore_known(times[first:], identities[first:])
+            packed_times, packed_names = msgspec.msgpack.decode(packed)
+            times = np.frombuffer(packed_times, "<i8").astype(np.int64)
+            names = np.frombuffer(packed_names, "<u8").astype(np.uint64)
+            kept = self.join.is_remembered(times)
+            if kept.any():
+                self.join.restore_known(times[kept], names.reshape(-1, 2)[kept])
         for packed in self._blocks("open", values):
             for event in _decode_events(packed):
                 self.join.restore_event(event)
@@ -286,29 +281,25 @@ def _key(*parts: Any) -> bytes:
     return _encode(parts)
 
 
-def _packed(
-    elements: list[Any], encode: Callable[[list[Any]], bytes]
-) -> Iterator[tuple[int, bytes]]:
-    """The elements in order, encoded in parts that each fit a batch."""
-    for start in range(0, len(elements), ELEMENTS_AT_ONCE):
-        yield from _halved(elements[start : start + ELEMENTS_AT_ONCE], encode)
+def _joined(parts: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
+    """Neighbours together, in pieces that each fit a batch; counts are added."""
+    n_joined, n_bytes = 0, 0
+    pieces: list[bytes] = []
+    for n, packed in parts:
+        is_full = n_bytes + len(packed) > BATCH_BYTES or n_joined + n > ELEMENTS_AT_ONCE
+        if pieces and is_full:
+            yield n_joined, b"".join(pieces)
+            n_joined, n_bytes, pieces = 0, 0, []
+        pieces.append(packed)
+        n_joined += n
+        n_bytes += len(packed)
+    if pieces:
+        yield n_joined, b"".join(pieces)
 
 
-def _halved(
-    elements: list[Any], encode: Callable[[list[Any]], bytes]
-) -> Iterator[tuple[int, bytes]]:
-    value = encode(elements)
-    if len(value) <= BATCH_BYTES or len(elements) == 1:
-        yield len(elements), value
-        return
-    half = len(elements) // 2
-    yield from _halved(elements[:half], encode)
-    yield from _halved(elements[half:], encode)
-
-
-def _encode_known(entries: list[tuple[int, bytes]]) -> bytes:
-    times = np.array([at_ms for at_ms, _ in entries], "<i8").tobytes()
-    return _encode([times, b"".join(identity for _, identity in entries)])
+def _array(length: int) -> bytes:
+    """The head of a MessagePack array."""
+    return b"\xdd" + struct.pack(">I", length)
 
 
 def _summary(impression: Impression) -> bytes:

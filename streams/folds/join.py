@@ -4,26 +4,39 @@ Every event of the canonical log ends as exactly one of: applied, duplicate, lat
 orphan, dead letter, or is still pending; the counts say so at any moment. What
 time it is comes from the frontiers in the log, so that the same log gives the
 same outcomes however it is cut into records and whenever it is read.
+
+What is plain is taken by compiled loops over tables (`open_tables`): new impressions,
+and clicks on a place of an open one. All other rules stand here.
 """
 
-from bisect import bisect_right
+import struct
 from collections import deque
 from collections.abc import Callable
-from operator import itemgetter
 from typing import Any
 
 import msgspec
+import numpy as np
 
-from rankstream.events import (
-    Click,
-    ClickMark,
-    Element,
-    Frontier,
-    Impression,
-    Interaction,
-    decode_items,
-)
+from models.counting_tables import Int64
+from rankstream.events import Click, Frontier, Impression, encode_record
 from rankstream.settings import TimeSettings
+from streams.folds import arrivals
+from streams.folds import elements as e
+from streams.folds import open_tables as t
+from streams.folds.closed import Closed
+from streams.folds.closing import Closing, close, take_due
+from streams.folds.elements import Elements, decode_click, decode_impression, located
+from streams.folds.identities import (
+    ABSENT,
+    Names,
+    find,
+    give,
+    give_all,
+    remove,
+    remove_all,
+    with_room,
+)
+from streams.folds.packed import PADDING, Bytes
 from streams.folds.schedule import Schedule
 from streams.folds.time import Watermark
 
@@ -38,19 +51,13 @@ OUTCOMES = (
 )
 """What is counted; with `pending` the later ones add up to the first."""
 
-Attached = tuple[int, int, Click]
-"""Time, 1-based position, click."""
-
-NO_CLICKS: list[ClickMark] = []
-"""Shared by all interactions without a click; nobody changes it."""
-
 WITHDRAWN = -1
 """Position of a click that was waiting and proved late when its impression came."""
 
-Remembered = tuple[list[int], list[bytes]]
+Remembered = tuple[Int64, Names]
 """When impressions closed, in order, and what is known until some time after."""
 
-_by_time_and_position = itemgetter(0, 1)
+_two_words = struct.Struct("<2Q").unpack
 
 
 class Join:
@@ -59,8 +66,7 @@ class Join:
     `on_moved` is called each time the watermark has moved, after all that it closed
     is in `closed`: what follows must see every move, wherever records end.
     After `take`, the lists `closed`, `set_aside` and `not_shown` hold what came
-    of it, in order; `accepted` and `remembered` hold what a checkpoint needs. Whoever
-    calls empties them.
+    of it, in order. Whoever calls empties them.
     """
 
     def __init__(
@@ -69,214 +75,274 @@ class Join:
         self._on_moved = on_moved
         self.watermark = Watermark()
         self.counts = dict.fromkeys(OUTCOMES, 0)
-        self.closed: list[Interaction] = []
+        self.closed: list[Closed] = []
         self.set_aside: list[tuple[str, Impression | Click]] = []
         self.not_shown: list[Click] = []
-        self.accepted: list[tuple[int, Impression | Click]] = []
-        self.remembered: list[Remembered] = []
         self._window_ms = time.click_window_ms
         self._disorder_ms = time.disorder_ms
         self._remember_ms = time.remember_ms
-        # An open impression by its identity; None: known, and not an open one.
-        self._known: dict[bytes, Impression | None] = {}
-        self._n_open = 0
-        self._attached: dict[bytes, list[Attached]] = {}
-        self._n_attached = 0
+        self._tables = t.nothing_open()
         self._waiting: dict[bytes, list[Click]] = {}
         self._n_waiting = 0
-        self._closing: Schedule[Impression] = Schedule()
         self._expiring: Schedule[Click] = Schedule()
+        # Accepted clicks that lie in no table, since the last checkpoint.
+        self._objects: list[Click] = []
         self._forgetting: deque[Remembered] = deque()
+        self._remembered: deque[Remembered] = deque()
 
     @property
     def pending(self) -> int:
         """Events whose outcome is still open."""
-        return self._n_open + self._n_attached + self._n_waiting
+        return self.n_open + int(self._tables.sizes[t.N_PLACED]) + self._n_waiting
 
     @property
     def n_open(self) -> int:
         """Impressions whose window is open."""
-        return self._n_open
+        return int(self._tables.sizes[t.N_OPEN])
 
     @property
     def n_known(self) -> int:
         """Identities that are remembered."""
-        return len(self._known)
+        return int(self._tables.identities.size[0]) - len(self._waiting)
 
-    def take(self, elements: list[Element]) -> None:
+    def take(self, elements: Elements) -> None:
         """Take elements of the log in their order."""
-        known, window_ms = self._known, self._window_ms
-        open_until, accept = self._closing.add, self.accepted.append
-        n_opened, n_frontiers = 0, 0
-        for element in elements:
-            if type(element) is Impression:
-                close_ms = element.at_ms + window_ms
-                identity = element.identity
-                if identity in known or close_ms <= self.watermark.at_ms:
-                    self._refuse(element)
-                    continue
-                known[identity] = element
-                n_opened += 1
-                entry = (close_ms, element)
-                open_until(entry)
-                accept(entry)
-                if self._waiting and identity in self._waiting:
-                    self._meet(element)
-            elif type(element) is Click:
-                self._click(element)
-            else:
-                self._n_open += n_opened
-                n_opened = 0
+        n_elements, n_frontiers, i = len(elements), 0, 0
+        if not n_elements:
+            return
+        self._make_room(n_elements, len(elements.data))
+        given = (elements.data, elements.tags, elements.places)
+        while True:
+            now_ms = self.watermark.at_ms
+            i = arrivals.take_plain(self._tables, given, i, self._window_ms, now_ms)
+            if i == n_elements:
+                break
+            tag = elements.tags[i]
+            if tag == e.FRONTIER:
                 n_frontiers += 1
-                self._frontier(element)  # type: ignore[arg-type]
-        self._n_open += n_opened
-        self.counts["consumed"] += len(elements) - n_frontiers
+                self._frontier(elements, i)
+            elif tag == e.IMPRESSION:
+                self._impression(elements, i)
+                # What waited for it took of the room.
+                self._make_room(n_elements - i, len(elements.data))
+            else:
+                self._click(elements, i)
+            i += 1
+        self.counts["consumed"] += n_elements - n_frontiers
 
-    def _refuse(self, impression: Impression) -> None:
-        if impression.identity in self._known:
+    def _make_room(self, n_elements: int, n_bytes: int) -> None:
+        n_before = int(self._tables.sizes[t.N_ACCEPTED])
+        now_ms = self.watermark.at_ms
+        self._tables = t.with_space(self._tables, n_elements, n_bytes, now_ms)
+        n_accepted = int(self._tables.sizes[t.N_ACCEPTED])
+        if n_accepted < n_before:
+            accepted = self._tables.accepted[:n_accepted]
+            rows = np.flatnonzero(accepted[:, 1] == t.ACCEPTED_OBJECT)
+            self._objects = [self._objects[row] for row in accepted[rows, 2]]
+            accepted[rows, 2] = np.arange(len(rows))
+
+    def _number(self, identity: bytes) -> int:
+        first, second = _name(identity)
+        return int(find(self._tables.identities, first, second))
+
+    def _give(self, identity: bytes, number: int) -> None:
+        first, second = _name(identity)
+        give(self._tables.identities, first, second, number)
+
+    def _remove(self, identity: bytes) -> None:
+        first, second = _name(identity)
+        remove(self._tables.identities, first, second)
+
+    def _accept(self, due_ms: int, kind: int, row: int) -> None:
+        sizes = self._tables.sizes
+        self._tables.accepted[sizes[t.N_ACCEPTED]] = (due_ms, kind, row)
+        sizes[t.N_ACCEPTED] += 1
+
+    def _accept_object(self, due_ms: int, click: Click) -> None:
+        self._accept(due_ms, t.ACCEPTED_OBJECT, len(self._objects))
+        self._objects.append(click)
+
+    def _impression(self, elements: Elements, i: int) -> None:
+        impression = decode_impression(elements.raw(i))
+        close_ms = impression.at_ms + self._window_ms
+        if self._number(impression.identity) not in (ABSENT, t.AWAITED):
             self.counts["duplicate"] += 1
-        else:
+        elif close_ms <= self.watermark.at_ms:
             self.counts["late"] += 1
             self.set_aside.append(("late", impression))
+        else:
+            row = self._open(elements.data, elements.places[i])
+            self._accept(close_ms, t.ACCEPTED_IMPRESSION, row)
+            self._meet(impression.identity, row, close_ms)
 
-    def _meet(self, impression: Impression) -> None:
-        for click in self._waiting.pop(impression.identity):
+    def _open(self, data: Bytes, places: Int64) -> int:
+        return int(arrivals.open_one(self._tables, data, places, self._window_ms))
+
+    def _meet(self, identity: bytes, row: int, close_ms: int) -> None:
+        """Attach what was waiting for an impression."""
+        for click in self._waiting.pop(identity, ()):
             self._n_waiting -= 1
-            if click.at_ms > impression.at_ms + self._window_ms:
+            if click.at_ms > close_ms:
                 # It was accepted as waiting: say that it no longer is.
                 withdrawn = msgspec.structs.replace(click, position=WITHDRAWN)
-                self.accepted.append((click.at_ms + self._disorder_ms, withdrawn))
-            self._attach(impression, click)
+                self._accept_object(click.at_ms + self._disorder_ms, withdrawn)
+            raw = encode_record(click)
+            self._make_room(2, len(raw))
+            self._attach(click, row, located(raw))
 
-    def _click(self, click: Click) -> None:
-        known = self._known
-        if click.identity in known:
+    def _click(self, elements: Elements, i: int) -> None:
+        click = decode_click(elements.raw(i))
+        if self._number(click.identity) != ABSENT:
             self.counts["duplicate"] += 1
             return
-        impression = known.get(click.impression)
-        if impression is not None:
-            self._attach(impression, click)
-        elif click.impression in known:
+        number = self._number(click.impression)
+        if number >= 0:
+            self._attach(click, number, (elements.data, elements.places[i]))
+        elif number == t.KNOWN:
             self._put_aside("late", click)
         elif click.at_ms + self._disorder_ms <= self.watermark.at_ms:
             self._put_aside("orphan", click)
         else:
             self._wait(click)
+            self._accept_object(click.at_ms + self._disorder_ms, click)
 
     def _wait(self, click: Click) -> None:
-        self._known[click.identity] = None
-        self._waiting.setdefault(click.impression, []).append(click)
+        self._give(click.identity, t.KNOWN)
+        waiting = self._waiting.get(click.impression)
+        if waiting is None:
+            self._waiting[click.impression] = [click]
+            self._give(click.impression, t.AWAITED)
+        else:
+            waiting.append(click)
         self._n_waiting += 1
-        entry = (click.at_ms + self._disorder_ms, click)
-        self._expiring.add(entry)
-        self.accepted.append(entry)
+        self._expiring.add((click.at_ms + self._disorder_ms, click))
 
-    def _attach(self, impression: Impression, click: Click) -> None:
-        close_ms = impression.at_ms + self._window_ms
+    def _attach(self, click: Click, row: int, place: tuple[Bytes, Int64]) -> None:
+        close_ms = int(self._tables.impressions[row, t.AT_MS]) + self._window_ms
         if click.at_ms > close_ms:
-            self._known.pop(click.identity, None)
+            self._remove(click.identity)
             self._put_aside("late", click)
             return
-        if not self._place(impression, click):
+        position = int(arrivals.place_of_click(self._tables, row, *place))
+        if not position:
             self.counts["dead_letter"] += 1
             self.not_shown.append(click)
-        self.accepted.append((close_ms, click))
-
-    def _place(self, impression: Impression, click: Click) -> bool:
-        """Remember a click with its impression; False if it is on no place of it."""
-        position = position_of(impression, click)
-        self._known[click.identity] = None
-        place = (click.at_ms, position, click)
-        attached = self._attached.get(impression.identity)
-        if attached is None:
-            self._attached[impression.identity] = [place]
-        else:
-            attached.append(place)
-        if position:
-            self._n_attached += 1
-        return position > 0
+        attached = arrivals.attach_click(self._tables, row, *place, position)
+        self._accept(close_ms, t.ACCEPTED_CLICK, int(attached))
 
     def _put_aside(self, outcome: str, click: Click) -> None:
         self.counts[outcome] += 1
         self.set_aside.append((outcome, click))
 
-    def _frontier(self, frontier: Frontier) -> None:
+    def _frontier(self, elements: Elements, i: int) -> None:
+        fields = (e.SOURCE, e.N_SOURCES, e.FRONTIER_MS, e.STATE)
+        frontier = Frontier(*(elements.number(i, field) for field in fields))
         if not self.watermark.take(frontier):
             return
         now_ms = self.watermark.at_ms
-        closing = self._closing.due(now_ms)
-        if closing:
-            self._close(closing)
+        self._close(now_ms)
         for click in self._expiring.due(now_ms):
             self._expire(click)
         if self._forgetting:
             self._forget(now_ms - self._remember_ms)
         self._on_moved()
 
-    def _close(self, impressions: list[Impression]) -> None:
+    def _close(self, now_ms: int) -> None:
         """Close in the order of time; identities are forgotten in the same order."""
-        times: list[int] = []
-        identities: list[bytes] = []
-        window_ms, attached = self._window_ms, self._attached
-        for impression in impressions:
-            identity = impression.identity
-            times.append(impression.at_ms + window_ms)
-            identities.append(identity)
-            if identity in attached:
-                marks = self._marks(identity, times, identities)
-                self.closed.append(Interaction(impression, marks))
-            else:
-                self.closed.append(Interaction(impression, NO_CLICKS))
-        self._known.update(dict.fromkeys(identities))
-        self._n_open -= len(impressions)
-        self.counts["applied_impressions"] += len(impressions)
-        self._forgetting.append((times, identities))
-        self.remembered.append((times, identities))
-
-    def _marks(
-        self, identity: bytes, times: list[int], identities: list[bytes]
-    ) -> list[ClickMark]:
-        attached = self._attached.pop(identity)
-        attached.sort(key=_by_time_and_position)
-        times += [times[-1]] * len(attached)
-        identities += [click.identity for _, _, click in attached]
-        marks = [
-            ClickMark(rank, at, click.action) for at, rank, click in attached if rank
-        ]
-        self._n_attached -= len(marks)
-        self.counts["applied_clicks"] += len(marks)
-        return marks
+        tables, n_open = self._tables, self.n_open
+        if not n_open or tables.heap[0, t.DUE_MS] > now_ms:
+            return
+        rows = np.empty(n_open, np.int32)
+        n_due, n_bytes, n_clicks = take_due(tables, now_ms, rows)
+        closing = Closing(
+            np.empty(n_bytes + PADDING, np.uint8),
+            np.empty(n_due, np.int64),
+            np.empty(n_due + n_clicks, np.int64),
+            np.empty((n_due + n_clicks, 2), np.uint64),
+            np.empty((n_due, 2), np.uint64),
+        )
+        n_applied = close(tables, rows[:n_due], self._window_ms, closing)
+        self.closed.append(Closed(closing.encoded, closing.ends, closing.models))
+        self.counts["applied_impressions"] += n_due
+        self.counts["applied_clicks"] += n_applied
+        self._forgetting.append((closing.times, closing.names))
+        self._remembered.append((closing.times, closing.names))
 
     def _expire(self, click: Click) -> None:
-        waiting = self._waiting.get(click.impression)
-        if waiting is None or not any(other is click for other in waiting):
-            return
-        waiting.remove(click)
-        if not waiting:
-            del self._waiting[click.impression]
+        if self._stop_waiting(click.impression, click.identity):
+            self._put_aside("orphan", click)
+
+    def _stop_waiting(self, impression: bytes, identity: bytes) -> bool:
+        """Let a click wait no longer; False if it does not wait."""
+        waiting = self._waiting.get(impression, [])
+        kept = [click for click in waiting if click.identity != identity]
+        if len(kept) == len(waiting):
+            return False
+        if kept:
+            self._waiting[impression] = kept
+        else:
+            del self._waiting[impression]
+            self._remove(impression)
         self._n_waiting -= 1
-        del self._known[click.identity]
-        self._put_aside("orphan", click)
+        self._remove(identity)
+        return True
 
     def _forget(self, closed_ms: int) -> None:
         """Forget what closed at or before a time."""
         while self._forgetting and self._forgetting[0][0][0] <= closed_ms:
-            times, identities = self._forgetting.popleft()
-            n_due = bisect_right(times, closed_ms)
-            for identity in identities[:n_due]:
-                del self._known[identity]
+            times, names = self._forgetting.popleft()
+            n_due = int(np.searchsorted(times, closed_ms, "right"))
+            remove_all(self._tables.identities, names[:n_due])
             if n_due < len(times):
-                self._forgetting.appendleft((times[n_due:], identities[n_due:]))
-                return
+                self._forgetting.appendleft((times[n_due:], names[n_due:]))
+                break
+        while self._remembered and self._remembered[0][0][-1] <= closed_ms:
+            self._remembered.popleft()
 
-    def is_remembered(self, closed_ms: int) -> bool:
-        """Whether what closed at this time is still known."""
+    def is_remembered(self, closed_ms: Any) -> Any:
+        """Whether what closed at a time is still known; or at each of many."""
         return closed_ms > self.watermark.at_ms - self._remember_ms
 
-    def restore_known(self, times: list[int], identities: list[bytes]) -> None:
+    def new_accepted(self) -> tuple[list[int], list[bytes]]:
+        """What was accepted since the last call and is not decided: due time, bytes."""
+        sizes = self._tables.sizes
+        n_accepted = int(sizes[t.N_ACCEPTED])
+        out = np.empty(int(sizes[t.N_LIVE_BYTES]), np.uint8)
+        ends, due = np.empty(n_accepted, np.int64), np.empty(n_accepted, np.int64)
+        now_ms = self.watermark.at_ms
+        n_kept = t.accepted_bytes(self._tables, now_ms, out, ends, due)
+        packed, start, raw = out, 0, []
+        for end in ends[:n_kept].tolist():
+            if end < 0:
+                raw.append(encode_record(self._objects[-1 - end]))
+            else:
+                raw.append(packed[start:end].tobytes())
+                start = end
+        self._objects.clear()
+        return due[:n_kept].tolist(), raw
+
+    def new_remembered(self) -> tuple[Int64, Names]:
+        """What became known since the last call, and still is: closing times, names."""
+        pieces = [
+            (times[is_kept], names[is_kept])
+            for times, names in self._remembered
+            for is_kept in [self.is_remembered(times)]
+        ]
+        self._remembered.clear()
+        no_times, no_names = np.empty(0, np.int64), np.empty((0, 2), np.uint64)
+        return (
+            np.concatenate([no_times, *(times for times, _ in pieces)]),
+            np.concatenate([no_names, *(names for _, names in pieces)]),
+        )
+
+    def restore_known(self, times: Int64, names: Names) -> None:
         """Take back identities of what closed, in the order in which it closed."""
-        self._known.update(dict.fromkeys(identities))
-        self._forgetting.append((times, identities))
+        if not len(times):
+            return
+        identities = with_room(self._tables.identities, len(times))
+        self._tables = self._tables._replace(identities=identities)
+        give_all(identities, names, t.KNOWN)
+        self._forgetting.append((times, names))
 
     def restore_event(self, event: Impression | Click) -> None:
         """Take back an accepted event, after the identities, in the order of the log.
@@ -284,45 +350,36 @@ class Join:
         What was decided before is not decided again: nothing is counted, and what
         is closed, expired or attached already is passed over.
         """
+        raw = encode_record(event)
+        self._make_room(2, len(raw))
         if isinstance(event, Impression):
-            self._restore_impression(event)
-            return
-        if event.position == WITHDRAWN:
-            self._withdraw(event)
-            return
-        if event.identity in self._known:
-            return
-        impression = self._known.get(event.impression)
-        if impression is not None:
-            if event.at_ms <= impression.at_ms + self._window_ms:
-                self._place(impression, event)
-        elif (
-            event.impression not in self._known
-            and event.at_ms + self._disorder_ms > self.watermark.at_ms
+            self._restore_impression(event, raw)
+        elif event.position == WITHDRAWN:
+            self._stop_waiting(event.impression, event.identity)
+        elif self._number(event.identity) == ABSENT:
+            self._restore_click(event, raw)
+
+    def _restore_click(self, click: Click, raw: bytes) -> None:
+        row = self._number(click.impression)
+        if row >= 0:
+            close_ms = int(self._tables.impressions[row, t.AT_MS]) + self._window_ms
+            if click.at_ms <= close_ms:
+                place = located(raw)
+                position = int(arrivals.place_of_click(self._tables, row, *place))
+                arrivals.attach_click(self._tables, row, *place, position)
+        elif row != t.KNOWN and (
+            click.at_ms + self._disorder_ms > self.watermark.at_ms
         ):
-            self._wait(event)
+            self._wait(click)
 
-    def _withdraw(self, event: Click) -> None:
-        waiting = self._waiting.get(event.impression, [])
-        kept = [click for click in waiting if click.identity != event.identity]
-        if len(kept) < len(waiting):
-            self._n_waiting -= 1
-            del self._known[event.identity]
-            if kept:
-                self._waiting[event.impression] = kept
-            else:
-                del self._waiting[event.impression]
-
-    def _restore_impression(self, impression: Impression) -> None:
+    def _restore_impression(self, impression: Impression, raw: bytes) -> None:
         close_ms = impression.at_ms + self._window_ms
         if close_ms <= self.watermark.at_ms:
             return
-        self._known[impression.identity] = impression
-        self._n_open += 1
-        self._closing.add((close_ms, impression))
+        self._open(*located(raw))
         for click in self._waiting.pop(impression.identity, ()):
             self._n_waiting -= 1
-            self._known.pop(click.identity)
+            self._remove(click.identity)
             self.restore_event(click)
 
     def state(self) -> list[Any]:
@@ -336,20 +393,6 @@ class Join:
         self.counts = dict(counts)
 
 
-def position_of(impression: Impression, click: Click) -> int:
-    """The 1-based position that a click is about, 0 if the list has no such place."""
-    n_shown = len(impression.shown) // 2
-    if click.position > n_shown:
-        return 0
-    if not click.item_id:
-        return click.position
-    try:
-        row = decode_items(impression.candidates).index(click.item_id)
-    except ValueError:
-        return 0
-    place = row.to_bytes(2, "little")
-    shown = impression.shown
-    for position in range(1, n_shown + 1):
-        if shown[2 * position - 2 : 2 * position] == place:
-            return position if click.position in (0, position) else 0
-    return 0
+def _name(identity: bytes) -> tuple[np.uint64, np.uint64]:
+    first, second = _two_words(identity)
+    return np.uint64(first), np.uint64(second)

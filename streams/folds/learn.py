@@ -6,7 +6,7 @@ of a version are a function of the log alone; which versions are given out is no
 
 import hashlib
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
@@ -17,6 +17,7 @@ from rankstream.events import (
     PLACKETT_LUCE,
     SCHEMA,
     Interaction,
+    InteractionRecord,
     decode_interaction_record,
 )
 from rankstream.settings import ModelSettings, Settings
@@ -109,6 +110,18 @@ class ModelFold:
         self.learner.restore(learner)
 
 
+class UnclaimedRecord(msgspec.Struct, frozen=True, array_like=True):
+    """A record of interactions where nobody learns from them."""
+
+    schema: int
+    source: int
+    first_sequence: int
+    interactions: list[msgspec.Raw]
+
+
+_decode_unclaimed = msgspec.msgpack.Decoder(UnclaimedRecord).decode
+
+
 class Learn:
     """One partition of `interactions`: the models whose log it is."""
 
@@ -120,6 +133,9 @@ class Learn:
             for name, model in sorted(settings.models.items())
             if partition_of_model(name, n_partitions) == partition
         }
+        self._decode: Callable[[bytes], InteractionRecord | UnclaimedRecord] = (
+            decode_interaction_record if self.models else _decode_unclaimed
+        )
         self._moved = set(self.models)
         self._changed = set(self.models)
         self._sequences: dict[int, int] = {}
@@ -135,7 +151,7 @@ class Learn:
         """
         where = f"{record.topic}[{record.partition}]@{record.offset}"
         try:
-            batch = decode_interaction_record(record.value or b"")
+            batch = self._decode(record.value or b"")
         except msgspec.DecodeError as error:
             raise InteractionsBroken(
                 f"a record of interactions must be readable; {error}, at {where}"
@@ -148,6 +164,9 @@ class Learn:
                 f"{batch.source}, at {where}"
             )
         self._sequences[batch.source] = expected - 1 + len(batch.interactions)
+        if isinstance(batch, UnclaimedRecord):
+            self._unclaimed += len(batch.interactions)
+            return
         for interaction in batch.interactions:
             name = interaction.impression.model
             model = self.models.get(name)

@@ -24,20 +24,13 @@ from models.counting_tables import (
 )
 from models.statistics import row_names_of
 from models.statistics_store import StatisticsStore
-from rankstream.events import (
-    DETERMINISTIC,
-    LOGGED,
-    PLACKETT_LUCE,
-    TAIL_SHUFFLE,
-    Impression,
-    Interaction,
-)
 from rankstream.settings import LimitSettings
 from rankstream.topics import STATISTICS
 from streams.folds import statistics_keys as keys
+from streams.folds.closed import Closed, batches_of
 from streams.folds.list_masks import ListMasks
 from streams.folds.parts import Parts
-from streams.folds.statistics_keys import OPEN
+from streams.folds.statistics_columns import columns_of, new_places
 from streams.folds.statistics_places import Places
 from streams.folds.statistics_settlement import Settlement
 from streams.stage import Change
@@ -60,7 +53,8 @@ class StatisticsFold:
     def __init__(self, limits: LimitSettings, keep_ms: int) -> None:
         self._limit = limits.exposure_rows
         self._keep_ms = keep_ms
-        self._pending: list[Interaction] = []
+        self._pending: list[Closed] = []
+        self._n_pending = 0
         self._store = StatisticsStore()
         self._places = Places(limits, self._store)
         self._settlement = Settlement(self._places, self._store)
@@ -73,16 +67,11 @@ class StatisticsFold:
         self._next_day_ms = 0
         self._written_counts: tuple[int, ...] = (0,) * 7 + (-1,)
 
-    def take(self, interaction: Interaction) -> None:
-        """Take a closed impression, in closing order."""
-        self._pending.append(interaction)
-        if len(self._pending) >= FLUSH_IMPRESSIONS:
-            self.flush()
-
-    def take_all(self, interactions: Iterable[Interaction]) -> None:
+    def take(self, closed: Closed) -> None:
         """Take closed impressions, in closing order."""
-        self._pending += interactions
-        if len(self._pending) >= FLUSH_IMPRESSIONS:
+        self._pending.append(closed)
+        self._n_pending += len(closed)
+        if self._n_pending >= FLUSH_IMPRESSIONS:
             self.flush()
 
     def advance(self, watermark_ms: int) -> None:
@@ -95,9 +84,9 @@ class StatisticsFold:
 
     def flush(self) -> None:
         """Count what was taken."""
-        while self._pending:
-            batch = self._pending[:FLUSH_IMPRESSIONS]
-            del self._pending[:FLUSH_IMPRESSIONS]
+        pending, self._pending = self._pending, []
+        self._n_pending = 0
+        for batch in batches_of(pending, FLUSH_IMPRESSIONS):
             self._n_taken += len(batch)
             self._places.trim()
             self._count(batch)
@@ -113,16 +102,11 @@ class StatisticsFold:
         places = self._places
         changed: dict[bytes, bytes | None] = {**self._tombstones}
         self._tombstones.clear()
-        for key, candidate_set in places.changed_sets.items():
-            changed[key] = None if candidate_set is None else candidate_set.value()
-        places.changed_sets.clear()
-        for key, row in places.changed_rows.items():
-            changed[key] = None if row is None else keys.encode_row(_row_of(row))
-        places.changed_rows.clear()
+        changed.update(places.changes())
         scopes = places.scopes
         for slot, value in self._store.written():
             scope, group = divmod(slot, N_GROUPS)
-            changed[scopes[scope].cell_prefix + bytes((group,))] = value
+            changed[scopes[scope].cell_prefix() + bytes((group,))] = value
         changed.update(self._masks.changes(scopes))
         counts = self._counts()
         if counts != self._written_counts:
@@ -257,28 +241,20 @@ class StatisticsFold:
                 ]
         return records
 
-    def _count(self, interactions: list[Interaction]) -> None:
-        places, groups, times, lists = [], [], [], []
-        clicks: list[tuple[int, int, float]] = []
-        known, add = self._places.known.get, self._places.add
-        for i, interaction in enumerate(interactions):
-            impression = interaction.impression
-            key = _key_of(impression)
-            place = known(key)
-            places.append(add(key) if place is None else place)
-            groups.append(impression.unit % N_GROUPS)
-            times.append(impression.at_ms)
-            lists.append(impression.shown)
-            for mark in interaction.clicks:
-                rank = mark.position
-                clicks.append((i, rank, _probability(impression, rank)))
-        owners, ranks, probabilities = zip(*clicks, strict=True) if clicks else [()] * 3
-        batch = self._batch(places, lists)._replace(
-            groups=np.array(groups, np.int32),
-            times_ms=np.array(times, np.int64),
-            click_owners=np.array(owners, np.int32),
-            click_ranks=np.array(ranks, np.int32),
-            click_probabilities=np.array(probabilities, np.float64),
+    def _count(self, closed: Closed) -> None:
+        places = self._places
+        places.make_room(len(closed))
+        columns, lists = columns_of(closed, places.table, N_GROUPS)
+        places.add_all(new_places(closed, columns))
+        map_starts, maps = places.maps_of(columns.places)
+        batch = Batch(
+            places=columns.places,
+            groups=columns.groups,
+            times_ms=columns.times_ms,
+            starts=np.concatenate(([0], np.cumsum(columns.lengths))),
+            map_starts=map_starts,
+            maps=maps,
+            **lists._asdict(),
         )
         self._settlement.add(self._store.count(batch, limit=self._limit))
         if self._masks.limit:
@@ -288,82 +264,3 @@ class StatisticsFold:
                 tables.place_scope[batch.places],
                 tables.places[batch.places, 0] == CAPPED,
             )
-
-    def _batch(self, places: list[int], lists: list[bytes]) -> Batch:
-        n_places = len(places)
-        map_starts = np.full(n_places, -1, np.int64)
-        maps: list[bytes] = []
-        if self._places.maps:
-            known_maps, start = self._places.maps, 0
-            for i, place in enumerate(places):
-                if place in known_maps:
-                    maps.append(known_maps[place])
-                    map_starts[i] = start
-                    start += len(maps[-1]) // 4
-        lengths = np.fromiter(map(len, lists), np.int64, n_places)
-        nothing = np.empty(0, np.int32)
-        return Batch(
-            places=np.array(places, np.int32),
-            groups=nothing,
-            times_ms=np.empty(0, np.int64),
-            starts=np.concatenate(([0], np.cumsum(lengths // 2))),
-            items=np.frombuffer(b"".join(lists), np.uint16),
-            map_starts=map_starts,
-            maps=np.frombuffer(b"".join(maps), np.int32),
-            click_owners=nothing,
-            click_ranks=nothing,
-            click_probabilities=np.empty(0),
-        )
-
-
-def _key_of(impression: Impression) -> keys.PlaceKey:
-    """What decides the scope and the exposure row of an impression."""
-    code = impression.policy
-    shown = impression.shown
-    if code == DETERMINISTIC:
-        material = shown
-    elif code == LOGGED:
-        material = impression.exposures
-    elif code == PLACKETT_LUCE:
-        material = impression.scores
-    elif code == TAIL_SHUFFLE:
-        material = shown[:-2]
-    else:
-        material = b""
-    if impression.is_open_set:
-        code += OPEN
-    return (
-        impression.query_id,
-        impression.candidates,
-        impression.intervention,
-        code,
-        len(shown),
-        material,
-    )
-
-
-def _probability(impression: Impression, rank: int) -> float:
-    """P(item at rank) of what was shown there; 0 if unknown, -1 if it comes later."""
-    policy = impression.policy
-    if policy == DETERMINISTIC:
-        return 1.0
-    if policy == PLACKETT_LUCE:
-        return -1.0
-    n_shown = len(impression.shown) // 2
-    if rank > n_shown:
-        return 0.0
-    if policy == LOGGED:
-        row = int.from_bytes(impression.shown[2 * rank - 2 : 2 * rank], "little")
-        place = 4 * (row * n_shown + rank - 1)
-        (probability,) = struct.unpack_from("<f", impression.exposures, place)
-        return float(max(0.0, probability))
-    if policy == TAIL_SHUFFLE:
-        n_items = keys.n_items_of(impression.candidates)
-        return 1.0 if rank < n_shown else 1.0 / (n_items - n_shown + 1)
-    return 0.0
-
-
-def _row_of(key: keys.PlaceKey) -> keys.Row:
-    _, candidates, _, code, length, material = key
-    items = candidates if code & OPEN else b""
-    return keys.Row(code & 7, length // 2, material, items)

@@ -5,16 +5,22 @@ groups. A *place* is one exposure row of a scope, or stands for its impressions
 without one. Numbers of scopes and places are internal and used again.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
-from models.counting_tables import CAPPED, N_GROUPS, WITH_ROW, WITHOUT_ROW
+from models.counting_tables import CAPPED, N_GROUPS, WITH_ROW, WITHOUT_ROW, Int64
 from models.statistics_store import StatisticsStore
 from rankstream.events import MULTILEAVE, UNKNOWN, decode_items
 from rankstream.settings import LimitSettings
 from streams.folds import statistics_keys as keys
+from streams.folds.statistics_columns import (
+    let_go,
+    no_places,
+    number_of_key,
+    with_places,
+)
 from streams.folds.statistics_keys import OPEN, OPEN_SET, OVERFLOW_SET, PlaceKey
 
 Rows = NDArray[np.uint16]
@@ -26,15 +32,19 @@ MOST_UNROWED = 1 << 17
 class CandidateSet:
     """The items of a query that its cells speak of."""
 
-    __slots__ = ("candidates", "key", "n_scopes", "name", "numbers")
+    __slots__ = ("candidates", "n_scopes", "name", "numbers", "query")
 
     def __init__(self, query: str, name: bytes, candidates: bytes) -> None:
+        self.query = query
         self.name = name
-        self.key = keys.encode(["set", query, name])
         self.candidates = candidates
         self.n_scopes = 0
         is_growing = name in (OPEN_SET, OVERFLOW_SET)
         self.numbers: dict[str, int] | None = {} if is_growing else None
+
+    def key(self) -> bytes:
+        """Under which it is stored."""
+        return keys.encode(["set", self.query, self.name])
 
     def value(self) -> bytes:
         """What is stored of the set."""
@@ -46,7 +56,7 @@ class CandidateSet:
 class Scope:
     """A query, a candidate set and an intervention."""
 
-    __slots__ = ("candidate_set", "cell_prefix", "intervention", "query", "row_prefix")
+    __slots__ = ("_prefixes", "candidate_set", "intervention", "query")
 
     def __init__(
         self, query: str, candidate_set: CandidateSet, intervention: str
@@ -54,9 +64,23 @@ class Scope:
         self.query = query
         self.candidate_set = candidate_set
         self.intervention = intervention
-        parts = (query, candidate_set.name, intervention)
-        self.cell_prefix = keys.prefix("cell", *parts)
-        self.row_prefix = keys.prefix("row", *parts) + b"\xc4\x10"
+        # Made when first written.
+        self._prefixes: tuple[bytes, bytes] | None = None
+
+    def cell_prefix(self) -> bytes:
+        """How the keys of its cells begin."""
+        return self._both()[0]
+
+    def row_prefix(self) -> bytes:
+        """How the keys of its exposure rows begin."""
+        return self._both()[1]
+
+    def _both(self) -> tuple[bytes, bytes]:
+        if self._prefixes is None:
+            parts = (self.query, self.candidate_set.name, self.intervention)
+            row_prefix = keys.prefix("row", *parts) + b"\xc4\x10"
+            self._prefixes = keys.prefix("cell", *parts), row_prefix
+        return self._prefixes
 
 
 class Query:
@@ -72,28 +96,54 @@ class Query:
 class Places:
     """All scopes and places of one partition.
 
-    `known` finds the place of an impression; where it has none, `add` makes one.
+    `table` finds the place of an impression; `add` says what a new one stands for.
     `maps` holds, for places of growing sets, the item number of each candidate.
     """
 
     def __init__(self, limits: LimitSettings, store: StatisticsStore) -> None:
-        self.known: dict[PlaceKey, int] = {}
+        self.table = no_places()
         self.maps: dict[int, bytes] = {}
         self.rows: dict[int, PlaceKey] = {}
         self.scopes: dict[int, Scope] = {}
-        self.changed_sets: dict[bytes, CandidateSet | None] = {}
-        self.changed_rows: dict[bytes, PlaceKey | None] = {}
+        self._changed_sets: dict[CandidateSet, None] = {}
+        self._changed_rows: dict[int, None] = {}
+        self._removed: dict[bytes, None] = {}
         self._limits = limits
         self._store = store
         self._scope_numbers: dict[tuple[str, bytes, str], int] = {}
         self._queries: dict[str, Query] = {}
         self._row_keys: dict[int, bytes] = {}
-        self._unrowed: list[PlaceKey] = []
-        self._free_places: list[int] = []
+        self._new: list[tuple[int, int, int]] = []
+        self._unrowed: list[int] = []
         self._free_scopes: list[int] = []
 
-    def add(self, key: PlaceKey) -> int:
-        """The place of impressions that are not known yet."""
+    def make_room(self, n_more: int) -> None:
+        """Have room in the table for so many new places."""
+        self.table = with_places(self.table, n_more)
+
+    def add_all(self, new: Iterable[tuple[int, PlaceKey]]) -> None:
+        """Say what the impressions of each new place have in common."""
+        for place, key in new:
+            self._add(place, key)
+        self._store.set_places(np.array(self._new, np.int32).reshape(-1, 3))
+        self._new.clear()
+
+    def changes(self) -> Iterator[tuple[bytes, bytes | None]]:
+        """Keys and values of the sets and rows that changed since the last call."""
+        yield from self._removed.items()
+        self._removed.clear()
+        for candidate_set in self._changed_sets:
+            yield candidate_set.key(), candidate_set.value()
+        self._changed_sets.clear()
+        for place in self._changed_rows:
+            key, name = self.rows[place], keys.row_name(self.rows[place])
+            self._store.name_place(place, name)
+            scope = int(self._store.tables.place_scope[place])
+            row_key = self._row_keys[place] = self.scopes[scope].row_prefix() + name
+            yield row_key, keys.encode_row(_row_of(key))
+        self._changed_rows.clear()
+
+    def _add(self, place: int, key: PlaceKey) -> None:
         query, candidates, intervention, code, _, _ = key
         name = OPEN_SET if code & OPEN else keys.set_name(candidates)
         scope = self._scope_numbers.get((query, name, intervention))
@@ -103,7 +153,7 @@ class Places:
             scope = self.scope(query, OVERFLOW_SET, "")
         elif scope is None:
             scope = self.scope(query, name, intervention, candidates)
-        return self._place(key, scope, kind)
+        self._place(place, key, scope, kind)
 
     def add_row(self, scope: int, row: keys.Row) -> int:
         """The place of a stored row."""
@@ -117,8 +167,15 @@ class Places:
             2 * row.n_ranks,
             row.material,
         )
-        place = self._place(key, scope, WITH_ROW)
-        self.changed_rows.clear()
+        self.make_room(1)
+        place = number_of_key(self.table, key)
+        self._place(place, key, scope, WITH_ROW)
+        self._store.set_places(np.array(self._new, np.int32))
+        self._new.clear()
+        name = keys.row_name(key)
+        self._store.name_place(place, name)
+        self._row_keys[place] = owner.row_prefix() + name
+        self._changed_rows.clear()
         return place
 
     def scope(
@@ -145,7 +202,7 @@ class Places:
         found = sets.get(name)
         if found is None:
             found = sets[name] = CandidateSet(query, name, candidates)
-            self.changed_sets[found.key] = found
+            self._changed_sets[found] = None
         return found
 
     def restore_set(self, query: str, name: bytes, value: bytes) -> None:
@@ -154,7 +211,20 @@ class Places:
         restored = self.candidate_set(query, name, value[2:])
         if restored.numbers is not None:
             restored.numbers.update((item, i) for i, item in enumerate(items))
-        self.changed_sets.clear()
+        self._changed_sets.clear()
+
+    def maps_of(self, places: NDArray[np.int32]) -> tuple[Int64, NDArray[np.int32]]:
+        """Where the item numbers of each place begin, -1 without any; and they."""
+        starts = np.full(len(places), -1, np.int64)
+        maps: list[bytes] = []
+        if self.maps:
+            start = 0
+            for i, place in enumerate(places.tolist()):
+                if place in self.maps:
+                    maps.append(self.maps[place])
+                    starts[i] = start
+                    start += len(maps[-1]) // 4
+        return starts, np.frombuffer(b"".join(maps), np.int32)
 
     def trim(self) -> None:
         """Keep the cache of places without a row small."""
@@ -163,19 +233,22 @@ class Places:
 
     def forget_unrowed(self) -> None:
         """Empty the cache of places without a row."""
-        for key in self._unrowed:
-            place = self.known.pop(key)
+        for place in self._unrowed:
             self.maps.pop(place, None)
-            self._free_places.append(place)
+        let_go(self.table, np.array(self._unrowed, np.int32))
         self._unrowed.clear()
 
     def remove_rows(self, places: list[int]) -> None:
         """Remove exposure rows that no cell counts any more."""
         for place in places:
-            del self.known[self.rows.pop(place)]
+            del self.rows[place]
             self.maps.pop(place, None)
-            self.changed_rows[self._row_keys.pop(place)] = None
-            self._free_places.append(place)
+            self._changed_rows.pop(place, None)
+            row_key = self._row_keys.pop(place, None)
+            # Without a key it was never written.
+            if row_key is not None:
+                self._removed[row_key] = None
+        let_go(self.table, np.array(places, np.int32))
 
     def remove_empty_scopes(self, numbers: set[int]) -> None:
         """Remove those of the scopes that have no cell left."""
@@ -205,7 +278,7 @@ class Places:
         """The keys of the cells at slots."""
         for slot in slots:
             scope, group = divmod(slot, N_GROUPS)
-            yield self.scopes[scope].cell_prefix + bytes((group,))
+            yield self.scopes[scope].cell_prefix() + bytes((group,))
 
     def _remove_scope(self, number: int) -> None:
         scope = self.scopes.pop(number)
@@ -220,7 +293,8 @@ class Places:
         candidate_set.n_scopes -= 1
         if not candidate_set.n_scopes:
             del query.sets[candidate_set.name]
-            self.changed_sets[candidate_set.key] = None
+            self._changed_sets.pop(candidate_set, None)
+            self._removed[candidate_set.key()] = None
         if not query.sets:
             del self._queries[scope.query]
 
@@ -235,27 +309,21 @@ class Places:
             and len(known.interventions) >= limits.interventions
         )
 
-    def _place(self, key: PlaceKey, scope: int, kind: int) -> int:
+    def _place(self, place: int, key: PlaceKey, scope: int, kind: int) -> None:
         owner = self.scopes[scope]
         _, candidates, _, code, length, material = key
         if not code & OPEN and kind != CAPPED:
             # One copy of the candidates for all rows of a set.
             candidates = owner.candidate_set.candidates
             key = (owner.query, candidates, owner.intervention, code, length, material)
-        n_places = len(self.known)
-        place = self._free_places.pop() if self._free_places else n_places
-        self.known[key] = place
-        name = keys.row_name(key) if kind == WITH_ROW else b""
-        self._store.set_place(place, scope, kind, name)
+        self._new.append((place, scope, kind))
         if kind == WITH_ROW:
             self.rows[place] = key
-            row_key = self._row_keys[place] = owner.row_prefix + name
-            self.changed_rows[row_key] = key
+            self._changed_rows[place] = None
         else:
-            self._unrowed.append(key)
+            self._unrowed.append(place)
         if owner.candidate_set.numbers is not None:
             self.maps[place] = self._mapped(owner.candidate_set, candidates)
-        return place
 
     def _mapped(self, growing: CandidateSet, candidates: bytes) -> bytes:
         numbers = growing.numbers
@@ -266,5 +334,11 @@ class Places:
             numbers.setdefault(item, len(numbers)) for item in decode_items(candidates)
         ]
         if len(numbers) != n_before:
-            self.changed_sets[growing.key] = growing
+            self._changed_sets[growing] = None
         return np.array(mapped, np.int32).tobytes()
+
+
+def _row_of(key: PlaceKey) -> keys.Row:
+    _, candidates, _, code, length, material = key
+    items = candidates if code & OPEN else b""
+    return keys.Row(code & 7, length // 2, material, items)

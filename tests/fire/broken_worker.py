@@ -7,12 +7,17 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+import msgspec
+
 from rankstream.cli import main as rankstream
-from rankstream.events import ACTIVE, ENDED, Element, Frontier
+from rankstream.events import ACTIVE, ENDED, SCHEMA, Element, Frontier, encode_record
 from streams.checkpoint import Checkpointer
+from streams.folds.elements import Elements
 from streams.folds.join import Join
 from streams.kinds import ROLES
 from streams.supervisor import supervise
+
+decode_element = msgspec.msgpack.Decoder(Element).decode
 
 
 def without_marker_check() -> None:
@@ -31,15 +36,16 @@ def with_the_largest_time() -> None:
     """The watermark is the largest time in the log, whoever is still behind it."""
     take = Join.take
 
-    def hasty(self: Join, elements: list[Element]) -> None:
-        for element in elements:
+    def hasty(self: Join, elements: Elements) -> None:
+        for i in range(len(elements)):
+            element = decode_element(elements.raw(i))
+            one: list[Element] = [element]
             if isinstance(element, Frontier):
                 if element.state == ACTIVE:
                     continue
-                take(self, [Frontier(0, 1, element.at_ms, ENDED)])
-            else:
-                take(self, [element])
-                take(self, [Frontier(0, 1, element.at_ms, ENDED)])
+                one = []
+            record = [SCHEMA, 0, 1, [*one, Frontier(0, 1, element.at_ms, ENDED)]]
+            take(self, Elements(encode_record(record)))
 
     Join.take = hasty  # type: ignore[method-assign]
 

@@ -43,7 +43,8 @@ def store_with(kind=t.WITH_ROW, n_places=1):
     store = StatisticsStore()
     store.reserve_scope(0)
     for place in range(n_places):
-        store.set_place(place, 0, kind, bytes([place]) * 16)
+        store.set_places(np.array([[place, 0, kind]], np.int32))
+        store.name_place(place, bytes([place]) * 16)
     return store
 
 

@@ -10,6 +10,7 @@ import pytest
 from rankstream.commands import statistics
 from rankstream.events import DETERMINISTIC, UNKNOWN, ClickMark, Impression, Interaction
 from rankstream.settings import LimitSettings
+from streams.folds.closed import closed_of
 from streams.folds.statistics import StatisticsFold
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -29,9 +30,13 @@ def records():
     """Statistics of two queries."""
     fold = StatisticsFold(LimitSettings(), keep_ms=1)
     for unit in range(30):
-        fold.take(closed("red shoes", (2, 0), [1, 2] if unit < 6 else [], unit=unit))
-    fold.take(closed("red shoes", (2, 1), [], unit=1, policy=UNKNOWN))
-    fold.take(closed("hats", (0,), [1], unit=0))
+        fold.take(
+            closed_of(
+                [closed("red shoes", (2, 0), [1, 2] if unit < 6 else [], unit=unit)]
+            )
+        )
+    fold.take(closed_of([closed("red shoes", (2, 1), [], unit=1, policy=UNKNOWN)]))
+    fold.take(closed_of([closed("hats", (0,), [1], unit=0)]))
     return [(change.key, change.value) for change in fold.changes()]
 
 

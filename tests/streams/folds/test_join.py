@@ -1,12 +1,23 @@
 """The outcome of every event, one rule a test, and their conservation."""
 
+import itertools
+
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankstream.events import ACTIVE, Element, Frontier
+from rankstream.events import (
+    ACTIVE,
+    Click,
+    Element,
+    Frontier,
+    Impression,
+    Interaction,
+)
 from rankstream.settings import TimeSettings
-from streams.folds.join import Join, position_of
-from tests.event_factory import START_MS, click, impression
+from streams.folds.join import Join
+from tests.event_factory import START_MS, as_record, click, impression
+from tests.streams.folds.plain_join import PlainJoin
 
 WINDOW_MS, DISORDER_MS, REMEMBER_MS = 1_000, 100, 500
 TIME = TimeSettings(
@@ -17,13 +28,18 @@ TIME = TimeSettings(
 def joined(*elements: Element) -> Join:
     """A join that has taken these elements."""
     join = Join(TIME)
-    join.take(list(elements))
+    join.take(as_record(list(elements)))
     return join
 
 
 def reached(offset_ms: int) -> Frontier:
     """The only source has reached this time after the start."""
     return Frontier(0, 1, START_MS + offset_ms, ACTIVE)
+
+
+def interactions(join: Join) -> list[Interaction]:
+    """What closed, decoded."""
+    return [one for closed in join.closed for one in closed.interactions()]
 
 
 def outcomes(join: Join) -> dict[str, int]:
@@ -39,19 +55,19 @@ def test_an_impression_closes_with_its_clicks_when_the_watermark_passes() -> Non
     """Applied exactly when the watermark reaches the end of the window."""
     join = joined(impression(), click(position=2), reached(WINDOW_MS - 1))
     before = outcomes(join)
-    join.take([reached(WINDOW_MS)])
+    join.take(as_record([reached(WINDOW_MS)]))
 
     assert before == {"pending": 2}
     assert outcomes(join) == {"applied_impressions": 1, "applied_clicks": 1}
-    assert [mark.position for mark in join.closed[0].clicks] == [2]
+    assert [mark.position for mark in interactions(join)[0].clicks] == [2]
 
 
 def test_an_impression_without_clicks_is_evidence_too() -> None:
     """One interaction goes out, clicked or not."""
     join = joined(impression(), reached(WINDOW_MS))
 
-    assert len(join.closed) == 1
-    assert join.closed[0].clicks == []
+    assert len(interactions(join)) == 1
+    assert interactions(join)[0].clicks == []
 
 
 def test_a_click_may_come_before_its_impression() -> None:
@@ -65,7 +81,7 @@ def test_a_click_without_impression_becomes_an_orphan() -> None:
     """When the watermark has passed its time plus the disorder."""
     join = joined(click(at_ms=START_MS), reached(DISORDER_MS - 1))
     before = outcomes(join)
-    join.take([reached(DISORDER_MS)])
+    join.take(as_record([reached(DISORDER_MS)]))
 
     assert before == {"pending": 1}
     assert outcomes(join) == {"orphan": 1}
@@ -135,9 +151,11 @@ def test_the_position_of_a_click_is_that_of_its_item() -> None:
     """Items are found at their place in the displayed order."""
     shown = impression(items=["x", "y", "z"], shown=["z", "x"])
 
-    positions = [position_of(shown, click(item_id=item, position=0)) for item in "xyzw"]
+    clicks = [click(item_id=item, position=0) for item in "xyzw"]
+    join = joined(shown, *clicks, reached(WINDOW_MS))
 
-    assert positions == [2, 0, 1, 0]
+    assert sorted(mark.position for mark in interactions(join)[0].clicks) == [1, 2]
+    assert [click.item_id for click in join.not_shown] == ["y", "w"]
 
 
 def test_clicks_of_an_interaction_are_in_the_order_of_their_time() -> None:
@@ -149,8 +167,10 @@ def test_clicks_of_an_interaction_are_in_the_order_of_their_time() -> None:
         reached(WINDOW_MS),
     )
 
-    assert [mark.position for mark in join.closed[0].clicks] == [3, 1]
+    assert [mark.position for mark in interactions(join)[0].clicks] == [3, 1]
 
+
+decode_event = msgspec.msgpack.Decoder(Impression | Click).decode
 
 ELEMENTS = st.one_of(
     st.builds(
@@ -164,6 +184,15 @@ ELEMENTS = st.one_of(
         st.integers(0, 3_000),
         st.integers(1, 4),
     ),
+    st.builds(
+        lambda n, at, item, p: click(
+            f"i{n}", START_MS + at, item_id=item, position=p, action="buy" * n
+        ),
+        st.integers(0, 5),
+        st.integers(0, 3_000),
+        st.sampled_from(("a", "b", "c", "x")),
+        st.integers(0, 3),
+    ),
     st.builds(reached, st.integers(0, 6_000)),
 )
 
@@ -173,15 +202,15 @@ def test_every_event_ends_in_exactly_one_outcome(elements: list[Element]) -> Non
     """At any moment the outcomes and what is pending add up to what was consumed."""
     join = Join(TIME)
     for element in elements:
-        join.take([element])
+        join.take(as_record([element]))
 
         assert sum(join.counts.values()) + join.pending == 2 * join.counts["consumed"]
 
-    join.take([reached(1_000_000)])
+    join.take(as_record([reached(1_000_000)]))
 
     assert join.pending == 0
     assert join.n_known == 0
-    assert len(join.closed) == join.counts["applied_impressions"]
+    assert len(interactions(join)) == join.counts["applied_impressions"]
 
 
 @given(st.lists(ELEMENTS, max_size=60), st.integers(0, 60))
@@ -190,26 +219,39 @@ def test_a_restored_join_goes_on_as_if_never_stopped(
 ) -> None:
     """State, then identities, then accepted events: the same outcomes as before."""
     whole = Join(TIME)
-    whole.take(elements[:cut])
+    whole.take(as_record(elements[:cut]))
     resumed = Join(TIME)
     resumed.restore(whole.state())
-    now_ms = whole.watermark.at_ms
-    for times, identities in whole.remembered:
-        kept = [row for row, at in enumerate(times) if whole.is_remembered(at)]
-        if kept:
-            resumed.restore_known(
-                [times[row] for row in kept], [identities[row] for row in kept]
-            )
-    for due_ms, event in whole.accepted:
-        if due_ms > now_ms:
-            resumed.restore_event(event)
+    resumed.restore_known(*whole.new_remembered())
+    for raw in whole.new_accepted()[1]:
+        resumed.restore_event(decode_event(raw))
     for join in (whole, resumed):
         join.closed.clear()
         join.set_aside.clear()
         join.not_shown.clear()
-        join.take([*elements[cut:], reached(1_000_000)])
+        join.take(as_record([*elements[cut:], reached(1_000_000)]))
 
     assert resumed.counts == whole.counts
-    assert resumed.closed == whole.closed
+    assert interactions(resumed) == interactions(whole)
     assert resumed.set_aside == whole.set_aside
     assert resumed.not_shown == whole.not_shown
+
+
+@given(st.lists(ELEMENTS, max_size=80), st.lists(st.integers(0, 80), max_size=6))
+def test_tables_give_what_the_plain_rules_give(
+    elements: list[Element], cuts: list[int]
+) -> None:
+    """Outcomes, interactions, what is set aside: in the same order, however cut."""
+    plain, join = PlainJoin(TIME), Join(TIME)
+    elements = [*elements, reached(20_000)]
+    plain.take(elements)
+    bounds = [0, *sorted(min(cut, len(elements)) for cut in cuts), len(elements)]
+    for start, end in itertools.pairwise(bounds):
+        join.take(as_record(elements[start:end]))
+
+    assert join.counts == plain.counts
+    assert join.pending == plain.pending
+    assert join.n_known == plain.n_known
+    assert interactions(join) == plain.closed
+    assert join.set_aside == plain.set_aside
+    assert join.not_shown == plain.not_shown

@@ -22,6 +22,7 @@ from rankstream.events import (
     Interaction,
 )
 from rankstream.settings import LimitSettings
+from streams.folds.closed import closed_of
 from streams.folds.parts import Parts
 from streams.folds.statistics import DAY_MS, StatisticsFold
 from streams.stage import Change
@@ -316,7 +317,7 @@ def play(fold, steps):
         if isinstance(step, int):
             fold.advance(step * DAY_MS + 17)
         else:
-            fold.take(step)
+            fold.take(closed_of([step]))
 
 
 def applied(state, changes):

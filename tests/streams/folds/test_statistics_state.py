@@ -8,6 +8,7 @@ from models.statistics import decode_cell
 from rankstream.events import DETERMINISTIC, ClickMark, Impression, Interaction
 from rankstream.settings import LimitSettings
 from streams.folds import statistics as module
+from streams.folds.closed import closed_of
 from streams.folds.parts import Parts
 from streams.folds.statistics import DAY_MS, StatisticsFold
 from streams.stage import Change
@@ -64,7 +65,7 @@ def test_large_values_are_split_and_come_back():
     fold._parts = Parts(part_bytes=1000)
     for start in range(0, 5000, 500):
         shown = range(start, start + 500)
-        fold.take(Interaction(impression(shown, n_items=5000), []))
+        fold.take(closed_of([Interaction(impression(shown, n_items=5000), [])]))
     state = state_of(fold)
     assert max(map(len, state.values())) <= 1000
     again = StatisticsFold(LimitSettings(), KEEP_MS)
@@ -84,10 +85,16 @@ def test_statistics_of_queries_that_are_not_asked_again_leave_no_memory():
         for i in range(300):
             at_ms = day * DAY_MS + i
             closed = impression((0, 1), query=f"q{day}-{i}", at_ms=at_ms, unit=i)
-            fold.take(Interaction(closed, [ClickMark(1, 0, "click")]))
+            fold.take(closed_of([Interaction(closed, [ClickMark(1, 0, "click")])]))
         fold.advance((day + 1) * DAY_MS)
         places = fold._places
-        sizes.append((len(places.known), len(places.scopes), len(places._queries)))
+        sizes.append(
+            (
+                int(places.table.numbers.size[0]),
+                len(places.scopes),
+                len(places._queries),
+            )
+        )
         assert fold.counters()["statistics_cells"] <= 600
     assert sizes[3:] == [sizes[3]] * 5
 
@@ -97,8 +104,8 @@ def test_list_masks_are_counted_up_to_their_limit():
     fold = StatisticsFold(LimitSettings(list_masks=1), KEEP_MS)
     both = [ClickMark(2, 0, "click"), ClickMark(1, 0, "click")]
     for _ in range(3):
-        fold.take(Interaction(impression((1, 0)), both))
-    fold.take(Interaction(impression((1, 0)), []))
+        fold.take(closed_of([Interaction(impression((1, 0)), both)]))
+    fold.take(closed_of([Interaction(impression((1, 0)), [])]))
     state = state_of(fold)
     (key,) = (key for key in state if _decode(key)[0] == "masks")
     shown = np.array((1, 0), np.int32).tobytes()
@@ -106,7 +113,7 @@ def test_list_masks_are_counted_up_to_their_limit():
     assert fold.counters()["statistics_masks_dropped"] == 1
     again = StatisticsFold(LimitSettings(list_masks=1), KEEP_MS)
     again.restore(Change("statistics", *item) for item in state.items())
-    again.take(Interaction(impression((1, 0)), both))
+    again.take(closed_of([Interaction(impression((1, 0)), both)]))
     assert _decode(applied(state, again.changes())[key])[1] == [[shown, b"\x03", 4]]
 
 
@@ -122,7 +129,7 @@ def test_batches_of_any_size_count_the_same(monkeypatch):
     for size in (1, 7, 4096):
         monkeypatch.setattr(module, "FLUSH_IMPRESSIONS", size)
         fold = StatisticsFold(LIMITS, KEEP_MS)
-        fold.take_all(taken)
+        fold.take(closed_of(taken))
         states.append(state_of(fold))
     assert states[0] == states[1] == states[2]
 
@@ -139,12 +146,12 @@ def test_the_oldest_row_goes_with_its_count_after_a_restore():
     """What is evicted, how often it counts and that it leaves survive a restart."""
     fold = StatisticsFold(LIMITS, KEEP_MS)
     for shown in ((0, 1), (0, 1), (1, 0)):
-        fold.take(Interaction(impression(shown), []))
+        fold.take(closed_of([Interaction(impression(shown), [])]))
     state = state_of(fold)
     again = StatisticsFold(LIMITS, KEEP_MS)
     again.restore(Change("statistics", *item) for item in state.items())
     for one in (fold, again):
-        one.take(Interaction(impression((2, 3)), []))
+        one.take(closed_of([Interaction(impression((2, 3)), [])]))
     assert applied(dict(state), again.changes()) == applied(state, fold.changes())
     materials = {_decode(v)[3] for k, v in state.items() if _decode(k)[0] == "row"}
     lists = [np.array(shown, "<u2").tobytes() for shown in ((1, 0), (2, 3))]

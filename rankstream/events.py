@@ -87,9 +87,10 @@ class Impression(msgspec.Struct, frozen=True, array_like=True, tag=1, gc=False):
     `candidates` is the MessagePack array of the candidate ids, sorted; `shown`
     holds uint16 rows of it in displayed order. `is_open_set` says that the event
     named no candidates, so that they are the shown items only. `scores` holds one
-    float32 per candidate, `exposures` candidates x ranks, `features` one row of
-    `n_features` for each shown item in displayed order; each is empty where
-    absent. `identity` is that of the impression id, `unit` the 64-bit hash of
+    float32 per candidate, `exposures` candidates x ranks as `rankstream.exposures`
+    packs them, `features` one row of `n_features` for each shown item in displayed
+    order; each is empty where absent. `identity` is that of the impression id, `unit`
+    the 64-bit hash of
     session, else user, else impression. `extra` is MessagePack of what only later
     stages read (experiment, rankings, assignments, user, session, attributes).
     """

@@ -27,6 +27,7 @@ from rankstream.events import (
     decode_items,
     encode_event,
 )
+from rankstream.exposures import unpack_exposures
 from rankstream.topics import CLICKS, EVENTS, MAX_RECORD_BYTES, QUERIES
 
 MAGIC = b"rankstream-log\x01\n"
@@ -150,8 +151,12 @@ def query_event(impression: Impression) -> bytes:
     }
     if not impression.is_open_set:
         event["candidates"] = items
-    for name in ("scores", "exposures", "features"):
-        if vector := getattr(impression, name):
+    vectors = {"scores": impression.scores, "features": impression.features}
+    if impression.exposures:
+        exposures = unpack_exposures(impression.exposures, len(items), len(rows))
+        vectors["exposures"] = exposures.astype("<f4").tobytes()
+    for name, vector in vectors.items():
+        if vector:
             event[name] = base64.b64encode(vector).decode()
     if impression.extra:
         event |= _decode(impression.extra)

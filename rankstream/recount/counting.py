@@ -11,6 +11,7 @@ from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from rankstream.events import (
     DETERMINISTIC,
@@ -202,13 +203,26 @@ def _probability(one: Closed, rank: int, row: int) -> float:
     if one.policy == DETERMINISTIC:
         return 1.0
     if one.policy == LOGGED:
-        table = np.frombuffer(one.material, "<f4").reshape(-1, n_ranks)
-        return float(table[row, rank - 1])
+        n_items = len(decode_items(one.candidates))
+        return float(_logged(one.material, n_items, n_ranks)[row, rank - 1])
     if one.policy == TAIL_SHUFFLE:
         n_items = len(decode_items(one.candidates))
         return 1.0 if rank < n_ranks else 1.0 / (n_items - n_ranks + 1)
     # What was shown had some chance, however small.
     return max(float(placements(one.material, n_ranks)[row, rank - 1]), LEAST / 2)
+
+
+def _logged(material: bytes, n_items: int, n_ranks: int) -> NDArray[np.float64]:
+    """Exposures, given whole or as places and their values."""
+    matrix = np.zeros(n_items * n_ranks)
+    numbers = np.frombuffer(material, "<f4")
+    if len(numbers) == len(matrix):
+        matrix[:] = numbers
+    else:
+        places, values = np.split(numbers, 2)
+        for place, value in zip(places.view("<u4").tolist(), values, strict=True):
+            matrix[place] = value
+    return matrix.reshape(n_items, n_ranks)
 
 
 def _count_exposure(cell: Cell, one: Closed, items: list[str], limit: int) -> None:
@@ -227,7 +241,7 @@ def _overflow(cell: Cell, row: RowKey, count: int, items: list[str]) -> None:
     if policy == PLACKETT_LUCE:
         matrix = placements(material, n_ranks)
     elif policy == LOGGED:
-        matrix = np.frombuffer(material, "<f4").reshape(-1, n_ranks).astype(np.float64)
+        matrix = _logged(material, len(items), n_ranks)
     else:
         first = np.frombuffer(material, "<u2")
         matrix = np.zeros((len(items), n_ranks))

@@ -26,7 +26,7 @@ from rankstream.routing import (
 )
 from rankstream.topics import MAX_EVENT_BYTES
 from streams.folds.refused import Refused, refuse
-from streams.folds.vectors import check_exposures, feature_rows, permuted, vector
+from streams.folds.vectors import exposures_of, feature_rows, permuted, vector
 
 MAX_SHOWN = 1_000
 """Longest list that one impression may show."""
@@ -193,16 +193,13 @@ class FrontDoor:
         shown = _rows(event.shown, known.row_of)
         n, k = len(names), len(event.shown)
         scores = permuted(vector("scores", event.scores, n), known.order, n)
-        exposures = permuted(
-            vector("exposures", event.exposures, n * k), known.order, n
-        )
+        exposures = exposures_of(event.exposures, known.order, (n, k), policy)
         if is_open and (
             scores or exposures or policy in (PLACKETT_LUCE, TAIL_SHUFFLE, LOGGED)
         ):
             refuse("candidates", f"candidates must be given with policy {event.policy}")
         if policy == PLACKETT_LUCE and not scores:
             refuse("scores", "scores must be given with policy plackett-luce")
-        check_exposures(policy, exposures, n, k)
         rows, n_features = feature_rows(event.features, k)
         return Impression(
             identity("i", event.impression_id),

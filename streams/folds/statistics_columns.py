@@ -20,7 +20,7 @@ from rankstream.events import (
 )
 from streams.folds import elements as e
 from streams.folds.closed import Closed
-from streams.folds.digests import folded, hashed
+from streams.folds.digests import folded, hashed, word_at
 from streams.folds.identities import (
     ABSENT,
     Identities,
@@ -43,7 +43,8 @@ from streams.folds.packed import (
 from streams.folds.statistics_keys import OPEN, PlaceKey
 
 # Where the parts of an impression lie.
-SHOWN_AT, CANDIDATES_AT, EXPOSURES_AT, CLICKS_AT, CODE_IS, N_PARTS = range(6)
+SHOWN_AT, CANDIDATES_AT, EXPOSURES_AT, EXPOSURES_END, CLICKS_AT, CODE_IS = range(6)
+N_PARTS = 6
 
 
 class PlaceTable(NamedTuple):
@@ -210,12 +211,13 @@ def find_places(
         parts = columns.parts[i]
         parts[SHOWN_AT], parts[CLICKS_AT] = shown_at, clicks_at
         parts[CANDIDATES_AT], _ = span_at(data, places[e.CANDIDATES])
-        parts[EXPOSURES_AT], _ = span_at(data, places[e.EXPOSURES])
+        start, end = span_at(data, places[e.EXPOSURES])
+        parts[EXPOSURES_AT], parts[EXPOSURES_END] = start, end
         parts[CODE_IS] = code
 
 
 @inlined
-def float_at(data: Bytes, at: Number) -> float:
+def float_at(data: Bytes, at: Number) -> Number:
     """A little-endian float32."""
     bits = np.empty(4, np.uint8)
     bits[:] = data[at : at + 4]
@@ -223,7 +225,21 @@ def float_at(data: Bytes, at: Number) -> float:
 
 
 @inlined
-def probability_of(data: Bytes, parts: Int64, n_shown: Number, rank: Number) -> float:
+def exposure_at(data: Bytes, parts: Int64, n_cells: Number, cell: Number) -> Number:
+    """A logged exposure, of either form that `rankstream.exposures` writes."""
+    start = parts[EXPOSURES_AT]
+    n_bytes = parts[EXPOSURES_END] - start
+    if n_bytes == 4 * n_cells:
+        return float_at(data, start + 4 * cell)
+    for at in range(start, start + n_bytes // 2, 4):
+        found = word_at(data, at) & np.uint64(0xFFFFFFFF)
+        if found == np.uint64(cell):
+            return float_at(data, at + n_bytes // 2)
+    return 0.0
+
+
+@inlined
+def probability_of(data: Bytes, parts: Int64, n_shown: Number, rank: Number) -> Number:
     """P(item at rank) of what was shown there; 0 if unknown, -1 if it comes later."""
     policy = parts[CODE_IS] & 7
     if policy == DETERMINISTIC:
@@ -235,8 +251,9 @@ def probability_of(data: Bytes, parts: Int64, n_shown: Number, rank: Number) -> 
     if policy == LOGGED:
         at = parts[SHOWN_AT] + 2 * rank - 2
         row = np.int64(data[at]) + 256 * np.int64(data[at + 1])
-        at = parts[EXPOSURES_AT] + 4 * (row * n_shown + rank - 1)
-        return max(0.0, float_at(data, at))
+        cell = row * n_shown + rank - 1
+        n_candidates, _ = array_at(data, parts[CANDIDATES_AT])
+        return exposure_at(data, parts, n_candidates * n_shown, cell)
     if policy == TAIL_SHUFFLE:
         n_items, _ = array_at(data, parts[CANDIDATES_AT])
         return 1.0 if rank < n_shown else 1.0 / (n_items - n_shown + 1)

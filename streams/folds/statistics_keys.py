@@ -72,8 +72,8 @@ def cell_key(query: str, name: bytes, intervention: str, group: int) -> bytes:
 class Row(NamedTuple):
     """An exposure row as it is stored.
 
-    `material` is what the placement follows from: scores (Plackett-Luce) or
-    exposures (logged) as float32 of the candidates, or uint16 rows of the shown
+    `material` is what the placement follows from: scores (Plackett-Luce) as float32
+    of the candidates, packed exposures (logged), or uint16 rows of the shown
     list (deterministic; without the last rank for tail-shuffle) among `items`.
     `items` is the MessagePack list that rows refer to, empty for a closed set.
     """

@@ -13,6 +13,7 @@ from models.exposure_overflow import tail_shuffle_matrix
 from models.placement import placement_batch
 from models.statistics import CellSummary, decode_cell, merge, totals_of
 from rankstream.events import DETERMINISTIC, PLACKETT_LUCE, TAIL_SHUFFLE, decode_items
+from rankstream.exposures import unpack_exposures
 from streams.folds import statistics_keys as keys
 from streams.folds.parts import Parts
 from streams.folds.statistics_keys import Row
@@ -141,8 +142,8 @@ def placement_of(row: Row, n_items: int) -> Floats:
         matrix = np.zeros((n_items, row.n_ranks))
         matrix[np.frombuffer(row.material, "<u2"), np.arange(row.n_ranks)] = 1.0
         return matrix
-    exposures = np.frombuffer(row.material, "<f4").astype(np.float64)
-    return exposures.reshape(n_items, row.n_ranks)
+    exposures = unpack_exposures(row.material, n_items, row.n_ranks)
+    return exposures.astype(np.float64)
 
 
 _decode_key = msgspec.msgpack.Decoder().decode

@@ -20,6 +20,7 @@ from models.exposure_overflow import (
 from models.placement import placement_batch
 from models.statistics_store import StatisticsStore
 from rankstream.events import DETERMINISTIC, PLACKETT_LUCE, TAIL_SHUFFLE
+from rankstream.exposures import unpack_exposures
 from streams.folds import statistics_keys as keys
 from streams.folds.statistics_places import Places
 
@@ -126,10 +127,8 @@ class Settlement:
             computed = self._plackett_luce(places)
             placements = placements_of(np.stack([computed[p] for p in places]))
         else:
-            exposures = np.frombuffer(b"".join(materials), "<f4")
-            placements = placements_of(
-                exposures.reshape(-1, n_items, n_ranks).astype(np.float64)
-            )
+            logged = [unpack_exposures(one, n_items, n_ranks) for one in materials]
+            placements = placements_of(np.stack(logged).astype(np.float64))
         mine = evicted[np.isin(evicted[:, 1], places)]
         mine[:, 1] = np.searchsorted(places, mine[:, 1])
         self._store.overflow(mine, placements)

@@ -7,7 +7,10 @@ import numpy as np
 import numpy.typing as npt
 
 from rankstream.events import LOGGED, Vector
+from rankstream.exposures import pack_exposures
 from streams.folds.refused import Refused, refuse
+
+Order = npt.NDArray[np.int64]
 
 SUM_TOLERANCE = 1e-4
 """By how much float32 exposures may sum to more than one."""
@@ -40,7 +43,7 @@ def vector(
 
 
 def permuted(
-    numbers: npt.NDArray[np.float32] | None, order: npt.NDArray[np.int64], n_rows: int
+    numbers: npt.NDArray[np.float32] | None, order: Order, n_rows: int
 ) -> bytes:
     """Rows in canonical order, as bytes; empty where absent."""
     if numbers is None:
@@ -48,13 +51,17 @@ def permuted(
     return numbers.reshape(n_rows, -1)[order].tobytes()
 
 
-def check_exposures(policy: int, exposures: bytes, n_rows: int, n_ranks: int) -> None:
-    """Refuse what are no placement probabilities."""
-    if not exposures:
+def exposures_of(
+    value: Vector | None, order: Order, shape: tuple[int, int], policy: int
+) -> bytes:
+    """Placement probabilities of candidates x ranks, in canonical order and packed."""
+    n_rows, n_ranks = shape
+    numbers = vector("exposures", value, n_rows * n_ranks)
+    if numbers is None:
         if policy == LOGGED:
             refuse("exposures", "exposures must be given with policy logged")
-        return
-    matrix = np.frombuffer(exposures, "<f4").reshape(n_rows, n_ranks)
+        return b""
+    matrix = numbers.reshape(n_rows, n_ranks)[order]
     largest = max(matrix.max(), matrix.sum(axis=0).max(), matrix.sum(axis=1).max())
     if matrix.min() < 0 or largest > 1 + SUM_TOLERANCE:
         refuse(
@@ -62,6 +69,7 @@ def check_exposures(policy: int, exposures: bytes, n_rows: int, n_ranks: int) ->
             "exposures must be probabilities whose rows and columns sum to at most 1; "
             f"got {matrix.min():.6g} to {largest:.6g}",
         )
+    return pack_exposures(matrix)
 
 
 def feature_rows(

@@ -23,6 +23,7 @@ from rankstream.events import (
     decode_interaction_record,
     encode_record,
 )
+from rankstream.exposures import pack_exposures
 from rankstream.recount.checking import Found, recount
 from rankstream.recount.placing import placements
 from rankstream.recount.rules import rules_of
@@ -59,8 +60,10 @@ def some_impression(rng: np.random.Generator, number: int, at_ms: int) -> Any:
         scores = np.arange(n_items) * float(rng.integers(0, 8))
         fields["scores"] = scores.astype("<f4").tobytes()
     if policy == 4:
-        exposures = np.full((n_items, n_shown), 1.0 / n_items)
-        fields["exposures"] = exposures.astype("<f4").tobytes()
+        exposures = np.full((n_items, n_shown), 1.0 / n_items, np.float32)
+        if rng.random() < 0.5:
+            exposures[1:] = 0.0
+        fields["exposures"] = pack_exposures(exposures)
     if policy in (0, 2) and rng.random() < 0.5:
         fields["is_open_set"], items = True, sorted(shown)
     return impression(

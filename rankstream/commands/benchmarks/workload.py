@@ -24,6 +24,7 @@ from rankstream.events import (
     Impression,
     encode_record,
 )
+from rankstream.exposures import pack_exposures
 from rankstream.routing import identity, partition_of_route, route_of_query
 
 START_MS = 1_700_000_000_000
@@ -74,7 +75,7 @@ class _Query:
             matrix = np.zeros((plan.n_candidates, plan.n_shown), "<f4")
             matrix[self.ranking, np.arange(plan.n_shown)] = 0.5
             matrix[self.ranking, (np.arange(plan.n_shown) + 1) % plan.n_shown] = 0.5
-            self.exposures = matrix.tobytes()
+            self.exposures = pack_exposures(matrix)
         self.scored_ms = -1
         self.scores = b""
         self.weights: npt.NDArray[np.float32] = np.zeros(0, "<f4")

@@ -21,6 +21,7 @@ from rankstream.events import (
     Impression,
     Interaction,
 )
+from rankstream.exposures import pack_exposures, unpack_exposures
 from rankstream.settings import LimitSettings
 from streams.folds.closed import closed_of
 from streams.folds.parts import Parts
@@ -58,7 +59,9 @@ def interactions(draw, lists=LISTS, queries="qr", interventions="mno", units=(3,
         )
     scores = draw(st.sampled_from((0.0, 1.0, 30.0)))
     n_items = len(candidates)
-    exposures = np.full((n_items, n_shown), draw(st.sampled_from((0.1, 1e-8))), "<f4")
+    exposures = np.full(
+        (n_items, n_shown), draw(st.sampled_from((0.1, 1e-8, 0.0))), "<f4"
+    )
     exposures[order[0], 0] = draw(st.sampled_from((0.0, 0.4)))
     impression = Impression(
         identity=b"i" * 16,
@@ -74,7 +77,7 @@ def interactions(draw, lists=LISTS, queries="qr", interventions="mno", units=(3,
         shown=np.array(order[:n_shown], "<u2").tobytes(),
         is_open_set=is_open,
         scores=(np.arange(n_items, dtype="<f4") * scores).astype("<f4").tobytes(),
-        exposures=exposures.tobytes() if policy == LOGGED else b"",
+        exposures=pack_exposures(exposures) if policy == LOGGED else b"",
         features=b"",
         n_features=0,
         unit=draw(st.sampled_from(units)),
@@ -246,7 +249,7 @@ def placement(impression):
         scores = np.frombuffer(impression.scores, "<f4").astype(np.float64)
         matrix = placement_batch(scores[None], len(rows))[0]
     elif impression.policy == LOGGED:
-        matrix = np.frombuffer(impression.exposures, "<f4").reshape(n, -1)
+        matrix = unpack_exposures(impression.exposures, n, len(rows))
     else:
         return None
     return matrix

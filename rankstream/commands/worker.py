@@ -124,6 +124,12 @@ def _run_stages(settings: Settings, role: str, topic_ids: dict[str, str]) -> int
     from streams.committed_reader import client_options  # noqa: PLC0415
     from streams.state_log import Cluster  # noqa: PLC0415
 
+    if role in ("fold", "learn"):
+        from streams.warming import warm_up  # noqa: PLC0415
+
+        started = time.monotonic()
+        warm_up(settings)
+        log.info("event=kernels-ready seconds=%.2f", time.monotonic() - started)
     cluster = Cluster(settings.namespace, client_options(settings.kafka), topic_ids)
     return run_app(build_app(settings, role, kinds_of(role, settings), cluster))
 

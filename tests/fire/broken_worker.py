@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from rankstream.cli import main as rankstream
-from rankstream.events import ACTIVE, ENDED, Element, Frontier
+from rankstream.events import Frontier
 from streams.checkpoint import Checkpointer
-from streams.folds.join import Join
+from streams.folds.time import Watermark
 from streams.kinds import ROLES
 from streams.supervisor import supervise
+from tests.fire.events import DISORDER_MS
 
 
 def without_marker_check() -> None:
@@ -28,20 +29,15 @@ def without_marker_check() -> None:
 
 
 def with_the_largest_time() -> None:
-    """The watermark is the largest time in the log, whoever is still behind it."""
-    take = Join.take
+    """The watermark is the largest time that any source has seen, not what all have."""
 
-    def hasty(self: Join, elements: list[Element]) -> None:
-        for element in elements:
-            if isinstance(element, Frontier):
-                if element.state == ACTIVE:
-                    continue
-                take(self, [Frontier(0, 1, element.at_ms, ENDED)])
-            else:
-                take(self, [element])
-                take(self, [Frontier(0, 1, element.at_ms, ENDED)])
+    def take(self: Watermark, frontier: Frontier) -> bool:
+        seen_ms = frontier.at_ms + DISORDER_MS if frontier.at_ms >= 0 else -1
+        has_moved = seen_ms > self.at_ms
+        self.at_ms = max(self.at_ms, seen_ms)
+        return has_moved
 
-    Join.take = hasty  # type: ignore[method-assign]
+    Watermark.take = take  # type: ignore[method-assign]
 
 
 FAULTS = {"marker": without_marker_check, "watermark": with_the_largest_time}

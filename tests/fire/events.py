@@ -80,6 +80,11 @@ def _json(event: dict[str, Any]) -> bytes:
 class Events:
     """The events of a run; `expected` grows as they are taken.
 
+    Attributes
+    ----------
+    unsent
+        Kinds of hostile records that were not among them yet.
+
     Parameters
     ----------
     start_ms
@@ -91,6 +96,8 @@ class Events:
     n_partitions
         Of the canonical log.
     """
+
+    hostile_share = 0.02
 
     def __init__(
         self, seed: int, start_ms: int, now_ms: int, n_events: int, n_partitions: int
@@ -109,6 +116,7 @@ class Events:
         self._past: deque[Past] = deque()
         weights = 1.0 / np.arange(1, N_QUERIES + 1)
         self._cumulated = np.cumsum(weights / weights.sum())
+        self.unsent = {one.name for one in hostile_records(start_ms, now_ms)}
         self._hostile = self._hostile_events(now_ms)
 
     @property
@@ -131,13 +139,13 @@ class Events:
     def _new(self, number: int) -> Event:
         past_ms = self.now_ms - self.start_ms
         kind = self._rng.random()
-        if kind < 0.02:
+        if self._rng.random() < self.hostile_share:
             return next(self._hostile)
-        if kind < 0.03:
+        if kind < 0.01:
             return self._orphan()
-        if kind < 0.05 and past_ms > DISORDER_MS + WINDOW_MS + self._slack_ms + 70_000:
+        if kind < 0.03 and past_ms > DISORDER_MS + WINDOW_MS + self._slack_ms + 70_000:
             return self._late()
-        if kind < 0.07:
+        if kind < 0.05:
             repeat = self._repeat()
             if repeat is not None:
                 return repeat
@@ -332,6 +340,7 @@ class Events:
                 record = records[place]
                 if rounds and len(record.value or b"") > 1_000_000:
                     continue
+                self.unsent.discard(record.name)
                 yield self._hostile_event(record)
             rounds += 1
 

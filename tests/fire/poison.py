@@ -17,8 +17,10 @@ DAY_MS = 86_400_000
 class PoisonedEvents(Events):
     """One of twenty hours ahead, records dated 2012 and tomorrow, and the strangest.
 
-    Every kind of hostile record is among them, as in `Events`.
+    Every kind of hostile record is among them, as in `Events`, only sooner.
     """
+
+    hostile_share = 0.04
 
     wall_ms = 0
 

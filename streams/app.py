@@ -350,7 +350,10 @@ def fail(error: BaseException) -> NoReturn:
         log.error("event=refused reason=%s", error)
         status = CONFIGURATION_EXIT
     else:
-        log.error("event=failed error=%s reason=%s", type(error).__name__, error)
+        log.error(
+            "event=failed error=%s reason=%s cause=%r",
+            type(error).__name__, error, error.__cause__,
+        )  # fmt: skip
         status = FAILURE_EXIT
     logging.shutdown()
     os._exit(status)

@@ -22,6 +22,9 @@ from rankstream.topics import MIB
 Opener = Callable[[Mapping[TP, int | None]], Awaitable[dict[TP, int]]]
 """Takes what the group committed for each partition, gives where to start."""
 
+Positions = dict[TP, tuple[int, int | None]]
+"""Position and highwater of each partition that has one."""
+
 WAITING_BYTES = 64 * MIB
 """Read and not yet folded: at most so much, and one fetch."""
 
@@ -42,9 +45,10 @@ class Progress(NamedTuple):
     last
         Offset of the last record that was handed to the stage's stream.
     position
-        Offset where the next fetch begins; behind what transactions leave.
+        Offset before which every record was handed to it, in this fetch or an earlier
+        one; behind what transactions leave.
     highwater
-        The broker's end of the partition, as of the last fetch.
+        The broker's end of the partition, as of that fetch.
     """
 
     last: int
@@ -77,17 +81,27 @@ class CommittedReadsThread(driver.AIOKafkaConsumerThread):
             self._consumer._coordinator._group_instance_id = None  # noqa: SLF001
         await super().on_thread_stop()
 
-    def progress(self, place: TP) -> tuple[int | None, int | None]:
-        """Position and highwater of a partition, None where they are not known."""
+    async def _fetch_records(self, *args: Any, **kwargs: Any) -> Any:
+        """Records, and where their partitions are once these are taken.
+
+        Both at once: by the time that another thread asks, the next fetch may have
+        moved the position past records that nobody was given.
+        """
+        records = await super()._fetch_records(*args, **kwargs)
+        return records, self._positions()
+
+    def _positions(self) -> Positions:
         consumer: Any = self._consumer
         assigned = consumer and consumer._subscription.subscription  # noqa: SLF001
         assignment = assigned and assigned.assignment
         if assignment is None:
-            return None, None
-        state = assignment.state_value(driver.ensure_aiokafka_TP(place))
-        if state is None or not state.has_valid_position:
-            return None, None
-        return state.position, state.highwater
+            return {}
+        states = ((place, assignment.state_value(place)) for place in assignment.tps)
+        return {
+            TP(place.topic, place.partition): (state.position, state.highwater)
+            for place, state in states
+            if state is not None and state.has_valid_position
+        }
 
 
 class EagerService(Service):
@@ -119,14 +133,16 @@ class Consumer(EagerService, driver.Consumer):
         super().__init__(*args, **kwargs)
         self.waiting_bytes = 0
         self._last: dict[TP, int] = {}
+        self._positions: Positions = {}
+        self._n_seeks = 0
 
     def _new_consumer_thread(self) -> CommittedReadsThread:
         return CommittedReadsThread(self, loop=self.loop, beacon=self.beacon)
 
     def progress(self, place: TP) -> Progress:
         """How far a partition was read."""
-        thread: Any = self._thread
-        return Progress(self._last.get(place, -1), *thread.progress(place))
+        position, highwater = self._positions.get(place, (None, None))
+        return Progress(self._last.get(place, -1), position, highwater)
 
     def taken(self, value: bytes | None) -> None:
         """Hear that a waiting record was folded or dropped."""
@@ -140,16 +156,28 @@ class Consumer(EagerService, driver.Consumer):
         starts = await opener(known)
         # Faust has emptied its queues by now.
         self.waiting_bytes = 0
-        self._last.clear()
+        self._forget_positions()
         if starts:
             await self._thread.seek_wait(starts)
+            self._forget_positions()
         return starts
+
+    def _forget_positions(self) -> None:
+        """Nothing that was fetched before a seek says how far a partition is."""
+        self._n_seeks += 1
+        self._last.clear()
+        self._positions.clear()
 
     async def _getmany(self, active_partitions: Any, timeout: float) -> Any:
         if self.waiting_bytes >= WAITING_BYTES:
             await asyncio.sleep(FULL_PAUSE_S)
             return {}
-        fetched = await super()._getmany(active_partitions, timeout)
+        n_seeks = self._n_seeks
+        # A fetch that is given up hands nothing over, and so moves nothing here.
+        given: Any = await super()._getmany(active_partitions, timeout)
+        fetched, positions = given
+        if n_seeks == self._n_seeks:
+            self._positions.update(positions)
         for place, records in fetched.items():
             if records:
                 self._last[TP(place.topic, place.partition)] = records[-1].offset

@@ -6,40 +6,62 @@ extra, no reader saw anything amiss, and every planned fault was struck under wa
 """
 
 import argparse
-import contextlib
 import json
+import shutil
 import sys
 import tempfile
 from pathlib import Path
 
+from deploy.process import ServerFailed
 from tests.fire.cluster import BREAKS
+from tests.fire.faults import plan_of
+from tests.fire.report import as_text
 from tests.fire.run import Options, fire
 
-EXAMPLES = """examples:
+EPILOG = """A broker and a Redis of its own are started, so nothing needs to run.
+
+plans
+  full    --kills of them over all roles, one while state is read back and one while
+          a snapshot is published among them; the broker away for 30 s; a second
+          worker that joins, leaves, joins again and is killed; a worker paused past
+          its session timeout, and fenced; Redis away for 30 s, and empty afterwards;
+          two stops by SIGTERM
+  small   the kills, a stop, and the broker away for 8 s
+  none    no fault
+  or the faults themselves, in their order, with commas between:
+          kill:ROLE  kill:ROLE@restoring  kill:publish@publishing  kill:all
+          stop:all (SIGTERM: it must end with 0 within 10 s)
+          broker:SECONDS  redis:SECONDS  second:join  second:leave  second:kill
+          pause:fold (of the second worker, which must have joined)
+          where ROLE is ingest, fold, learn or publish
+
+Each fault has its share of the events: it is struck when that many were sent and the
+pipeline has moved since the last one; nothing is sent beyond the next one's share.
+
+figures, all of which must be 0
+  lost, double, wrong, extra   by what was sent, by a recount of the log with code of
+                               its own, and by learning the same log once more
+  dead_letters_missing         or not byte for byte what was sent
+  torn, missing, backward      snapshots, for readers that poll through all of it
+
+breaks, to see that it can fail
+  marker      what lies between the state and the marker is written again: double
+  watermark   the largest time seen instead of the written one: late, lost, extra
+
+Progress goes to standard error. Event times are the seed's, relative to the present;
+the moments of the faults are the seed's too, but not what the pipeline does in them.
+
+examples
   python -m tests.fire --events 200000 --kills 20 --seed 1 --json
   python -m tests.fire --events 20000 --kills 4 --seed 1 --plan small
-  python -m tests.fire --events 8000 --plan kill:fold,kill:fold --break marker
+  python -m tests.fire --events 6000 --rate 300 --plan kill:fold --break marker
+  python -m tests.fire --events 9000 --plan second:join,pause:fold --keep /tmp/fire
 """
 
 
 def main(words: list[str] | None = None) -> int:
     """Run, and print what came of it."""
-    parser = argparse.ArgumentParser(
-        "python -m tests.fire",
-        description=__doc__,
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--events", type=int, default=200_000)
-    parser.add_argument("--kills", type=int, default=20)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--json", action="store_true", help="nothing but the result")
-    parser.add_argument("--plan", default="full", help="full, small, none, or faults")
-    parser.add_argument("--rate", type=float, help="events a second")
-    parser.add_argument("--break", dest="broken", choices=BREAKS, default="")
-    parser.add_argument("--poison", action="store_true", help="far more of the bad")
-    parser.add_argument("--keep", type=Path, help="keep logs in this folder")
-    arguments = parser.parse_args(words)
+    arguments = _arguments(words)
     options = Options(
         arguments.events,
         arguments.kills,
@@ -49,14 +71,53 @@ def main(words: list[str] | None = None) -> int:
         arguments.broken,
         arguments.poison,
     )
-    with contextlib.ExitStack() as stack:
-        folder = arguments.keep
-        if folder is None:
-            made = tempfile.TemporaryDirectory(prefix="rankstream-fire-")
-            folder = Path(stack.enter_context(made))
-        result = fire(options, folder, tell=not arguments.json)
-    sys.stdout.write(json.dumps(result, indent=None if arguments.json else 2) + "\n")
+    folder = arguments.keep or Path(tempfile.mkdtemp(prefix="rankstream-fire-"))
+    try:
+        result = fire(options, folder)
+    except ServerFailed as error:
+        sys.stderr.write(f"{error}\n")
+        return 2
+    if result["ok"] or options.broken:
+        if arguments.keep is None:
+            shutil.rmtree(folder, ignore_errors=True)
+    else:
+        sys.stderr.write(f"logs and Kafka's data are left in {folder}\n")
+    sys.stdout.write(json.dumps(result) + "\n" if arguments.json else as_text(result))
     return 0 if result["ok"] else 1
+
+
+def _arguments(words: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        "python -m tests.fire",
+        description=__doc__,
+        epilog=EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    say = parser.add_argument
+    say("--events", type=int, default=200_000, metavar="N", help="default 200000")
+    say("--kills", type=int, default=20, metavar="K", help="kill -9s, default 20")
+    say("--seed", type=int, default=1, metavar="S", help="default 1")
+    say("--json", action="store_true", help="one JSON object instead of a table")
+    say("--plan", default="full", metavar="PLAN", help="see below; default full")
+    say("--rate", type=float, help="events a second; default 12 s for each fault")
+    say("--break", dest="broken", choices=BREAKS, default="", help="see below")
+    say("--poison", action="store_true", help="far more bad and strange events")
+    say(
+        "--keep",
+        type=Path,
+        metavar="DIR",
+        help="leave logs and data there",
+    )
+    arguments = parser.parse_args(words)
+    if arguments.events < 1 or arguments.kills < 0:
+        parser.error("--events must be at least 1 and --kills at least 0")
+    if arguments.keep and arguments.keep.exists() and any(arguments.keep.iterdir()):
+        parser.error(f"--keep must name an empty folder or a new one; {arguments.keep}")
+    try:
+        plan_of(arguments.plan, arguments.kills, arguments.seed)
+    except ValueError as error:
+        parser.error(str(error))
+    return arguments
 
 
 if __name__ == "__main__":

@@ -7,17 +7,13 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-import msgspec
-
 from rankstream.cli import main as rankstream
-from rankstream.events import ACTIVE, ENDED, SCHEMA, Element, Frontier, encode_record
+from rankstream.events import Frontier
 from streams.checkpoint import Checkpointer
-from streams.folds.elements import Elements
-from streams.folds.join import Join
+from streams.folds.time import Watermark
 from streams.kinds import ROLES
 from streams.supervisor import supervise
-
-decode_element = msgspec.msgpack.Decoder(Element).decode
+from tests.fire.events import DISORDER_MS
 
 
 def without_marker_check() -> None:
@@ -33,21 +29,15 @@ def without_marker_check() -> None:
 
 
 def with_the_largest_time() -> None:
-    """The watermark is the largest time in the log, whoever is still behind it."""
-    take = Join.take
+    """The watermark is the largest time that any source has seen, not what all have."""
 
-    def hasty(self: Join, elements: Elements) -> None:
-        for i in range(len(elements)):
-            element = decode_element(elements.raw(i))
-            one: list[Element] = [element]
-            if isinstance(element, Frontier):
-                if element.state == ACTIVE:
-                    continue
-                one = []
-            record = [SCHEMA, 0, 1, [*one, Frontier(0, 1, element.at_ms, ENDED)]]
-            take(self, Elements(encode_record(record)))
+    def take(self: Watermark, frontier: Frontier) -> bool:
+        seen_ms = frontier.at_ms + DISORDER_MS if frontier.at_ms >= 0 else -1
+        has_moved = seen_ms > self.at_ms
+        self.at_ms = max(self.at_ms, seen_ms)
+        return has_moved
 
-    Join.take = hasty  # type: ignore[method-assign]
+    Watermark.take = take  # type: ignore[method-assign]
 
 
 FAULTS = {"marker": without_marker_check, "watermark": with_the_largest_time}

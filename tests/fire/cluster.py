@@ -1,12 +1,13 @@
 """The broker, Redis and workers of a run, and what can be done to them."""
 
 import contextlib
+import os
 import re
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import psutil
@@ -50,17 +51,19 @@ class Worker:
                 start_new_session=True,
             )
 
+    def children(self) -> Iterator[tuple[str, psutil.Process]]:
+        """The role and the process of each child that lives."""
+        if self.process is None:
+            return
+        with contextlib.suppress(psutil.Error):
+            for process in psutil.Process(self.process.pid).children():
+                words = process.cmdline()[-2:]
+                if words[:1] == ["--child"]:
+                    yield words[1], process
+
     def child(self, role: str) -> psutil.Process | None:
         """The process of a role, where it lives."""
-        if self.process is None:
-            return None
-        try:
-            for process in psutil.Process(self.process.pid).children():
-                if process.cmdline()[-2:] == ["--child", role]:
-                    return process
-        except psutil.Error:
-            pass
-        return None
+        return dict(self.children()).get(role)
 
     def awaited_child(self, role: str, timeout_s: float = 60.0) -> psutil.Process:
         """The process of a role; its parent may be about to start it again."""
@@ -73,21 +76,17 @@ class Worker:
         raise RuntimeError(f"{self.name} must run {role}; it does not, see {self.log}")
 
     def kill(self) -> None:
-        """SIGKILL to the parent and its children."""
+        """SIGKILL to the parent and its children, at the same moment.
+
+        One after another the children would see their parent gone, and stop in order.
+        """
         if self.process is None:
             return
-        family = []
-        with contextlib.suppress(psutil.Error):
-            family = psutil.Process(self.process.pid).children(recursive=True)
-        # The parent first: it must not start a child again.
-        self.process.kill()
+        family = [process for _, process in self.children()]
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
-        for child in family:
-            try:
-                child.kill()
-                child.wait(10)
-            except psutil.Error:
-                continue
+        psutil.wait_procs(family, timeout=10)
 
     def stop(self) -> tuple[int, float]:
         """SIGTERM; exit status and seconds."""

@@ -10,17 +10,6 @@ from deploy.broker import jars, java
 from deploy.process import ServerFailed
 from tests.services import ServiceMissing, without
 
-FIGURES = (
-    "lost",
-    "double",
-    "wrong",
-    "extra",
-    "dead_letters_missing",
-    "torn",
-    "missing",
-    "backward",
-)
-
 
 def fire(*options: str, timeout_s: float = 600.0) -> dict[str, Any]:
     """The result of a run; its exit status must be what the result says."""

@@ -6,7 +6,6 @@ sees it in the canonical log, has passed what makes it so; nothing else comes so
 to a bound that an interleaving could change its outcome.
 """
 
-import base64
 import heapq
 import json
 from collections import deque
@@ -20,10 +19,10 @@ from rankstream.routing import (
     normalised_query,
     partition_of_route,
     route_of_query,
-    routed_impression_id,
 )
 from tests.fire.expected import Expected, Letter, Shown
 from tests.fire.hostile import Hostile, hostile_records
+from tests.fire.lists import query_event
 
 LEAST_STEP_MS, MOST_STEP_MS = 50, 600
 WHOLE_MS = 1_800_000
@@ -35,13 +34,7 @@ REMEMBER_MS = 300_000
 JITTER_MS = 20_000
 CLICK_MS = 60_000
 LEAST_SLACK_MS = 10_000
-MODEL = "fire"
-N_FEATURES = 4
 N_QUERIES = 300
-N_ITEMS = 10
-N_SHOWN = 5
-N_SESSIONS = 60
-SCORE_VERSIONS = 3
 
 
 @dataclass(frozen=True)
@@ -87,6 +80,11 @@ def _json(event: dict[str, Any]) -> bytes:
 class Events:
     """The events of a run; `expected` grows as they are taken.
 
+    Attributes
+    ----------
+    unsent
+        Kinds of hostile records that were not among them yet.
+
     Parameters
     ----------
     start_ms
@@ -98,6 +96,8 @@ class Events:
     n_partitions
         Of the canonical log.
     """
+
+    hostile_share = 0.02
 
     def __init__(
         self, seed: int, start_ms: int, now_ms: int, n_events: int, n_partitions: int
@@ -116,6 +116,7 @@ class Events:
         self._past: deque[Past] = deque()
         weights = 1.0 / np.arange(1, N_QUERIES + 1)
         self._cumulated = np.cumsum(weights / weights.sum())
+        self.unsent = {one.name for one in hostile_records(start_ms, now_ms)}
         self._hostile = self._hostile_events(now_ms)
 
     @property
@@ -138,13 +139,13 @@ class Events:
     def _new(self, number: int) -> Event:
         past_ms = self.now_ms - self.start_ms
         kind = self._rng.random()
-        if kind < 0.02:
+        if self._rng.random() < self.hostile_share:
             return next(self._hostile)
-        if kind < 0.03:
+        if kind < 0.01:
             return self._orphan()
-        if kind < 0.05 and past_ms > DISORDER_MS + WINDOW_MS + self._slack_ms + 70_000:
+        if kind < 0.03 and past_ms > DISORDER_MS + WINDOW_MS + self._slack_ms + 70_000:
             return self._late()
-        if kind < 0.07:
+        if kind < 0.05:
             repeat = self._repeat()
             if repeat is not None:
                 return repeat
@@ -160,7 +161,7 @@ class Events:
         query = normalised_query(name)
         at_ms = self.now_ms - int(rng.integers(JITTER_MS))
         route = route_of_query(query)
-        event = self._query_event(number, name, at_ms)
+        event = query_event(rng, number, name, at_ms)
         identity = event["impression_id"]
         value = _json(event)
         past = Past(
@@ -195,56 +196,6 @@ class Events:
         for (click_ms, *_), click in zip(shown.marks, past.clicks, strict=True):
             self._plan(max(click_ms, self.now_ms + 500), Event("clicks", click))
         return Event("queries", value)
-
-    def _query_event(self, number: int, name: str, at_ms: int) -> dict[str, Any]:
-        rng = self._rng
-        query = normalised_query(name)
-        route = route_of_query(query)
-        variant = int(rng.integers(2))
-        items = [f"{query}/{variant}{n}" for n in range(N_ITEMS)]
-        rng.shuffle(items)
-        event: dict[str, Any] = {
-            "impression_id": routed_impression_id(f"f{number}", route),
-            "query_id": name,
-            "at_ms": at_ms,
-            "model": MODEL if rng.random() < 0.8 else "other",
-            "intervention": str(rng.choice(["one", "two"])),
-            "shown": items[:N_SHOWN],
-            "candidates": items,
-        }
-        if rng.random() < 0.9:
-            event["session"] = f"s{rng.integers(N_SESSIONS)}"
-        policy = rng.random()
-        if policy < 0.6:
-            self._draw_plackett_luce(event, items, route + variant)
-        elif policy < 0.75:
-            event["policy"] = "deterministic"
-        elif policy < 0.85:
-            event["policy"] = "tail-shuffle"
-        elif policy < 0.95:
-            event["policy"] = "logged"
-            exposures = np.full((N_ITEMS, N_SHOWN), 1.0 / N_ITEMS, "<f4")
-            event["exposures"] = base64.b64encode(exposures.tobytes()).decode()
-        else:
-            del event["candidates"]
-        return event
-
-    def _draw_plackett_luce(
-        self, event: dict[str, Any], items: list[str], name: int
-    ) -> None:
-        version = int(self._rng.integers(SCORE_VERSIONS))
-        of_model = np.random.default_rng((name % 2**63, version))
-        by_item = dict(zip(sorted(items), of_model.normal(0, 1, N_ITEMS), strict=True))
-        scores = np.array([by_item[item] for item in items])
-        drawn = np.argsort(-(scores + self._rng.gumbel(size=N_ITEMS)))[:N_SHOWN]
-        features = self._rng.random((N_SHOWN, N_FEATURES)).astype("<f4")
-        event["shown"] = [items[place] for place in drawn]
-        event |= {
-            "policy": "plackett-luce",
-            "version": version,
-            "scores": [round(float(score), 4) for score in scores],
-            "features": base64.b64encode(features.tobytes()).decode(),
-        }
 
     def _click(self, past: Past, shown: Shown, number: int, span_ms: int) -> None:
         rng = self._rng
@@ -309,7 +260,7 @@ class Events:
         ago_ms = DISORDER_MS + WINDOW_MS + self._slack_ms
         ago_ms += int(self._rng.integers(50_000))
         at_ms = self.now_ms - ago_ms
-        event = self._query_event(self._number, name, at_ms)
+        event = query_event(self._rng, self._number, name, at_ms)
         event["impression_id"] = f"late {event['impression_id']}"
         partition = self._partition(name)
         self.expected.aside["late", event["impression_id"]] += 1
@@ -389,6 +340,7 @@ class Events:
                 record = records[place]
                 if rounds and len(record.value or b"") > 1_000_000:
                     continue
+                self.unsent.discard(record.name)
                 yield self._hostile_event(record)
             rounds += 1
 

@@ -19,6 +19,8 @@ from tests.fire.sender import Sender
 
 PATIENCE_S = 120.0
 
+MOST_STOP_S = 10.0
+
 STARTED = r"event=restored partition="
 
 
@@ -36,7 +38,9 @@ class Fault(NamedTuple):
 
 def fault_of(text: str) -> Fault:
     """The fault that a text names."""
-    found = re.fullmatch(r"(kill|broker|redis|second|pause):([\w.]+)(?:@(\w+))?", text)
+    found = re.fullmatch(
+        r"(kill|stop|broker|redis|second|pause):([\w.]+)(?:@(\w+))?", text
+    )
     if found is None:
         raise ValueError(f"a fault must be KIND:TARGET[@MOMENT]; got {text!r}")
     return Fault(*(part or "" for part in found.groups()))
@@ -45,14 +49,16 @@ def fault_of(text: str) -> Fault:
 OTHERS = {
     "full": [
         "broker:30",
+        "stop:all",
         "second:join",
         "second:leave",
         "redis:30",
+        "stop:all",
         "second:join",
         "pause:fold",
         "second:kill",
     ],
-    "small": ["broker:8"],
+    "small": ["broker:8", "stop:all"],
 }
 """What a plan holds beside its kills, in this order."""
 
@@ -124,6 +130,7 @@ class Strikes:
         observer: Observer,
         readers: Readers,
         seed: int,
+        say: Callable[[str], None],
     ) -> None:
         self.done: list[Struck] = []
         self._plan = plan
@@ -135,6 +142,7 @@ class Strikes:
         self._readers = readers
         self._n_events = n_events
         self._rng = np.random.default_rng(seed + 1)
+        self._say = say
         self._began_s = time.monotonic()
         shares = (np.arange(len(plan)) + 1) / (len(plan) + 1)
         self._shares = [int(n_events * share) for share in shares]
@@ -184,6 +192,7 @@ class Strikes:
         action = getattr(self, f"_do_{fault.kind}")
         struck.detail = str(action(fault))
         self.done.append(struck)
+        self._say(f"{fault}, at event {sent:,}: {struck.detail}")
 
     def _do_kill(self, fault: Fault) -> str:
         worker = self._workers["first"]
@@ -199,6 +208,15 @@ class Strikes:
         child.kill()
         child.wait(10)
         return f"pid {child.pid}"
+
+    def _do_stop(self, fault: Fault) -> str:
+        """SIGTERM in the middle of work; then it is started again."""
+        worker = self._workers["first"]
+        status, seconds = worker.stop()
+        worker.start()
+        if fault.target != "all" or status or seconds > MOST_STOP_S:
+            raise Missed(f"a worker must stop with 0 in 10 s; got {status}, {seconds}")
+        return f"exit status 0 in {seconds} s"
 
     def _kill_while_restoring(self, worker: Worker, role: str) -> str:
         """Kill, and kill the next one while it reads its state back."""

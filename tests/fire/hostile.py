@@ -242,10 +242,13 @@ def _large(query: dict[str, Any]) -> list[Hostile]:
     shown = {**many, "candidates": None, "shown": names[:1_001]}
     padded = _json({**query, "schema": 3})
     padded += b" " * (LARGEST_BYTES - len(padded))
+    # Zeros take two bytes as text and four as numbers.
+    grows = {**shown, "shown": names[:1_000], "features": [[0] * 3_000] * 1_000}
     return [
         Hostile("10,001 documents", "queries", _json(many), ("too-many-documents",)),
         Hostile("1,001 shown", "queries", _json(shown), ("shown",)),
         Hostile("largest record", "queries", padded, ("schema",)),
+        Hostile("too large once read", "queries", _json(grows), ("too-large",)),
     ]
 
 
@@ -264,11 +267,14 @@ def strange_queries(at_ms: int) -> list[tuple[str, bytes, str, list[str]]]:
          "hostile query"),
         ("200 by 136", {**query, "candidates": wide, "shown": wide,
                         "scores": [0.5] * 200, "features": zeros}, "hostile query"),
-        ("heavy", {**plain, "attributes": {"note": "y" * 7_000_000}}, "hostile query"),
+        ("heavy", {**plain, "attributes": {"note": ""}}, "hostile query"),
     ]  # fmt: skip
     found = []
     for name, event, normalised in build:
         event["impression_id"] = f"strange {name}"
+        if name == "heavy":
+            room = LARGEST_BYTES - len(_json(event))
+            event["attributes"] = {"note": "y" * room}
         found.append((name, _json(event), normalised, list(event["shown"])))
     twice = {**plain, "impression_id": "strange keys"}
     value = _json(twice)[:-1] + b',"query_id":"Second\\u00c9 KEY"}'

@@ -12,14 +12,13 @@ from streams.folds.learn import Learn
 from streams.stage import Output, SourceRecord
 from tests.fire.events import (
     DISORDER_MS,
-    MODEL,
-    N_FEATURES,
     REMEMBER_MS,
     WINDOW_MS,
     Event,
     Events,
 )
 from tests.fire.letters import Found, letter_of
+from tests.fire.lists import MODEL, N_FEATURES
 
 TIME = TimeSettings(
     disorder_ms=DISORDER_MS, click_window_ms=WINDOW_MS, remember_ms=REMEMBER_MS

@@ -3,9 +3,10 @@
 import json
 from collections.abc import Iterator
 
-from tests.fire.events import MODEL, Event, Events
+from tests.fire.events import Event, Events
 from tests.fire.expected import Letter, Shown
 from tests.fire.hostile import TWO_HOURS_MS, good_click, good_query, strange_queries
+from tests.fire.lists import MODEL
 
 AHEAD_SHARE = 0.05
 TIMESTAMPED_SHARE = 0.05
@@ -16,8 +17,10 @@ DAY_MS = 86_400_000
 class PoisonedEvents(Events):
     """One of twenty hours ahead, records dated 2012 and tomorrow, and the strangest.
 
-    Every kind of hostile record is among them, as in `Events`.
+    Every kind of hostile record is among them, as in `Events`, only sooner.
     """
+
+    hostile_share = 0.04
 
     wall_ms = 0
 

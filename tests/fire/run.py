@@ -1,7 +1,6 @@
 """One run: everything started, broken, drained, stopped and judged."""
 
 import contextlib
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,8 +15,6 @@ from tests.fire.cluster import Worker, restarts
 from tests.fire.collecting import collected
 from tests.fire.events import (
     DISORDER_MS,
-    MODEL,
-    N_FEATURES,
     REMEMBER_MS,
     WINDOW_MS,
     Events,
@@ -25,25 +22,19 @@ from tests.fire.events import (
 )
 from tests.fire.faults import Missed, Strikes, as_json, plan_of
 from tests.fire.in_process import warm_up
+from tests.fire.learning import compare_learned, is_newest_served
+from tests.fire.lists import MODEL, N_FEATURES
 from tests.fire.observer import Observer
 from tests.fire.poison import PoisonedEvents
+from tests.fire.progress import MB, Progress
 from tests.fire.readers import Readers
+from tests.fire.report import FIGURES
 from tests.fire.sender import Sender
 from tests.fire.verdict import verdict_of
 
 SECONDS_A_FAULT = 12.0
 DRAIN_S = 180.0
 BROKEN_DRAIN_S = 60.0
-FIGURES = (
-    "lost",
-    "double",
-    "wrong",
-    "extra",
-    "dead_letters_missing",
-    "torn",
-    "missing",
-    "backward",
-)
 
 
 class Options(NamedTuple):
@@ -72,19 +63,20 @@ features = {N_FEATURES}
 """
 
 
-def fire(options: Options, folder: Path, *, tell: bool = True) -> dict[str, Any]:
+def fire(options: Options, folder: Path) -> dict[str, Any]:
     """Do it; the result is what is printed."""
     began_s = time.monotonic()
     folder.mkdir(parents=True, exist_ok=True)
     plan = plan_of(options.plan, options.n_kills, options.seed)
     result: dict[str, Any] = {"seed": options.seed, "break": options.broken}
     with _services(folder) as (broker, redis):
-        run = Run(options, folder, broker, redis, tell=tell)
+        run = Run(options, folder, broker, redis)
         try:
             failure = run.under_fire(plan)
             result |= run.result()
         finally:
             run.close()
+    result["disk_mb"] = _size_mb(folder)
     result["seconds"] = round(time.monotonic() - began_s, 1)
     result["planned_faults"] = [str(fault) for fault in plan]
     result["failure"] = failure
@@ -119,12 +111,10 @@ class Run:
         folder: Path,
         broker: Broker,
         redis: Redis,
-        *,
-        tell: bool,
     ) -> None:
         self._options = options
         self._broker, self._redis = broker, redis
-        self._tells = tell
+        self._progress = Progress()
         self._stops: dict[str, list[float]] = {}
         config = self._configured(folder, "first")
         self.settings: Settings = load_settings(config, {})
@@ -165,51 +155,62 @@ class Run:
             self.observer,
             self.readers,
             options.seed,
+            self._progress.say,
         )
         self.workers["first"].start()
         for part in (self.observer, self.readers, self.sender):
             part.start()
-        self._say(f"{options.n_events:,} events at {rate:,.0f}/s, {len(plan)} faults")
+        family = self.workers.values()
+        self._progress.follow(options.n_events, family, self.sender, self.observer)
+        self._progress.say(
+            f"{options.n_events:,} events at {rate:,.0f}/s, {len(plan)} faults"
+        )
         failure = ""
         try:
             self.strikes.run()
         except Missed as error:
             failure = str(error)
-            self._say(failure)
+            self._progress.say(failure)
             self.sender.gate = 2 * options.n_events
         return failure or self._drain()
 
     def result(self) -> dict[str, Any]:
         """Stop the workers and judge."""
+        is_served = is_newest_served(self.settings, MODEL)
+        self._progress.stop()
         for name, worker in self.workers.items():
             if worker.is_running:
                 status, seconds = worker.stop()
                 self._stops[name] = [status, seconds]
         self.readers.stop()
         self.observer.stop()
-        self._say("judging")
+        self._progress.say("judging")
         found = collected(self.settings)
         sent, missing = verdict_of(self.events.expected, found)
         again = recount_topics(self.settings)
+        learned = compare_learned(self.settings, MODEL)
         strikes, readers = self.strikes, self.readers
         return {
             **{
-                kind: getattr(sent, kind) + getattr(again, kind)
+                kind: sum(getattr(each, kind) for each in (sent, again, learned))
                 for kind in ("lost", "double", "wrong", "extra")
             },
             "dead_letters_missing": missing,
             "torn": readers.torn,
-            "missing": readers.missing,
+            "missing": readers.missing + (not is_served),
             "backward": readers.backward,
             "events": self.sender.n_sent if self.sender else 0,
             "outcomes": self.events.expected.outcomes(),
             "dead_letters": len(self.events.expected.letters),
+            "hostile_kinds_unsent": sorted(self.events.unsent),
             "by_what_was_sent": sent.as_dict(),
             "by_recount": again.as_dict(),
+            "by_learning_again": learned.as_dict(),
             "reads": readers.reads,
             "unavailable": readers.unavailable,
             "versions_read": len(readers.versions),
             "longest_pause_s": round(self.observer.longest_pause_s, 1),
+            "peak_memory_mb": self._progress.peak_mb,
             "log_lines": sum(w.said().count("\n") for w in self.workers.values()),
             "exits": restarts(list(self.workers.values())),
             "stops": self._stops,
@@ -218,6 +219,7 @@ class Run:
 
     def close(self) -> None:
         """End whatever still runs."""
+        self._progress.stop()
         for worker in self.workers.values():
             worker.kill()
         if self.sender is not None:
@@ -252,6 +254,8 @@ class Run:
         )
         return path
 
-    def _say(self, what: str) -> None:
-        if self._tells:
-            sys.stderr.write(f"fire: {what}\n")
+
+def _size_mb(folder: Path) -> int:
+    files = (each for each in folder.rglob("*") if each.is_file())
+    # Kafka's indexes are mostly holes.
+    return sum(512 * each.stat().st_blocks for each in files) // MB

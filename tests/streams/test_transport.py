@@ -3,15 +3,21 @@
 import asyncio
 import inspect
 from collections.abc import Awaitable
+from types import SimpleNamespace
 from typing import Any
 
 import aiokafka
 import faust
+import pytest
 from aiokafka.consumer.group_coordinator import GroupCoordinator
+from aiokafka.consumer.subscription_state import SubscriptionState
 from faust.transport.consumer import Consumer as FaustConsumer
 from faust.transport.drivers import aiokafka as driver
+from faust.types import TP
 
-from streams.transport import Consumer, EagerService
+from streams.transport import CommittedReadsThread, Consumer, EagerService, Progress
+
+PLACE = TP("queries", 0)
 
 
 def waited(*coroutines: Awaitable[Any]) -> Any:
@@ -87,6 +93,7 @@ def test_what_is_overridden_is_still_there() -> None:
     for place, name in (
         (thread, "_create_worker_consumer"),
         (thread, "on_thread_stop"),
+        (thread, "_fetch_records"),
         (thread, "seek_wait"),
         (driver.Consumer, "_new_consumer_thread"),
         (driver.Consumer, "seek_to_committed"),
@@ -95,6 +102,7 @@ def test_what_is_overridden_is_still_there() -> None:
         (faust.App, "_crash"),
     ):
         assert callable(getattr(place, name)), name
+    assert "self._fetch_records," in inspect.getsource(thread.getmany)
     assert Consumer.wait_first is EagerService.wait_first
     assert "self._getmany(" in inspect.getsource(FaustConsumer._wait_next_records)
     assert "_group_instance_id is None" in inspect.getsource(
@@ -119,3 +127,106 @@ def test_what_is_set_on_a_consumer_is_what_it_uses() -> None:
         assert f"self.{name}" in inspect.getsource(type(made).start), name
     assert hasattr(made, "_request_timeout_ms")
     assert hasattr(made._client, "_request_timeout_ms")
+
+
+class Fetcher:
+    """In place of aiokafka's: takes three records, which moves the position."""
+
+    def __init__(self) -> None:
+        self._closed = False
+        self._subscriptions: Any = SubscriptionState()
+        self._subscriptions.assign_from_user({aiokafka.TopicPartition(*PLACE)})
+        assignment = self._subscriptions.subscription.assignment
+        self.partition: Any = assignment.state_value(PLACE)
+        self.partition.reset_to(5)
+
+    async def fetched_records(self, *_: Any, **__: Any) -> dict[TP, list[Any]]:
+        """Take them, and answer."""
+        self.partition.highwater = 8
+        self.partition.consumed_to(8)
+        return {PLACE: [SimpleNamespace(offset=n, value=b"") for n in (5, 6, 7)]}
+
+
+class FetchingThread(CommittedReadsThread):
+    """The consumer's thread; its answers wait until the other loop has time."""
+
+    def __init__(self, fetcher: Fetcher) -> None:
+        self.may_return = asyncio.Event()
+        self.consumer: Any = SimpleNamespace(flow_active=True)
+        self._consumer: Any = SimpleNamespace(
+            _closed=False,
+            _max_poll_records=None,
+            _fetcher=fetcher,
+            _subscription=fetcher._subscriptions,
+        )
+
+    def _ensure_consumer(self) -> Any:
+        return self._consumer
+
+    async def call_thread(self, fun: Any, *args: Any, **kwargs: Any) -> Any:
+        """Answer after a while."""
+        answer = await fun(*args, **kwargs)
+        await self.may_return.wait()
+        return answer
+
+
+def fetching() -> tuple[Any, Fetcher, FetchingThread]:
+    """A consumer whose next fetch finds three records."""
+    fetcher = Fetcher()
+    thread = FetchingThread(fetcher)
+    consumer: Any = Consumer.__new__(Consumer)
+    consumer.waiting_bytes = consumer._n_seeks = 0
+    consumer._last, consumer._positions = {}, {}
+    consumer._thread = thread
+    return consumer, fetcher, thread
+
+
+async def begun(consumer: Consumer) -> asyncio.Task[Any]:
+    """A fetch that has taken its records and not handed them over."""
+    task = asyncio.create_task(consumer._getmany({PLACE}, 1.0))
+    await asyncio.sleep(0.01)
+    return task
+
+
+def test_what_is_fetched_and_not_handed_over_is_not_reached() -> None:
+    """A marker behind records that nobody folded would lose them."""
+
+    async def run() -> None:
+        consumer, fetcher, thread = fetching()
+        task = await begun(consumer)
+        assert fetcher.partition.position == 8
+        assert consumer.progress(PLACE).position is None
+        thread.may_return.set()
+        assert len((await task)[PLACE]) == 3
+        assert consumer.progress(PLACE) == Progress(7, 8, 8)
+
+    asyncio.run(run())
+
+
+def test_a_fetch_that_is_given_up_reaches_nothing() -> None:
+    """A stop cancels the fetch that is under way, and its records are dropped."""
+
+    async def run() -> None:
+        consumer, fetcher, _ = fetching()
+        task = await begun(consumer)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert fetcher.partition.position == 8
+        assert consumer.progress(PLACE).position is None
+
+    asyncio.run(run())
+
+
+def test_a_fetch_from_before_a_seek_reaches_nothing() -> None:
+    """Its position is of another place in the log."""
+
+    async def run() -> None:
+        consumer, _, thread = fetching()
+        task = await begun(consumer)
+        consumer._forget_positions()
+        thread.may_return.set()
+        await task
+        assert consumer.progress(PLACE).position is None
+
+    asyncio.run(run())

@@ -1,0 +1,36 @@
+"""The pipeline under fire on a real Kafka and Redis; and that fire can hurt."""
+
+import pytest
+
+from tests.fire.command import fire
+from tests.fire.report import FIGURES
+
+pytestmark = pytest.mark.broker
+
+
+def test_kills_and_a_broker_that_goes_change_nothing() -> None:
+    """Killed while it restores and while it publishes; every outcome is as planned."""
+    options = ("--events", "16000", "--rate", "280", "--kills", "4", "--plan", "small")
+    result = fire(*options)
+    assert {name: result[name] for name in FIGURES} == dict.fromkeys(FIGURES, 0), result
+    assert result["ok"], result
+    struck = {fault["where"] for fault in result["faults"]}
+    assert {"kill:fold@restoring", "kill:publish@publishing", "broker:8"} <= struck
+
+
+def test_without_the_marker_check_something_is_double() -> None:
+    """Or the harness would not notice."""
+    options = ("--events", "4000", "--rate", "250", "--plan", "kill:fold")
+    result = fire(*options, "--break", "marker")
+    assert result["double"] > 0, result
+    assert not result["ok"]
+
+
+def test_with_the_largest_time_as_watermark_outcomes_differ() -> None:
+    """What was planted to be in time comes too late."""
+    options = ("--events", "4000", "--rate", "400", "--plan", "none")
+    result = fire(*options, "--break", "watermark")
+    assert result["by_what_was_sent"]["lost"] > 0, result
+    assert result["by_what_was_sent"]["extra"] > 0, result
+    assert not result["failure"]
+    assert not result["ok"]

@@ -20,6 +20,7 @@ from rankstream.settings import Settings
 from rankstream.topics import full_name
 from streams.checkpoint import Checkpointer, Cluster, StageKind, StateRefused
 from streams.metrics import Gauges
+from streams.pacing import Progress, held_back
 from streams.stage import SourceRecord
 from streams.transport import Transport
 
@@ -56,6 +57,7 @@ class StageApp(faust.App):
         self.pump: asyncio.Task[None] | None = None
         self.is_closing = False
         self.n_revocations = 0
+        self._held: set[TP] = set()
         self._opening = asyncio.Lock()
         self._hurry = asyncio.Event()
         self.on_partitions_revoked.connect(self.suspend_partitions)
@@ -146,6 +148,20 @@ class StageApp(faust.App):
             return 0
         folded = self.open_checkpointers[place].folded
         return max(0, int(highwater - (position if folded >= last else folded + 1)))
+
+    def not_held_back(self, places: set[TP]) -> set[TP]:
+        """Without sources that are far ahead of others."""
+        sources = {
+            place: Progress(frontier_ms, is_behind=self.lag_of(place) > 0)
+            for place, one in self.open_checkpointers.items()
+            if (frontier_ms := one.counts.get("frontier_ms")) is not None
+        }
+        held = held_back(sources, self.stage_settings.time.lead_ms)
+        if held != self._held:
+            names = ",".join(sorted(f"{at.topic}[{at.partition}]" for at in held))
+            log.info("event=held-back partitions=%s", names or "none")
+            self._held = held
+        return places - held
 
     async def run_checkpoints(self) -> None:
         """Checkpoint every partition, again and again."""

@@ -22,6 +22,9 @@ from rankstream.topics import MIB
 Opener = Callable[[Mapping[TP, int | None]], Awaitable[dict[TP, int]]]
 """Takes what the group committed for each partition, gives where to start."""
 
+Picker = Callable[[set[TP]], set[TP]]
+"""Takes the partitions that could be fetched from, gives those that are to be."""
+
 Positions = dict[TP, tuple[int, int | None]]
 """Position and highwater of each partition that has one."""
 
@@ -170,6 +173,11 @@ class Consumer(EagerService, driver.Consumer):
 
     async def _getmany(self, active_partitions: Any, timeout: float) -> Any:
         if self.waiting_bytes >= WAITING_BYTES:
+            await asyncio.sleep(FULL_PAUSE_S)
+            return {}
+        pick: Picker = self.app.not_held_back  # type: ignore[attr-defined]
+        active_partitions = pick(active_partitions)
+        if not active_partitions:
             await asyncio.sleep(FULL_PAUSE_S)
             return {}
         n_seeks = self._n_seeks

@@ -20,5 +20,5 @@ from streams.warming import warm_up
     ],
 )
 def test_every_kind_of_stage_is_warmed(settings):
-    """Made-up events go through whatever the settings name, and nothing refuses them."""
+    """Made-up events go through whatever the settings name; nothing refuses them."""
     warm_up(settings)

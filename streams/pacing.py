@@ -1,0 +1,31 @@
+"""Which sources wait for the others: what runs ahead has to be kept until they come.
+
+Event time passes when all sources have passed it, so whatever a source brings from
+far ahead of the slowest stays open until then. It is not fetched meanwhile, which
+bounds the memory. Sources are compared within one process.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple, TypeVar
+
+Place = TypeVar("Place")
+
+
+class Progress(NamedTuple):
+    """The frontier of a source, -1 while it has none, and whether more is waiting."""
+
+    frontier_ms: int
+    is_behind: bool
+
+
+def held_back(sources: Mapping[Place, Progress], lead_ms: int) -> set[Place]:
+    """The sources that are more than `lead_ms` ahead of the slowest still behind."""
+    behind = [
+        one.frontier_ms
+        for one in sources.values()
+        if one.is_behind and one.frontier_ms >= 0
+    ]
+    if not behind:
+        return set()
+    furthest_ms = min(behind) + lead_ms
+    return {place for place, one in sources.items() if one.frontier_ms > furthest_ms}

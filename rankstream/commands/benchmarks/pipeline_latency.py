@@ -74,7 +74,7 @@ def latencies_s(
         Events.
     """
     window_ms = settings.time.click_window_ms
-    n_first = plan.per_second * (window_ms // 1_000 + 40)
+    n_first = int(plan.per_second * (window_ms // 1_000 + 40))
     n_paced = int(per_second * paced_s / (1.0 + plan.clicks_per_list))
     plan = dataclasses.replace(plan, n_impressions=n_first + n_paced)
     records = list(canonical_records(plan, np.random.default_rng(1)))

@@ -45,6 +45,8 @@ class Workload:
         Features of each shown document, 0 for none.
     rescored_ms
         Event time after which the scores of a query are new.
+    first, first_query
+        Numbers of the first impression and query: a log that follows another one.
     """
 
     n_impressions: int
@@ -53,10 +55,12 @@ class Workload:
     n_candidates: int = 20
     n_shown: int = 10
     clicks_per_list: float = 0.4
-    per_second: int = 400
+    per_second: float = 400.0
     n_features: int = 0
     rescored_ms: int = 1_000
     n_partitions: int = 4
+    first: int = 0
+    first_query: int = 0
 
 
 class _Query:
@@ -104,11 +108,12 @@ def canonical_elements(
     known: dict[int, _Query] = {}
     clicks_each = rng.poisson(plan.clicks_per_list, plan.n_impressions)
     features = rng.random(plan.n_shown * max(plan.n_features, 1)).astype("<f4")
-    for number, which in enumerate(zipf_queries(plan, rng).tolist()):
+    queries = zipf_queries(plan, rng) + plan.first_query
+    for number, which in enumerate(queries.tolist(), plan.first):
         query = known.get(which)
         if query is None:
             query = known[which] = _Query(which, plan, rng)
-        at_ms = START_MS + number * 1_000 // plan.per_second
+        at_ms = START_MS + int(number * 1_000 / plan.per_second)
         query.rescore(at_ms, plan, rng)
         shown = query.shown
         if plan.policy == PLACKETT_LUCE:
@@ -123,7 +128,7 @@ def canonical_elements(
             int.from_bytes(own[:8], "big"), b"",
         )  # fmt: skip
         yield query.partition, at_ms, impression
-        for nth in range(int(clicks_each[number])):
+        for nth in range(int(clicks_each[number - plan.first])):
             position = 1 + int(rng.integers(plan.n_shown))
             mark = identity("c", name, str(nth))
             click = Click(

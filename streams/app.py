@@ -18,10 +18,10 @@ from faust.types import TP
 
 from rankstream.settings import Settings
 from rankstream.topics import full_name
-from streams.checkpoint import Checkpointer, Cluster, StageKind, StateRefused
+from streams.checkpoint import Checkpointer, Cluster, StageKind
 from streams.metrics import Gauges
 from streams.pacing import Progress, held_back
-from streams.stage import SourceRecord
+from streams.stage import LogRefused, SourceRecord
 from streams.transport import Transport
 
 CONFIGURATION_EXIT = 78
@@ -362,7 +362,7 @@ def now_ms() -> int:
 
 def fail(error: BaseException) -> NoReturn:
     """Say why and end the process, with a status that says whether to start again."""
-    if isinstance(error, StateRefused):
+    if isinstance(error, LogRefused):
         log.error("event=refused reason=%s", error)
         status = CONFIGURATION_EXIT
     else:

@@ -4,13 +4,15 @@ from typing import NamedTuple
 
 import msgspec
 
+from streams.stage import LogRefused
+
 MARKER = b"marker"
 """Key of the marker in the state topic."""
 
 SCHEMA = 2
 
 
-class StateRefused(RuntimeError):
+class StateRefused(LogRefused):
     """The state of a partition does not belong to its log, or is missing.
 
     Operator action: the message names what repairs it.

@@ -8,6 +8,10 @@ from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 
 
+class LogRefused(RuntimeError):
+    """A log, or a state, that a stage cannot go on from; a new start would not help."""
+
+
 class SourceRecord(NamedTuple):
     """A record as it stands in a topic. `topic` is the name without namespace."""
 

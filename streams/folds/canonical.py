@@ -22,7 +22,7 @@ from streams.folds.front_door import Origin
 from streams.folds.ingest import dead_letter
 from streams.folds.join import Join
 from streams.folds.statistics import StatisticsFold
-from streams.stage import Change, Output, SourceRecord
+from streams.stage import Change, LogRefused, Output, SourceRecord
 
 STATE_TOPIC = "fold-state"
 ELEMENTS_AT_ONCE = 1_024
@@ -32,7 +32,7 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode_events = msgspec.msgpack.Decoder(list[Impression | Click]).decode
 
 
-class LogBroken(RuntimeError):
+class LogBroken(LogRefused):
     """A record of the canonical log is missing, repeated or unreadable.
 
     Operator action: something else wrote to `events`, or the topic was truncated;

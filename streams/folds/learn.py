@@ -24,14 +24,14 @@ from rankstream.settings import ModelSettings, Settings
 from rankstream.snapshots import Snapshot, encode_snapshot, features_hash
 from rankstream.topics import SNAPSHOTS
 from streams.folds.canonical import partition_of_model
-from streams.stage import Change, Output, SourceRecord
+from streams.stage import Change, LogRefused, Output, SourceRecord
 
 STATE_TOPIC = "learn-state"
 
 _encode = msgspec.msgpack.Encoder().encode
 
 
-class InteractionsBroken(RuntimeError):
+class InteractionsBroken(LogRefused):
     """A record of the interactions log is missing, repeated or unreadable.
 
     Operator action: something else wrote to `interactions`, or it was truncated;

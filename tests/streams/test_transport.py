@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+import types
 from collections.abc import Awaitable
 from types import SimpleNamespace
 from typing import Any
@@ -178,6 +179,7 @@ def fetching() -> tuple[Any, Fetcher, FetchingThread]:
     consumer.waiting_bytes = consumer._n_seeks = 0
     consumer._last, consumer._positions = {}, {}
     consumer._thread = thread
+    consumer.app = types.SimpleNamespace(not_held_back=lambda places: places)
     return consumer, fetcher, thread
 
 

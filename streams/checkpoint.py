@@ -62,6 +62,8 @@ class StageKind:
     ----------
     state_topics
         Where its state lies; the first holds the marker.
+    outputs
+        All other topics that it writes to.
     cut_always
         Write the state at every checkpoint: for small states, and for the one stage
         that hears a clock.
@@ -73,6 +75,7 @@ class StageKind:
     source: str
     state_topics: tuple[str, ...]
     build: Callable[[int], Stage]
+    outputs: tuple[str, ...] = ()
     cut_always: bool = False
     version: int = 1
 
@@ -102,7 +105,9 @@ class Checkpointer:
         self.counts: dict[str, int] = {}
         self._cluster = cluster
         self._delivery = delivery
-        self._state = StateLog(kind.name, kind.source, kind.state_topics, partition)
+        self._state = StateLog(
+            kind.name, kind.source, kind.state_topics, kind.outputs, partition
+        )
         self._writing = asyncio.Lock()
         self._resumed: Marker | None = None
         self._written = self._committed = -1

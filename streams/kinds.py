@@ -3,7 +3,16 @@
 from functools import partial
 
 from rankstream.settings import Settings
-from rankstream.topics import CLICKS, EVENTS, INTERACTIONS, QUERIES, STATISTICS
+from rankstream.topics import (
+    CLICKS,
+    EVENTS,
+    INTERACTIONS,
+    LATE,
+    QUERIES,
+    SNAPSHOTS,
+    STATISTICS,
+    dead_letters,
+)
 from streams.checkpoint import StageKind
 from streams.folds.canonical import CanonicalFold
 from streams.folds.ingest import Ingest
@@ -22,15 +31,25 @@ def kinds_of(role: str, settings: Settings) -> list[StageKind]:
                 topic,
                 (f"ingest-{topic}-state",),
                 partial(_ingest, topic, settings),
+                (EVENTS, dead_letters(topic)),
                 cut_always=True,
             )
             for topic in (QUERIES, CLICKS)
         ]
     if role == "fold":
         states = ("fold-state", STATISTICS)
-        return [StageKind("fold", EVENTS, states, partial(_fold, settings))]
-    build = partial(_learn, settings)
-    return [StageKind("learn", INTERACTIONS, ("learn-state",), build, cut_always=True)]
+        outputs = (INTERACTIONS, LATE, dead_letters(QUERIES), dead_letters(CLICKS))
+        return [StageKind("fold", EVENTS, states, partial(_fold, settings), outputs)]
+    return [
+        StageKind(
+            "learn",
+            INTERACTIONS,
+            ("learn-state",),
+            partial(_learn, settings),
+            (SNAPSHOTS,),
+            cut_always=True,
+        )
+    ]
 
 
 def _ingest(topic: str, settings: Settings, partition: int) -> Ingest:

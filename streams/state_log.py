@@ -1,6 +1,7 @@
 """State topics of one partition, and the transactions that write to them."""
 
 import asyncio
+import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -11,8 +12,13 @@ from rankstream.topics import MAX_RECORD_BYTES, MIB, full_name
 from streams.marker import Source, StateRefused
 from streams.stage import Change, Output
 
+LOOKS, BETWEEN_LOOKS_S = 5, 0.3
+"""How often, and how far apart, to look whether a transaction of ours has ended."""
+
 BULK = 64
 """More records than this for one partition are packed into batches of our own."""
+
+log = logging.getLogger("rankstream.state_log")
 
 
 @dataclass(frozen=True)
@@ -52,14 +58,22 @@ class StateLog:
     name
         Of the stage: with topic and partition it is the id of the transactions, so
         that the next owner of the partition fences this one.
+    outputs
+        Topics that are written beside the state.
     """
 
     def __init__(
-        self, name: str, source: str, state_topics: tuple[str, ...], partition: int
+        self,
+        name: str,
+        source: str,
+        state_topics: tuple[str, ...],
+        outputs: tuple[str, ...],
+        partition: int,
     ) -> None:
         self._name = name
         self._source = source
         self._topics = state_topics
+        self._outputs = outputs
         self._partition = partition
         self._producer: AIOKafkaProducer | None = None
 
@@ -106,6 +120,7 @@ class StateLog:
         await consumer.start()
         try:
             consumer.assign(list(places))
+            await self._end_what_hangs(consumer, list(places))
             source = await self._described(consumer)
             items, n_records = await _read_to_end(consumer, places)
         finally:
@@ -138,6 +153,52 @@ class StateLog:
         producer, self._producer = self._producer, None
         if producer is not None:
             await producer.stop()
+
+    async def _end_what_hangs(
+        self, committed: AIOKafkaConsumer, places: list[TopicPartition]
+    ) -> None:
+        """Abort records of ours that a broker keeps open although nobody commits them.
+
+        No transaction of ours is under way: the broker has just said so. But a
+        partition that had no leader while one was committed lacks its marker for good
+        (KAFKA-20734), and our next commit would bring in what is there beside the same
+        records folded again.
+        """
+        everything = AIOKafkaConsumer(**self._cluster.client)
+        await everything.start()
+        try:
+            for _ in range(LOOKS):
+                ends = await committed.end_offsets(places)
+                if ends == await everything.end_offsets(places):
+                    return
+                await asyncio.sleep(BETWEEN_LOOKS_S)
+        finally:
+            await everything.stop()
+        log.warning(
+            "event=ending-what-hangs partition=%s[%d]", self._source, self._partition
+        )
+        await self._abort_everywhere(places)
+
+    async def _abort_everywhere(self, places: list[TopicPartition]) -> None:
+        """A marker that aborts, wherever this stage may have written."""
+        producer = self._producer
+        if producer is None:
+            return
+        everywhere = list(places)
+        for topic in self._outputs:
+            name = self._cluster.place(topic, 0).topic
+            partitions = await producer.partitions_for(name)
+            everywhere += [TopicPartition(name, each) for each in sorted(partitions)]
+        await producer.begin_transaction()
+        # A transaction has the partitions that it wrote to; nobody ever reads these.
+        sent = [
+            await producer.send(
+                place.topic, partition=place.partition, key=b"nothing", value=b""
+            )
+            for place in everywhere
+        ]
+        await asyncio.gather(*sent)
+        await producer.abort_transaction()
 
     async def _described(self, consumer: AIOKafkaConsumer) -> Source:
         place = self._cluster.place(self._source, self._partition)

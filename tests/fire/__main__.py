@@ -14,7 +14,7 @@ from pathlib import Path
 
 from deploy.process import ServerFailed
 from tests.fire.cluster import BREAKS
-from tests.fire.faults import plan_of
+from tests.fire.plans import plan_of
 from tests.fire.report import as_text
 from tests.fire.run import Options, fire
 

@@ -12,8 +12,14 @@ from pathlib import Path
 
 import psutil
 
-ROLES = ("ingest", "fold", "learn", "publish")
 BREAKS = ("marker", "watermark")
+
+
+class Missed(RuntimeError):
+    """A fault could not be struck as planned.
+
+    Operator action: see the logs of the run's workers.
+    """
 
 
 class Worker:
@@ -73,7 +79,7 @@ class Worker:
             if child is not None:
                 return child
             time.sleep(0.02)
-        raise RuntimeError(f"{self.name} must run {role}; it does not, see {self.log}")
+        raise Missed(f"{self.name} must run {role}; it does not, see {self.log}")
 
     def kill(self) -> None:
         """SIGKILL to the parent and its children, at the same moment.

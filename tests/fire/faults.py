@@ -1,19 +1,20 @@
-"""The faults of a run: planned by a seed, struck while work is under way."""
+"""The faults of a run, struck while work is under way."""
 
 import re
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import psutil
 
 from deploy.broker import Broker
 from deploy.redis_server import Redis
-from tests.fire.cluster import ROLES, Worker
+from tests.fire.cluster import Missed, Worker
 from tests.fire.observer import Observer
+from tests.fire.plans import Fault
 from tests.fire.readers import Readers
 from tests.fire.sender import Sender
 
@@ -22,72 +23,6 @@ PATIENCE_S = 120.0
 MOST_STOP_S = 10.0
 
 STARTED = r"event=restored partition="
-
-
-class Fault(NamedTuple):
-    """What is done, to whom, and how: `kill:fold@restoring`, `broker:30`."""
-
-    kind: str
-    target: str = ""
-    moment: str = ""
-
-    def __str__(self) -> str:
-        moment = f"@{self.moment}" if self.moment else ""
-        return f"{self.kind}:{self.target}{moment}" if self.target else self.kind
-
-
-def fault_of(text: str) -> Fault:
-    """The fault that a text names."""
-    found = re.fullmatch(
-        r"(kill|stop|broker|redis|second|pause):([\w.]+)(?:@(\w+))?", text
-    )
-    if found is None:
-        raise ValueError(f"a fault must be KIND:TARGET[@MOMENT]; got {text!r}")
-    return Fault(*(part or "" for part in found.groups()))
-
-
-OTHERS = {
-    "full": [
-        "broker:30",
-        "stop:all",
-        "second:join",
-        "second:leave",
-        "redis:30",
-        "stop:all",
-        "second:join",
-        "pause:fold",
-        "second:kill",
-    ],
-    "small": ["broker:8", "stop:all"],
-}
-"""What a plan holds beside its kills, in this order."""
-
-
-def plan_of(name: str, n_kills: int, seed: int) -> list[Fault]:
-    """The faults of a run, in order.
-
-    Parameters
-    ----------
-    name
-        `full`, `small`, `none`, or the faults themselves, with commas between.
-    """
-    if name == "none":
-        return []
-    if name not in OTHERS:
-        return [fault_of(text) for text in name.split(",")]
-    rng = np.random.default_rng(seed)
-    special = ["kill:fold@restoring", "kill:publish@publishing"]
-    special += ["kill:ingest@restoring", "kill:learn@restoring"] if n_kills > 8 else []
-    roles = ["fold", "ingest", "learn", "all", "publish"]
-    kills = special[:n_kills]
-    kills += [f"kill:{roles[n % 5]}" for n in range(n_kills - len(kills))]
-    rng.shuffle(kills)
-    others = OTHERS[name]
-    places = np.linspace(0, len(kills), len(others) + 2)[1:-1].round().astype(int)
-    plan = list(kills)
-    for place, other in reversed(list(zip(places, others, strict=True))):
-        plan.insert(int(place), other)
-    return [fault_of(text) for text in plan]
 
 
 @dataclass
@@ -102,13 +37,6 @@ class Struck:
     progress: int
     is_under_way: bool
     detail: str = ""
-
-
-class Missed(RuntimeError):
-    """A fault could not be struck as planned.
-
-    Operator action: see the logs of the run's workers.
-    """
 
 
 class Strikes:
@@ -209,12 +137,12 @@ class Strikes:
         child.wait(10)
         return f"pid {child.pid}"
 
-    def _do_stop(self, fault: Fault) -> str:
+    def _do_stop(self, _: Fault) -> str:
         """SIGTERM in the middle of work; then it is started again."""
         worker = self._workers["first"]
         status, seconds = worker.stop()
         worker.start()
-        if fault.target != "all" or status or seconds > MOST_STOP_S:
+        if status or seconds > MOST_STOP_S:
             raise Missed(f"a worker must stop with 0 in 10 s; got {status}, {seconds}")
         return f"exit status 0 in {seconds} s"
 
@@ -347,6 +275,3 @@ def _unread_bytes(port: int, peers: set[int]) -> int:
 def as_json(strikes: Strikes) -> list[dict[str, Any]]:
     """What was struck, for the report."""
     return [asdict(struck) for struck in strikes.done]
-
-
-__all__ = ["ROLES", "Fault", "Missed", "Strikes", "as_json", "fault_of", "plan_of"]

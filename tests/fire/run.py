@@ -11,7 +11,7 @@ from deploy.redis_server import Redis
 from producers.topic_admin import TopicAdmin
 from rankstream.commands.recount import recount_topics
 from rankstream.settings import Settings, load_settings
-from tests.fire.cluster import Worker, restarts
+from tests.fire.cluster import Missed, Worker, restarts
 from tests.fire.collecting import collected
 from tests.fire.events import (
     DISORDER_MS,
@@ -20,11 +20,12 @@ from tests.fire.events import (
     Events,
     step_of,
 )
-from tests.fire.faults import Missed, Strikes, as_json, plan_of
+from tests.fire.faults import Strikes, as_json
 from tests.fire.in_process import warm_up
 from tests.fire.learning import compare_learned, is_newest_served
 from tests.fire.lists import MODEL, N_FEATURES
 from tests.fire.observer import Observer
+from tests.fire.plans import plan_of
 from tests.fire.poison import PoisonedEvents
 from tests.fire.progress import MB, Progress
 from tests.fire.readers import Readers

@@ -7,7 +7,7 @@ from rankstream.settings import DeliverySettings, KafkaSettings, Settings
 from streams.app import build_app, run_app
 from streams.checkpoint import StageKind
 from streams.state_log import Cluster
-from tests.streams.toy import SOURCE, STATE, Toy
+from tests.streams.toy import OUT, SOURCE, STATE, Toy
 
 
 def main() -> int:
@@ -25,7 +25,7 @@ def main() -> int:
         ),
     )  # fmt: skip
     cluster = Cluster(namespace, {"bootstrap_servers": bootstrap}, {SOURCE: topic_id})
-    kind = StageKind("toy", SOURCE, (STATE,), Toy)
+    kind = StageKind("toy", SOURCE, (STATE,), Toy, (OUT,))
     return run_app(build_app(settings, "toy", [kind], cluster))
 
 

@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import time
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
@@ -64,11 +65,12 @@ def command_line(
 
 
 def _run(name: str, server: Server) -> int:
-    done = stop_signals()
+    asked = stop_signals()
     _refuse_a_second(name, server)
     server.start()
     _say(f"{name} at 127.0.0.1:{server.port}, Ctrl-C stops it")
-    done.wait()
+    while not asked:
+        time.sleep(0.1)
     server.stop()
     return 0
 

@@ -5,7 +5,6 @@ import random
 import signal
 import socket
 import subprocess
-import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -41,12 +40,15 @@ def answers(port: int) -> bool:
     return False
 
 
-def stop_signals() -> threading.Event:
-    """What is set by Ctrl-C or SIGTERM, from now on."""
-    done = threading.Event()
+def stop_signals() -> list[int]:
+    """Where Ctrl-C and SIGTERM are noted, from now on.
+
+    No event: a handler that interrupts a wait for one would wait for its lock.
+    """
+    asked: list[int] = []
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: done.set())
-    return done
+        signal.signal(number, lambda number, _: asked.append(number))
+    return asked
 
 
 class ServerProcess:

@@ -107,15 +107,16 @@ def supervise(
     int
         0 if all stopped as asked, else the first other status.
     """
-    stop = threading.Event()
+    # No event: a handler that interrupts a wait for one would wait for its lock.
+    asked: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+        signal.signal(number, lambda number, _: asked.append(number))
     children = [Child(name, command, final) for name, command in commands.items()]
     for child in children:
         child.thread.start()
     on_started()
-    while not stop.is_set() and all(child.thread.is_alive() for child in children):
-        stop.wait(0.1)
+    while not asked and all(child.thread.is_alive() for child in children):
+        time.sleep(0.1)
     for child in children:
         child.stop()
     deadline = time.monotonic() + PATIENCE_S

@@ -49,8 +49,11 @@ class WorkerProcess:
         started = time.monotonic()
         self.process.terminate()
         status = self.process.wait(timeout=60)
-        self._file.close()
         return status, time.monotonic() - started
+
+    def close(self) -> None:
+        """No more of its log."""
+        self._file.close()
 
     def said(self) -> str:
         """Its log."""
@@ -84,6 +87,7 @@ def running(config: Path, log: Path) -> Iterator[WorkerProcess]:
                 child.kill()
             worker.process.kill()
             worker.process.wait()
+        worker.close()
 
 
 def waited_until(is_true: Callable[[], bool], timeout_s: float, log: Path) -> None:

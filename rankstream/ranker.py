@@ -252,7 +252,7 @@ class Ranker:
             raise ValueError("features must be finite, of at least one document")
         with np.errstate(over="ignore", invalid="ignore"):  # the check is below
             scaled = normalised(values, snapshot.normalisation)
-            scores = scores_of(scaled, served.weights, snapshot.hidden)
+            scores = scores_of(scaled, served.weights, snapshot.hidden, snapshot.kind)
         if not np.isfinite(scores).all():
             raise ValueError(
                 f"scores must be finite; version {served.pointer} of {self.model!r} "

@@ -12,16 +12,18 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from models.click_models.cascade import CascadeModel
-from models.click_models.click_model import checked_labels
+from models.click_models.click_model import ClickModel, checked_labels
+from models.click_models.compiled_users import Users, click_on, users_of
 from models.compilation import compiled
-from models.learners.pdgd_kernel import move
 from models.learners.reversed_pairs import (
+    PLAIN,
     WIDEST,
     add_pair_coefficients,
     logged_pair_coefficients,
 )
 from models.list_sampler import BLOCK, sample_list
+from models.optimisers.kernel import Optimiser, step
+from models.optimisers.optimiser import OptimiserConfig, optimiser_of
 from models.prefetching import prefetch
 
 Floats = npt.NDArray[np.float64]
@@ -56,14 +58,6 @@ class Columns(NamedTuple):
     offsets: Integers
 
 
-class Users(NamedTuple):
-    """A cascade model as arrays."""
-
-    click: Floats
-    stop: Floats
-    stop_requires_click: bool
-
-
 class ClosedLoop:
     """A learner that lives with its users.
 
@@ -85,29 +79,26 @@ class ClosedLoop:
     def __init__(
         self,
         world: World,
-        users: CascadeModel,
+        users: ClickModel,
         *,
         cutoff: int = 10,
         rng: np.random.Generator,
     ) -> None:
-        self._world = _columns_of(world, n_grades=len(users.click))
+        self._users = users_of(users)
+        self._world = _columns_of(world, n_grades=len(self._users.click))
         if cutoff < 1:
             raise ValueError(f"cutoff must be at least 1; got {cutoff}")
         self.parameters = np.zeros(world.features.shape[1])
         self.updates = 0
-        self._users = Users(
-            np.array(users.click), np.array(users.stop), users.stop_requires_click
-        )
         self._cutoff = cutoff
         self._rng = rng
         self._ahead = rng.integers(len(world.offsets) - 1, size=1)
-        self._rate = np.array([0.1])
-        self._decay = 1.0
+        self.set_rate(0.1)
 
     def set_rate(self, learning_rate: float, *, decay: float = 1.0) -> None:
         """The rate of the next update, and its factor after each one."""
-        self._rate[0] = learning_rate
-        self._decay = decay
+        config = OptimiserConfig("sgd", learning_rate, decay)
+        self._optimiser = optimiser_of(config, len(self.parameters))
 
     def run(self, n_impressions: int) -> Integers:
         """Live through impressions.
@@ -123,8 +114,7 @@ class ClosedLoop:
             self._world,
             self._users,
             self.parameters,
-            self._rate,
-            self._decay,
+            self._optimiser,
             self._ahead,
             shown,
             self._rng,
@@ -192,7 +182,7 @@ def move_along_columns(  # noqa: PLR0913  a kernel takes plain arrays
     n: int,
     rows: Integers,
     coefficients: Floats,
-    rate: float,
+    optimiser: Optimiser,
     gradient: Floats,
     ahead: int,
 ) -> bool:
@@ -208,30 +198,7 @@ def move_along_columns(  # noqa: PLR0913  a kernel takes plain arrays
             column = values[first + rows[x] : first + n_features * n : n]
             for i in range(n_features):
                 gradient[i] += coefficients[x] * column[i]
-    return move(parameters, gradient, rate)
-
-
-@compiled
-def click_on(
-    labels: Integers,
-    rows: Integers,
-    users: Users,
-    clicks: Flags,
-    rng: np.random.Generator,
-) -> int:
-    """Fill `clicks`; returns their number."""
-    clicks[:] = False
-    n_clicks = 0
-    for x in range(rows.shape[0]):
-        grade = labels[rows[x]]
-        if rng.random() < users.click[grade]:
-            clicks[x] = True
-            n_clicks += 1
-        stop = users.stop[grade]
-        can_stop = clicks[x] or not users.stop_requires_click
-        if can_stop and stop > 0.0 and rng.random() < stop:
-            break
-    return n_clicks
+    return step(parameters, gradient, optimiser)
 
 
 @compiled
@@ -247,13 +214,15 @@ def list_coefficients(
     coefficients[:] = 0.0
     top = scores.max()
     if mass_below < 0.0 or top - shown.min() > WIDEST:
-        logged_pair_coefficients(scores, rows, clicks, shown, coefficients)
+        logged_pair_coefficients(scores, rows, clicks, shown, coefficients, PLAIN)
         return
     rest = -np.inf
     if mass_below > 0.0:
         rest = top + math.log(mass_below)
     sizes = np.exp(shown - top)
-    add_pair_coefficients(shown, sizes, mass_below, rest, clicks, shown, coefficients)
+    add_pair_coefficients(
+        shown, sizes, mass_below, rest, clicks, shown, coefficients, PLAIN
+    )
 
 
 @compiled
@@ -261,8 +230,7 @@ def live(  # noqa: PLR0913  a kernel takes plain arrays
     world: Columns,
     users: Users,
     parameters: Floats,
-    rate: Floats,
-    decay: float,
+    optimiser: Optimiser,
     ahead: Integers,
     shown: Integers,
     rng: np.random.Generator,
@@ -308,10 +276,9 @@ def live(  # noqa: PLR0913  a kernel takes plain arrays
             n,
             rows,
             coefficients,
-            rate[0],
+            optimiser,
             gradient,
             next_place,
         ):
-            rate[0] *= decay
             n_updates += 1
     return n_updates

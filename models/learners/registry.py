@@ -45,19 +45,28 @@ class LearnerSettings(Protocol):
         """What only this learner knows."""
 
 
-def _pdgd(settings: LearnerSettings) -> Learner:
-    if settings.options:
-        raise ValueError(f"pdgd takes no options; got {sorted(settings.options)}")
-    return PdgdLearner(
-        PdgdConfig(
-            n_features=settings.features,
-            kind=settings.kind,
-            hidden=tuple(settings.hidden),
-            learning_rate=settings.learning_rate,
-            decay=settings.decay,
-            seed=settings.seed,
+def _common(settings: LearnerSettings, *own: str) -> dict[str, Any]:
+    """What all learners take, and the options; `own` are those of this one."""
+    known = {"optimiser", *own}
+    if unknown := sorted(set(settings.options) - known):
+        raise ValueError(
+            f"options of {settings.learner} must be among {sorted(known)}; "
+            f"got {unknown}"
         )
-    )
+    return {
+        "n_features": settings.features,
+        "kind": settings.kind,
+        "hidden": tuple(settings.hidden),
+        "learning_rate": settings.learning_rate,
+        "decay": settings.decay,
+        "seed": settings.seed,
+        **settings.options,
+    }
+
+
+def _pdgd(settings: LearnerSettings) -> Learner:
+    own = ("counterfactual", "biased", "all_observed")
+    return PdgdLearner(PdgdConfig(**_common(settings, *own)))
 
 
 LEARNERS: dict[str, Callable[[LearnerSettings], Learner]] = {"pdgd": _pdgd}

@@ -227,6 +227,7 @@ def _ndcg(learned: Snapshot, test: LetorData, cutoff: int) -> float:
             normalised(test.features[start:end], learned.normalisation),
             weights,
             learned.hidden,
+            learned.kind,
         )
         for start, end in pairwise(bounds)
     ]

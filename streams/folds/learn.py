@@ -12,9 +12,10 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from models.learners.learner import Lesson
 from models.learners.registry import Learner, learner_of
 from rankstream.events import (
-    PLACKETT_LUCE,
+    POLICIES,
     SCHEMA,
     Interaction,
     decode_interaction_record,
@@ -56,7 +57,7 @@ class ModelFold:
         self.version += 1
         self.created_ms = impression.at_ms
         usable = (
-            impression.policy == PLACKETT_LUCE
+            POLICIES[impression.policy] in self.learner.policies
             and impression.n_features == self._settings.features
         )
         if not usable:
@@ -68,10 +69,13 @@ class ModelFold:
             clicks[mark.position - 1] = True
         features = np.frombuffer(impression.features, "<f4")
         self.learner.learn(
-            np.frombuffer(impression.scores, "<f4"),
-            shown,
-            clicks,
-            features.reshape(len(shown), impression.n_features),
+            Lesson(
+                np.frombuffer(impression.scores, "<f4"),
+                shown,
+                clicks,
+                features.reshape(len(shown), impression.n_features),
+                impression.seed,
+            )
         )
 
     def snapshot(self, sources: list[tuple[int, int]]) -> Snapshot:

@@ -12,8 +12,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from models.click_models.click_model import ClickModel, checked_labels
+from models.click_models.click_model import ClickModel
 from models.click_models.compiled_users import Users, click_on, users_of
+from models.closed_loops.world import World, checked_cutoff, checked_world
 from models.compilation import compiled
 from models.learners.reversed_pairs import (
     PLAIN,
@@ -30,20 +31,10 @@ Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
+__all__ = ["ClosedLoop", "World"]
+
 CACHE_LINE = 16
 """Float32 numbers that memory brings at once."""
-
-
-class World(NamedTuple):
-    """Queries with labelled documents.
-
-    Documents of query q are rows `offsets[q] : offsets[q + 1]` of `features`
-    [n_documents, n_features] and `labels` [n_documents].
-    """
-
-    features: npt.NDArray[np.float32]
-    labels: Integers
-    offsets: Integers
 
 
 class Columns(NamedTuple):
@@ -86,11 +77,9 @@ class ClosedLoop:
     ) -> None:
         self._users = users_of(users)
         self._world = _columns_of(world, n_grades=len(self._users.click))
-        if cutoff < 1:
-            raise ValueError(f"cutoff must be at least 1; got {cutoff}")
+        self._cutoff = checked_cutoff(cutoff)
         self.parameters = np.zeros(world.features.shape[1])
         self.updates = 0
-        self._cutoff = cutoff
         self._rng = rng
         self._ahead = rng.integers(len(world.offsets) - 1, size=1)
         self.set_rate(0.1)
@@ -123,18 +112,10 @@ class ClosedLoop:
 
 
 def _columns_of(world: World, *, n_grades: int) -> Columns:
-    offsets = np.array(world.offsets, np.int64)
-    features = np.asarray(world.features, np.float32)
-    ends = (len(features), len(world.labels))
-    if (np.diff(offsets) < 1).any() or offsets[0] != 0 or {*ends} != {offsets[-1]}:
-        raise ValueError(
-            "every query must have documents, and offsets end with them; got "
-            f"{ends[0]} rows of features, {ends[1]} labels and offsets to {offsets[-1]}"
-        )
+    features, labels, offsets = checked_world(world, n_grades=n_grades)
     parts = [
         features[begin:end].T.ravel() for begin, end in itertools.pairwise(offsets)
     ]
-    labels = checked_labels(world.labels, n_grades)
     return Columns(np.concatenate(parts), labels, offsets)
 
 

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from models.compilation import compiled
 
 Floats = npt.NDArray[np.float64]
+Gradient = npt.NDArray[np.floating]
 
 SGD, ADAGRAD, ADAM = range(3)
 """Optimisers by number."""
@@ -56,7 +57,7 @@ def moved(
 
 
 @compiled
-def step(parameters: Floats, gradient: Floats, optimiser: Optimiser) -> bool:
+def step(parameters: Floats, gradient: Gradient, optimiser: Optimiser) -> bool:
     """Move up the gradient; False, and nothing changes, if that could not be served.
 
     The rate decays with performed steps only.
@@ -72,7 +73,7 @@ def step(parameters: Floats, gradient: Floats, optimiser: Optimiser) -> bool:
 
 
 @compiled
-def _step_plainly(parameters: Floats, gradient: Floats, rate: float) -> bool:
+def _step_plainly(parameters: Floats, gradient: Gradient, rate: float) -> bool:
     for i in range(parameters.shape[0]):
         # Written so that NaN is refused too.
         if not abs(parameters[i] + rate * gradient[i]) <= LARGEST:
@@ -84,7 +85,7 @@ def _step_plainly(parameters: Floats, gradient: Floats, rate: float) -> bool:
 
 @compiled
 def _step_by_moments(
-    parameters: Floats, gradient: Floats, optimiser: Optimiser
+    parameters: Floats, gradient: Gradient, optimiser: Optimiser
 ) -> bool:
     for i in range(parameters.shape[0]):
         value, _, square = moved(parameters[i], gradient[i], optimiser, i)

@@ -27,6 +27,9 @@ from models.optimisers.kernel import step
 
 Floats = npt.NDArray[np.float64]
 
+MGD_CANDIDATES = 49
+"""Of MGD where nothing else is asked for."""
+
 PROBABILISTIC, TEAM_DRAFT, ORACLE = range(3)
 
 COMPARISONS = {

@@ -304,8 +304,7 @@ def draft_teams(
     is_placed = np.zeros(n, np.bool_)
     place = 0
     while place < rows.shape[0] and np.all(rankings[:, place] == rankings[0, place]):
-        rows[place] = rankings[0, place]
-        teams[place] = NO_TEAM
+        rows[place], teams[place] = rankings[0, place], NO_TEAM
         is_placed[rows[place]] = True
         place += 1
     reached = np.zeros(n_rankers, np.int64) + place
@@ -315,7 +314,7 @@ def draft_teams(
         if turn == n_rankers:
             fill_order(turns, rng)
             turn = 0
-        r = turns[turn]
+        r = int(turns[turn])
         while is_placed[rankings[r, reached[r]]]:
             reached[r] += 1
         rows[place] = rankings[r, reached[r]]

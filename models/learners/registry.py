@@ -3,8 +3,12 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
+from models.learners.coltr import ColtrConfig, ColtrLearner
+from models.learners.duels import MGD_CANDIDATES, DuelConfig, DuelLearner
 from models.learners.learner import Learner
+from models.learners.pairwise import PairwiseConfig, PairwiseLearner
 from models.learners.pdgd import PdgdConfig, PdgdLearner
+from models.learners.pl_rank import PlRankConfig, PlRankLearner
 
 __all__ = ["LEARNERS", "Learner", "LearnerSettings", "learner_of"]
 
@@ -69,7 +73,42 @@ def _pdgd(settings: LearnerSettings) -> Learner:
     return PdgdLearner(PdgdConfig(**_common(settings, *own)))
 
 
-LEARNERS: dict[str, Callable[[LearnerSettings], Learner]] = {"pdgd": _pdgd}
+def _dbgd(settings: LearnerSettings) -> Learner:
+    own = ("comparison", "unit", "tau")
+    return DuelLearner(DuelConfig(**_common(settings, *own)))
+
+
+def _mgd(settings: LearnerSettings) -> Learner:
+    own = ("n_candidates", "comparison", "unit", "tau")
+    given = {"n_candidates": MGD_CANDIDATES, **_common(settings, *own)}
+    return DuelLearner(DuelConfig(**given))
+
+
+def _pairwise(settings: LearnerSettings) -> Learner:
+    return PairwiseLearner(PairwiseConfig(**_common(settings)))
+
+
+def _coltr(settings: LearnerSettings) -> Learner:
+    own = ("n_candidates", "unit", "variance_weight")
+    return ColtrLearner(ColtrConfig(**_common(settings, *own)))
+
+
+def _pl_rank(settings: LearnerSettings) -> Learner:
+    own = ("n_samples", "cutoff", "examination")
+    given = _common(settings, *own)
+    if "examination" in given:
+        given["examination"] = tuple(given["examination"])
+    return PlRankLearner(PlRankConfig(**given))
+
+
+LEARNERS: dict[str, Callable[[LearnerSettings], Learner]] = {
+    "pdgd": _pdgd,
+    "dbgd": _dbgd,
+    "mgd": _mgd,
+    "pairwise": _pairwise,
+    "coltr": _coltr,
+    "pl-rank": _pl_rank,
+}
 
 
 def learner_of(settings: LearnerSettings) -> Learner:

@@ -149,12 +149,11 @@ def test_worlds_and_learners_that_do_not_fit_raise() -> None:
     with pytest.raises(ValueError, match="no loop is known for LearnerConfig"):
         loop_of(LearnerConfig(6), world, SURE, rng=rng)
     two = cascade_of("perfect", 2)
-    for made in (DuelLoop, PairLoop):
-        config = DuelConfig(6) if made is DuelLoop else PdgdConfig(6)
+    for config in (DuelConfig(6), PairwiseConfig(6), PdgdConfig(6)):
         with pytest.raises(ValueError, match="grades 0 to 1 of the click model"):
-            made(config, world, two, rng=rng)
+            loop_of(config, world, two, rng=rng)
         with pytest.raises(ValueError, match="cutoff must be at least 1"):
-            made(config, world, SURE, cutoff=0, rng=rng)
+            loop_of(config, world, SURE, cutoff=0, rng=rng)
     empty = world._replace(offsets=np.array([0, 0, len(world.labels)]))
     with pytest.raises(ValueError, match="every query must have documents"):
         DuelLoop(DuelConfig(6), empty, SURE, rng=rng)

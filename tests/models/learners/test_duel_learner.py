@@ -131,7 +131,7 @@ def test_wrong_settings_and_teams_raise() -> None:
         {"tau": np.inf},
     ):
         with pytest.raises(ValueError, match="must be"):
-            DuelConfig(F, **settings)  # type: ignore[arg-type]
+            DuelConfig(F, **settings)
     with pytest.raises(ValueError, match="needs labels"):
         DuelLearner(DuelConfig(F, comparison="oracle"))
     learner = DuelLearner(DuelConfig(F, comparison="team-draft"))

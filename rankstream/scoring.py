@@ -6,9 +6,9 @@ A learner computes the same function in `models.rankers`; tests hold them togeth
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float32]
+from rankstream.envelope import KINDS
 
-KINDS = ("linear", "neural", "neural-tanh", "neural-relu")
+Floats = npt.NDArray[np.float32]
 
 POLICIES = ("plackett-luce", "deterministic", "tail-shuffle")
 

@@ -26,6 +26,7 @@ import numpy as np
 import numpy.typing as npt
 
 from models.compilation import compiled
+from models.exponentials import fill_exponentials
 from models.preferences import n_compared
 
 Floats = npt.NDArray[np.float64]
@@ -80,16 +81,21 @@ def derivative_of_preference(preferred: float, other: float) -> float:
 @compiled
 def rest_log(scores: Floats, is_shown: Flags) -> float:
     """Log of the mass of the documents below the cut."""
+    n = scores.shape[0]
     top = -np.inf
-    for d in range(scores.shape[0]):
-        if not is_shown[d] and scores[d] > top:
-            top = scores[d]
+    for d in range(n):
+        if not is_shown[d]:
+            top = max(top, scores[d])
     if top == -np.inf:
         return top
+    lower = np.empty(n)
+    for d in range(n):
+        lower[d] = -np.inf if is_shown[d] else scores[d]
+    sizes = np.empty(n)
+    fill_exponentials(lower, top, sizes)
     total = 0.0
-    for d in range(scores.shape[0]):
-        if not is_shown[d]:
-            total += math.exp(scores[d] - top)
+    for d in range(n):
+        total += sizes[d]
     return top + math.log(total)
 
 

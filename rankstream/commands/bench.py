@@ -16,6 +16,7 @@ SUMMARY = "measure throughput and cost, each figure beside a rival of the same r
 
 BENCHMARKS = {
     "placement": "exact placement probabilities over sampled rankings",
+    "learners": "PDGD linear and neural and P-MGD over numpy; the cost of updates",
     "pdgd": "PDGD's closed loop over the tensor formula in numpy",
     "pipeline": "events through the pipeline over an empty stock Faust agent",
 }

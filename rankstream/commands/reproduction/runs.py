@@ -128,6 +128,7 @@ def run_all(
     bed: Bed, jobs: Sequence[Job], path: Path, *, n_processes: int
 ) -> Iterator[dict[str, Any]]:
     """Run jobs over processes; each result is on disk before it is given out."""
+    _end_last_line(path)
     context = multiprocessing.get_context("spawn")
     with (
         path.open("a", encoding="utf-8") as file,
@@ -147,6 +148,13 @@ def run_all(
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
+
+
+def _end_last_line(path: Path) -> None:
+    """A line that was cut off must not swallow the next one."""
+    if path.exists() and not path.read_bytes().endswith(b"\n"):
+        with path.open("a", encoding="utf-8") as file:
+            file.write("\n")
 
 
 def _kept(done: set[Future[dict[str, Any]]], file: Any) -> Iterator[dict[str, Any]]:

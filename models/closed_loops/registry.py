@@ -4,6 +4,7 @@ import numpy as np
 
 from models.click_models.click_model import ClickModel
 from models.closed_loops.duels import DuelLoop
+from models.closed_loops.lagging import LaggingLoop
 from models.closed_loops.pairs import PairLoop
 from models.closed_loops.world import Loop, World
 from models.learners.closed_loop import ClosedLoop
@@ -18,10 +19,16 @@ def loop_of(
     world: World,
     users: ClickModel,
     *,
+    lag: int = 0,
     cutoff: int = 10,
     rng: np.random.Generator,
 ) -> Loop:
     """The learner among its users, at its beginning.
+
+    Parameters
+    ----------
+    lag
+        Impressions that served parameters lack, for PDGD.
 
     Raises
     ------
@@ -33,6 +40,10 @@ def loop_of(
             f"the world must have {config.n_features} features; "
             f"got {world.features.shape[1]}"
         )
+    if lag and not isinstance(config, PdgdConfig):
+        raise ValueError(f"lag must be 0 but for PDGD; got {lag}")
+    if isinstance(config, PdgdConfig) and (lag or config.counterfactual):
+        return LaggingLoop(config, world, users, lag=lag, cutoff=cutoff, rng=rng)
     if isinstance(config, PdgdConfig) and _is_plain(config):
         loop = ClosedLoop(world, users, cutoff=cutoff, rng=rng)
         loop.set_rate(config.learning_rate, decay=config.decay)

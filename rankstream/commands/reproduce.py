@@ -24,6 +24,7 @@ from rankstream.commands.reproduction.plan import (
     Cell,
     cells_of,
     jobs_of,
+    lag_cells,
 )
 from rankstream.commands.reproduction.published import DATA_SETS, published_of
 from rankstream.commands.reproduction.runs import (
@@ -35,6 +36,7 @@ from rankstream.commands.reproduction.runs import (
 from rankstream.commands.reproduction.summary import (
     OFFLINE,
     ONLINE,
+    RECENT,
     Curves,
     curve_rows,
     curves_of,
@@ -52,7 +54,9 @@ SUMMARY = "the tables of online learning to rank, from LETOR folders"
 IMPRESSIONS = {5: 10_000, 6: 100_000}
 """Of a run, by chapter, where nothing else is asked for."""
 
-WIDE = 120
+LAG_IMPRESSIONS = 50_000
+
+WIDE = 130
 """Columns of a table that is not printed in a terminal."""
 
 LEARNERS = sorted({*BASELINES, *(learner for learner, _ in LONG_RUNS)})
@@ -72,6 +76,12 @@ time, and call again to go on, or with more runs to add to them."""
         "data", type=Path, help="LETOR folder: Fold1 .. Fold5, or parts with folds.json"
     )
     parser.add_argument("--chapter", type=int, choices=(5, 6), default=5)
+    parser.add_argument(
+        "--lags",
+        action="store_true",
+        help="instead of a chapter: PDGD whose served ranker lacks the last 0, 100, "
+        "1,000 or 10,000 impressions",
+    )
     parser.add_argument(
         "--published",
         action="store_true",
@@ -170,11 +180,15 @@ def _bed(arguments: argparse.Namespace, out: Path, n_folds: int) -> Bed:
 
 def _cells(arguments: argparse.Namespace) -> list[Cell]:
     forms = (PUBLISHED, EXACT) if arguments.published else (EXACT,)
-    n_impressions = arguments.impressions or IMPRESSIONS[arguments.chapter]
+    n_impressions = _n_impressions(arguments)
     cells = [
         cell
         for form in forms
-        for cell in cells_of(arguments.chapter, form, n_impressions)
+        for cell in (
+            lag_cells(form, n_impressions)
+            if arguments.lags
+            else cells_of(arguments.chapter, form, n_impressions)
+        )
         if arguments.learners is None or cell.learner in arguments.learners
         if arguments.users is None or cell.users in arguments.users
     ]
@@ -186,6 +200,12 @@ def _cells(arguments: argparse.Namespace) -> list[Cell]:
     return cells
 
 
+def _n_impressions(arguments: argparse.Namespace) -> int:
+    if arguments.impressions is not None:
+        return int(arguments.impressions)
+    return LAG_IMPRESSIONS if arguments.lags else IMPRESSIONS[arguments.chapter]
+
+
 def _report(
     arguments: argparse.Namespace, name: str, out: Path, curves: dict[Cell, Curves]
 ) -> None:
@@ -194,8 +214,9 @@ def _report(
         console = Console(width=WIDE)
     n_impressions = next(iter(curves)).n_impressions
     is_printed = arguments.chapter == 5 and n_impressions == IMPRESSIONS[5]
+    about = "lags" if arguments.lags else f"chapter{arguments.chapter}"
     rows = comparison_rows(curves, published_of(name) if is_printed else {})
-    suffix = f"chapter{arguments.chapter}-{n_impressions}"
+    suffix = f"{about}-{n_impressions}"
     write_csv(out / f"{suffix}-table.csv", rows)
     write_csv(out / f"{suffix}-curves.csv", curve_rows(curves))
     for form in dict.fromkeys(cell.form for cell in curves):
@@ -207,10 +228,13 @@ def _report(
     titles: dict[str, Any] = {
         OFFLINE: f"{name}: NDCG@{arguments.cutoff} of the ranker, {after}",
         ONLINE: f"{name}: discounted NDCG@{arguments.cutoff} of lists shown, {after}",
+        RECENT: f"{name}: NDCG@{arguments.cutoff} of the last lists shown, {after}",
     }
     for what, title in titles.items():
+        if what == RECENT and not arguments.lags:
+            continue
         console.print(comparison_table(rows, what, title))
-    if arguments.chapter == 6:
+    if arguments.chapter == 6 and not arguments.lags:
         found = orderings(curves)
         console.print(orderings_table(found, f"{name}: orderings, {after}"))
     console.print(f"written to {out}", highlight=False)

@@ -37,6 +37,12 @@ LONG_RUNS = (
 """Learners and users of chapter 6; by rank: they look at rank r by chance 1 / r."""
 
 
+LAGS = (0, 100, 1_000, 10_000)
+"""Impressions that a served ranker lacks, where the effect of that is asked for."""
+
+BEHIND = "pdgd-linear-behind-"
+
+
 @dataclass(frozen=True)
 class Cell:
     """One entry of a table: a learner under its users.
@@ -73,6 +79,20 @@ def cells_of(chapter: int, form: str, n_impressions: int) -> list[Cell]:
         for learner in BASELINES
         for users in NOISES
     ]
+
+
+def lag_cells(form: str, n_impressions: int) -> list[Cell]:
+    """PDGD at every lag, under the users of chapter 5."""
+    return [
+        Cell(form, f"{BEHIND}{lag}", users, n_impressions)
+        for users in NOISES
+        for lag in LAGS
+    ]
+
+
+def lag_of(cell: Cell) -> int:
+    """Impressions that a cell's served ranker lacks."""
+    return int(cell.learner.removeprefix(BEHIND)) if BEHIND in cell.learner else 0
 
 
 def jobs_of(cells: list[Cell], *, n_folds: int, n_runs: int) -> list[Job]:

@@ -24,10 +24,14 @@ from rankstream.commands.reproduction.plan import (
     Job,
     checkpoints_of,
     config_of,
+    lag_of,
 )
 
 GRADES = (2, 3, 5)
 """Numbers of grades for which there are tables of users."""
+
+LAST = 1_000
+"""Lists whose mean NDCG says what users see now."""
 
 AHEAD = 4
 """Jobs that wait for each process, so that none stands still."""
@@ -91,15 +95,23 @@ def live_once(bed: Bed, job: Job) -> dict[str, Any]:
     users = click_model_of(
         cell.users, bed.n_grades, stop_requires_click=cell.form != PUBLISHED
     )
-    loop = loop_of(config, train, users, cutoff=bed.conventions.cutoff, rng=loop_rng)
+    loop = loop_of(
+        config,
+        train,
+        users,
+        lag=lag_of(cell),
+        cutoff=bed.conventions.cutoff,
+        rng=loop_rng,
+    )
     ranker = ranker_of(config.kind, config.n_features, config.hidden)
     shown_judge, judge = Judge(train, bed.conventions), Judge(test, bed.conventions)
     wide = test.features.astype(np.float64)
-    offline, online, cumulative, before = [], [], 0.0, 0
+    offline, online, recent, cumulative, before = [], [], [], 0.0, 0
     for checkpoint in checkpoints_of(cell.n_impressions):
         values = shown_judge.shown(loop.run(checkpoint - before))
         cumulative += discounted_sum(values, already=before)
         before = checkpoint
+        recent.append(float(values[-LAST:].mean()))
         scores = ranker.score(loop.parameters, wide)
         offline.append(judge.held_out(scores, rng=tie_rng))
         online.append(cumulative)
@@ -107,6 +119,7 @@ def live_once(bed: Bed, job: Job) -> dict[str, Any]:
         "key": f"{bed.key()}/{job.key()}",
         "offline": offline,
         "online": online,
+        "recent": recent,
         "updates": int(loop.updates),
     }
 

@@ -13,7 +13,7 @@ from rankstream.commands.reproduction.plan import Cell, checkpoints_of
 
 Floats = npt.NDArray[np.float64]
 
-OFFLINE, ONLINE = "offline", "online"
+OFFLINE, ONLINE, RECENT = "offline", "online", "recent"
 
 SLACK_OFFLINE, SLACK_ONLINE = 0.005, 0.01
 """What counts as the same beside two standard errors: NDCG, and a share."""
@@ -50,6 +50,7 @@ class Curves(NamedTuple):
     impressions: list[int]
     offline: Floats
     online: Floats
+    recent: Floats
 
     def figure(self, what: str) -> Figure:
         """The last point."""
@@ -62,7 +63,9 @@ def curves_of(
 ) -> Curves:  # fmt: skip
     """The runs of a cell; those that are missing are left out of whole columns."""
     impressions = checkpoints_of(cell.n_impressions)
-    arrays = {OFFLINE: [], ONLINE: []}  # type: dict[str, list[list[list[float]]]]
+    arrays: dict[str, list[list[list[float]]]] = {
+        what: [] for what in (OFFLINE, ONLINE, RECENT)
+    }
     for fold in range(1, n_folds + 1):
         for what, folds in arrays.items():
             rows = []
@@ -70,9 +73,9 @@ def curves_of(
                 job = f"{cell.form}/{cell.learner}/{cell.users}/{cell.n_impressions}"
                 result = results.get(f"{prefix}/{job}/{fold}/{run}")
                 absent = [math.nan] * len(impressions)
-                rows.append(result[what] if result else absent)
+                rows.append(result.get(what, absent) if result else absent)
             folds.append(rows)
-    return Curves(impressions, np.array(arrays[OFFLINE]), np.array(arrays[ONLINE]))
+    return Curves(impressions, *(np.array(found) for found in arrays.values()))
 
 
 def figure_of(values: Floats) -> Figure:

@@ -11,6 +11,7 @@ from rankstream.commands.reproduction.published import Published as Printed
 from rankstream.commands.reproduction.summary import (
     OFFLINE,
     ONLINE,
+    RECENT,
     SLACK_OFFLINE,
     SLACK_ONLINE,
     Curves,
@@ -20,7 +21,7 @@ from rankstream.commands.reproduction.summary import (
     paired_difference,
 )
 
-DIGITS = {OFFLINE: 4, ONLINE: 1}
+DIGITS = {OFFLINE: 4, ONLINE: 1, RECENT: 4}
 
 LESS_THAN = 0.03
 """What almost random users may cost PDGD against perfect ones, in chapter 6."""
@@ -33,10 +34,10 @@ def comparison_rows(
     rows = []
     pairs = dict.fromkeys((cell.learner, cell.users) for cell in cells)
     by_name = {(cell.form, cell.learner, cell.users): cell for cell in cells}
-    for what in (OFFLINE, ONLINE):
+    for what in (OFFLINE, ONLINE, RECENT):
         for learner, users in pairs:
             row: dict[str, Any] = {"figure": what, "learner": learner, "users": users}
-            entry = printed.get((learner, users))
+            entry = printed.get((learner, users)) if what != RECENT else None
             for form in (PUBLISHED, EXACT):
                 cell = by_name.get((form, learner, users))
                 if cell is not None:
@@ -82,26 +83,30 @@ def comparison_table(rows: list[dict[str, Any]], what: str, title: str) -> Table
     for name in ("learner", "users"):
         table.add_column(name)
     forms = [form for form in (PUBLISHED, EXACT) if f"{form}_form" in rows[0]]
-    headings = ["printed"]
+    is_printed = any(row.get("published", "") != "" for row in rows)
+    headings = ["printed"] if is_printed else []
     for form in forms:
         headings.append(f"{form} form")
     for heading in headings:
         table.add_column(heading, justify="right", no_wrap=True)
     for row in rows:
         if row["figure"] == what:
-            table.add_row(*_cells(row, what, forms))
+            table.add_row(*_cells(row, what, forms, has_printed=is_printed))
     return table
 
 
-def _cells(row: dict[str, Any], what: str, forms: list[str]) -> list[str]:
+def _cells(
+    row: dict[str, Any], what: str, forms: list[str], *, has_printed: bool
+) -> list[str]:
     digits = DIGITS[what]
     cells = [row["learner"], row["users"].replace("_", " ")]
     is_printed = row.get("published", "") != ""
-    cells.append(
-        f"{row['published']:.{digits - 1}f} ({row['published_deviation']:g})"
-        if is_printed
-        else "-"
-    )
+    if is_printed:
+        decimals = 3 if what == OFFLINE else 1
+        mean, deviation = row["published"], row["published_deviation"]
+        cells.append(f"{mean:.{decimals}f} ({deviation:g})")
+    elif has_printed:
+        cells.append("-")
     for form in forms:
         mean, error = row[f"{form}_form"], row[f"{form}_form_error"]
         text = f"{mean:.{digits}f} ± {error:.{digits}f}" if mean != "" else "-"

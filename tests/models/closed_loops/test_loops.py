@@ -7,6 +7,7 @@ import pytest
 
 from models.click_models.cascade import CascadeModel, cascade_of
 from models.closed_loops.duels import DuelLoop
+from models.closed_loops.lagging import LaggingLoop
 from models.closed_loops.pairs import PairLoop
 from models.closed_loops.registry import loop_of
 from models.closed_loops.world import World
@@ -26,6 +27,7 @@ CONFIGS: dict[str, LearnerConfig] = {
     "pdgd adam": PdgdConfig(6, "neural-tanh", (5,), optimiser="adam"),
     "pdgd biased": PdgdConfig(6, biased=True),
     "pdgd all observed": PdgdConfig(6, all_observed=True),
+    "pdgd counterfactual": PdgdConfig(6, counterfactual=True),
     "pairwise": PairwiseConfig(6),
     "pairwise worst first": PairwiseConfig(6, worst_first=True),
     "dbgd": DuelConfig(6),
@@ -111,6 +113,29 @@ def test_pair_loops_learn_what_the_learners_learn(
     assert loop.parameters == pytest.approx(learner.parameters(), rel=2e-3, abs=2e-3)
 
 
+@pytest.mark.parametrize("lag", [0, 1, 37])
+def test_a_lagging_loop_learns_from_old_lists(lag: int) -> None:
+    """Its lists, told to a learner so much later, lead to the same parameters."""
+    world, config = small_world(), PdgdConfig(6, learning_rate=0.5)
+    loop = LaggingLoop(
+        config, world, SURE, lag=lag, cutoff=7, rng=np.random.default_rng(2)
+    )
+    shown = np.concatenate([loop.run(n) for n in (20, 1, 279)])
+    learner, waiting = PdgdLearner(config), []
+    for query, *places in shown.tolist():
+        rows = np.array([row for row in places if row >= 0])
+        span = slice(world.offsets[query], world.offsets[query + 1])
+        features = world.features[span].astype(np.float64)
+        scores = learner.ranker.score(learner.parameters(), features)
+        clicks = world.labels[span][rows] > 0
+        waiting.append(Lesson(scores, rows, clicks, features[rows]))
+        if len(waiting) > lag:
+            learner.learn(waiting.pop(0))
+
+    assert learner.updates == loop.updates > 100
+    assert loop.parameters == pytest.approx(learner.parameters(), rel=1e-9)
+
+
 def test_the_published_sign_shows_the_worst_documents() -> None:
     """Without exploration one form shows its best documents, the other its worst."""
     world, shown = small_world(), {}
@@ -146,6 +171,10 @@ def test_worlds_and_learners_that_do_not_fit_raise() -> None:
 
     with pytest.raises(ValueError, match="the world must have 5 features; got 6"):
         loop_of(DuelConfig(5), world, SURE, rng=rng)
+    with pytest.raises(ValueError, match="lag must be 0 but for PDGD; got 3"):
+        loop_of(DuelConfig(6), world, SURE, lag=3, rng=rng)
+    with pytest.raises(ValueError, match="lag must not be negative"):
+        loop_of(PdgdConfig(6), world, SURE, lag=-1, rng=rng)
     with pytest.raises(ValueError, match="no loop is known for LearnerConfig"):
         loop_of(LearnerConfig(6), world, SURE, rng=rng)
     two = cascade_of("perfect", 2)

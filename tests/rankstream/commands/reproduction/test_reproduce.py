@@ -88,6 +88,8 @@ def test_a_table_has_every_learner_and_goes_on_where_it_stopped(
         ("offline", "mgd-linear"),
         ("online", "pdgd-linear"),
         ("online", "mgd-linear"),
+        ("recent", "pdgd-linear"),
+        ("recent", "mgd-linear"),
     ]
     assert all(float(row["exact_form"]) > 0.5 for row in rows)
     assert all(float(row["published_form"]) > 0.5 for row in rows)
@@ -114,9 +116,26 @@ def test_chapter_six_has_its_orderings(
     rows = reproduce(folder, tmp_path / "out", "--runs", "2", "--chapter", "6")
     printed = capsys.readouterr().out
 
-    assert len(rows) == 2 * 7
+    assert len(rows) == 3 * 7
     assert "PDGD above DBGD with an oracle, perfect users" in printed
     assert printed.count("PDGD loses less than 0.03 by almost random") == 2
+
+
+def test_lags_cost_what_users_see(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A ranker that lacks everything shows random lists, and learns nothing yet."""
+    folder = parts_folder(tmp_path / "data")
+    rows = reproduce(folder, tmp_path / "out", "--runs", "2", "--lags")
+    shown = {
+        row["learner"].rpartition("-")[2]: float(row["exact_form"])
+        for row in rows
+        if row["figure"] == "recent" and row["users"] == "perfect"
+    }
+
+    assert shown["0"] > shown["100"] > shown["1000"]
+    assert shown["1000"] == pytest.approx(shown["10000"], abs=0.02)
+    assert "of the last lists shown" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

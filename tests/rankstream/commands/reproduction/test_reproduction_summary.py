@@ -77,7 +77,7 @@ def test_paired_runs_cancel_what_they_share() -> None:
 def planted(value: float) -> Curves:
     """A cell whose runs end at a value."""
     noise = 1e-3 * np.random.default_rng(4).normal(size=(2, 5, 3))
-    return Curves([100, 200, 300], value + noise, 100.0 * value + noise)
+    return Curves([100, 200, 300], value + noise, 100.0 * value + noise, noise)
 
 
 def test_orderings_hold_as_planted() -> None:

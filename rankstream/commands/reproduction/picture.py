@@ -6,26 +6,35 @@ from html import escape
 
 import numpy as np
 
-from rankstream.commands.reproduction.plan import Cell
+from rankstream.commands.reproduction.plan import BEHIND, LAGS, Cell
 from rankstream.commands.reproduction.summary import Curves, figure_of
 
 WIDTH, HEIGHT = 330, 250
 LEFT, TOP, BOTTOM, GAP = 52, 46, 44, 22
 COLOURS = ("#0b6e99", "#d9730d", "#448361", "#9065b0", "#c4554d", "#787774", "#b8860b")
 
+LABELS = {
+    "pdgd-linear": "PDGD",
+    "pdgd-neural": "PDGD, neural",
+    "dbgd-linear": "P-DBGD",
+    "dbgd-neural": "P-DBGD, neural",
+    "dbgd-long": "P-DBGD",
+    "dbgd-oracle": "DBGD, oracle",
+    "mgd-linear": "P-MGD",
+    "pairwise-linear": "pairwise",
+    **{f"{BEHIND}{lag}": f"{lag:,} behind" for lag in LAGS},
+}
+
 STYLE = (
-    "text{font:12px system-ui,sans-serif;fill:#444}"
+    "text{font:12px system-ui,sans-serif;fill:#555}"
     ".title{font-weight:600;fill:#222}"
-    ".grid{stroke:#ddd;stroke-width:1}"
-    ".line{fill:none;stroke-width:2}"
-    ".band{opacity:.15}"
     "@media (prefers-color-scheme:dark)"
-    "{text{fill:#bbb}.title{fill:#eee}.grid{stroke:#444}}"
+    "{text{fill:#bbb}.title{fill:#eee}.grid{stroke:#555}}"
 )
 
 
 def picture_of(title: str, cells: Mapping[Cell, Curves]) -> str:
-    """The offline curves of all cells, with bands of one deviation over runs."""
+    """The offline curves of all cells, with bands of one deviation within folds."""
     panels: dict[str, list[Cell]] = {}
     for cell in cells:
         panels.setdefault(cell.users, []).append(cell)
@@ -46,11 +55,11 @@ def picture_of(title: str, cells: Mapping[Cell, Curves]) -> str:
         for cell in shown:
             parts += _curve(left, cells[cell], colours[cell.learner], low, high)
     for i, name in enumerate(names):
-        x, y = LEFT + i * 130, height - 12
+        x, y = LEFT + i * 150, height - 12
         parts.append(
-            f'<line class="line" x1="{x}" x2="{x + 22}" y1="{y - 4}" y2="{y - 4}" '
-            f'stroke="{colours[name]}"/>'
-            f'<text x="{x + 27}" y="{y}">{escape(name)}</text>'
+            f'<line x1="{x}" x2="{x + 22}" y1="{y - 4}" y2="{y - 4}" '
+            f'stroke="{colours[name]}" stroke-width="2.5"/>'
+            f'<text x="{x + 28}" y="{y}">{escape(LABELS.get(name, name))}</text>'
         )
     return "\n".join([*parts, "</svg>", ""])
 
@@ -62,7 +71,8 @@ def _range(cells: Mapping[Cell, Curves]) -> tuple[float, float]:
         for at in range(len(curves.impressions))
     ]
     found = [value for value in means if math.isfinite(value)] or [0.0, 1.0]
-    return math.floor(min(found) * 20.0) / 20.0, math.ceil(max(found) * 20.0) / 20.0
+    low, high = min(found) - 0.005, max(found) + 0.015
+    return math.floor(low * 20.0) / 20.0, math.ceil(high * 20.0) / 20.0
 
 
 def _span(cells: Mapping[Cell, Curves]) -> tuple[float, float]:
@@ -85,7 +95,7 @@ def _axes(
         value = low + 0.05 * step
         y = _y(value, low, high)
         parts.append(
-            f'<line class="grid" x1="{left}" x2="{left + WIDTH}" '
+            f'<line class="grid" stroke="#ddd" x1="{left}" x2="{left + WIDTH}" '
             f'y1="{y:.1f}" y2="{y:.1f}"/>'
         )
         if is_first:
@@ -95,8 +105,9 @@ def _axes(
             )
     for power in range(math.ceil(span[0]), math.floor(span[1]) + 1):
         x = _x(10.0**power, left, span)
+        anchor = {left: "start", left + WIDTH: "end"}.get(round(x), "middle")
         parts.append(
-            f'<text x="{x:.1f}" y="{TOP + HEIGHT + 18}" text-anchor="middle">'
+            f'<text x="{x:.1f}" y="{TOP + HEIGHT + 18}" text-anchor="{anchor}">'
             f"{10**power:,}</text>"
         )
     return parts
@@ -112,14 +123,18 @@ def _curve(
         return []
     x = [_x(count, left, span) for count in counts]
     middle = [_y(figure.mean, low, high) for figure in figures]
-    spread = [figure.deviation if math.isfinite(figure.deviation) else 0.0
-              for figure in figures]  # fmt: skip
+    # The error is that of a mean over so many runs, without the spread of folds.
+    spread = [
+        figure.error * math.sqrt(figure.n_runs) if math.isfinite(figure.error) else 0.0
+        for figure in figures
+    ]
     upper = [_y(f.mean + s, low, high) for f, s in zip(figures, spread, strict=True)]
     lower = [_y(f.mean - s, low, high) for f, s in zip(figures, spread, strict=True)]
     band = _points([*x, *x[::-1]], [*upper, *lower[::-1]])
     return [
-        f'<polygon class="band" fill="{colour}" points="{band}"/>',
-        f'<polyline class="line" stroke="{colour}" points="{_points(x, middle)}"/>',
+        f'<polygon fill="{colour}" fill-opacity="0.13" points="{band}"/>',
+        f'<polyline fill="none" stroke="{colour}" stroke-width="2" '
+        f'points="{_points(x, middle)}"/>',
     ]
 
 

@@ -14,6 +14,7 @@ from models.closed_loops.world import (
     any_query,
     checked_cutoff,
     checked_world,
+    columns_of,
 )
 from models.compilation import compiled
 from models.learners.duels import (
@@ -25,12 +26,14 @@ from models.learners.duels import (
 )
 from models.learners.multileaving_kernel import (
     draft_teams,
+    draw_by_scores,
     draw_probabilistic,
     fill_assignment,
     fill_order,
     fill_ranks,
     fill_ranks_with_own_ties,
     fill_shares,
+    fill_shown_ranks,
     mark_better_rankers,
     mark_team_winners,
     mark_winners,
@@ -44,6 +47,9 @@ from models.rankers.single_precision import score_documents
 
 Singles = npt.NDArray[np.float32]
 Flags = npt.NDArray[np.bool_]
+
+
+NO_VALUES = np.zeros(0, np.float32)
 
 
 class Duels(NamedTuple):
@@ -81,6 +87,8 @@ class DuelLoop:
     ) -> None:
         self._users = users_of(users)
         self._world = checked_world(world, n_grades=len(self._users.click))
+        is_linear = not config.hidden
+        self._values = columns_of(self._world) if is_linear else NO_VALUES
         self._cutoff = checked_cutoff(cutoff)
         ranker = ranker_of(config.kind, config.n_features, config.hidden)
         self.parameters = ranker.initial_parameters(
@@ -104,6 +112,7 @@ class DuelLoop:
         shown = np.full((n_impressions, 1 + self._cutoff), -1, np.int64)
         self.updates += live(
             self._world,
+            self._values,
             self._users,
             self.parameters,
             self._shape,
@@ -117,48 +126,56 @@ class DuelLoop:
 
 @compiled
 def fill_directions(directions: Singles, unit: float, rng: np.random.Generator) -> None:
-    """Fill [n_parameters, n_candidates] with vectors of one length."""
-    n_parameters, n_candidates = directions.shape
-    lengths = np.zeros(n_candidates)
-    for i in range(n_parameters):
-        for c in range(n_candidates):
-            drawn = np.float32(rng.standard_normal())
-            directions[i, c] = drawn
-            lengths[c] += drawn * drawn
-    for c in range(n_candidates):
-        lengths[c] = unit / np.sqrt(lengths[c])
-    for i in range(n_parameters):
-        for c in range(n_candidates):
-            directions[i, c] *= np.float32(lengths[c])
+    """Fill [n_candidates, n_parameters] with vectors of one length."""
+    for c in range(directions.shape[0]):
+        row = directions[c]
+        squares = 0.0
+        for i in range(row.shape[0]):
+            drawn = rng.standard_normal()
+            row[i] = drawn
+            squares += drawn * drawn
+        factor = np.float32(unit / np.sqrt(squares))
+        for i in range(row.shape[0]):
+            row[i] *= factor
 
 
 @compiled
 def score_candidates(
-    weights: Singles, directions: Singles, features: Singles, scores: Singles
+    weights: Singles,
+    directions: Singles,
+    columns: Singles,
+    scores: Singles,
 ) -> None:
-    """Fill `scores` [n, 1 + n_candidates] by linear rankers."""
-    n_features, n_candidates = directions.shape
+    """Fill `scores` [n, 1 + n_candidates] by linear rankers.
+
+    `columns` holds the features of the documents, [n_features, n].
+    """
+    n = columns.shape[1]
+    base, own = np.empty(n, np.float32), np.empty(n, np.float32)
+    fill_scores(weights, columns, base)
+    scores[:, 0] = base
+    for c in range(directions.shape[0]):
+        fill_scores(directions[c], columns, own)
+        for d in range(n):
+            scores[d, c + 1] = base[d] + own[d]
+
+
+@compiled
+def fill_scores(weights: Singles, columns: Singles, out: Singles) -> None:
+    """Fill the scores of all documents by one linear ranker."""
+    n_features, n = columns.shape
+    out[:] = np.float32(0.0)
     whole = n_features - n_features % 4
-    for d in range(features.shape[0]):
-        base = np.float32(0.0)
-        row, own = features[d], scores[d, 1:]
-        own[:] = np.float32(0.0)
-        for i in range(n_features):
-            base += weights[i] * row[i]
-        for i in range(0, whole, 4):
-            a, b, c, e = row[i], row[i + 1], row[i + 2], row[i + 3]
-            first, second = directions[i], directions[i + 1]
-            third, fourth = directions[i + 2], directions[i + 3]
-            for r in range(n_candidates):
-                own[r] += (a * first[r] + b * second[r]) + (
-                    c * third[r] + e * fourth[r]
-                )
-        for i in range(whole, n_features):
-            for r in range(n_candidates):
-                own[r] += row[i] * directions[i, r]
-        scores[d, 0] = base
-        for r in range(n_candidates):
-            own[r] += base
+    for i in range(0, whole, 4):
+        a, b, c, e = weights[i], weights[i + 1], weights[i + 2], weights[i + 3]
+        first, second = columns[i], columns[i + 1]
+        third, fourth = columns[i + 2], columns[i + 3]
+        for d in range(n):
+            out[d] += (a * first[d] + b * second[d]) + (c * third[d] + e * fourth[d])
+    for i in range(whole, n_features):
+        row = columns[i]
+        for d in range(n):
+            out[d] += weights[i] * row[d]
 
 
 @compiled
@@ -176,7 +193,7 @@ def score_networks(
     for r in range(scores.shape[1]):
         if r > 0:
             for i in range(near.shape[0]):
-                near[i] = weights[i] + directions[i, r - 1]
+                near[i] = weights[i] + directions[r - 1, i]
         score_documents(near, shape, features, one, activations)
         scores[:, r] = one
 
@@ -187,39 +204,37 @@ def add_winners(
 ) -> None:
     """Fill the mean direction of the winners."""
     gradient[:] = 0.0
+    for c in range(directions.shape[0]):
+        if is_winner[c + 1]:
+            for i in range(gradient.shape[0]):
+                gradient[i] += directions[c, i]
     for i in range(gradient.shape[0]):
-        for c in range(directions.shape[1]):
-            if is_winner[c + 1]:
-                gradient[i] += directions[i, c]
         gradient[i] /= n_winners
 
 
 @compiled
-def rank_all(
+def make_list(  # noqa: PLR0913  a kernel takes plain arrays
     scores: Singles,
     duels: Duels,
+    shares: Floats,
     order: Integers,
     ranks: npt.NDArray[np.int32],
-    rng: np.random.Generator,
-) -> None:
-    """Fill everybody's ranks; equal scores stand in random order."""
-    if duels.own_ties:
-        fill_ranks_with_own_ties(scores, ranks, rng)
-    else:
-        fill_order(order, rng)
-        fill_ranks(scores, order, ranks)
-
-
-@compiled
-def make_list(
-    ranks: npt.NDArray[np.int32],
-    shares: Floats,
-    duels: Duels,
     rows: Integers,
     teams: Integers,
     rng: np.random.Generator,
 ) -> None:
-    """Fill the list that users see."""
+    """Fill the list that users see; and everybody's ranks where that takes them.
+
+    Equal scores stand in a random order, the same for all rankers if ties are shared.
+    """
+    if duels.own_ties:
+        fill_ranks_with_own_ties(scores, ranks, rng)
+    else:
+        fill_order(order, rng)
+        if duels.comparison == PROBABILISTIC:
+            draw_by_scores(scores, order, shares, rows, rng)
+            return
+        fill_ranks(scores, order, ranks)
     if duels.comparison == PROBABILISTIC:
         draw_probabilistic(ranks, shares, rows, rng)
     elif duels.comparison == TEAM_DRAFT:
@@ -232,9 +247,11 @@ def make_list(
 
 @compiled
 def judge(  # noqa: PLR0913  a kernel takes plain arrays
-    ranks: npt.NDArray[np.int32],
-    shares: Floats,
+    scores: Singles,
     duels: Duels,
+    shares: Floats,
+    order: Integers,
+    ranks: npt.NDArray[np.int32],
     rows: Integers,
     teams: Integers,
     clicks: Flags,
@@ -245,8 +262,13 @@ def judge(  # noqa: PLR0913  a kernel takes plain arrays
     """Mark who won by the clicks; returns how many."""
     if duels.comparison == TEAM_DRAFT:
         return mark_team_winners(teams, clicks, is_winner)
-    assignment = np.empty((n_clicks, ranks.shape[1]))
-    fill_assignment(ranks[rows], shares, clicks, assignment)
+    if duels.own_ties:
+        shown_ranks = ranks[rows]
+    else:
+        shown_ranks = np.empty((rows.shape[0], scores.shape[1]), np.int32)
+        fill_shown_ranks(scores, order, rows, shown_ranks)
+    assignment = np.empty((n_clicks, scores.shape[1]))
+    fill_assignment(shown_ranks, shares, clicks, assignment)
     if duels.n_samples > 0:
         return mark_winners_by_sample(assignment, duels.n_samples, is_winner, rng)
     return mark_winners(assignment, is_winner)
@@ -255,6 +277,7 @@ def judge(  # noqa: PLR0913  a kernel takes plain arrays
 @compiled
 def live(  # noqa: PLR0913  a kernel takes plain arrays
     world: World,
+    values: Singles,
     users: Users,
     parameters: Floats,
     shape: Shape,
@@ -263,11 +286,15 @@ def live(  # noqa: PLR0913  a kernel takes plain arrays
     shown: Integers,
     rng: np.random.Generator,
 ) -> int:
-    """Fill `shown` while parameters move; returns the number of updates."""
+    """Fill `shown` while parameters move; returns the number of updates.
+
+    `values` holds the features once more, query by query [n_features, documents of
+    the query], for linear rankers.
+    """
     offsets = world.offsets
     largest = np.max(offsets[1:] - offsets[:-1])
     n_rankers = 1 + duels.n_candidates
-    directions = np.empty((parameters.shape[0], duels.n_candidates), np.float32)
+    directions = np.empty((duels.n_candidates, parameters.shape[0]), np.float32)
     activations = np.empty((largest, n_activations(shape)), np.float32)
     all_scores = np.empty((largest, n_rankers), np.float32)
     all_ranks = np.empty((largest, n_rankers), np.int32)
@@ -287,15 +314,17 @@ def live(  # noqa: PLR0913  a kernel takes plain arrays
         scores, ranks = all_scores[:n], all_ranks[:n]
         fill_directions(directions, duels.unit, rng)
         if shape.sizes.shape[0] == 2:
-            score_candidates(weights, directions, features, scores)
+            place, n_features = first * parameters.shape[0], parameters.shape[0]
+            columns = values[place : place + n * n_features].reshape((n_features, n))
+            score_candidates(weights, directions, columns, scores)
         else:
             score_networks(weights, directions, shape, features, scores, activations)
-        rank_all(scores, duels, all_order[:n], ranks, rng)
+        order = all_order[:n]
         shares = np.empty(n)
         fill_shares(shares, duels.tau)
         shown[i, 0] = query
         rows, teams, clicks = shown[i, 1 : k + 1], all_teams[:k], all_clicks[:k]
-        make_list(ranks, shares, duels, rows, teams, rng)
+        make_list(scores, duels, shares, order, ranks, rows, teams, rng)
         if duels.comparison == ORACLE:
             n_winners = mark_better_rankers(ranks, labels, k, is_winner)
         else:
@@ -303,7 +332,17 @@ def live(  # noqa: PLR0913  a kernel takes plain arrays
             if n_clicks == 0:
                 continue
             n_winners = judge(
-                ranks, shares, duels, rows, teams, clicks, n_clicks, is_winner, rng
+                scores,
+                duels,
+                shares,
+                order,
+                ranks,
+                rows,
+                teams,
+                clicks,
+                n_clicks,
+                is_winner,
+                rng,
             )
         if n_winners > 0:
             add_winners(directions, is_winner, n_winners, gradient)

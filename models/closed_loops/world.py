@@ -1,5 +1,6 @@
 """Queries with labelled documents, which simulated users ask about."""
 
+import itertools
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -62,6 +63,18 @@ def checked_world(world: World, *, n_grades: int) -> World:
             f"{ends[0]} rows of features, {ends[1]} labels and offsets to {offsets[-1]}"
         )
     return World(features, checked_labels(world.labels, n_grades), offsets)
+
+
+def columns_of(world: World) -> npt.NDArray[np.float32]:
+    """Features query by query as [n_features, documents of the query], end to end.
+
+    Machines score several documents at once along the last axis.
+    """
+    parts = [
+        world.features[begin:end].T.ravel()
+        for begin, end in itertools.pairwise(world.offsets.tolist())
+    ]
+    return np.concatenate(parts)
 
 
 def checked_cutoff(cutoff: int) -> int:

@@ -5,7 +5,6 @@ For benchmarks, learning curves and demonstrations; a pipeline does the same wit
 events in between.
 """
 
-import itertools
 import math
 from typing import NamedTuple
 
@@ -14,7 +13,12 @@ import numpy.typing as npt
 
 from models.click_models.click_model import ClickModel
 from models.click_models.compiled_users import Users, click_on, users_of
-from models.closed_loops.world import World, checked_cutoff, checked_world
+from models.closed_loops.world import (
+    World,
+    checked_cutoff,
+    checked_world,
+    columns_of,
+)
 from models.compilation import compiled
 from models.learners.reversed_pairs import (
     PLAIN,
@@ -112,11 +116,8 @@ class ClosedLoop:
 
 
 def _columns_of(world: World, *, n_grades: int) -> Columns:
-    features, labels, offsets = checked_world(world, n_grades=n_grades)
-    parts = [
-        features[begin:end].T.ravel() for begin, end in itertools.pairwise(offsets)
-    ]
-    return Columns(np.concatenate(parts), labels, offsets)
+    checked = checked_world(world, n_grades=n_grades)
+    return Columns(columns_of(checked), checked.labels, checked.offsets)
 
 
 @compiled

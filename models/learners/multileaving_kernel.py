@@ -119,6 +119,106 @@ def draw_probabilistic(
 
 
 @compiled
+def draw_by_scores(
+    scores: Scores,
+    order: Integers,
+    shares: Floats,
+    rows: Integers,
+    rng: np.random.Generator,
+) -> None:
+    """The same as `draw_probabilistic`, ranking only for rankers that are drawn.
+
+    Parameters
+    ----------
+    scores : [n, n_rankers]
+    order : [n]
+        Among equal scores the document with the smaller number comes first.
+    """
+    n, n_rankers = scores.shape
+    column = np.empty(n, np.float32)
+    is_placed = np.zeros(n, np.bool_)
+    is_taken = np.empty(n, np.bool_)
+    for place in range(rows.shape[0]):
+        r = min(int(rng.random() * n_rankers), n_rankers - 1)
+        column[:] = scores[:, r]
+        is_taken[:] = False
+        for x in range(place):
+            is_taken[rank_in(column, order, rows[x]) - 1] = True
+        nth = draw_rank(shares, is_taken, rng)
+        rows[place] = nth_best(column, order, is_placed, nth)
+        is_placed[rows[place]] = True
+
+
+@compiled
+def rank_in(column: Scores, order: Integers, d: int) -> int:
+    """The rank of a document by one ranker, from 1."""
+    own, place = column[d], order[d]
+    rank = 1
+    for other in range(column.shape[0]):
+        against = column[other]
+        rank += (against > own) | ((against == own) & (order[other] < place))
+    return rank
+
+
+@compiled
+def draw_rank(shares: Floats, is_taken: Flags, rng: np.random.Generator) -> int:
+    """Which of the ranks that are left, counted from 1, by their shares."""
+    total = 0.0
+    for rank in range(shares.shape[0]):
+        if not is_taken[rank]:
+            total += shares[rank]
+    target = rng.random() * total
+    nth, reached = 0, 0.0
+    for rank in range(shares.shape[0]):
+        if not is_taken[rank]:
+            nth += 1
+            reached += shares[rank]
+            if reached > target:
+                break
+    return nth
+
+
+@compiled
+def nth_best(column: Scores, order: Integers, is_placed: Flags, nth: int) -> int:
+    """The document that is the nth best of those that are left."""
+    is_out = is_placed.copy()
+    best = -1
+    for _ in range(nth):
+        best = -1
+        for d in range(column.shape[0]):
+            if is_out[d]:
+                continue
+            if (
+                best < 0
+                or column[d] > column[best]
+                or (column[d] == column[best] and order[d] < order[best])
+            ):
+                best = d
+        is_out[best] = True
+    return best
+
+
+@compiled
+def fill_shown_ranks(
+    scores: Scores, order: Integers, rows: Integers, shown_ranks: Ranks
+) -> None:
+    """Fill where every ranker has the shown documents, [k, n_rankers]."""
+    n, n_rankers = scores.shape
+    shown_ranks[:] = 1
+    for x in range(rows.shape[0]):
+        own, mine = scores[rows[x]], shown_ranks[x]
+        place = order[rows[x]]
+        for other in range(n):
+            against = scores[other]
+            if order[other] < place:
+                for r in range(n_rankers):
+                    mine[r] += against[r] >= own[r]
+            else:
+                for r in range(n_rankers):
+                    mine[r] += against[r] > own[r]
+
+
+@compiled
 def fill_assignment(
     shown_ranks: Ranks, shares: Floats, clicks: Flags, assignment: Floats
 ) -> int:

@@ -83,14 +83,19 @@ def test_a_denominator_that_keeps_placed_documents_is_caught() -> None:
     assert np.abs(found - wrong).max() > 0.01
 
 
-def test_lists_are_drawn_with_their_probabilities() -> None:
+@pytest.mark.parametrize("by_scores", [False, True])
+def test_lists_are_drawn_with_their_probabilities(*, by_scores: bool) -> None:
     """Frequencies of all lists of two out of three agree with enumeration."""
     ranks, n_draws = random_ranks(3, 3, 1), 40_000
     rng = np.random.default_rng(2)
-    rows = np.empty(2, np.int64)
+    rows, order = np.empty(2, np.int64), np.arange(3)
+    scores = -ranks.astype(np.float32)
     counts: dict[tuple[int, ...], int] = {}
     for _ in range(n_draws):
-        kernel.draw_probabilistic(ranks, shares_of(3), rows, rng)
+        if by_scores:
+            kernel.draw_by_scores(scores, order, shares_of(3), rows, rng)
+        else:
+            kernel.draw_probabilistic(ranks, shares_of(3), rows, rng)
         key = tuple(rows.tolist())
         counts[key] = counts.get(key, 0) + 1
     for pair in itertools.permutations(range(3), 2):
@@ -242,3 +247,28 @@ def test_ranks_follow_scores_and_break_ties_as_told() -> None:
         assert np.sort(ranks, axis=0).tolist() == [[1, 1], [2, 2], [3, 3]]
         firsts[np.argmin(ranks[:, 1])] += 1
     assert np.abs(firsts - 1_000).max() < 4.5 * np.sqrt(667)
+
+
+def test_ranks_of_shown_documents_are_those_of_all() -> None:
+    """Also with ties, by each of three kernels that count them."""
+    rng = np.random.default_rng(10)
+    scores = rng.integers(4, size=(17, 6)).astype(np.float32)
+    order, ranks = np.empty(17, np.int64), np.empty((17, 6), np.int32)
+    kernel.fill_order(order, rng)
+    kernel.fill_ranks(scores, order, ranks)
+    rows = rng.permutation(17)[:8]
+    shown = np.empty((8, 6), np.int32)
+    kernel.fill_shown_ranks(scores, order, rows, shown)
+
+    assert (shown == ranks[rows]).all()
+    is_placed = np.zeros(17, np.bool_)
+    is_placed[rows] = True
+    for r in range(6):
+        column = np.ascontiguousarray(scores[:, r])
+        assert [kernel.rank_in(column, order, d) for d in rows] == shown[:, r].tolist()
+        left = [d for d in np.argsort(ranks[:, r]).tolist() if not is_placed[d]]
+        found = [
+            kernel.nth_best(column, order, is_placed, nth)
+            for nth in range(1, len(left) + 1)
+        ]
+        assert found == left

@@ -1,8 +1,10 @@
 """Neural PDGD and P-MGD in vectorised numpy, as the published code has them.
 
 Neural PDGD fills the tensors of `rankstream.commands.benchmarks.pdgd_rival`; P-MGD
-samples 10,000 assignments of the clicked documents to decide who wins. They are the
-rivals of the benchmark, and an independent check of the kernels.
+samples 10,000 assignments of the clicked documents, and has from them the preferences
+between all pairs of rankers, or, leaner than what was published, only those against
+the one that learns. They are the rivals of the benchmark, and an independent check of
+the kernels.
 """
 
 from typing import NamedTuple
@@ -91,6 +93,7 @@ def live_mgd_in_numpy(  # noqa: PLR0913  what the compiled loop takes
     n_candidates: int,
     n_impressions: int,
     *,
+    all_pairs: bool,
     cutoff: int,
     learning_rate: float,
     rng: np.random.Generator,
@@ -109,7 +112,11 @@ def live_mgd_in_numpy(  # noqa: PLR0913  what the compiled loop takes
         clicks = users.sample_clicks(world.labels[span][rows], rng=rng)
         if clicks.any():
             assignment = assignment_of(ranks, rows, clicks)
-            preferences = sampled_preferences(assignment, N_SAMPLES, rng)
+            placed = sampled_clicks(assignment, N_SAMPLES, rng)
+            if all_pairs:
+                preferences = preferences_of_all(placed)[:, 0]
+            else:
+                preferences = preferences_against_first(placed)
             is_winner = preferences[1:] > 0.0
             if is_winner.any():
                 learned += learning_rate * directions[is_winner].mean(axis=0)
@@ -136,13 +143,24 @@ def assignment_of(ranks: Integers, rows: Integers, clicks: Flags) -> Floats:
     return np.asarray(chances / chances.sum(axis=1)[:, None])
 
 
-def sampled_preferences(
+def sampled_clicks(
     assignment: Floats, n_samples: int, rng: np.random.Generator
-) -> Floats:
-    """Mean sign of every ranker's clicks less those of ranker 0, [n_rankers]."""
+) -> Integers:
+    """How many clicked documents each ranker placed, [n_samples, n_rankers]."""
     upper = np.cumsum(assignment, axis=1)
     placed = np.zeros((n_samples, assignment.shape[1]), np.int64)
     for bounds in upper:
         teams = np.searchsorted(bounds, rng.random(n_samples) * bounds[-1])
         placed[np.arange(n_samples), teams] += 1
+    return placed
+
+
+def preferences_of_all(placed: Integers) -> Floats:
+    """Mean sign of every difference between two rankers, [n_rankers, n_rankers]."""
+    signs = np.sign(placed[:, :, None] - placed[:, None, :])
+    return np.asarray(signs.mean(axis=0))
+
+
+def preferences_against_first(placed: Integers) -> Floats:
+    """Mean sign of every ranker's clicks less those of ranker 0, [n_rankers]."""
     return np.asarray(np.sign(placed - placed[:, :1]).mean(axis=0))

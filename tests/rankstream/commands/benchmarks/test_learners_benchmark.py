@@ -15,7 +15,9 @@ from rankstream.commands.benchmarks.learners_rival import (
     multileaved,
     network_gradient,
     network_of,
-    sampled_preferences,
+    preferences_against_first,
+    preferences_of_all,
+    sampled_clicks,
 )
 
 
@@ -47,8 +49,10 @@ def test_assignments_and_preferences_are_those_of_the_kernel() -> None:
         shown = np.ascontiguousarray(ranks.T[rows].astype(np.int32))
         kernel.fill_assignment(shown, shares, clicks, exact)
         outcomes = np.empty(2 * len(exact) + 1)
-        sampled = sampled_preferences(exact, 10_000, rng)
+        placed = sampled_clicks(exact, 10_000, rng)
+        sampled = preferences_against_first(placed)
 
+        assert preferences_of_all(placed)[:, 0] == pytest.approx(sampled)
         assert assignment_of(ranks, rows, clicks) == pytest.approx(exact, rel=1e-9)
         for candidate in range(1, 6):
             chance = kernel.chance_to_win(exact, candidate, outcomes)
@@ -62,7 +66,15 @@ def test_rivals_learn() -> None:
     world = World(features, (features[:, 0] > 0.6).astype(int), np.arange(0, 61, 10))
     users = cascade_of("perfect", 2)
     mgd = live_mgd_in_numpy(
-        world, users, np.zeros(3), 9, 300, cutoff=5, learning_rate=0.1, rng=rng
+        world,
+        users,
+        np.zeros(3),
+        9,
+        300,
+        all_pairs=False,
+        cutoff=5,
+        learning_rate=0.1,
+        rng=rng,
     )
     ranker = ranker_of("neural", 3, (4,))
     start = ranker.initial_parameters(rng=rng)
@@ -79,7 +91,7 @@ def test_a_quick_run_has_every_figure() -> None:
     """Names and numbers, none of them to be quoted."""
     figures = learners.measure(quick=True)
 
-    assert len(figures) == 4 + len(learners.LISTS) * len(learners.CANDIDATES)
+    assert len(figures) == 5 + len(learners.LISTS) * len(learners.CANDIDATES)
     for figure in figures:
         assert figure["value"] > 0.0
         assert figure["ratio"] > 0.0

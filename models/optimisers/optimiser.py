@@ -91,7 +91,7 @@ def optimiser_state(optimiser: kernel.Optimiser) -> dict[str, bytes | int | floa
 def restore_optimiser(
     optimiser: kernel.Optimiser, state: Mapping[str, bytes | int | float]
 ) -> None:
-    """Take back a state, to the same bits.
+    """Take back a state, to the same bits; one without moments is that of "sgd".
 
     Raises
     ------
@@ -99,7 +99,7 @@ def restore_optimiser(
         Where it is the state of another optimiser.
     """
     for name, array in (("mean", optimiser.mean), ("square", optimiser.square)):
-        stored = state[name]
+        stored = state.get(name, b"")
         if not isinstance(stored, bytes) or len(stored) != array.nbytes:
             raise ValueError(
                 f"{name} must be {array.nbytes} bytes for this optimiser; "
@@ -107,4 +107,4 @@ def restore_optimiser(
             )
         array[:] = np.frombuffer(stored, "<f8")
     optimiser.numbers[kernel.RATE] = state["learning_rate"]
-    optimiser.numbers[kernel.STEPS] = state["steps"]
+    optimiser.numbers[kernel.STEPS] = state.get("steps", 0.0)

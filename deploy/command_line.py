@@ -6,7 +6,6 @@ import os
 import signal
 import sys
 import time
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol

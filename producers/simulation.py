@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from models.ndcg import ndcg_of_ranking
 from producers.formats.letor import LetorData
+from rankstream.multileaving import ONE_CANDIDATE, Multileaving
 from rankstream.ranker import Ranker
 from rankstream.topics import CLICKS, QUERIES
 
@@ -57,6 +58,12 @@ class Plan:
         Impressions that the served model may lack of those that were shown.
     follow
         Whether the ranker takes newer versions at all.
+    policy
+        How lists are made; see `Ranker.rank`.
+    multileaving
+        Where rankers are compared, how.
+    log_candidates
+        Whether events carry the features of all candidates.
     """
 
     n_impressions: int
@@ -66,6 +73,8 @@ class Plan:
     max_behind: int = 200
     follow: bool = True
     policy: str = "plackett-luce"
+    multileaving: Multileaving = ONE_CANDIDATE
+    log_candidates: bool = False
     n_users: int = 4_000
 
 
@@ -156,7 +165,11 @@ def _show(  # noqa: PLR0913  one impression needs all of the loop
     labels = queries.labels[rows]
     seed = int(rng.integers(2**63))
     ranking = ranker.rank(
-        queries.features[rows], cutoff=plan.cutoff, policy=plan.policy, seed=seed
+        queries.features[rows],
+        cutoff=plan.cutoff,
+        policy=plan.policy,
+        seed=seed,
+        multileaving=plan.multileaving,
     )
     at_ms = plan.start_ms + number * plan.step_ms
     query_id = queries.query_ids[query]
@@ -168,6 +181,7 @@ def _show(  # noqa: PLR0913  one impression needs all of the loop
         items=[f"{query_id}/{row}" for row in range(len(labels))],
         at_ms=at_ms,
         impression_id=impression_id,
+        log_candidates=plan.log_candidates,
         user=f"user {int(rng.integers(plan.n_users))}",
     )
     sink.send(QUERIES, event)

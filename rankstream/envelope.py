@@ -17,7 +17,7 @@ MAGIC = b"RSNP"
 SCHEMA = 1
 HEADER = struct.Struct(">4sHI32s")
 
-KINDS = ("linear", "neural")
+KINDS = ("linear", "neural", "neural-tanh", "neural-relu")
 NORMALISATIONS = ("min-max", "standard", "none")
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -148,7 +148,7 @@ def _check(snapshot: Snapshot) -> None:
     is_known = (
         snapshot.kind in KINDS
         and snapshot.normalisation in NORMALISATIONS
-        and (snapshot.kind == "neural") == bool(snapshot.hidden)
+        and (snapshot.kind != "linear") == bool(snapshot.hidden)
     )
     sizes = [snapshot.n_features, *snapshot.hidden]
     if not is_known or min(sizes) < 1 or min(snapshot.epoch, snapshot.version) < 0:

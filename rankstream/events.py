@@ -44,7 +44,14 @@ class Experiment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class QueryEvent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Front door: a ranker showed a list (topic `queries`)."""
+    """Front door: a ranker showed a list (topic `queries`).
+
+    `ranks` says where every ranker of a multileaved list has the shown items, from
+    1: base64 of little-endian uint16, shown items by rankers, the one that learns
+    first. `assignments` names, for each shown item, the number of the ranker that
+    it counts for, -1 for none. `candidate_features` holds a row for each candidate,
+    for learners that must score what was not shown.
+    """
 
     schema: int = SCHEMA
     impression_id: str
@@ -63,6 +70,8 @@ class QueryEvent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     experiment: Experiment | None = None
     rankings: dict[str, list[str]] | None = None
     assignments: list[int] | None = None
+    ranks: str | None = None
+    candidate_features: str | list[list[float]] | None = None
     user: str | None = None
     session: str | None = None
     attributes: dict[str, Any] | None = None

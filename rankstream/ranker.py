@@ -10,19 +10,19 @@ A service imports this module; it needs numpy, redis and msgspec.
 Serving costs no round trip: `rank` uses the last verified snapshot in memory.
 """
 
-import base64
 import random
 import secrets
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from rankstream.multileaving import ONE_CANDIDATE, Multileaving, compare
+from rankstream.ranking import Ranking
 from rankstream.routing import normalised_query, route_of_query, routed_impression_id
 from rankstream.scoring import draw_list, normalised, scores_of
 from rankstream.snapshots import (
@@ -41,24 +41,9 @@ Floats = npt.NDArray[np.float32]
 RETRY_S = 0.5
 """At most this often is a store that does not answer tried by a following ranker."""
 
+__all__ = ["Multileaving", "NoSnapshot", "Ranker", "Ranking"]
+
 _to_json = msgspec.json.Encoder().encode
-
-
-@dataclass(frozen=True)
-class Ranking:
-    """A list, and what has to be logged about how it came to be.
-
-    `order` holds rows of the candidates in displayed order, `scores` [n_documents]
-    those of the policy, `features` [n_documents, n_features] as they were scored.
-    """
-
-    order: npt.NDArray[np.int64]
-    scores: Floats
-    features: Floats
-    policy: str
-    seed: int
-    model: str
-    version: int
 
 
 class NoSnapshot(RuntimeError):
@@ -215,6 +200,7 @@ class Ranker:
         cutoff: int = 10,
         policy: str = "plackett-luce",
         seed: int | None = None,
+        multileaving: Multileaving = ONE_CANDIDATE,
     ) -> Ranking:
         """Rank the candidates of one query.
 
@@ -226,9 +212,12 @@ class Ranker:
             Length of the list; fewer where there are fewer documents.
         policy
             `plackett-luce` draws from the scores, `deterministic` sorts,
-            `tail-shuffle` sorts and draws the last place from the rest.
+            `tail-shuffle` sorts and draws the last place from the rest, `multileave`
+            compares the ranker with random candidates near it.
         seed
             Of the draw, logged so that it can be made again; random where absent.
+        multileaving
+            For the policy `multileave`: as the learner of the model has it.
 
         Raises
         ------
@@ -252,13 +241,22 @@ class Ranker:
             raise ValueError("features must be finite, of at least one document")
         with np.errstate(over="ignore", invalid="ignore"):  # the check is below
             scaled = normalised(values, snapshot.normalisation)
-            scores = scores_of(scaled, served.weights, snapshot.hidden)
+            scores = scores_of(scaled, served.weights, snapshot.hidden, snapshot.kind)
         if not np.isfinite(scores).all():
             raise ValueError(
                 f"scores must be finite; version {served.pointer} of {self.model!r} "
                 "and these features give others"
             )
         drawn = secrets.randbits(63) if seed is None else seed
+        if policy == "multileave":
+            made = compare(
+                scaled, served.weights, snapshot.hidden, snapshot.kind,
+                settings=multileaving, cutoff=cutoff, seed=drawn,
+            )  # fmt: skip
+            return Ranking(
+                made.order, scores, scaled, policy, drawn, self.model,
+                snapshot.version, made,
+            )  # fmt: skip
         order = draw_list(scores, cutoff=cutoff, policy=policy, seed=drawn)
         return Ranking(
             order, scores, scaled, policy, drawn, self.model, snapshot.version
@@ -272,6 +270,7 @@ class Ranker:
         items: Sequence[str],
         at_ms: int,
         impression_id: str | None = None,
+        log_candidates: bool = False,
         **fields: Any,
     ) -> bytes:
         """The event to send to `queries`: what was shown, and how it came to be.
@@ -282,6 +281,8 @@ class Ranker:
             Ids of the candidates, in the order of the features.
         impression_id
             A new one that carries the route, where absent.
+        log_candidates
+            Log the features of all candidates, for learners that need them.
         fields
             Further fields of the event: user, session, intervention, attributes ...
 
@@ -301,14 +302,7 @@ class Ranker:
             "impression_id": impression_id,
             "query_id": query_id,
             "at_ms": at_ms,
-            "model": ranking.model,
-            "version": ranking.version,
-            "seed": ranking.seed,
-            "policy": ranking.policy,
-            "shown": [items[row] for row in ranking.order],
-            "candidates": list(items),
-            "scores": _base64(ranking.scores),
-            "features": _base64(ranking.features[ranking.order]),
+            **ranking.logged(items, log_candidates=log_candidates),
             **fields,
         }
         return _to_json(event)
@@ -381,7 +375,3 @@ class Ranker:
                     self._failed("unavailable", error)
                 # Many rankers lose one Redis at once; they should not return at once.
                 self._stop.wait(RETRY_S * (1.0 + random.random()))  # noqa: S311
-
-
-def _base64(values: Floats) -> str:
-    return base64.b64encode(values.astype("<f4").tobytes()).decode("ascii")

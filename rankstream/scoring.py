@@ -6,6 +6,8 @@ A learner computes the same function in `models.rankers`; tests hold them togeth
 import numpy as np
 import numpy.typing as npt
 
+from rankstream.envelope import KINDS
+
 Floats = npt.NDArray[np.float32]
 
 POLICIES = ("plackett-luce", "deterministic", "tail-shuffle")
@@ -44,7 +46,9 @@ def normalised(features: Floats, how: str) -> Floats:
     return scaled
 
 
-def scores_of(features: Floats, weights: Floats, hidden: list[int]) -> Floats:
+def scores_of(
+    features: Floats, weights: Floats, hidden: list[int], kind: str = "neural"
+) -> Floats:
     """Scores of normalised documents.
 
     Parameters
@@ -52,21 +56,41 @@ def scores_of(features: Floats, weights: Floats, hidden: list[int]) -> Floats:
     features : [n_documents, n_features]
     weights : [n_weights]
         Layer by layer: weights [inputs, outputs], then biases; the last layer has
-        one output and no bias. Hidden activations are sigmoids.
+        one output and no bias.
+    hidden
+        Units of each hidden layer.
+    kind
+        Of the ranker: it says which activation hidden units have.
 
     Returns
     -------
     [n_documents]
+
+    Raises
+    ------
+    ValueError
+        For a kind that is not known here.
     """
+    if kind not in KINDS:
+        raise ValueError(f"kind must be one of {KINDS}; got {kind!r}")
     start, layer = 0, features
     for width in hidden:
         end = start + layer.shape[1] * width
         matrix = weights[start:end].reshape(layer.shape[1], width)
         reach = layer @ matrix + weights[end : end + width]
-        layer = 0.5 * (1.0 + np.tanh(0.5 * reach))
+        layer = _activated(reach, kind)
         start = end + width
     scores: Floats = (layer @ weights[start:]).astype(np.float32)
     return scores
+
+
+def _activated(reach: Floats, kind: str) -> Floats:
+    if kind == "neural-relu":
+        return np.maximum(reach, np.float32(0.0))
+    if kind == "neural-tanh":
+        return np.tanh(reach)
+    active: Floats = 0.5 * (1.0 + np.tanh(0.5 * reach))
+    return active
 
 
 def draw_list(

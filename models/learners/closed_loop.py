@@ -5,43 +5,40 @@ For benchmarks, learning curves and demonstrations; a pipeline does the same wit
 events in between.
 """
 
-import itertools
 import math
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from models.click_models.cascade import CascadeModel
-from models.click_models.click_model import checked_labels
+from models.click_models.click_model import ClickModel
+from models.click_models.compiled_users import Users, click_on, users_of
+from models.closed_loops.world import (
+    World,
+    checked_cutoff,
+    checked_world,
+    columns_of,
+)
 from models.compilation import compiled
-from models.learners.pdgd_kernel import move
 from models.learners.reversed_pairs import (
+    PLAIN,
     WIDEST,
     add_pair_coefficients,
     logged_pair_coefficients,
 )
 from models.list_sampler import BLOCK, sample_list
+from models.optimisers.kernel import Optimiser, step
+from models.optimisers.optimiser import OptimiserConfig, optimiser_of
 from models.prefetching import prefetch
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
+__all__ = ["ClosedLoop", "World"]
+
 CACHE_LINE = 16
 """Float32 numbers that memory brings at once."""
-
-
-class World(NamedTuple):
-    """Queries with labelled documents.
-
-    Documents of query q are rows `offsets[q] : offsets[q + 1]` of `features`
-    [n_documents, n_features] and `labels` [n_documents].
-    """
-
-    features: npt.NDArray[np.float32]
-    labels: Integers
-    offsets: Integers
 
 
 class Columns(NamedTuple):
@@ -54,14 +51,6 @@ class Columns(NamedTuple):
     values: npt.NDArray[np.float32]
     labels: Integers
     offsets: Integers
-
-
-class Users(NamedTuple):
-    """A cascade model as arrays."""
-
-    click: Floats
-    stop: Floats
-    stop_requires_click: bool
 
 
 class ClosedLoop:
@@ -85,29 +74,24 @@ class ClosedLoop:
     def __init__(
         self,
         world: World,
-        users: CascadeModel,
+        users: ClickModel,
         *,
         cutoff: int = 10,
         rng: np.random.Generator,
     ) -> None:
-        self._world = _columns_of(world, n_grades=len(users.click))
-        if cutoff < 1:
-            raise ValueError(f"cutoff must be at least 1; got {cutoff}")
+        self._users = users_of(users)
+        self._world = _columns_of(world, n_grades=len(self._users.click))
+        self._cutoff = checked_cutoff(cutoff)
         self.parameters = np.zeros(world.features.shape[1])
         self.updates = 0
-        self._users = Users(
-            np.array(users.click), np.array(users.stop), users.stop_requires_click
-        )
-        self._cutoff = cutoff
         self._rng = rng
         self._ahead = rng.integers(len(world.offsets) - 1, size=1)
-        self._rate = np.array([0.1])
-        self._decay = 1.0
+        self.set_rate(0.1)
 
     def set_rate(self, learning_rate: float, *, decay: float = 1.0) -> None:
         """The rate of the next update, and its factor after each one."""
-        self._rate[0] = learning_rate
-        self._decay = decay
+        config = OptimiserConfig("sgd", learning_rate, decay)
+        self._optimiser = optimiser_of(config, len(self.parameters))
 
     def run(self, n_impressions: int) -> Integers:
         """Live through impressions.
@@ -123,8 +107,7 @@ class ClosedLoop:
             self._world,
             self._users,
             self.parameters,
-            self._rate,
-            self._decay,
+            self._optimiser,
             self._ahead,
             shown,
             self._rng,
@@ -133,19 +116,8 @@ class ClosedLoop:
 
 
 def _columns_of(world: World, *, n_grades: int) -> Columns:
-    offsets = np.array(world.offsets, np.int64)
-    features = np.asarray(world.features, np.float32)
-    ends = (len(features), len(world.labels))
-    if (np.diff(offsets) < 1).any() or offsets[0] != 0 or {*ends} != {offsets[-1]}:
-        raise ValueError(
-            "every query must have documents, and offsets end with them; got "
-            f"{ends[0]} rows of features, {ends[1]} labels and offsets to {offsets[-1]}"
-        )
-    parts = [
-        features[begin:end].T.ravel() for begin, end in itertools.pairwise(offsets)
-    ]
-    labels = checked_labels(world.labels, n_grades)
-    return Columns(np.concatenate(parts), labels, offsets)
+    checked = checked_world(world, n_grades=n_grades)
+    return Columns(columns_of(checked), checked.labels, checked.offsets)
 
 
 @compiled
@@ -192,7 +164,7 @@ def move_along_columns(  # noqa: PLR0913  a kernel takes plain arrays
     n: int,
     rows: Integers,
     coefficients: Floats,
-    rate: float,
+    optimiser: Optimiser,
     gradient: Floats,
     ahead: int,
 ) -> bool:
@@ -208,30 +180,7 @@ def move_along_columns(  # noqa: PLR0913  a kernel takes plain arrays
             column = values[first + rows[x] : first + n_features * n : n]
             for i in range(n_features):
                 gradient[i] += coefficients[x] * column[i]
-    return move(parameters, gradient, rate)
-
-
-@compiled
-def click_on(
-    labels: Integers,
-    rows: Integers,
-    users: Users,
-    clicks: Flags,
-    rng: np.random.Generator,
-) -> int:
-    """Fill `clicks`; returns their number."""
-    clicks[:] = False
-    n_clicks = 0
-    for x in range(rows.shape[0]):
-        grade = labels[rows[x]]
-        if rng.random() < users.click[grade]:
-            clicks[x] = True
-            n_clicks += 1
-        stop = users.stop[grade]
-        can_stop = clicks[x] or not users.stop_requires_click
-        if can_stop and stop > 0.0 and rng.random() < stop:
-            break
-    return n_clicks
+    return step(parameters, gradient, optimiser)
 
 
 @compiled
@@ -247,13 +196,15 @@ def list_coefficients(
     coefficients[:] = 0.0
     top = scores.max()
     if mass_below < 0.0 or top - shown.min() > WIDEST:
-        logged_pair_coefficients(scores, rows, clicks, shown, coefficients)
+        logged_pair_coefficients(scores, rows, clicks, shown, coefficients, PLAIN)
         return
     rest = -np.inf
     if mass_below > 0.0:
         rest = top + math.log(mass_below)
     sizes = np.exp(shown - top)
-    add_pair_coefficients(shown, sizes, mass_below, rest, clicks, shown, coefficients)
+    add_pair_coefficients(
+        shown, sizes, mass_below, rest, clicks, shown, coefficients, PLAIN
+    )
 
 
 @compiled
@@ -261,8 +212,7 @@ def live(  # noqa: PLR0913  a kernel takes plain arrays
     world: Columns,
     users: Users,
     parameters: Floats,
-    rate: Floats,
-    decay: float,
+    optimiser: Optimiser,
     ahead: Integers,
     shown: Integers,
     rng: np.random.Generator,
@@ -308,10 +258,9 @@ def live(  # noqa: PLR0913  a kernel takes plain arrays
             n,
             rows,
             coefficients,
-            rate[0],
+            optimiser,
             gradient,
             next_place,
         ):
-            rate[0] *= decay
             n_updates += 1
     return n_updates

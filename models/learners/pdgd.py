@@ -8,7 +8,6 @@ the list; sigma' and the gradient come from the parameters as they are now. A le
 that lags behind its own snapshots goes astray if either is taken from the other.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -16,44 +15,35 @@ import numpy as np
 import numpy.typing as npt
 
 from models.learners import pdgd_kernel
-from models.learners.learner import State
-from models.rankers.ranker import Ranker
-from models.rankers.registry import ranker_of
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
+from models.learners.learner import Lesson
+from models.learners.parameters import LearnerConfig, ParameterLearner
+from models.learners.reversed_pairs import Pairs
 
 
 @dataclass(frozen=True)
-class PdgdConfig:
-    """How a PDGD learner is made.
+class PdgdConfig(LearnerConfig):
+    """How a PDGD learner is made; beside what every learner has, its forms.
 
     Parameters
     ----------
-    kind, hidden
-        Of the ranker; see `models.rankers.registry`.
-    learning_rate
-        Of the first update, above 0.
-    decay
-        Factor of the rate after each performed update, in (0, 1].
-    seed
-        Of the initial parameters.
+    counterfactual
+        Take sigma' from the logged scores too, and only d s / d parameters from the
+        parameters as they are now: PDGD applied to another ranker's log.
+    biased
+        Leave rho out: every preference weighs the same.
+    all_observed
+        Take all shown documents as seen, not only those down to the one after the
+        last click.
+
+    References
+    ----------
+    Oosterhuis (2020), sections 6.5 (observed documents) and 10.5 (counterfactual
+    and biased PDGD).
     """
 
-    n_features: int
-    kind: str = "linear"
-    hidden: tuple[int, ...] = ()
-    learning_rate: float = 0.1
-    decay: float = 1.0
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        if not 0.0 < self.learning_rate < np.inf:
-            raise ValueError(
-                f"learning_rate must be finite and above 0; got {self.learning_rate}"
-            )
-        if not 0.0 < self.decay <= 1.0:
-            raise ValueError(f"decay must lie in (0, 1]; got {self.decay}")
+    counterfactual: bool = False
+    biased: bool = False
+    all_observed: bool = False
 
 
 class Interactions(NamedTuple):
@@ -73,7 +63,7 @@ class Interactions(NamedTuple):
     shown_offsets: npt.NDArray[np.integer]
 
 
-class PdgdLearner:
+class PdgdLearner(ParameterLearner):
     """PDGD as a fold over interactions.
 
     Interactions without a preference between shown documents change nothing. So do
@@ -85,73 +75,34 @@ class PdgdLearner:
     Oosterhuis & de Rijke (CIKM 2018), algorithm 1.
     """
 
+    policies = frozenset({"plackett-luce"})
+
     def __init__(self, config: PdgdConfig) -> None:
+        super().__init__(config)
         self.config = config
-        self.ranker: Ranker = ranker_of(config.kind, config.n_features, config.hidden)
-        rng = np.random.default_rng(config.seed)
-        self._parameters = self.ranker.initial_parameters(rng=rng)
-        self._sizes = np.array(self.ranker.sizes, np.int64)
-        self._rate = np.array([config.learning_rate])
-        self._counts = np.zeros(pdgd_kernel.N_COUNTS, np.int64)
-        self._scratch = np.zeros(self.ranker.n_parameters)
+        self._options = pdgd_kernel.PdgdOptions(
+            Pairs(config.all_observed, not config.biased), config.counterfactual
+        )
 
-    @property
-    def updates(self) -> int:
-        """Interactions that moved the parameters."""
-        return int(self._counts[pdgd_kernel.UPDATED])
-
-    @property
-    def refused(self) -> int:
-        """Interactions refused for a number that was not finite, or too large."""
-        return int(self._counts[pdgd_kernel.REFUSED])
-
-    @property
-    def without_preference(self) -> int:
-        """Interactions that told nothing: none of the shown clicked, or all."""
-        return int(self._counts[pdgd_kernel.WITHOUT_PREFERENCE])
-
-    @property
-    def learning_rate(self) -> float:
-        """Of the next update."""
-        return float(self._rate[0])
-
-    def parameters(self) -> Floats:
-        """A copy of the parameters in full precision."""
-        return self._parameters.copy()
-
-    def learn(
-        self,
-        scores: npt.NDArray[np.floating],
-        shown: npt.NDArray[np.integer],
-        clicks: npt.NDArray[np.bool_],
-        features: npt.NDArray[np.floating],
-    ) -> bool:
-        """Fold one interaction.
-
-        Parameters
-        ----------
-        scores : [n]
-            Logged scores of all candidates.
-        shown : [k]
-            Rows of the shown ones, in displayed order.
-        clicks : [k]
-        features : [k, n_features]
-            Of the shown ones, in displayed order, normalised as they were scored.
-
-        Returns
-        -------
-        bool
-            Whether the parameters moved.
+    def learn(self, lesson: Lesson) -> bool:
+        """Fold one interaction; returns whether the parameters moved.
 
         Raises
         ------
         ValueError
             Where shapes or rows contradict each other.
         """
-        ends = (len(scores), len(shown))
+        ends = (len(lesson.scores), len(lesson.shown))
         offsets = np.array([[0, end] for end in ends], np.int64)
         moved = self.learn_batch(
-            Interactions(scores, offsets[0], shown, clicks, features, offsets[1])
+            Interactions(
+                lesson.scores,
+                offsets[0],
+                lesson.shown,
+                lesson.clicks,
+                lesson.features,
+                offsets[1],
+            )
         )
         return moved > 0
 
@@ -194,48 +145,13 @@ class PdgdLearner:
         pdgd_kernel.learn_interactions(
             arrays,
             self._parameters,
-            self._sizes,
-            self._rate,
-            self.config.decay,
+            self._shape,
+            self._optimiser,
+            self._options,
             self._counts,
-            self._scratch,
+            self._gradient,
         )
         return self.updates - before
-
-    def weights(self) -> npt.NDArray[np.float32]:
-        """The parameters as float32, always finite."""
-        return self._parameters.astype(np.float32)
-
-    def state(self) -> State:
-        """All that this learner is, beside its configuration."""
-        return {
-            "parameters": self._parameters.astype("<f8").tobytes(),
-            "learning_rate": self.learning_rate,
-            "updates": self.updates,
-            "without_preference": self.without_preference,
-            "refused": self.refused,
-        }
-
-    def restore(self, state: Mapping[str, bytes | int | float]) -> None:
-        """Take back a state, to the same bits.
-
-        Raises
-        ------
-        ValueError
-            Where it is the state of another kind of ranker.
-        """
-        stored = state["parameters"]
-        expected = 8 * self.ranker.n_parameters
-        if not isinstance(stored, bytes) or len(stored) != expected:
-            size = len(stored) if isinstance(stored, bytes) else type(stored).__name__
-            raise ValueError(
-                f"parameters must be {expected} bytes for a {self.config.kind} ranker "
-                f"of layers {self.ranker.sizes}; got {size}"
-            )
-        self._parameters = np.frombuffer(stored, "<f8").astype(np.float64)
-        self._rate[0] = state["learning_rate"]
-        for name, place in pdgd_kernel.COUNT_NAMES.items():
-            self._counts[place] = state[name]
 
 
 def _check_shapes(batch: Interactions, n_features: int) -> None:

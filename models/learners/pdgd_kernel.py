@@ -1,29 +1,20 @@
 """PDGD over flat arrays, compiled; see `models.learners.pdgd`."""
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from models.compilation import compiled
-from models.learners.reversed_pairs import logged_pair_coefficients
-from models.rankers.layers import add_gradient, n_activations, score_rows
+from models.learners.parameters import REFUSED, UPDATED, WITHOUT_PREFERENCE
+from models.learners.reversed_pairs import Pairs, logged_pair_coefficients
+from models.optimisers.kernel import Optimiser, step
+from models.rankers.layers import Shape, add_gradient, n_activations, score_rows
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
-
-UPDATED, WITHOUT_PREFERENCE, REFUSED = range(3)
-N_COUNTS = 3
-COUNT_NAMES = {
-    "updates": UPDATED,
-    "without_preference": WITHOUT_PREFERENCE,
-    "refused": REFUSED,
-}
-
-LARGEST = float(np.finfo(np.float32).max)
-"""Beyond this a parameter could not be served, as snapshots hold float32."""
 
 
 @compiled
@@ -51,16 +42,11 @@ def first_wrong_interaction(
     return -1
 
 
-@compiled
-def move(parameters: Floats, gradient: Floats, rate: float) -> bool:
-    """Add rate * gradient, unless a parameter could not be served then."""
-    for i in range(parameters.shape[0]):
-        # Written so that NaN is refused too.
-        if not abs(parameters[i] + rate * gradient[i]) <= LARGEST:
-            return False
-    for i in range(parameters.shape[0]):
-        parameters[i] += rate * gradient[i]
-    return True
+class PdgdOptions(NamedTuple):
+    """What of PDGD is left out or exchanged; see `models.learners.pdgd`."""
+
+    pairs: Pairs
+    logged_slopes: bool
 
 
 @compiled
@@ -70,8 +56,9 @@ def learn_one(  # noqa: PLR0913  a kernel takes plain arrays
     clicks: Flags,
     features: Floats,
     parameters: Floats,
-    sizes: Integers,
-    rate: float,
+    shape: Shape,
+    optimiser: Optimiser,
+    options: PdgdOptions,
     gradient: Floats,
 ) -> int:
     """Fold one interaction; returns what became of it."""
@@ -82,28 +69,31 @@ def learn_one(  # noqa: PLR0913  a kernel takes plain arrays
         return REFUSED
     k = rows.shape[0]
     present = np.empty(k)
-    activations = np.empty((k, n_activations(sizes)))
-    score_rows(parameters, sizes, features, present, activations)
+    activations = np.empty((k, n_activations(shape)))
+    score_rows(parameters, shape, features, present, activations)
     if not are_finite(present):
         return REFUSED
+    slopes_at = scores[rows] if options.logged_slopes else present
     coefficients = np.zeros(k)
-    logged_pair_coefficients(scores, rows, clicks, present, coefficients)
+    logged_pair_coefficients(
+        scores, rows, clicks, slopes_at, coefficients, options.pairs
+    )
     gradient[:] = 0.0
-    add_gradient(gradient, coefficients, parameters, sizes, features, activations)
-    return UPDATED if move(parameters, gradient, rate) else REFUSED
+    add_gradient(gradient, coefficients, parameters, shape, features, activations)
+    return UPDATED if step(parameters, gradient, optimiser) else REFUSED
 
 
 @compiled
 def learn_interactions(  # noqa: PLR0913  a kernel takes plain arrays
     batch: Any,
     parameters: Floats,
-    sizes: Integers,
-    rate: Floats,
-    decay: float,
+    shape: Shape,
+    optimiser: Optimiser,
+    options: PdgdOptions,
     counts: Integers,
     scratch: Floats,
 ) -> None:
-    """Fold interactions one after another; `rate` decays with each update."""
+    """Fold interactions one after another."""
     for i in range(batch.shown_offsets.shape[0] - 1):
         first, last = batch.shown_offsets[i], batch.shown_offsets[i + 1]
         became = learn_one(
@@ -112,10 +102,9 @@ def learn_interactions(  # noqa: PLR0913  a kernel takes plain arrays
             batch.clicks[first:last],
             batch.features[first:last],
             parameters,
-            sizes,
-            rate[0],
+            shape,
+            optimiser,
+            options,
             scratch,
         )
         counts[became] += 1
-        if became == UPDATED:
-            rate[0] *= decay

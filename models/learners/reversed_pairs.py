@@ -20,11 +20,13 @@ Oosterhuis & de Rijke (CIKM 2018), equations 5 to 7: gradient and rho.
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from models.compilation import compiled
+from models.exponentials import fill_exponentials
 from models.preferences import n_compared
 
 Floats = npt.NDArray[np.float64]
@@ -43,6 +45,21 @@ LEAST = 1e-250
 
 SMALL_SHARE = 1e-100
 """Below it the slope of a preference is not made from a product of two shares."""
+
+
+class Pairs(NamedTuple):
+    """Which preferences count, and how.
+
+    `all_observed` takes all shown documents as seen, not only those down to the one
+    after the last click; without `weighted` rho is 1.
+    """
+
+    all_observed: bool
+    weighted: bool
+
+
+PLAIN = Pairs(False, True)
+"""PDGD as it was published."""
 
 
 @compiled
@@ -64,16 +81,21 @@ def derivative_of_preference(preferred: float, other: float) -> float:
 @compiled
 def rest_log(scores: Floats, is_shown: Flags) -> float:
     """Log of the mass of the documents below the cut."""
+    n = scores.shape[0]
     top = -np.inf
-    for d in range(scores.shape[0]):
-        if not is_shown[d] and scores[d] > top:
-            top = scores[d]
+    for d in range(n):
+        if not is_shown[d]:
+            top = max(top, scores[d])
     if top == -np.inf:
         return top
+    lower = np.empty(n)
+    for d in range(n):
+        lower[d] = -np.inf if is_shown[d] else scores[d]
+    sizes = np.empty(n)
+    fill_exponentials(lower, top, sizes)
     total = 0.0
-    for d in range(scores.shape[0]):
-        if not is_shown[d]:
-            total += math.exp(scores[d] - top)
+    for d in range(n):
+        total += sizes[d]
     return top + math.log(total)
 
 
@@ -156,6 +178,7 @@ def add_pair_coefficients(  # noqa: C901, PLR0913  a kernel takes plain arrays
     clicks: Flags,
     present: Floats,
     coefficients: Floats,
+    pairs: Pairs,
 ) -> int:
     """Add every document's share of the gradient; returns the number of pairs.
 
@@ -174,23 +197,26 @@ def add_pair_coefficients(  # noqa: C901, PLR0913  a kernel takes plain arrays
         Scores of the same documents under the parameters that learn.
     coefficients : [k]
         Changed: + weight for the preferred document of a pair, - for the other.
+    pairs
+        Which of them count, and whether they are weighted.
     """
     is_plain = sizes.shape[0] > 0
     normal, masses = normal_masses(sizes, mass_below)
     without = np.empty(sizes.shape[0])
     near = np.exp(present - present.max())
     n_pairs = 0
-    for b in range(1, n_compared(clicks)):
-        if is_plain:
+    end = clicks.shape[0] if pairs.all_observed else n_compared(clicks)
+    for b in range(1, end):
+        if is_plain and pairs.weighted:
             fill_masses_without(normal, masses, b, without)
         for a in range(b):
             if clicks[a] == clicks[b]:
                 continue
             n_pairs += 1
-            weight = -1.0
-            if is_plain:
+            weight = 1.0
+            if pairs.weighted and is_plain:
                 weight = weight_of_pair(normal, masses, without, a, b)
-            if weight < 0.0:
+            if pairs.weighted and (weight < 0.0 or not is_plain):
                 weight = weight_in_log_space(shown, rest, a, b)
             if near[a] > SMALL_SHARE and near[b] > SMALL_SHARE:
                 both = near[a] + near[b]
@@ -208,7 +234,12 @@ def add_pair_coefficients(  # noqa: C901, PLR0913  a kernel takes plain arrays
 
 @compiled
 def logged_pair_coefficients(
-    scores: Floats, rows: Integers, clicks: Flags, present: Floats, coefficients: Floats
+    scores: Floats,
+    rows: Integers,
+    clicks: Flags,
+    present: Floats,
+    coefficients: Floats,
+    pairs: Pairs,
 ) -> int:
     """Add every shown document's share of the gradient; returns the number of pairs.
 
@@ -219,6 +250,7 @@ def logged_pair_coefficients(
     rows : [k]
         Which of them were shown, in displayed order.
     clicks, present, coefficients : [k]
+    pairs
         As for `add_pair_coefficients`.
     """
     k = rows.shape[0]
@@ -231,6 +263,7 @@ def logged_pair_coefficients(
     rest = rest_log(scores, is_shown)
     is_plain = top - shown.min() <= WIDEST
     sizes = np.exp(shown - top) if is_plain else np.empty(0)
+    below = math.exp(rest - top)
     return add_pair_coefficients(
-        shown, sizes, math.exp(rest - top), rest, clicks, present, coefficients
+        shown, sizes, below, rest, clicks, present, coefficients, pairs
     )

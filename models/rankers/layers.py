@@ -3,13 +3,14 @@
 `sizes` names the layers: features, hidden layers, and 1 for the score. Parameters
 lie layer by layer; a hidden layer of n inputs and h outputs takes n * h weights
 (row by input) and then h biases, the score takes its weights only. With no hidden
-layer this is a linear function. Hidden activations are sigmoids.
+layer this is a linear function. All hidden units have the same activation.
 
 `activations` is scratch: [n_documents, sum of hidden sizes].
 """
 
 import itertools
 import math
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +22,17 @@ Integers = npt.NDArray[np.int64]
 Features = npt.NDArray[np.floating]
 
 
+SIGMOID, TANH, RELU = range(3)
+"""Activations of hidden units by number."""
+
+
+class Shape(NamedTuple):
+    """What a flat vector of parameters means: layers, and their activation."""
+
+    sizes: Integers
+    activation: int
+
+
 def n_parameters_of(sizes: tuple[int, ...]) -> int:
     """Length of the flat vector."""
     hidden = itertools.pairwise(sizes[:-1])
@@ -28,8 +40,9 @@ def n_parameters_of(sizes: tuple[int, ...]) -> int:
 
 
 @compiled
-def n_activations(sizes: Integers) -> int:
+def n_activations(shape: Shape) -> int:
     """Hidden units of all layers."""
+    sizes = shape.sizes
     total = 0
     for layer in range(1, sizes.shape[0] - 1):
         total += sizes[layer]
@@ -42,6 +55,26 @@ def _sigmoid(value: float) -> float:
         return 1.0 / (1.0 + math.exp(-value))
     small = math.exp(value)
     return small / (1.0 + small)
+
+
+@compiled
+def activated(value: float, activation: int) -> float:
+    """What a hidden unit gives for its sum."""
+    if activation == SIGMOID:
+        return _sigmoid(value)
+    if activation == TANH:
+        return math.tanh(value)
+    return max(value, 0.0)
+
+
+@compiled
+def slope_at(active: float, activation: int) -> float:
+    """Derivative of a unit in its sum, from what it gave."""
+    if activation == SIGMOID:
+        return active * (1.0 - active)
+    if activation == TANH:
+        return 1.0 - active * active
+    return 1.0 if active > 0.0 else 0.0
 
 
 @compiled
@@ -66,7 +99,9 @@ def dot(weights: Floats, row: Features) -> float:
 
 
 @compiled
-def _hidden_layer(parameters: Floats, start: int, inputs: Features, out: Floats) -> int:
+def _hidden_layer(
+    parameters: Floats, start: int, inputs: Features, out: Floats, activation: int
+) -> int:
     """Fill `out` with one layer's activations; returns where the next one starts."""
     n_inputs: int = inputs.shape[0]
     n_outputs: int = out.shape[0]
@@ -79,24 +114,26 @@ def _hidden_layer(parameters: Floats, start: int, inputs: Features, out: Floats)
         for unit in range(n_outputs):
             out[unit] += value * parameters[row + unit]
     for unit in range(n_outputs):
-        out[unit] = _sigmoid(out[unit])
+        out[unit] = activated(out[unit], activation)
     return biases + n_outputs
 
 
 @compiled
 def score_row(
-    parameters: Floats, sizes: Integers, row: Features, activations: Floats
+    parameters: Floats, shape: Shape, row: Features, activations: Floats
 ) -> float:
     """Score of one document; leaves its hidden activations behind."""
+    sizes, activation = shape.sizes, shape.activation
     n_hidden_layers = sizes.shape[0] - 2
     if n_hidden_layers == 0:
         return dot(parameters, row)
     first = activations[: sizes[1]]
-    start = _hidden_layer(parameters, 0, row, first)
+    start = _hidden_layer(parameters, 0, row, first, activation)
     begin, end = 0, sizes[1]
     for layer in range(2, n_hidden_layers + 1):
         out = activations[end : end + sizes[layer]]
-        start = _hidden_layer(parameters, start, activations[begin:end], out)
+        inputs = activations[begin:end]
+        start = _hidden_layer(parameters, start, inputs, out, activation)
         begin, end = end, end + sizes[layer]
     return dot(parameters[start:], activations[begin:end])
 
@@ -119,7 +156,7 @@ def _add_layer_gradient(
 
 @compiled
 def _slopes_below(
-    parameters: Floats, start: int, slopes: Floats, inputs: Floats
+    parameters: Floats, start: int, slopes: Floats, inputs: Floats, activation: int
 ) -> Floats:
     """Slopes of the sums of the layer below; `inputs` are its activations."""
     n_inputs, n_outputs = inputs.shape[0], slopes.shape[0]
@@ -127,7 +164,7 @@ def _slopes_below(
     for i in range(n_inputs):
         row = start + i * n_outputs
         total = dot(slopes, parameters[row : row + n_outputs])
-        below[i] = total * inputs[i] * (1.0 - inputs[i])
+        below[i] = total * slope_at(inputs[i], activation)
     return below
 
 
@@ -136,46 +173,47 @@ def add_row_gradient(
     gradient: Floats,
     coefficient: float,
     parameters: Floats,
-    sizes: Integers,
+    shape: Shape,
     row: Features,
     activations: Floats,
 ) -> None:
     """Add coefficient * d score / d parameters, after `score_row` of the same row."""
+    sizes, activation = shape.sizes, shape.activation
     n_features = sizes[0]
     n_hidden_layers = sizes.shape[0] - 2
     if n_hidden_layers == 0:
         for i in range(n_features):
             gradient[i] += coefficient * row[i]
         return
-    end = n_activations(sizes)
+    end = n_activations(shape)
     width = sizes[n_hidden_layers]
     top = activations[end - width : end]
     start = parameters.shape[0] - width
     slopes = np.empty(width)
     for unit in range(width):
         gradient[start + unit] += coefficient * top[unit]
-        slope = top[unit] * (1.0 - top[unit])
+        slope = slope_at(top[unit], activation)
         slopes[unit] = coefficient * parameters[start + unit] * slope
     for layer in range(n_hidden_layers, 1, -1):
         end -= sizes[layer]
         start -= (sizes[layer - 1] + 1) * sizes[layer]
         inputs = activations[end - sizes[layer - 1] : end]
         _add_layer_gradient(gradient, start, inputs, slopes)
-        slopes = _slopes_below(parameters, start, slopes, inputs)
+        slopes = _slopes_below(parameters, start, slopes, inputs, activation)
     _add_layer_gradient(gradient, 0, row, slopes)
 
 
 @compiled
 def score_rows(
     parameters: Floats,
-    sizes: Integers,
+    shape: Shape,
     features: Features,
     scores: Floats,
     activations: Floats,
 ) -> None:
     """Fill `scores` and `activations` for every document."""
     for d in range(features.shape[0]):
-        scores[d] = score_row(parameters, sizes, features[d], activations[d])
+        scores[d] = score_row(parameters, shape, features[d], activations[d])
 
 
 @compiled
@@ -183,7 +221,7 @@ def add_gradient(
     gradient: Floats,
     coefficients: Floats,
     parameters: Floats,
-    sizes: Integers,
+    shape: Shape,
     features: Features,
     activations: Floats,
 ) -> None:
@@ -194,7 +232,7 @@ def add_gradient(
                 gradient,
                 coefficients[d],
                 parameters,
-                sizes,
+                shape,
                 features[d],
                 activations[d],
             )

@@ -11,12 +11,19 @@ from models.rankers import layers
 Floats = npt.NDArray[np.float64]
 
 
+ACTIVATIONS = {"sigmoid": layers.SIGMOID, "tanh": layers.TANH, "relu": layers.RELU}
+
+
 class Ranker(Protocol):
     """A differentiable scoring function."""
 
     @property
     def sizes(self) -> tuple[int, ...]:
         """Features, hidden layers, 1."""
+
+    @property
+    def shape(self) -> layers.Shape:
+        """The same, and the activation, as kernels take it."""
 
     @property
     def n_parameters(self) -> int:
@@ -44,10 +51,13 @@ class LayeredRanker:
         Features of a document, at least 1.
     hidden
         Units of each hidden layer, from the features on.
+    activation
+        Of hidden units: "sigmoid", "tanh" or "relu".
     """
 
     n_features: int
     hidden: tuple[int, ...] = ()
+    activation: str = "sigmoid"
 
     def __post_init__(self) -> None:
         if self.n_features < 1:
@@ -56,11 +66,22 @@ class LayeredRanker:
             raise ValueError(
                 f"hidden layers must have at least 1 unit; got {self.hidden}"
             )
+        if self.activation not in ACTIVATIONS:
+            raise ValueError(
+                f"activation must be one of {list(ACTIVATIONS)}; "
+                f"got {self.activation!r}"
+            )
 
     @property
     def sizes(self) -> tuple[int, ...]:
         """Features, hidden layers, 1."""
         return (self.n_features, *self.hidden, 1)
+
+    @property
+    def shape(self) -> layers.Shape:
+        """The same, and the activation, as kernels take it."""
+        sizes = np.array(self.sizes, np.int64)
+        return layers.Shape(sizes, ACTIVATIONS[self.activation])
 
     @property
     def n_parameters(self) -> int:
@@ -109,7 +130,7 @@ class LayeredRanker:
             gradient,
             np.array(coefficients, np.float64),
             np.array(parameters, np.float64),
-            np.array(self.sizes, np.int64),
+            self.shape,
             np.array(features, np.float64, order="C"),
             activations,
         )
@@ -131,7 +152,7 @@ class LayeredRanker:
         activations = np.empty((len(features), sum(self.hidden)))
         layers.score_rows(
             np.array(parameters, np.float64),
-            np.array(self.sizes, np.int64),
+            self.shape,
             np.array(features, np.float64, order="C"),
             scores,
             activations,

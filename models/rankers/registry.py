@@ -1,15 +1,19 @@
 """Rankers by the name that settings and snapshots use."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from models.rankers.linear import LinearRanker
 from models.rankers.neural import NeuralRanker
 from models.rankers.ranker import Ranker
 
-KINDS: dict[str, type[LinearRanker] | type[NeuralRanker]] = {
+KINDS: dict[str, Callable[[int, tuple[int, ...]], Ranker]] = {
     "linear": LinearRanker,
     "neural": NeuralRanker,
+    "neural-tanh": partial(NeuralRanker, activation="tanh"),
+    "neural-relu": partial(NeuralRanker, activation="relu"),
 }
+"""A neural ranker without further name has sigmoid units."""
 
 
 def ranker_of(kind: str, n_features: int, hidden: Sequence[int] = ()) -> Ranker:

@@ -17,6 +17,7 @@ SUMMARY = "measure throughput and cost, each figure beside a rival of the same r
 BENCHMARKS = {
     "placement": "exact placement probabilities over sampled rankings",
     "memory": "what a pair and an open impression take, and that a long run stays flat",
+    "learners": "PDGD linear and neural and P-MGD over numpy; the cost of updates",
     "pdgd": "PDGD's closed loop over the tensor formula in numpy",
     "pipeline": "events through the pipeline over an empty stock Faust agent",
 }

@@ -35,10 +35,15 @@ class ProgressLine:
         None where it is not known.
     start
         What was done before.
+    unit
+        What is counted.
     """
 
-    def __init__(self, label: str, *, total: int | None, start: int = 0) -> None:
+    def __init__(
+        self, label: str, *, total: int | None, start: int = 0, unit: str = "events"
+    ) -> None:
         self._label = label
+        self._unit = unit
         self._total = total
         self._start = start
         self._done = start
@@ -77,7 +82,9 @@ class ProgressLine:
             self._recent = (now, self._done)
         if self._bar is not None:
             self._bar.update(
-                self._task, completed=self._done, rate=f"{self._rate:,.0f} events/s"
+                self._task,
+                completed=self._done,
+                rate=self._speed(),
             )
         elif now - self._said_s >= LINE_EVERY_S:
             self._said_s = now
@@ -92,11 +99,15 @@ class ProgressLine:
         elapsed_s = time.monotonic() - self._started_s
         return (self._done - self._start) / max(elapsed_s, 1e-6)
 
+    def _speed(self) -> str:
+        digits = 0 if self._rate >= 10.0 or self._rate == 0.0 else 1
+        return f"{self._rate:,.{digits}f} {self._unit}/s"
+
     def _line(self) -> str:
         text = f"{self._label}: {self._done:,}"
         if self._total is not None:
-            text += f" of {self._total:,} events"
-        text += f", {self._rate:,.0f} events/s"
+            text += f" of {self._total:,} {self._unit}"
+        text += f", {self._speed()}"
         if self._total is not None and self._rate > 0:
             left_s = (self._total - self._done) / self._rate
             text += f", {left_s:,.0f} s left"

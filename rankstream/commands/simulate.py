@@ -6,6 +6,7 @@ folds in this process.
 
 import argparse
 import contextlib
+import dataclasses
 import json
 import sys
 import time
@@ -20,12 +21,14 @@ from rich.console import Console
 from rich.table import Table
 
 from models.click_models.registry import NAMES, click_model_of
+from models.learners.duels import MGD_CANDIDATES
 from models.ndcg import mean_ndcg
 from producers.event_producer import EventProducer
 from producers.formats.generated import generated_queries
 from producers.formats.letor import LetorData, read_fold, read_letor
 from producers.simulation import Plan, Progress, Sink, simulate, step_ms_for
 from rankstream.commands.progress_line import ProgressLine
+from rankstream.multileaving import Multileaving
 from rankstream.ranker import Ranker
 from rankstream.scoring import normalised, scores_of
 from rankstream.settings import ModelSettings, Settings, load_settings, with_namespace
@@ -38,6 +41,9 @@ SETTLE_S = 60.0
 """How long to wait, at the end, for the learner to have folded everything."""
 
 START_WAIT_S = 60.0
+
+DUELS = {"dbgd": 1, "mgd": MGD_CANDIDATES}
+"""Learners that compare rankers, and how many candidates they do by themselves."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -125,6 +131,26 @@ def _data(arguments: argparse.Namespace) -> tuple[LetorData, LetorData]:
     )
 
 
+def policy_for(model: ModelSettings | None) -> str:
+    """The lists that a model's learner can learn from."""
+    is_duel = model is not None and model.learner in DUELS
+    return "multileave" if is_duel else "plackett-luce"
+
+
+def multileaving_of(model: ModelSettings | None) -> Multileaving:
+    """How a model's rankers are compared, as its learner has it."""
+    if model is None or model.learner not in DUELS:
+        return Multileaving()
+    given = {"n_candidates": DUELS[model.learner], **model.options}
+    known = {field.name for field in dataclasses.fields(Multileaving)}
+    return Multileaving(**{name: given[name] for name in known & given.keys()})
+
+
+def needs_candidates(model: ModelSettings | None) -> bool:
+    """Whether a model's learner must score what was not shown."""
+    return model is not None and model.learner in ("coltr", "pl-rank")
+
+
 def _part(data: LetorData, first: int, last: int) -> LetorData:
     rows = slice(data.offsets[first], data.offsets[last])
     return LetorData(
@@ -142,7 +168,11 @@ def _plan(settings: Settings, arguments: argparse.Namespace) -> Plan:
         window_ms=settings.time.click_window_ms,
         disorder_ms=settings.time.disorder_ms,
     )
+    model = settings.models.get(arguments.model)
     return Plan(
+        policy=policy_for(model),
+        multileaving=multileaving_of(model),
+        log_candidates=needs_candidates(model),
         n_impressions=arguments.impressions,
         start_ms=time.time_ns() // 1_000_000 - arguments.impressions * step_ms,
         step_ms=step_ms,
@@ -227,6 +257,7 @@ def _ndcg(learned: Snapshot, test: LetorData, cutoff: int) -> float:
             normalised(test.features[start:end], learned.normalisation),
             weights,
             learned.hidden,
+            learned.kind,
         )
         for start, end in pairwise(bounds)
     ]

@@ -1,5 +1,6 @@
 """From one front-door element to one canonical event, or a reason why not."""
 
+import base64
 import hashlib
 from typing import NamedTuple
 
@@ -26,7 +27,13 @@ from rankstream.routing import (
 )
 from rankstream.topics import MAX_EVENT_BYTES
 from streams.folds.refused import Refused, refuse
-from streams.folds.vectors import exposures_of, feature_rows, permuted, vector
+from streams.folds.vectors import (
+    check_ranks,
+    exposures_of,
+    feature_rows,
+    permuted,
+    vector,
+)
 
 MAX_SHOWN = 1_000
 """Longest list that one impression may show."""
@@ -53,6 +60,7 @@ EXTRA_FIELDS = (
     "experiment",
     "rankings",
     "assignments",
+    "ranks",
     "user",
     "session",
     "attributes",
@@ -219,7 +227,7 @@ class FrontDoor:
             rows,
             n_features,
             _unit(event),
-            _extra(event),
+            _extra(event, known, n, k),
         )
 
     def _candidates(self, names: list[str]) -> "CandidateSet":
@@ -352,10 +360,21 @@ def _unit(event: QueryEvent) -> int:
     )
 
 
-def _extra(event: QueryEvent) -> bytes:
+def _extra(event: QueryEvent, known: CandidateSet, n: int, k: int) -> bytes:
     fields = {
         name: value
         for name in EXTRA_FIELDS
         if (value := getattr(event, name)) is not None
     }
+    if event.ranks is not None:
+        check_ranks(event.ranks, n, k)
+    if event.candidate_features is not None:
+        rows, n_features = feature_rows(
+            event.candidate_features, n, name="candidate_features"
+        )
+        matrix = np.frombuffer(rows, "<f4").reshape(n, n_features)
+        # As an event has it, so that a log can be sent through the door again.
+        fields["candidate_features"] = base64.b64encode(
+            matrix[known.order].tobytes()
+        ).decode("ascii")
     return _encode(fields) if fields else b""

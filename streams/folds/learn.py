@@ -4,6 +4,7 @@ The version of a model is the number of interactions folded into it, so the byte
 of a version are a function of the log alone; which versions are given out is not.
 """
 
+import base64
 import hashlib
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -11,10 +12,12 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
+from models.learners.learner import Lesson
 from models.learners.registry import Learner, learner_of
 from rankstream.events import (
-    PLACKETT_LUCE,
+    POLICIES,
     SCHEMA,
     Interaction,
     InteractionRecord,
@@ -57,23 +60,17 @@ class ModelFold:
         self.version += 1
         self.created_ms = impression.at_ms
         usable = (
-            impression.policy == PLACKETT_LUCE
+            POLICIES[impression.policy] in self.learner.policies
             and impression.n_features == self._settings.features
         )
         if not usable:
             self.skipped += 1
             return
-        shown = np.frombuffer(impression.shown, "<u2").astype(np.int64)
-        clicks = np.zeros(len(shown), np.bool_)
-        for mark in interaction.clicks:
-            clicks[mark.position - 1] = True
-        features = np.frombuffer(impression.features, "<f4")
-        self.learner.learn(
-            np.frombuffer(impression.scores, "<f4"),
-            shown,
-            clicks,
-            features.reshape(len(shown), impression.n_features),
-        )
+        try:
+            self.learner.learn(lesson_of(interaction))
+        except ValueError:
+            # What this learner needs was not logged, or contradicts itself.
+            self.skipped += 1
 
     def snapshot(self, sources: list[tuple[int, int]]) -> Snapshot:
         """The model as it is."""
@@ -120,6 +117,44 @@ class UnclaimedRecord(msgspec.Struct, frozen=True, array_like=True):
 
 
 _decode_unclaimed = msgspec.msgpack.Decoder(UnclaimedRecord).decode
+
+
+def lesson_of(interaction: Interaction) -> Lesson:
+    """An interaction as learners read it.
+
+    Raises
+    ------
+    ValueError
+        Where what it logged beside the list contradicts the list.
+    """
+    impression = interaction.impression
+    shown = np.frombuffer(impression.shown, "<u2").astype(np.int64)
+    clicks = np.zeros(len(shown), np.bool_)
+    for mark in interaction.clicks:
+        clicks[mark.position - 1] = True
+    lesson = Lesson(
+        np.frombuffer(impression.scores, "<f4"),
+        shown,
+        clicks,
+        _rows(impression.features, impression.n_features),
+        impression.seed,
+    )
+    if not impression.extra:
+        return lesson
+    extra = msgspec.msgpack.decode(impression.extra)
+    if "ranks" in extra:
+        ranks = np.frombuffer(base64.b64decode(extra["ranks"]), "<u2")
+        lesson = lesson._replace(ranks=ranks.reshape(len(shown), -1).astype(np.int64))
+    if "assignments" in extra:
+        lesson = lesson._replace(teams=np.array(extra["assignments"], np.int64))
+    if "candidate_features" in extra:
+        raw = base64.b64decode(extra["candidate_features"])
+        lesson = lesson._replace(candidates=_rows(raw, impression.n_features))
+    return lesson
+
+
+def _rows(raw: bytes, n_features: int) -> npt.NDArray[np.float32]:
+    return np.frombuffer(raw, "<f4").reshape(-1, n_features)
 
 
 class Learn:

@@ -72,20 +72,35 @@ def exposures_of(
     return pack_exposures(matrix)
 
 
+def check_ranks(value: str, n_rows: int, n_shown: int) -> None:
+    """Refuse what are no ranks of the shown items by some rankers."""
+    try:
+        raw = base64.b64decode(value, validate=True)
+        ranks = np.frombuffer(raw, "<u2").reshape(n_shown, -1)
+    except (binascii.Error, ValueError) as error:
+        raise Refused(
+            "ranks", f"ranks must be base64 of uint16 for {n_shown} items; {error}"
+        ) from error
+    if not ranks.size or ranks.min() < 1 or ranks.max() > n_rows:
+        refuse("ranks", f"ranks must lie in 1 to {n_rows}, of at least one ranker")
+    if (np.diff(np.sort(ranks.astype(np.int64), axis=0), axis=0) == 0).any():
+        refuse("ranks", "ranks of one ranker must differ from each other")
+
+
 def feature_rows(
-    value: str | list[list[float]] | None, n_shown: int
+    value: str | list[list[float]] | None, n_rows: int, *, name: str = "features"
 ) -> tuple[bytes, int]:
-    """Rows of the shown items as bytes, and how many features each has."""
+    """Rows of items as bytes, and how many features each has."""
     if value is None:
         return b"", 0
     if isinstance(value, str):
-        numbers = _numbers("features", value)
-        n_features, rest = divmod(len(numbers), n_shown)
+        numbers = _numbers(name, value)
+        n_features, rest = divmod(len(numbers), n_rows)
         if rest or not n_features:
-            refuse("features", f"features must be rows for {n_shown} shown items")
+            refuse(name, f"{name} must be rows for {n_rows} items")
         return numbers.tobytes(), n_features
     lengths = {len(row) for row in value}
-    if len(value) != n_shown or len(lengths) != 1 or 0 in lengths:
-        refuse("features", f"features must be {n_shown} rows of one length")
+    if len(value) != n_rows or len(lengths) != 1 or 0 in lengths:
+        refuse(name, f"{name} must be {n_rows} rows of one length")
     flat = [number for row in value for number in row]
-    return _numbers("features", flat).tobytes(), lengths.pop()
+    return _numbers(name, flat).tobytes(), lengths.pop()

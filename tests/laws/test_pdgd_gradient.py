@@ -9,8 +9,9 @@ import numpy.typing as npt
 import pytest
 
 from models.click_models.cascade import TABLES, CascadeModel
+from models.learners.learner import Lesson
 from models.learners.pdgd import PdgdConfig, PdgdLearner
-from models.learners.reversed_pairs import logged_pair_coefficients
+from models.learners.reversed_pairs import PLAIN, logged_pair_coefficients
 from models.preferences import preference_pairs
 
 Floats = npt.NDArray[np.float64]
@@ -83,7 +84,7 @@ def rho_of_kernel(scores: Floats, rows: npt.NDArray[np.int64], a: int, b: int) -
     present = 1e6 * np.arange(1.0, SHOWN + 1)
     present[a] = present[b] = 0.0
     coefficients = np.zeros(SHOWN)
-    logged_pair_coefficients(scores, rows, clicks, present, coefficients)
+    logged_pair_coefficients(scores, rows, clicks, present, coefficients, PLAIN)
     return float(4.0 * coefficients[b])
 
 
@@ -169,5 +170,69 @@ def test_a_step_is_the_gradient_of_weighted_preferences(
         (objective(start + step) - objective(start - step)) / 2e-5 for step in steps
     ]
 
-    assert learner.learn(scores, rows, clicks, features)
+    assert learner.learn(Lesson(scores, rows, clicks, features))
     assert learner.parameters() - start == pytest.approx(differences, abs=1e-9)
+
+
+FORMS = ("counterfactual", "biased", "all_observed")
+
+
+def step_of(form: str, kind: str, scores: Floats, clicks: Flags) -> Floats:
+    """The step that a form of PDGD takes from parameters that give other scores."""
+    hidden = (4,) if kind == "neural" else ()
+    learner = PdgdLearner(
+        PdgdConfig(
+            6,
+            kind,
+            hidden,
+            learning_rate=1.0,
+            seed=2,
+            counterfactual=form == "counterfactual",
+            biased=form == "biased",
+            all_observed=form == "all_observed",
+        )
+    )
+    before = learner.parameters()
+    features = np.random.default_rng(8).normal(size=(SHOWN, 6))
+    learner.learn(Lesson(scores, np.arange(SHOWN), clicks, features))
+    return learner.parameters() - before
+
+
+def present_scores(kind: str) -> Floats:
+    """What the learner of `step_of` gives the shown documents, and one more."""
+    hidden = (4,) if kind == "neural" else ()
+    learner = PdgdLearner(PdgdConfig(6, kind, hidden, seed=2))
+    features = np.random.default_rng(8).normal(size=(SHOWN, 6))
+    return np.append(learner.ranker.score(learner.parameters(), features), 0.3)
+
+
+@pytest.mark.parametrize("kind", ["linear", "neural"])
+def test_counterfactual_with_its_own_log_is_pdgd(kind: str) -> None:
+    """Where the learner logged its own scores both forms take the same step."""
+    clicks = np.array([False, True, False])
+    own, other = present_scores(kind), np.array([1.0, -2.0, 0.5, 0.0])
+
+    assert step_of("counterfactual", kind, own, clicks) == pytest.approx(
+        step_of("", kind, own, clicks), rel=1e-12
+    )
+    assert step_of("counterfactual", kind, other, clicks) != pytest.approx(
+        step_of("", kind, other, clicks), rel=1e-3
+    )
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_forms_take_the_step_of_their_definition(form: str) -> None:
+    """Pairs, rho and slope as each form says, summed from the definitions."""
+    scores = np.array([1.0, -2.0, 0.5, 0.0])
+    clicks = np.array([True, False, False])
+    present = scores if form == "counterfactual" else np.zeros(N)
+    features = np.random.default_rng(8).normal(size=(SHOWN, 6))
+    pairs = [(0, 1), (0, 2)] if form == "all_observed" else [(0, 1)]
+    expected = np.zeros(6)
+    for i, j in pairs:
+        rho = rho_of_kernel(scores, np.arange(SHOWN), min(i, j), max(i, j))
+        weight = 1.0 if form == "biased" else rho
+        first = 1.0 / (1.0 + np.exp(present[j] - present[i]))
+        expected += weight * first * (1.0 - first) * (features[i] - features[j])
+
+    assert step_of(form, "linear", scores, clicks) == pytest.approx(expected)

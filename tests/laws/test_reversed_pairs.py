@@ -8,6 +8,7 @@ import numpy.typing as npt
 import pytest
 
 from models.learners.reversed_pairs import (
+    PLAIN,
     derivative_of_preference,
     logged_pair_coefficients,
 )
@@ -65,7 +66,7 @@ def weight(scores: Floats, rows: Integers, a: int, b: int) -> float:
     present = FAR * np.arange(1.0, len(rows) + 1)
     present[a] = present[b] = 0.0
     coefficients = np.zeros(len(rows))
-    logged_pair_coefficients(scores, rows, clicks, present, coefficients)
+    logged_pair_coefficients(scores, rows, clicks, present, coefficients, PLAIN)
     return float(4.0 * coefficients[b])
 
 
@@ -137,7 +138,9 @@ def test_golden_values_of_a_click_in_the_middle() -> None:
     slope = float(exact_slope(1.0))
     expected = [slope * float(exact_weight(scores, rows, *p)) for p in ((0, 1), (1, 2))]
 
-    n_pairs = logged_pair_coefficients(scores, rows, clicks, scores[rows], coefficients)
+    n_pairs = logged_pair_coefficients(
+        scores, rows, clicks, scores[rows], coefficients, PLAIN
+    )
 
     assert n_pairs == 2
     assert coefficients == pytest.approx(
@@ -164,6 +167,6 @@ def test_every_pair_of_every_click_pattern_is_counted_once() -> None:
             expected[other] -= share
         actual = np.zeros(5)
 
-        logged_pair_coefficients(scores, rows, clicks, present, actual)
+        logged_pair_coefficients(scores, rows, clicks, present, actual, PLAIN)
 
         assert actual == pytest.approx(expected, rel=1e-12, abs=1e-15)

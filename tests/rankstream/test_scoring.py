@@ -4,22 +4,23 @@ import math
 import numpy as np
 import pytest
 
-from models.rankers.linear import LinearRanker
-from models.rankers.neural import NeuralRanker
 from models.rankers.normalisation import NORMALISATIONS
 from models.rankers.normalisation import normalised as normalised_by_models
+from models.rankers.registry import KINDS, ranker_of
 from rankstream.scoring import draw_list, normalised, scores_of
 
 FEATURES = np.random.default_rng(3).normal(2.0, 50.0, (17, 6)).astype(np.float32)
 
 
-@pytest.mark.parametrize("hidden", [(), (4,), (5, 3)])
-def test_scores_are_those_of_the_learner(hidden: tuple[int, ...]) -> None:
+@pytest.mark.parametrize("kind", sorted(KINDS))
+@pytest.mark.parametrize("hidden", [(4,), (5, 3)])
+def test_scores_are_those_of_the_learner(kind: str, hidden: tuple[int, ...]) -> None:
     """Served scores equal the learner's, to the precision of float32."""
-    ranker = NeuralRanker(6, hidden) if hidden else LinearRanker(6)
+    hidden = () if kind == "linear" else hidden
+    ranker = ranker_of(kind, 6, hidden)
     parameters = np.random.default_rng(4).normal(size=ranker.n_parameters)
     scaled = normalised(FEATURES, "min-max")
-    served = scores_of(scaled, parameters.astype(np.float32), list(hidden))
+    served = scores_of(scaled, parameters.astype(np.float32), list(hidden), kind)
     learned = ranker.score(parameters, scaled.astype(np.float64))
     np.testing.assert_allclose(served, learned, atol=1e-5)
 

@@ -7,8 +7,9 @@ import numpy.typing as npt
 import pytest
 
 from models.click_models.cascade import CascadeModel, cascade_of
-from models.learners import closed_loop
+from models.click_models.compiled_users import click_on, users_of
 from models.learners.closed_loop import ClosedLoop, World
+from models.learners.learner import Lesson
 from models.learners.pdgd import PdgdConfig, PdgdLearner
 from models.list_sampler import BLOCK, sample_list
 
@@ -106,7 +107,8 @@ def test_the_loop_learns_what_the_learner_learns(n_features: int) -> None:
         span = slice(world.offsets[query], world.offsets[query + 1])
         features = world.features[span].astype(np.float64)
         scores = learner.ranker.score(learner.parameters(), features)
-        learner.learn(scores, rows, world.labels[span][rows] == 1, features[rows])
+        clicks = world.labels[span][rows] == 1
+        learner.learn(Lesson(scores, rows, clicks, features[rows]))
 
     assert learner.updates == loop.updates > 500
     assert loop.parameters == pytest.approx(learner.parameters(), rel=1e-7, abs=1e-7)
@@ -118,11 +120,11 @@ def test_clicks_in_the_loop_follow_the_click_model() -> None:
     rows, clicks = np.arange(6), np.empty(6, np.bool_)
     for requires in (True, False):
         model = cascade_of("navigational", 3, stop_requires_click=requires)
-        users = closed_loop.Users(np.array(model.click), np.array(model.stop), requires)
+        users = users_of(model)
         rng = np.random.default_rng(8)
         counts = np.zeros(6)
         for _ in range(20_000):
-            closed_loop.click_on(labels, rows, users, clicks, rng)
+            click_on(labels, rows, users, clicks, rng)
             counts += clicks
         expected = model.click_probabilities(labels)
         deviation = np.sqrt(expected * (1.0 - expected) / 20_000)

@@ -40,10 +40,11 @@ def test_a_neural_score_follows_its_layout() -> None:
     )
 
 
+@pytest.mark.parametrize("kind", ["neural", "neural-tanh", "neural-relu"])
 @pytest.mark.parametrize("hidden", [[], [1], [5], [4, 3], [4, 3, 2]])
-def test_gradients_equal_central_differences(hidden: list[int]) -> None:
+def test_gradients_equal_central_differences(kind: str, hidden: list[int]) -> None:
     """The contraction with coefficients is that of the weighted sum of scores."""
-    ranker = ranker_of("neural" if hidden else "linear", 6, hidden)
+    ranker = ranker_of(kind if hidden else "linear", 6, hidden)
     rng = np.random.default_rng(2)
     parameters = rng.normal(size=ranker.n_parameters)
     features, coefficients = rng.normal(size=(4, 6)), rng.normal(size=4)
@@ -62,6 +63,22 @@ def test_gradients_equal_central_differences(hidden: list[int]) -> None:
     gradient = ranker.accumulate(parameters, features, coefficients)
 
     assert gradient == pytest.approx(differences, abs=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("kind", "active"),
+    [("neural-tanh", np.tanh), ("neural-relu", lambda values: np.maximum(values, 0))],
+)
+def test_other_activations_score_by_their_definition(kind: str, active) -> None:
+    """The same layout with another function between the layers."""
+    ranker = ranker_of(kind, 3, [4])
+    rng = np.random.default_rng(1)
+    parameters, features = rng.normal(size=20), rng.normal(size=(6, 3))
+    hidden = active(features @ parameters[:12].reshape(3, 4) + parameters[12:16])
+
+    assert ranker.score(parameters, features) == pytest.approx(
+        hidden @ parameters[16:], rel=1e-12
+    )
 
 
 def test_neural_parameters_begin_small_and_seeded() -> None:

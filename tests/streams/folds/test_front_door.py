@@ -4,6 +4,7 @@ import base64
 import json
 from typing import Any
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -248,3 +249,45 @@ def test_a_record_without_an_event_is_refused(value: bytes, code: str) -> None:
         elements_of(value)
 
     assert refusal.value.code == code
+
+
+def ranks_of(*rows: list[int]) -> str:
+    """Shown items by rankers, as events have them."""
+    return base64.b64encode(np.array(rows, "<u2").tobytes()).decode()
+
+
+def test_multileaved_lists_keep_what_learners_need() -> None:
+    """Ranks and teams as they came; features of candidates in canonical order."""
+    raw = query(
+        candidates=["c", "b", "a"],
+        policy="multileave",
+        ranks=ranks_of([1, 3], [2, 1]),
+        assignments=[0, 1],
+        candidate_features=[[3.0, 0.0], [2.0, 0.0], [1.0, 0.0]],
+    )
+    extra = msgspec.msgpack.decode(taken(raw).extra)
+    features = np.frombuffer(base64.b64decode(extra["candidate_features"]), "<f4")
+
+    assert extra["ranks"] == ranks_of([1, 3], [2, 1])
+    assert extra["assignments"] == [0, 1]
+    assert features.reshape(3, 2)[:, 0].tolist() == [1.0, 2.0, 3.0]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"ranks": "no base64!"},
+        {"ranks": base64.b64encode(b"abc").decode()},
+        {"ranks": ""},
+        {"ranks": ranks_of([0], [1])},
+        {"ranks": ranks_of([3], [1])},
+        {"ranks": ranks_of([1], [1])},
+        {"candidate_features": [[1.0]]},
+        {"candidate_features": [[1.0], [float("1e60")]]},
+    ],
+)
+def test_ranks_and_features_that_cannot_be_are_refused(fields: dict[str, Any]) -> None:
+    """Neither ranks beyond the candidates, nor twice the same, nor missing rows."""
+    with pytest.raises(Refused) as refusal:
+        door().query(query(**fields), NOW_MS)
+    assert refusal.value.code == next(iter(fields))

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from models.click_models.cascade import cascade_of
-from models.learners.reversed_pairs import logged_pair_coefficients
+from models.learners.reversed_pairs import PLAIN, logged_pair_coefficients
 from rankstream.commands.benchmarks.pdgd import generated_world, measure
 from rankstream.commands.benchmarks.pdgd_rival import (
     document_coefficients,
@@ -22,7 +22,7 @@ def test_the_tensor_formula_gives_the_weights_of_the_closed_form(spread: float) 
         clicks = rng.random(10) < 0.4
         ours = np.zeros(10)
 
-        logged_pair_coefficients(scores, rows, clicks, scores[rows], ours)
+        logged_pair_coefficients(scores, rows, clicks, scores[rows], ours, PLAIN)
 
         assert ours == pytest.approx(
             document_coefficients(scores, rows, clicks), rel=1e-9, abs=1e-15

@@ -1,0 +1,166 @@
+"""What all learners have in common: a ranker, its parameters, and an optimiser."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from models.learners.learner import Lesson, State
+from models.optimisers.kernel import RATE
+from models.optimisers.optimiser import (
+    OptimiserConfig,
+    optimiser_of,
+    optimiser_state,
+    restore_optimiser,
+)
+from models.rankers.ranker import Ranker
+from models.rankers.registry import ranker_of
+
+Floats = npt.NDArray[np.float64]
+
+UPDATED, WITHOUT_PREFERENCE, REFUSED = range(3)
+"""What became of an interaction."""
+
+COUNT_NAMES = {
+    "updates": UPDATED,
+    "without_preference": WITHOUT_PREFERENCE,
+    "refused": REFUSED,
+}
+
+
+@dataclass(frozen=True)
+class LearnerConfig:
+    """How a learner is made, whatever it learns by.
+
+    Parameters
+    ----------
+    kind, hidden
+        Of the ranker; see `models.rankers.registry`.
+    learning_rate
+        Of the first update, above 0.
+    decay
+        Factor of the rate after each performed update, in (0, 1].
+    seed
+        Of the initial parameters.
+    optimiser
+        "sgd", "adagrad" or "adam".
+    """
+
+    n_features: int
+    kind: str = "linear"
+    hidden: tuple[int, ...] = ()
+    learning_rate: float = 0.1
+    decay: float = 1.0
+    seed: int = 0
+    optimiser: str = "sgd"
+
+    def __post_init__(self) -> None:
+        self.step_config()
+
+    def step_config(self) -> OptimiserConfig:
+        """The settings of the optimiser."""
+        return OptimiserConfig(self.optimiser, self.learning_rate, self.decay)
+
+
+class ParameterLearner:
+    """Parameters, how they step, and counts of what became of interactions."""
+
+    def __init__(self, config: LearnerConfig) -> None:
+        self.ranker: Ranker = ranker_of(config.kind, config.n_features, config.hidden)
+        rng = np.random.default_rng(config.seed)
+        self._parameters = self.ranker.initial_parameters(rng=rng)
+        self._shape = self.ranker.shape
+        self._optimiser = optimiser_of(config.step_config(), self.ranker.n_parameters)
+        self._counts = np.zeros(len(COUNT_NAMES), np.int64)
+        self._gradient = np.zeros(self.ranker.n_parameters)
+        self._kind = config.kind
+
+    @property
+    def updates(self) -> int:
+        """Interactions that moved the parameters."""
+        return int(self._counts[UPDATED])
+
+    @property
+    def refused(self) -> int:
+        """Interactions refused for a number that was not finite, or too large."""
+        return int(self._counts[REFUSED])
+
+    @property
+    def without_preference(self) -> int:
+        """Interactions that told nothing, as when none of the shown was clicked."""
+        return int(self._counts[WITHOUT_PREFERENCE])
+
+    @property
+    def learning_rate(self) -> float:
+        """Of the next update."""
+        return float(self._optimiser.numbers[RATE])
+
+    def parameters(self) -> Floats:
+        """A copy of the parameters in full precision."""
+        return self._parameters.copy()
+
+    def weights(self) -> npt.NDArray[np.float32]:
+        """The parameters as float32, always finite."""
+        return self._parameters.astype(np.float32)
+
+    def state(self) -> State:
+        """All that this learner is, beside its configuration."""
+        return {
+            "parameters": self._parameters.astype("<f8").tobytes(),
+            **{name: int(self._counts[i]) for name, i in COUNT_NAMES.items()},
+            **optimiser_state(self._optimiser),
+        }
+
+    def restore(self, state: Mapping[str, bytes | int | float]) -> None:
+        """Take back a state, to the same bits.
+
+        Raises
+        ------
+        ValueError
+            Where it is the state of another kind of ranker or optimiser.
+        """
+        stored = state["parameters"]
+        expected = 8 * self.ranker.n_parameters
+        if not isinstance(stored, bytes) or len(stored) != expected:
+            size = len(stored) if isinstance(stored, bytes) else type(stored).__name__
+            raise ValueError(
+                f"parameters must be {expected} bytes for a {self._kind} ranker "
+                f"of layers {self.ranker.sizes}; got {size}"
+            )
+        restore_optimiser(self._optimiser, state)
+        self._parameters = np.frombuffer(stored, "<f8").astype(np.float64)
+        for name, place in COUNT_NAMES.items():
+            self._counts[place] = state[name]
+
+    def _checked(self, lesson: Lesson) -> Lesson:
+        """The lesson in the types of kernels.
+
+        Raises
+        ------
+        ValueError
+            Where shapes or rows contradict each other.
+        """
+        n, k = len(lesson.scores), len(lesson.shown)
+        width = self.ranker.sizes[0]
+        if len(lesson.clicks) != k or lesson.features.shape != (k, width):
+            raise ValueError(
+                "shown, clicks and features must share their documents; got "
+                f"{k} shown, {len(lesson.clicks)} clicks and features of shape "
+                f"{lesson.features.shape} for {width} features"
+            )
+        shown = np.array(lesson.shown, np.int64)
+        if k and (shown.min() < 0 or shown.max() >= n or len({*shown.tolist()}) < k):
+            raise ValueError(
+                "shown must hold different rows of the candidates; got "
+                f"{shown.tolist()} of {n} candidates"
+            )
+        return lesson._replace(
+            scores=np.array(lesson.scores, np.float64),
+            shown=shown,
+            clicks=np.array(lesson.clicks, np.bool_),
+            features=np.array(lesson.features, np.float64, order="C"),
+            candidates=np.array(lesson.candidates, np.float64, order="C"),
+            ranks=np.array(lesson.ranks, np.int64, order="C"),
+            teams=np.array(lesson.teams, np.int64),
+        )

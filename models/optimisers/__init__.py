@@ -1,0 +1,1 @@
+"""How a step follows from a gradient, apart from where the gradient comes from."""

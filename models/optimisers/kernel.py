@@ -1,0 +1,100 @@
+"""Steps up a gradient over flat parameters, compiled; see `models.optimisers`."""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from models.compilation import compiled
+
+Floats = npt.NDArray[np.float64]
+Gradient = npt.NDArray[np.floating]
+
+SGD, ADAGRAD, ADAM = range(3)
+"""Optimisers by number."""
+
+RATE, DECAY, EPSILON, KEEP_MEAN, KEEP_SQUARE, STEPS = range(6)
+"""Places of `numbers`: the rate decays and steps count up, all else stays."""
+
+N_NUMBERS = 6
+
+LARGEST = float(np.finfo(np.float32).max)
+"""Beyond this a parameter could not be served, as snapshots hold float32."""
+
+
+class Optimiser(NamedTuple):
+    """An optimiser and its state.
+
+    `mean` and `square` hold one number a parameter where the optimiser keeps
+    moments of gradients, and none otherwise.
+    """
+
+    kind: int
+    numbers: Floats
+    mean: Floats
+    square: Floats
+
+
+@compiled
+def moved(
+    value: float, slope: float, optimiser: Optimiser, i: int
+) -> tuple[float, float, float]:
+    """A parameter after a step of AdaGrad or Adam, and its moments."""
+    numbers = optimiser.numbers
+    if optimiser.kind == ADAGRAD:
+        square = optimiser.square[i] + slope * slope
+        share = slope / (math.sqrt(square) + numbers[EPSILON])
+        return value + numbers[RATE] * share, 0.0, square
+    keep_mean, keep_square = numbers[KEEP_MEAN], numbers[KEEP_SQUARE]
+    mean = keep_mean * optimiser.mean[i] + (1.0 - keep_mean) * slope
+    square = keep_square * optimiser.square[i] + (1.0 - keep_square) * slope * slope
+    steps = numbers[STEPS] + 1.0
+    unbiased_mean = mean / (1.0 - keep_mean**steps)
+    unbiased_square = square / (1.0 - keep_square**steps)
+    share = unbiased_mean / (math.sqrt(unbiased_square) + numbers[EPSILON])
+    return value + numbers[RATE] * share, mean, square
+
+
+@compiled
+def step(parameters: Floats, gradient: Gradient, optimiser: Optimiser) -> bool:
+    """Move up the gradient; False, and nothing changes, if that could not be served.
+
+    The rate decays with performed steps only.
+    """
+    if optimiser.kind == SGD:
+        is_done = _step_plainly(parameters, gradient, optimiser.numbers[RATE])
+    else:
+        is_done = _step_by_moments(parameters, gradient, optimiser)
+    if is_done:
+        optimiser.numbers[RATE] *= optimiser.numbers[DECAY]
+        optimiser.numbers[STEPS] += 1.0
+    return is_done
+
+
+@compiled
+def _step_plainly(parameters: Floats, gradient: Gradient, rate: float) -> bool:
+    for i in range(parameters.shape[0]):
+        # Written so that NaN is refused too.
+        if not abs(parameters[i] + rate * gradient[i]) <= LARGEST:
+            return False
+    for i in range(parameters.shape[0]):
+        parameters[i] += rate * gradient[i]
+    return True
+
+
+@compiled
+def _step_by_moments(
+    parameters: Floats, gradient: Gradient, optimiser: Optimiser
+) -> bool:
+    for i in range(parameters.shape[0]):
+        value, _, square = moved(parameters[i], gradient[i], optimiser, i)
+        if not (abs(value) <= LARGEST and square < np.inf):
+            return False
+    for i in range(parameters.shape[0]):
+        value, mean, square = moved(parameters[i], gradient[i], optimiser, i)
+        parameters[i] = value
+        optimiser.square[i] = square
+        if optimiser.kind == ADAM:
+            optimiser.mean[i] = mean
+    return True

@@ -1,0 +1,1 @@
+"""What `rankstream reproduce` runs, keeps and prints."""

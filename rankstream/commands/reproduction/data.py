@@ -1,0 +1,77 @@
+"""Folds of a LETOR folder, prepared once and shared by all processes.
+
+Features are brought to 0..1 within each query; those that never vary over the whole
+training part are left out. The arrays lie as files beside the results, so that
+processes map them instead of each reading text.
+"""
+
+import functools
+import itertools
+import json
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from models.closed_loops.world import World
+from models.rankers.normalisation import normalised
+from producers.formats.letor import LetorData, read_fold
+
+PARTS = ("train", "test")
+
+
+def n_folds_of(folder: Path) -> int:
+    """How many folds a folder has.
+
+    Raises
+    ------
+    ValueError
+        Where it has none.
+    """
+    plan = folder / "folds.json"
+    if plan.exists():
+        n_folds = len(json.loads(plan.read_text(encoding="utf-8")))
+    else:
+        n_folds = sum(1 for path in folder.glob("Fold*") if path.is_dir())
+    if not n_folds:
+        raise ValueError(
+            f"a folder must hold a folds.json, or Fold1, Fold2 ...; got {folder}"
+        )
+    return n_folds
+
+
+def prepare(folder: Path, fold: int, place: Path, *, normalisation: str) -> None:
+    """Read a fold and leave its arrays in a folder, unless they are there."""
+    target = place / f"fold{fold}-{normalisation}"
+    if (target / "done").exists():
+        return
+    target.mkdir(parents=True, exist_ok=True)
+    read = read_fold(folder, fold)
+    is_kept = _varying(read.train.features)
+    for name, part in zip(PARTS, (read.train, read.test), strict=True):
+        features = _scaled(part, normalisation)[:, is_kept]
+        np.save(target / f"{name}-features.npy", features)
+        np.save(target / f"{name}-labels.npy", part.labels)
+        np.save(target / f"{name}-offsets.npy", part.offsets)
+    (target / "done").touch()
+
+
+@functools.cache
+def world_of(place: Path, fold: int, part: str, normalisation: str) -> World:
+    """A prepared part, mapped into memory."""
+    target = place / f"fold{fold}-{normalisation}"
+    names = [target / f"{part}-{name}.npy" for name in World._fields]
+    # Copy-on-write gives arrays of the same type as ordinary ones, for kernels.
+    return World(*(np.asarray(np.load(name, mmap_mode="c")) for name in names))
+
+
+def _varying(features: npt.NDArray[np.float32]) -> npt.NDArray[np.bool_]:
+    is_kept: npt.NDArray[np.bool_] = features.min(axis=0) < features.max(axis=0)
+    return is_kept
+
+
+def _scaled(part: LetorData, how: str) -> npt.NDArray[np.float32]:
+    scaled = np.empty_like(part.features)
+    for begin, end in itertools.pairwise(part.offsets.tolist()):
+        scaled[begin:end] = normalised(part.features[begin:end], how=how)
+    return scaled

@@ -1,0 +1,147 @@
+"""Which learners run under which users, how often, and with what settings."""
+
+from dataclasses import asdict, dataclass
+
+from models.learners.duels import DuelConfig
+from models.learners.pairwise import PairwiseConfig
+from models.learners.parameters import LearnerConfig
+from models.learners.pdgd import PdgdConfig
+
+EXACT, PUBLISHED = "exact", "published"
+
+DECAY = 0.9999977
+"""Of the learning rate by update, in the published code and in no text."""
+
+N_SAMPLES = 10_000
+"""Assignments that the published code samples for one comparison."""
+
+HIDDEN = (64,)
+
+BASELINES = (
+    "pdgd-linear", "pdgd-neural", "dbgd-linear", "dbgd-neural", "mgd-linear",
+    "pairwise-linear",
+)  # fmt: skip
+"""Learners of the tables of chapter 5."""
+
+NOISES = ("perfect", "navigational", "informational")
+
+LONG_RUNS = (
+    ("pdgd-linear", "perfect"),
+    ("pdgd-linear", "almost_random"),
+    ("pdgd-linear", "almost_random_by_rank"),
+    ("dbgd-oracle", "perfect"),
+    ("dbgd-long", "perfect"),
+    ("dbgd-long", "almost_random"),
+    ("dbgd-long", "almost_random_by_rank"),
+)
+"""Learners and users of chapter 6; by rank: they look at rank r by chance 1 / r."""
+
+
+LAGS = (0, 100, 1_000, 10_000)
+"""Impressions that a served ranker lacks, where the effect of that is asked for."""
+
+BEHIND = "pdgd-linear-behind-"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One entry of a table: a learner under its users.
+
+    `form` is "exact", or "published" for what the published code did.
+    """
+
+    form: str
+    learner: str
+    users: str
+    n_impressions: int
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run of a cell."""
+
+    cell: Cell
+    fold: int
+    run: int
+
+    def key(self) -> str:
+        """What tells this run from all others."""
+        cell = asdict(self.cell)
+        return "/".join(map(str, [*cell.values(), self.fold, self.run]))
+
+
+def cells_of(chapter: int, form: str, n_impressions: int) -> list[Cell]:
+    """The entries of a chapter's tables."""
+    if chapter == 6:
+        return [Cell(form, *pair, n_impressions) for pair in LONG_RUNS]
+    return [
+        Cell(form, learner, users, n_impressions)
+        for learner in BASELINES
+        for users in NOISES
+    ]
+
+
+def lag_cells(form: str, n_impressions: int) -> list[Cell]:
+    """PDGD at every lag, under the users of chapter 5."""
+    return [
+        Cell(form, f"{BEHIND}{lag}", users, n_impressions)
+        for users in NOISES
+        for lag in LAGS
+    ]
+
+
+def lag_of(cell: Cell) -> int:
+    """Impressions that a cell's served ranker lacks."""
+    return int(cell.learner.removeprefix(BEHIND)) if BEHIND in cell.learner else 0
+
+
+def jobs_of(cells: list[Cell], *, n_folds: int, n_runs: int) -> list[Job]:
+    """All runs, fold by fold, so that a fold's data are read once."""
+    return [
+        Job(cell, fold, run)
+        for fold in range(1, n_folds + 1)
+        for cell in cells
+        for run in range(n_runs)
+    ]
+
+
+def config_of(cell: Cell, n_features: int, *, seed: int) -> LearnerConfig:
+    """The settings of a cell's learner."""
+    is_published = cell.form == PUBLISHED
+    decay = DECAY if is_published else 1.0
+    is_neural = cell.learner.endswith("neural")
+    kind, hidden = ("neural", HIDDEN) if is_neural else ("linear", ())
+    if cell.learner.startswith("pdgd"):
+        return PdgdConfig(
+            n_features, kind, hidden, learning_rate=0.1, decay=decay, seed=seed
+        )
+    if cell.learner.startswith("pairwise"):
+        return PairwiseConfig(
+            n_features, kind, hidden, decay=decay, worst_first=is_published
+        )
+    is_mgd = cell.learner.startswith("mgd")
+    is_long = cell.learner in ("dbgd-oracle", "dbgd-long")
+    return DuelConfig(
+        n_features,
+        kind,
+        hidden,
+        learning_rate=0.001 if is_long else 0.01,
+        # The published code builds MGD's model without handing the decay on.
+        decay=1.0 if is_mgd else decay,
+        seed=seed,
+        n_candidates=49 if is_mgd else 1,
+        comparison="oracle" if cell.learner == "dbgd-oracle" else "probabilistic",
+        n_samples=N_SAMPLES if is_published else 0,
+        own_ties=is_published,
+    )
+
+
+def checkpoints_of(n_impressions: int) -> list[int]:
+    """Impressions after which a run is measured: 1, 2, 5, 10, 20 ... and its end."""
+    found = [
+        step * 10**power
+        for power in range(2, 9)
+        for step in (1, 2, 5)
+        if step * 10**power < n_impressions
+    ]
+    return [*found, n_impressions]

@@ -1,0 +1,104 @@
+"""COLTR's risks by their definitions, with the denominators of their own model."""
+
+import numpy as np
+import pytest
+
+from models.learners.coltr import (
+    ColtrConfig,
+    ColtrLearner,
+    margin_of,
+    placement_logs,
+    risks_of,
+)
+from models.learners.duels import directions_of
+from models.learners.learner import Lesson
+
+
+def test_risk_is_what_was_passed_over() -> None:
+    """Unclicked documents above the last click, and none below it."""
+    clicks = np.array([False, True, False, True, False])
+
+    assert risks_of(clicks).tolist() == [1.0, 0.0, 1.0, 0.0, 0.0]
+    assert not risks_of(np.zeros(3, np.bool_)).any()
+
+
+def test_placements_are_plackett_luce() -> None:
+    """Each shown document over what is left, at ordinary and far-off scores."""
+    scores, shown = np.array([0.5, -1.0, 2.0, 0.0]), np.array([1, 2])
+    sizes = np.exp(scores)
+    expected = [sizes[1] / sizes.sum(), sizes[2] / (sizes.sum() - sizes[1])]
+
+    assert np.exp(placement_logs(scores, shown)) == pytest.approx(expected)
+    far = placement_logs(np.array([0.0, -2_000.0, 900.0]), np.array([1, 0, 2]))
+    assert far == pytest.approx([-2_900.0, -900.0, 0.0])
+
+
+def lesson_of(seed: int) -> Lesson:
+    """A list of four out of nine documents with a click at place 3."""
+    rng = np.random.default_rng(seed)
+    features = rng.normal(size=(9, 3))
+    shown = rng.permutation(9)[:4]
+    clicks = np.array([False, False, True, False])
+    scores = rng.normal(size=9)
+    return Lesson(scores, shown, clicks, features[shown], seed, candidates=features)
+
+
+def test_a_step_is_the_mean_of_better_candidates() -> None:
+    """Each candidate is judged with its own denominators, and not the logged ones."""
+    n_different = 0
+    for seed in range(20):
+        learner = ColtrLearner(ColtrConfig(3, learning_rate=1.0, n_candidates=8))
+        lesson = lesson_of(seed)
+        directions = directions_of(seed, 8, 3, 1.0)
+        risk = risks_of(lesson.clicks)
+        threshold = margin_of(risk, np.ones(4), 1.0)
+        sizes = np.exp(lesson.scores)
+        better, wrongly_better = [], []
+        for direction in directions:
+            own = np.exp(lesson.candidates @ direction)
+            ratios, wrong = np.ones(4), np.ones(4)
+            below = np.setdiff1d(np.arange(9), lesson.shown)
+            for x in range(4):
+                left = lesson.shown[x:]
+                row = lesson.shown[x]
+                logged = sizes[row] / (sizes[left].sum() + sizes[below].sum())
+                ratios[x] = own[row] / (own[left].sum() + own[below].sum()) / logged
+                wrong[x] = own[row] / (own[left].sum() + sizes[below].sum()) / logged
+            better.append(margin_of(risk, ratios, 1.0) < threshold)
+            wrongly_better.append(margin_of(risk, wrong, 1.0) < threshold)
+        n_different += better != wrongly_better
+        moved = learner.learn(lesson)
+        assert moved == any(better)
+        if moved:
+            expected = directions[better].mean(axis=0)
+            assert learner.parameters() == pytest.approx(expected, rel=1e-9)
+    assert n_different > 0
+
+
+def test_a_restored_learner_goes_on_with_the_same_bits() -> None:
+    """State, restored in the middle into a fresh learner, loses nothing."""
+    config = ColtrConfig(3, "neural", (4,), n_candidates=10, optimiser="adam")
+    whole, first, second = (ColtrLearner(config) for _ in range(3))
+    for seed in range(30):
+        whole.learn(lesson_of(seed))
+    for seed in range(13):
+        first.learn(lesson_of(seed))
+    second.restore(first.state())
+    for seed in range(13, 30):
+        second.learn(lesson_of(seed))
+
+    assert second.state() == whole.state()
+    assert whole.updates > 10
+
+
+def test_lessons_without_all_features_raise() -> None:
+    """Candidates cannot be judged without the features of what was not shown."""
+    learner = ColtrLearner(ColtrConfig(3))
+    lesson = lesson_of(1)
+
+    with pytest.raises(ValueError, match="candidates must be 9 documents by 3"):
+        learner.learn(lesson._replace(candidates=lesson.features))
+    assert not learner.learn(lesson._replace(clicks=np.ones(4, np.bool_)))
+    for settings in ({"n_candidates": 0}, {"unit": -1.0}):
+        with pytest.raises(ValueError, match="must be"):
+            ColtrConfig(3, **settings)

@@ -1,0 +1,166 @@
+"""Tables from LETOR folders: both layouts, stopped and resumed, to the same numbers."""
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rankstream.cli import main
+from rankstream.commands.reproduction.data import n_folds_of, prepare, world_of
+from rankstream.commands.reproduction.runs import finished_runs, n_grades_of
+
+
+def write_part(path: Path, first_query: int, seed: int, n_queries: int = 8) -> None:
+    """Queries of five documents whose second feature tells their grade."""
+    rng = np.random.default_rng(seed)
+    lines = []
+    for query in range(first_query, first_query + n_queries):
+        for _ in range(5):
+            values = rng.random(3)
+            label = int(values[1] * 3)
+            lines.append(
+                f"{label} qid:{query} 1:7 "
+                + " ".join(f"{i}:{value:.4f}" for i, value in enumerate(values, 2))
+            )
+    path.write_text("\n".join(lines) + "\n")
+
+
+def parts_folder(folder: Path) -> Path:
+    """Parts, and a plan that says what they are for."""
+    folder.mkdir()
+    for number in (1, 2, 3):
+        write_part(folder / f"S{number}.txt", 100 * number, number)
+    plan = {
+        "Fold1": {"train": ["S1"], "vali": ["S2"], "test": ["S3"]},
+        "Fold2": {"train": ["S2"], "vali": ["S3"], "test": ["S1"]},
+    }
+    (folder / "folds.json").write_text(json.dumps(plan))
+    return folder
+
+
+def folds_folder(folder: Path) -> Path:
+    """The same as folders of folds."""
+    for fold, names in ((1, (1, 2, 3)), (2, (2, 3, 1))):
+        inside = folder / f"Fold{fold}"
+        inside.mkdir(parents=True)
+        for part, number in zip(("train", "vali", "test"), names, strict=True):
+            write_part(inside / f"{part}.txt", 100 * number, number)
+    return folder
+
+
+def reproduce(folder: Path, out: Path, *more: str) -> list[dict[str, str]]:
+    """Run the command; returns the rows of its table."""
+    words = ["reproduce", str(folder), "--out", str(out), "--processes", "1"]
+    words += ["--impressions", "300", *more]
+    assert main(words) == 0
+    (table,) = out.glob("*-table.csv")
+    with table.open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.mark.parametrize("layout", [parts_folder, folds_folder])
+def test_folds_are_prepared(layout, tmp_path: Path) -> None:
+    """Features that never vary are left out, and the others scaled by query."""
+    folder = layout(tmp_path / "data")
+    assert n_folds_of(folder) == 2
+    prepare(folder, 2, tmp_path / "place", normalisation="min-max")
+    world = world_of(tmp_path / "place", 2, "train", "min-max")
+
+    assert world.features.shape == (40, 3)
+    assert world.offsets.tolist() == list(range(0, 41, 5))
+    assert world.features.reshape(8, 5, 3).min(axis=1).max() == 0.0
+    assert world.features.reshape(8, 5, 3).max(axis=1).min() == 1.0
+
+
+def test_a_table_has_every_learner_and_goes_on_where_it_stopped(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Runs cut off in the middle are run again, to the same numbers; others are not."""
+    folder, out = parts_folder(tmp_path / "MQ2008"), tmp_path / "out"
+    few = ("--learners", "pdgd-linear", "mgd-linear", "--users", "perfect")
+    rows = reproduce(folder, out, "--runs", "2", "--published", *few)
+    capsys.readouterr()
+
+    assert [(row["figure"], row["learner"]) for row in rows] == [
+        ("offline", "pdgd-linear"),
+        ("offline", "mgd-linear"),
+        ("online", "pdgd-linear"),
+        ("online", "mgd-linear"),
+        ("recent", "pdgd-linear"),
+        ("recent", "mgd-linear"),
+    ]
+    assert all(float(row["exact_form"]) > 0.5 for row in rows)
+    assert all(float(row["published_form"]) > 0.5 for row in rows)
+    assert {path.suffix for path in out.glob("chapter5-300*")} == {".csv", ".svg"}
+    runs = out / "runs.txt"
+    whole = finished_runs(runs)
+    assert len(whole) == 2 * 2 * 2 * 2
+    lines = runs.read_text().splitlines(keepends=True)
+    runs.write_text("".join(lines[:3]) + lines[3][:40])
+    again = reproduce(folder, out, "--runs", "2", "--published", *few)
+
+    assert again == rows
+    assert finished_runs(runs) == whole
+    untouched = runs.read_bytes()
+    assert reproduce(folder, out, "--runs", "2", "--published", *few) == rows
+    assert runs.read_bytes() == untouched
+
+
+def test_chapter_six_has_its_orderings(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Every claim is printed with its interval."""
+    folder = folds_folder(tmp_path / "folds")
+    rows = reproduce(folder, tmp_path / "out", "--runs", "2", "--chapter", "6")
+    printed = capsys.readouterr().out
+
+    assert len(rows) == 3 * 7
+    assert "PDGD above DBGD with an oracle, perfect users" in printed
+    assert printed.count("PDGD loses less than 0.03 by almost random") == 2
+
+
+def test_lags_cost_what_users_see(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A ranker that lacks everything shows random lists, and learns nothing yet."""
+    folder = parts_folder(tmp_path / "data")
+    rows = reproduce(folder, tmp_path / "out", "--runs", "2", "--lags")
+    shown = {
+        row["learner"].rpartition("-")[2]: float(row["exact_form"])
+        for row in rows
+        if row["figure"] == "recent" and row["users"] == "perfect"
+    }
+
+    assert shown["0"] > shown["100"] > shown["1000"]
+    assert shown["1000"] == pytest.approx(shown["10000"], abs=0.02)
+    assert "of the last lists shown" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["nowhere"],
+        ["FOLDER", "--runs", "0"],
+        ["FOLDER", "--users", "nobody"],
+        ["FOLDER", "--folds", "0"],
+        ["FOLDER", "--cutoff", "0"],
+    ],
+)
+def test_wrong_calls_say_so(
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One line that names what is wrong, and status 2."""
+    folder = parts_folder(tmp_path / "data")
+    words = [str(folder) if word == "FOLDER" else word for word in words]
+
+    assert main(["reproduce", *words, "--out", str(tmp_path / "out")]) == 2
+    assert "must" in capsys.readouterr().err
+
+
+def test_users_are_found_for_every_number_of_grades() -> None:
+    """The smallest tables that know all labels."""
+    assert [n_grades_of(label) for label in range(5)] == [2, 2, 3, 5, 5]
+    with pytest.raises(ValueError, match="labels must be grades 0 to 4; got 5"):
+        n_grades_of(5)

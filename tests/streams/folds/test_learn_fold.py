@@ -1,0 +1,160 @@
+"""Every learner as a fold: what a ranker logs teaches it, to the same bits."""
+
+import json
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from models.learners.registry import LEARNERS, learner_of
+from rankstream.commands.simulate import (
+    multileaving_of,
+    needs_candidates,
+    policy_for,
+)
+from rankstream.events import SCHEMA, ClickMark, Interaction, InteractionRecord
+from rankstream.events import encode_record as encode
+from rankstream.ranker import Ranker
+from rankstream.settings import ModelSettings, Settings
+from rankstream.snapshots import decode_snapshot
+from streams.folds.front_door import FrontDoor
+from streams.folds.learn import Learn, lesson_of
+from streams.stage import SourceRecord
+
+F = 4
+NOW_MS = 1_700_000_000_000
+
+OPTIONS: dict[str, dict[str, Any]] = {
+    "mgd": {"n_candidates": 5},
+    "pl-rank": {"n_samples": 5, "examination": [1.0, 0.6]},
+    "coltr": {"n_candidates": 10},
+}
+
+
+def settings_of(learner: str, **changes: Any) -> Settings:
+    """One model that learns so."""
+    model = ModelSettings(
+        features=F,
+        learner=learner,
+        options=changes.pop("options", OPTIONS.get(learner, {})),
+        **changes,
+    )
+    return Settings(models={"m": model})
+
+
+def record(interactions: list[Interaction], first: int) -> SourceRecord:
+    """Interactions as their topic has them."""
+    value = encode(InteractionRecord(SCHEMA, 0, first, interactions))
+    return SourceRecord("interactions", 0, first, NOW_MS, None, value, ())
+
+
+def fold_of(settings: Settings) -> Learn:
+    """The fold, on the one partition that there is."""
+    kafka = msgspec.structs.replace(settings.kafka, learner_partitions=1)
+    return Learn(0, msgspec.structs.replace(settings, kafka=kafka))
+
+
+def newest(fold: Learn) -> bytes:
+    """The snapshot that the fold gives out next."""
+    outputs = [output for output in fold.outputs() if output.value]
+    assert outputs[-1].value is not None
+    return outputs[-1].value
+
+
+def lived(settings: Settings, n: int) -> tuple[list[Interaction], Learn]:
+    """Interactions of users with a ranker that serves what the fold learned."""
+    model, rng = settings.models["m"], np.random.default_rng(6)
+    fold = fold_of(settings)
+    shelf = [newest(fold)]
+    ranker = Ranker("m", source=lambda: shelf[-1])
+    door = FrontDoor(max_documents=100, ahead_ms=0)
+    log = []
+    for number in range(n):
+        ranker.refresh()
+        features = rng.random((int(rng.integers(2, 15)), F))
+        ranking = ranker.rank(
+            features,
+            cutoff=6,
+            policy=policy_for(model),
+            seed=int(rng.integers(2**63)),
+            multileaving=multileaving_of(model),
+        )
+        raw = ranker.query_event(
+            ranking,
+            query_id=f"q{number}",
+            # Ids whose order is not that of the rows.
+            items=[f"d{(row * 7) % 15:02}" for row in range(len(features))],
+            at_ms=NOW_MS,
+            log_candidates=needs_candidates(model),
+        )
+        impression = door.query(raw, NOW_MS).event
+        likes = features[ranking.order, 0] > rng.random(len(ranking.order))
+        marks = [ClickMark(int(x) + 1, NOW_MS, "click") for x in np.flatnonzero(likes)]
+        log.append(Interaction(impression, marks))  # type: ignore[arg-type]
+        fold.fold(record(log[-1:], number + 1))
+        shelf.append(newest(fold))
+    return log, fold
+
+
+@pytest.mark.parametrize("learner", sorted(LEARNERS))
+def test_every_learner_learns_from_what_its_ranker_logs(learner: str) -> None:
+    """None is skipped, parameters move, and rankers load what comes of it."""
+    settings = settings_of(learner)
+    log, fold = lived(settings, 60)
+    counters = fold.counters()
+
+    assert counters["learned"] == 60
+    assert counters["learner_skipped"] == 0
+    assert counters["learner_updates"] > 5
+    again = learner_of(settings.models["m"])
+    for interaction in log:
+        again.learn(lesson_of(interaction))
+    assert again.state() == fold.models["m"].learner.state()
+
+
+@pytest.mark.parametrize("learner", sorted(LEARNERS))
+def test_a_log_cut_anywhere_gives_the_same_snapshot(learner: str) -> None:
+    """Also through a restored state, and with another optimiser and depth."""
+    options = {"optimiser": "adam", **OPTIONS.get(learner, {})}
+    shape: dict[str, Any] = {"kind": "neural-tanh", "hidden": [3, 2]}
+    settings = settings_of(learner, options=options, **shape)
+    log, _ = lived(settings, 40)
+    whole, first, second = (fold_of(settings) for _ in range(3))
+    whole.fold(record(log, 1))
+    first.fold(record(log[:7], 1))
+    first.fold(record(log[7:19], 8))
+    second.restore(first.changes())
+    second.fold(record(log[19:], 20))
+    at_once, resumed = newest(whole), newest(second)
+    one, other = decode_snapshot(at_once), decode_snapshot(resumed)
+
+    assert one.weights == other.weights
+    assert (one.version, one.updates) == (other.version, other.updates)
+    assert whole.models["m"].learner.state() == second.models["m"].learner.state()
+
+
+@pytest.mark.parametrize("learner", sorted(LEARNERS))
+def test_lists_that_teach_it_nothing_are_skipped(learner: str) -> None:
+    """Another policy, another number of features, or what a learner needs is absent."""
+    settings = settings_of(learner)
+    log, _ = lived(settings, 3)
+    impression = log[0].impression
+    strange = [
+        msgspec.structs.replace(impression, n_features=F + 1),
+        msgspec.structs.replace(
+            impression, policy=2 if learner in ("pdgd", "coltr") else 5, extra=b""
+        ),
+    ]
+    if learner in ("dbgd", "mgd", "coltr", "pl-rank"):
+        strange.append(msgspec.structs.replace(impression, extra=b""))
+    if learner in ("dbgd", "mgd"):
+        ranks = json.loads('"AQA="')
+        wrong = msgspec.msgpack.encode({"ranks": ranks})
+        strange.append(msgspec.structs.replace(impression, extra=wrong))
+    clicks = [ClickMark(1, NOW_MS, "click")]
+    fold = fold_of(settings)
+    fold.fold(record([Interaction(one, clicks) for one in strange], 1))
+
+    assert fold.counters()["learner_skipped"] == len(strange)
+    assert fold.counters()["learner_updates"] == 0

@@ -1,0 +1,144 @@
+"""Every learner on a real broker: the snapshots of its log, to the last bit."""
+
+import time
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from models.learners.registry import LEARNERS
+from producers.event_producer import EventProducer
+from producers.topic_reader import read_records
+from rankstream.commands.simulate import (
+    multileaving_of,
+    needs_candidates,
+    policy_for,
+)
+from rankstream.events import decode_interaction_record
+from rankstream.ranker import Ranker
+from rankstream.settings import Settings
+from rankstream.snapshots import SnapshotStore, decode_snapshot
+from rankstream.topics import CLICKS, INTERACTIONS, QUERIES, SNAPSHOTS
+from streams.local import LocalPipeline
+from tests.services import KafkaService, RedisService
+from tests.worker_process import configured, running, settings_of, waited_until
+
+N_EACH = 150
+STEP_MS = 200
+MOST_BEHIND = 60
+"""Impressions that a served model may lack."""
+
+SHAPES = {
+    "pdgd": 'kind = "neural-relu"\nhidden = [4]',
+    "mgd": "options = { n_candidates = 9 }",
+    "dbgd": 'options = { comparison = "team-draft", optimiser = "adagrad" }',
+    "pl-rank": "options = { n_samples = 10 }",
+}
+
+SETTINGS = """
+[time]
+click_window_ms = 4_000
+disorder_ms = 2_000
+idle_ms = 30_000
+[delivery]
+session_timeout_s = 6.0
+""" + "\n".join(
+    f'[models."{name}"]\nfeatures = 5\nlearner = "{name}"\n{SHAPES.get(name, "")}'
+    for name in sorted(LEARNERS)
+)
+
+
+def is_near(ranker: Ranker, n_shown: int) -> bool:
+    """Whether what is served has learned from nearly all that was shown."""
+    ranker.refresh()
+    return n_shown - ranker.version <= MOST_BEHIND
+
+
+def live_closely(
+    settings: Settings, redis_url: str, log: Path, half_way: object
+) -> None:
+    """Users of all models in turns; rankers serve what Redis has."""
+    store = SnapshotStore(redis_url, namespace=settings.namespace)
+    rankers = {name: Ranker(name, store=store) for name in sorted(LEARNERS)}
+    for ranker in rankers.values():
+        assert ranker.wait(60.0)
+    rng = np.random.default_rng(3)
+    start_ms = int(time.time() * 1_000) - 60_000 - N_EACH * 6 * STEP_MS
+    with EventProducer(settings) as producer:
+        for number in range(N_EACH * len(rankers)):
+            name = sorted(rankers)[number % len(rankers)]
+            ranker, model = rankers[name], settings.models[name]
+            n_shown = number // len(rankers)
+            if n_shown - ranker.version > MOST_BEHIND:
+                producer.flush()
+                waited_until(partial(is_near, ranker, n_shown), 60, log)
+            features = rng.random((8, 5))
+            ranking = ranker.rank(
+                features,
+                cutoff=5,
+                policy=policy_for(model),
+                seed=int(rng.integers(2**63)),
+                multileaving=multileaving_of(model),
+            )
+            at_ms, query = start_ms + number * STEP_MS, f"q{number % 40}"
+            event = ranker.query_event(
+                ranking,
+                query_id=query,
+                items=[f"d{(row * 3) % 8}" for row in range(8)],
+                at_ms=at_ms,
+                impression_id=f"i{number}",
+                log_candidates=needs_candidates(model),
+            )
+            producer.send(QUERIES, event)
+            likes = features[ranking.order, 0] > rng.random(5)
+            for row in np.flatnonzero(likes).tolist():
+                click = ranker.click_event(
+                    f"i{number}", query_id=query, position=row + 1, at_ms=at_ms + row
+                )
+                producer.send(CLICKS, click)
+            if number == N_EACH * 3 and callable(half_way):
+                half_way()
+        producer.end()
+    assert all(ranker.version > 0 for ranker in rankers.values())
+    store.close()
+
+
+@pytest.mark.broker
+def test_snapshots_are_those_of_the_log(
+    kafka: KafkaService, redis_server: RedisService, namespace: str, tmp_path: Path
+) -> None:
+    """All learners at once in a closed loop, their process killed in the middle."""
+    config = configured(
+        tmp_path, kafka.bootstrap, redis_server.url, namespace, SETTINGS
+    )
+    settings = settings_of(config)
+    log = tmp_path / "worker.log"
+
+    def n_closed() -> int:
+        return sum(
+            len(decode_interaction_record(record.value or b"").interactions)
+            for record in read_records(settings, INTERACTIONS)
+        )
+
+    with running(config, log) as worker:
+        waited_until(lambda: worker.said().count("event=restored") >= 12, 60, log)
+        live_closely(settings, redis_server.url, log, lambda: worker.kill("learn"))
+        waited_until(lambda: n_closed() == N_EACH * len(LEARNERS), 90, log)
+        status, _ = worker.stop()
+    pipeline = LocalPipeline(settings, now=lambda: 0)
+    for record in read_records(settings, INTERACTIONS):
+        pipeline.fold_interactions(record.partition, record.value or b"")
+    written: dict[str, list[bytes]] = {name: [] for name in LEARNERS}
+    for record in read_records(settings, SNAPSHOTS):
+        if record.value is not None:
+            written[(record.key or b"").decode().partition("/")[0]].append(record.value)
+
+    assert status == 0
+    assert pipeline.counters()["learner_skipped"] == 0
+    for name, envelopes in written.items():
+        newest = max(map(decode_snapshot, envelopes), key=lambda one: one.version)
+        expected = decode_snapshot(pipeline.snapshots[name.encode()])
+        assert newest.version == expected.version == N_EACH, name
+        assert newest.updates == expected.updates > 10, name
+        assert newest.weights == expected.weights, name

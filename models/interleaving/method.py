@@ -1,0 +1,126 @@
+"""What every way of comparing rankers on one list has in common."""
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from models.interleaving.rankings import Floats, Integers, lengths_of
+
+Clicks = npt.NDArray[np.bool_]
+
+NOBODY = -1
+"""Assignment of a place that credits nobody."""
+
+
+class Combined(NamedTuple):
+    """A list for a user: documents in displayed order, and whose they are.
+
+    `assignments` [k] holds the ranker that each place is credited to, or `NOBODY`;
+    it is empty for methods that need the rankings only.
+    """
+
+    shown: Integers
+    assignments: Integers
+
+
+class Shown(NamedTuple):
+    """What is known of a list before its clicks are read: all that was logged.
+
+    `rankings` [n_rankers, depth], `shown` [k], `assignments` [k] or empty, `seed`
+    of the list's random draws.
+    """
+
+    rankings: Integers
+    shown: Integers
+    assignments: Integers
+    seed: int = 0
+
+
+class Method(Protocol):
+    """A way of combining rankings, and of crediting clicks on the list.
+
+    Preferences are skew-symmetric matrices [n_rankers, n_rankers]: element (n, m) is
+    positive where the clicks speak for n over m.
+    """
+
+    @property
+    def needs_assignments(self) -> bool:
+        """Whether only lists that this method combined can be credited."""
+
+    def combine(
+        self, rankings: Integers, length: int, *, rng: np.random.Generator
+    ) -> Combined:
+        """Draw a list of `length` documents, or of all there are."""
+
+    def infer(self, shown: Shown, clicks: Clicks) -> Floats:
+        """Preferences of one impression."""
+
+    def bounds(self, shown: Shown) -> Floats:
+        """The largest absolute preferences that any clicks on this list can give.
+
+        A function of what was logged before the clicks: what intervals that hold at
+        any time need.
+        """
+
+    def exposures(
+        self, rankings: Integers, length: int, *, rng: np.random.Generator
+    ) -> Floats:
+        """P(document at rank) of the lists that `combine` draws.
+
+        [n_documents, length]; `rng` is used where no closed form is known.
+        """
+
+
+def differences(credit: Floats) -> Floats:
+    """Preferences as differences of one credit a ranker. [n, n]."""
+    return credit[:, None] - credit[None, :]
+
+
+def signs(credit: Floats) -> Floats:
+    """Preferences as the sign of who has more credit. [n, n]."""
+    return np.sign(differences(credit))
+
+
+def among_present(shown: Shown, preferences: Floats) -> Floats:
+    """The same preferences, none for or against a ranker that returned nothing."""
+    lengths = lengths_of(shown.rankings)
+    if lengths.all():
+        return preferences
+    preferences[lengths == 0, :] = 0.0
+    preferences[:, lengths == 0] = 0.0
+    return preferences
+
+
+def spans(weights: Floats) -> Floats:
+    """Bounds where each click adds a credit of its own to each ranker.
+
+    Parameters
+    ----------
+    weights : [n_rankers, k]
+        What a click at each place gives to each ranker.
+
+    Returns
+    -------
+    [n_rankers, n_rankers]
+        The larger of all gains and all losses of one ranker over another.
+    """
+    gaps = weights[:, None, :] - weights[None, :, :]
+    gains = np.maximum(gaps, 0.0).sum(axis=2)
+    return np.asarray(np.maximum(gains, gains.T))
+
+
+def sampled_exposures(
+    method: Method,
+    rankings: Integers,
+    length: int,
+    n_samples: int,
+    rng: np.random.Generator,
+) -> Floats:
+    """P(document at rank), counted over lists drawn from `rng`."""
+    n_documents = int(rankings.max(initial=-1)) + 1
+    counts = np.zeros((n_documents, length))
+    for _ in range(n_samples):
+        shown = method.combine(rankings, length, rng=rng).shown
+        counts[shown, np.arange(len(shown))] += 1.0
+    return counts / n_samples

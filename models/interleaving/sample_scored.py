@@ -1,0 +1,62 @@
+"""Sample-scored-only multileaving: rankers judged on the documents that were shown.
+
+The list is that of a team draft. A click gives each ranker a credit by how high it
+puts the document among those shown; the preference is the sign of who has more.
+It is *not* fair: clicks that ignore relevance but fall with the rank give
+preferences, as rankers that agree place their common favourites first more often.
+
+References
+----------
+Brost et al. (CIKM 2016); Oosterhuis (2020), section 3.3.4, has the counter-example.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from models.interleaving.method import Clicks, Combined, Shown, among_present, signs
+from models.interleaving.rankings import ABSENT, Floats, Integers, ranks_of
+from models.interleaving.team_draft import TeamDraft
+
+POWER = 3.0
+"""Credit of a click is 1 / rank^POWER among the shown documents."""
+
+_draft = TeamDraft()
+
+
+@dataclass(frozen=True)
+class SampleScored:
+    """Credits by rank among the shown documents; absent ones are last, as one."""
+
+    needs_assignments: bool = False
+
+    def combine(
+        self, rankings: Integers, length: int, *, rng: np.random.Generator
+    ) -> Combined:
+        """Draw the list of a team draft; the teams are not needed."""
+        return _draft.combine(rankings, length, rng=rng)
+
+    def infer(self, shown: Shown, clicks: Clicks) -> Floats:
+        """Who puts the clicked documents higher among the shown ones."""
+        return among_present(shown, signs(credits_of_places(shown) @ clicks))
+
+    def bounds(self, shown: Shown) -> Floats:
+        """One where two rankers order the shown documents differently."""
+        credit = credits_of_places(shown)
+        differ = (credit[:, None, :] != credit[None, :, :]).any(axis=2)
+        return among_present(shown, differ.astype(np.float64))
+
+    def exposures(
+        self, rankings: Integers, length: int, *, rng: np.random.Generator
+    ) -> Floats:
+        """Those of the team draft."""
+        return _draft.exposures(rankings, length, rng=rng)
+
+
+def credits_of_places(shown: Shown) -> Floats:
+    """What a click at each place gives to each ranker. [n_rankers, k]."""
+    ranks = ranks_of(shown.rankings, shown.shown)
+    has_it = ranks != ABSENT
+    within = 1 + (ranks[:, None, :] < ranks[:, :, None]).sum(axis=2)
+    credit: Floats = np.where(has_it.any(axis=1)[:, None], within**-POWER, 0.0)
+    return credit

@@ -16,12 +16,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.interleaving.method import (
+    NO_ONE,
     Clicks,
     Combined,
     Shown,
     among_present,
     differences,
-    spans,
+    largest_gaps,
+    where_different,
 )
 from models.interleaving.rankings import (
     ABSENT,
@@ -45,7 +47,7 @@ class Balanced:
         """Draw a list; see `models.interleaving.method.Method`."""
         _check_two(rankings)
         first = int(rng.random() < 0.5)
-        return Combined(merged(rankings, length, first), np.empty(0, np.int64))
+        return Combined(merged(rankings, length, first), NO_ONE)
 
     def infer(self, shown: Shown, clicks: Clicks) -> Floats:
         """Whose top, as deep as it takes to hold the lowest click, has more clicks."""
@@ -56,13 +58,16 @@ class Balanced:
             lowest = np.flatnonzero(clicks)[-1]
             depth = min(ranks[:, lowest].min(), lengths_of(shown.rankings).min())
             counts = ((ranks <= depth) & clicks).sum(axis=1).astype(np.float64)
-        return among_present(shown, np.sign(differences(counts)))
+        return among_present(shown.rankings, np.sign(differences(counts)))
 
-    def bounds(self, shown: Shown) -> Floats:
+    def bounds(
+        self,
+        rankings: Integers,
+        length: int,  # noqa: ARG002  a sign is a sign
+    ) -> Floats:
         """One, unless both lists are the same."""
-        ranks = ranks_of(shown.rankings, shown.shown)
-        differs = float((ranks[0] != ranks[1]).any())
-        return among_present(shown, differs * (1.0 - np.eye(2)))
+        _check_two(rankings)
+        return where_different(rankings)
 
     def exposures(
         self,
@@ -89,11 +94,16 @@ class DebiasedBalanced(Balanced):
 
     def infer(self, shown: Shown, clicks: Clicks) -> Floats:
         """Differences of the centred credits."""
-        return among_present(shown, differences(self._weights(shown) @ clicks))
+        return among_present(shown.rankings, differences(self._weights(shown) @ clicks))
 
-    def bounds(self, shown: Shown) -> Floats:
-        """All gains, or all losses, of one ranker over the other."""
-        return among_present(shown, spans(self._weights(shown)))
+    def bounds(self, rankings: Integers, length: int) -> Floats:
+        """All gains, or all losses, of one ranker over the other, in either list."""
+        found = np.zeros((2, 2))
+        for first in (0, 1):
+            shown = Shown(rankings, merged(rankings, length, first), NO_ONE)
+            gaps = largest_gaps(self._weights(shown), length)
+            found = np.maximum(found, gaps)
+        return among_present(rankings, found)
 
     @staticmethod
     def _weights(shown: Shown) -> Floats:

@@ -12,6 +12,9 @@ Clicks = npt.NDArray[np.bool_]
 NOBODY = -1
 """Assignment of a place that credits nobody."""
 
+NO_ONE: Integers = np.empty(0, np.int64)
+"""Assignments of a method that has none."""
+
 
 class Combined(NamedTuple):
     """A list for a user: documents in displayed order, and whose they are.
@@ -27,14 +30,12 @@ class Combined(NamedTuple):
 class Shown(NamedTuple):
     """What is known of a list before its clicks are read: all that was logged.
 
-    `rankings` [n_rankers, depth], `shown` [k], `assignments` [k] or empty, `seed`
-    of the list's random draws.
+    `rankings` [n_rankers, depth], `shown` [k], `assignments` [k] or empty.
     """
 
     rankings: Integers
     shown: Integers
     assignments: Integers
-    seed: int = 0
 
 
 class Method(Protocol):
@@ -56,11 +57,13 @@ class Method(Protocol):
     def infer(self, shown: Shown, clicks: Clicks) -> Floats:
         """Preferences of one impression."""
 
-    def bounds(self, shown: Shown) -> Floats:
-        """The largest absolute preferences that any clicks on this list can give.
+    def bounds(self, rankings: Integers, length: int) -> Floats:
+        """The largest absolute preferences over all lists and all clicks.
 
-        A function of what was logged before the clicks: what intervals that hold at
-        any time need.
+        [n_rankers, n_rankers]; a function of the rankings alone, so that it is known
+        before the list is drawn: what intervals that hold at any time need. Had it
+        been made from the drawn list, they would cover means given that list, which
+        are not zero where nobody is better.
         """
 
     def exposures(
@@ -82,9 +85,9 @@ def signs(credit: Floats) -> Floats:
     return np.sign(differences(credit))
 
 
-def among_present(shown: Shown, preferences: Floats) -> Floats:
+def among_present(rankings: Integers, preferences: Floats) -> Floats:
     """The same preferences, none for or against a ranker that returned nothing."""
-    lengths = lengths_of(shown.rankings)
+    lengths = lengths_of(rankings)
     if lengths.all():
         return preferences
     preferences[lengths == 0, :] = 0.0
@@ -92,22 +95,39 @@ def among_present(shown: Shown, preferences: Floats) -> Floats:
     return preferences
 
 
-def spans(weights: Floats) -> Floats:
-    """Bounds where each click adds a credit of its own to each ranker.
+def largest_gaps(credit: Floats, length: int) -> Floats:
+    """Bounds where each clicked document adds a credit of its own to each ranker.
 
     Parameters
     ----------
-    weights : [n_rankers, k]
-        What a click at each place gives to each ranker.
+    credit : [n_rankers, n_documents]
+        What a click on each document gives.
+    length
+        At most so many are shown.
 
     Returns
     -------
     [n_rankers, n_rankers]
         The larger of all gains and all losses of one ranker over another.
     """
-    gaps = weights[:, None, :] - weights[None, :, :]
-    gains = np.maximum(gaps, 0.0).sum(axis=2)
+    gaps = credit[:, None, :] - credit[None, :, :]
+    ordered = np.sort(np.maximum(gaps, 0.0), axis=2)[:, :, ::-1]
+    gains = ordered[:, :, :length].sum(axis=2)
     return np.asarray(np.maximum(gains, gains.T))
+
+
+def one_each(rankings: Integers) -> Floats:
+    """Bounds of a sign: one for every two rankers that returned something."""
+    present = lengths_of(rankings) > 0
+    bounds = np.outer(present, present).astype(np.float64)
+    np.fill_diagonal(bounds, 0.0)
+    return bounds
+
+
+def where_different(rankings: Integers) -> Floats:
+    """Bounds of a sign that equal rankings cannot have: one where they differ."""
+    differ = (rankings[:, None, :] != rankings[None, :, :]).any(axis=2)
+    return np.asarray(one_each(rankings) * differ)
 
 
 def sampled_exposures(

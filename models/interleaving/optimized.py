@@ -31,7 +31,7 @@ from models.interleaving.method import (
     Shown,
     among_present,
     differences,
-    spans,
+    largest_gaps,
 )
 from models.interleaving.rankings import (
     ABSENT,
@@ -124,11 +124,12 @@ class Optimized:
         if len(shown.assignments) and (shown.assignments == NOBODY).all():
             return np.zeros((len(shown.rankings),) * 2)
         weights = self.credit_of(shown.rankings, shown.shown)
-        return among_present(shown, differences(weights @ clicks))
+        return among_present(shown.rankings, differences(weights @ clicks))
 
-    def bounds(self, shown: Shown) -> Floats:
+    def bounds(self, rankings: Integers, length: int) -> Floats:
         """All gains, or all losses, of one ranker over another."""
-        return among_present(shown, spans(self.credit_of(shown.rankings, shown.shown)))
+        credit = self.credit_of(rankings, np.arange(size_of(rankings)))
+        return among_present(rankings, largest_gaps(credit, length))
 
     def exposures(
         self, rankings: Integers, length: int, *, rng: np.random.Generator

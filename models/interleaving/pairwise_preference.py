@@ -21,11 +21,13 @@ import numpy as np
 
 from models.compilation import compiled
 from models.interleaving.method import (
+    NO_ONE,
     Clicks,
     Combined,
     Shown,
     among_present,
     differences,
+    where_different,
 )
 from models.interleaving.rankings import ABSENT, Floats, Integers, ranks_of, size_of
 from models.preferences import n_compared
@@ -60,17 +62,17 @@ class PairwisePreference:
         self, rankings: Integers, length: int, *, rng: np.random.Generator
     ) -> Combined:
         """Draw a list; see `models.interleaving.method.Method`."""
-        return Combined(draw(rankings, length, rng), np.empty(0, np.int64))
+        return Combined(draw(rankings, length, rng), NO_ONE)
 
     def infer(self, shown: Shown, clicks: Clicks) -> Floats:
         """Differences of how well each ranker orders the preferred pairs."""
         credit = agreement(shown.rankings, shown.shown, clicks, self.largest_weight)
-        return among_present(shown, differences(credit))
+        return among_present(shown.rankings, differences(credit))
 
-    def bounds(self, shown: Shown) -> Floats:
-        """What clicks give that prefer, of every pair, whatever separates most."""
-        bounds = largest_differences(shown.rankings, shown.shown, self.largest_weight)
-        return among_present(shown, bounds)
+    def bounds(self, rankings: Integers, length: int) -> Floats:
+        """The same for all pairs that differ; see `largest_preference`."""
+        largest = largest_preference(rankings, length, self.largest_weight)
+        return largest * where_different(rankings)
 
     def exposures(
         self,
@@ -109,7 +111,7 @@ def choice_sizes(first: Integers, length: int) -> Integers:
     total = 0
     for place in range(length):
         total += sizes[place]
-        sizes[place] = total - place
+        sizes[place] = max(1, total - place)  # 1 beyond the last document
     return sizes
 
 
@@ -147,13 +149,17 @@ def pair_weight(
     0 where the pair does not count: one of them is in no ranking, or was shown
     above that rank, or the weight is too large. Places `a` < `b` are 0-based.
     """
-    earlier, later = first_of[a], first_of[b]
-    if earlier > later:
-        earlier, later = later, earlier
+    later = max(first_of[a], first_of[b])
     if later == ABSENT or a + 1 < later:
         return 0.0
+    return _weight_of_ranks(first_of[a], first_of[b], sizes, largest)
+
+
+@compiled
+def _weight_of_ranks(one: int, other: int, sizes: Integers, largest: float) -> float:
+    """The weight of documents that can first be shown at these ranks."""
     probability = 1.0
-    for x in range(earlier, later):
+    for x in range(min(one, other), max(one, other)):
         probability *= 1.0 - 1.0 / sizes[x - 1]
     return 1.0 / probability if probability * largest >= 1.0 else 0.0
 
@@ -212,23 +218,64 @@ def _places(rankings: Integers, shown: Integers) -> tuple[Integers, Integers, In
 
 
 @compiled
-def largest_differences(rankings: Integers, shown: Integers, largest: float) -> Floats:
-    """Sum over all pairs that count of how far apart two rankers score them."""
-    n_rankers, k = rankings.shape[0], shown.shape[0]
-    bounds = np.zeros((n_rankers, n_rankers))
-    first_of, sizes, ranks = _places(rankings, shown)
-    order = np.empty(n_rankers, np.int64)
-    for a in range(k):
-        for b in range(a + 1, k):
-            weight = pair_weight(first_of, sizes, a, b, largest)
-            if weight == 0.0:
-                continue
-            for ranker in range(n_rankers):
-                order[ranker] = _order(ranks[ranker, a], ranks[ranker, b])
-            for n in range(n_rankers):
-                for m in range(n_rankers):
-                    bounds[n, m] += weight * abs(order[n] - order[m])
-    return bounds
+def largest_preference(rankings: Integers, length: int, largest: float) -> float:
+    """No list of this length and no clicks prefer one ranker to another by more.
+
+    c clicked documents meet length - c others, each pair once, with a difference of
+    at most twice its weight; the weight depends on the first ranks only. So with c
+    clicks no more is possible than the c documents with the largest sums of their
+    length - c heaviest pairs.
+    """
+    first = first_ranks(rankings, size_of(rankings))
+    sizes = choice_sizes(first, length)
+    n_new = np.zeros(length, np.int64)  # documents by first rank, from 1
+    for rank in first:
+        if rank < length:  # both of a pair must come at the later rank or below
+            n_new[rank] += 1
+    heaviest = np.zeros((length, length + 1))
+    for rank in range(1, length):
+        if n_new[rank] > 0:
+            _fill_heaviest(rank, n_new, sizes, largest, heaviest[rank])
+    bound = 0.0
+    for n_clicks in range(1, length):
+        sums = heaviest[:, length - n_clicks].copy()
+        total, left = 0.0, n_clicks
+        while left > 0:
+            best = np.argmax(sums)
+            if sums[best] <= 0.0:
+                break
+            n_taken = min(left, n_new[best])
+            total += n_taken * sums[best]
+            sums[best] = 0.0
+            left -= n_taken
+        bound = max(bound, 2.0 * total)
+    return bound
+
+
+@compiled
+def _fill_heaviest(
+    rank: int, n_new: Integers, sizes: Integers, largest: float, sums: Floats
+) -> None:
+    """Sums of the 1, 2, .. heaviest pairs of a document with this first rank.
+
+    The further away the other's first rank is, the heavier the pair.
+    """
+    low, high, n = 1, n_new.shape[0] - 1, 0
+    while low <= high and n < sums.shape[0] - 1:
+        below = _weight_of_ranks(low, rank, sizes, largest)
+        above = _weight_of_ranks(rank, high, sizes, largest)
+        if low < rank and (high <= rank or below >= above):
+            other, weight = low, below
+            low += 1
+        else:
+            other, weight = high, above
+            high -= 1
+        for _ in range(n_new[other] - (other == rank)):
+            if n < sums.shape[0] - 1 and weight > 0.0:  # 0: too heavy to count
+                sums[n + 1] = sums[n] + weight
+                n += 1
+    for rest in range(n + 1, sums.shape[0]):
+        sums[rest] = sums[n]
 
 
 @compiled

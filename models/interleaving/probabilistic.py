@@ -22,13 +22,14 @@ import numpy.typing as npt
 
 from models.compilation import compiled
 from models.interleaving.method import (
+    NO_ONE,
     Clicks,
     Combined,
     Shown,
     among_present,
     differences,
     sampled_exposures,
-    spans,
+    where_different,
 )
 from models.interleaving.rankings import (
     Floats,
@@ -80,24 +81,20 @@ class Probabilistic:
         self, rankings: Integers, length: int, *, rng: np.random.Generator
     ) -> Combined:
         """Draw a list; see `models.interleaving.method.Method`."""
-        return Combined(draw(rankings, length, self.tau, rng), np.empty(0, np.int64))
+        return Combined(draw(rankings, length, self.tau, rng), NO_ONE)
 
     def infer(self, shown: Shown, clicks: Clicks) -> Floats:
         """Expectation over all assignments that could have made the list."""
         wanted = np.asarray(clicks, np.bool_)
         shares = assignment_shares(shown.rankings, shown.shown, wanted, self.tau)
         if self.outcome == "clicks":
-            return among_present(shown, differences(shares.sum(axis=0)))
-        return among_present(shown, expected_signs(shares))
+            return among_present(shown.rankings, differences(shares.sum(axis=0)))
+        return among_present(shown.rankings, expected_signs(shares))
 
-    def bounds(self, shown: Shown) -> Floats:
-        """Of the sign 1 wherever two shares differ; of clicks what they can add."""
-        every = np.ones(len(shown.shown), np.bool_)
-        shares = assignment_shares(shown.rankings, shown.shown, every, self.tau)
-        if self.outcome == "clicks":
-            return among_present(shown, spans(shares.T))
-        differ = (shares[:, :, None] != shares[:, None, :]).any(axis=0)
-        return among_present(shown, differ.astype(np.float64))
+    def bounds(self, rankings: Integers, length: int) -> Floats:
+        """One, or the length of the list, where two rankings differ."""
+        largest = 1.0 if self.outcome == "sign" else float(length)
+        return largest * where_different(rankings)
 
     def exposures(
         self, rankings: Integers, length: int, *, rng: np.random.Generator

@@ -14,7 +14,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.interleaving.method import Clicks, Combined, Shown, among_present, signs
+from models.interleaving.method import (
+    Clicks,
+    Combined,
+    Shown,
+    among_present,
+    signs,
+    where_different,
+)
 from models.interleaving.rankings import ABSENT, Floats, Integers, ranks_of
 from models.interleaving.team_draft import TeamDraft
 
@@ -38,13 +45,15 @@ class SampleScored:
 
     def infer(self, shown: Shown, clicks: Clicks) -> Floats:
         """Who puts the clicked documents higher among the shown ones."""
-        return among_present(shown, signs(credits_of_places(shown) @ clicks))
+        return among_present(shown.rankings, signs(credits_of_places(shown) @ clicks))
 
-    def bounds(self, shown: Shown) -> Floats:
-        """One where two rankers order the shown documents differently."""
-        credit = credits_of_places(shown)
-        differ = (credit[:, None, :] != credit[None, :, :]).any(axis=2)
-        return among_present(shown, differ.astype(np.float64))
+    def bounds(
+        self,
+        rankings: Integers,
+        length: int,  # noqa: ARG002  a sign is a sign
+    ) -> Floats:
+        """One where two rankings differ."""
+        return where_different(rankings)
 
     def exposures(
         self, rankings: Integers, length: int, *, rng: np.random.Generator

@@ -5,12 +5,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.interleaving.method import (
+    NO_ONE,
     Clicks,
     Combined,
     Shown,
     among_present,
     differences,
-    spans,
+    one_each,
 )
 from models.interleaving.rankings import Floats, Integers, lengths_of, size_of
 
@@ -32,18 +33,18 @@ class Split:
         lengths = lengths_of(rankings)
         able = np.flatnonzero(lengths)
         if not len(able):
-            return Combined(np.empty(0, np.int64), np.empty(0, np.int64))
+            return Combined(NO_ONE, NO_ONE)
         ranker = able[int(rng.random() * len(able))]
         shown = rankings[ranker, : min(length, lengths[ranker])]
         return Combined(shown.copy(), np.full(len(shown), ranker, np.int64))
 
     def infer(self, shown: Shown, clicks: Clicks) -> Floats:
         """Clicks of the ranker that was shown, over its probability."""
-        return among_present(shown, differences(self._weights(shown) @ clicks))
+        return among_present(shown.rankings, differences(self._weights(shown) @ clicks))
 
-    def bounds(self, shown: Shown) -> Floats:
+    def bounds(self, rankings: Integers, length: int) -> Floats:
         """Every place clicked."""
-        return among_present(shown, spans(self._weights(shown)))
+        return length * len(rankings) * one_each(rankings)
 
     def exposures(
         self,

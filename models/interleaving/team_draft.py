@@ -20,6 +20,7 @@ from models.interleaving.method import (
     Combined,
     Shown,
     among_present,
+    one_each,
     sampled_exposures,
     signs,
 )
@@ -59,14 +60,15 @@ class TeamDraft:
 
     def infer(self, shown: Shown, clicks: Clicks) -> Floats:
         """Who has more clicked places."""
-        return among_present(shown, signs(clicks_by_team(shown, clicks)))
+        return among_present(shown.rankings, signs(clicks_by_team(shown, clicks)))
 
-    def bounds(self, shown: Shown) -> Floats:
-        """One where a place of the list belongs to either of the two."""
-        has_place = clicks_by_team(shown, np.ones(len(shown.shown), np.bool_)) > 0.0
-        either = np.asarray(has_place[:, None] | has_place[None, :], np.float64)
-        np.fill_diagonal(either, 0.0)
-        return among_present(shown, either)
+    def bounds(
+        self,
+        rankings: Integers,
+        length: int,  # noqa: ARG002  a sign is a sign
+    ) -> Floats:
+        """One for every pair: even equal rankings own different places."""
+        return one_each(rankings)
 
     def exposures(
         self, rankings: Integers, length: int, *, rng: np.random.Generator

@@ -58,7 +58,7 @@ def test_every_list_is_considerate(
     shown = Shown(rankings, found.shown, found.assignments)
     clicks = np.random.default_rng(seed + 1).random(len(found.shown)) < 0.5
     preferences = method.infer(shown, clicks)
-    bounds = method.bounds(shown)
+    bounds = method.bounds(rankings, length)
     empty = (rankings >= 0).sum(axis=1) == 0
 
     assert bad_places(rankings, found.shown) == 0
@@ -81,7 +81,7 @@ def test_bounds_of_probabilistic_hold(rankings: np.ndarray, seed: int) -> None:
         shown = Shown(rankings, found.shown, found.assignments)
         clicks = rng.random(len(found.shown)) < 0.5
 
-        found_at_most = method.bounds(shown) + 1e-12
+        found_at_most = method.bounds(rankings, 8) + 1e-12
         assert (np.abs(method.infer(shown, clicks)) <= found_at_most).all()
 
 

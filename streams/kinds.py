@@ -3,7 +3,14 @@
 from functools import partial
 
 from rankstream.settings import Settings
-from rankstream.topics import CLICKS, EVENTS, INTERACTIONS, QUERIES, STATISTICS
+from rankstream.topics import (
+    CLICKS,
+    EVENTS,
+    INTERACTIONS,
+    PREFERENCES,
+    QUERIES,
+    STATISTICS,
+)
 from streams.checkpoint import StageKind
 from streams.folds.canonical import CanonicalFold
 from streams.folds.ingest import Ingest
@@ -27,7 +34,7 @@ def kinds_of(role: str, settings: Settings) -> list[StageKind]:
             for topic in (QUERIES, CLICKS)
         ]
     if role == "fold":
-        states = ("fold-state", STATISTICS)
+        states = ("fold-state", STATISTICS, PREFERENCES)
         return [StageKind("fold", EVENTS, states, partial(_fold, settings))]
     build = partial(_learn, settings)
     return [StageKind("learn", INTERACTIONS, ("learn-state",), build, cut_always=True)]

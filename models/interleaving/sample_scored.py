@@ -22,7 +22,13 @@ from models.interleaving.method import (
     signs,
     where_different,
 )
-from models.interleaving.rankings import ABSENT, Floats, Integers, ranks_of
+from models.interleaving.rankings import (
+    ABSENT,
+    Floats,
+    Integers,
+    n_fair_places,
+    ranks_of,
+)
 from models.interleaving.team_draft import TeamDraft
 
 POWER = 3.0
@@ -33,7 +39,10 @@ _draft = TeamDraft()
 
 @dataclass(frozen=True)
 class SampleScored:
-    """Credits by rank among the shown documents; absent ones are last, as one."""
+    """Credits by rank among the shown documents; none for what a ranker has not.
+
+    Nor for places where the shortest list may have ended.
+    """
 
     needs_assignments: bool = False
 
@@ -65,7 +74,7 @@ class SampleScored:
 def credits_of_places(shown: Shown) -> Floats:
     """What a click at each place gives to each ranker. [n_rankers, k]."""
     ranks = ranks_of(shown.rankings, shown.shown)
-    has_it = ranks != ABSENT
     within = 1 + (ranks[:, None, :] < ranks[:, :, None]).sum(axis=2)
-    credit: Floats = np.where(has_it.any(axis=1)[:, None], within**-POWER, 0.0)
+    credit: Floats = np.where(ranks != ABSENT, within**-POWER, 0.0)
+    credit[:, n_fair_places(shown.rankings) :] = 0.0
     return credit

@@ -26,6 +26,7 @@ from rankstream.topics import BATCH_BYTES, INTERACTIONS, LATE
 from streams.folds.front_door import Origin
 from streams.folds.ingest import dead_letter
 from streams.folds.join import Join
+from streams.folds.preferences import PreferencesFold
 from streams.folds.statistics import StatisticsFold
 from streams.stage import Change, Output, SourceRecord
 
@@ -53,6 +54,7 @@ class CanonicalFold:
         self._n_targets = settings.kafka.learner_partitions
         self.join = Join(settings.time, self._pass_on)
         self.statistics = StatisticsFold(settings.limits, keep_ms=settings.time.keep_ms)
+        self.preferences = PreferencesFold(settings.experiments, partition)
         self._outputs: list[Output] = []
         self._closed: list[list[Interaction]] = [[] for _ in range(self._n_targets)]
         self._sequences = [0] * self._n_targets
@@ -118,6 +120,7 @@ class CanonicalFold:
         ]
         yield Change(STATE_TOPIC, b"state", _encode(state))
         yield from self.statistics.changes()
+        yield from self.preferences.changes()
 
     def restore(self, items: Iterable[Change]) -> None:
         """Take back a state."""
@@ -129,6 +132,7 @@ class CanonicalFold:
             elif item.value is not None:
                 known[item.key] = item.value
         self.statistics.restore(counted)
+        self.preferences.restore(counted)
         if b"state" not in known:
             return
         _, join, self._sequences, expected, segments, self._next_segment = (
@@ -146,6 +150,7 @@ class CanonicalFold:
             self._sequences,
             sorted(self._expected.items()),
             self.statistics.fingerprint(),
+            self.preferences.fingerprint(),
         ]
         return hashlib.blake2b(_encode(parts), digest_size=16).digest()
 
@@ -159,6 +164,7 @@ class CanonicalFold:
             "watermark_ms": self.join.watermark.at_ms,
             "interactions": sum(self._sequences),
             **self.statistics.counters(),
+            **self.preferences.counters(),
         }
 
     def _pass_on(self) -> None:
@@ -166,6 +172,7 @@ class CanonicalFold:
         closed, self.join.closed = self.join.closed, []
         if closed:
             self.statistics.take_all(closed)
+            self.preferences.take_all(closed)
             if self._n_targets == 1:
                 self._closed[0] += closed
             else:

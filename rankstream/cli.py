@@ -16,10 +16,12 @@ COMMANDS = {
     "replay": "historical logs in, to Kafka or straight through the folds",
     "simulate": "closed loop: users, a ranker that reads Redis, events to Kafka",
     "statistics": "what was counted: show a query's, list, export",
+    "experiments": "comparisons of rankers: list, publish, show verdicts",
     "snapshots": "model snapshots: list, show, verify",
     "dlq": "dead letters: list, show, count, replay",
     "dump": "the canonical log into a file",
     "recount": "count the canonical log again, and compare",
+    "reproduce_multileaving": "binary error of multileaving, from LETOR folders",
     "bench": "throughput and cost, each beside a rival of the same run",
 }
 """Verb and one line of each command."""

@@ -16,8 +16,9 @@ from streams.folds.canonical import CanonicalFold
 from streams.folds.ingest import Ingest
 from streams.folds.learn import Learn
 
-ROLES = ("ingest", "fold", "learn", "publish")
-"""What a worker can do; `publish` brings snapshots to Redis and folds nothing."""
+ROLES = ("ingest", "fold", "learn", "publish", "evaluate")
+"""What a worker can do; `publish` brings snapshots to Redis, `evaluate` gives verdicts
+on experiments: both fold nothing."""
 
 
 def kinds_of(role: str, settings: Settings) -> list[StageKind]:

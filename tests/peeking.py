@@ -153,7 +153,7 @@ def _experiment(  # noqa: PLR0912, PLR0913, PLR0915  one loop, compiled
         possible[row] += 1
         value = 0.0
         if is_clicked:
-            credit = agreement(lists, shown, clicks, LARGEST_WEIGHT)
+            credit = agreement(lists, shown, clicks, LARGEST_WEIGHT, False)
             value = credit[0] - credit[1]
         n_clicked += is_clicked
         n_outcomes += value != 0.0

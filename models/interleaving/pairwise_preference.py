@@ -45,6 +45,10 @@ class PairwisePreference:
     largest_weight
         Pairs above it are left out, whatever the clicks: that keeps the
         preferences of clicks that ignore relevance at zero.
+    published
+        Divide by twice the number of pairs that count, as the software behind the
+        published tables does: less variance, but clicks that ignore relevance give
+        preferences.
 
     Examples
     --------
@@ -56,6 +60,7 @@ class PairwisePreference:
     """
 
     largest_weight: float = LARGEST_WEIGHT
+    published: bool = False
     needs_assignments: bool = False
 
     def combine(
@@ -66,7 +71,13 @@ class PairwisePreference:
 
     def infer(self, shown: Shown, clicks: Clicks) -> Floats:
         """Differences of how well each ranker orders the preferred pairs."""
-        credit = agreement(shown.rankings, shown.shown, clicks, self.largest_weight)
+        credit = agreement(
+            shown.rankings,
+            shown.shown,
+            clicks,
+            self.largest_weight,
+            self.published,
+        )
         return among_present(shown.rankings, differences(credit))
 
     def bounds(self, rankings: Integers, length: int) -> Floats:
@@ -166,7 +177,11 @@ def _weight_of_ranks(one: int, other: int, sizes: Integers, largest: float) -> f
 
 @compiled
 def agreement(
-    rankings: Integers, shown: Integers, clicks: Clicks, largest: float
+    rankings: Integers,
+    shown: Integers,
+    clicks: Clicks,
+    largest: float,
+    is_averaged: bool,
 ) -> Floats:
     """Sum over the preferred pairs of each ranker's score: the equation's phi.
 
@@ -188,15 +203,19 @@ def agreement(
     if n_read == 0:
         return credit
     first_of, sizes, ranks = _places(rankings, shown)
+    n_counted = 0
     for a in range(n_read):
         for b in range(a + 1, n_read):
             if clicks[a] == clicks[b]:
                 continue
             weight = pair_weight(first_of, sizes, a, b, largest)
+            n_counted += weight > 0.0
             if clicks[b]:
                 weight = -weight
             for ranker in range(n_rankers):
                 credit[ranker] += weight * _order(ranks[ranker, a], ranks[ranker, b])
+    if is_averaged and n_counted > 0:
+        credit /= 2.0 * n_counted
     return credit
 
 

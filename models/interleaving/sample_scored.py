@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from models.compilation import compiled
 from models.interleaving.method import (
     Clicks,
     Combined,
@@ -73,8 +74,18 @@ class SampleScored:
 
 def credits_of_places(shown: Shown) -> Floats:
     """What a click at each place gives to each ranker. [n_rankers, k]."""
-    ranks = ranks_of(shown.rankings, shown.shown)
-    within = 1 + (ranks[:, None, :] < ranks[:, :, None]).sum(axis=2)
-    credit: Floats = np.where(ranks != ABSENT, within**-POWER, 0.0)
-    credit[:, n_fair_places(shown.rankings) :] = 0.0
+    return place_credits(shown.rankings, shown.shown)
+
+
+@compiled
+def place_credits(rankings: Integers, shown: Integers) -> Floats:
+    """1 / rank^POWER among the shown documents. [n_rankers, k]."""
+    ranks = ranks_of(rankings, shown)
+    credit = np.zeros(ranks.shape)
+    for ranker in range(ranks.shape[0]):
+        for place in range(min(n_fair_places(rankings), shown.shape[0])):
+            rank = ranks[ranker, place]
+            if rank != ABSENT:
+                within = 1 + (ranks[ranker] < rank).sum()
+                credit[ranker, place] = float(within) ** -POWER
     return credit

@@ -50,7 +50,7 @@ class CanonicalFold:
     """One partition of `events`."""
 
     def __init__(self, partition: int, settings: Settings) -> None:
-        self._partition = partition
+        self.partition = partition
         self._n_targets = settings.kafka.learner_partitions
         self.join = Join(settings.time, self._pass_on)
         self.statistics = StatisticsFold(settings.limits, keep_ms=settings.time.keep_ms)
@@ -192,7 +192,7 @@ class CanonicalFold:
     def _write_interactions(self, target: int, closed: list[Interaction]) -> None:
         def encode(part: list[Interaction]) -> bytes:
             first = self._sequences[target] + 1
-            return encode_record([SCHEMA, self._partition, first, part])
+            return encode_record([SCHEMA, self.partition, first, part])
 
         for n_packed, value in _packed(closed, encode):
             self._sequences[target] += n_packed
@@ -202,7 +202,7 @@ class CanonicalFold:
         for outcome, event in self.join.set_aside:
             headers = (("outcome", outcome.encode()),)
             value = event.raw if isinstance(event, Click) else _summary(event)
-            self._outputs.append(Output(LATE, self._partition, None, value, headers))
+            self._outputs.append(Output(LATE, self.partition, None, value, headers))
         self.join.set_aside.clear()
         for click in self.join.not_shown:
             reason = {

@@ -82,7 +82,7 @@ class PreferencesFold:
             if not comparison.is_changed:
                 continue
             comparison.is_changed = False
-            key = _encode(["epoch", name, epoch, self._partition])
+            key = comparison_key(name, epoch, self._partition)
             for part, value in self._parts.split(key, comparison.encoded()):
                 yield Change(PREFERENCES, part, value)
         if self._n_taken:
@@ -130,6 +130,11 @@ class PreferencesFold:
             "compared_refused": sum(sum(each.refusals.values()) for each in known),
             "compared_unknown": self._n_unknown,
         }
+
+
+def comparison_key(name: str, epoch: int, partition: int) -> bytes:
+    """Where one partition keeps its share of an (experiment, epoch)."""
+    return _encode(["epoch", name, epoch, partition])
 
 
 def read_comparisons(values: Mapping[bytes, bytes]) -> list[Comparison]:

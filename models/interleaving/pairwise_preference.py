@@ -25,11 +25,16 @@ from models.interleaving.method import (
     Clicks,
     Combined,
     Shown,
-    among_present,
-    differences,
     where_different,
 )
-from models.interleaving.rankings import ABSENT, Floats, Integers, ranks_of, size_of
+from models.interleaving.rankings import (
+    ABSENT,
+    Floats,
+    Integers,
+    lengths_of,
+    ranks_of,
+    size_of,
+)
 from models.preferences import n_compared
 
 LARGEST_WEIGHT = 2.0**14
@@ -71,14 +76,13 @@ class PairwisePreference:
 
     def infer(self, shown: Shown, clicks: Clicks) -> Floats:
         """Differences of how well each ranker orders the preferred pairs."""
-        credit = agreement(
+        return preferences(
             shown.rankings,
             shown.shown,
             clicks,
             self.largest_weight,
             self.published,
         )
-        return among_present(shown.rankings, differences(credit))
 
     def bounds(self, rankings: Integers, length: int) -> Floats:
         """The same for all pairs that differ; see `largest_preference`."""
@@ -217,6 +221,30 @@ def agreement(
     if is_averaged and n_counted > 0:
         credit /= 2.0 * n_counted
     return credit
+
+
+@compiled
+def preferences(
+    rankings: Integers,
+    shown: Integers,
+    clicks: Clicks,
+    largest: float,
+    is_averaged: bool,
+) -> Floats:
+    """Differences of `agreement`, none for or against an empty list.
+
+    [n_rankers, n_rankers].
+    """
+    n_rankers = rankings.shape[0]
+    credit = agreement(rankings, shown, clicks, largest, is_averaged)
+    matrix = np.zeros((n_rankers, n_rankers))
+    lengths = lengths_of(rankings)
+    for n in range(n_rankers):
+        for m in range(n):
+            if lengths[n] > 0 and lengths[m] > 0:
+                matrix[n, m] = credit[n] - credit[m]
+                matrix[m, n] = -matrix[n, m]
+    return matrix
 
 
 @compiled

@@ -77,7 +77,7 @@ def rank_by_features(
     return Queries(rankings, labels, offsets, n_rankers)
 
 
-def preferences_after(
+def preferences_after(  # noqa: PLR0913  two of them say what was published
     method: int,
     queries: Queries,
     users: Users,
@@ -182,7 +182,7 @@ def _after(  # noqa: PLR0913  compiled, so plain arrays
 
 
 @compiled
-def _add(
+def _add(  # noqa: PLR0913  compiled, so plain arrays
     method: int,
     lists: Integers,
     shown: Integers,

@@ -17,6 +17,7 @@ SUMMARY = "measure throughput and cost, each figure beside a rival of the same r
 BENCHMARKS = {
     "placement": "exact placement probabilities over sampled rankings",
     "pdgd": "PDGD's closed loop over the tensor formula in numpy",
+    "evaluation": "inference of multileaving over vectorised numpy, and its fold",
     "pipeline": "events through the pipeline over an empty stock Faust agent",
 }
 """Name and one line of each benchmark; the module has the same name."""

@@ -153,6 +153,7 @@ def run(arguments: argparse.Namespace) -> int:
             arguments.methods,
         )
     ]
+    jobs.sort(key=lambda job: job.run)  # what is stopped early has all folds
     results = finished(out, plan)
     missing = [job for job in jobs if job.key() not in results]
     with ProgressLine("runs", total=len(jobs), start=len(jobs) - len(missing)) as line:
@@ -237,7 +238,7 @@ def mean_quality(queries: Queries) -> Any:
     return total / (len(queries.offsets) - 1)
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=5)
 def _parts(data: Path, fold: int) -> tuple[LetorData, LetorData]:
     """Training with validation part, and test part."""
     read = read_fold(data, fold)

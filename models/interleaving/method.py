@@ -5,6 +5,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from models.compilation import compiled
 from models.interleaving.rankings import Floats, Integers, lengths_of
 
 Clicks = npt.NDArray[np.bool_]
@@ -124,10 +125,22 @@ def one_each(rankings: Integers) -> Floats:
     return bounds
 
 
+@compiled
 def where_different(rankings: Integers) -> Floats:
     """Bounds of a sign that equal rankings cannot have: one where they differ."""
-    differ = (rankings[:, None, :] != rankings[None, :, :]).any(axis=2)
-    return np.asarray(one_each(rankings) * differ)
+    n_rankers, depth = rankings.shape
+    bounds = np.zeros((n_rankers, n_rankers))
+    if depth == 0:
+        return bounds
+    for n in range(n_rankers):
+        for m in range(n):
+            if rankings[n, 0] < 0 or rankings[m, 0] < 0:
+                continue
+            for place in range(depth):
+                if rankings[n, place] != rankings[m, place]:
+                    bounds[n, m] = bounds[m, n] = 1.0
+                    break
+    return bounds
 
 
 def sampled_exposures(

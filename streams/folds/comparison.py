@@ -6,24 +6,13 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from models.evaluation.list_counts import BY_RANKER, TOTALS, count_list
 from models.evaluation.sums import N_GROUPS, Integers, PreferenceSums
-from models.interleaving.method import NOBODY, Method, Shown
-from models.interleaving.rankings import lengths_of
+from models.interleaving.method import Method, Shown
 from models.interleaving.registry import method_of
 from rankstream.events import Interaction
 from rankstream.settings import ExperimentSettings
 from streams.folds.logged_lists import Extra, Faulty, ListReader
-
-TOTALS = (
-    "impressions",
-    "clicked_lists",
-    "clicks",
-    "foreign_clicks",
-    "shown_places",
-    "too_heavy",
-    "without_assignments",
-)
-"""Counts of credited impressions. A foreign click is on what no ranker returned."""
 
 REFUSALS = (
     "not-started",
@@ -37,22 +26,6 @@ REFUSALS = (
     "assignments",
 )
 """Why impressions of this experiment were not credited."""
-
-BY_RANKER = (
-    "empty",
-    "documents",
-    "places",
-    "first_places",
-    "lists",
-    "clicks",
-    "clicks_squared",
-)
-"""Counts of each ranker.
-
-Lists that it left empty, documents that it returned; by assignment: its places,
-lists whose first owned place was its own while all took part, lists that it owns a
-place of, clicks on its places and their squares by list.
-"""
 
 
 @dataclass
@@ -132,30 +105,7 @@ class Comparison:
             raise Faulty("ended")
 
     def _count(self, shown: Shown, clicks: Any, at_ms: int) -> None:
-        lengths = lengths_of(shown.rankings)
-        n_clicks = int(clicks.sum())
-        n_foreign = 0
-        if n_clicks:
-            known = np.isin(shown.shown, shown.rankings)
-            n_foreign = int((clicks & ~known).sum())
-        self.totals += (
-            1, n_clicks > 0, n_clicks, n_foreign, len(shown.shown), 0, 0
-        )  # fmt: skip
-        counts = self.by_ranker
-        counts[:, 0] += lengths == 0
-        counts[:, 1] += lengths
-        owned = shown.assignments[shown.assignments != NOBODY]
-        if len(owned):
-            n = len(self.rankers)
-            places = np.bincount(owned, minlength=n)
-            of_clicked = shown.assignments[clicks]
-            own = np.bincount(of_clicked[of_clicked != NOBODY], minlength=n)
-            counts[:, 2] += places
-            if lengths.all():
-                counts[owned[0], 3] += 1
-            counts[:, 4] += places > 0
-            counts[:, 5] += own
-            counts[:, 6] += own * own
+        count_list(*shown, clicks, self.totals, self.by_ranker)
         self.first_ms = at_ms if self.first_ms < 0 else min(self.first_ms, at_ms)
         self.last_ms = max(self.last_ms, at_ms)
 
@@ -198,6 +148,12 @@ class Comparison:
             bounds = method.bounds(rankings, 2)
             preferences = method.infer(shown, np.array([True, False]))
             PreferenceSums.empty(n).add(preferences, bounds, 0)
+        count_list(
+            *shown,
+            np.array([True, False]),
+            np.zeros_like(self.totals),
+            np.zeros_like(self.by_ranker),
+        )
 
 
 def decoded(name: str, value: bytes) -> Comparison:

@@ -50,10 +50,12 @@ class ListReader:
     """Reads impressions; keeps the candidate sets that it has seen lately."""
 
     def __init__(self) -> None:
-        self._known: dict[bytes, tuple[list[str], frozenset[str]]] = {}
+        self._known: dict[bytes, dict[str, int]] = {}
 
     def read(self, impression: Impression, extra: Extra) -> Logged:
-        """Arrays of what was logged.
+        """Arrays of what was logged; documents are rows of the candidate set.
+
+        Where the candidates were not named, further documents follow the shown ones.
 
         Raises
         ------
@@ -66,26 +68,28 @@ class ListReader:
         if len(rankings) < 2 or len(rankings) > MAX_RANKERS:
             raise Faulty("rankers")
         names = tuple(sorted(rankings))
-        items, known = self._candidates(impression.candidates)
-        rows = np.frombuffer(impression.shown, "<u2").tolist()
-        numbers: dict[str, int] = {}
-        number = numbers.setdefault
-        lists = [[number(i, len(numbers)) for i in rankings[name]] for name in names]
-        if not impression.is_open_set and not known.issuperset(numbers):
-            raise Faulty("unknown-items")
-        shown = [number(items[row], len(numbers)) for row in rows]
+        rows = self._rows(impression.candidates)
+        if impression.is_open_set:
+            rows = dict(rows)
+            for name in names:
+                for item in rankings[name]:
+                    rows.setdefault(item, len(rows))
+        try:
+            lists = [list(map(rows.__getitem__, rankings[name])) for name in names]
+        except KeyError:
+            raise Faulty("unknown-items") from None
         array = _padded(lists)
         if first_faulty(array) >= 0:
             raise Faulty("repeated-items")
+        shown = np.frombuffer(impression.shown, "<u2").astype(np.int64)
         teams = _teams(extra.assignments, len(shown), len(names))
-        whole = Shown(array, np.array(shown, np.int64), teams)
-        return Logged(names, whole, extra.assignments is not None)
+        return Logged(names, Shown(array, shown, teams), extra.assignments is not None)
 
-    def _candidates(self, packed: bytes) -> tuple[list[str], frozenset[str]]:
+    def _rows(self, packed: bytes) -> dict[str, int]:
         found = self._known.get(packed)
         if found is None:
             items = decode_items(packed)
-            found = items, frozenset(items)
+            found = dict(zip(items, range(len(items)), strict=True))
             if len(self._known) >= KNOWN_SETS:
                 self._known.clear()
             self._known[packed] = found

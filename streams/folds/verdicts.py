@@ -19,9 +19,10 @@ from models.evaluation.intervals import (
     fixed_half_widths,
     rate_differences,
 )
+from models.evaluation.list_counts import BY_RANKER, TOTALS
 from models.evaluation.standings import bradley_terry, copeland, cycles
 from models.evaluation.sums import PreferenceSums, n_pairs_of, pairs_of, skew
-from streams.folds.comparison import BY_RANKER, TOTALS, Comparison
+from streams.folds.comparison import Comparison
 
 ALPHA = 0.05
 

@@ -6,6 +6,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from models.evaluation.list_counts import TOTALS
 from models.evaluation.sums import N_GROUPS, PreferenceSums
 from models.interleaving.method import Shown
 from models.interleaving.rankings import numbered
@@ -26,7 +27,6 @@ from rankstream.routing import identity
 from rankstream.settings import ExperimentSettings, Settings, TimeSettings
 from rankstream.topics import PREFERENCES
 from streams.folds.canonical import CanonicalFold
-from streams.folds.comparison import TOTALS
 from streams.folds.preferences import (
     ExperimentChanged,
     PreferencesFold,

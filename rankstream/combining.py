@@ -168,13 +168,17 @@ def _balanced(
         raise ValueError(
             f"balanced interleaving must compare two rankers; got {len(lists)}"
         )
-    first = int(rng.random() < 0.5)
+    return merged_lists(lists, length, int(rng.random() < 0.5)), None
+
+
+def merged_lists(lists: Lists, length: int, first: int) -> list[str]:
+    """The merge of two lists that `first` begins."""
     shown: dict[str, None] = {}
     for place in range(max(map(len, lists))):
         for ranker in (first, 1 - first):
             if place < len(lists[ranker]) and len(shown) < length:
                 shown.setdefault(lists[ranker][place])
-    return list(shown), None
+    return list(shown)
 
 
 def _split(

@@ -10,6 +10,7 @@
 A configuration lies in Redis under its name with an epoch; a change has a new one.
 """
 
+import base64
 import hashlib
 import secrets
 import threading
@@ -20,6 +21,7 @@ from typing import Any, Protocol
 import msgspec
 
 from rankstream.combining import Combined, combine
+from rankstream.list_exposures import list_exposures
 from rankstream.routing import normalised_query, route_of_query, routed_impression_id
 from rankstream.settings import ExperimentSettings
 
@@ -104,6 +106,9 @@ class Running:
     ) -> bytes:
         """The event to send to `queries`; it holds all that any method needs later.
 
+        With `candidates` it also holds exact exposures where a closed form is known,
+        so that the statistics of the list keep their propensities.
+
         Parameters
         ----------
         fields
@@ -129,6 +134,17 @@ class Running:
         }
         if combined.assignments is not None:
             event["assignments"] = combined.assignments
+        candidates = fields.get("candidates")
+        if candidates and combined.shown and "exposures" not in fields:
+            exposures = list_exposures(
+                self.settings.method,
+                combined.rankings,
+                candidates,
+                len(combined.shown),
+            )
+            if exposures is not None:
+                packed = base64.b64encode(exposures.astype("<f4").tobytes())
+                event |= {"policy": "logged", "exposures": packed.decode("ascii")}
         return _to_json(event)
 
 

@@ -306,11 +306,23 @@ def cells_of(
                 "deviation": deviation,
                 "published": wanted,
                 "is_near": wanted and bool(abs(last.mean() - wanted) <= allowed),
+                "nearest_at": wanted and _nearest(errors, checkpoints, wanted),
                 "checkpoints": checkpoints,
                 "curve": np.array(errors).mean(axis=0).round(4).tolist(),
             }
         )
     return cells
+
+
+def _nearest(errors: list[list[float]], checkpoints: list[int], wanted: float) -> int:
+    """Impressions after which the error was nearest to what was published.
+
+    Optimized multileaving as published is near after 300 of 10,000 in every cell:
+    as if one impression in thirty were credited. Its software credits nobody where
+    its solver ends in any state but one.
+    """
+    curve = np.array(errors).mean(axis=0)
+    return checkpoints[int(np.abs(curve - wanted).argmin())]
 
 
 def table_of(title: str, cells: list[dict[str, Any]]) -> Table:

@@ -100,16 +100,17 @@ class ExperimentSettings(Section, frozen=True):
     """Rankers that are compared on users; a change needs the next `epoch`.
 
     `rankers` names them, each with the model (or MODEL@EPOCH.VERSION) that makes its
-    lists, or with nothing where the service makes them. `also` are further methods
-    that the same log is scored by. `share` is the part of sessions that take part,
-    `end_ms` 0 means no end. Intervals are narrowest at `planned_impressions`.
+    lists, or with nothing where the service makes them. `also` names further
+    methods, with their options, that the same log is scored by. `share` is the part of
+    sessions that take part, `end_ms` 0 means no end. Intervals are narrowest at
+    `planned_impressions`.
     """
 
     rankers: dict[str, str]
     epoch: Positive = 1
     method: str = "pairwise-preference"
     options: dict[str, Any] = {}
-    also: list[str] = []
+    also: dict[str, dict[str, Any]] = {}
     length: Positive = 10
     share: Annotated[float, msgspec.Meta(gt=0, le=1)] = 1.0
     start_ms: Annotated[int, msgspec.Meta(ge=0)] = 0

@@ -49,17 +49,24 @@ class Comparison:
     def __post_init__(self) -> None:
         self.rankers = tuple(sorted(self.settings.rankers))
         self.by_ranker = np.zeros((len(self.rankers), len(BY_RANKER)), np.int64)
-        names = [self.settings.method, *self.settings.also]
-        if len(set(names)) != len(names):
-            raise ValueError(f"methods of {self.name!r} must differ; got {names}")
-        self.methods: dict[str, Method] = {
-            name: method_of(name, self.settings.options if not i else None)
-            for i, name in enumerate(names)
-        }
+        self.methods = self._methods()
         self.sums = {
             name: PreferenceSums.empty(len(self.rankers)) for name in self.methods
         }
         self._warm()
+
+    def _methods(self) -> dict[str, Method]:
+        main, also = self.settings.method, self.settings.also
+        methods = {main: method_of(main, self.settings.options)}
+        for name, options in also.items():
+            logged = name.removeprefix("counterfactual:")
+            if name == main or logged not in (name, main):
+                raise ValueError(
+                    f"experiments.{self.name}.also must name other methods, and "
+                    f"counterfactual:{main} only; got {name!r}"
+                )
+            methods[name] = method_of(name, options)
+        return methods
 
     def take(self, interaction: Interaction, extra: Extra, reader: ListReader) -> None:
         """Credit one closed impression, or count why not."""

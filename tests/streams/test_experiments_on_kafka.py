@@ -31,7 +31,7 @@ session_timeout_s = 6.0
 state_s = 1.0
 [experiments.boost]
 method = "team-draft"
-also = ["pairwise-preference"]
+also = { pairwise-preference = {} }
 rankers = { good = "", bad = "" }
 length = 4
 """

@@ -39,7 +39,11 @@ ITEMS = [f"d{i}" for i in range(12)]
 BOOST = ExperimentSettings(
     rankers={"a": "", "b": "", "c": ""},
     method="team-draft",
-    also=["pairwise-preference", "probabilistic", "sample-scored"],
+    also={
+        "pairwise-preference": {},
+        "probabilistic": {"tau": 3.0},
+        "sample-scored": {},
+    },
 )
 EXPERIMENTS = {"boost": BOOST}
 
@@ -133,7 +137,7 @@ def test_another_method_afterwards_gives_what_it_would_have_given_live() -> None
     beside = PreferencesFold(EXPERIMENTS, 0)
     beside.take_all(log)
     for name in BOOST.also:
-        alone = msgspec.structs.replace(BOOST, also=[name])
+        alone = msgspec.structs.replace(BOOST, also={name: {}})
         fold = PreferencesFold({"boost": alone}, 0)
         fold.take_all(log)
         ours = fold.comparisons()[0].sums[name].arrays()
@@ -233,6 +237,39 @@ def test_a_change_within_an_epoch_is_refused() -> None:
     changed = {"boost": msgspec.structs.replace(BOOST, share=0.5)}
     with pytest.raises(ExperimentChanged, match="raise `epoch`"):
         PreferencesFold(changed, 0).restore(as_changes(state_of(fold)))
+
+
+def test_methods_that_cannot_be_are_refused_at_the_start() -> None:
+    """Twice the same, unknown ones, the wrong counterfactual, options of others."""
+    senseless: list[dict[str, Any]] = [
+        {"team-draft": {}},
+        {"luck": {}},
+        {"counterfactual:ab": {"examination": [1.0]}},
+        {"counterfactual:team-draft": {}},
+        {"probabilistic": {"luck": 1}},
+    ]
+    for also in senseless:
+        with pytest.raises(ValueError, match="must"):
+            PreferencesFold({"x": msgspec.structs.replace(BOOST, also=also)}, 0)
+
+
+def test_click_rates_are_estimated_beside() -> None:
+    """Counterfactually, from the lists of pairwise preference."""
+    name = "counterfactual:pairwise-preference"
+    settings = msgspec.structs.replace(
+        BOOST,
+        method="pairwise-preference",
+        also={name: {"examination": [1.0, 0.5, 0.4, 0.3, 0.2, 0.1]}},
+    )
+    named = {"experiment": {"id": "boost", "epoch": 1, "method": settings.method}}
+    fold = PreferencesFold({"boost": settings}, 0)
+    log = some_interactions(50, method="pairwise-preference", extra=named)
+    fold.take_all(log)
+    (found,) = fold.comparisons()
+
+    assert found.sums[name].impressions.sum() == 50
+    assert found.sums[name].totals.any()
+    assert found.totals[TOTALS.index("too_heavy")] == 0
 
 
 def test_a_click_on_what_nobody_returned_credits_nobody() -> None:

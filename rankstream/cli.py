@@ -17,6 +17,7 @@ COMMANDS = {
     "simulate": "closed loop: users, a ranker that reads Redis, events to Kafka",
     "statistics": "what was counted: show a query's, list, export",
     "experiments": "comparisons of rankers: list, publish, show verdicts",
+    "monitor": "experiments, health and the log, live; --web in a browser",
     "snapshots": "model snapshots: list, show, verify",
     "dlq": "dead letters: list, show, count, replay",
     "dump": "the canonical log into a file",

@@ -1,6 +1,7 @@
 """The monitor: what it keeps, what it shows, and what its page gives away."""
 
 import http.client
+import io
 import json
 import threading
 from collections.abc import Iterator
@@ -54,7 +55,7 @@ def verdict(name: str = "boost", *, n: int = 100, epoch: int = 1, rankers: int =
 
 def printed(gathered: Gathered, selected: str | None = None) -> str:
     """The screen as text."""
-    console = Console(width=120, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    console = Console(width=120, record=True, file=io.StringIO())
     console.print(view_of(gathered, selected))
     return console.export_text()
 

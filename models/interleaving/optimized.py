@@ -61,13 +61,16 @@ class Optimized:
         All allowed lists where they are no more than this, else so many draws.
     published
         As the software behind the published tables did: the whole list is not a
-        prefix, the mean credit is divided by the number of lists once more, and a
-        search that fails gives a uniform draw that credits nobody.
+        prefix, and the mean credit is divided by the number of lists once more.
+    failures
+        Share of the relaxed searches that end without an answer, as that software's
+        solver does: a uniform draw of a list, which credits nobody.
     """
 
     credit: str = "inverse"
     n_lists: int = 100
     published: bool = False
+    failures: float = 0.0
     needs_assignments: bool = False
 
     def __post_init__(self) -> None:
@@ -75,23 +78,24 @@ class Optimized:
             raise ValueError(f"credit must be one of {CREDITS}; got {self.credit!r}")
         if self.n_lists < 1:
             raise ValueError(f"n_lists must be 1 or more; got {self.n_lists}")
+        if not 0.0 <= self.failures < 1.0:
+            raise ValueError(f"failures must be 0 to below 1; got {self.failures}")
 
     def combine(
         self, rankings: Integers, length: int, *, rng: np.random.Generator
     ) -> Combined:
         """Draw a list; see `models.interleaving.method.Method`."""
-        lists, chances, is_found = self.distribution(rankings, length, rng=rng)
-        bounds = np.cumsum(chances)
+        lists, chances, is_exact = self.distribution(rankings, length, rng=rng)
+        fails = not is_exact and rng.random() < self.failures
+        bounds = np.cumsum(np.ones(len(lists)) if fails else chances)
         row = int(np.searchsorted(bounds, rng.random() * bounds[-1], side="right"))
         shown = lists[min(row, len(lists) - 1)]
-        failed = self.published and not is_found
-        nobody = np.full(len(shown) if failed else 0, NOBODY, np.int64)
-        return Combined(shown, nobody)
+        return Combined(shown, np.full(len(shown) if fails else 0, NOBODY, np.int64))
 
     def distribution(
         self, rankings: Integers, length: int, *, rng: np.random.Generator
     ) -> tuple[Integers, Floats, bool]:
-        """The allowed lists, their probabilities, and whether a search found them."""
+        """The allowed lists, their probabilities, and whether these are fair."""
         n_documents = size_of(rankings)
         if not n_documents:
             return np.empty((1, 0), np.int64), np.ones(1), True
@@ -104,11 +108,12 @@ class Optimized:
         sums = prefix_credits(lists, credit)
         constrained = sums[:, :-1] if self.published else sums
         rows = np.ascontiguousarray(constrained).reshape(len(lists), -1)
-        chances, is_found = closest_distribution(rows)
-        if np.abs(chances @ rows).max(initial=0.0) < FEASIBLE:
+        chances, _ = closest_distribution(rows)
+        is_fair = bool(np.abs(chances @ rows).max(initial=0.0) < FEASIBLE)
+        if is_fair:
             spread = _spread(sums[:, -1], lists, credit, published=self.published)
             chances = _programme(rows, spread, chances)
-        return lists, chances, is_found
+        return lists, chances, is_fair
 
     def credit_of(self, rankings: Integers, documents: Integers) -> Floats:
         """What a click on each document gives. [n_rankers, n_documents]."""

@@ -11,6 +11,8 @@ import pytest
 from producers.event_producer import EventProducer
 from producers.topic_reader import read_records
 from rankstream.cli import main
+from rankstream.commands.monitoring.gathered import Gathered
+from rankstream.commands.monitoring.gathering import Gathering
 from rankstream.experiments import Experiments
 from rankstream.ranker import Ranker
 from rankstream.settings import Settings
@@ -139,6 +141,14 @@ def test_an_experiment_is_exact_under_fire_and_judged(
     assert verdict["methods"]["team-draft"]["winner"] == "good"
     assert verdict["methods"]["pairwise-preference"]["impressions"] == N_LISTS
     assert pipeline.comparisons()[0].totals[0] == N_LISTS
+
+    gathered = Gathered()
+    gathering = Gathering(settings, gathered)
+    gathering.start()
+    waited_until(lambda: bool(gathered.overview()["experiments"]), 30, log)
+    gathering.close()
+    (row,) = gathered.overview()["experiments"]
+    assert (row["winner"], row["impressions"]) == ("good", N_LISTS)
 
     capsys.readouterr()
     assert main(["experiments", "show", "boost", "--config", str(config)]) == 0

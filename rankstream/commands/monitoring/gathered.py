@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 
 COURSE_POINTS = 240
 """Verdicts of each experiment that are remembered; every second goes when full."""
@@ -31,17 +33,28 @@ Verdict = dict[str, Any]
 
 @dataclass
 class Course:
-    """How the intervals of one experiment went: impressions, then pairs' ends."""
+    """How the intervals of one experiment went.
 
-    points: deque[list[Any]] = field(default_factory=deque)
+    Impressions, and [n_pairs, 3] mean and ends, NaN where nothing could be said.
+    """
+
+    points: deque[tuple[int, npt.NDArray[np.float32]]] = field(default_factory=deque)
 
     def add(self, verdict: Verdict) -> None:
         """Remember a verdict."""
         found = verdict["methods"][verdict["method"]]
         ends = [[pair["mean"], *pair["anytime"]] for pair in found["pairs"]]
-        self.points.append([found["impressions"], ends])
+        self.points.append((found["impressions"], np.array(ends, np.float32)))
         if len(self.points) > COURSE_POINTS:
             self.points = deque(list(self.points)[::2])
+
+    def of_pair(self, pair: int) -> list[list[float]]:
+        """Impressions, mean and both ends, where something could be said."""
+        return [
+            [n, *map(float, ends[pair])]
+            for n, ends in self.points
+            if 0 <= pair < len(ends) and np.isfinite(ends[pair]).all()
+        ]
 
 
 class Gathered:
@@ -67,7 +80,7 @@ class Gathered:
                 if held is None or held["epoch"] <= epoch:
                     self._verdicts[name] = verdict
                 self._moved()
-        except (msgspec.DecodeError, KeyError, TypeError, IndexError):
+        except (msgspec.DecodeError, KeyError, TypeError, IndexError, ValueError):
             return
 
     def set_counts(self, counts: Mapping[str, int]) -> None:
@@ -110,14 +123,14 @@ class Gathered:
                 "snapshots": list(self._snapshots),
             }
 
-    def experiment(self, name: str) -> dict[str, Any] | None:
-        """The verdict on one experiment, and its course."""
+    def experiment(self, name: str, pair: int = 0) -> dict[str, Any] | None:
+        """The verdict on one experiment, and the course of one of its pairs."""
         with self._lock:
             verdict = self._verdicts.get(name)
             if verdict is None:
                 return None
             course = self._courses[name, verdict["epoch"]]
-            return {"verdict": verdict, "course": list(course.points)}
+            return {"verdict": verdict, "pair": pair, "course": course.of_pair(pair)}
 
     def _moved(self) -> None:
         self._number += 1

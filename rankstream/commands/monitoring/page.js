@@ -8,6 +8,7 @@ let selected = null;
 let shownPair = 0;
 let detail = null;
 let overview = null;
+let fetched = "";
 let isFetching = false;
 let isStale = false;
 
@@ -94,7 +95,7 @@ async function fetchDetail() {
   isFetching = true;
   const name = selected;
   try {
-    const answer = await fetch("/experiment?name=" + encodeURIComponent(name));
+    const answer = await fetch("/experiment?name=" + encodeURIComponent(name) + "&pair=" + shownPair);
     if (answer.ok && name === selected) {
       detail = await answer.json();
       drawDetail();
@@ -150,6 +151,7 @@ function drawPairs(pairs) {
   const order = pairs.map((_, i) => i).sort((a, b) => Math.abs(pairs[b].mean) - Math.abs(pairs[a].mean));
   const ends = pairs.flatMap((pair) => pair.anytime).filter((end) => end !== null).map(Math.abs);
   const largest = Math.max(1e-12, ...ends);
+  const focused = document.activeElement?.dataset?.pair;
   byId("pairs").replaceChildren(...order.slice(0, 60).map((i) => {
     const pair = pairs[i];
     const made = row(element("td", pair.a + " over " + pair.b));
@@ -157,11 +159,13 @@ function drawPairs(pairs) {
     bar.append(barOf(pair, largest));
     made.append(bar, element("td", signed(pair.mean), "number"));
     made.tabIndex = 0;
-    const show = () => { shownPair = i; drawCourse(pairs); };
+    made.dataset.pair = i;
+    const show = () => { shownPair = i; fetchDetail(); };
     made.addEventListener("click", show);
     made.addEventListener("keydown", (event) => { if (event.key === "Enter") show(); });
     return made;
   }));
+  if (focused !== undefined) byId("pairs").querySelector(`[data-pair="${focused}"]`)?.focus();
 }
 
 function barOf(pair, largest) {
@@ -188,12 +192,10 @@ function drawHealth(checks) {
 function drawCourse(pairs) {
   const drawing = byId("course");
   drawing.replaceChildren();
-  const pair = pairs[shownPair];
+  const pair = pairs[detail.pair];
   byId("coursetitle").textContent = pair ? "Course of " + pair.a + " over " + pair.b : "Course";
   if (!pair) return;
-  const points = detail.course
-    .map(([n, ends]) => [n, ...(ends[shownPair] || [null, null, null])])
-    .filter(([, mean, low]) => mean !== null && low !== null);
+  const points = detail.course;
   if (points.length < 2) return;
   const last = points[points.length - 1];
   const limit = Math.max(1e-12, ...points.slice(-Math.ceil(points.length * 0.8))
@@ -223,7 +225,11 @@ events.addEventListener("message", (event) => {
   overview = JSON.parse(event.data);
   byId("state").textContent = "live";
   requestAnimationFrame(drawOverview);
-  if (overview.experiments.length) requestAnimationFrame(fetchDetail);
+  requestAnimationFrame(() => {
+    const chosen = overview.experiments.find((each) => each.name === selected);
+    const seen = chosen && [chosen.name, chosen.epoch, chosen.impressions, chosen.health].join("/");
+    if (chosen && seen !== fetched) { fetched = seen; fetchDetail(); }
+  });
 });
 events.addEventListener("error", () => {
   byId("state").textContent = "the monitor is away; trying again";

@@ -1,8 +1,8 @@
 """The monitor's page: static files, JSON, and events as they happen.
 
 Loopback only unless told otherwise. Nothing is taken from a request but the name of
-an experiment; a page elsewhere cannot read ours, as the host must be the one that was
-bound and everything is said to be for this origin only.
+an experiment and the number of a pair. A page elsewhere cannot read ours: the host
+must be one that was bound, and everything is said to be for this origin only.
 """
 
 import threading
@@ -57,8 +57,12 @@ class Handler(BaseHTTPRequestHandler):
         elif place.path == "/overview":
             self._json(self.server.gathered.overview())
         elif place.path == "/experiment":
-            wanted = parse_qs(place.query).get("name", [""])[0]
-            self._json(self.server.gathered.experiment(wanted))
+            asked = parse_qs(place.query)
+            name, pair = asked.get("name", [""])[0], asked.get("pair", ["0"])[0]
+            number = int(pair) if pair.isdecimal() and len(pair) < 9 else 0
+            self._json(self.server.gathered.experiment(name, number))
+        elif place.path == "/favicon.ico":
+            self._send(HTTPStatus.NO_CONTENT, "image/x-icon", b"")
         elif place.path == "/events":
             self._events()
         else:

@@ -74,7 +74,11 @@ def test_the_last_verdict_of_the_last_epoch_is_kept_with_its_course() -> None:
     assert found["verdict"]["epoch"] == 2
     assert len(found["course"]) <= COURSE_POINTS
     assert found["course"][-1][0] == 3 * COURSE_POINTS - 1
-    assert found["course"][0][0] == 0
+    assert found["course"][0] == pytest.approx([0, 0.1, 0.05, 0.2])
+    other = gathered.experiment("boost", 1)
+    assert other is not None
+    assert other["course"][0] == pytest.approx([0, 0.2, 0.05, 0.2])
+    assert (gathered.experiment("boost", 99) or {})["course"] == []
     (row,) = gathered.overview()["experiments"]
     assert (row["impressions"], row["health"]) == (3 * COURSE_POINTS - 1, "alarm")
 
@@ -162,6 +166,7 @@ def test_the_page_and_its_data(page: tuple[Server, Gathered]) -> None:
     assert headers["Content-Type"] == "application/json"
     assert json.loads(body)["verdict"]["experiment"] == EVIL
     assert got(server, "/experiment?name=else")[0] == 404
+    assert got(server, "/favicon.ico")[0] == 204
     assert got(server, "/../../etc/passwd")[0] == 404
     assert json.loads(got(server, "/overview")[2])["experiments"][0]["name"] == EVIL
 

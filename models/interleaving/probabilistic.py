@@ -85,11 +85,11 @@ class Probabilistic:
 
     def infer(self, shown: Shown, clicks: Clicks) -> Floats:
         """Expectation over all assignments that could have made the list."""
-        wanted = np.asarray(clicks, np.bool_)
-        shares = assignment_shares(shown.rankings, shown.shown, wanted, self.tau)
         if self.outcome == "clicks":
+            shares = assignment_shares(shown.rankings, shown.shown, clicks, self.tau)
             return among_present(shown.rankings, differences(shares.sum(axis=0)))
-        return among_present(shown.rankings, expected_signs(shares))
+        signs = preferences(shown.rankings, shown.shown, clicks, self.tau)
+        return among_present(shown.rankings, signs)
 
     def bounds(self, rankings: Integers, length: int) -> Floats:
         """One, or the length of the list, where two rankings differ."""
@@ -197,11 +197,21 @@ def assignment_shares(
 @compiled
 def _share(ranking: Integers, masses: Floats, is_placed: Flags, document: int) -> float:
     """P(document next | ranker)."""
-    own = 0.0
+    own, rest = 0.0, 0.0
     for i in range(ranking.shape[0]):
-        if ranking[i] == document:
-            own = masses[i]
-    return own / _mass_left(ranking, masses, is_placed) if own > 0.0 else 0.0
+        if not is_placed[ranking[i]]:
+            rest += masses[i]
+            if ranking[i] == document:
+                own = masses[i]
+    return own / rest if own > 0.0 else 0.0
+
+
+@compiled
+def preferences(
+    rankings: Integers, shown: Integers, clicks: Clicks, tau: float
+) -> Floats:
+    """Expected signs of a list and its clicks. [n_rankers, n_rankers]."""
+    return expected_signs(assignment_shares(rankings, shown, clicks, tau))
 
 
 @compiled
@@ -219,9 +229,10 @@ def expected_signs(shares: Floats) -> Floats:
     n_clicks, n_rankers = shares.shape
     signs = np.zeros((n_rankers, n_rankers))
     chances = np.empty(2 * n_clicks + 3)
+    of_rankers = np.ascontiguousarray(shares.T)
     for n in range(n_rankers):
         for m in range(n):
-            sign = _expected_sign(shares[:, n], shares[:, m], chances)
+            sign = _expected_sign(of_rankers[n], of_rankers[m], chances)
             signs[n, m] = sign
             signs[m, n] = -sign
     return signs

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from models.interleaving.pairwise_preference import LARGEST_WEIGHT, draw, preferences
 from models.interleaving.probabilistic import assignment_shares, expected_signs
+from models.interleaving.probabilistic import preferences as soft_preferences
 from rankstream.combining import combine
 from rankstream.commands.benchmarks.evaluation_rival import (
     listing_preferences,
@@ -101,7 +102,7 @@ def _probabilistic(
 
     def ours() -> None:
         for case in cases:
-            expected_signs(assignment_shares(*case, TAU))
+            soft_preferences(*case, TAU)
 
     def rival() -> None:
         for each in shares:

@@ -16,11 +16,14 @@ COMMANDS = {
     "replay": "historical logs in, to Kafka or straight through the folds",
     "simulate": "closed loop: users, a ranker that reads Redis, events to Kafka",
     "statistics": "what was counted: show a query's, list, export",
+    "experiments": "comparisons of rankers: list, publish, show verdicts",
+    "monitor": "experiments, health and the log, live; --web in a browser",
     "snapshots": "model snapshots: list, show, verify",
     "dlq": "dead letters: list, show, count, replay",
     "dump": "the canonical log into a file",
     "recount": "count the canonical log again, and compare",
     "reproduce": "the tables of online learning to rank, from LETOR folders",
+    "reproduce_multileaving": "binary error of multileaving, from LETOR folders",
     "bench": "throughput and cost, each beside a rival of the same run",
 }
 """Verb and one line of each command."""

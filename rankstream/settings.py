@@ -97,6 +97,28 @@ class ModelSettings(Section, frozen=True):
     options: dict[str, Any] = {}
 
 
+class ExperimentSettings(Section, frozen=True):
+    """Rankers that are compared on users; a change needs the next `epoch`.
+
+    `rankers` names them, each with the model (or MODEL@EPOCH.VERSION) that makes its
+    lists, or with nothing where the service makes them. `also` names further
+    methods, with their options, that the same log is scored by. `share` is the part of
+    sessions that take part, `end_ms` 0 means no end. Intervals are narrowest at
+    `planned_impressions`.
+    """
+
+    rankers: dict[str, str]
+    epoch: Positive = 1
+    method: str = "pairwise-preference"
+    options: dict[str, Any] = {}
+    also: dict[str, dict[str, Any]] = {}
+    length: Positive = 10
+    share: Annotated[float, msgspec.Meta(gt=0, le=1)] = 1.0
+    start_ms: Annotated[int, msgspec.Meta(ge=0)] = 0
+    end_ms: Annotated[int, msgspec.Meta(ge=0)] = 0
+    planned_impressions: Positive = 10_000
+
+
 class MetricsSettings(Section, frozen=True):
     """The Prometheus page of a worker; port 0 means none."""
 
@@ -115,6 +137,7 @@ class Settings(Section, frozen=True):
     delivery: DeliverySettings = DeliverySettings()
     metrics: MetricsSettings = MetricsSettings()
     models: dict[str, ModelSettings] = {}
+    experiments: dict[str, ExperimentSettings] = {}
 
 
 def load_settings(
@@ -215,6 +238,12 @@ def _check(settings: Settings) -> None:
             "namespace must hold letters, digits, dots, dashes and underscores only; "
             f"got {settings.namespace!r}"
         )
+    for name, experiment in settings.experiments.items():
+        if len(experiment.rankers) < 2:
+            raise SettingsError(
+                f"experiments.{name}.rankers must be two or more; "
+                f"got {sorted(experiment.rankers)}"
+            )
     for name, url in (("redis.url", settings.redis.url),):
         if "@" in url:
             raise SettingsError(

@@ -6,6 +6,7 @@ Below a namespace:
     versions:MODEL                 list of EPOCH.VERSION, oldest first
     pointer:MODEL                  EPOCH.VERSION; also the channel that tells of moves
     models                         set of names
+    KIND                           hash of small documents by name, such as experiments
 
 One script writes all of these, the pointer after the snapshot and forwards only by
 (epoch, version); one script gives a reader pointer and envelope together.
@@ -323,6 +324,29 @@ class SnapshotStore:
                         pass
         except redis.RedisError as error:
             raise self._unavailable(error) from error
+
+    def documents(self, kind: str) -> dict[str, bytes]:
+        """Small documents of a kind by name.
+
+        Raises
+        ------
+        StoreUnavailable
+        """
+        held = self._call(self._client.hgetall, f"{self._prefix}{kind}")
+        return {name.decode(): value for name, value in held.items()}
+
+    def put_document(self, kind: str, name: str, value: bytes | None) -> None:
+        """Write a small document, or remove it.
+
+        Raises
+        ------
+        StoreUnavailable
+        """
+        key = f"{self._prefix}{kind}"
+        if value is None:
+            self._call(self._client.hdel, key, name)
+        else:
+            self._call(self._client.hset, key, name, value)
 
     def ping(self) -> None:
         """Answer, or raise StoreUnavailable."""

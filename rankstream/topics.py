@@ -46,6 +46,8 @@ CLICKS = "clicks"
 EVENTS = "events"
 INTERACTIONS = "interactions"
 STATISTICS = "statistics"
+PREFERENCES = "preferences"
+EVALUATIONS = "evaluations"
 SNAPSHOTS = "snapshots"
 LATE = "late"
 
@@ -74,6 +76,8 @@ def all_topics(
         Topic(LATE, folds, KEPT | FORTNIGHT),
         Topic("fold-state", folds, COMPACTED),
         Topic(STATISTICS, folds, COMPACTED),
+        Topic(PREFERENCES, folds, COMPACTED),
+        Topic(EVALUATIONS, 1, KEPT | FORTNIGHT),
         Topic(INTERACTIONS, learners, KEPT),
         Topic("learn-state", learners, COMPACTED),
         Topic(SNAPSHOTS, 1, COMPACTED),

@@ -8,6 +8,7 @@ from rankstream.topics import (
     EVENTS,
     INTERACTIONS,
     LATE,
+    PREFERENCES,
     QUERIES,
     SNAPSHOTS,
     STATISTICS,
@@ -18,8 +19,9 @@ from streams.folds.canonical import CanonicalFold
 from streams.folds.ingest import Ingest
 from streams.folds.learn import Learn
 
-ROLES = ("ingest", "fold", "learn", "publish")
-"""What a worker can do; `publish` brings snapshots to Redis and folds nothing."""
+ROLES = ("ingest", "fold", "learn", "publish", "evaluate")
+"""What a worker can do; `publish` brings snapshots to Redis, `evaluate` gives verdicts
+on experiments: both fold nothing."""
 
 
 def kinds_of(role: str, settings: Settings) -> list[StageKind]:
@@ -37,7 +39,7 @@ def kinds_of(role: str, settings: Settings) -> list[StageKind]:
             for topic in (QUERIES, CLICKS)
         ]
     if role == "fold":
-        states = ("fold-state", STATISTICS)
+        states = ("fold-state", STATISTICS, PREFERENCES)
         outputs = (INTERACTIONS, LATE, dead_letters(QUERIES), dead_letters(CLICKS))
         return [StageKind("fold", EVENTS, states, partial(_fold, settings), outputs)]
     return [

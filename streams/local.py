@@ -13,8 +13,10 @@ import msgspec
 from rankstream.settings import Settings
 from rankstream.topics import CLICKS, EVENTS, INTERACTIONS, QUERIES, SNAPSHOTS
 from streams.folds.canonical import CanonicalFold
+from streams.folds.comparison import Comparison
 from streams.folds.ingest import END_HEADER, Ingest
 from streams.folds.learn import Learn
+from streams.folds.preferences import comparison_key, read_comparisons
 from streams.stage import Change, Output, SourceRecord, Stage
 
 RECORDS_AT_ONCE = 256
@@ -123,6 +125,17 @@ class LocalPipeline:
             for change in fold.changes():
                 if change.topic == "statistics":
                     yield change
+
+    def comparisons(self) -> list[Comparison]:
+        """Every epoch of every experiment, merged over the partitions."""
+        values: dict[bytes, bytes] = {}
+        for fold in self.folds:
+            for comparison in fold.preferences.comparisons():
+                key = comparison_key(
+                    comparison.name, comparison.settings.epoch, fold.partition
+                )
+                values[key] = comparison.encoded()
+        return read_comparisons(values)
 
     def _give(
         self,

@@ -81,7 +81,7 @@ def run(arguments: argparse.Namespace) -> int:
             command += [f"--{name}", str(getattr(arguments, name))]
     # The same member of its group after every start: no wait for a dead one's session.
     command += ["--instance", settings.delivery.instance_id or uuid.uuid4().hex[:12]]
-    roles = arguments.role or ROLES
+    roles = arguments.role or _needed(settings)
     return supervise(
         {role: [*command, "--child", role] for role in dict.fromkeys(roles)},
         final=frozenset({0, CONFIGURATION_EXIT}),
@@ -112,6 +112,8 @@ def _child(settings: Settings, arguments: argparse.Namespace) -> int:
             return CONFIGURATION_EXIT
         if role == "publish":
             return asyncio.run(_publish(settings))
+        if role == "evaluate":
+            return asyncio.run(_evaluate(settings))
         return _run_stages(settings, role, topic_ids)
     except Exception as error:  # noqa: BLE001  the parent starts it again
         log.error("event=failed error=%s reason=%s", type(error).__name__, error)
@@ -134,16 +136,33 @@ def _run_stages(settings: Settings, role: str, topic_ids: dict[str, str]) -> int
     return run_app(build_app(settings, role, kinds_of(role, settings), cluster))
 
 
+def _needed(settings: Settings) -> list[str]:
+    """All roles; nobody evaluates where nothing is compared."""
+    return [role for role in ROLES if role != "evaluate" or settings.experiments]
+
+
 async def _publish(settings: Settings) -> int:
     from streams.publisher import publish_snapshots  # noqa: PLC0415
 
+    await publish_snapshots(settings, _stopped_by_signal())
+    log.info("event=stopped role=publish")
+    return 0
+
+
+async def _evaluate(settings: Settings) -> int:
+    from streams.evaluator import evaluate  # noqa: PLC0415
+
+    await evaluate(settings, _stopped_by_signal())
+    log.info("event=stopped role=evaluate")
+    return 0
+
+
+def _stopped_by_signal() -> asyncio.Event:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    await publish_snapshots(settings, stop)
-    log.info("event=stopped role=publish")
-    return 0
+    return stop
 
 
 def _checked_topics(settings: Settings, config: Path | None) -> dict[str, str] | None:

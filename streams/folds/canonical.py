@@ -21,6 +21,7 @@ from streams.folds.elements import Elements
 from streams.folds.front_door import Origin
 from streams.folds.ingest import dead_letter
 from streams.folds.join import Join
+from streams.folds.preferences import PreferencesFold
 from streams.folds.statistics import StatisticsFold
 from streams.stage import Change, LogRefused, Output, SourceRecord
 
@@ -44,10 +45,11 @@ class CanonicalFold:
     """One partition of `events`."""
 
     def __init__(self, partition: int, settings: Settings) -> None:
-        self._partition = partition
+        self.partition = partition
         self._n_targets = settings.kafka.learner_partitions
         self.join = Join(settings.time, self._pass_on)
         self.statistics = StatisticsFold(settings.limits, keep_ms=settings.time.keep_ms)
+        self.preferences = PreferencesFold(settings.experiments, partition)
         self._outputs: list[Output] = []
         self._closed: list[list[Closed]] = [[] for _ in range(self._n_targets)]
         self._sequences = [0] * self._n_targets
@@ -113,6 +115,7 @@ class CanonicalFold:
         ]
         yield Change(STATE_TOPIC, b"state", _encode(state))
         yield from self.statistics.changes()
+        yield from self.preferences.changes()
 
     def restore(self, items: Iterable[Change]) -> None:
         """Take back a state."""
@@ -124,6 +127,7 @@ class CanonicalFold:
             elif item.value is not None:
                 known[item.key] = item.value
         self.statistics.restore(counted)
+        self.preferences.restore(counted)
         if b"state" not in known:
             return
         _, join, self._sequences, expected, segments, self._next_segment = (
@@ -141,6 +145,7 @@ class CanonicalFold:
             self._sequences,
             sorted(self._expected.items()),
             self.statistics.fingerprint(),
+            self.preferences.fingerprint(),
         ]
         return hashlib.blake2b(_encode(parts), digest_size=16).digest()
 
@@ -154,6 +159,7 @@ class CanonicalFold:
             "watermark_ms": self.join.watermark.at_ms,
             "interactions": sum(self._sequences),
             **self.statistics.counters(),
+            **self.preferences.counters(),
         }
 
     def _pass_on(self) -> None:
@@ -161,6 +167,7 @@ class CanonicalFold:
         closed, self.join.closed = self.join.closed, []
         for piece in closed:
             self.statistics.take(piece)
+            self.preferences.take(piece)
             if self._n_targets == 1:
                 self._closed[0].append(piece)
             else:
@@ -190,7 +197,7 @@ class CanonicalFold:
     def _write_interactions(self, target: int, closed: list[Closed]) -> None:
         for n_packed, packed in _joined(part for one in closed for part in one.parts()):
             first = self._sequences[target] + 1
-            head = b"".join(map(_encode, (SCHEMA, self._partition, first)))
+            head = b"".join(map(_encode, (SCHEMA, self.partition, first)))
             value = b"\x94" + head + _array(n_packed) + packed
             self._sequences[target] += n_packed
             self._outputs.append(Output(INTERACTIONS, target, None, value))
@@ -199,7 +206,7 @@ class CanonicalFold:
         for outcome, event in self.join.set_aside:
             headers = (("outcome", outcome.encode()),)
             value = event.raw if isinstance(event, Click) else _summary(event)
-            self._outputs.append(Output(LATE, self._partition, None, value, headers))
+            self._outputs.append(Output(LATE, self.partition, None, value, headers))
         self.join.set_aside.clear()
         for click in self.join.not_shown:
             reason = {

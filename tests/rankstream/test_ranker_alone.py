@@ -89,8 +89,8 @@ def test_a_service_with_its_own_models_ranks(service: list[str]) -> None:
     assert answer["ours"] == [
         f"rankstream.{name}"
         for name in (
-            "envelope", "events", "ranker", "routing", "scoring", "settings",
-            "snapshots", "topics",
+            "envelope", "events", "multileaving", "ranker", "ranking", "routing",
+            "scoring", "settings", "snapshots", "topics",
         )
     ]  # fmt: skip
 

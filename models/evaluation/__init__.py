@@ -1,0 +1,1 @@
+"""What preferences of many impressions add up to, and what may be concluded."""

@@ -1,0 +1,69 @@
+"""Intervals for a sample size that was fixed beforehand. Do not peek at these.
+
+References
+----------
+Chapelle, Joachims, Radlinski & Yue (TOIS 2012) for interleaving; Cameron & Miller
+(2015) for clusters.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.stats import norm, t
+
+from models.evaluation.sums import SCALE, Floats, PreferenceSums
+
+
+class RateSums(NamedTuple):
+    """Clicks of lists by whose they were. Each [n_rankers].
+
+    `lists` shown, their `clicks`, and the sum of the squared clicks of each list.
+    """
+
+    lists: Floats
+    clicks: Floats
+    clicks_squared: Floats
+
+
+def fixed_half_widths(sums: PreferenceSums, alpha: float) -> Floats:
+    """Half of each pair's interval if impressions are independent. [n_pairs]."""
+    n = int(sums.impressions.sum())
+    if n < 2:
+        return np.full(len(sums.counts), np.inf)
+    squares = sums.squares_by_class().sum(axis=1)
+    variance = np.maximum(squares / n - sums.mean() ** 2, 0.0) * n / (n - 1)
+    return np.asarray(norm.ppf(1.0 - alpha / 2.0) * np.sqrt(variance / n))
+
+
+def clustered_half_widths(sums: PreferenceSums, alpha: float) -> Floats:
+    """Half of each pair's interval if only sessions are independent. [n_pairs].
+
+    Groups of whole sessions are the clusters: the variance is that of their totals
+    around what their sizes make expected, and Student's t has one degree of freedom
+    less than there are groups.
+    """
+    has_any = sums.impressions > 0
+    n_groups, n = int(has_any.sum()), int(sums.impressions.sum())
+    if n_groups < 2:
+        return np.full(len(sums.counts), np.inf)
+    totals = sums.totals[has_any] / SCALE
+    expected = sums.impressions[has_any, None] * sums.mean()
+    spread = ((totals - expected) ** 2).sum(axis=0) * n_groups / (n_groups - 1)
+    quantile = t.ppf(1.0 - alpha / 2.0, n_groups - 1)
+    return np.asarray(quantile * np.sqrt(spread) / n)
+
+
+def rate_differences(sums: RateSums, alpha: float) -> tuple[Floats, Floats]:
+    """Differences in clicks per list of an A/B comparison, and half their intervals.
+
+    Returns
+    -------
+    [n_rankers, n_rankers] each
+        NaN and infinite where one of the two was not shown twice.
+    """
+    with np.errstate(invalid="ignore", divide="ignore"):
+        means = sums.clicks / sums.lists
+        spread = np.maximum(sums.clicks_squared / sums.lists - means**2, 0.0)
+        errors = np.where(sums.lists > 1, spread / (sums.lists - 1), np.inf)
+    widths = norm.ppf(1.0 - alpha / 2.0) * np.sqrt(errors[:, None] + errors[None, :])
+    return means[:, None] - means[None, :], np.asarray(widths)

@@ -1,0 +1,94 @@
+"""What lists of several rankers were like: the counts behind health checks."""
+
+import numpy as np
+import numpy.typing as npt
+
+from models.compilation import compiled
+from models.evaluation.sums import Integers
+from models.interleaving.rankings import lengths_of
+
+TOTALS = (
+    "impressions",
+    "clicked_lists",
+    "clicks",
+    "foreign_clicks",
+    "shown_places",
+    "too_heavy",
+    "without_assignments",
+)
+"""Counts of credited impressions. A foreign click is on what no ranker returned."""
+
+BY_RANKER = (
+    "empty",
+    "documents",
+    "places",
+    "first_places",
+    "lists",
+    "clicks",
+    "clicks_squared",
+)
+"""Counts of each ranker.
+
+Lists that it left empty, documents that it returned; by assignment: its places,
+lists whose first owned place was its own while all took part, lists that it owns a
+place of, clicks on its places and their squares by list.
+"""
+
+
+@compiled
+def count_list(
+    rankings: Integers,
+    shown: Integers,
+    assignments: Integers,
+    clicks: npt.NDArray[np.bool_],
+    totals: Integers,
+    by_ranker: Integers,
+) -> None:
+    """Count one list. `totals` [7] and `by_ranker` [n_rankers, 7] as named above."""
+    n_clicks = clicks.sum()
+    totals[0] += 1
+    totals[1] += n_clicks > 0
+    totals[2] += n_clicks
+    totals[4] += shown.shape[0]
+    if n_clicks > 0:
+        totals[3] += _n_foreign(rankings, shown, clicks)
+    lengths = lengths_of(rankings)
+    by_ranker[:, 0] += lengths == 0
+    by_ranker[:, 1] += lengths
+    if assignments.shape[0] > 0:
+        _count_teams(assignments, clicks, bool(lengths.all()), by_ranker)
+
+
+@compiled
+def _n_foreign(
+    rankings: Integers, shown: Integers, clicks: npt.NDArray[np.bool_]
+) -> int:
+    """Clicks on documents that no ranker returned."""
+    n_foreign = 0
+    for place in range(shown.shape[0]):
+        if clicks[place]:
+            n_foreign += not (rankings == shown[place]).any()
+    return n_foreign
+
+
+@compiled
+def _count_teams(
+    assignments: Integers,
+    clicks: npt.NDArray[np.bool_],
+    all_took_part: bool,
+    by_ranker: Integers,
+) -> None:
+    is_first = all_took_part
+    places = np.zeros(by_ranker.shape[0], np.int64)
+    own = np.zeros(by_ranker.shape[0], np.int64)
+    for place in range(assignments.shape[0]):
+        ranker = assignments[place]
+        if ranker >= 0:
+            places[ranker] += 1
+            own[ranker] += clicks[place]
+            by_ranker[ranker, 3] += is_first
+            is_first = False
+    by_ranker[:, 2] += places
+    by_ranker[:, 4] += places > 0
+    by_ranker[:, 5] += own
+    by_ranker[:, 6] += own * own

@@ -1,0 +1,107 @@
+"""Differences in clicks per list, estimated from lists that were combined.
+
+Interleaving tells who is preferred, not by how many clicks: its outcome can have
+the wrong sign where click-through is what counts. Inverse propensity scoring of the
+same clicks is unbiased for that, given how likely each rank is to be looked at.
+
+References
+----------
+Oosterhuis (2020), chapter 8 and its appendix on the bias of interleaving.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from models.interleaving.balanced import Balanced
+from models.interleaving.method import (
+    NO_ONE,
+    Clicks,
+    Combined,
+    Method,
+    Shown,
+    among_present,
+    differences,
+    largest_gaps,
+)
+from models.interleaving.pairwise_preference import PairwisePreference
+from models.interleaving.rankings import Floats, Integers, ranks_of, size_of
+from models.interleaving.split import Split
+from models.interleaving.team_draft import TeamDraft
+
+EXACT = (PairwisePreference, Balanced, Split, TeamDraft)
+"""Methods whose exposures have a closed form; team drafts of two rankers only."""
+
+
+@dataclass(frozen=True)
+class Counterfactual:
+    """Credits each ranker the clicks that its own list would have had.
+
+    Parameters
+    ----------
+    logged
+        The method that combined the lists.
+    examination : [n_ranks]
+        P(looked at | rank), fixed before the impressions; 0 below the last.
+    """
+
+    logged: Method
+    examination: tuple[float, ...]
+    needs_assignments: bool = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.logged, EXACT):
+            raise ValueError(
+                "counterfactual estimates must be of a method whose exposures are "
+                f"exact; got {type(self.logged).__name__}"
+            )
+        if not self.examination or not 0.0 < min(self.examination) <= 1.0:
+            raise ValueError(
+                f"examination must be above 0 and at most 1; got {self.examination}"
+            )
+
+    def combine(
+        self, rankings: Integers, length: int, *, rng: np.random.Generator
+    ) -> Combined:
+        """Draw a list of the logged method."""
+        return self.logged.combine(rankings, length, rng=rng)
+
+    def infer(self, shown: Shown, clicks: Clicks) -> Floats:
+        """Differences of the estimated clicks per list."""
+        weights = self.weights(shown, len(shown.shown))
+        return among_present(shown.rankings, differences(weights @ clicks))
+
+    def bounds(self, rankings: Integers, length: int) -> Floats:
+        """All gains, or all losses, of one ranker over another."""
+        every = Shown(rankings, np.arange(size_of(rankings)), NO_ONE)
+        gaps = largest_gaps(self.weights(every, length), length)
+        return among_present(rankings, gaps)
+
+    def exposures(
+        self, rankings: Integers, length: int, *, rng: np.random.Generator
+    ) -> Floats:
+        """Those of the logged method."""
+        return self.logged.exposures(rankings, length, rng=rng)
+
+    def weights(self, shown: Shown, length: int) -> Floats:
+        """P(looked at in the ranker's list) / P(looked at), of each document.
+
+        [n_rankers, k], wherever it stands in a list of `length`; 0 for what cannot
+        have been shown by the logged method.
+        """
+        if isinstance(self.logged, TeamDraft) and len(shown.rankings) > 2:
+            raise ValueError("team drafts must be of two rankers to be exact")
+        rng = np.random.default_rng(0)  # exact exposures draw nothing
+        exposures = self.logged.exposures(shown.rankings, length, rng=rng)
+        examined = np.zeros(length + 1)  # the last is for what is not in a list
+        n_known = min(length, len(self.examination))
+        examined[:n_known] = self.examination[:n_known]
+        known = shown.shown < len(exposures)
+        propensities = np.zeros(len(shown.shown))
+        propensities[known] = exposures[shown.shown[known]] @ examined[:-1]
+        ranks = ranks_of(shown.rankings, shown.shown)
+        looked = examined[np.minimum(ranks, length + 1) - 1]
+        can_be = propensities > 0.0
+        weights = np.zeros(looked.shape)
+        weights[:, can_be] = looked[:, can_be] / propensities[can_be]
+        return weights

@@ -1,0 +1,212 @@
+"""What several rankers would have shown, as one array.
+
+Documents are numbers from 0. Ranks are 1-based. Lists may differ in length; a row
+is filled up with -1.
+"""
+
+from collections.abc import Hashable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from models.compilation import compiled
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+ABSENT = np.iinfo(np.int64).max
+"""Rank of a document that a ranker did not return: below all that it did."""
+
+
+def as_rankings(lists: Sequence[Sequence[int]]) -> Integers:
+    """The lists of all rankers, one a row.
+
+    Parameters
+    ----------
+    lists : [n_rankers][length]
+        Documents in ranked order; a list may be empty.
+
+    Returns
+    -------
+    [n_rankers, longest]
+
+    Raises
+    ------
+    ValueError
+        Where there are fewer than two lists, or one repeats a document.
+
+    Examples
+    --------
+    >>> as_rankings([[2, 0, 1], [0]]).tolist()
+    [[2, 0, 1], [0, -1, -1]]
+    """
+    longest = max((len(each) for each in lists), default=0)
+    rankings = np.full((len(lists), longest), -1, np.int64)
+    for row, each in zip(rankings, lists, strict=True):
+        row[: len(each)] = each
+    return checked(rankings)
+
+
+def checked(rankings: npt.NDArray[np.integer]) -> Integers:
+    """The same rankings, as integers in one piece.
+
+    Raises
+    ------
+    ValueError
+        Where they are of no use; see `as_rankings`.
+    """
+    values = np.ascontiguousarray(rankings, np.int64)
+    if values.ndim != 2 or len(values) < 2:
+        raise ValueError(
+            f"rankings must be of two rankers or more; got shape {values.shape}"
+        )
+    faulty = first_faulty(values)
+    if faulty >= 0:
+        raise ValueError(
+            "a ranking must hold each document once, and nothing after its end; "
+            f"ranker {faulty} gave {values[faulty].tolist()}"
+        )
+    return values
+
+
+def numbered(lists: Sequence[Sequence[Hashable]]) -> tuple[Integers, list[Hashable]]:
+    """Rankings of named items, and the names by number, in order of first sight.
+
+    Raises
+    ------
+    ValueError
+        As `as_rankings` does.
+    """
+    numbers: dict[Hashable, int] = {}
+    rows = [[numbers.setdefault(item, len(numbers)) for item in each] for each in lists]
+    return as_rankings(rows), list(numbers)
+
+
+@compiled
+def first_faulty(rankings: Integers) -> int:
+    """The first ranker whose row repeats a document or goes on after -1; else -1."""
+    n_documents = size_of(rankings)
+    seen = np.full(n_documents, -1, np.int64)
+    for ranker in range(rankings.shape[0]):
+        has_ended = False
+        for document in rankings[ranker]:
+            if document < 0:
+                has_ended = True
+                if document != -1:
+                    return ranker
+            elif has_ended or seen[document] == ranker:
+                return ranker
+            else:
+                seen[document] = ranker
+    return -1
+
+
+@compiled
+def size_of(rankings: Integers) -> int:
+    """One more than the largest document."""
+    return int(rankings.max() + 1) if rankings.size else 0
+
+
+@compiled
+def lengths_of(rankings: Integers) -> Integers:
+    """How many documents each ranker returned. [n_rankers]."""
+    lengths = np.zeros(rankings.shape[0], np.int64)
+    for ranker in range(rankings.shape[0]):
+        for document in rankings[ranker]:
+            lengths[ranker] += document >= 0
+    return lengths
+
+
+@compiled
+def n_fair_places(rankings: Integers) -> int:
+    """Places from the top at which no ranker can have run out of documents.
+
+    Each shown document is at most one of a ranker's, so up to the length of the
+    shortest list everybody has something to add, whatever was drawn. Below that a
+    longer list would be paid for its length: those places credit nobody. Rankers
+    that returned nothing take no part and shorten nothing.
+    """
+    shortest = 0
+    for length in lengths_of(rankings):
+        if length > 0 and (shortest == 0 or length < shortest):
+            shortest = length
+    return shortest
+
+
+@compiled
+def n_shared(rankings: Integers) -> int:
+    """Length of the prefix that all rankers agree on; empty lists have no say."""
+    lengths = lengths_of(rankings)
+    first = -1
+    for ranker in range(rankings.shape[0]):
+        if lengths[ranker] > 0:
+            first = ranker
+            break
+    if first < 0:
+        return 0
+    for place in range(rankings.shape[1]):
+        for ranker in range(rankings.shape[0]):
+            differs = rankings[ranker, place] != rankings[first, place]
+            if lengths[ranker] > 0 and (differs or rankings[ranker, place] < 0):
+                return place
+    return int(rankings.shape[1])
+
+
+@compiled
+def best_left(rankings: Integers, ranker: int, placed: Integers) -> int:
+    """The ranker's best document that is not placed yet, or -1."""
+    for document in rankings[ranker]:
+        if document < 0:
+            return -1
+        is_placed = False
+        for other in placed:
+            is_placed |= other == document
+        if not is_placed:
+            return int(document)
+    return -1
+
+
+@compiled
+def ranks_of(rankings: Integers, shown: Integers) -> Integers:
+    """Rank of each shown document by each ranker; `ABSENT` where it has none.
+
+    Parameters
+    ----------
+    rankings : [n_rankers, depth]
+    shown : [k]
+
+    Returns
+    -------
+    [n_rankers, k]
+    """
+    n_rankers, k = rankings.shape[0], shown.shape[0]
+    size = size_of(rankings)
+    for document in shown:
+        size = max(size, document + 1)
+    place_of = np.full(size, -1, np.int64)
+    for place in range(k):
+        place_of[shown[place]] = place
+    ranks = np.full((n_rankers, k), ABSENT, np.int64)
+    for ranker in range(n_rankers):
+        for i in range(rankings.shape[1]):
+            document = rankings[ranker, i]
+            if document >= 0 and place_of[document] >= 0:
+                ranks[ranker, place_of[document]] = i + 1
+    return ranks
+
+
+def without(rankings: Integers, documents: Integers) -> Integers:
+    """The rankings of a later page: what was shown before is taken out.
+
+    Combine these for the page, and log them with it: each page is a comparison of
+    its own, of what the rankers have left.
+
+    Examples
+    --------
+    >>> without(np.array([[0, 1, 2], [2, 1, 0]]), np.array([1])).tolist()
+    [[0, 2], [2, 0]]
+    """
+    gone = set(documents.tolist())
+    return as_rankings(
+        [[d for d in row if d >= 0 and d not in gone] for row in rankings.tolist()]
+    )

@@ -1,0 +1,91 @@
+"""Sample-scored-only multileaving: rankers judged on the documents that were shown.
+
+The list is that of a team draft. A click gives each ranker a credit by how high it
+puts the document among those shown; the preference is the sign of who has more.
+It is *not* fair: clicks that ignore relevance but fall with the rank give
+preferences, as rankers that agree place their common favourites first more often.
+
+References
+----------
+Brost et al. (CIKM 2016); Oosterhuis (2020), section 3.3.4, has the counter-example.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from models.compilation import compiled
+from models.interleaving.method import (
+    Clicks,
+    Combined,
+    Shown,
+    among_present,
+    signs,
+    where_different,
+)
+from models.interleaving.rankings import (
+    ABSENT,
+    Floats,
+    Integers,
+    n_fair_places,
+    ranks_of,
+)
+from models.interleaving.team_draft import TeamDraft
+
+POWER = 3.0
+"""Credit of a click is 1 / rank^POWER among the shown documents."""
+
+_draft = TeamDraft()
+
+
+@dataclass(frozen=True)
+class SampleScored:
+    """Credits by rank among the shown documents; none for what a ranker has not.
+
+    Nor for places where the shortest list may have ended.
+    """
+
+    needs_assignments: bool = False
+
+    def combine(
+        self, rankings: Integers, length: int, *, rng: np.random.Generator
+    ) -> Combined:
+        """Draw the list of a team draft; the teams are not needed."""
+        return _draft.combine(rankings, length, rng=rng)
+
+    def infer(self, shown: Shown, clicks: Clicks) -> Floats:
+        """Who puts the clicked documents higher among the shown ones."""
+        return among_present(shown.rankings, signs(credits_of_places(shown) @ clicks))
+
+    def bounds(
+        self,
+        rankings: Integers,
+        length: int,  # noqa: ARG002  a sign is a sign
+    ) -> Floats:
+        """One where two rankings differ."""
+        return where_different(rankings)
+
+    def exposures(
+        self, rankings: Integers, length: int, *, rng: np.random.Generator
+    ) -> Floats:
+        """Those of the team draft."""
+        return _draft.exposures(rankings, length, rng=rng)
+
+
+def credits_of_places(shown: Shown) -> Floats:
+    """What a click at each place gives to each ranker. [n_rankers, k]."""
+    return place_credits(shown.rankings, shown.shown)
+
+
+@compiled
+def place_credits(rankings: Integers, shown: Integers) -> Floats:
+    """1 / rank^POWER among the shown documents. [n_rankers, k]."""
+    ranks = ranks_of(rankings, shown)
+    credit = np.zeros(ranks.shape)
+    for ranker in range(ranks.shape[0]):
+        for place in range(min(n_fair_places(rankings), shown.shape[0])):
+            rank = ranks[ranker, place]
+            if rank != ABSENT:
+                within = 1 + (ranks[ranker] < rank).sum()
+                credit[ranker, place] = float(within) ** -POWER
+    return credit

@@ -1,0 +1,76 @@
+"""A/B: each user sees the list of one ranker, drawn uniformly."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from models.interleaving.method import (
+    NO_ONE,
+    Clicks,
+    Combined,
+    Shown,
+    among_present,
+    differences,
+    one_each,
+)
+from models.interleaving.rankings import Floats, Integers, lengths_of, size_of
+
+
+@dataclass(frozen=True)
+class Split:
+    """The A/B comparison: an unbiased estimate of differences in clicks per list.
+
+    A click counts as many times as there are rankers, as each is shown that seldom.
+    Rankers that returned nothing are not shown.
+    """
+
+    needs_assignments: bool = True
+
+    def combine(
+        self, rankings: Integers, length: int, *, rng: np.random.Generator
+    ) -> Combined:
+        """Draw a ranker; see `models.interleaving.method.Method`."""
+        lengths = lengths_of(rankings)
+        able = np.flatnonzero(lengths)
+        if not len(able):
+            return Combined(NO_ONE, NO_ONE)
+        ranker = able[int(rng.random() * len(able))]
+        shown = rankings[ranker, : min(length, lengths[ranker])]
+        return Combined(shown.copy(), np.full(len(shown), ranker, np.int64))
+
+    def infer(self, shown: Shown, clicks: Clicks) -> Floats:
+        """Clicks of the ranker that was shown, over its probability."""
+        return among_present(shown.rankings, differences(self._weights(shown) @ clicks))
+
+    def bounds(self, rankings: Integers, length: int) -> Floats:
+        """Every place clicked."""
+        return length * len(rankings) * one_each(rankings)
+
+    def exposures(
+        self,
+        rankings: Integers,
+        length: int,
+        *,
+        rng: np.random.Generator,  # noqa: ARG002  exact, nothing is drawn
+    ) -> Floats:
+        """Exact: the mixture of all lists."""
+        exposures = np.zeros((size_of(rankings), length))
+        lengths = lengths_of(rankings)
+        for ranker in np.flatnonzero(lengths):
+            top = rankings[ranker, : min(length, lengths[ranker])]
+            exposures[top, np.arange(len(top))] += 1.0 / (lengths > 0).sum()
+        return exposures
+
+    @staticmethod
+    def _weights(shown: Shown) -> Floats:
+        if len(shown.assignments) != len(shown.shown):
+            raise ValueError(
+                "assignments must name the ranker of each place; got "
+                f"{len(shown.assignments)} for {len(shown.shown)} places"
+            )
+        n_able = int((lengths_of(shown.rankings) > 0).sum())
+        places = np.arange(len(shown.shown))
+        weights = np.zeros((len(shown.rankings), len(shown.shown)))
+        owned = shown.assignments >= 0
+        weights[shown.assignments[owned], places[owned]] = n_able
+        return weights

@@ -1,0 +1,195 @@
+"""`rankstream experiments`: which rankers are compared, and what came out."""
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from rankstream.experiments import publish_experiments, stored_experiments
+from rankstream.settings import (
+    ExperimentSettings,
+    Settings,
+    load_settings,
+    with_namespace,
+)
+from rankstream.snapshots import store_of
+from rankstream.topics import PREFERENCES
+
+SUMMARY = "comparisons of rankers: list, publish, show verdicts"
+
+LIGHTS = {"ok": "green", "warning": "yellow", "alarm": "red"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = """examples:
+  rankstream experiments list              settings, beside what clients follow
+  rankstream experiments publish           bring the settings to clients
+  rankstream experiments show boost        preferences, intervals, health
+
+An experiment is a table of the settings:
+  [experiments.boost]
+  epoch = 1                                raise it with every change
+  method = "pairwise-preference"
+  rankers = { old = "search", new = "" }   names, and the models that make the lists
+  share = 0.1                              of the sessions"""
+    actions = parser.add_subparsers(dest="action", required=True)
+    listing = actions.add_parser("list", help="all experiments")
+    publishing = actions.add_parser("publish", help="bring the settings to clients")
+    show = actions.add_parser("show", help="the verdict on one experiment")
+    show.add_argument("experiment")
+    show.add_argument("--epoch", type=int, help="default: the last")
+    show.add_argument("--method", help="default: the one that made the lists")
+    for action in (listing, publishing, show):
+        action.add_argument("--json", action="store_true", help="for machines")
+        for option, kind in (("--config", Path), ("--namespace", str)):
+            action.add_argument(
+                option, type=kind, default=argparse.SUPPRESS, help=argparse.SUPPRESS
+            )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Do what was asked; 1 if there is nothing."""
+    settings = with_namespace(load_settings(arguments.config), arguments.namespace)
+    if arguments.action == "show":
+        return _show(settings, arguments)
+    store = store_of(settings)
+    try:
+        if arguments.action == "publish":
+            found = publish_experiments(store, settings.experiments)
+            return _told(found, arguments)
+        stored = stored_experiments(store)
+    finally:
+        store.close()
+    return _list(settings.experiments, stored, arguments)
+
+
+def _told(found: dict[str, str], arguments: argparse.Namespace) -> int:
+    if arguments.json:
+        json.dump(found, sys.stdout)
+        sys.stdout.write("\n")
+    for name, what in () if arguments.json else found.items():
+        Console().print(f"{name}: {what}", highlight=False, markup=False)
+    return 0 if found else _nothing("the settings must name an experiment; none is")
+
+
+def _list(
+    wanted: Mapping[str, ExperimentSettings],
+    stored: Mapping[str, ExperimentSettings],
+    arguments: argparse.Namespace,
+) -> int:
+    names = sorted({*wanted, *stored})
+    if not names:
+        return _nothing("there are no experiments")
+    rows = [_row(name, wanted.get(name), stored.get(name)) for name in names]
+    if arguments.json:
+        json.dump(rows, sys.stdout)
+        sys.stdout.write("\n")
+        return 0
+    table = Table(title=f"{len(rows)} experiments", title_justify="left")
+    for heading in ("name", "epoch", "method", "rankers", "share", "clients"):
+        table.add_column(heading)
+    for row in rows:
+        rankers = ", ".join(sorted(row["rankers"]))
+        cells = (row["name"], row["epoch"], row["method"], rankers, row["share"])
+        table.add_row(*(escape(str(cell)) for cell in cells), row["clients"])
+    Console().print(table)
+    return 0
+
+
+def _row(
+    name: str, wanted: ExperimentSettings | None, stored: ExperimentSettings | None
+) -> dict[str, Any]:
+    shown = wanted or stored
+    if stored is None:
+        clients = "not published"
+    elif wanted is None:
+        clients = "not in the settings"
+    else:
+        clients = "follow" if wanted == stored else f"follow epoch {stored.epoch}"
+    fields: dict[str, Any] = msgspec.to_builtins(shown)
+    return {"name": name, **fields, "clients": clients}
+
+
+def _show(settings: Settings, arguments: argparse.Namespace) -> int:
+    # The science is loaded only where it is needed, and so is Kafka's client.
+    from producers.topic_reader import read_topic  # noqa: PLC0415
+    from streams.folds.preferences import read_comparisons  # noqa: PLC0415
+    from streams.folds.verdicts import verdict_of  # noqa: PLC0415
+
+    values: dict[bytes, bytes] = {}
+    for _, _, key, value in read_topic(settings, PREFERENCES):
+        if key is not None and value is not None:
+            values[key] = value
+        elif key is not None:
+            values.pop(key, None)
+    found = [
+        each
+        for each in read_comparisons(values)
+        if each.name == arguments.experiment
+        and arguments.epoch in (None, each.settings.epoch)
+    ]
+    if not found:
+        return _nothing(f"nothing was compared by {arguments.experiment!r} yet")
+    verdict = verdict_of(found[-1])
+    if arguments.json:
+        sys.stdout.write(msgspec.json.encode(verdict).decode() + "\n")
+        return 0
+    method = arguments.method or verdict["method"]
+    if method not in verdict["methods"]:
+        raise ValueError(
+            f"--method must be one of {sorted(verdict['methods'])}; got {method!r}"
+        )
+    for table in tables_of(verdict, method):
+        Console().print(table)
+    return 0
+
+
+def tables_of(verdict: dict[str, Any], method: str) -> list[Table]:
+    """Pairs and health of a verdict, as people read them."""
+    of_method = verdict["methods"][method]
+    name, epoch = escape(verdict["experiment"]), verdict["epoch"]
+    winner = escape(of_method["winner"] or "none yet")
+    pairs = Table(
+        title=f"{name}, epoch {epoch}, {method}: {of_method['impressions']:,} "
+        f"impressions; winner: {winner}",
+        caption=f"intervals hold for all pairs at {1 - verdict['alpha']:.0%}, at any "
+        f"time ({verdict['correction']})",
+        title_justify="left",
+    )
+    for heading in ("pair", "preference", "at any time", "sessions", "e-value"):
+        pairs.add_column(heading, justify="left" if heading == "pair" else "right")
+    for pair in of_method["pairs"]:
+        pairs.add_row(
+            escape(f"{pair['a']} over {pair['b']}"),
+            f"{pair['mean']:+.4f}",
+            _range(pair["anytime"]),
+            _range(pair["sessions"]),
+            f"10^{max(pair['log_e_a'], pair['log_e_b']) / 2.302585:.1f}",
+        )
+    health = Table(title="health", title_justify="left")
+    for heading in ("check", "value", "state"):
+        health.add_column(heading)
+    for check in verdict["health"]:
+        colour = LIGHTS[check["state"]]
+        state = f"[{colour}]{check['state']}[/]"
+        health.add_row(check["name"], f"{check['value']:.4g}", state)
+    return [pairs, health]
+
+
+def _range(ends: list[float | None]) -> str:
+    low, high = ends
+    return "-" if low is None or high is None else f"{low:+.4f} .. {high:+.4f}"
+
+
+def _nothing(why: str) -> int:
+    Console(stderr=True).print(why, highlight=False, markup=False)
+    return 1

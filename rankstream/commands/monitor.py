@@ -1,0 +1,66 @@
+"""`rankstream monitor`: experiments, health and the log, live."""
+
+import argparse
+import contextlib
+import threading
+
+from rich.console import Console
+from rich.live import Live
+
+from producers.stopping import Stop
+from rankstream.commands.monitoring.gathered import Gathered
+from rankstream.commands.monitoring.gathering import Gathering
+from rankstream.commands.monitoring.terminal import view_of
+from rankstream.commands.monitoring.web import Server
+from rankstream.settings import load_settings, with_namespace
+
+SUMMARY = "experiments, health and the log, live"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("experiment", nargs="?", help="shown in detail; else the first")
+    parser.add_argument("--web", action="store_true", help="in a browser")
+    parser.add_argument("--host", default="127.0.0.1", help="of the page")
+    parser.add_argument("--port", type=int, default=8087, help="of the page; 0: any")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Watch until Ctrl-C; the workers are never touched."""
+    settings = with_namespace(load_settings(arguments.config), arguments.namespace)
+    gathered = Gathered()
+    gathering = Gathering(settings, gathered)
+    gathering.start()
+    try:
+        with Stop() as stop:
+            if arguments.web:
+                serve(gathered, arguments.host, arguments.port, stop)
+            else:
+                watch(gathered, arguments.experiment, stop)
+    finally:
+        gathering.close()
+    return 0
+
+
+def watch(gathered: Gathered, selected: str | None, stop: Stop) -> None:
+    """Draw in the terminal until asked to stop."""
+    console = Console()
+    with Live(
+        view_of(gathered, selected),
+        console=console,
+        screen=console.is_terminal,
+        auto_refresh=False,
+    ) as live:
+        while not stop.wait(0.5):
+            live.update(view_of(gathered, selected), refresh=True)
+
+
+def serve(gathered: Gathered, host: str, port: int, stop: Stop) -> None:
+    """Offer the page until asked to stop."""
+    server = Server(host, port, gathered)
+    thread = threading.Thread(target=server.serve_forever, name="page", daemon=True)
+    thread.start()
+    Console().print(f"monitor at {server.url}", highlight=False, markup=False)
+    with contextlib.closing(server):
+        while not stop.wait(0.5):
+            pass

@@ -1,0 +1,1 @@
+"""What `rankstream monitor` gathers, and how it is shown."""

@@ -1,0 +1,170 @@
+"""Everything that a monitor knows, kept up to date from outside the workers."""
+
+import threading
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+COURSE_POINTS = 240
+"""Verdicts of each experiment that are remembered; every second goes when full."""
+
+WORST = ("ok", "warning", "alarm")
+
+OUTCOMES = (
+    "applied_impressions",
+    "applied_clicks",
+    "pending",
+    "duplicate",
+    "late",
+    "orphan",
+    "dead_letter",
+    "lag_records",
+    "compared_unknown",
+)
+"""Counts of the workers that are shown, added up over partitions."""
+
+Verdict = dict[str, Any]
+
+
+@dataclass
+class Course:
+    """How the intervals of one experiment went.
+
+    Impressions, and [n_pairs, 3] mean and ends, NaN where nothing could be said.
+    """
+
+    points: deque[tuple[int, npt.NDArray[np.float32]]] = field(default_factory=deque)
+
+    def add(self, verdict: Verdict) -> None:
+        """Remember a verdict."""
+        found = verdict["methods"][verdict["method"]]
+        ends = [[pair["mean"], *pair["anytime"]] for pair in found["pairs"]]
+        self.points.append((found["impressions"], np.array(ends, np.float32)))
+        if len(self.points) > COURSE_POINTS:
+            self.points = deque(list(self.points)[::2])
+
+    def of_pair(self, pair: int) -> list[list[float]]:
+        """Impressions, mean and both ends, where something could be said."""
+        return [
+            [n, *map(float, ends[pair])]
+            for n, ends in self.points
+            if 0 <= pair < len(ends) and np.isfinite(ends[pair]).all()
+        ]
+
+
+class Gathered:
+    """Verdicts, counts and snapshots; for one writer and many readers."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Condition()
+        self._verdicts: dict[str, Verdict] = {}
+        self._courses: dict[tuple[str, int], Course] = {}
+        self._counts: dict[str, int] = {}
+        self._snapshots: list[dict[str, Any]] = []
+        self._trouble = ""
+        self._number = 0
+
+    def take_verdict(self, value: bytes | None) -> None:
+        """Take a record of `evaluations`; one that cannot be read is passed over."""
+        try:
+            verdict = msgspec.json.decode(value or b"")
+            name, epoch = verdict["experiment"], verdict["epoch"]
+            with self._lock:
+                self._courses.setdefault((name, epoch), Course()).add(verdict)
+                held = self._verdicts.get(name)
+                if held is None or held["epoch"] <= epoch:
+                    self._verdicts[name] = verdict
+                self._moved()
+        except (msgspec.DecodeError, KeyError, TypeError, IndexError, ValueError):
+            return
+
+    def set_counts(self, counts: Mapping[str, int]) -> None:
+        """Take the counts of the workers."""
+        kept = {name: counts[name] for name in OUTCOMES if name in counts}
+        with self._lock:
+            if kept != self._counts:
+                self._counts = kept
+                self._moved()
+
+    def set_snapshots(self, snapshots: list[dict[str, Any]]) -> None:
+        """Take what rankers can read."""
+        with self._lock:
+            if snapshots != self._snapshots:
+                self._snapshots = snapshots
+                self._moved()
+
+    def set_trouble(self, trouble: str) -> None:
+        """Say what cannot be reached; empty when all can."""
+        with self._lock:
+            if trouble != self._trouble:
+                self._trouble = trouble
+                self._moved()
+
+    def wait(self, number: int, timeout_s: float) -> int:
+        """Wait until something moved after `number`; the number of the last move."""
+        with self._lock:
+            self._lock.wait_for(lambda: self._number != number, timeout_s)
+            return self._number
+
+    def overview(self) -> dict[str, Any]:
+        """A line for each experiment, and everything else."""
+        with self._lock:
+            rows = [_row_of(each) for _, each in sorted(self._verdicts.items())]
+            return {
+                "number": self._number,
+                "trouble": self._trouble,
+                "experiments": rows,
+                "counts": dict(self._counts),
+                "snapshots": list(self._snapshots),
+            }
+
+    def experiment(self, name: str, pair: int = 0) -> dict[str, Any] | None:
+        """The verdict on one experiment, and the course of one of its pairs."""
+        with self._lock:
+            verdict = self._verdicts.get(name)
+            if verdict is None:
+                return None
+            course = self._courses[name, verdict["epoch"]]
+            return {"verdict": verdict, "pair": pair, "course": course.of_pair(pair)}
+
+    def _moved(self) -> None:
+        self._number += 1
+        self._lock.notify_all()
+
+
+def _row_of(verdict: Verdict) -> dict[str, Any]:
+    found = verdict["methods"][verdict["method"]]
+    states = [check["state"] for check in verdict["health"]]
+    return {
+        "name": verdict["experiment"],
+        "epoch": verdict["epoch"],
+        "method": verdict["method"],
+        "rankers": len(verdict["rankers"]),
+        "impressions": found["impressions"],
+        "winner": found["winner"],
+        "health": max(states, key=WORST.index, default="ok"),
+    }
+
+
+def added_up(page: str) -> dict[str, int]:
+    """Counts of a Prometheus page by name, over all labels.
+
+    Examples
+    --------
+    >>> added_up('rankstream_late_total{partition="0"} 2.0')
+    {'late': 2}
+    """
+    counts: dict[str, int] = {}
+    for line in page.splitlines():
+        name, _, value = line.partition("} ")
+        if not line.startswith("rankstream_") or not value:
+            continue
+        plain = name.partition("{")[0].removeprefix("rankstream_")
+        plain = plain.removesuffix("_total")
+        counts[plain] = counts.get(plain, 0) + int(float(value))
+    return counts

@@ -1,0 +1,236 @@
+"use strict";
+
+// Everything that comes from an event is written as text, never as markup.
+const SVG = "http://www.w3.org/2000/svg";
+const byId = (id) => document.getElementById(id);
+const whole = new Intl.NumberFormat("en");
+let selected = null;
+let shownPair = 0;
+let detail = null;
+let overview = null;
+let fetched = "";
+let isFetching = false;
+let isStale = false;
+
+function element(name, text, className) {
+  const made = document.createElement(name);
+  if (text !== undefined) made.textContent = text;
+  if (className) made.className = className;
+  return made;
+}
+
+function shape(name, attributes) {
+  const made = document.createElementNS(SVG, name);
+  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
+  return made;
+}
+
+function row(...cells) {
+  const made = document.createElement("tr");
+  made.append(...cells);
+  return made;
+}
+
+function signed(value) {
+  return (value > 0 ? "+" : "") + value.toFixed(4);
+}
+
+function drawOverview() {
+  byId("trouble").hidden = !overview.trouble;
+  byId("trouble").textContent = overview.trouble;
+  const rows = overview.experiments;
+  byId("empty").hidden = rows.length > 0;
+  byId("main").hidden = rows.length === 0;
+  if (!rows.some((each) => each.name === selected)) {
+    selected = rows.length ? rows[0].name : null;
+  }
+  const focused = document.activeElement?.dataset?.name;
+  const body = byId("experiments").tBodies[0];
+  body.replaceChildren(...rows.map((each) => {
+    const name = element("td");
+    const button = element("button", each.name);
+    button.dataset.name = each.name;
+    button.title = each.name + ", epoch " + each.epoch + ", " + each.method;
+    button.addEventListener("click", () => select(each.name));
+    name.append(button);
+    const made = row(
+      name,
+      element("td", whole.format(each.impressions), "number"),
+      element("td", each.winner || "–"),
+      element("td", each.health, "light " + each.health),
+    );
+    made.setAttribute("aria-current", String(each.name === selected));
+    return made;
+  }));
+  if (focused !== undefined) {
+    [...body.querySelectorAll("button")].find((b) => b.dataset.name === focused)?.focus();
+  }
+  byId("counts").replaceChildren(...Object.entries(overview.counts).map(([name, count]) =>
+    row(element("th", name.replaceAll("_", " ")), element("td", whole.format(count), "number"))));
+  byId("snapshots").replaceChildren(...overview.snapshots.map((each) => row(
+    element("th", each.model),
+    element("td", "version " + each.version),
+    element("td", age(each.created_ms)),
+  )));
+}
+
+function age(createdMs) {
+  const seconds = Math.max(0, (Date.now() - createdMs) / 1000);
+  if (seconds < 120) return Math.round(seconds) + " s old";
+  if (seconds < 7200) return Math.round(seconds / 60) + " min old";
+  return whole.format(Math.round(seconds / 3600)) + " h old";
+}
+
+function select(name) {
+  selected = name;
+  shownPair = 0;
+  detail = null;
+  drawOverview();
+  fetchDetail();
+}
+
+async function fetchDetail() {
+  if (selected === null) return;
+  if (isFetching) { isStale = true; return; }
+  isFetching = true;
+  const name = selected;
+  try {
+    const answer = await fetch("/experiment?name=" + encodeURIComponent(name) + "&pair=" + shownPair);
+    if (answer.ok && name === selected) {
+      detail = await answer.json();
+      drawDetail();
+    }
+  } catch { /* the stream of events says that the monitor is away */ }
+  isFetching = false;
+  if (isStale) { isStale = false; fetchDetail(); }
+}
+
+function drawDetail() {
+  const verdict = detail.verdict;
+  const methods = Object.keys(verdict.methods);
+  const choice = byId("method");
+  const wanted = methods.includes(choice.value) ? choice.value : verdict.method;
+  choice.replaceChildren(...methods.map((name) => {
+    const option = element("option", name);
+    option.value = name;
+    option.selected = name === wanted;
+    return option;
+  }));
+  const found = verdict.methods[wanted];
+  byId("title").textContent = verdict.experiment + ", epoch " + verdict.epoch;
+  byId("subtitle").textContent = whole.format(found.impressions) + " lists; "
+    + (found.winner ? "winner: " + found.winner : "no winner yet")
+    + (found.decided_cycles.length ? "; in circles: " + found.decided_cycles[0].join(", ") : "");
+  byId("correction").textContent = "All intervals hold together at "
+    + Math.round(100 * (1 - verdict.alpha)) + " %, at any time (" + verdict.correction + ").";
+  drawMatrix(verdict.rankers, found);
+  drawPairs(found.pairs);
+  drawHealth(verdict.health);
+  drawCourse(wanted === verdict.method ? found.pairs : []);
+}
+
+function drawMatrix(rankers, found) {
+  const largest = Math.max(1e-12, ...found.matrix.flat().map(Math.abs));
+  const head = row(element("th"), ...rankers.map((name) => element("th", name)));
+  byId("matrix").replaceChildren(head, ...found.matrix.map((values, i) => row(
+    element("th", rankers[i]),
+    ...values.map((value, j) => {
+      const cell = element("td", i === j ? "" : value.toFixed(3));
+      if (i !== j) {
+        const colour = value > 0 ? "var(--good)" : "var(--bad)";
+        const strength = 0.75 * Math.abs(value) / largest;
+        cell.style.setProperty("background", "rgb(" + colour + " / " + strength.toFixed(2) + ")");
+        cell.title = rankers[i] + " over " + rankers[j] + ": " + signed(value);
+      }
+      return cell;
+    }),
+  )));
+}
+
+function drawPairs(pairs) {
+  const order = pairs.map((_, i) => i).sort((a, b) => Math.abs(pairs[b].mean) - Math.abs(pairs[a].mean));
+  const ends = pairs.flatMap((pair) => pair.anytime).filter((end) => end !== null).map(Math.abs);
+  const largest = Math.max(1e-12, ...ends);
+  const focused = document.activeElement?.dataset?.pair;
+  byId("pairs").replaceChildren(...order.slice(0, 60).map((i) => {
+    const pair = pairs[i];
+    const made = row(element("td", pair.a + " over " + pair.b));
+    const bar = element("td");
+    bar.append(barOf(pair, largest));
+    made.append(bar, element("td", signed(pair.mean), "number"));
+    made.tabIndex = 0;
+    made.dataset.pair = i;
+    const show = () => { shownPair = i; fetchDetail(); };
+    made.addEventListener("click", show);
+    made.addEventListener("keydown", (event) => { if (event.key === "Enter") show(); });
+    return made;
+  }));
+  if (focused !== undefined) byId("pairs").querySelector(`[data-pair="${focused}"]`)?.focus();
+}
+
+function barOf(pair, largest) {
+  const bar = shape("svg", { viewBox: "0 0 200 18", preserveAspectRatio: "none" });
+  const at = (value) => 100 + 96 * Math.max(-1, Math.min(1, value / largest));
+  bar.append(shape("line", { x1: 100, x2: 100, y1: 0, y2: 18, class: "axis" }));
+  const [low, high] = pair.anytime;
+  if (low !== null && high !== null) {
+    const decided = low > 0 || high < 0 ? " decided" : "";
+    bar.append(shape("line", { x1: at(low), x2: at(high), y1: 9, y2: 9, class: "range" + decided }));
+    bar.append(shape("rect", { x: at(pair.mean) - 1.5, y: 4, width: 3, height: 10, class: "mean" }));
+  }
+  return bar;
+}
+
+function drawHealth(checks) {
+  byId("health").replaceChildren(...checks.map((check) => row(
+    element("td", check.name, "light " + check.state),
+    element("td", check.value === null ? "–" : Number(check.value).toPrecision(4), "number"),
+    element("td", check.state, check.state),
+  )));
+}
+
+function drawCourse(pairs) {
+  const drawing = byId("course");
+  drawing.replaceChildren();
+  const pair = pairs[detail.pair];
+  byId("coursetitle").textContent = pair ? "Course of " + pair.a + " over " + pair.b : "Course";
+  if (!pair) return;
+  const points = detail.course;
+  if (points.length < 2) return;
+  const last = points[points.length - 1];
+  const limit = Math.max(1e-12, ...points.slice(-Math.ceil(points.length * 0.8))
+    .flatMap(([, , low, high]) => [Math.abs(low), Math.abs(high)]));
+  const x = (n) => 50 + 580 * (n - points[0][0]) / Math.max(1, last[0] - points[0][0]);
+  const y = (value) => 105 - 95 * Math.max(-1, Math.min(1, value / limit));
+  drawing.append(shape("line", { x1: 50, x2: 630, y1: y(0), y2: y(0), class: "axis" }));
+  for (const value of [-limit, 0, limit]) {
+    const label = shape("text", { x: 44, y: y(value) + 4, "text-anchor": "end" });
+    label.textContent = value.toPrecision(2);
+    drawing.append(label);
+  }
+  const upper = points.map(([n, , , high]) => x(n) + "," + y(high));
+  const lower = points.map(([n, , low]) => x(n) + "," + y(low)).reverse();
+  drawing.append(shape("polygon", { points: [...upper, ...lower].join(" "), class: "band" }));
+  const line = points.map(([n, mean]) => x(n) + "," + y(mean)).join(" ");
+  drawing.append(shape("polyline", { points: line, class: "course" }));
+  const lists = shape("text", { x: 630, y: 215, "text-anchor": "end" });
+  lists.textContent = whole.format(last[0]) + " lists";
+  drawing.append(lists);
+}
+
+byId("method").addEventListener("change", () => { if (detail) drawDetail(); });
+
+const events = new EventSource("/events");
+events.addEventListener("message", (event) => {
+  overview = JSON.parse(event.data);
+  byId("state").textContent = "live";
+  requestAnimationFrame(drawOverview);
+  requestAnimationFrame(() => {
+    const chosen = overview.experiments.find((each) => each.name === selected);
+    const seen = chosen && [chosen.name, chosen.epoch, chosen.impressions, chosen.health].join("/");
+    if (chosen && seen !== fetched) { fetched = seen; fetchDetail(); }
+  });
+});
+events.addEventListener("error", () => {
+  byId("state").textContent = "the monitor is away; trying again";
+});

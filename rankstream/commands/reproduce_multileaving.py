@@ -1,0 +1,340 @@
+"""Binary error of multileaving: the tables of chapter 4, from LETOR folders.
+
+`measure` gives the figures; `add_arguments` and `run` are a command of their own, or
+hang below `rankstream reproduce`.
+"""
+
+import argparse
+import concurrent.futures
+import itertools
+import json
+import math
+import os
+from collections.abc import Iterable, Iterator
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from models.click_models.cascade import TABLES
+from models.interleaving.simulated import (
+    NAMES,
+    Queries,
+    Users,
+    binary_error,
+    preferences_after,
+    rank_by_features,
+)
+from models.ndcg import ndcg_of_ranking
+from producers.formats.letor import LetorData, read_fold
+from rankstream.commands.progress_line import ProgressLine
+
+SUMMARY = "binary error of multileaving after 10,000 impressions"
+
+USERS = ("perfect", "navigational", "informational")
+LENGTH = 10
+CHECKPOINTS = (100, 300, 1_000, 3_000, 10_000)
+WIDE = 110
+
+FEATURES = {
+    "MQ2007": (*range(11, 16), *range(21, 41)),
+    "MQ2008": (*range(11, 16), *range(21, 41)),
+    "OHSUMED": (*range(9, 13), *range(15, 29)),
+    "MSLR": (*range(71, 91), *range(106, 126)),
+}
+"""Features, from 1, that are rankers: those known to work alone."""
+
+PUBLISHED: dict[str, dict[tuple[int, str], tuple[float, ...]]] = {
+    "MQ2007": {
+        (5, "perfect"): (0.19, 0.22, 0.16, 0.18, 0.16),
+        (5, "navigational"): (0.21, 0.33, 0.18, 0.29, 0.17),
+        (5, "informational"): (0.23, 0.41, 0.23, 0.37, 0.17),
+        (15, "perfect"): (0.20, 0.25, 0.18, 0.15, 0.19),
+        (15, "navigational"): (0.24, 0.33, 0.20, 0.22, 0.21),
+        (15, "informational"): (0.28, 0.42, 0.26, 0.28, 0.21),
+    },
+    "MQ2008": {
+        (5, "perfect"): (0.15, 0.19, 0.16, 0.18, 0.14),
+        (5, "navigational"): (0.17, 0.21, 0.17, 0.23, 0.15),
+        (5, "informational"): (0.18, 0.28, 0.18, 0.23, 0.17),
+        (15, "perfect"): (0.16, 0.17, 0.16, 0.15, 0.15),
+        (15, "navigational"): (0.19, 0.21, 0.16, 0.18, 0.16),
+        (15, "informational"): (0.23, 0.26, 0.18, 0.20, 0.15),
+    },
+    "OHSUMED": {
+        (5, "perfect"): (0.14, 0.19, 0.11, 0.11, 0.11),
+        (5, "navigational"): (0.12, 0.27, 0.14, 0.23, 0.13),
+        (5, "informational"): (0.13, 0.37, 0.12, 0.27, 0.12),
+        (15, "perfect"): (0.14, 0.18, 0.13, 0.13, 0.11),
+        (15, "navigational"): (0.14, 0.25, 0.13, 0.18, 0.13),
+        (15, "informational"): (0.15, 0.42, 0.13, 0.25, 0.13),
+    },
+}
+"""Oosterhuis & de Rijke (CIKM 2017), tables 3 and 4, in the order of `NAMES`."""
+
+
+class Job(NamedTuple):
+    """One run of one method."""
+
+    fold: int
+    run: int
+    n_rankers: int
+    users: str
+    method: str
+
+    def key(self) -> str:
+        """Its name among the results."""
+        return "/".join(map(str, self))
+
+
+class Plan(NamedTuple):
+    """What all runs share."""
+
+    data: Path
+    features: tuple[int, ...]
+    n_impressions: int
+    published: bool
+    seed: int
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = """examples:
+  rankstream reproduce_multileaving MQ2008 --published   the tables of chapter 4
+  rankstream reproduce_multileaving MQ2008 --runs 2      a short look
+
+Runs that are finished are kept in the output file, and not run again."""
+    parser.add_argument("data", type=Path, help="LETOR folder")
+    parser.add_argument("--name", choices=sorted(FEATURES), help="the folder's name")
+    parser.add_argument(
+        "--published",
+        action="store_true",
+        help="as the published software: users who may stop at any document, pairs of "
+        "pairwise preference averaged, and a solver that fails in 97 of 100 searches",
+    )
+    parser.add_argument("--runs", type=int, default=25, help="of each fold")
+    parser.add_argument("--folds", type=int, default=5)
+    parser.add_argument("--rankers", type=int, nargs="+", default=[5, 15])
+    parser.add_argument("--users", nargs="+", choices=USERS, default=list(USERS))
+    parser.add_argument("--methods", nargs="+", choices=NAMES, default=list(NAMES))
+    parser.add_argument("--impressions", type=int, default=CHECKPOINTS[-1])
+    parser.add_argument("--out", type=Path, help="file of finished runs")
+    parser.add_argument("--seed", type=int, default=1, help="of every random draw")
+    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    parser.add_argument("--json", action="store_true", help="for machines")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run what is missing, then print all there is; 1 if a cell is off."""
+    name = arguments.name or arguments.data.resolve().name
+    if name not in FEATURES:
+        raise ValueError(f"--name must be one of {sorted(FEATURES)}; got {name!r}")
+    form = "published" if arguments.published else "exact"
+    out = arguments.out or Path("reproduction") / f"multileaving-{name}-{form}.jsonl"
+    out.parent.mkdir(parents=True, exist_ok=True)
+    plan = Plan(
+        arguments.data,
+        FEATURES[name],
+        arguments.impressions,
+        arguments.published,
+        arguments.seed,
+    )
+    jobs = [
+        Job(*parts)
+        for parts in itertools.product(
+            range(1, arguments.folds + 1),
+            range(arguments.runs),
+            arguments.rankers,
+            arguments.users,
+            arguments.methods,
+        )
+    ]
+    jobs.sort(key=lambda job: job.run)  # what is stopped early has all folds
+    results = finished(out, plan)
+    missing = [job for job in jobs if job.key() not in results]
+    with ProgressLine("runs", total=len(jobs), start=len(jobs) - len(missing)) as line:
+        for job, errors in all_runs(plan, missing, arguments.processes):
+            results[job.key()] = errors
+            keep(out, plan, job, errors)
+            line.show(sum(job.key() in results for job in jobs))
+    is_compared = arguments.published and arguments.impressions == CHECKPOINTS[-1]
+    published = PUBLISHED.get(name, {}) if is_compared else {}
+    cells = cells_of(jobs, results, published, checkpoints_of(plan))
+    if arguments.json:
+        Console(soft_wrap=True).print_json(data=cells)
+    else:
+        console = Console()
+        console = console if console.is_terminal else Console(width=WIDE)
+        console.print(table_of(f"{name}, {form}", cells))
+    return int(any(cell["is_near"] is False for cell in cells))
+
+
+def checkpoints_of(plan: Plan) -> list[int]:
+    """Impressions after which the error is measured."""
+    earlier = [point for point in CHECKPOINTS if point < plan.n_impressions]
+    return [*earlier, plan.n_impressions]
+
+
+def all_runs(
+    plan: Plan, jobs: list[Job], n_processes: int
+) -> Iterator[tuple[Job, list[float]]]:
+    """Every job with its errors at the checkpoints, as they are finished."""
+    if n_processes == 1:
+        for job in jobs:
+            yield job, errors_of(plan, job)
+        return
+    with concurrent.futures.ProcessPoolExecutor(n_processes) as pool:
+        futures = {pool.submit(errors_of, plan, job): job for job in jobs}
+        for future in concurrent.futures.as_completed(futures):
+            yield futures[future], future.result()
+
+
+def errors_of(plan: Plan, job: Job) -> list[float]:
+    """Binary error of one run at each checkpoint.
+
+    Methods and users of a run compare the same rankers; their draws are their own.
+    """
+    train, test = _parts(plan.data, job.fold)
+    seeds = [plan.seed, job.fold, job.run, job.n_rankers]
+    rng = np.random.default_rng(seeds)
+    chosen = rng.choice(plan.features, job.n_rankers, replace=False) - 1
+    queries = rank_by_features(
+        train.features[:, chosen], train.labels, train.offsets, rng=rng
+    )
+    held_out = rank_by_features(
+        test.features[:, chosen], test.labels, test.offsets, rng=rng
+    )
+    quality = mean_quality(held_out)
+    n_grades = max(3, int(train.labels.max()) + 1)
+    click, stop = TABLES[n_grades][job.users]
+    users = Users(np.array(click), np.array(stop), not plan.published)
+    own = [*seeds, USERS.index(job.users), NAMES.index(job.method)]
+    found = preferences_after(
+        NAMES.index(job.method),
+        queries,
+        users,
+        np.array(checkpoints_of(plan)),
+        length=LENGTH,
+        rng=np.random.default_rng(own),
+        published=plan.published,
+    )
+    truth = quality[:, None] - quality[None, :]
+    return [binary_error(each.round(9), truth) for each in found]
+
+
+def mean_quality(queries: Queries) -> Any:
+    """NDCG@10 of each ranker, queries with nothing relevant counting 0."""
+    n = queries.n_rankers
+    total = np.zeros(n)
+    for begin, end in itertools.pairwise(queries.offsets.tolist()):
+        lists = queries.rankings[n * begin : n * end].reshape(n, end - begin)
+        labels = queries.labels[begin:end]
+        if labels.max() > 0:
+            total += [ndcg_of_ranking(labels, row, LENGTH) for row in lists]
+    return total / (len(queries.offsets) - 1)
+
+
+@lru_cache(maxsize=5)
+def _parts(data: Path, fold: int) -> tuple[LetorData, LetorData]:
+    """Training with validation part, and test part."""
+    read = read_fold(data, fold)
+    first, second = read.train, read.validation
+    together = LetorData(
+        first.query_ids + second.query_ids,
+        np.concatenate([first.labels, second.labels]),
+        np.concatenate([first.features, second.features]),
+        np.concatenate([first.offsets, first.offsets[-1] + second.offsets[1:]]),
+    )
+    return together, read.test
+
+
+def finished(path: Path, plan: Plan) -> dict[str, list[float]]:
+    """Errors of the runs in a file that were run under the same plan."""
+    if not path.exists():
+        return {}
+    found = {}
+    for line in path.read_text(encoding="utf-8").splitlines():
+        kept = json.loads(line)
+        if kept["plan"] == _signature(plan):
+            found[kept["job"]] = kept["errors"]
+    return found
+
+
+def keep(path: Path, plan: Plan, job: Job, errors: list[float]) -> None:
+    """Add one run to the file."""
+    kept = {"plan": _signature(plan), "job": job.key(), "errors": errors}
+    with path.open("a", encoding="utf-8") as file:
+        file.write(json.dumps(kept) + "\n")
+
+
+def _signature(plan: Plan) -> str:
+    return f"{plan.n_impressions}/{plan.published}/{plan.seed}"
+
+
+def cells_of(
+    jobs: Iterable[Job],
+    results: dict[str, list[float]],
+    published: dict[tuple[int, str], tuple[float, ...]],
+    checkpoints: list[int],
+) -> list[dict[str, Any]]:
+    """Mean, deviation and curve of every cell, beside what was published.
+
+    A cell is near where it is within three standard errors plus 0.01.
+    """
+    runs: dict[tuple[int, str, str], list[list[float]]] = {}
+    for job in jobs:
+        place = job.n_rankers, job.users, job.method
+        runs.setdefault(place, []).append(results[job.key()])
+    cells = []
+    for (n_rankers, users, method), errors in runs.items():
+        last = np.array(errors)[:, -1]
+        deviation = float(last.std(ddof=1)) if len(last) > 1 else math.nan
+        row = published.get((n_rankers, users))
+        wanted = row[NAMES.index(method)] if row else None
+        allowed = 3.0 * deviation / math.sqrt(len(last)) + 0.01
+        cells.append(
+            {
+                "rankers": n_rankers,
+                "users": users,
+                "method": method,
+                "runs": len(last),
+                "error": float(last.mean()),
+                "deviation": deviation,
+                "published": wanted,
+                "is_near": wanted and bool(abs(last.mean() - wanted) <= allowed),
+                "nearest_at": wanted and _nearest(errors, checkpoints, wanted),
+                "checkpoints": checkpoints,
+                "curve": np.array(errors).mean(axis=0).round(4).tolist(),
+            }
+        )
+    return cells
+
+
+def _nearest(errors: list[list[float]], checkpoints: list[int], wanted: float) -> int:
+    """Impressions after which the error was nearest to what was published."""
+    curve = np.array(errors).mean(axis=0)
+    return checkpoints[int(np.abs(curve - wanted).argmin())]
+
+
+def table_of(title: str, cells: list[dict[str, Any]]) -> Table:
+    """The cells as people read them: ours (deviation), then what was published."""
+    table = Table(title=f"binary error: {title}", title_justify="left")
+    for heading in ("rankers", "users", *NAMES):
+        table.add_column(heading)
+    for place in dict.fromkeys((cell["rankers"], cell["users"]) for cell in cells):
+        row = {c["method"]: c for c in cells if (c["rankers"], c["users"]) == place}
+        texts = [_text(row[name]) if name in row else "" for name in NAMES]
+        table.add_row(str(place[0]), place[1], *texts)
+    return table
+
+
+def _text(cell: dict[str, Any]) -> str:
+    text = f"{cell['error']:.3f} ({cell['deviation']:.2f})"
+    if cell["published"] is None:
+        return text
+    colour = "green" if cell["is_near"] else "red"
+    return f"[{colour}]{text}[/] {cell['published']:.2f}"

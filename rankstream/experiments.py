@@ -1,0 +1,254 @@
+"""The ranker's side of a comparison: who takes part, and what to send.
+
+    experiments = Experiments(store_of(settings))
+    experiments.follow()
+    running = experiments.of("boost", unit=session, now_ms=now)
+    if running is not None:
+        combined = running.combine({"old": old_ids, "new": new_ids}, seed=seed)
+        queries.send(running.query_event(combined, query_id="shoes", at_ms=now, ...))
+
+A configuration lies in Redis under its name with an epoch; a change has a new one.
+"""
+
+import base64
+import hashlib
+import secrets
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import msgspec
+
+from rankstream.combining import Combined, combine
+from rankstream.list_exposures import list_exposures
+from rankstream.routing import normalised_query, route_of_query, routed_impression_id
+from rankstream.settings import ExperimentSettings
+
+REFRESH_S = 0.5
+
+_to_json = msgspec.json.Encoder().encode
+
+
+class ExperimentError(RuntimeError):
+    """A configuration cannot take the place of the one that is stored.
+
+    Operator action: raise `epoch` of the experiment in the settings.
+    """
+
+
+class Store(Protocol):
+    """Where configurations lie: `rankstream.snapshots.SnapshotStore`."""
+
+    def documents(self, kind: str) -> dict[str, bytes]:
+        """All documents of a kind by name."""
+
+    def put_document(self, kind: str, name: str, value: bytes | None) -> None:
+        """Write one, or remove it."""
+
+
+@dataclass(frozen=True)
+class Running:
+    """An experiment as a service takes part in it."""
+
+    name: str
+    settings: ExperimentSettings
+
+    def includes(self, unit: str, now_ms: int) -> bool:
+        """Whether this session, else user, is part of it now.
+
+        A hash of experiment and unit: the same answer at every server, and another
+        part of the traffic for every experiment, though not for every epoch.
+        """
+        if now_ms < self.settings.start_ms:
+            return False
+        if self.settings.end_ms and now_ms >= self.settings.end_ms:
+            return False
+        named = f"{self.name}\x1f{unit}".encode()
+        digest = hashlib.blake2b(named, digest_size=8).digest()
+        return int.from_bytes(digest, "big") < self.settings.share * 2.0**64
+
+    def combine(
+        self, rankings: Mapping[str, Sequence[str]], *, seed: int | None = None
+    ) -> tuple[Combined, int]:
+        """The list to show, and the seed that it was drawn with.
+
+        Raises
+        ------
+        ValueError
+            Where the rankings are not those of the experiment's rankers.
+        """
+        if set(rankings) != set(self.settings.rankers):
+            raise ValueError(
+                f"rankings must be those of {sorted(self.settings.rankers)}; "
+                f"got {sorted(rankings)}"
+            )
+        drawn = secrets.randbits(63) if seed is None else seed
+        options = self.settings.options
+        found = combine(
+            self.settings.method,
+            rankings,
+            self.settings.length,
+            seed=drawn,
+            options=options,
+        )
+        return found, drawn
+
+    def query_event(
+        self,
+        combined: Combined,
+        *,
+        query_id: str,
+        at_ms: int,
+        seed: int = 0,
+        impression_id: str | None = None,
+        **fields: Any,
+    ) -> bytes:
+        """The event to send to `queries`; it holds all that any method needs later.
+
+        With `candidates` it also holds exact exposures where a closed form is known,
+        so that the statistics of the list keep their propensities.
+
+        Parameters
+        ----------
+        fields
+            Further fields of the event: session, user, candidates, model ...
+        """
+        if impression_id is None:
+            route = route_of_query(normalised_query(query_id))
+            impression_id = routed_impression_id(secrets.token_hex(16), route)
+        event: dict[str, Any] = {
+            "impression_id": impression_id,
+            "query_id": query_id,
+            "at_ms": at_ms,
+            "seed": seed,
+            "policy": "multileave",
+            "shown": combined.shown,
+            "experiment": {
+                "id": self.name,
+                "epoch": self.settings.epoch,
+                "method": self.settings.method,
+            },
+            "rankings": combined.rankings,
+            **fields,
+        }
+        if combined.assignments is not None:
+            event["assignments"] = combined.assignments
+        candidates = fields.get("candidates")
+        if candidates and combined.shown and "exposures" not in fields:
+            exposures = list_exposures(
+                self.settings.method,
+                combined.rankings,
+                candidates,
+                len(combined.shown),
+            )
+            if exposures is not None:
+                packed = base64.b64encode(exposures.astype("<f4").tobytes())
+                event |= {"policy": "logged", "exposures": packed.decode("ascii")}
+        return _to_json(event)
+
+
+@dataclass
+class Experiments:
+    """The experiments that run, as they lie in the store; keeps the last good ones.
+
+    Parameters
+    ----------
+    store
+        Where from.
+    """
+
+    store: Store
+    failures: int = 0
+    _running: dict[str, Running] = field(default_factory=dict)
+    _stop: threading.Event = field(default_factory=threading.Event)
+    _follower: threading.Thread | None = None
+
+    def refresh(self) -> bool:
+        """Look once; False where the store did not answer or held nonsense."""
+        try:
+            found = stored_experiments(self.store)
+        except (RuntimeError, ValueError):
+            self.failures += 1
+            return False
+        self._running = {
+            name: Running(name, settings) for name, settings in found.items()
+        }
+        return True
+
+    def follow(self) -> None:
+        """Look again and again in a thread of its own, until `close`."""
+        if self._follower is None:
+            self.refresh()
+            self._follower = threading.Thread(
+                target=self._follow, name="follow-experiments", daemon=True
+            )
+            self._follower.start()
+
+    def close(self) -> None:
+        """Stop following."""
+        self._stop.set()
+        if self._follower is not None:
+            self._follower.join(timeout=5.0)
+
+    def of(self, name: str, *, unit: str, now_ms: int) -> Running | None:
+        """The experiment, if it runs and this session, else user, is part of it."""
+        running = self._running.get(name)
+        if running is None or not running.includes(unit, now_ms):
+            return None
+        return running
+
+    def _follow(self) -> None:
+        while not self._stop.wait(REFRESH_S):
+            self.refresh()
+
+
+def stored_experiments(store: Store) -> dict[str, ExperimentSettings]:
+    """The configurations that clients follow.
+
+    Raises
+    ------
+    StoreUnavailable
+        Where Redis does not answer.
+    ValueError
+        Where a document is no configuration.
+    """
+    return {
+        name: msgspec.json.decode(value, type=ExperimentSettings)
+        for name, value in sorted(store.documents("experiments").items())
+    }
+
+
+def publish_experiments(
+    store: Store, experiments: Mapping[str, ExperimentSettings]
+) -> dict[str, str]:
+    """Bring the configurations of the settings to clients; what became of each.
+
+    Raises
+    ------
+    ExperimentError
+        Where one differs from what is stored under the same epoch, or an earlier
+        epoch would replace a later one; nothing is written then.
+    """
+    stored = stored_experiments(store)
+    verdicts: dict[str, str] = {}
+    for name, wanted in sorted(experiments.items()):
+        held = stored.get(name)
+        if held is None:
+            verdicts[name] = "new"
+        elif held == wanted:
+            verdicts[name] = "unchanged"
+        elif wanted.epoch <= held.epoch:
+            raise ExperimentError(
+                f"experiments.{name} must have an epoch above {held.epoch}, as it "
+                f"differs from what runs; got {wanted.epoch}"
+            )
+        else:
+            verdicts[name] = f"epoch {held.epoch} -> {wanted.epoch}"
+    for name in sorted(set(stored) - set(experiments)):
+        verdicts[name] = "removed"
+        store.put_document("experiments", name, None)
+    for name, wanted in experiments.items():
+        if verdicts[name] != "unchanged":
+            store.put_document("experiments", name, _to_json(wanted))
+    return verdicts

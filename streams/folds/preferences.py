@@ -1,0 +1,167 @@
+"""The fold of closed impressions into preferences between compared rankers.
+
+What is kept of each (experiment, epoch) is said in `streams.folds.comparison`. All
+of it adds up, so that partitions may be merged in any order, to the last bit.
+"""
+
+import struct
+from collections.abc import Iterable, Iterator, Mapping
+
+import msgspec
+import numpy as np
+
+from rankstream.events import Interaction
+from rankstream.settings import ExperimentSettings
+from rankstream.topics import PREFERENCES
+from streams.folds.closed import Closed
+from streams.folds.comparison import Comparison, decoded
+from streams.folds.logged_lists import ListReader, decode_extra
+from streams.folds.parts import Parts
+from streams.stage import Change, LogRefused
+
+COUNTS_KEY = msgspec.msgpack.encode(["counts"])
+MARK = b"experiment"
+"""What `extra` holds where an impression takes part."""
+
+_encode = msgspec.msgpack.Encoder().encode
+
+
+class ExperimentChanged(LogRefused):
+    """An experiment was changed under the epoch that its sums were kept by.
+
+    Operator action: raise `epoch` of the experiment in the settings.
+    """
+
+
+class PreferencesFold:
+    """Preferences of one partition of the canonical log.
+
+    Parameters
+    ----------
+    experiments
+        Those of the settings. Earlier epochs that the state knows go on counting.
+    """
+
+    def __init__(
+        self, experiments: Mapping[str, ExperimentSettings], partition: int
+    ) -> None:
+        self._partition = partition
+        self._known = {
+            (name, each.epoch): Comparison(name, each)
+            for name, each in sorted(experiments.items())
+        }
+        self._reader = ListReader()
+        self._parts = Parts()
+        self._n_taken = 0
+        self._n_unknown = 0
+
+    def take(self, closed: Closed) -> None:
+        """Take closed impressions; those of no experiment are not even decoded."""
+        encoded = closed.encoded.tobytes()
+        found = encoded.find(MARK)
+        while found >= 0:
+            which = int(np.searchsorted(closed.ends, found, "right"))
+            if which == len(closed):
+                return
+            self._take(closed[which])
+            found = encoded.find(MARK, closed.ends[which])
+
+    def _take(self, interaction: Interaction) -> None:
+        packed = interaction.impression.extra
+        if MARK not in packed:
+            return
+        extra = decode_extra(packed)
+        if extra.experiment is None:
+            return
+        self._n_taken += 1
+        place = extra.experiment.id, extra.experiment.epoch
+        comparison = self._known.get(place)
+        if comparison is None:
+            self._n_unknown += 1
+        else:
+            comparison.take(interaction, extra, self._reader)
+
+    def comparisons(self) -> list[Comparison]:
+        """Every epoch of every experiment."""
+        return [comparison for _, comparison in sorted(self._known.items())]
+
+    def changes(self) -> Iterator[Change]:
+        """What changed since the last call."""
+        for (name, epoch), comparison in sorted(self._known.items()):
+            if not comparison.is_changed:
+                continue
+            comparison.is_changed = False
+            key = comparison_key(name, epoch, self._partition)
+            for part, value in self._parts.split(key, comparison.encoded()):
+                yield Change(PREFERENCES, part, value)
+        if self._n_taken:
+            counts = [1, self._n_taken, self._n_unknown]
+            yield Change(PREFERENCES, COUNTS_KEY, _encode(counts))
+
+    def restore(self, items: Iterable[Change]) -> None:
+        """Take back what `changes` gave.
+
+        Raises
+        ------
+        ExperimentChanged
+            Where the settings differ from those of the same epoch.
+        """
+        latest = {
+            key: value
+            for topic, key, value in items
+            if topic == PREFERENCES and value is not None
+        }
+        for key, value in self._parts.joined(latest).items():
+            if key == COUNTS_KEY:
+                _, self._n_taken, self._n_unknown = msgspec.msgpack.decode(value)
+                continue
+            _, name, epoch, _ = msgspec.msgpack.decode(key)
+            found = decoded(name, value)
+            known = self._known.get((name, epoch))
+            if known is not None and known.settings != found.settings:
+                raise ExperimentChanged(
+                    f"experiments.{name} must not change within an epoch; epoch "
+                    f"{epoch} was counted under other settings: raise `epoch`"
+                )
+            self._known[name, epoch] = found
+
+    def fingerprint(self) -> bytes:
+        """Counts that equal states share."""
+        totals = [int(each.totals.sum()) for each in self._known.values()]
+        return struct.pack("<3q", self._n_taken, self._n_unknown, sum(totals))
+
+    def counters(self) -> dict[str, int]:
+        """Impressions of experiments: all, credited, refused, and of unknown ones."""
+        known = self._known.values()
+        return {
+            "compared_impressions": self._n_taken,
+            "compared_credited": sum(int(each.totals[0]) for each in known),
+            "compared_refused": sum(sum(each.refusals.values()) for each in known),
+            "compared_unknown": self._n_unknown,
+        }
+
+
+def comparison_key(name: str, epoch: int, partition: int) -> bytes:
+    """Where one partition keeps its share of an (experiment, epoch)."""
+    return _encode(["epoch", name, epoch, partition])
+
+
+def read_comparisons(values: Mapping[bytes, bytes]) -> list[Comparison]:
+    """The experiments, from the records of all partitions, each epoch merged.
+
+    Parameters
+    ----------
+    values
+        The last value of each key of `preferences`.
+    """
+    merged: dict[tuple[str, int], Comparison] = {}
+    for key, value in sorted(Parts().joined(values).items()):
+        if key == COUNTS_KEY:
+            continue
+        _, name, epoch, _ = msgspec.msgpack.decode(key)
+        found = decoded(name, value)
+        if (name, epoch) in merged:
+            merged[name, epoch].merge(found)
+        else:
+            merged[name, epoch] = found
+    return [comparison for _, comparison in sorted(merged.items())]

@@ -1,0 +1,222 @@
+"""Verdicts: what may be concluded from the sums of an experiment, and its health.
+
+A verdict is a function of the merged sums alone, so that anybody who reads the topic
+`preferences` to the same place comes to the same one.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from models.evaluation.balance import log_evidence
+from models.evaluation.betting import log_e_values
+from models.evaluation.confidence_sequence import half_widths
+from models.evaluation.intervals import (
+    RateSums,
+    clustered_half_widths,
+    fixed_half_widths,
+    rate_differences,
+)
+from models.evaluation.list_counts import BY_RANKER, TOTALS
+from models.evaluation.standings import bradley_terry, copeland, cycles
+from models.evaluation.sums import PreferenceSums, n_pairs_of, pairs_of, skew
+from streams.folds.comparison import Comparison
+
+ALPHA = 0.05
+
+TYPICAL_SQUARES = {
+    "pairwise-preference": 50.0,
+    "probabilistic": 0.3,
+    "optimized": 0.3,
+    "debiased-balanced": 0.3,
+}
+"""Mean squared preference to plan for; others are signs, a half. Only the width of
+intervals depends on it."""
+
+ALARM, WARNING = math.log(1_000.0), math.log(20.0)
+"""Evidence against a share that was meant; an e-value of 20 is worth a look."""
+
+LEAST_COVERAGE = 0.3
+"""Where rankers differ in fewer impressions, little is learned."""
+
+UNEVEN = 0.2
+"""Lists that differ more in mean length are not compared on equal terms."""
+
+
+def verdict_of(comparison: Comparison, alpha: float = ALPHA) -> dict[str, Any]:
+    """Everything about one (experiment, epoch), ready for JSON.
+
+    Intervals of all pairs hold together at 1 - alpha: each is made for alpha over the
+    number of pairs (Bonferroni). Only `anytime` may be looked at more than once.
+    """
+    settings = comparison.settings
+    totals = dict(zip(TOTALS, comparison.totals.tolist(), strict=True))
+    return {
+        "experiment": comparison.name,
+        "epoch": settings.epoch,
+        "method": settings.method,
+        "rankers": list(comparison.rankers),
+        "alpha": alpha,
+        "correction": f"Bonferroni over {n_pairs_of(len(comparison.rankers))} pairs",
+        "first_ms": comparison.first_ms,
+        "last_ms": comparison.last_ms,
+        "totals": totals,
+        "methods": {
+            name: _of_method(comparison, name, sums, alpha)
+            for name, sums in comparison.sums.items()
+        },
+        "clicks_per_list": _rates(comparison, alpha),
+        "health": health_of(comparison),
+    }
+
+
+def _of_method(
+    comparison: Comparison, name: str, sums: PreferenceSums, alpha: float
+) -> dict[str, Any]:
+    n = sums.n_rankers
+    each = alpha / n_pairs_of(n)
+    plain = name.removeprefix("counterfactual:")
+    typical = TYPICAL_SQUARES.get(plain, 0.5 * (n * n if plain == "ab" else 1))
+    planned = typical * comparison.settings.planned_impressions
+    mean = sums.mean()
+    anytime = half_widths(sums, each, planned)
+    fixed = fixed_half_widths(sums, each)
+    clustered = clustered_half_widths(sums, each)
+    evidence = log_e_values(sums)
+    signs = np.sign(skew(mean, n))
+    decided = np.sign(skew(np.where(np.abs(mean) > anytime, mean, 0.0), n))
+    wins = np.zeros((n, n))
+    first, second = pairs_of(n)
+    wins[first, second], wins[second, first] = sums.counts.T
+    names = comparison.rankers
+    pairs = [
+        {
+            "a": names[first[i]],
+            "b": names[second[i]],
+            "mean": float(mean[i]),
+            "anytime": _interval(mean[i], anytime[i]),
+            "fixed": _interval(mean[i], fixed[i]),
+            "sessions": _interval(mean[i], clustered[i]),
+            "log_e_a": float(evidence[first[i], second[i]]),
+            "log_e_b": float(evidence[second[i], first[i]]),
+            "preferred_a": int(sums.counts[i, 0]),
+            "preferred_b": int(sums.counts[i, 1]),
+            "possible": int(sums.possible_impressions()[i]),
+        }
+        for i in range(len(mean))
+    ]
+    best = [i for i in range(n) if (np.delete(decided[i], i) > 0).all()]
+    return {
+        "impressions": int(sums.impressions.sum()),
+        "matrix": sums.matrix().tolist(),
+        "pairs": pairs,
+        "winner": names[best[0]] if best else None,
+        "copeland": copeland(signs.astype(np.int64)).tolist(),
+        "bradley_terry": bradley_terry(wins).tolist(),
+        "cycles": [[names[i] for i in each] for each in cycles(signs.astype(np.int64))],
+        "decided_cycles": [
+            [names[i] for i in each] for each in cycles(decided.astype(np.int64))
+        ],
+    }
+
+
+def _interval(mean: float, width: float) -> list[float | None]:
+    """Both ends; None where nothing can be said."""
+    if not math.isfinite(width):
+        return [None, None]
+    return [float(mean - width), float(mean + width)]
+
+
+def _rates(comparison: Comparison, alpha: float) -> list[dict[str, Any]]:
+    """Differences in clicks per list between the arms of an A/B comparison."""
+    if comparison.settings.method != "ab":
+        return []
+    of = {name: comparison.by_ranker[:, i] for i, name in enumerate(BY_RANKER)}
+    sums = RateSums(
+        *(of[name].astype(float) for name in ("lists", "clicks", "clicks_squared"))
+    )
+    n = len(comparison.rankers)
+    difference, width = rate_differences(sums, alpha / n_pairs_of(n))
+    first, second = pairs_of(n)
+    return [
+        {
+            "a": comparison.rankers[i],
+            "b": comparison.rankers[j],
+            "fixed": _interval(difference[i, j], width[i, j]),
+        }
+        for i, j in zip(first.tolist(), second.tolist(), strict=True)
+    ]
+
+
+def health_of(
+    comparison: Comparison, outcomes: Mapping[str, int] | None = None
+) -> list[dict[str, Any]]:
+    """Checks with a value, a state and what it means: ok, warning or alarm.
+
+    Parameters
+    ----------
+    outcomes
+        Counters of the whole log, for its duplicate, late and orphan rates.
+    """
+    totals = dict(zip(TOTALS, comparison.totals.tolist(), strict=True))
+    of = {name: comparison.by_ranker[:, i] for i, name in enumerate(BY_RANKER)}
+    n = max(1, totals["impressions"])
+    refused = sum(comparison.refusals.values())
+    lengths = of["documents"] / n
+    checks = [
+        _check("refused", refused / (n + refused), 0.001, 0.05, comparison.refusals),
+        _check("empty lists", float(of["empty"].max()) / n, 0.01, 0.2, None),
+        _check(
+            "list length",
+            float(np.ptp(lengths)) / max(1.0, float(lengths.max())),
+            UNEVEN,
+            2 * UNEVEN,
+            lengths.tolist(),
+        ),
+        _check("foreign clicks", totals["foreign_clicks"] / n, 0.05, 0.5, None),
+        _check("abandonment", 1.0 - totals["clicked_lists"] / n, 1.1, 1.1, None),
+        _check("clicks per list", totals["clicks"] / n, math.inf, math.inf, None),
+        *_balances(comparison, of),
+        _coverage(comparison, n),
+    ]
+    for name, count in (outcomes or {}).items():
+        share = count / max(1, (outcomes or {}).get("consumed", 0))
+        if name in ("duplicate", "late", "orphan", "dead_letter"):
+            checks.append(_check(name, share, 0.01, 0.1, None))
+    return checks
+
+
+def _balances(comparison: Comparison, of: dict[str, Any]) -> list[dict[str, Any]]:
+    """Shares that chance alone decides, by tests that may be looked at any time."""
+    checks = []
+    if comparison.settings.method == "ab" and not of["empty"].any():
+        checks.append(_balance("sample ratio", of["lists"]))
+    if comparison.settings.method == "team-draft":
+        checks.append(_balance("first picks", of["first_places"]))
+    if of["places"].any():
+        share = of["places"] / max(1, int(of["places"].sum()))
+        spread = float(np.ptp(share)) * len(share)
+        checks.append(_check("places", spread, 0.1, 0.5, share.tolist()))
+    return checks
+
+
+def _balance(name: str, counts: Any) -> dict[str, Any]:
+    shares = np.full(len(counts), 1.0 / len(counts))
+    return _check(name, log_evidence(counts, shares), WARNING, ALARM, counts.tolist())
+
+
+def _coverage(comparison: Comparison, n: int) -> dict[str, Any]:
+    """Share of impressions in which the two rankers could be told apart, at least."""
+    sums = comparison.sums[comparison.settings.method]
+    least = float(sums.possible_impressions().min()) / n
+    state = "ok" if least >= LEAST_COVERAGE else "warning"
+    return {"name": "coverage", "value": least, "state": state, "detail": None}
+
+
+def _check(
+    name: str, value: float, warning: float, alarm: float, detail: Any
+) -> dict[str, Any]:
+    state = "alarm" if value >= alarm else "warning" if value >= warning else "ok"
+    return {"name": name, "value": value, "state": state, "detail": detail}

@@ -1,0 +1,127 @@
+"""Configurations that clients follow, and the events of those who take part."""
+
+import msgspec
+import pytest
+
+from rankstream.events import QueryEvent
+from rankstream.experiments import (
+    ExperimentError,
+    Experiments,
+    Running,
+    publish_experiments,
+    stored_experiments,
+)
+from rankstream.settings import (
+    ExperimentSettings,
+    Settings,
+    SettingsError,
+    load_settings,
+)
+
+BOOST = ExperimentSettings(rankers={"old": "search", "new": ""}, share=0.25)
+
+
+class Shelf:
+    """Documents in memory, with the interface of the store."""
+
+    def __init__(self) -> None:
+        self.held: dict[tuple[str, str], bytes] = {}
+
+    def documents(self, kind: str) -> dict[str, bytes]:
+        """Of that kind."""
+        return {n: value for (k, n), value in self.held.items() if k == kind}
+
+    def put_document(self, kind: str, name: str, value: bytes | None) -> None:
+        """Write or remove."""
+        if value is None:
+            self.held.pop((kind, name), None)
+        else:
+            self.held[kind, name] = value
+
+
+def changed(**fields: object) -> ExperimentSettings:
+    """The same experiment, otherwise."""
+    return msgspec.structs.replace(BOOST, **fields)
+
+
+def test_a_change_needs_a_new_epoch() -> None:
+    """New, unchanged, refused, replaced, removed."""
+    shelf = Shelf()
+
+    assert publish_experiments(shelf, {"boost": BOOST}) == {"boost": "new"}
+    assert publish_experiments(shelf, {"boost": BOOST}) == {"boost": "unchanged"}
+    with pytest.raises(ExperimentError, match="epoch above 1"):
+        publish_experiments(shelf, {"boost": changed(share=0.5)})
+    assert stored_experiments(shelf)["boost"] == BOOST
+    later = changed(share=0.5, epoch=2)
+    assert publish_experiments(shelf, {"boost": later}) == {"boost": "epoch 1 -> 2"}
+    assert stored_experiments(shelf)["boost"] == later
+    assert publish_experiments(shelf, {}) == {"boost": "removed"}
+    assert stored_experiments(shelf) == {}
+
+
+def test_the_share_is_kept_and_sticks_to_the_session() -> None:
+    """A quarter of ten thousand; the same at every server."""
+    running = Running("boost", BOOST)
+    taken = [running.includes(f"s{i}", 0) for i in range(10_000)]
+    again = [Running("boost", BOOST).includes(f"s{i}", 0) for i in range(10_000)]
+    other = [Running("other", BOOST).includes(f"s{i}", 0) for i in range(10_000)]
+
+    assert 0.23 < sum(taken) / 10_000 < 0.27
+    assert taken == again
+    assert 500 < sum(a and b for a, b in zip(taken, other, strict=True)) < 750
+
+
+def test_time_decides_too() -> None:
+    """From start to before end."""
+    running = Running("b", changed(share=1.0, start_ms=10, end_ms=20))
+
+    assert [running.includes("s", at) for at in (9, 10, 19, 20)] == [
+        False,
+        True,
+        True,
+        False,
+    ]
+
+
+def test_a_client_follows_and_keeps_the_last_good_ones() -> None:
+    """Nonsense in the store changes nothing but the count of failures."""
+    shelf = Shelf()
+    publish_experiments(shelf, {"boost": changed(share=1.0)})
+    client = Experiments(shelf)
+
+    assert client.refresh()
+    assert client.of("boost", unit="s1", now_ms=0) is not None
+    assert client.of("else", unit="s1", now_ms=0) is None
+    shelf.put_document("experiments", "boost", b"{")
+    assert not client.refresh()
+    assert client.failures == 1
+    assert client.of("boost", unit="s1", now_ms=0) is not None
+
+
+def test_the_event_holds_what_every_method_needs() -> None:
+    """Lists, teams, seed and experiment, as the front door reads them."""
+    running = Running("boost", changed(method="team-draft", epoch=3))
+    combined, seed = running.combine({"old": ["a", "b"], "new": ["b", "c"]}, seed=5)
+    raw = running.query_event(
+        combined, query_id="Shoes", at_ms=7, seed=seed, session="s1"
+    )
+    event = msgspec.json.decode(raw, type=QueryEvent)
+
+    assert event.rankings == {"new": ["b", "c"], "old": ["a", "b"]}
+    assert event.assignments is not None
+    assert len(event.assignments) == len(event.shown) == 3
+    assert event.experiment is not None
+    assert (event.experiment.id, event.experiment.epoch) == ("boost", 3)
+    assert event.policy == "multileave"
+    with pytest.raises(ValueError, match="rankings must be those of"):
+        running.combine({"old": ["a"], "newer": ["b"]})
+
+
+def test_settings_say_what_an_experiment_lacks() -> None:
+    """Fewer than two rankers, or an unknown field."""
+    assert Settings().experiments == {}
+    with pytest.raises(SettingsError, match="two or more"):
+        load_settings(environment={"RANKSTREAM_EXPERIMENTS__X__RANKERS": '{a = ""}'})
+    with pytest.raises(SettingsError, match="known"):
+        load_settings(environment={"RANKSTREAM_EXPERIMENTS__X__RANKER": "1"})

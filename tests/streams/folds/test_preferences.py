@@ -1,0 +1,339 @@
+"""Preferences on the stream: credited once, exactly, and refused with a reason."""
+
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from models.evaluation.list_counts import TOTALS
+from models.evaluation.sums import N_GROUPS, PreferenceSums
+from models.interleaving.method import Shown
+from models.interleaving.rankings import numbered
+from models.interleaving.registry import method_of
+from rankstream.combining import combine
+from rankstream.events import (
+    ACTIVE,
+    ENDED,
+    MULTILEAVE,
+    ClickMark,
+    Element,
+    Frontier,
+    Impression,
+    Interaction,
+    encode_record,
+)
+from rankstream.routing import identity
+from rankstream.settings import ExperimentSettings, Settings, TimeSettings
+from rankstream.topics import PREFERENCES
+from streams.folds.canonical import CanonicalFold
+from streams.folds.closed import closed_of
+from streams.folds.preferences import (
+    ExperimentChanged,
+    PreferencesFold,
+    read_comparisons,
+)
+from streams.stage import Change, SourceRecord
+from tests.event_factory import START_MS, click, impression
+
+ITEMS = [f"d{i}" for i in range(12)]
+BOOST = ExperimentSettings(
+    rankers={"a": "", "b": "", "c": ""},
+    method="team-draft",
+    also={
+        "pairwise-preference": {},
+        "probabilistic": {"tau": 3.0},
+        "sample-scored": {},
+    },
+)
+EXPERIMENTS = {"boost": BOOST}
+
+
+def compared(i: int, rng: np.random.Generator, **changes: Any) -> Impression:
+    """An impression of the experiment, drawn as a client does."""
+    names = sorted(BOOST.rankers)
+    rankings = {name: [ITEMS[d] for d in rng.permutation(12)[:6]] for name in names}
+    found = combine(changes.get("method", "team-draft"), rankings, 6, seed=i)
+    extra: dict[str, Any] = {
+        "experiment": {"id": "boost", "epoch": 1, "method": BOOST.method},
+        "rankings": found.rankings,
+        "session": f"s{i // 3}",
+    }
+    if found.assignments is not None:
+        extra["assignments"] = found.assignments
+    extra |= changes.get("extra", {})
+    extra = {key: value for key, value in extra.items() if value is not None}
+    return impression(
+        f"i{i}",
+        START_MS + i,
+        items=ITEMS,
+        shown=found.shown,
+        policy=MULTILEAVE,
+        query_id=f"q{i % 5}",
+        extra=msgspec.msgpack.encode(extra),
+    )
+
+
+def clicked(one: Impression, rng: np.random.Generator) -> Interaction:
+    """Clicks at random, some twice."""
+    places = np.flatnonzero(rng.random(len(one.shown) // 2) < 0.3) + 1
+    marks = [ClickMark(int(p), one.at_ms + 1, "click") for p in places]
+    return Interaction(one, marks + marks[:1])
+
+
+def some_interactions(n: int, seed: int = 0, **changes: Any) -> list[Interaction]:
+    """A log of the experiment."""
+    rng = np.random.default_rng(seed)
+    return [clicked(compared(i, rng, **changes), rng) for i in range(n)]
+
+
+def state_of(fold: PreferencesFold) -> dict[bytes, bytes]:
+    """What the fold wrote."""
+    return {key: value for _, key, value in fold.changes() if value is not None}
+
+
+def as_changes(state: dict[bytes, bytes]) -> list[Change]:
+    """The same, as it is read back."""
+    return [Change(PREFERENCES, key, value) for key, value in state.items()]
+
+
+def recounted(log: list[Interaction], name: str) -> PreferenceSums:
+    """The sums of one method, straight from the events."""
+    sums, method = PreferenceSums.empty(3), method_of(name)
+    for one in log:
+        extra = msgspec.msgpack.decode(one.impression.extra)
+        candidates = msgspec.msgpack.decode(one.impression.candidates)
+        rows = np.frombuffer(one.impression.shown, "<u2")
+        lists = [extra["rankings"][key] for key in sorted(extra["rankings"])]
+        rankings, names = numbered(lists)
+        shown = np.array([names.index(candidates[row]) for row in rows])
+        clicks = np.zeros(len(rows), np.bool_)
+        clicks[[mark.position - 1 for mark in one.clicks]] = True
+        teams = np.array(extra.get("assignments", []), np.int64)
+        preferences = method.infer(Shown(rankings, shown, teams), clicks)
+        bounds = method.bounds(rankings, len(rows))
+        sums.add(preferences, bounds, one.impression.unit % N_GROUPS)
+    return sums
+
+
+def test_every_method_is_credited_as_by_hand() -> None:
+    """The method that ran, and three that are scored on its lists."""
+    log = some_interactions(200)
+    fold = PreferencesFold(EXPERIMENTS, 0)
+    fold.take(closed_of(log))
+    (found,) = fold.comparisons()
+
+    assert found.totals[TOTALS.index("impressions")] == 200
+    assert set(found.sums) == {BOOST.method, *BOOST.also}
+    for name, sums in found.sums.items():
+        for ours, theirs in zip(
+            sums.arrays(), recounted(log, name).arrays(), strict=True
+        ):
+            assert (ours == theirs).all(), name
+
+
+def test_another_method_afterwards_gives_what_it_would_have_given_live() -> None:
+    """The same log under a changed method: the same bytes as scored beside."""
+    log = some_interactions(100)
+    beside = PreferencesFold(EXPERIMENTS, 0)
+    beside.take(closed_of(log))
+    for name in BOOST.also:
+        alone = msgspec.structs.replace(BOOST, also={name: {}})
+        fold = PreferencesFold({"boost": alone}, 0)
+        fold.take(closed_of(log))
+        ours = fold.comparisons()[0].sums[name].arrays()
+        theirs = beside.comparisons()[0].sums[name].arrays()
+        assert all((a == b).all() for a, b in zip(ours, theirs, strict=True))
+
+
+def test_cuts_restarts_and_partitions_change_no_byte() -> None:
+    """In one go; with restarts; and split over partitions, merged in any order."""
+    log = some_interactions(150)
+    whole = PreferencesFold(EXPERIMENTS, 0)
+    whole.take(closed_of(log))
+    restarted = PreferencesFold(EXPERIMENTS, 0)
+    state: dict[bytes, bytes] = {}
+    for start in range(0, 150, 40):
+        restarted.take(closed_of(log[start : start + 40]))
+        state |= state_of(restarted)
+        before = restarted.fingerprint()
+        restarted = PreferencesFold(EXPERIMENTS, 0)
+        restarted.restore(as_changes(state))
+        assert restarted.fingerprint() == before
+    parts: dict[bytes, bytes] = {}
+    for partition in (2, 0, 1):
+        fold = PreferencesFold(EXPERIMENTS, partition)
+        fold.take(closed_of(log[partition::3]))
+        parts |= state_of(fold)
+    (merged,) = read_comparisons(parts)
+
+    assert state == state_of(whole)
+    assert merged.encoded() == whole.comparisons()[0].encoded()
+
+
+@pytest.mark.parametrize(
+    ("reason", "extra"),
+    [
+        ("method", {"experiment": {"id": "boost", "epoch": 1, "method": "ab"}}),
+        ("rankers", {"rankings": {"a": ["d1"], "b": []}, "assignments": [0] * 6}),
+        ("rankers", {"rankings": {"a": ["d1"]}}),
+        ("no-rankings", {"rankings": None}),
+        ("unknown-items", {"rankings": {"a": ["d1"], "b": ["x"], "c": []}}),
+        ("repeated-items", {"rankings": {"a": ["d1"], "b": ["d2", "d2"], "c": []}}),
+        ("assignments", {"assignments": [0, 1, 2]}),
+        ("assignments", {"assignments": [0, 1, 2, 3, 0, 1]}),
+    ],
+)
+def test_what_cannot_be_credited_is_counted_by_reason(
+    reason: str, extra: dict[str, Any]
+) -> None:
+    """And credits nobody."""
+    fold = PreferencesFold(EXPERIMENTS, 0)
+    fold.take(closed_of(some_interactions(5, extra=extra)))
+    (found,) = fold.comparisons()
+
+    assert found.refusals == {reason: 5}
+    assert not found.totals.any()
+    assert not any(array.any() for s in found.sums.values() for array in s.arrays())
+    assert fold.counters()["compared_refused"] == 5
+
+
+def test_unknown_and_ended_experiments_credit_nobody() -> None:
+    """Counted; an interaction of no experiment passes by."""
+    other = {"experiment": {"id": "else", "epoch": 1, "method": "ab"}}
+    timed = msgspec.structs.replace(BOOST, start_ms=START_MS + 1, end_ms=START_MS + 4)
+    fold = PreferencesFold({"boost": timed}, 0)
+    fold.take(closed_of(some_interactions(6)))
+    fold.take(closed_of(some_interactions(2, extra=other)))
+    fold.take(closed_of([Interaction(impression("plain"), [])]))
+    (found,) = fold.comparisons()
+
+    assert found.refusals == {"not-started": 1, "ended": 2}
+    assert found.totals[0] == 3
+    assert fold.counters()["compared_unknown"] == 2
+    assert fold.counters()["compared_impressions"] == 8
+
+
+def test_two_epochs_in_one_log_stay_apart() -> None:
+    """The earlier one goes on counting after the change of the settings."""
+    first = PreferencesFold(EXPERIMENTS, 0)
+    first.take(closed_of(some_interactions(4)))
+    again = msgspec.structs.replace(BOOST, epoch=2)
+    second = PreferencesFold({"boost": again}, 0)
+    second.restore(as_changes(state_of(first)))
+    later = {"experiment": {"id": "boost", "epoch": 2, "method": BOOST.method}}
+    log = some_interactions(6)
+    for pair in zip(log[4:], some_interactions(6, extra=later), strict=False):
+        second.take(closed_of(pair))
+    found = {each.settings.epoch: each for each in second.comparisons()}
+
+    assert found[1].totals[0] == 6
+    assert found[2].totals[0] == 2
+
+
+def test_a_change_within_an_epoch_is_refused() -> None:
+    """Loudly, with what to do."""
+    fold = PreferencesFold(EXPERIMENTS, 0)
+    fold.take(closed_of(some_interactions(1)))
+    changed = {"boost": msgspec.structs.replace(BOOST, share=0.5)}
+    with pytest.raises(ExperimentChanged, match="raise `epoch`"):
+        PreferencesFold(changed, 0).restore(as_changes(state_of(fold)))
+
+
+def test_methods_that_cannot_be_are_refused_at_the_start() -> None:
+    """Twice the same, unknown ones, the wrong counterfactual, options of others."""
+    senseless: list[dict[str, Any]] = [
+        {"team-draft": {}},
+        {"luck": {}},
+        {"counterfactual:ab": {"examination": [1.0]}},
+        {"counterfactual:team-draft": {}},
+        {"probabilistic": {"luck": 1}},
+    ]
+    for also in senseless:
+        with pytest.raises(ValueError, match="must"):
+            PreferencesFold({"x": msgspec.structs.replace(BOOST, also=also)}, 0)
+
+
+def test_click_rates_are_estimated_beside() -> None:
+    """Counterfactually, from the lists of pairwise preference."""
+    name = "counterfactual:pairwise-preference"
+    settings = msgspec.structs.replace(
+        BOOST,
+        method="pairwise-preference",
+        also={name: {"examination": [1.0, 0.5, 0.4, 0.3, 0.2, 0.1]}},
+    )
+    named = {"experiment": {"id": "boost", "epoch": 1, "method": settings.method}}
+    fold = PreferencesFold({"boost": settings}, 0)
+    log = some_interactions(50, method="pairwise-preference", extra=named)
+    fold.take(closed_of(log))
+    (found,) = fold.comparisons()
+
+    assert found.sums[name].impressions.sum() == 50
+    assert found.sums[name].totals.any()
+    assert found.totals[TOTALS.index("too_heavy")] == 0
+
+
+def test_a_click_on_what_nobody_returned_credits_nobody() -> None:
+    """An advertisement in the list."""
+    one = some_interactions(1)[0].impression
+    shown = combine("team-draft", {"a": [], "b": [], "c": []}, 6, seed=0)
+    extra = {
+        "experiment": {"id": "boost", "epoch": 1, "method": "team-draft"},
+        "rankings": {"a": ["d1"], "b": ["d1", "d2"], "c": []},
+        "assignments": [-1] * 6,
+    }
+    packed = msgspec.structs.replace(one, extra=msgspec.msgpack.encode(extra))
+    items = msgspec.msgpack.decode(one.candidates)
+    rows = np.frombuffer(one.shown, "<u2")
+    place = next(i for i, r in enumerate(rows) if items[r] not in ("d1", "d2"))
+    fold = PreferencesFold(EXPERIMENTS, 0)
+    fold.take(
+        closed_of([Interaction(packed, [ClickMark(place + 1, START_MS, "click")])])
+    )
+    (found,) = fold.comparisons()
+
+    assert shown.shown == []
+    assert found.totals[TOTALS.index("foreign_clicks")] == 1
+    assert not any(s.totals.any() for s in found.sums.values())
+    assert found.by_ranker[:, 0].tolist() == [0, 0, 1]
+
+
+def test_through_the_canonical_log() -> None:
+    """Joined, folded, cut and restored with the rest of the state."""
+    settings = Settings(
+        time=TimeSettings(click_window_ms=1_000, disorder_ms=100, remember_ms=500),
+        experiments=EXPERIMENTS,
+    )
+    log = some_interactions(60)
+    elements: list[Element] = []
+    for one in log:
+        elements.append(one.impression)
+        elements += [
+            click(
+                one.impression.impression_id, mark.at_ms, position=mark.position,
+                identity=identity("e", one.impression.impression_id, str(i)),
+            )
+            for i, mark in enumerate(one.clicks)
+        ]  # fmt: skip
+    records = [elements[i : i + 25] for i in range(0, len(elements), 25)]
+    records.insert(0, [Frontier(0, 1, START_MS - 1, ACTIVE)])
+    records.append([Frontier(0, 1, START_MS + 10_000, ENDED)])
+    stage = CanonicalFold(0, settings)
+    state: dict[tuple[str, bytes], bytes] = {}
+    for number, part in enumerate(records, 1):
+        value = encode_record([1, 0, number, part])
+        stage.fold(SourceRecord("events", 0, number, 0, None, value, ()))
+        for change in stage.changes():
+            if change.value is None:
+                state.pop((change.topic, change.key), None)
+            else:
+                state[change.topic, change.key] = change.value
+        before = stage.fingerprint()
+        stage = CanonicalFold(0, settings)
+        stage.restore([Change(*place, value) for place, value in state.items()])
+        assert stage.fingerprint() == before
+    direct = PreferencesFold(EXPERIMENTS, 0)
+    direct.take(closed_of(log))
+
+    kept = {key: value for (topic, key), value in state.items() if topic == PREFERENCES}
+    assert kept == state_of(direct)

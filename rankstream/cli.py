@@ -22,8 +22,7 @@ COMMANDS = {
     "dlq": "dead letters: list, show, count, replay",
     "dump": "the canonical log into a file",
     "recount": "count the canonical log again, and compare",
-    "reproduce": "the tables of online learning to rank, from LETOR folders",
-    "reproduce_multileaving": "binary error of multileaving, from LETOR folders",
+    "reproduce": "tables of the literature, from LETOR folders",
     "bench": "throughput and cost, each beside a rival of the same run",
 }
 """Verb and one line of each command."""

@@ -9,6 +9,11 @@ from models.learners.pdgd import PdgdConfig
 
 EXACT, PUBLISHED = "exact", "published"
 
+LEARNERS_TABLE, LONG_RUN, LAG_TABLE = "learners", "long-run", "lags"
+
+IMPRESSIONS = {LEARNERS_TABLE: 10_000, LONG_RUN: 100_000, LAG_TABLE: 50_000}
+"""Of a run, by table, where nothing else is asked for."""
+
 DECAY = 0.9999977
 """Of the learning rate by update, in the published code and in no text."""
 
@@ -21,7 +26,7 @@ BASELINES = (
     "pdgd-linear", "pdgd-neural", "dbgd-linear", "dbgd-neural", "mgd-linear",
     "pairwise-linear",
 )  # fmt: skip
-"""Learners of the tables of chapter 5."""
+"""Learners of the tables of the thesis' chapter 5."""
 
 NOISES = ("perfect", "navigational", "informational")
 
@@ -34,7 +39,10 @@ LONG_RUNS = (
     ("dbgd-long", "almost_random"),
     ("dbgd-long", "almost_random_by_rank"),
 )
-"""Learners and users of chapter 6; by rank: they look at rank r by chance 1 / r."""
+"""Learners and users of the thesis' chapter 6.
+
+By rank: they look at rank r by chance 1 / r.
+"""
 
 
 LAGS = (0, 100, 1_000, 10_000)
@@ -70,23 +78,20 @@ class Job:
         return "/".join(map(str, [*cell.values(), self.fold, self.run]))
 
 
-def cells_of(chapter: int, form: str, n_impressions: int) -> list[Cell]:
-    """The entries of a chapter's tables."""
-    if chapter == 6:
+def cells_of(table: str, form: str, n_impressions: int) -> list[Cell]:
+    """The entries of a table."""
+    if table == LONG_RUN:
         return [Cell(form, *pair, n_impressions) for pair in LONG_RUNS]
+    if table == LAG_TABLE:
+        return [
+            Cell(form, f"{BEHIND}{lag}", users, n_impressions)
+            for users in NOISES
+            for lag in LAGS
+        ]
     return [
         Cell(form, learner, users, n_impressions)
         for learner in BASELINES
         for users in NOISES
-    ]
-
-
-def lag_cells(form: str, n_impressions: int) -> list[Cell]:
-    """PDGD at every lag, under the users of chapter 5."""
-    return [
-        Cell(form, f"{BEHIND}{lag}", users, n_impressions)
-        for users in NOISES
-        for lag in LAGS
     ]
 
 

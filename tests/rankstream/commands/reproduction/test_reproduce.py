@@ -93,7 +93,7 @@ def test_a_table_has_every_learner_and_goes_on_where_it_stopped(
     ]
     assert all(float(row["exact_form"]) > 0.5 for row in rows)
     assert all(float(row["published_form"]) > 0.5 for row in rows)
-    assert {path.suffix for path in out.glob("chapter5-300*")} == {".csv", ".svg"}
+    assert {path.suffix for path in out.glob("learners-300*")} == {".csv", ".svg"}
     runs = out / "runs.txt"
     whole = finished_runs(runs)
     assert len(whole) == 2 * 2 * 2 * 2
@@ -108,12 +108,12 @@ def test_a_table_has_every_learner_and_goes_on_where_it_stopped(
     assert runs.read_bytes() == untouched
 
 
-def test_chapter_six_has_its_orderings(
+def test_the_long_run_has_its_orderings(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Every claim is printed with its interval."""
     folder = folds_folder(tmp_path / "folds")
-    rows = reproduce(folder, tmp_path / "out", "--runs", "2", "--chapter", "6")
+    rows = reproduce(folder, tmp_path / "out", "--runs", "2", "--table", "long-run")
     printed = capsys.readouterr().out
 
     assert len(rows) == 3 * 7
@@ -126,7 +126,7 @@ def test_lags_cost_what_users_see(
 ) -> None:
     """A ranker that lacks everything shows random lists, and learns nothing yet."""
     folder = parts_folder(tmp_path / "data")
-    rows = reproduce(folder, tmp_path / "out", "--runs", "2", "--lags")
+    rows = reproduce(folder, tmp_path / "out", "--runs", "2", "--table", "lags")
     shown = {
         row["learner"].rpartition("-")[2]: float(row["exact_form"])
         for row in rows
@@ -164,3 +164,31 @@ def test_users_are_found_for_every_number_of_grades() -> None:
     assert [n_grades_of(label) for label in range(5)] == [2, 2, 3, 5, 5]
     with pytest.raises(ValueError, match="labels must be grades 0 to 4; got 5"):
         n_grades_of(5)
+
+
+def test_the_table_of_multileaving_goes_on_where_it_stopped(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Errors are rates; finished runs are not run again, and more can be added."""
+    folder, out = parts_folder(tmp_path / "data"), tmp_path / "out"
+    words = ["reproduce", str(folder), "--table", "multileaving", "--out", str(out)]
+    words += ["--name", "few", "--rankers", "2", "--users", "perfect", "--json"]
+    words += ["--impressions", "200", "--processes", "1", "--methods"]
+    words += ["pairwise-preference", "team-draft"]
+
+    def cells(*more: str) -> list[dict[str, object]]:
+        assert main([*words, *more]) == 0
+        found: list[dict[str, object]] = json.loads(capsys.readouterr().out)
+        return found
+
+    first = cells("--runs", "1")
+    (kept,) = out.glob("multileaving-exact.jsonl")
+    lines = kept.read_text().splitlines()
+    second = cells("--runs", "2")
+
+    assert [cell["method"] for cell in first] == words[-2:]
+    assert all(0.0 <= float(str(cell["error"])) <= 1.0 for cell in second)
+    assert all(cell["checkpoints"] == [100, 200] for cell in second)
+    assert {cell["runs"] for cell in second} == {4}
+    assert kept.read_text().splitlines()[: len(lines)] == lines
+    assert cells("--runs", "2") == second

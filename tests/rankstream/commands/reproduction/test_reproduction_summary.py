@@ -116,7 +116,7 @@ def test_forms_differ_as_the_published_code_does() -> None:
     exact, published = (
         {
             cell.learner: config_of(cell, 46, seed=1)
-            for cell in cells_of(5, form, 10_000)
+            for cell in cells_of("learners", form, 10_000)
         }
         for form in (EXACT, PUBLISHED)
     )
@@ -131,7 +131,7 @@ def test_forms_differ_as_the_published_code_does() -> None:
 
 def test_plans_are_in_the_order_of_folds() -> None:
     """And checkpoints end with the run."""
-    jobs = jobs_of(cells_of(6, EXACT, 100_000), n_folds=2, n_runs=3)
+    jobs = jobs_of(cells_of("long-run", EXACT, 100_000), n_folds=2, n_runs=3)
 
     assert [job.fold for job in jobs] == [1] * 21 + [2] * 21
     assert len({job.key() for job in jobs}) == 42

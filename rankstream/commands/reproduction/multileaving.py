@@ -1,15 +1,10 @@
-"""Binary error of multileaving: the tables of chapter 4, from LETOR folders.
-
-`measure` gives the figures; `add_arguments` and `run` are a command of their own, or
-hang below `rankstream reproduce`.
-"""
+"""Binary error of multileaving: runs, and the table beside the printed one."""
 
 import argparse
 import concurrent.futures
 import itertools
 import json
 import math
-import os
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -31,8 +26,7 @@ from models.interleaving.simulated import (
 from models.ndcg import ndcg_of_ranking
 from producers.formats.letor import LetorData, read_fold
 from rankstream.commands.progress_line import ProgressLine
-
-SUMMARY = "binary error of multileaving after 10,000 impressions"
+from rankstream.commands.reproduction.data import n_folds_of
 
 USERS = ("perfect", "navigational", "informational")
 LENGTH = 10
@@ -45,7 +39,7 @@ FEATURES = {
     "OHSUMED": (*range(9, 13), *range(15, 29)),
     "MSLR": (*range(71, 91), *range(106, 126)),
 }
-"""Features, from 1, that are rankers: those known to work alone."""
+"""Features, from 1, that are rankers: those known to work alone; elsewhere all."""
 
 PUBLISHED: dict[str, dict[tuple[int, str], tuple[float, ...]]] = {
     "MQ2007": {
@@ -100,60 +94,21 @@ class Plan(NamedTuple):
     seed: int
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = """examples:
-  rankstream reproduce_multileaving MQ2008 --published   the tables of chapter 4
-  rankstream reproduce_multileaving MQ2008 --runs 2      a short look
-
-Runs that are finished are kept in the output file, and not run again."""
-    parser.add_argument("data", type=Path, help="LETOR folder")
-    parser.add_argument("--name", choices=sorted(FEATURES), help="the folder's name")
-    parser.add_argument(
-        "--published",
-        action="store_true",
-        help="as the published software: users who may stop at any document, pairs of "
-        "pairwise preference averaged, and a solver that fails in 97 of 100 searches",
-    )
-    parser.add_argument("--runs", type=int, default=25, help="of each fold")
-    parser.add_argument("--folds", type=int, default=5)
-    parser.add_argument("--rankers", type=int, nargs="+", default=[5, 15])
-    parser.add_argument("--users", nargs="+", choices=USERS, default=list(USERS))
-    parser.add_argument("--methods", nargs="+", choices=NAMES, default=list(NAMES))
-    parser.add_argument("--impressions", type=int, default=CHECKPOINTS[-1])
-    parser.add_argument("--out", type=Path, help="file of finished runs")
-    parser.add_argument("--seed", type=int, default=1, help="of every random draw")
-    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
-    parser.add_argument("--json", action="store_true", help="for machines")
-
-
 def run(arguments: argparse.Namespace) -> int:
     """Run what is missing, then print all there is; 1 if a cell is off."""
     name = arguments.name or arguments.data.resolve().name
-    if name not in FEATURES:
-        raise ValueError(f"--name must be one of {sorted(FEATURES)}; got {name!r}")
     form = "published" if arguments.published else "exact"
-    out = arguments.out or Path("reproduction") / f"multileaving-{name}-{form}.jsonl"
-    out.parent.mkdir(parents=True, exist_ok=True)
+    folder = arguments.out or Path("reproduction") / name
+    folder.mkdir(parents=True, exist_ok=True)
+    out = folder / f"multileaving-{form}.jsonl"
     plan = Plan(
         arguments.data,
-        FEATURES[name],
-        arguments.impressions,
+        _features_of(name, arguments.data),
+        arguments.impressions or CHECKPOINTS[-1],
         arguments.published,
         arguments.seed,
     )
-    jobs = [
-        Job(*parts)
-        for parts in itertools.product(
-            range(1, arguments.folds + 1),
-            range(arguments.runs),
-            arguments.rankers,
-            arguments.users,
-            arguments.methods,
-        )
-    ]
-    jobs.sort(key=lambda job: job.run)  # what is stopped early has all folds
+    jobs = _jobs(arguments)
     results = finished(out, plan)
     missing = [job for job in jobs if job.key() not in results]
     with ProgressLine("runs", total=len(jobs), start=len(jobs) - len(missing)) as line:
@@ -161,7 +116,7 @@ def run(arguments: argparse.Namespace) -> int:
             results[job.key()] = errors
             keep(out, plan, job, errors)
             line.show(sum(job.key() in results for job in jobs))
-    is_compared = arguments.published and arguments.impressions == CHECKPOINTS[-1]
+    is_compared = arguments.published and plan.n_impressions == CHECKPOINTS[-1]
     published = PUBLISHED.get(name, {}) if is_compared else {}
     cells = cells_of(jobs, results, published, checkpoints_of(plan))
     if arguments.json:
@@ -171,6 +126,31 @@ def run(arguments: argparse.Namespace) -> int:
         console = console if console.is_terminal else Console(width=WIDE)
         console.print(table_of(f"{name}, {form}", cells))
     return int(any(cell["is_near"] is False for cell in cells))
+
+
+def _features_of(name: str, data: Path) -> tuple[int, ...]:
+    if name in FEATURES:
+        return FEATURES[name]
+    train, _ = _parts(data, 1)
+    return tuple(range(1, train.features.shape[1] + 1))
+
+
+def _jobs(arguments: argparse.Namespace) -> list[Job]:
+    users = arguments.users or USERS
+    n_folds = min(n_folds_of(arguments.data), arguments.folds or 5)
+    if not set(users) <= set(USERS):
+        raise ValueError(f"--users must be some of {USERS}; got {users}")
+    if n_folds < 1 or arguments.runs < 1:
+        raise ValueError("--folds and --runs must be at least 1")
+    everything = itertools.product(
+        range(1, n_folds + 1),
+        range(arguments.runs),
+        arguments.rankers,
+        users,
+        arguments.methods,
+    )
+    # By run: what is stopped early has all folds.
+    return sorted((Job(*parts) for parts in everything), key=lambda job: job.run)
 
 
 def checkpoints_of(plan: Plan) -> list[int]:

@@ -4,6 +4,7 @@ Ingest hears one and the same time all along, the moment at which the replay beg
 how fast the file is read changes nothing in what is counted.
 """
 
+import gc
 import sys
 import time
 from collections import Counter
@@ -112,6 +113,8 @@ def replay_events(  # noqa: PLR0913  what a replay is made of
     """
     local = LocalReplay(local_settings(settings))
     local.pipeline.start()
+    # Nothing here is in cycles.
+    gc.set_threshold(100_000, 50, 1_000)
     with ProgressLine("folding", total=n_events) as line:
 
         def look(state: Replayed) -> None:

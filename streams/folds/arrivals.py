@@ -21,6 +21,7 @@ from streams.folds.open_tables import (
     FIRST_CLICK,
     FREE_CLICK,
     FREE_IMPRESSION,
+    HAS_EXTRA,
     KNOWN,
     LAST_CLICK,
     LENGTH,
@@ -69,6 +70,8 @@ def open_impression(
     begin, end = span_at(data, places[e.MODEL])
     first, second = hashed(data, begin, end, (np.uint64(1), np.uint64(2)))
     impression[MODEL], impression[MODEL + 1] = np.int64(first), np.int64(second)
+    begin, end = span_at(data, places[e.EXTRA])
+    impression[HAS_EXTRA] = end > begin
     push(tables, due_ms, row)
     return row
 

@@ -175,24 +175,27 @@ class CanonicalFold:
         self.statistics.advance(self.join.watermark.at_ms)
 
     def _route(self, closed: Closed) -> None:
-        models, first, owner = np.unique(
+        if (closed.models == closed.models[0]).all():
+            self._closed[self._target(closed, 0)].append(closed)
+            return
+        _, first, owner = np.unique(
             closed.models, axis=0, return_index=True, return_inverse=True
         )
-        targets = []
-        for model, one in zip(models.tolist(), first.tolist(), strict=True):
-            target = self._target_of.get(tuple(model))
-            if target is None:
-                name = closed[one].impression.model
-                target = partition_of_model(name, self._n_targets)
-                self._target_of[tuple(model)] = target
-            targets.append(target)
-        if len(set(targets)) == 1:
-            self._closed[targets[0]].append(closed)
-            return
+        targets = [self._target(closed, one) for one in first.tolist()]
         target_of = np.array(targets)[owner.reshape(-1)]
         for target in sorted(set(targets)):
             which = np.flatnonzero(target_of == target)
             self._closed[target].append(closed.select(which))
+
+    def _target(self, closed: Closed, one: int) -> int:
+        """The partition of `interactions` of one's model."""
+        first, second = closed.models[one].tolist()
+        target = self._target_of.get((first, second))
+        if target is None:
+            name = closed[one].impression.model
+            target = partition_of_model(name, self._n_targets)
+            self._target_of[first, second] = target
+        return target
 
     def _write_interactions(self, target: int, closed: list[Closed]) -> None:
         for n_packed, packed in _joined(part for one in closed for part in one.parts()):

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from models.compilation import compiled
 from models.counting_tables import Int64
@@ -24,12 +25,14 @@ class Closed:
     """Interactions in the order in which they closed.
 
     `encoded` holds them as MessagePack and padding behind them, `ends` the end of
-    each, `models` [n, 2] a digest of the name of each one's model.
+    each, `models` [n, 2] a digest of the name of each one's model, `extras` whether
+    an impression holds what only experiments and some learners read.
     """
 
     encoded: Bytes
     ends: Int64
     models: Names
+    extras: NDArray[np.bool_]
 
     def __len__(self) -> int:
         return len(self.ends)
@@ -46,7 +49,10 @@ class Closed:
         """Those from `first` up to `last`, which is not among them."""
         start = int(self.ends[first - 1]) if first else 0
         return Closed(
-            self.encoded[start:], self.ends[first:last] - start, self.models[first:last]
+            self.encoded[start:],
+            self.ends[first:last] - start,
+            self.models[first:last],
+            self.extras[first:last],
         )
 
     def select(self, which: Int64) -> "Closed":
@@ -56,7 +62,7 @@ class Closed:
         ends = np.cumsum(lengths)
         encoded = np.empty(int(ends[-1]) + PADDING, np.uint8)
         _gather(self.encoded, starts, lengths, encoded)
-        return Closed(encoded, ends, self.models[which])
+        return Closed(encoded, ends, self.models[which], self.extras[which])
 
     def parts(self) -> Iterator[tuple[int, bytes]]:
         """How many interactions, and their bytes, each small enough for a record."""
@@ -83,33 +89,35 @@ def closed_of(interactions: Sequence[Interaction]) -> Closed:
     packed = [encode_record(interaction) for interaction in interactions]
     ends = np.cumsum([len(one) for one in packed], dtype=np.int64)
     joined = np.frombuffer(b"".join(packed) + bytes(PADDING), np.uint8).copy()
-    return Closed(joined, ends, np.zeros((len(packed), 2), np.uint64))
+    models = np.zeros((len(packed), 2), np.uint64)
+    extras = np.array([len(one.impression.extra) > 0 for one in interactions], np.bool_)
+    return Closed(joined, ends, models, extras)
 
 
 def batches_of(pieces: Sequence[Closed], size: int) -> Iterator[Closed]:
     """The same interactions in batches of a size, the last one smaller."""
-    encoded, ends, models, n = [], [], [], 0
+    encoded, parts, n = [], [], 0
     for piece in pieces:
         first = 0
         while first < len(piece):
             last = min(len(piece), first + size - n)
             part = piece.slice(first, last)
             encoded.append(part.encoded[: part.ends[-1]])
-            ends.append(part.ends)
-            models.append(part.models)
+            parts.append(part)
             n += last - first
             first = last
             if n == size:
-                yield _together(encoded, ends, models)
-                encoded, ends, models, n = [], [], [], 0
+                yield _together(encoded, parts)
+                encoded, parts, n = [], [], 0
     if n:
-        yield _together(encoded, ends, models)
+        yield _together(encoded, parts)
 
 
-def _together(encoded: list[Bytes], ends: list[Int64], models: list[Names]) -> Closed:
+def _together(encoded: list[Bytes], parts: list[Closed]) -> Closed:
     offsets = np.cumsum([0, *(len(one) for one in encoded[:-1])])
     return Closed(
         np.concatenate([*encoded, np.zeros(PADDING, np.uint8)]),
-        np.concatenate([one + by for one, by in zip(ends, offsets, strict=True)]),
-        np.concatenate(models),
+        np.concatenate([one.ends + by for one, by in zip(parts, offsets, strict=True)]),
+        np.concatenate([one.models for one in parts]),
+        np.concatenate([one.extras for one in parts]),
     )

@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from models.compilation import Number, compiled, inlined
 from models.counting_tables import Int32, Int64
@@ -19,6 +20,7 @@ from streams.folds.open_tables import (
     FIRST_CLICK,
     FREE_CLICK,
     FREE_IMPRESSION,
+    HAS_EXTRA,
     KNOWN,
     LENGTH,
     MODEL,
@@ -66,7 +68,8 @@ class Closing(NamedTuple):
 
     `encoded` takes the interactions, `ends` where each ends; `times` and `names` the
     identities that become known, with the time at which they closed; `models` a
-    digest of each model's name.
+    digest of each model's name; `extras` whether an impression says more than the
+    statistics read.
     """
 
     encoded: Bytes
@@ -74,6 +77,7 @@ class Closing(NamedTuple):
     times: Int64
     names: Names
     models: Names
+    extras: NDArray[np.bool_]
 
 
 @inlined
@@ -130,6 +134,7 @@ def close(tables: Open, rows: Int32, window_ms: Number, closing: Closing) -> Num
         at += length
         closing.models[i, 0] = np.uint64(impression[MODEL])
         closing.models[i, 1] = np.uint64(impression[MODEL + 1])
+        closing.extras[i] = impression[HAS_EXTRA] > 0
         due_ms = impression[AT_MS] + window_ms
         remember(closing, n_known, due_ms, impression[NAME:])
         first, second = closing.names[n_known]

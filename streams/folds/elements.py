@@ -136,7 +136,9 @@ class Elements:
     __slots__ = ("data", "places", "schema", "sequence", "source", "tags")
 
     def __init__(self, record: bytes) -> None:
-        self.data: Bytes = np.frombuffer(record + bytes(PADDING), np.uint8).copy()
+        self.data: Bytes = np.empty(len(record) + PADDING, np.uint8)
+        self.data[: len(record)] = np.frombuffer(record, np.uint8)
+        self.data[len(record) :] = 0
         head = np.zeros(4, np.int64)
         first = find_head(self.data, len(record), head)
         n_elements = int(head[3]) if first >= 0 else 0

@@ -260,9 +260,12 @@ class Join:
             np.empty(n_due + n_clicks, np.int64),
             np.empty((n_due + n_clicks, 2), np.uint64),
             np.empty((n_due, 2), np.uint64),
+            np.empty(n_due, np.bool_),
         )
         n_applied = close(tables, rows[:n_due], self._window_ms, closing)
-        self.closed.append(Closed(closing.encoded, closing.ends, closing.models))
+        self.closed.append(
+            Closed(closing.encoded, closing.ends, closing.models, closing.extras)
+        )
         self.counts["applied_impressions"] += n_due
         self.counts["applied_clicks"] += n_applied
         self._forgetting.append((closing.times, closing.names))

@@ -27,6 +27,7 @@ from rankstream.settings import ModelSettings, Settings
 from rankstream.snapshots import Snapshot, encode_snapshot, features_hash
 from rankstream.topics import SNAPSHOTS
 from streams.folds.canonical import partition_of_model
+from streams.folds.statistics_keys import n_items_of
 from streams.stage import Change, LogRefused, Output, SourceRecord
 
 STATE_TOPIC = "learn-state"
@@ -113,7 +114,10 @@ class UnclaimedRecord(msgspec.Struct, frozen=True, array_like=True):
     schema: int
     source: int
     first_sequence: int
-    interactions: list[msgspec.Raw]
+    interactions: msgspec.Raw
+
+    def __len__(self) -> int:
+        return n_items_of(bytes(memoryview(self.interactions)[:5]))
 
 
 _decode_unclaimed = msgspec.msgpack.Decoder(UnclaimedRecord).decode
@@ -198,10 +202,11 @@ class Learn:
                 f"{batch.first_sequence} after {expected - 1} of source "
                 f"{batch.source}, at {where}"
             )
-        self._sequences[batch.source] = expected - 1 + len(batch.interactions)
         if isinstance(batch, UnclaimedRecord):
-            self._unclaimed += len(batch.interactions)
+            self._sequences[batch.source] = expected - 1 + len(batch)
+            self._unclaimed += len(batch)
             return
+        self._sequences[batch.source] = expected - 1 + len(batch.interactions)
         for interaction in batch.interactions:
             name = interaction.impression.model
             model = self.models.get(name)

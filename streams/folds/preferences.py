@@ -57,6 +57,8 @@ class PreferencesFold:
 
     def take(self, closed: Closed) -> None:
         """Take closed impressions; those of no experiment are not even decoded."""
+        if not closed.extras.any():
+            return
         encoded = closed.encoded.tobytes()
         found = encoded.find(MARK)
         while found >= 0:

@@ -8,6 +8,7 @@ when `flush`, `settle` or `changes` are called changes nothing.
 
 import struct
 from collections.abc import Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
 
 import numpy as np
 
@@ -41,6 +42,9 @@ DAY_MS = 86_400_000
 FLUSH_IMPRESSIONS = 4_096
 """Impressions are counted in batches of at most this many."""
 
+COUNTING = ThreadPoolExecutor(2, "counting")
+"""Counts full batches while the log is read on."""
+
 
 class StatisticsFold:
     """Statistics of one partition of the canonical log.
@@ -55,6 +59,7 @@ class StatisticsFold:
         self._keep_ms = keep_ms
         self._pending: list[Closed] = []
         self._n_pending = 0
+        self._counting: Future[None] | None = None
         self._store = StatisticsStore()
         self._places = Places(limits, self._store)
         self._settlement = Settlement(self._places, self._store)
@@ -72,7 +77,7 @@ class StatisticsFold:
         self._pending.append(closed)
         self._n_pending += len(closed)
         if self._n_pending >= FLUSH_IMPRESSIONS:
-            self.flush()
+            self._counting = COUNTING.submit(self._count_all, self._taken())
 
     def advance(self, watermark_ms: int) -> None:
         """Hear of the watermark, after all that it closed was taken."""
@@ -84,8 +89,18 @@ class StatisticsFold:
 
     def flush(self) -> None:
         """Count what was taken."""
+        self._count_all(self._taken())
+
+    def _taken(self) -> list[Closed]:
+        """What waits to be counted, once all that came before it is."""
+        if self._counting is not None:
+            self._counting.result()
+            self._counting = None
         pending, self._pending = self._pending, []
         self._n_pending = 0
+        return pending
+
+    def _count_all(self, pending: list[Closed]) -> None:
         for batch in batches_of(pending, FLUSH_IMPRESSIONS):
             self._n_taken += len(batch)
             self._places.trim()
@@ -128,11 +143,13 @@ class StatisticsFold:
         for key, value in self._parts.joined(latest).items():
             kind, *rest = keys.decode(key)
             by_kind.setdefault(kind, []).append((rest, value))
+        self._sets: dict[tuple[str, bytes], bytes] = {}
         self._restore_places(by_kind)
         self._restore_cells(by_kind.get("cell", []))
         for (query, name, intervention, group), value in by_kind.get("masks", []):
-            scope = self._places.scope(query, name, intervention)  # type: ignore[arg-type]
+            scope = self._scope(query, name, intervention)
             self._masks.restore(scope * N_GROUPS + group, value)  # type: ignore[operator]
+        del self._sets
         for _, value in by_kind.get("counts", []):
             self._restore_counts(keys.checked(keys.decode(value)))
 
@@ -194,17 +211,22 @@ class StatisticsFold:
     ) -> None:
         places = self._places
         for (query, name), value in by_kind.get("set", []):
-            places.restore_set(query, name, value)  # type: ignore[arg-type]
+            items = places.restore_set(query, name, value)  # type: ignore[arg-type]
+            self._sets[query, name] = items  # type: ignore[index]
         self._named: dict[tuple[int, bytes], int] = {}
         for (query, name, intervention, row), value in by_kind.get("row", []):
-            scope = places.scope(query, name, intervention)  # type: ignore[arg-type]
+            scope = self._scope(query, name, intervention)
             place = places.add_row(scope, keys.decode_row(value))
             self._named[scope, row] = place  # type: ignore[index]
+
+    def _scope(self, query: object, name: object, intervention: object) -> int:
+        items = self._sets[query, name]  # type: ignore[index]
+        return self._places.scope(query, items, intervention)  # type: ignore[arg-type]
 
     def _restore_cells(self, cells: list[tuple[list[object], bytes]]) -> None:
         named, slots, rows, values = self._named, [], [], []
         for (query, name, intervention, group), value in cells:
-            scope = self._places.scope(query, name, intervention)  # type: ignore[arg-type]
+            scope = self._scope(query, name, intervention)
             slots.append(scope * N_GROUPS + group)  # type: ignore[operator]
             rows += [named[scope, row] for row in row_names_of(value)]
             values.append(value)

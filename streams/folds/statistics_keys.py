@@ -20,8 +20,6 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from rankstream.events import decode_items
-
 SCHEMA = 1
 """Of every value of this topic; others are refused."""
 
@@ -110,11 +108,9 @@ def decode_set(value: bytes) -> list[str]:
     return list(items)
 
 
-def n_items_of(candidates: bytes) -> int:
-    """The length of a MessagePack array, from its first bytes."""
-    first = candidates[0]
+def n_items_of(array: bytes) -> int:
+    """The length of a MessagePack array, from its first five bytes."""
+    first = array[0]
     if first & 0xF0 == 0x90:
         return first & 0x0F
-    if first == 0xDC:
-        return int.from_bytes(candidates[1:3], "big")
-    return len(decode_items(candidates))
+    return int.from_bytes(array[1:3] if first == 0xDC else array[1:5], "big")

@@ -30,17 +30,28 @@ MOST_UNROWED = 1 << 17
 
 
 class CandidateSet:
-    """The items of a query that its cells speak of."""
+    """The items of a query that its cells speak of.
 
-    __slots__ = ("candidates", "n_scopes", "name", "numbers", "query")
+    `items` tells it from the query's other sets: the packed candidates, or the name
+    of a set that grows.
+    """
 
-    def __init__(self, query: str, name: bytes, candidates: bytes) -> None:
+    __slots__ = ("_name", "items", "n_scopes", "numbers", "query")
+
+    def __init__(self, query: str, items: bytes) -> None:
         self.query = query
-        self.name = name
-        self.candidates = candidates
+        self.items = items
         self.n_scopes = 0
-        is_growing = name in (OPEN_SET, OVERFLOW_SET)
+        is_growing = items in (OPEN_SET, OVERFLOW_SET)
         self.numbers: dict[str, int] | None = {} if is_growing else None
+        self._name = items if is_growing else b""
+
+    @property
+    def name(self) -> bytes:
+        """How keys call it; worked out when it is first written."""
+        if not self._name:
+            self._name = keys.set_name(self.items)
+        return self._name
 
     def key(self) -> bytes:
         """Under which it is stored."""
@@ -49,7 +60,7 @@ class CandidateSet:
     def value(self) -> bytes:
         """What is stored of the set."""
         if self.numbers is None:
-            return b"\x92" + bytes((keys.SCHEMA,)) + self.candidates
+            return b"\x92" + bytes((keys.SCHEMA,)) + self.items
         return keys.encode([keys.SCHEMA, list(self.numbers)])
 
 
@@ -84,13 +95,21 @@ class Scope:
 
 
 class Query:
-    """The candidate sets and interventions of a query, to hold them to limits."""
+    """The candidate sets of a query, and the scopes of sets and interventions."""
 
-    __slots__ = ("interventions", "sets")
+    __slots__ = ("scopes", "sets")
 
     def __init__(self) -> None:
         self.sets: dict[bytes, CandidateSet] = {}
-        self.interventions: dict[str, int] = {}
+        self.scopes: dict[tuple[bytes, str], int] = {}
+
+    def is_full(self, items: bytes, intervention: str, limits: LimitSettings) -> bool:
+        """Whether a new scope would be beyond the limits."""
+        n_sets = len(self.sets) - (OVERFLOW_SET in self.sets)
+        if items not in self.sets and n_sets >= limits.candidate_sets:
+            return True
+        known = {other for set_of, other in self.scopes if set_of != OVERFLOW_SET}
+        return intervention not in known and len(known) >= limits.interventions
 
 
 class Places:
@@ -110,7 +129,6 @@ class Places:
         self._removed: dict[bytes, None] = {}
         self._limits = limits
         self._store = store
-        self._scope_numbers: dict[tuple[str, bytes, str], int] = {}
         self._queries: dict[str, Query] = {}
         self._row_keys: dict[int, bytes] = {}
         self._new: list[tuple[int, int, int]] = []
@@ -145,14 +163,18 @@ class Places:
 
     def _add(self, place: int, key: PlaceKey) -> None:
         query, candidates, intervention, code, _, _ = key
-        name = OPEN_SET if code & OPEN else keys.set_name(candidates)
-        scope = self._scope_numbers.get((query, name, intervention))
+        items = OPEN_SET if code & OPEN else candidates
         kind = WITHOUT_ROW if code & 7 in (UNKNOWN, MULTILEAVE) else WITH_ROW
-        if scope is None and self._is_full(query, name, intervention):
+        known = self._queries.get(query)
+        if known is None:
+            scope = self.scope(query, items, intervention)
+        elif (items, intervention) in known.scopes:
+            scope = known.scopes[items, intervention]
+        elif known.is_full(items, intervention, self._limits):
             kind = CAPPED
             scope = self.scope(query, OVERFLOW_SET, "")
-        elif scope is None:
-            scope = self.scope(query, name, intervention, candidates)
+        else:
+            scope = self.scope(query, items, intervention)
         self._place(place, key, scope, kind)
 
     def add_row(self, scope: int, row: keys.Row) -> int:
@@ -161,7 +183,7 @@ class Places:
         code = row.policy | (OPEN if row.items else 0)
         key = (
             owner.query,
-            row.items or owner.candidate_set.candidates,
+            row.items or owner.candidate_set.items,
             owner.intervention,
             code,
             2 * row.n_ranks,
@@ -178,40 +200,34 @@ class Places:
         self._changed_rows.clear()
         return place
 
-    def scope(
-        self, query: str, name: bytes, intervention: str, candidates: bytes = b""
-    ) -> int:
+    def scope(self, query: str, items: bytes, intervention: str) -> int:
         """The number of a scope, made if it is not there."""
-        number = self._scope_numbers.get((query, name, intervention))
+        known = self._queries.get(query)
+        if known is None:
+            known = self._queries[query] = Query()
+        number = known.scopes.get((items, intervention))
         if number is not None:
             return number
         number = self._free_scopes.pop() if self._free_scopes else len(self.scopes)
-        candidate_set = self.candidate_set(query, name, candidates)
+        candidate_set = known.sets.get(items)
+        if candidate_set is None:
+            candidate_set = known.sets[items] = CandidateSet(query, items)
+            self._changed_sets[candidate_set] = None
         candidate_set.n_scopes += 1
         self.scopes[number] = Scope(query, candidate_set, intervention)
-        self._scope_numbers[query, name, intervention] = number
-        if name != OVERFLOW_SET:
-            counts = self._queries[query].interventions
-            counts[intervention] = counts.get(intervention, 0) + 1
+        known.scopes[items, intervention] = number
         self._store.reserve_scope(number)
         return number
 
-    def candidate_set(self, query: str, name: bytes, candidates: bytes) -> CandidateSet:
-        """A candidate set, made if it is not there."""
-        sets = self._queries.setdefault(query, Query()).sets
-        found = sets.get(name)
-        if found is None:
-            found = sets[name] = CandidateSet(query, name, candidates)
-            self._changed_sets[found] = None
-        return found
-
-    def restore_set(self, query: str, name: bytes, value: bytes) -> None:
-        """Take back a stored candidate set."""
-        items = keys.decode_set(value)
-        restored = self.candidate_set(query, name, value[2:])
+    def restore_set(self, query: str, name: bytes, value: bytes) -> bytes:
+        """Take back a stored candidate set; returns its `items`."""
+        items = name if name in (OPEN_SET, OVERFLOW_SET) else value[2:]
+        numbered = keys.decode_set(value)
+        restored = CandidateSet(query, items)
+        self._queries.setdefault(query, Query()).sets[items] = restored
         if restored.numbers is not None:
-            restored.numbers.update((item, i) for i, item in enumerate(items))
-        self._changed_sets.clear()
+            restored.numbers.update((item, i) for i, item in enumerate(numbered))
+        return items
 
     def maps_of(self, places: NDArray[np.int32]) -> tuple[Int64, NDArray[np.int32]]:
         """Where the item numbers of each place begin, -1 without any; and they."""
@@ -283,38 +299,24 @@ class Places:
     def _remove_scope(self, number: int) -> None:
         scope = self.scopes.pop(number)
         candidate_set = scope.candidate_set
-        del self._scope_numbers[scope.query, candidate_set.name, scope.intervention]
-        self._free_scopes.append(number)
         query = self._queries[scope.query]
-        if candidate_set.name != OVERFLOW_SET:
-            query.interventions[scope.intervention] -= 1
-            if not query.interventions[scope.intervention]:
-                del query.interventions[scope.intervention]
+        del query.scopes[candidate_set.items, scope.intervention]
+        self._free_scopes.append(number)
         candidate_set.n_scopes -= 1
         if not candidate_set.n_scopes:
-            del query.sets[candidate_set.name]
+            del query.sets[candidate_set.items]
             self._changed_sets.pop(candidate_set, None)
             self._removed[candidate_set.key()] = None
         if not query.sets:
             del self._queries[scope.query]
 
-    def _is_full(self, query: str, name: bytes, intervention: str) -> bool:
-        known = self._queries.get(query)
-        if known is None:
-            return False
-        n_sets = len(known.sets) - (OVERFLOW_SET in known.sets)
-        limits = self._limits
-        return (name not in known.sets and n_sets >= limits.candidate_sets) or (
-            intervention not in known.interventions
-            and len(known.interventions) >= limits.interventions
-        )
-
     def _place(self, place: int, key: PlaceKey, scope: int, kind: int) -> None:
         owner = self.scopes[scope]
         _, candidates, _, code, length, material = key
-        if not code & OPEN and kind != CAPPED:
+        is_shared = not code & OPEN and kind != CAPPED
+        if is_shared and candidates is not owner.candidate_set.items:
             # One copy of the candidates for all rows of a set.
-            candidates = owner.candidate_set.candidates
+            candidates = owner.candidate_set.items
             key = (owner.query, candidates, owner.intervention, code, length, material)
         self._new.append((place, scope, kind))
         if kind == WITH_ROW:

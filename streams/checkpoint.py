@@ -256,6 +256,9 @@ class Checkpointer:
         self.stage.tick(now_ms, at_end=False)
         if packed is None:
             await self._begin(source)
+        # Partitions of a process cut one after another, not all at once.
+        share = self.partition / max(1, source.n_partitions)
+        self._cut_at_s = time.monotonic() - self._delivery.state_s * share
         if is_planted(SKIP_MARKER, self.kind.name):
             log.warning("event=fault-planted partition=%s", self.name)
             start = max(source.first, self._cut + 1 - REPEATED_RECORDS)

@@ -6,15 +6,21 @@ each record that closes something has one moment at which all of that is visible
 
 import asyncio
 import dataclasses
+import re
 import threading
 import time
 from bisect import bisect_left, bisect_right
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable
 
 import numpy as np
 
-from rankstream.commands.benchmarks.pipeline_bed import Bed, BenchmarkFailed, say
+from rankstream.commands.benchmarks.pipeline_bed import (
+    Bed,
+    BenchmarkFailed,
+    Worker,
+    say,
+)
 from rankstream.commands.benchmarks.pipeline_logs import new_producer
 from rankstream.commands.benchmarks.workload import Workload, canonical_records
 from rankstream.events import Frontier, Impression, decode_event_record
@@ -24,6 +30,8 @@ from rankstream.topics import EVENTS, full_name
 
 POLL_S = 0.005
 PATIENCE_S = 60.0
+
+_CUT = re.compile(r"event=cut partition=events\[(\d+)\] offset=(\d+)")
 
 Record = tuple[int, bytes, int]
 """Partition, value and number of events."""
@@ -89,10 +97,12 @@ def latencies_s(
     watcher = Watcher(store, "model")
     wanted_before = _latest(records[:n_before], closed)
     wanted = _latest(records, closed)
+    lengths = Counter(partition for partition, _, _ in records[:n_before])
 
     def is_settled() -> bool:
+        # The burst's state is written, as it would be long before in a steady stream.
         worker.check()
-        return watcher.total() >= wanted_before
+        return watcher.total() >= wanted_before and _is_cut(worker, lengths)
 
     with bed.worker(settings, "fold", "learn", "publish") as worker:
         watcher.start()
@@ -138,6 +148,13 @@ async def _feed(
     finally:
         await producer.stop()
     return sent
+
+
+def _is_cut(worker: Worker, lengths: Counter[int]) -> bool:
+    """Whether state was written behind so many records of each partition."""
+    cuts = map(_CUT.search, worker.lines())
+    reached = {int(cut[1]): int(cut[2]) for cut in cuts if cut is not None}
+    return all(reached.get(one, -1) >= n - 1 for one, n in lengths.items())
 
 
 def _closed_by(records: list[Record], window_ms: int) -> list[int]:

@@ -3,7 +3,9 @@
 import os
 import re
 import signal
+import threading
 import time
+from collections.abc import Iterator
 from datetime import datetime
 
 import numpy as np
@@ -15,50 +17,72 @@ from rankstream.commands.benchmarks.workload import Workload, canonical_records
 from rankstream.settings import Settings
 from rankstream.topics import EVENTS, full_name
 
-AFTER_CUT = 8
-"""Records at the end that are folded between the last cut and the kill."""
-
 PATIENCE_S = 120.0
 
+_READY = re.compile(r"event=(restored|caught-up) ")
 _RESTORED = re.compile(r"event=restored .*records=(\d+) keys=(\d+) ")
 
 
+class Feed(threading.Thread):
+    """Writes a canonical log at a steady pace until told to end, and counts it."""
+
+    def __init__(self, settings: Settings, plan: Workload, per_second: float) -> None:
+        super().__init__(daemon=True)
+        self.recount = Recount()
+        self.is_over = threading.Event()
+        self._settings = settings
+        self._plan = plan
+        self._per_second = per_second
+
+    def run(self) -> None:
+        """Write, and close everything at last."""
+        preload(self._settings.kafka.bootstrap, self._paced())
+
+    def _paced(self) -> Iterator[tuple[str, int, bytes]]:
+        topic = full_name(self._settings.namespace, EVENTS)
+        due_s = time.monotonic()
+        rng = np.random.default_rng(1)
+        records = canonical_records(self._plan, rng, is_over=self.is_over.is_set)
+        for partition, value, n_events in records:
+            time.sleep(max(0.0, due_s - time.monotonic()))
+            due_s += n_events / self._per_second
+            self.recount.take(partition, value)
+            yield topic, partition, value
+
+
 def restart_s(
-    bed: Bed, settings: Settings, plan: Workload
+    bed: Bed, settings: Settings, plan: Workload, per_second: float, paced_s: float
 ) -> tuple[float, int, int, list[str]]:
     """Seconds, keys, records read back, and what is wrong with the outputs.
 
-    Counts until the last partition is restored and the first has caught up, where any
-    has records between its last cut and its marker.
+    Events come at a steady pace before, during and after the kill. Counts until the
+    last partition is restored and folds what is new.
     """
-    topic = full_name(settings.namespace, EVENTS)
-    recount = Recount()
-    records = []
-    for partition, value, _ in canonical_records(plan, np.random.default_rng(1)):
-        recount.take(partition, value)
-        records.append((topic, partition, value))
-    before, after = records[:-AFTER_CUT], records[-AFTER_CUT:]
     width = settings.kafka.partitions
-    preload(settings.kafka.bootstrap, before)
+    feed = Feed(settings, plan, per_second)
     with bed.worker(settings, "fold") as worker:
-        await_quiet(settings, ("fold-state",), width, worker.check)
-        preload(settings.kafka.bootstrap, after[: AFTER_CUT // 2])
-        time.sleep(0.5)
+        feed.start()
+        ends_s = time.monotonic() + paced_s
+        while time.monotonic() < ends_s:
+            worker.check()
+            time.sleep(0.5)
         n_lines = len(worker.lines())
         killed_s = time.time()
         for child in worker.children():
             os.kill(child, signal.SIGKILL)
         lines = _restarted(worker, n_lines, width)
-        preload(settings.kafka.bootstrap, after[AFTER_CUT // 2 :])
+        feed.is_over.set()
+        feed.join()
         await_quiet(settings, ("fold-state",), width, worker.check)
     restored = [found for line in lines if (found := _RESTORED.search(line))]
-    ready = [_seconds_of(line) for line in lines if "event=restored" in line]
-    caught_up = [_seconds_of(line) for line in lines if "event=caught-up" in line]
+    is_ready = ("event=restored", "event=caught-up")
+    ready = [
+        _seconds_of(line) for line in lines if any(each in line for each in is_ready)
+    ]
     n_records = sum(int(found[1]) for found in restored)
     n_keys = sum(int(found[2]) for found in restored)
-    first_fold_s = min(caught_up) if caught_up else max(ready)
-    wrong = recount.disagreements(settings)
-    return first_fold_s - killed_s, n_keys, n_records, wrong
+    wrong = feed.recount.disagreements(settings)
+    return max(ready) - killed_s, n_keys, n_records, wrong
 
 
 def _restarted(worker: Worker, n_lines: int, n_partitions: int) -> list[str]:

@@ -5,7 +5,7 @@ list on average, event time at 400 impressions a second, so that a window of fiv
 minutes holds 120,000 open impressions.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import msgspec
@@ -140,12 +140,20 @@ def canonical_elements(
 
 
 def canonical_records(
-    plan: Workload, rng: np.random.Generator
+    plan: Workload,
+    rng: np.random.Generator,
+    *,
+    is_over: Callable[[], bool] = lambda: False,
 ) -> Iterator[tuple[int, bytes, int]]:
     """`(partition, value, number of events)` of every record of the log.
 
     One source; each record ends with its frontier, and the last of each partition
     with one that closes everything.
+
+    Parameters
+    ----------
+    is_over
+        Whether the log is to end early.
     """
     pending: list[list[Element]] = [[] for _ in range(plan.n_partitions)]
     sequences = [0] * plan.n_partitions
@@ -162,5 +170,7 @@ def canonical_records(
         pending[partition].append(element)
         if len(pending[partition]) >= RECORD_EVENTS:
             yield record(partition, Frontier(0, 1, at_ms - DISORDER_MS, ACTIVE))
+            if is_over():
+                break
     for partition in range(plan.n_partitions):
         yield record(partition, Frontier(0, 1, at_ms + 86_400_000, ENDED))

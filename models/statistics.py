@@ -151,6 +151,13 @@ def decode_cell(value: bytes, items: Sequence[str]) -> CellSummary:
     )
 
 
+def decode_pairs(value: bytes, names: Sequence[str]) -> Int64:
+    """Some columns of a written cell's pairs, [n_pairs, n_names]; see `PAIR_NAMES`."""
+    _, _, pairs, _, _ = read_cell(np.frombuffer(value, np.uint8), 1)
+    chosen: Int64 = pairs[:, [PAIR_NAMES.index(name) for name in names]]
+    return chosen
+
+
 def merge(summaries: Iterable[CellSummary]) -> CellSummary:
     """The sum of summaries; their order does not matter.
 

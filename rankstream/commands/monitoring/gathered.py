@@ -66,6 +66,7 @@ class Gathered:
         self._courses: dict[tuple[str, int], Course] = {}
         self._counts: dict[str, int] = {}
         self._snapshots: list[dict[str, Any]] = []
+        self._examination: list[float | None] = []
         self._trouble = ""
         self._number = 0
 
@@ -98,6 +99,13 @@ class Gathered:
                 self._snapshots = snapshots
                 self._moved()
 
+    def set_examination(self, examination: list[float | None]) -> None:
+        """Take what is known of position bias, rank by rank."""
+        with self._lock:
+            if examination != self._examination:
+                self._examination = examination
+                self._moved()
+
     def set_trouble(self, trouble: str) -> None:
         """Say what cannot be reached; empty when all can."""
         with self._lock:
@@ -121,6 +129,7 @@ class Gathered:
                 "experiments": rows,
                 "counts": dict(self._counts),
                 "snapshots": list(self._snapshots),
+                "examination": list(self._examination),
             }
 
     def experiment(self, name: str, pair: int = 0) -> dict[str, Any] | None:

@@ -3,11 +3,13 @@
 import contextlib
 import http.client
 import threading
+import time
 from typing import Any
 
 from producers.topic_admin import KafkaAway
 from producers.topic_reader import TopicReader, TopicUnreadable
 from rankstream.commands.monitoring.gathered import Gathered, added_up
+from rankstream.commands.monitoring.position_bias import PositionBias
 from rankstream.settings import Settings
 from rankstream.snapshots import (
     SnapshotError,
@@ -20,6 +22,7 @@ from rankstream.topics import EVALUATIONS
 from streams.kinds import ROLES
 
 EVERY_S = 2.0
+EXAMINATION_EVERY_S = 20.0
 FIRST_OFFSETS = 2_000
 """So many of the last verdicts are read at the start."""
 
@@ -33,6 +36,8 @@ class Gathering:
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="gather", daemon=True)
         self._next_offset = -1
+        self._bias = PositionBias()
+        self._examine_at_s = 0.0
 
     def start(self) -> None:
         """Begin."""
@@ -59,6 +64,10 @@ class Gathering:
         while not self._stop.is_set():
             self._read_verdicts(reader)
             self._into.set_counts(metrics_of(self._settings))
+            if time.monotonic() >= self._examine_at_s:
+                self._bias.read(reader)
+                self._into.set_examination(self._bias.estimate())
+                self._examine_at_s = time.monotonic() + EXAMINATION_EVERY_S
             trouble = ""
             try:
                 self._into.set_snapshots(snapshots_of(store))

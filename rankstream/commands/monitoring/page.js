@@ -72,6 +72,19 @@ function drawOverview() {
     element("td", "version " + each.version),
     element("td", age(each.created_ms)),
   )));
+  drawExamination();
+}
+
+function drawExamination() {
+  const values = overview.examination;
+  byId("bias").hidden = values.length === 0;
+  byId("examination").replaceChildren(...values.map((value, i) => {
+    const bar = element("td");
+    const drawing = shape("svg", { viewBox: "0 0 120 12", width: 120, height: 12 });
+    drawing.append(shape("rect", { width: 120 * Math.min(1, value || 0), height: 12, class: "looked" }));
+    bar.append(drawing);
+    return row(element("th", String(i + 1)), element("td", value === null ? "–" : value.toFixed(3), "number"), bar);
+  }));
 }
 
 function age(createdMs) {

@@ -38,7 +38,9 @@ def view_of(gathered: Gathered, selected: str | None = None) -> RenderableType:
             parts.append(Text(f"experiment {name!r} has no verdict", style="yellow"))
         else:
             parts.append(_detail(detail["verdict"]))
-    parts.append(_counts(overview))
+    below = Table.grid(padding=(0, 3))
+    below.add_row(_counts(overview), _examination(overview["examination"]))
+    parts.append(below)
     return Group(*parts)
 
 
@@ -127,6 +129,18 @@ def _bar(ends: list[float | None], mean: float, largest: float) -> Text:
     marks[place(mean)] = "●"
     is_decided = low > 0 or high < 0
     return Text("".join(marks), style="bold green" if is_decided else "white")
+
+
+def _examination(examination: list[float | None]) -> RenderableType:
+    """Position bias: examination by rank, relative to the first."""
+    if not examination:
+        return Text("")
+    table = Table(box=None, title="examination by rank", title_justify="left")
+    for rank, value in enumerate(examination, 1):
+        if value is not None:
+            bar = "█" * round(24 * min(1.0, value))
+            table.add_row(str(rank), f"{value:.3f}", bar)
+    return table
 
 
 def _counts(overview: dict[str, Any]) -> Table:

@@ -7,16 +7,24 @@ import threading
 from collections.abc import Iterator
 
 import msgspec
+import numpy as np
 import pytest
 from rich.console import Console
 
+from producers.topic_reader import Record
 from rankstream.commands.monitoring.gathered import (
     COURSE_POINTS,
     Gathered,
     added_up,
 )
+from rankstream.commands.monitoring.position_bias import PositionBias
 from rankstream.commands.monitoring.terminal import view_of
 from rankstream.commands.monitoring.web import STATIC, Server
+from rankstream.events import ClickMark, Interaction
+from rankstream.settings import LimitSettings
+from streams.folds.closed import closed_of
+from streams.folds.statistics import StatisticsFold
+from tests.event_factory import impression
 
 EVIL = "<script>alert(1)</script>"
 
@@ -196,3 +204,38 @@ def test_events_come_as_they_happen(page: tuple[Server, Gathered]) -> None:
     assert json.loads(first.removeprefix(b"data: "))["experiments"] == []
     rows = json.loads(second.removeprefix(b"data: "))["experiments"]
     assert [row["name"] for row in rows] == ["boost"]
+
+
+def test_position_bias_is_that_of_the_users() -> None:
+    """Planted examination comes back; items that never moved say nothing."""
+    planted = 1.0 / np.arange(1, 11)
+    rng = np.random.default_rng(3)
+    limits = LimitSettings()
+    fold = StatisticsFold(limits, keep_ms=90 * 86_400_000)
+    still = StatisticsFold(limits, keep_ms=90 * 86_400_000)
+    interactions = []
+    for n in range(6_000):
+        shown = rng.permutation(10).astype("<u2")
+        looked = rng.random(10) < planted
+        liked = rng.random(10) < np.where(shown % 2, 0.8, 0.3)
+        clicked = np.flatnonzero(looked & liked) + 1
+        names = [f"d{row}" for row in shown]
+        one = impression(f"i{n}", items=names)
+        marks = [ClickMark(int(rank), n, "click") for rank in clicked]
+        interactions.append(Interaction(one, marks))
+    fold.take(closed_of(interactions))
+    unmoved = [Interaction(impression(f"i{n}"), []) for n in range(50)]
+    still.take(closed_of(unmoved))
+
+    def estimate(counted: StatisticsFold) -> list[float | None]:
+        bias = PositionBias()
+        changes = enumerate(counted.changes())
+        bias.take(Record(0, i, 0, each.key, each.value, ()) for i, each in changes)
+        return bias.estimate()
+
+    found = estimate(fold)
+    assert found == pytest.approx(planted.tolist(), abs=0.05)
+    assert estimate(still) == []
+    gathered = Gathered()
+    gathered.set_examination(found)
+    assert "examination by rank" in printed(gathered)

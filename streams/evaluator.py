@@ -19,7 +19,7 @@ from rankstream.settings import Settings
 from rankstream.topics import EVALUATIONS, MAX_RECORD_BYTES, PREFERENCES, full_name
 from streams.committed_reader import Waiting, client_options, committed_batches
 from streams.folds.comparison import Comparison
-from streams.folds.preferences import read_comparisons
+from streams.folds.preferences import read_comparisons, read_outcomes
 from streams.folds.verdicts import verdict_of
 
 EVERY_S = 5.0
@@ -60,12 +60,13 @@ class Evaluator:
         May run in another thread than `take`.
         """
         found = []
+        outcomes = read_outcomes(values)
         for comparison in read_comparisons(values):
             place = comparison.name, comparison.settings.epoch
             state = comparison.encoded()
             if self._judged.get(place) != state:
                 self._judged[place] = state
-                verdict = verdict_of(comparison)
+                verdict = verdict_of(comparison, outcomes)
                 found.append((comparison.name.encode(), _to_json(verdict)))
         return found
 

@@ -122,7 +122,10 @@ def _row(
 def _show(settings: Settings, arguments: argparse.Namespace) -> int:
     # The science is loaded only where it is needed, and so is Kafka's client.
     from producers.topic_reader import read_topic  # noqa: PLC0415
-    from streams.folds.preferences import read_comparisons  # noqa: PLC0415
+    from streams.folds.preferences import (  # noqa: PLC0415
+        read_comparisons,
+        read_outcomes,
+    )
     from streams.folds.verdicts import verdict_of  # noqa: PLC0415
 
     values: dict[bytes, bytes] = {}
@@ -139,7 +142,7 @@ def _show(settings: Settings, arguments: argparse.Namespace) -> int:
     ]
     if not found:
         return _nothing(f"nothing was compared by {arguments.experiment!r} yet")
-    verdict = verdict_of(found[-1])
+    verdict = verdict_of(found[-1], read_outcomes(values))
     if arguments.json:
         sys.stdout.write(msgspec.json.encode(verdict).decode() + "\n")
         return 0

@@ -115,7 +115,7 @@ class CanonicalFold:
         ]
         yield Change(STATE_TOPIC, b"state", _encode(state))
         yield from self.statistics.changes()
-        yield from self.preferences.changes()
+        yield from self.preferences.changes(self.join.counts)
 
     def restore(self, items: Iterable[Change]) -> None:
         """Take back a state."""

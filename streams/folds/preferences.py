@@ -19,7 +19,9 @@ from streams.folds.logged_lists import ListReader, decode_extra
 from streams.folds.parts import Parts
 from streams.stage import Change, LogRefused
 
-COUNTS_KEY = msgspec.msgpack.encode(["counts"])
+COUNTS = b"\x92\xa6counts"
+"""How the keys of counts begin; the partition follows."""
+
 MARK = b"experiment"
 """What `extra` holds where an impression takes part."""
 
@@ -87,8 +89,14 @@ class PreferencesFold:
         """Every epoch of every experiment."""
         return [comparison for _, comparison in sorted(self._known.items())]
 
-    def changes(self) -> Iterator[Change]:
-        """What changed since the last call."""
+    def changes(self, outcomes: Mapping[str, int]) -> Iterator[Change]:
+        """What changed since the last call.
+
+        Parameters
+        ----------
+        outcomes
+            Of all events of the partition; kept for whoever judges its health.
+        """
         for (name, epoch), comparison in sorted(self._known.items()):
             if not comparison.is_changed:
                 continue
@@ -97,8 +105,9 @@ class PreferencesFold:
             for part, value in self._parts.split(key, comparison.encoded()):
                 yield Change(PREFERENCES, part, value)
         if self._n_taken:
-            counts = [1, self._n_taken, self._n_unknown]
-            yield Change(PREFERENCES, COUNTS_KEY, _encode(counts))
+            counts = [1, self._n_taken, self._n_unknown, outcomes]
+            key = COUNTS + _encode(self._partition)
+            yield Change(PREFERENCES, key, _encode(counts))
 
     def restore(self, items: Iterable[Change]) -> None:
         """Take back what `changes` gave.
@@ -114,8 +123,8 @@ class PreferencesFold:
             if topic == PREFERENCES and value is not None
         }
         for key, value in self._parts.joined(latest).items():
-            if key == COUNTS_KEY:
-                _, self._n_taken, self._n_unknown = msgspec.msgpack.decode(value)
+            if key.startswith(COUNTS):
+                _, self._n_taken, self._n_unknown, _ = msgspec.msgpack.decode(value)
                 continue
             _, name, epoch, _ = msgspec.msgpack.decode(key)
             found = decoded(name, value)
@@ -158,7 +167,7 @@ def read_comparisons(values: Mapping[bytes, bytes]) -> list[Comparison]:
     """
     merged: dict[tuple[str, int], Comparison] = {}
     for key, value in sorted(Parts().joined(values).items()):
-        if key == COUNTS_KEY:
+        if key.startswith(COUNTS):
             continue
         _, name, epoch, _ = msgspec.msgpack.decode(key)
         found = decoded(name, value)
@@ -167,3 +176,18 @@ def read_comparisons(values: Mapping[bytes, bytes]) -> list[Comparison]:
         else:
             merged[name, epoch] = found
     return [comparison for _, comparison in sorted(merged.items())]
+
+
+def read_outcomes(values: Mapping[bytes, bytes]) -> dict[str, int]:
+    """Outcomes of the events of all partitions, and impressions of experiments.
+
+    `compared` and `unknown`: impressions of any experiment, and of one that nobody
+    has set.
+    """
+    total = {"compared": 0, "unknown": 0}
+    for key, value in values.items():
+        if key.startswith(COUNTS):
+            _, compared, unknown, outcomes = msgspec.msgpack.decode(value)
+            found = outcomes | {"compared": compared, "unknown": unknown}
+            total = {name: n + total.get(name, 0) for name, n in found.items()}
+    return total

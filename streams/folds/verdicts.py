@@ -41,15 +41,27 @@ ALARM, WARNING = math.log(1_000.0), math.log(20.0)
 LEAST_COVERAGE = 0.3
 """Where rankers differ in fewer impressions, little is learned."""
 
+WELL_JOINED = 0.95
+"""Where more clicks are late or orphans, what is counted is a biased part."""
+
 UNEVEN = 0.2
 """Lists that differ more in mean length are not compared on equal terms."""
 
 
-def verdict_of(comparison: Comparison, alpha: float = ALPHA) -> dict[str, Any]:
+def verdict_of(
+    comparison: Comparison,
+    outcomes: Mapping[str, int] | None = None,
+    alpha: float = ALPHA,
+) -> dict[str, Any]:
     """Everything about one (experiment, epoch), ready for JSON.
 
     Intervals of all pairs hold together at 1 - alpha: each is made for alpha over the
     number of pairs (Bonferroni). Only `anytime` may be looked at more than once.
+
+    Parameters
+    ----------
+    outcomes
+        Of all events of the log, as `preferences.read_outcomes` gives them.
     """
     settings = comparison.settings
     totals = dict(zip(TOTALS, comparison.totals.tolist(), strict=True))
@@ -68,7 +80,7 @@ def verdict_of(comparison: Comparison, alpha: float = ALPHA) -> dict[str, Any]:
             for name, sums in comparison.sums.items()
         },
         "clicks_per_list": _rates(comparison, alpha),
-        "health": health_of(comparison),
+        "health": health_of(comparison, outcomes or {}),
     }
 
 
@@ -151,14 +163,14 @@ def _rates(comparison: Comparison, alpha: float) -> list[dict[str, Any]]:
 
 
 def health_of(
-    comparison: Comparison, outcomes: Mapping[str, int] | None = None
+    comparison: Comparison, outcomes: Mapping[str, int]
 ) -> list[dict[str, Any]]:
     """Checks with a value, a state and what it means: ok, warning or alarm.
 
     Parameters
     ----------
     outcomes
-        Counters of the whole log, for its duplicate, late and orphan rates.
+        Of all events of the log; without any the log is not judged.
     """
     totals = dict(zip(TOTALS, comparison.totals.tolist(), strict=True))
     of = {name: comparison.by_ranker[:, i] for i, name in enumerate(BY_RANKER)}
@@ -181,11 +193,28 @@ def health_of(
         *_balances(comparison, of),
         _coverage(comparison, n),
     ]
-    for name, count in (outcomes or {}).items():
-        share = count / max(1, (outcomes or {}).get("consumed", 0))
-        if name in ("duplicate", "late", "orphan", "dead_letter"):
-            checks.append(_check(name, share, 0.01, 0.1, None))
-    return checks
+    hours = (comparison.last_ms - comparison.first_ms) / 3_600_000.0
+    checks.append(_check("hours since change", hours, math.inf, math.inf, None))
+    return checks + _log_checks(outcomes)
+
+
+def _log_checks(outcomes: Mapping[str, int]) -> list[dict[str, Any]]:
+    """Shares of the log's events; of clicks, how many found their impression."""
+    if not outcomes:
+        return []
+    consumed = max(1, outcomes["consumed"])
+    lost = outcomes["late"] + outcomes["orphan"]
+    joined = outcomes["applied_clicks"] / max(1, outcomes["applied_clicks"] + lost)
+    unknown = outcomes["unknown"] / max(1, outcomes["compared"])
+    state = "ok" if joined >= WELL_JOINED else "warning"
+    return [
+        {"name": "join rate", "value": joined, "state": state, "detail": None},
+        *(
+            _check(name, outcomes[name] / consumed, 0.01, 0.1, None)
+            for name in ("duplicate", "late", "orphan", "dead_letter")
+        ),
+        _check("unknown experiments", unknown, 0.001, 0.05, None),
+    ]
 
 
 def _balances(comparison: Comparison, of: dict[str, Any]) -> list[dict[str, Any]]:

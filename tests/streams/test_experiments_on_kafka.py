@@ -132,7 +132,7 @@ def test_an_experiment_is_exact_under_fire_and_judged(
     refolded = {
         (partition, change.key): change.value
         for partition, fold in enumerate(pipeline.folds)
-        for change in fold.preferences.changes()
+        for change in fold.preferences.changes(fold.join.counts)
     }
 
     assert struck.count("fold") >= 1

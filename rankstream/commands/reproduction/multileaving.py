@@ -111,7 +111,8 @@ def run(arguments: argparse.Namespace) -> int:
     jobs = _jobs(arguments)
     results = finished(out, plan)
     missing = [job for job in jobs if job.key() not in results]
-    with ProgressLine("runs", total=len(jobs), start=len(jobs) - len(missing)) as line:
+    done = len(jobs) - len(missing)
+    with ProgressLine("runs", total=len(jobs), start=done, unit="runs") as line:
         for job, errors in all_runs(plan, missing, arguments.processes):
             results[job.key()] = errors
             keep(out, plan, job, errors)
@@ -125,6 +126,7 @@ def run(arguments: argparse.Namespace) -> int:
         console = Console()
         console = console if console.is_terminal else Console(width=WIDE)
         console.print(table_of(f"{name}, {form}", cells))
+        console.print(curves_of(f"{name}, {form}", cells))
     return int(any(cell["is_near"] is False for cell in cells))
 
 
@@ -309,6 +311,19 @@ def table_of(title: str, cells: list[dict[str, Any]]) -> Table:
         row = {c["method"]: c for c in cells if (c["rankers"], c["users"]) == place}
         texts = [_text(row[name]) if name in row else "" for name in NAMES]
         table.add_row(str(place[0]), place[1], *texts)
+    return table
+
+
+def curves_of(title: str, cells: list[dict[str, Any]]) -> Table:
+    """The error of every cell by the number of impressions."""
+    table = Table(title=f"binary error by impressions: {title}", title_justify="left")
+    for heading in ("rankers", "users", "method"):
+        table.add_column(heading)
+    for point in cells[0]["checkpoints"]:
+        table.add_column(f"{point:,}", justify="right")
+    for cell in cells:
+        errors = [f"{error:.3f}" for error in cell["curve"]]
+        table.add_row(str(cell["rankers"]), cell["users"], cell["method"], *errors)
     return table
 
 

@@ -1,5 +1,6 @@
 """Preferences on the stream: credited once, exactly, and refused with a reason."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -32,6 +33,7 @@ from streams.folds.preferences import (
     ExperimentChanged,
     PreferencesFold,
     read_comparisons,
+    read_outcomes,
 )
 from streams.stage import Change, SourceRecord
 from tests.event_factory import START_MS, click, impression
@@ -87,9 +89,15 @@ def some_interactions(n: int, seed: int = 0, **changes: Any) -> list[Interaction
     return [clicked(compared(i, rng, **changes), rng) for i in range(n)]
 
 
-def state_of(fold: PreferencesFold) -> dict[bytes, bytes]:
+OUTCOMES = {"consumed": 9, "late": 2}
+
+
+def state_of(
+    fold: PreferencesFold, outcomes: Mapping[str, int] | None = None
+) -> dict[bytes, bytes]:
     """What the fold wrote."""
-    return {key: value for _, key, value in fold.changes() if value is not None}
+    changes = fold.changes(OUTCOMES if outcomes is None else outcomes)
+    return {key: value for _, key, value in changes if value is not None}
 
 
 def as_changes(state: dict[bytes, bytes]) -> list[Change]:
@@ -336,4 +344,20 @@ def test_through_the_canonical_log() -> None:
     direct.take(closed_of(log))
 
     kept = {key: value for (topic, key), value in state.items() if topic == PREFERENCES}
-    assert kept == state_of(direct)
+    assert kept == state_of(direct, stage.join.counts)
+
+
+def test_outcomes_of_partitions_add_up() -> None:
+    """Each writes its own; the impressions of unknown experiments are among them."""
+    values: dict[bytes, bytes] = {}
+    for partition in range(2):
+        fold = PreferencesFold({}, partition)
+        fold.take(closed_of(some_interactions(3)))
+        values |= state_of(fold)
+
+    assert read_outcomes(values) == {
+        "compared": 6,
+        "unknown": 6,
+        "consumed": 18,
+        "late": 4,
+    }

@@ -9,6 +9,7 @@ from rankstream.events import MULTILEAVE, ClickMark, Interaction
 from rankstream.settings import ExperimentSettings
 from streams.evaluator import Evaluator
 from streams.folds.closed import closed_of
+from streams.folds.join import OUTCOMES
 from streams.folds.preferences import PreferencesFold
 from streams.folds.verdicts import health_of, verdict_of
 from tests.event_factory import START_MS, impression
@@ -101,13 +102,17 @@ def test_sick_logs_are_seen() -> None:
     lists = {"good": GOOD, "bad": []}
     fold = run_of(settings_of("team-draft"), lists, 50)
     verdict = verdict_of(fold.comparisons()[0])
-    outcomes = {"consumed": 100, "late": 20, "orphan": 0, "applied_clicks": 80}
+    outcomes = dict.fromkeys(OUTCOMES, 0) | {"consumed": 100, "late": 20}
+    outcomes |= {"applied_clicks": 80, "compared": 50, "unknown": 5}
     checks = {c["name"]: c for c in health_of(fold.comparisons()[0], outcomes)}
 
     assert lights(verdict)["empty lists"] == "alarm"
     assert lights(verdict)["list length"] == "alarm"
     assert checks["late"]["state"] == "alarm"
     assert checks["orphan"]["state"] == "ok"
+    assert checks["join rate"] | {"value": 0.8} == checks["join rate"]
+    assert checks["join rate"]["state"] == "warning"
+    assert checks["unknown experiments"]["state"] == "alarm"
     assert verdict["methods"]["team-draft"]["winner"] is None
 
 
@@ -125,7 +130,7 @@ def test_the_evaluator_speaks_when_something_moved() -> None:
     evaluator = Evaluator()
     settings = settings_of("team-draft")
     fold = run_of(settings, {"good": GOOD, "bad": BAD}, 20)
-    for change in fold.changes():
+    for change in fold.changes(dict.fromkeys(OUTCOMES, 1)):
         evaluator.take(0, change.key, change.value)
     ((key, value),) = evaluator.verdicts(evaluator.values())
 

@@ -6,6 +6,7 @@ for the same canonical log.
 
 import struct
 from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import msgspec
@@ -63,7 +64,10 @@ class LocalPipeline:
             ]
             for topic in (QUERIES, CLICKS)
         }
-        self.folds = [CanonicalFold(p, settings) for p in range(kafka.partitions)]
+        beside = ThreadPoolExecutor(1, "counting")
+        self.folds = [
+            CanonicalFold(p, settings, beside) for p in range(kafka.partitions)
+        ]
         self.learners = [Learn(p, settings) for p in range(kafka.learner_partitions)]
         self._offsets: dict[tuple[str, int], int] = {}
         self._waiting = 0

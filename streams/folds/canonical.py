@@ -8,6 +8,7 @@ once and removed by a tombstone when the watermark has passed all of it.
 import hashlib
 import struct
 from collections.abc import Iterable, Iterator
+from concurrent.futures import Executor
 from typing import Any
 
 import msgspec
@@ -44,11 +45,13 @@ class LogBroken(LogRefused):
 class CanonicalFold:
     """One partition of `events`."""
 
-    def __init__(self, partition: int, settings: Settings) -> None:
+    def __init__(
+        self, partition: int, settings: Settings, beside: Executor | None = None
+    ) -> None:
         self.partition = partition
         self._n_targets = settings.kafka.learner_partitions
         self.join = Join(settings.time, self._pass_on)
-        self.statistics = StatisticsFold(settings.limits, keep_ms=settings.time.keep_ms)
+        self.statistics = StatisticsFold(settings.limits, settings.time.keep_ms, beside)
         self.preferences = PreferencesFold(settings.experiments, partition)
         self._outputs: list[Output] = []
         self._closed: list[list[Closed]] = [[] for _ in range(self._n_targets)]

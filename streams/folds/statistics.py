@@ -8,7 +8,7 @@ when `flush`, `settle` or `changes` are called changes nothing.
 
 import struct
 from collections.abc import Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future
 
 import numpy as np
 
@@ -42,9 +42,6 @@ DAY_MS = 86_400_000
 FLUSH_IMPRESSIONS = 4_096
 """Impressions are counted in batches of at most this many."""
 
-COUNTING = ThreadPoolExecutor(2, "counting")
-"""Counts full batches while the log is read on."""
-
 
 class StatisticsFold:
     """Statistics of one partition of the canonical log.
@@ -52,13 +49,21 @@ class StatisticsFold:
     Use it from one thread at a time. `settle` may run in another thread while
     this one does something else; it holds the interpreter's lock only between
     kernels.
+
+    Parameters
+    ----------
+    beside
+        Counts full batches while the log is read on.
     """
 
-    def __init__(self, limits: LimitSettings, keep_ms: int) -> None:
+    def __init__(
+        self, limits: LimitSettings, keep_ms: int, beside: Executor | None = None
+    ) -> None:
         self._limit = limits.exposure_rows
         self._keep_ms = keep_ms
         self._pending: list[Closed] = []
         self._n_pending = 0
+        self._beside = beside
         self._counting: Future[None] | None = None
         self._store = StatisticsStore()
         self._places = Places(limits, self._store)
@@ -77,7 +82,10 @@ class StatisticsFold:
         self._pending.append(closed)
         self._n_pending += len(closed)
         if self._n_pending >= FLUSH_IMPRESSIONS:
-            self._counting = COUNTING.submit(self._count_all, self._taken())
+            if self._beside is None:
+                self.flush()
+            else:
+                self._counting = self._beside.submit(self._count_all, self._taken())
 
     def advance(self, watermark_ms: int) -> None:
         """Hear of the watermark, after all that it closed was taken."""

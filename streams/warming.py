@@ -7,6 +7,7 @@ two records would stand still with its partitions, and look like a dead one.
 import msgspec
 import numpy as np
 
+from models.learners.learner import Learner, Lesson
 from rankstream.events import (
     ACTIVE,
     DETERMINISTIC,
@@ -14,6 +15,7 @@ from rankstream.events import (
     PLACKETT_LUCE,
     SCHEMA,
     TAIL_SHUFFLE,
+    UNKNOWN,
     Click,
     Element,
     Frontier,
@@ -22,7 +24,7 @@ from rankstream.events import (
 )
 from rankstream.exposures import pack_exposures
 from rankstream.routing import identity
-from rankstream.settings import ModelSettings, Settings
+from rankstream.settings import ExperimentSettings, ModelSettings, Settings
 from rankstream.topics import EVENTS, INTERACTIONS
 from streams.folds.canonical import CanonicalFold
 from streams.folds.learn import Learn
@@ -44,6 +46,7 @@ def warm_up(settings: Settings) -> None:
         for policy in (PLACKETT_LUCE, DETERMINISTIC, TAIL_SHUFFLE, LOGGED)
         for i in range(2)
     ]
+    shown += [_compared(name, each) for name, each in settings.experiments.items()]
     clicks = [_click(one, position) for one in shown for position in (1, 2)]
     closed_ms = time.click_window_ms + 1
     passed_ms = closed_ms + time.keep_ms + 2 * 86_400_000
@@ -55,6 +58,9 @@ def warm_up(settings: Settings) -> None:
         if output.topic == INTERACTIONS:
             place = (INTERACTIONS, output.partition, 0, 0, None, output.value, ())
             learners[output.partition].fold(SourceRecord(*place))
+    for learner in learners:
+        for name, model in learner.models.items():
+            model.learner.learn(_lesson(model.learner, settings.models[name].features))
     state += fold.changes()
     CanonicalFold(0, small).restore(state)
     _fold(fold, 3, [Frontier(0, 1, passed_ms, ACTIVE)])
@@ -85,4 +91,41 @@ def _click(impression: Impression, position: int) -> Click:
     item = "c" if position == 2 else ""
     return Click(
         mark, impression.identity, item, position, 1, "click", b"", ("", 0, 0, 0)
+    )
+
+
+def _compared(name: str, of: ExperimentSettings) -> Impression:
+    """An impression of an experiment: each ranker begins with another item."""
+    rankers = sorted(of.rankers)
+    extra = {
+        "experiment": {"id": name, "epoch": of.epoch, "method": of.method},
+        "rankings": {
+            ranker: [ITEMS[(i + n) % len(ITEMS)] for n in range(len(ITEMS))]
+            for i, ranker in enumerate(rankers)
+        },
+        "assignments": [i % len(rankers) for i in range(len(ITEMS))],
+    }
+    plain = _impression(f"compared {name}", "", ModelSettings(features=1), UNKNOWN, 0)
+    return msgspec.structs.replace(
+        plain,
+        shown=np.arange(len(ITEMS)).astype("<u2").tobytes(),
+        extra=msgspec.msgpack.encode(extra),
+    )
+
+
+def _lesson(learner: Learner, n_features: int) -> Lesson:
+    """A list with all that any learner may need."""
+    config = getattr(learner, "config", None)
+    width = 1 + getattr(config, "n_candidates", 1)
+    ranks = np.tile(np.array([[1], [2]]), width)
+    ranks[:, 1] = [2, 1]
+    return Lesson(
+        scores=np.arange(3, dtype="<f4"),
+        shown=np.arange(2),
+        clicks=np.array([False, True]),
+        features=np.ones((2, n_features), "<f4"),
+        seed=1,
+        ranks=ranks,
+        teams=np.array([0, 1]),
+        candidates=np.ones((3, n_features), "<f4"),
     )

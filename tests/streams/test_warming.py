@@ -2,7 +2,14 @@
 
 import pytest
 
-from rankstream.settings import KafkaSettings, ModelSettings, Settings
+from models.interleaving.registry import METHODS
+from models.learners.registry import LEARNERS
+from rankstream.settings import (
+    ExperimentSettings,
+    KafkaSettings,
+    ModelSettings,
+    Settings,
+)
 from streams.warming import warm_up
 
 
@@ -16,6 +23,18 @@ from streams.warming import warm_up
                 "linear": ModelSettings(features=3),
                 "neural": ModelSettings(features=2, kind="neural", hidden=[4]),
             },
+        ),
+        *(
+            Settings(models={"m": ModelSettings(features=2, learner=name)})
+            for name in LEARNERS
+        ),
+        *(
+            Settings(
+                experiments={
+                    "x": ExperimentSettings(rankers={"a": "", "b": ""}, method=name)
+                }
+            )
+            for name in METHODS
         ),
     ],
 )

@@ -35,6 +35,9 @@ STEP_TIMES_ROOT_OF_RANK = 0.62
 FIRST_NODE = -2.7
 """Before this node less than 1e-8 documents have arrived, of the second rank on."""
 
+WIDEST_GAP = 50.0
+"""Scores further apart than this are as good as certain: 1e-21 for each pair."""
+
 NOBODY_LEFT = 1e-14
 """Integration ends where fewer than `cutoff` arrivals are less likely than this."""
 
@@ -97,8 +100,31 @@ def placement_batch(scores: Floats, cutoff: int) -> Floats:
     if not np.isfinite(values).all():
         raise ValueError("scores must be finite")
     placements = np.zeros((values.shape[0], values.shape[1], cutoff))
-    _fill(values, placements)
+    _fill(_without_wide_gaps(values), placements)
     return placements
+
+
+def _without_wide_gaps(scores: Floats) -> Floats:
+    """Scores that give the same probabilities, and soon an end of the race.
+
+    Who is behind a gap comes first with a probability below exp(-gap): how wide it
+    is beyond `WIDEST_GAP` changes nothing, but the race would last as long.
+    """
+    if not scores.size or np.ptp(scores) <= WIDEST_GAP:
+        return scores
+    order = np.argsort(scores, axis=1)
+    sorted_scores = np.take_along_axis(scores, order, axis=1)
+    gaps = np.diff(sorted_scores, axis=1)
+    has_wide = gaps.max(axis=1) > WIDEST_GAP
+    if not has_wide.any():
+        return scores
+    narrowed = np.empty_like(scores)
+    ends = np.cumsum(np.minimum(gaps, WIDEST_GAP), axis=1)
+    ends = np.concatenate([np.zeros((len(scores), 1)), ends], axis=1)
+    np.put_along_axis(narrowed, order, ends, axis=1)
+    # List by list: who else is in a batch must not change a bit.
+    result: Floats = np.where(has_wide[:, None], narrowed, scores)
+    return result
 
 
 @compiled

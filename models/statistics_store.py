@@ -91,11 +91,13 @@ class StatisticsStore:
         n_clicks = len(batch.click_owners)
         clicks_of = np.bincount(batch.click_owners, minlength=n_impressions)
         lengths = np.diff(batch.starts)
+        # A rank that is clicked again is counted once.
+        ranks_of = np.minimum(clicks_of, lengths)
         self._make_room(
             n_cells=n_impressions,
             n_pairs=n_shown,
             n_items=int(lengths[clicks_of > 0].sum()),
-            n_click_pairs=int((clicks_of * (clicks_of - 1) // 2).sum()),
+            n_click_pairs=int((ranks_of * (ranks_of - 1) // 2).sum()),
             n_entries=n_impressions,
         )
         later = Later(

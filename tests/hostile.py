@@ -23,6 +23,10 @@ def as_json(name: str, **fields: Any) -> bytes:
     return json.dumps(query(name, **fields)).encode()
 
 
+def _nested(depth: int) -> dict[str, Any]:
+    return {"a": _nested(depth - 1)} if depth else {}
+
+
 def hostile_records() -> dict[str, bytes | None]:
     """Record by what is wrong with it; each is exactly one dead letter."""
     text = as_json("h")
@@ -50,6 +54,14 @@ def hostile_records() -> dict[str, bytes | None]:
         "seconds of the future": as_json("h", at_ms=NOW_MS + 7_200_000),
         "deep nesting": b'{"attributes":' + b'{"a":' * 100_000,
         "deep array": b"[" * 100_000,
+        "deep attributes": as_json("h", attributes=_nested(17)),
+        "attributes of 65 bits": as_json("h", attributes={"n": [2**64]}),
+        "assignments of 64 bits": as_json("h", assignments=[2**63, 1]),
+        "assignments of 100 bits": as_json("h", assignments=[10**30, 1]),
+        "assignments of another list": as_json("h", assignments=[0, 1, 0]),
+        "epoch of 65 bits": as_json(
+            "h", experiment={"id": "x", "epoch": 2**64, "method": "ab"}
+        ),
         "empty batch": b"[]",
         "array of nothing good": b"[7]",
         "missing field": b'{"impression_id":"h"}',

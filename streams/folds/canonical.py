@@ -27,6 +27,9 @@ from streams.folds.statistics import StatisticsFold
 from streams.stage import Change, LogRefused, Output, SourceRecord
 
 STATE_TOPIC = "fold-state"
+KNOWN_MODELS = 4_096
+"""Names of models whose partition is remembered."""
+
 ELEMENTS_AT_ONCE = 1_024
 """Of accepted events, or known identities, that are packed into one value."""
 
@@ -197,6 +200,8 @@ class CanonicalFold:
         if target is None:
             name = closed[one].impression.model
             target = partition_of_model(name, self._n_targets)
+            if len(self._target_of) >= KNOWN_MODELS:
+                self._target_of.clear()
             self._target_of[first, second] = target
         return target
 

@@ -28,6 +28,8 @@ from rankstream.routing import (
 from rankstream.topics import MAX_EVENT_BYTES
 from streams.folds.refused import Refused, refuse
 from streams.folds.vectors import (
+    check_assignments,
+    check_attributes,
     check_ranks,
     exposures_of,
     feature_rows,
@@ -43,6 +45,9 @@ MAX_ID_CHARACTERS = 256
 
 KNOWN_SETS = 4_096
 """Candidate sets whose canonical order is remembered."""
+
+KNOWN_ITEMS = 1 << 18
+"""Nor more items than this in all of them."""
 
 LAST_MS = 253_402_300_799_999
 """The last millisecond of the year 9999."""
@@ -114,6 +119,7 @@ class FrontDoor:
         self._max_documents = max_documents
         self._ahead_ms = ahead_ms
         self._known_sets: dict[tuple[str, ...], CandidateSet] = {}
+        self._n_known_items = 0
 
     def query(self, raw: bytes, now_ms: int) -> Accepted:
         """The impression in `raw`.
@@ -245,8 +251,10 @@ class FrontDoor:
             np.array(order, np.int64),
             {names[original]: row for row, original in enumerate(order)},
         )
-        if len(self._known_sets) >= KNOWN_SETS:
+        self._n_known_items += len(key)
+        if len(self._known_sets) >= KNOWN_SETS or self._n_known_items > KNOWN_ITEMS:
             self._known_sets.clear()
+            self._n_known_items = len(key)
         self._known_sets[key] = found
         return found
 
@@ -366,6 +374,12 @@ def _extra(event: QueryEvent, known: CandidateSet, n: int, k: int) -> bytes:
         for name in EXTRA_FIELDS
         if (value := getattr(event, name)) is not None
     }
+    if event.assignments is not None:
+        check_assignments(event.assignments, k)
+    if event.experiment is not None and not 0 < event.experiment.epoch < 2**31:
+        refuse("experiment", "an experiment's epoch must be 1 or more, of 31 bits")
+    if event.attributes is not None:
+        check_attributes(event.attributes)
     if event.ranks is not None:
         check_ranks(event.ranks, n, k)
     if event.candidate_features is not None:

@@ -82,7 +82,7 @@ class Join:
         self._disorder_ms = time.disorder_ms
         self._remember_ms = time.remember_ms
         self._tables = t.nothing_open()
-        self._waiting: dict[bytes, list[Click]] = {}
+        self._waiting: dict[bytes, dict[bytes, Click]] = {}
         self._n_waiting = 0
         self._expiring: Schedule[Click] = Schedule()
         # Accepted clicks that lie in no table, since the last checkpoint.
@@ -180,7 +180,7 @@ class Join:
 
     def _meet(self, identity: bytes, row: int, close_ms: int) -> None:
         """Attach what was waiting for an impression."""
-        for click in self._waiting.pop(identity, ()):
+        for click in self._waiting.pop(identity, {}).values():
             self._n_waiting -= 1
             if click.at_ms > close_ms:
                 # It was accepted as waiting: say that it no longer is.
@@ -210,10 +210,10 @@ class Join:
         self._give(click.identity, t.KNOWN)
         waiting = self._waiting.get(click.impression)
         if waiting is None:
-            self._waiting[click.impression] = [click]
+            self._waiting[click.impression] = {click.identity: click}
             self._give(click.impression, t.AWAITED)
         else:
-            waiting.append(click)
+            waiting[click.identity] = click
         self._n_waiting += 1
         self._expiring.add((click.at_ms + self._disorder_ms, click))
 
@@ -277,13 +277,10 @@ class Join:
 
     def _stop_waiting(self, impression: bytes, identity: bytes) -> bool:
         """Let a click wait no longer; False if it does not wait."""
-        waiting = self._waiting.get(impression, [])
-        kept = [click for click in waiting if click.identity != identity]
-        if len(kept) == len(waiting):
+        waiting = self._waiting.get(impression)
+        if waiting is None or waiting.pop(identity, None) is None:
             return False
-        if kept:
-            self._waiting[impression] = kept
-        else:
+        if not waiting:
             del self._waiting[impression]
             self._remove(impression)
         self._n_waiting -= 1
@@ -380,7 +377,7 @@ class Join:
         if close_ms <= self.watermark.at_ms:
             return
         self._open(*located(raw))
-        for click in self._waiting.pop(impression.identity, ()):
+        for click in self._waiting.pop(impression.identity, {}).values():
             self._n_waiting -= 1
             self._remove(click.identity)
             self.restore_event(click)

@@ -43,6 +43,13 @@ class InteractionsBroken(LogRefused):
     """
 
 
+class ModelChanged(LogRefused):
+    """A model's settings are not those that its versions were learned under.
+
+    Operator action: restore them, or name the new model differently.
+    """
+
+
 class ModelFold:
     """One model: its learner, its version, and what was given out."""
 
@@ -51,14 +58,22 @@ class ModelFold:
         self.version = 0
         self.created_ms = 0
         self.skipped = 0
+        self.sources: dict[int, int] = {}
         self.given_out: deque[int] = deque()
         self.learner: Learner = learner_of(settings)
         self._settings = settings
 
-    def take(self, interaction: Interaction) -> None:
-        """Fold one interaction; what the learner cannot use counts as skipped."""
+    def take(self, interaction: Interaction, source: int, sequence: int) -> None:
+        """Fold one interaction; what the learner cannot use counts as skipped.
+
+        Parameters
+        ----------
+        source, sequence
+            The partition of `events` that it is from, and its number there.
+        """
         impression = interaction.impression
         self.version += 1
+        self.sources[source] = sequence
         self.created_ms = impression.at_ms
         usable = (
             POLICIES[impression.policy] in self.learner.policies
@@ -69,24 +84,24 @@ class ModelFold:
             return
         try:
             self.learner.learn(lesson_of(interaction))
-        except ValueError:
+        except (ValueError, OverflowError):
             # What this learner needs was not logged, or contradicts itself.
             self.skipped += 1
 
-    def snapshot(self, sources: list[tuple[int, int]]) -> Snapshot:
-        """The model as it is."""
+    def snapshot(self) -> Snapshot:
+        """The model as it is: a function of the log alone, whenever it is asked for."""
         return Snapshot(
             model=self.name,
             epoch=0,
             version=self.version,
-            parent=self.given_out[-1] if self.given_out else 0,
+            parent=max(0, self.version - 1),
             created_ms=self.created_ms,
             kind=self._settings.kind,
             hidden=self._settings.hidden,
             normalisation=self._settings.normalisation,
             n_features=self._settings.features,
             features_hash=features_hash(self._settings.features),
-            sources=sources,
+            sources=sorted(self.sources.items()),
             updates=self.learner.updates,
             weights=self.learner.weights().astype("<f4").tobytes(),
         )
@@ -97,15 +112,35 @@ class ModelFold:
             self.version,
             self.created_ms,
             self.skipped,
+            sorted(self.sources.items()),
             list(self.given_out),
+            self._form(),
             self.learner.state(),
         ]
 
     def restore(self, state: list[Any]) -> None:
-        """Take back a state."""
-        self.version, self.created_ms, self.skipped, given_out, learner = state
+        """Take back a state.
+
+        Raises
+        ------
+        ModelChanged
+            Where the settings are not those that it was learned under.
+        """
+        self.version, self.created_ms, self.skipped, sources, *rest = state
+        given_out, form, learner = rest
+        if form != self._form():
+            raise ModelChanged(
+                f"models.{self.name} must stay as it was learned, as each version is a "
+                f"function of the log and of these settings; it was {form}: restore "
+                "them, or give the new one another name or another --namespace"
+            )
+        self.sources = dict(sources)
         self.given_out = deque(given_out)
         self.learner.restore(learner)
+
+    def _form(self) -> dict[str, Any]:
+        form: dict[str, Any] = msgspec.to_builtins(self._settings)
+        return form
 
 
 class UnclaimedRecord(msgspec.Struct, frozen=True, array_like=True):
@@ -207,13 +242,13 @@ class Learn:
             self._unclaimed += len(batch)
             return
         self._sequences[batch.source] = expected - 1 + len(batch.interactions)
-        for interaction in batch.interactions:
+        for sequence, interaction in enumerate(batch.interactions, expected):
             name = interaction.impression.model
             model = self.models.get(name)
             if model is None:
                 self._unclaimed += 1
             else:
-                model.take(interaction)
+                model.take(interaction, batch.source, sequence)
                 self._moved.add(name)
 
     def tick(self, now_ms: int, *, at_end: bool) -> None:
@@ -225,10 +260,9 @@ class Learn:
     def outputs(self) -> list[Output]:
         """A snapshot of every model that moved; tombstones beyond the last kept."""
         written: list[Output] = []
-        sources = sorted(self._sequences.items())
         for name in sorted(self._moved):
             model = self.models[name]
-            value = encode_snapshot(model.snapshot(sources))
+            value = encode_snapshot(model.snapshot())
             model.given_out.append(model.version)
             written.append(
                 Output(SNAPSHOTS, 0, _snapshot_key(name, model.version), value)

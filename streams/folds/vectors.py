@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +12,12 @@ from rankstream.exposures import pack_exposures
 from streams.folds.refused import Refused, refuse
 
 Order = npt.NDArray[np.int64]
+
+LARGEST_TEAM = 999
+"""Numbers of rankers in one list lie below a thousand."""
+
+DEEPEST = 16
+"""Levels of attributes; what may be nested for ever has no end that all agree on."""
 
 SUM_TOLERANCE = 1e-4
 """By how much float32 exposures may sum to more than one."""
@@ -70,6 +77,35 @@ def exposures_of(
             f"got {matrix.min():.6g} to {largest:.6g}",
         )
     return pack_exposures(matrix)
+
+
+def check_assignments(assignments: list[int], n_shown: int) -> None:
+    """Refuse what does not say of each shown item whose it is, -1 for nobody's."""
+    if len(assignments) != n_shown:
+        refuse(
+            "assignments",
+            f"assignments must be of the {n_shown} shown items; got {len(assignments)}",
+        )
+    if not all(-1 <= each <= LARGEST_TEAM for each in assignments):
+        refuse("assignments", f"assignments must lie in -1 to {LARGEST_TEAM}")
+
+
+def check_attributes(attributes: Any) -> None:
+    """Refuse attributes that not every reader can hold: deep, or of huge numbers."""
+    level = [attributes]
+    for _ in range(DEEPEST):
+        below: list[Any] = []
+        for each in level:
+            if isinstance(each, dict):
+                below += each.values()
+            elif isinstance(each, list):
+                below += each
+            elif isinstance(each, int) and not -(2**63) <= each < 2**64:
+                refuse("attributes", "numbers of attributes must fit 64 bits")
+        if not below:
+            return
+        level = below
+    refuse("attributes", f"attributes must nest no deeper than {DEEPEST}")
 
 
 def check_ranks(value: str, n_rows: int, n_shown: int) -> None:

@@ -98,3 +98,16 @@ def test_senseless_requests_are_refused(scores: list[float], cutoff: int) -> Non
     """Scores are finite, and no rank lies beyond the documents."""
     with pytest.raises(ValueError, match="must"):
         placement_probabilities(scores, cutoff)
+
+
+@pytest.mark.parametrize("spread", [120.0, 3e9, 3e38])
+def test_gaps_as_wide_as_floats_go_are_certain_and_soon_done(spread: float) -> None:
+    """Whoever is far behind comes last; those who are close share as if alone."""
+    scores = np.array([0.0, spread, 0.3, spread])
+    found = placement_probabilities(scores, 4)
+    pair = placement_probabilities([0.0, 0.3], 2)
+
+    assert found[[1, 3], :2] == pytest.approx(np.full((2, 2), 0.5), abs=1e-12)
+    assert found[[0, 2], 2:] == pytest.approx(pair, abs=1e-9)
+    both = placement_batch(np.stack([scores, np.array([0.0, 0.1, 0.2, 0.3])]), 4)
+    assert (both[1] == placement_probabilities([0.0, 0.1, 0.2, 0.3], 4)).all()

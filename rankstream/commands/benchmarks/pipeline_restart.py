@@ -19,6 +19,8 @@ from rankstream.topics import EVENTS, full_name
 
 PATIENCE_S = 120.0
 
+_BEHIND = re.compile(r"event=restored partition=(\S+) .*cut=(-?\d+) marker=(-?\d+)")
+_CAUGHT_UP = re.compile(r"event=caught-up partition=(\S+)")
 _READY = re.compile(r"event=(restored|caught-up) ")
 _RESTORED = re.compile(r"event=restored .*records=(\d+) keys=(\d+) ")
 
@@ -91,8 +93,10 @@ def _restarted(worker: Worker, n_lines: int, n_partitions: int) -> list[str]:
     while time.monotonic() < deadline:
         lines = worker.lines()[n_lines:]
         if sum("event=restored" in line for line in lines) >= n_partitions:
-            time.sleep(1.0)
-            return worker.lines()[n_lines:]
+            behind = {m[1] for m in map(_BEHIND.search, lines) if m and m[2] != m[3]}
+            done = {m[1] for m in map(_CAUGHT_UP.search, lines) if m}
+            if behind <= done:
+                return lines
         worker.check()
         time.sleep(0.05)
     logged = "\n".join(worker.lines()[n_lines:])

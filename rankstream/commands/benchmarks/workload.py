@@ -74,6 +74,8 @@ class _Query:
         self.partition = partition_of_route(route, plan.n_partitions)
         self.ranking = rng.permutation(plan.n_candidates)[: plan.n_shown].astype("<u2")
         self.shown = self.ranking.tobytes()
+        # What the logged exposures say: half of the time all are a place further down.
+        self.rotated = np.roll(self.ranking, 1).tobytes()
         self.exposures = b""
         if plan.policy == LOGGED:
             matrix = np.zeros((plan.n_candidates, plan.n_shown), "<f4")
@@ -116,6 +118,8 @@ def canonical_elements(
         at_ms = START_MS + int(number * 1_000 / plan.per_second)
         query.rescore(at_ms, plan, rng)
         shown = query.shown
+        if plan.policy == LOGGED and rng.random() < 0.5:
+            shown = query.rotated
         if plan.policy == PLACKETT_LUCE:
             order = np.argsort(rng.gumbel(size=plan.n_candidates) + query.weights)
             shown = order[::-1][: plan.n_shown].astype("<u2").tobytes()

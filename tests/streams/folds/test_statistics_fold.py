@@ -27,6 +27,7 @@ from streams.folds.closed import closed_of
 from streams.folds.parts import Parts
 from streams.folds.statistics import DAY_MS, StatisticsFold
 from streams.stage import Change
+from tests import event_factory
 
 LIMITS = LimitSettings(candidate_sets=2, interventions=2, exposure_rows=2)
 KEEP_MS = 2 * DAY_MS
@@ -393,3 +394,13 @@ def test_cuts_and_restores_change_no_byte(steps, cuts):
     assert not fold.changes()
     counters, others = fold.counters(), whole.counters()
     assert counters == others
+
+
+def test_clicks_that_repeat_take_no_room() -> None:
+    """Thousands of clicks on a list of three are three clicked ranks."""
+    fold = StatisticsFold(LimitSettings(), keep_ms=DAY_MS)
+    marks = [ClickMark(1 + n % 3, n, "click") for n in range(3_000)]
+    fold.take(closed_of([Interaction(event_factory.impression(), marks)]))
+    fold.settle()
+
+    assert len(fold._store.tables.click_pairs) < 1_000

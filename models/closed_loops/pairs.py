@@ -28,7 +28,7 @@ from models.optimisers.kernel import Optimiser, step
 from models.optimisers.optimiser import optimiser_of
 from models.rankers.layers import Shape, n_activations
 from models.rankers.registry import ranker_of
-from models.rankers.single_precision import add_document_gradient, score_documents
+from models.rankers.single_precision import fill_gradient, score_documents
 
 Singles = npt.NDArray[np.float32]
 Flags = npt.NDArray[np.bool_]
@@ -174,17 +174,14 @@ def live(  # noqa: PLR0913  a kernel takes plain arrays
         coefficients = all_coefficients[:k]
         if fill_coefficients(scores, rows, clicks, rules, coefficients) == 0:
             continue
-        gradient[:] = 0.0
-        for x in range(k):
-            if coefficients[x] != 0.0:
-                add_document_gradient(
-                    gradient,
-                    np.float32(coefficients[x]),
-                    weights,
-                    shape,
-                    features[rows[x]],
-                    activations[rows[x]],
-                )
+        fill_gradient(
+            gradient,
+            coefficients.astype(np.float32),
+            weights,
+            shape,
+            features[rows],
+            activations[rows],
+        )
         if step(parameters, gradient, optimiser):
             weights[:] = parameters
             n_updates += 1

@@ -74,10 +74,13 @@ def step(parameters: Floats, gradient: Gradient, optimiser: Optimiser) -> bool:
 
 @compiled
 def _step_plainly(parameters: Floats, gradient: Gradient, rate: float) -> bool:
+    n_wrong = 0
     for i in range(parameters.shape[0]):
-        # Written so that NaN is refused too.
+        # Written so that NaN is refused too; and to the end, several at once.
         if not abs(parameters[i] + rate * gradient[i]) <= LARGEST:
-            return False
+            n_wrong += 1
+    if n_wrong > 0:
+        return False
     for i in range(parameters.shape[0]):
         parameters[i] += rate * gradient[i]
     return True

@@ -26,7 +26,9 @@ def fused(function: Function) -> Function:
 
     Not all kinds of machines can, so that its bits may differ between them.
     """
-    made: Any = numba.njit(cache=True, nogil=True, fastmath={"contract"})(function)
+    made: Any = numba.njit(
+        cache=True, nogil=True, fastmath={"contract"}, error_model="numpy"
+    )(function)
     return cast("Function", made)
 
 

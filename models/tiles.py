@@ -145,6 +145,56 @@ def _added(builder: Any, one: Any, other: Any, total: Any) -> Any:
     return builder.call(function, [one, other, total])
 
 
+def _sum_products(
+    _typing_context: Any, one: Any, at: Any, other: Any, start: Any, n_vectors: Any
+) -> Any:
+    """Type and code of an inner product."""
+
+    def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        first, second = (
+            context.make_array(signature.args[number])(
+                context, builder, arguments[number]
+            ).data
+            for number in (0, 2)
+        )
+        total = cgutils.alloca_once_value(builder, ir.Constant(_VECTOR, None))
+        with cgutils.for_range(builder, arguments[4]) as loop:
+            moved = builder.mul(loop.index, loop.index.type(LANES))
+            pair = [
+                builder.load(
+                    _vector_at(builder, memory, builder.add(begin, moved), 0),
+                    align=_BYTES,
+                )
+                for memory, begin in ((first, arguments[1]), (second, arguments[3]))
+            ]
+            builder.store(_added(builder, *pair, builder.load(total)), total)
+        sums, size = builder.load(total), LANES
+        while size > 1:
+            size //= 2
+            nothing = ir.Constant(sums.type, ir.Undefined)
+            halves = [
+                builder.shuffle_vector(
+                    sums,
+                    nothing,
+                    ir.Constant(
+                        ir.VectorType(ir.IntType(32), size),
+                        list(range(begin, begin + size)),
+                    ),
+                )
+                for begin in (0, size)
+            ]
+            sums = builder.fadd(*halves)
+        return builder.extract_element(sums, ir.IntType(32)(0))
+
+    if not (_is_flat(one) and _is_flat(other)):
+        return None
+    places = types.intp
+    return types.float32(one, places, other, places, places), code
+
+
+sum_products: Any = intrinsic(_sum_products)
+"""sum_products(one, at, other, start, n_vectors): the inner product of numbers."""
+
 _fill_wide_rows: Any = _tile(ROWS, WIDE)
 _fill_wide_row: Any = _tile(1, WIDE)
 _fill_rows: Any = _tile(ROWS, 1)

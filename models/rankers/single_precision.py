@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from models.compilation import fused
 from models.rankers.layers import RELU, SIGMOID, Shape
-from models.tiles import fill_products
+from models.tiles import LANES, fill_products, sum_products
 
 Singles = npt.NDArray[np.float32]
 
@@ -32,56 +32,57 @@ BIAS, MANTISSA_BITS = np.int32(127), np.int32(23)
 
 
 @fused
-def squash(sums: Singles, biases: Singles, scale: np.float32) -> None:
-    """Each sum becomes the sigmoid of scale * (sum + bias)."""
-    for i in range(sums.shape[0]):
-        x = min(max(-scale * (sums[i] + biases[i]), -WIDEST), WIDEST)
-        rounded = np.float32(x * PER_LOG_2 + ROUNDER)
-        k = rounded - ROUNDER
-        r = (x - k * LOG_2_HIGH) - k * LOG_2_LOW
-        p = SEVENTH * r + SIXTH
-        p = p * r + FIFTH
-        p = p * r + FOURTH
-        p = p * r + THIRD
-        p = p * r + HALF
-        p = p * r + ONE
-        p = p * r + ONE
-        bits = np.int32((rounded.view(np.int32) + BIAS) << MANTISSA_BITS)
-        sums[i] = ONE / (ONE + p * bits.view(np.float32))
+def squash(
+    sums: Singles, stride: int, n_rows: int, biases: Singles, scale: np.float32
+) -> None:
+    """Each sum becomes the sigmoid of scale * (sum + bias); see `activate`."""
+    for row in range(n_rows):
+        units = sums[row * stride : row * stride + biases.shape[0]]
+        for i in range(biases.shape[0]):
+            x = min(max(-scale * (units[i] + biases[i]), -WIDEST), WIDEST)
+            rounded = np.float32(x * PER_LOG_2 + ROUNDER)
+            k = rounded - ROUNDER
+            r = (x - k * LOG_2_HIGH) - k * LOG_2_LOW
+            p = SEVENTH * r + SIXTH
+            p = p * r + FIFTH
+            p = p * r + FOURTH
+            p = p * r + THIRD
+            p = p * r + HALF
+            p = p * r + ONE
+            p = p * r + ONE
+            bits = np.int32((rounded.view(np.int32) + BIAS) << MANTISSA_BITS)
+            units[i] = ONE / (ONE + p * bits.view(np.float32))
 
 
 @fused
-def activate(sums: Singles, biases: Singles, activation: int) -> None:
-    """Each sum of a unit becomes, with its bias, what the unit gives."""
+def activate(
+    sums: Singles, stride: int, n_rows: int, biases: Singles, activation: int
+) -> None:
+    """Each sum of a unit becomes, with its bias, what the unit gives.
+
+    The sums of a document lie end to end, `stride` numbers after those of another.
+    """
     if activation == SIGMOID:
-        squash(sums, biases, ONE)
-    elif activation == RELU:
-        for i in range(sums.shape[0]):
-            sums[i] = max(sums[i] + biases[i], ZERO)
-    else:
-        squash(sums, biases, TWO)
-        for i in range(sums.shape[0]):
-            sums[i] = TWO * sums[i] - ONE
+        squash(sums, stride, n_rows, biases, ONE)
+        return
+    if activation != RELU:
+        squash(sums, stride, n_rows, biases, TWO)
+    for row in range(n_rows):
+        units = sums[row * stride : row * stride + biases.shape[0]]
+        for i in range(biases.shape[0]):
+            if activation == RELU:
+                units[i] = max(units[i] + biases[i], ZERO)
+            else:
+                units[i] = TWO * units[i] - ONE
 
 
 @fused
-def weighted_sum(weights: Singles, values: Singles) -> np.float32:
-    """Inner product by eight sums in a fixed order, which machines do at once."""
-    size = weights.shape[0]
-    whole = size - size % 8
-    a = b = c = d = e = f = g = h = ZERO
-    for i in range(0, whole, 8):
-        a += weights[i] * values[i]
-        b += weights[i + 1] * values[i + 1]
-        c += weights[i + 2] * values[i + 2]
-        d += weights[i + 3] * values[i + 3]
-        e += weights[i + 4] * values[i + 4]
-        f += weights[i + 5] * values[i + 5]
-        g += weights[i + 6] * values[i + 6]
-        h += weights[i + 7] * values[i + 7]
-    total = ((a + e) + (b + f)) + ((c + g) + (d + h))
+def weighted_sum(weights: Singles, at: int, values: Singles, start: int, size: int) -> np.float32:
+    """Inner product, whole vectors first."""
+    whole = size - size % LANES
+    total = sum_products(weights, at, values, start, whole // LANES)
     for i in range(whole, size):
-        total += weights[i] * values[i]
+        total += weights[at + i] * values[start + i]
     return np.float32(total)
 
 
@@ -107,14 +108,13 @@ def score_documents(
         )  # fmt: skip
         start += n_inputs * n_units
         biases = weights[start : start + n_units]
-        for d in range(n):
-            activate(activations[d, begin : begin + n_units], biases, shape.activation)
+        activate(out, activations.shape[1], n, biases, shape.activation)
         start += n_units
         begin += n_units
         inputs, stride = out, activations.shape[1]
-    last = weights[start:]
+    width = sizes[n_hidden]
     for d in range(n):
-        scores[d] = weighted_sum(last, inputs[d * stride : d * stride + last.shape[0]])
+        scores[d] = weighted_sum(weights, start, inputs, d * stride, width)
 
 
 @fused
@@ -207,6 +207,6 @@ def _slopes_below(weights: Singles, slopes: Singles, n_inputs: int) -> Singles:
     below = np.empty((n, n_inputs), np.float32)
     for x in range(n):
         for i in range(n_inputs):
-            row = weights[i * n_units : (i + 1) * n_units]
-            below[x, i] = weighted_sum(row, slopes[x])
+            at = i * n_units
+            below[x, i] = weighted_sum(weights, at, slopes[x], 0, n_units)
     return below

@@ -12,8 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from models.compilation import fused
+from models.prefetching import ask_for
 from models.rankers.layers import RELU, SIGMOID, Shape
-from models.tiles import LANES, fill_products, sum_products
+from models.tiles import LANES, ROWS, fill_products, sum_products
 
 Singles = npt.NDArray[np.float32]
 
@@ -95,26 +96,49 @@ def score_documents(
     activations: Singles,
 ) -> None:
     """Fill `scores` [n] and `activations` of the documents in `features`."""
+    n, n_features = features.shape
+    n_now = min(ROWS, n)
+    for d in range(0, n, ROWS):
+        first = min(d, n - n_now)
+        last = first + n_now
+        ask_for(features.reshape(-1), last * n_features, (last + ROWS) * n_features)
+        _score_few(
+            weights,
+            shape,
+            features[first:last].reshape(-1),
+            scores[first:last],
+            activations[first:last],
+        )
+
+
+@fused
+def _score_few(
+    weights: Singles,
+    shape: Shape,
+    features: Singles,
+    scores: Singles,
+    activations: Singles,
+) -> None:
+    """The same for documents so few that all layers of them are near."""
     sizes = shape.sizes
-    n, n_hidden = features.shape[0], sizes.shape[0] - 2
-    inputs, stride = features.reshape(-1), features.shape[1]
+    n, n_hidden = scores.shape[0], sizes.shape[0] - 2
+    all_units: int = activations.shape[1]
+    inputs, stride = features, sizes[0]
     start, begin = 0, 0
     for layer in range(1, n_hidden + 1):
         n_inputs, n_units = sizes[layer - 1], sizes[layer]
         out = activations.reshape(-1)[begin:]
         fill_products(
-            inputs, (stride, 1), n, n_inputs,
-            weights[start:], n_units, out, activations.shape[1],
-        )  # fmt: skip
+            inputs, (stride, 1), n, n_inputs, weights[start:], n_units, out, all_units
+        )
         start += n_inputs * n_units
         biases = weights[start : start + n_units]
-        activate(out, activations.shape[1], n, biases, shape.activation)
+        activate(out, all_units, n, biases, shape.activation)
         start += n_units
         begin += n_units
-        inputs, stride = out, activations.shape[1]
-    width = sizes[n_hidden]
+        inputs, stride = out, all_units
     for d in range(n):
-        scores[d] = weighted_sum(weights, start, inputs, d * stride, width)
+        scores[d] = weighted_sum(weights, start, inputs, d * stride, sizes[n_hidden])
 
 
 @fused

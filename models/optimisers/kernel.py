@@ -9,6 +9,7 @@ import numpy.typing as npt
 from models.compilation import compiled
 
 Floats = npt.NDArray[np.float64]
+Singles = npt.NDArray[np.float32]
 Gradient = npt.NDArray[np.floating]
 
 SGD, ADAGRAD, ADAM = range(3)
@@ -70,6 +71,35 @@ def step(parameters: Floats, gradient: Gradient, optimiser: Optimiser) -> bool:
         optimiser.numbers[RATE] *= optimiser.numbers[DECAY]
         optimiser.numbers[STEPS] += 1.0
     return is_done
+
+
+@compiled
+def step_served(
+    parameters: Floats, weights: Singles, gradient: Singles, optimiser: Optimiser
+) -> bool:
+    """The same step, of parameters and of `weights`, which are what they serve as.
+
+    Plain steps are read and written once where all numbers are far from the limit.
+    """
+    rate = optimiser.numbers[RATE]
+    near = np.float32(LARGEST / 4.0)
+    steepest = np.float32(near / max(rate, 1.0))
+    n_far = 0
+    for i in range(weights.shape[0]):
+        if not (abs(weights[i]) <= near and abs(gradient[i]) <= steepest):
+            n_far += 1
+    if n_far > 0 or optimiser.kind != SGD:
+        is_done = step(parameters, gradient, optimiser)
+        if is_done:
+            weights[:] = parameters
+        return is_done
+    for i in range(weights.shape[0]):
+        value = parameters[i] + rate * gradient[i]
+        parameters[i] = value
+        weights[i] = value
+    optimiser.numbers[RATE] *= optimiser.numbers[DECAY]
+    optimiser.numbers[STEPS] += 1.0
+    return True
 
 
 @compiled

@@ -78,7 +78,9 @@ def activate(
 
 
 @fused
-def weighted_sum(weights: Singles, at: int, values: Singles, start: int, size: int) -> np.float32:
+def weighted_sum(
+    weights: Singles, at: int, values: Singles, start: int, size: int
+) -> np.float32:
     """Inner product, whole vectors first."""
     whole = size - size % LANES
     total = sum_products(weights, at, values, start, whole // LANES)
@@ -94,14 +96,18 @@ def score_documents(
     features: Singles,
     scores: Singles,
     activations: Singles,
+    ahead: Singles,
 ) -> None:
-    """Fill `scores` [n] and `activations` of the documents in `features`."""
-    n, n_features = features.shape
+    """Fill `scores` [n] and `activations` of the documents in `features`.
+
+    Meanwhile `ahead`, the features that are scored next, are asked for.
+    """
+    n, size = features.shape[0], ahead.size
     n_now = min(ROWS, n)
     for d in range(0, n, ROWS):
         first = min(d, n - n_now)
         last = first + n_now
-        ask_for(features.reshape(-1), last * n_features, (last + ROWS) * n_features)
+        ask_for(ahead.reshape(-1), d * size // n, min(d + ROWS, n) * size // n)
         _score_few(
             weights,
             shape,

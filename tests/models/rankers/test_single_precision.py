@@ -26,7 +26,7 @@ def test_scores_and_gradients_agree(
     activations = np.empty((6, sum(hidden)), np.float32)
     gradient = np.full(ranker.n_parameters, np.nan, np.float32)
 
-    score_documents(weights, ranker.shape, features, scores, activations)
+    score_documents(weights, ranker.shape, features, scores, activations, features)
     fill_gradient(
         gradient,
         coefficients.astype(np.float32),

@@ -9,6 +9,8 @@ rows give equal bits. A product is added without being rounded first where the m
 can do so: the same bits on every run, but not on all kinds of machines.
 """
 
+import itertools
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -35,82 +37,69 @@ _VECTOR = ir.VectorType(_SINGLE, LANES)
 _BYTES = 4
 
 
+_integers: Any = partial(types.UniTuple, types.intp)
+_unpacked: Any = cgutils.unpack_tuple
+
+
 def _tile(n_rows: int, n_vectors: int) -> Any:
     """The machine code of one size of tile."""
 
-    def fill(  # noqa: PLR0913  as machine code takes it
-        _typing_context: Any,
-        left: Any,
-        at: Any,
-        row_stride: Any,
-        step_stride: Any,
-        right: Any,
-        start: Any,
-        width: Any,
-        n_steps: Any,
-        out: Any,
-        place: Any,
-        out_stride: Any,
-    ) -> Any:
+    def fill(_typing_context: Any, left: Any, right: Any, out: Any, places: Any) -> Any:
         """Type and code of the product."""
 
         def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            def memory(number: int) -> Any:
-                array = signature.args[number]
-                return context.make_array(array)(
-                    context, builder, arguments[number]
-                ).data
-
-            at, row_stride, step_stride = arguments[1:4]
-            start, width, n_steps = arguments[5:8]
-            place, out_stride = arguments[9:]
-            index = at.type
-            rows = [
-                builder.add(at, builder.mul(row_stride, index(row)))
-                for row in range(n_rows)
-            ]
-            sums = [
-                [
-                    cgutils.alloca_once_value(builder, ir.Constant(_VECTOR, None))
-                    for _ in range(n_vectors)
-                ]
-                for _ in range(n_rows)
-            ]
-            with cgutils.for_range(builder, n_steps) as loop:
-                begin = builder.add(start, builder.mul(loop.index, width))
-                vectors = [
-                    builder.load(
-                        _vector_at(builder, memory(4), begin, column), align=_BYTES
-                    )
-                    for column in range(n_vectors)
-                ]
-                moved = builder.mul(loop.index, step_stride)
-                for row in range(n_rows):
-                    single = builder.load(
-                        builder.gep(memory(0), [builder.add(rows[row], moved)])
-                    )
-                    same = _repeated(builder, single)
-                    for column in range(n_vectors):
-                        total = builder.load(sums[row][column])
-                        added = _added(builder, same, vectors[column], total)
-                        builder.store(added, sums[row][column])
-            for row in range(n_rows):
-                begin = builder.add(place, builder.mul(out_stride, index(row)))
-                for column in range(n_vectors):
-                    builder.store(
-                        builder.load(sums[row][column]),
-                        _vector_at(builder, memory(8), begin, column),
-                        align=_BYTES,
-                    )
+            memories = _memories(context, builder, signature, arguments[:3])
+            _fill_tile(builder, memories, arguments[3], n_rows, n_vectors)
             return context.get_dummy_value()
 
-        if not all(_is_flat(array) for array in (left, right, out)):
+        if not (_is_flat(left) and _is_flat(right) and _is_flat(out)):
             return None
-        places = [types.intp] * 3
-        signature = types.void(left, *places, right, *places, out, *places[:2])
-        return signature, code
+        return types.void(left, right, out, _integers(len(places))), code
 
     return intrinsic(fill)
+
+
+def _fill_tile(
+    builder: Any, memories: list[Any], places: Any, n_rows: int, n_vectors: int
+) -> None:
+    """Code that sums a tile, and writes it; see `fill_products` for the places."""
+    left, right, out = memories
+    at, by_row, by_step, start, width, n_steps, to, out_stride = _unpacked(
+        builder, places
+    )
+    tile = list(itertools.product(range(n_rows), range(n_vectors)))
+    sums = {place: _nothing(builder) for place in tile}
+    begins = [
+        builder.add(at, builder.mul(by_row, at.type(row))) for row in range(n_rows)
+    ]
+    with cgutils.for_range(builder, n_steps) as loop:
+        begin = builder.add(start, builder.mul(loop.index, width))
+        vectors = [_load(builder, right, begin, column) for column in range(n_vectors)]
+        moved = builder.mul(loop.index, by_step)
+        for row in range(n_rows):
+            address = builder.gep(left, [builder.add(begins[row], moved)])
+            same = _repeated(builder, builder.load(address))
+            for column in range(n_vectors):
+                total = sums[row, column]
+                _add_product(builder, same, vectors[column], total)
+    for row, column in tile:
+        begin = builder.add(to, builder.mul(out_stride, to.type(row)))
+        address = _vector_at(builder, out, begin, column)
+        builder.store(builder.load(sums[row, column]), address, align=_BYTES)
+
+
+def _memories(context: Any, builder: Any, signature: Any, arrays: Any) -> list[Any]:
+    """Where the numbers of the first arguments begin."""
+    return [
+        context.make_array(kind)(context, builder, array).data
+        for kind, array in zip(signature.args, arrays, strict=False)
+    ]
+
+
+def _nothing(builder: Any) -> Any:
+    """A sum that has begun, in a register as long as nobody asks for its address."""
+    begun: Any = cgutils.alloca_once_value
+    return begun(builder, ir.Constant(_VECTOR, None))
 
 
 def _is_flat(array: Any) -> bool:
@@ -125,6 +114,11 @@ def _vector_at(builder: Any, memory: Any, begin: Any, column: int) -> Any:
     return builder.bitcast(builder.gep(memory, [place]), _VECTOR.as_pointer())
 
 
+def _load(builder: Any, memory: Any, begin: Any, column: int) -> Any:
+    """The vector there, wherever it lies."""
+    return builder.load(_vector_at(builder, memory, begin, column), align=_BYTES)
+
+
 def _repeated(builder: Any, single: Any) -> Any:
     """A vector with the same number in all lanes."""
     unknown = ir.Constant(_VECTOR, ir.Undefined)
@@ -134,66 +128,59 @@ def _repeated(builder: Any, single: Any) -> Any:
     return builder.shuffle_vector(first, unknown, nowhere)
 
 
-def _added(builder: Any, one: Any, other: Any, total: Any) -> Any:
-    """one * other + total."""
+def _add_product(builder: Any, one: Any, other: Any, total: Any) -> None:
+    """Code that adds one * other to a sum."""
     insert: Any = cgutils.get_or_insert_function
     function = insert(
         builder.module,
         ir.FunctionType(_VECTOR, [_VECTOR] * 3),
         f"llvm.fmuladd.v{LANES}f32",
     )
-    return builder.call(function, [one, other, total])
+    added = builder.call(function, [one, other, builder.load(total)])
+    builder.store(added, total)
 
 
-def _sum_products(
-    _typing_context: Any, one: Any, at: Any, other: Any, start: Any, n_vectors: Any
-) -> Any:
+def _sum_products(_typing_context: Any, one: Any, other: Any, places: Any) -> Any:
     """Type and code of an inner product."""
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        first, second = (
-            context.make_array(signature.args[number])(
-                context, builder, arguments[number]
-            ).data
-            for number in (0, 2)
-        )
-        total = cgutils.alloca_once_value(builder, ir.Constant(_VECTOR, None))
-        with cgutils.for_range(builder, arguments[4]) as loop:
-            moved = builder.mul(loop.index, loop.index.type(LANES))
-            pair = [
-                builder.load(
-                    _vector_at(builder, memory, builder.add(begin, moved), 0),
-                    align=_BYTES,
-                )
-                for memory, begin in ((first, arguments[1]), (second, arguments[3]))
-            ]
-            builder.store(_added(builder, *pair, builder.load(total)), total)
-        sums, size = builder.load(total), LANES
-        while size > 1:
-            size //= 2
-            nothing = ir.Constant(sums.type, ir.Undefined)
-            halves = [
-                builder.shuffle_vector(
-                    sums,
-                    nothing,
-                    ir.Constant(
-                        ir.VectorType(ir.IntType(32), size),
-                        list(range(begin, begin + size)),
-                    ),
-                )
-                for begin in (0, size)
-            ]
-            sums = builder.fadd(*halves)
-        return builder.extract_element(sums, ir.IntType(32)(0))
+        first, second = _memories(context, builder, signature, arguments[:2])
+        at, start, n_vectors = _unpacked(builder, arguments[2])
+        total = _nothing(builder)
+        with cgutils.for_range(builder, n_vectors) as loop:
+            moved = builder.mul(loop.index, at.type(LANES))
+            left = _load(builder, first, builder.add(at, moved), 0)
+            right = _load(builder, second, builder.add(start, moved), 0)
+            _add_product(builder, left, right, total)
+        return _sum_of_lanes(builder, builder.load(total))
 
     if not (_is_flat(one) and _is_flat(other)):
         return None
-    places = types.intp
-    return types.float32(one, places, other, places, places), code
+    return types.float32(one, other, _integers(len(places))), code
+
+
+def _sum_of_lanes(builder: Any, sums: Any) -> Any:
+    """The sum of a vector's numbers, half upon half."""
+    size = LANES
+    while size > 1:
+        size //= 2
+        kind = ir.VectorType(ir.IntType(32), size)
+        unknown = ir.Constant(sums.type, ir.Undefined)
+        lower, upper = (
+            builder.shuffle_vector(
+                sums, unknown, ir.Constant(kind, list(range(begin, begin + size)))
+            )
+            for begin in (0, size)
+        )
+        sums = builder.fadd(lower, upper)
+    return builder.extract_element(sums, ir.IntType(32)(0))
 
 
 sum_products: Any = intrinsic(_sum_products)
-"""sum_products(one, at, other, start, n_vectors): the inner product of numbers."""
+"""sum_products(one, other, (at, start, n_vectors)): the inner product of numbers.
+
+They are whole vectors, from two places on.
+"""
 
 _fill_wide_rows: Any = _tile(ROWS, WIDE)
 _fill_wide_row: Any = _tile(1, WIDE)
@@ -230,27 +217,17 @@ def fill_products(  # noqa: PLR0913  a kernel takes plain arrays
         while c < width:
             is_wide = c + WIDE * LANES <= width
             column = c if is_wide else min(c, width - LANES)
-            to = place + column
+            places = (
+                at, by_row, by_step, column, width, n_steps, place + column, out_stride
+            )  # fmt: skip
             if is_wide and n_now == ROWS:
-                _fill_wide_rows(
-                    left, at, by_row, by_step,
-                    right, column, width, n_steps, out, to, out_stride,
-                )  # fmt: skip
+                _fill_wide_rows(left, right, out, places)
             elif is_wide:
-                _fill_wide_row(
-                    left, at, by_row, by_step,
-                    right, column, width, n_steps, out, to, out_stride,
-                )  # fmt: skip
+                _fill_wide_row(left, right, out, places)
             elif n_now == ROWS:
-                _fill_rows(
-                    left, at, by_row, by_step,
-                    right, column, width, n_steps, out, to, out_stride,
-                )  # fmt: skip
+                _fill_rows(left, right, out, places)
             else:
-                _fill_row(
-                    left, at, by_row, by_step,
-                    right, column, width, n_steps, out, to, out_stride,
-                )  # fmt: skip
+                _fill_row(left, right, out, places)
             c += WIDE * LANES if is_wide else LANES
 
 

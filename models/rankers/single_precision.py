@@ -83,7 +83,7 @@ def weighted_sum(
 ) -> np.float32:
     """Inner product, whole vectors first."""
     whole = size - size % LANES
-    total = sum_products(weights, at, values, start, whole // LANES)
+    total = sum_products(weights, values, (at, start, whole // LANES))
     for i in range(whole, size):
         total += weights[at + i] * values[start + i]
     return np.float32(total)

@@ -58,4 +58,4 @@ def test_inner_products() -> None:
 
 @compiled
 def _inner(one: Singles, other: Singles, n_vectors: int) -> float:
-    return float(sum_products(one, 2, other, 5, n_vectors))
+    return float(sum_products(one, other, (2, 5, n_vectors)))

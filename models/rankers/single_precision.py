@@ -29,6 +29,9 @@ ONE, TWO = np.float32(1.0), np.float32(2.0)
 THIRD, FOURTH = np.float32(1.0 / 6.0), np.float32(1.0 / 24.0)
 FIFTH, SIXTH = np.float32(1.0 / 120.0), np.float32(1.0 / 720.0)
 SEVENTH = np.float32(1.0 / 5040.0)
+FEW = 4 * ROWS
+"""Documents that go through all layers together."""
+
 BIAS, MANTISSA_BITS = np.int32(127), np.int32(23)
 
 
@@ -103,11 +106,11 @@ def score_documents(
     Meanwhile `ahead`, the features that are scored next, are asked for.
     """
     n, size = features.shape[0], ahead.size
-    n_now = min(ROWS, n)
-    for d in range(0, n, ROWS):
-        first = min(d, n - n_now)
-        last = first + n_now
-        ask_for(ahead.reshape(-1), d * size // n, min(d + ROWS, n) * size // n)
+    for d in range(0, n, FEW):
+        last = min(d + FEW, n)
+        ask_for(ahead.reshape(-1), d * size // n, last * size // n)
+        # Less than a tile is scored together with some of those before.
+        first = max(min(d, n - ROWS), 0)
         _score_few(
             weights,
             shape,

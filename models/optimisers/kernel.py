@@ -24,6 +24,10 @@ LARGEST = float(np.finfo(np.float32).max)
 """Beyond this a parameter could not be served, as snapshots hold float32."""
 
 
+MAGNITUDE = np.int32(0x7FFFFFFF)
+"""The bits of a float32 number but its sign."""
+
+
 class Optimiser(NamedTuple):
     """An optimiser and its state.
 
@@ -84,11 +88,14 @@ def step_served(
     rate = optimiser.numbers[RATE]
     near = np.float32(LARGEST / 4.0)
     steepest = np.float32(near / max(rate, 1.0))
-    n_far = 0
+    # As whole numbers magnitudes are in the same order, and NaN is above all.
+    numbers, slopes = weights.view(np.int32), gradient.view(np.int32)
+    largest, widest = np.int32(0), np.int32(0)
     for i in range(weights.shape[0]):
-        if not (abs(weights[i]) <= near and abs(gradient[i]) <= steepest):
-            n_far += 1
-    if n_far > 0 or optimiser.kind != SGD:
+        largest = max(largest, np.int32(numbers[i] & MAGNITUDE))
+        widest = max(widest, np.int32(slopes[i] & MAGNITUDE))
+    is_far = largest > near.view(np.int32) or widest > steepest.view(np.int32)
+    if is_far or optimiser.kind != SGD:
         is_done = step(parameters, gradient, optimiser)
         if is_done:
             weights[:] = parameters

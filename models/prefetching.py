@@ -5,9 +5,16 @@ It changes no value; a loop that knows where it reads next need not wait for mem
 
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 from llvmlite import ir  # type: ignore[import-untyped,unused-ignore]
 from numba.core import cgutils, types
 from numba.extending import intrinsic
+
+from models.compilation import compiled
+
+CACHE_LINE = 16
+"""Float32 numbers that memory brings at once."""
 
 _READ, _KEEP, _VALUES = 0, 3, 1
 
@@ -33,3 +40,10 @@ def _prefetch(_typing_context: Any, array: Any, index: Any) -> Any:
 
 prefetch: Any = intrinsic(_prefetch)
 """prefetch(array, index): ask for the cache line of an element of a 1-d array."""
+
+
+@compiled
+def ask_for(values: npt.NDArray[np.float32], begin: int, end: int) -> None:
+    """Bring elements near before they are needed."""
+    for at in range(begin, min(end, values.shape[0]), CACHE_LINE):
+        prefetch(values, at)

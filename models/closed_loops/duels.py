@@ -194,7 +194,7 @@ def score_networks(
         if r > 0:
             for i in range(near.shape[0]):
                 near[i] = weights[i] + directions[r - 1, i]
-        score_documents(near, shape, features, one, activations)
+        score_documents(near, shape, features, one, activations, features)
         scores[:, r] = one
 
 

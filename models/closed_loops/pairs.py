@@ -24,11 +24,11 @@ from models.learners.pairwise import PairwiseConfig, add_preferences, draw_explo
 from models.learners.pdgd import PdgdConfig
 from models.learners.reversed_pairs import Pairs, logged_pair_coefficients
 from models.list_sampler import BLOCK, sample_list
-from models.optimisers.kernel import Optimiser, step
+from models.optimisers.kernel import Optimiser, step_served
 from models.optimisers.optimiser import optimiser_of
 from models.rankers.layers import Shape, n_activations
 from models.rankers.registry import ranker_of
-from models.rankers.single_precision import add_document_gradient, score_documents
+from models.rankers.single_precision import fill_gradient, score_documents
 
 Singles = npt.NDArray[np.float32]
 Flags = npt.NDArray[np.bool_]
@@ -79,6 +79,7 @@ class PairLoop:
         self._optimiser = optimiser_of(config.step_config(), ranker.n_parameters)
         self._rules = _rules_of(config)
         self._rng = rng
+        self._ahead = rng.integers(len(world.offsets) - 1, size=1)
 
     def run(self, n_impressions: int) -> Integers:
         """Live through impressions; see `models.closed_loops.world.Loop`."""
@@ -90,6 +91,7 @@ class PairLoop:
             self._shape,
             self._optimiser,
             self._rules,
+            self._ahead,
             shown,
             self._rng,
         )
@@ -144,10 +146,14 @@ def live(  # noqa: PLR0913  a kernel takes plain arrays
     shape: Shape,
     optimiser: Optimiser,
     rules: PairRules,
+    ahead: Integers,
     shown: Integers,
     rng: np.random.Generator,
 ) -> int:
-    """Fill `shown` while parameters move; returns the number of updates."""
+    """Fill `shown` while parameters move; returns the number of updates.
+
+    `ahead` holds the query of the next impression.
+    """
     offsets = world.offsets
     largest = np.max(offsets[1:] - offsets[:-1])
     activations = np.empty((largest, n_activations(shape)), np.float32)
@@ -158,12 +164,14 @@ def live(  # noqa: PLR0913  a kernel takes plain arrays
     weights = parameters.astype(np.float32)
     n_updates = 0
     for i in range(shown.shape[0]):
-        query = any_query(offsets, rng)
+        query = ahead[0]
+        ahead[0] = any_query(offsets, rng)
+        following = world.features[offsets[ahead[0]] : offsets[ahead[0] + 1]]
         first, last = offsets[query], offsets[query + 1]
         k = min(last - first, shown.shape[1] - 1)
         features = world.features[first:last]
         singles = all_scores[: last - first]
-        score_documents(weights, shape, features, singles, activations)
+        score_documents(weights, shape, features, singles, activations, following)
         scores = singles.astype(np.float64)
         shown[i, 0] = query
         rows, clicks = shown[i, 1 : k + 1], all_clicks[:k]
@@ -174,18 +182,14 @@ def live(  # noqa: PLR0913  a kernel takes plain arrays
         coefficients = all_coefficients[:k]
         if fill_coefficients(scores, rows, clicks, rules, coefficients) == 0:
             continue
-        gradient[:] = 0.0
-        for x in range(k):
-            if coefficients[x] != 0.0:
-                add_document_gradient(
-                    gradient,
-                    np.float32(coefficients[x]),
-                    weights,
-                    shape,
-                    features[rows[x]],
-                    activations[rows[x]],
-                )
-        if step(parameters, gradient, optimiser):
-            weights[:] = parameters
+        fill_gradient(
+            gradient,
+            coefficients.astype(np.float32),
+            weights,
+            shape,
+            features[rows],
+            activations[rows],
+        )
+        if step_served(parameters, weights, gradient, optimiser):
             n_updates += 1
     return n_updates

@@ -29,16 +29,13 @@ from models.learners.reversed_pairs import (
 from models.list_sampler import BLOCK, sample_list
 from models.optimisers.kernel import Optimiser, step
 from models.optimisers.optimiser import OptimiserConfig, optimiser_of
-from models.prefetching import prefetch
+from models.prefetching import ask_for
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
 __all__ = ["ClosedLoop", "World"]
-
-CACHE_LINE = 16
-"""Float32 numbers that memory brings at once."""
 
 
 class Columns(NamedTuple):
@@ -118,13 +115,6 @@ class ClosedLoop:
 def _columns_of(world: World, *, n_grades: int) -> Columns:
     checked = checked_world(world, n_grades=n_grades)
     return Columns(columns_of(checked), checked.labels, checked.offsets)
-
-
-@compiled
-def ask_for(values: npt.NDArray[np.float32], begin: int, end: int) -> None:
-    """Bring elements near before they are needed."""
-    for at in range(begin, min(end, values.shape[0]), CACHE_LINE):
-        prefetch(values, at)
 
 
 @compiled

@@ -9,6 +9,7 @@ import numpy.typing as npt
 from models.compilation import compiled
 
 Floats = npt.NDArray[np.float64]
+Singles = npt.NDArray[np.float32]
 Gradient = npt.NDArray[np.floating]
 
 SGD, ADAGRAD, ADAM = range(3)
@@ -21,6 +22,10 @@ N_NUMBERS = 6
 
 LARGEST = float(np.finfo(np.float32).max)
 """Beyond this a parameter could not be served, as snapshots hold float32."""
+
+
+MAGNITUDE = np.int32(0x7FFFFFFF)
+"""The bits of a float32 number but its sign."""
 
 
 class Optimiser(NamedTuple):
@@ -73,11 +78,46 @@ def step(parameters: Floats, gradient: Gradient, optimiser: Optimiser) -> bool:
 
 
 @compiled
+def step_served(
+    parameters: Floats, weights: Singles, gradient: Singles, optimiser: Optimiser
+) -> bool:
+    """The same step, of parameters and of `weights`, which are what they serve as.
+
+    Plain steps are read and written once where all numbers are far from the limit.
+    """
+    rate = optimiser.numbers[RATE]
+    near = np.float32(LARGEST / 4.0)
+    steepest = np.float32(near / max(rate, 1.0))
+    # As whole numbers magnitudes are in the same order, and NaN is above all.
+    numbers, slopes = weights.view(np.int32), gradient.view(np.int32)
+    largest, widest = np.int32(0), np.int32(0)
+    for i in range(weights.shape[0]):
+        largest = max(largest, np.int32(numbers[i] & MAGNITUDE))
+        widest = max(widest, np.int32(slopes[i] & MAGNITUDE))
+    is_far = largest > near.view(np.int32) or widest > steepest.view(np.int32)
+    if is_far or optimiser.kind != SGD:
+        is_done = step(parameters, gradient, optimiser)
+        if is_done:
+            weights[:] = parameters
+        return is_done
+    for i in range(weights.shape[0]):
+        value = parameters[i] + rate * gradient[i]
+        parameters[i] = value
+        weights[i] = value
+    optimiser.numbers[RATE] *= optimiser.numbers[DECAY]
+    optimiser.numbers[STEPS] += 1.0
+    return True
+
+
+@compiled
 def _step_plainly(parameters: Floats, gradient: Gradient, rate: float) -> bool:
+    n_wrong = 0
     for i in range(parameters.shape[0]):
-        # Written so that NaN is refused too.
+        # Written so that NaN is refused too; and to the end, several at once.
         if not abs(parameters[i] + rate * gradient[i]) <= LARGEST:
-            return False
+            n_wrong += 1
+    if n_wrong > 0:
+        return False
     for i in range(parameters.shape[0]):
         parameters[i] += rate * gradient[i]
     return True

@@ -1,7 +1,8 @@
 """Scores of a query's documents in single precision, several at a time, compiled.
 
 The same function as `models.rankers.layers`, with the float32 weights that a
-snapshot serves. For loops that score all candidates again and again.
+snapshot serves. For loops that score all candidates again and again; products are
+added without being rounded first, so that bits may differ between kinds of machines.
 
 `activations` is scratch: float32 [n_documents, sum of hidden sizes], the layers of
 one document end to end.
@@ -10,8 +11,10 @@ one document end to end.
 import numpy as np
 import numpy.typing as npt
 
-from models.compilation import compiled
-from models.rankers.layers import RELU, SIGMOID, Shape, slope_at
+from models.compilation import fused
+from models.prefetching import ask_for
+from models.rankers.layers import RELU, SIGMOID, Shape
+from models.tiles import LANES, ROWS, fill_products, sum_products
 
 Singles = npt.NDArray[np.float32]
 
@@ -21,182 +24,222 @@ ROUNDER = np.float32(12582912.0)
 PER_LOG_2 = np.float32(1.4426950408889634)
 LOG_2_HIGH, LOG_2_LOW = np.float32(0.693359375), np.float32(-2.12194440e-4)
 WIDEST = np.float32(80.0)
-ONE, TWO, HALF = np.float32(1.0), np.float32(2.0), np.float32(0.5)
+ZERO, HALF = np.float32(0.0), np.float32(0.5)
+ONE, TWO = np.float32(1.0), np.float32(2.0)
 THIRD, FOURTH = np.float32(1.0 / 6.0), np.float32(1.0 / 24.0)
 FIFTH, SIXTH = np.float32(1.0 / 120.0), np.float32(1.0 / 720.0)
 SEVENTH = np.float32(1.0 / 5040.0)
+FEW = 4 * ROWS
+"""Documents that go through all layers together."""
+
 BIAS, MANTISSA_BITS = np.int32(127), np.int32(23)
 
 
-@compiled
-def squash(values: Singles, scale: np.float32) -> None:
-    """Each value becomes the sigmoid of scale * value."""
-    n = values.shape[0]
-    powers = np.empty(n, np.float32)
-    bits = powers.view(np.int32)
-    for i in range(n):
-        x = min(max(-scale * values[i], -WIDEST), WIDEST)
-        rounded = x * PER_LOG_2 + ROUNDER
-        powers[i] = rounded
-        k = rounded - ROUNDER
-        r = (x - k * LOG_2_HIGH) - k * LOG_2_LOW
-        p = SEVENTH * r + SIXTH
-        p = p * r + FIFTH
-        p = p * r + FOURTH
-        p = p * r + THIRD
-        p = p * r + HALF
-        p = p * r + ONE
-        values[i] = p * r + ONE
-    for i in range(n):
-        bits[i] = (bits[i] + BIAS) << MANTISSA_BITS
-    for i in range(n):
-        values[i] = ONE / (ONE + values[i] * powers[i])
+@fused
+def squash(
+    sums: Singles, stride: int, n_rows: int, biases: Singles, scale: np.float32
+) -> None:
+    """Each sum becomes the sigmoid of scale * (sum + bias); see `activate`."""
+    for row in range(n_rows):
+        units = sums[row * stride : row * stride + biases.shape[0]]
+        for i in range(biases.shape[0]):
+            x = min(max(-scale * (units[i] + biases[i]), -WIDEST), WIDEST)
+            rounded = np.float32(x * PER_LOG_2 + ROUNDER)
+            k = rounded - ROUNDER
+            r = (x - k * LOG_2_HIGH) - k * LOG_2_LOW
+            p = SEVENTH * r + SIXTH
+            p = p * r + FIFTH
+            p = p * r + FOURTH
+            p = p * r + THIRD
+            p = p * r + HALF
+            p = p * r + ONE
+            p = p * r + ONE
+            bits = np.int32((rounded.view(np.int32) + BIAS) << MANTISSA_BITS)
+            units[i] = ONE / (ONE + p * bits.view(np.float32))
 
 
-@compiled
-def activate(values: Singles, activation: int) -> None:
-    """Each sum of a unit becomes what the unit gives."""
+@fused
+def activate(
+    sums: Singles, stride: int, n_rows: int, biases: Singles, activation: int
+) -> None:
+    """Each sum of a unit becomes, with its bias, what the unit gives.
+
+    The sums of a document lie end to end, `stride` numbers after those of another.
+    """
     if activation == SIGMOID:
-        squash(values, ONE)
-    elif activation == RELU:
-        for i in range(values.shape[0]):
-            values[i] = max(values[i], np.float32(0.0))
-    else:
-        squash(values, TWO)
-        for i in range(values.shape[0]):
-            values[i] = TWO * values[i] - ONE
+        squash(sums, stride, n_rows, biases, ONE)
+        return
+    if activation != RELU:
+        squash(sums, stride, n_rows, biases, TWO)
+    for row in range(n_rows):
+        units = sums[row * stride : row * stride + biases.shape[0]]
+        for i in range(biases.shape[0]):
+            if activation == RELU:
+                units[i] = max(units[i] + biases[i], ZERO)
+            else:
+                units[i] = TWO * units[i] - ONE
 
 
-@compiled
-def fill_sums(weights: Singles, start: int, inputs: Singles, sums: Singles) -> None:
-    """Fill the sums of one layer's units for one document."""
-    n_inputs, n_units = inputs.shape[0], sums.shape[0]
-    biases = start + n_inputs * n_units
-    sums[:] = weights[biases : biases + n_units]
-    whole = n_inputs - n_inputs % 4
-    for i in range(0, whole, 4):
-        a, b, c, e = inputs[i], inputs[i + 1], inputs[i + 2], inputs[i + 3]
-        at = start + i * n_units
-        first = weights[at : at + n_units]
-        second = weights[at + n_units : at + 2 * n_units]
-        third = weights[at + 2 * n_units : at + 3 * n_units]
-        fourth = weights[at + 3 * n_units : at + 4 * n_units]
-        for unit in range(n_units):
-            sums[unit] += (a * first[unit] + b * second[unit]) + (
-                c * third[unit] + e * fourth[unit]
-            )
-    for i in range(whole, n_inputs):
-        at = start + i * n_units
-        row = weights[at : at + n_units]
-        for unit in range(n_units):
-            sums[unit] += inputs[i] * row[unit]
-
-
-@compiled
-def weighted_sum(weights: Singles, values: Singles) -> np.float32:
-    """Inner product by eight sums in a fixed order."""
-    size = weights.shape[0]
-    whole = size - size % 8
-    sums = np.zeros(8, np.float32)
-    for i in range(0, whole, 8):
-        for lane in range(8):
-            sums[lane] += weights[i + lane] * values[i + lane]
-    total = ((sums[0] + sums[4]) + (sums[1] + sums[5])) + (
-        (sums[2] + sums[6]) + (sums[3] + sums[7])
-    )
+@fused
+def weighted_sum(
+    weights: Singles, at: int, values: Singles, start: int, size: int
+) -> np.float32:
+    """Inner product, whole vectors first."""
+    whole = size - size % LANES
+    total = sum_products(weights, values, (at, start, whole // LANES))
     for i in range(whole, size):
-        total += weights[i] * values[i]
+        total += weights[at + i] * values[start + i]
     return np.float32(total)
 
 
-@compiled
+@fused
 def score_documents(
     weights: Singles,
     shape: Shape,
     features: Singles,
     scores: Singles,
     activations: Singles,
+    ahead: Singles,
 ) -> None:
-    """Fill `scores` [n] and `activations` of the documents in `features`."""
-    sizes = shape.sizes
-    n_hidden = sizes.shape[0] - 2
-    last = weights.shape[0] - sizes[n_hidden]
-    for d in range(features.shape[0]):
-        if n_hidden == 0:
-            scores[d] = weighted_sum(weights, features[d])
-            continue
-        start, begin = 0, 0
-        inputs = features[d]
-        for layer in range(1, n_hidden + 1):
-            sums = activations[d, begin : begin + sizes[layer]]
-            fill_sums(weights, start, inputs, sums)
-            activate(sums, shape.activation)
-            start += (sizes[layer - 1] + 1) * sizes[layer]
-            begin += sizes[layer]
-            inputs = sums
-        scores[d] = weighted_sum(weights[last:], inputs)
+    """Fill `scores` [n] and `activations` of the documents in `features`.
+
+    Meanwhile `ahead`, the features that are scored next, are asked for.
+    """
+    n, size = features.shape[0], ahead.size
+    for d in range(0, n, FEW):
+        last = min(d + FEW, n)
+        ask_for(ahead.reshape(-1), d * size // n, last * size // n)
+        # Less than a tile is scored together with some of those before.
+        first = max(min(d, n - ROWS), 0)
+        _score_few(
+            weights,
+            shape,
+            features[first:last].reshape(-1),
+            scores[first:last],
+            activations[first:last],
+        )
 
 
-@compiled
-def add_document_gradient(
-    gradient: Singles,
-    coefficient: np.float32,
+@fused
+def _score_few(
     weights: Singles,
     shape: Shape,
-    row: Singles,
+    features: Singles,
+    scores: Singles,
     activations: Singles,
 ) -> None:
-    """Add coefficient * d score / d weights of a document that was scored."""
+    """The same for documents so few that all layers of them are near."""
     sizes = shape.sizes
-    n_hidden = sizes.shape[0] - 2
+    n, n_hidden = scores.shape[0], sizes.shape[0] - 2
+    all_units: int = activations.shape[1]
+    inputs, stride = features, sizes[0]
+    start, begin = 0, 0
+    for layer in range(1, n_hidden + 1):
+        n_inputs, n_units = sizes[layer - 1], sizes[layer]
+        out = activations.reshape(-1)[begin:]
+        fill_products(
+            inputs, (stride, 1), n, n_inputs, weights[start:], n_units, out, all_units
+        )
+        start += n_inputs * n_units
+        biases = weights[start : start + n_units]
+        activate(out, all_units, n, biases, shape.activation)
+        start += n_units
+        begin += n_units
+        inputs, stride = out, all_units
+    for d in range(n):
+        scores[d] = weighted_sum(weights, start, inputs, d * stride, sizes[n_hidden])
+
+
+@fused
+def fill_gradient(
+    gradient: Singles,
+    coefficients: Singles,
+    weights: Singles,
+    shape: Shape,
+    features: Singles,
+    activations: Singles,
+) -> None:
+    """Fill the sum over documents of coefficient * d score / d weights.
+
+    `features` and `activations` are those of the documents with `coefficients`.
+    """
+    sizes = shape.sizes
+    n, n_hidden = features.shape[0], sizes.shape[0] - 2
     if n_hidden == 0:
-        for i in range(row.shape[0]):
-            gradient[i] += coefficient * row[i]
+        _fill_weighted(gradient, coefficients, features.reshape(-1), features.shape[1])
         return
-    end = activations.shape[0]
+    all_units: int = activations.shape[1]
+    active = activations.reshape(-1)
     width = sizes[n_hidden]
-    start = weights.shape[0] - width
-    slopes = np.empty(width, np.float32)
-    for unit in range(width):
-        active = activations[end - width + unit]
-        gradient[start + unit] += coefficient * active
-        slope = np.float32(slope_at(active, shape.activation))
-        slopes[unit] = coefficient * weights[start + unit] * slope
+    start, begin = weights.shape[0] - width, all_units - width
+    _fill_weighted(gradient[start:], coefficients, active[begin:], all_units)
+    slopes = np.empty((n, width), np.float32)
+    for x in range(n):
+        for unit in range(width):
+            slopes[x, unit] = coefficients[x] * weights[start + unit]
     for layer in range(n_hidden, 0, -1):
         n_inputs, n_units = sizes[layer - 1], sizes[layer]
         start -= (n_inputs + 1) * n_units
-        end -= n_units
-        inputs = row if layer == 1 else activations[end - n_inputs : end]
-        add_layer_gradient(
-            gradient[start : start + (n_inputs + 1) * n_units], inputs, slopes
-        )
-        if layer > 1:
-            slopes = slopes_below(weights, start, slopes, inputs, shape.activation)
+        _scale_by_slopes(slopes, active[begin:], all_units, shape.activation)
+        part = gradient[start : start + (n_inputs + 1) * n_units]
+        if layer == 1:
+            _fill_layer_gradient(part, features.reshape(-1), n_inputs, slopes)
+            return
+        begin -= n_inputs
+        _fill_layer_gradient(part, active[begin:], all_units, slopes)
+        slopes = _slopes_below(weights[start:], slopes, n_inputs)
 
 
-@compiled
-def add_layer_gradient(part: Singles, inputs: Singles, slopes: Singles) -> None:
-    """Add the gradient of one layer, weights and then biases."""
-    n_units = slopes.shape[0]
-    for i in range(inputs.shape[0]):
-        value = inputs[i]
-        row = part[i * n_units : (i + 1) * n_units]
-        for unit in range(n_units):
-            row[unit] += value * slopes[unit]
-    biases = part[inputs.shape[0] * n_units :]
-    for unit in range(n_units):
-        biases[unit] += slopes[unit]
+@fused
+def _fill_weighted(out: Singles, factors: Singles, rows: Singles, stride: int) -> None:
+    """Fill `out` with the weighted sum of rows that lie `stride` apart."""
+    out[:] = ZERO
+    for x in range(factors.shape[0]):
+        row = rows[x * stride : x * stride + out.shape[0]]
+        for i in range(out.shape[0]):
+            out[i] += factors[x] * row[i]
 
 
-@compiled
-def slopes_below(
-    weights: Singles, start: int, slopes: Singles, inputs: Singles, activation: int
-) -> Singles:
-    """Slopes of the sums of the layer below."""
-    n_inputs, n_units = inputs.shape[0], slopes.shape[0]
-    below = np.empty(n_inputs, np.float32)
-    for i in range(n_inputs):
-        row = weights[start + i * n_units : start + (i + 1) * n_units]
-        total = weighted_sum(row, slopes)
-        below[i] = total * np.float32(slope_at(inputs[i], activation))
+@fused
+def _scale_by_slopes(
+    slopes: Singles, active: Singles, stride: int, activation: int
+) -> None:
+    """From the slopes of what units give to those of their sums."""
+    for x in range(slopes.shape[0]):
+        given = active[x * stride : x * stride + slopes.shape[1]]
+        row = slopes[x]
+        if activation == SIGMOID:
+            for unit in range(row.shape[0]):
+                row[unit] *= given[unit] * (ONE - given[unit])
+        elif activation == RELU:
+            for unit in range(row.shape[0]):
+                row[unit] = row[unit] if given[unit] > ZERO else ZERO
+        else:
+            for unit in range(row.shape[0]):
+                row[unit] *= ONE - given[unit] * given[unit]
+
+
+@fused
+def _fill_layer_gradient(
+    part: Singles, inputs: Singles, stride: int, slopes: Singles
+) -> None:
+    """Fill the gradient of one layer, weights and then biases."""
+    n, n_units = slopes.shape
+    biases = part.shape[0] - n_units
+    n_inputs = biases // n_units
+    fill_products(
+        inputs, (1, stride), n_inputs, n, slopes.reshape(-1), n_units, part, n_units
+    )
+    _fill_weighted(part[biases:], np.ones(n, np.float32), slopes.reshape(-1), n_units)
+
+
+@fused
+def _slopes_below(weights: Singles, slopes: Singles, n_inputs: int) -> Singles:
+    """Slopes of what the units of the layer below give."""
+    n, n_units = slopes.shape
+    below = np.empty((n, n_inputs), np.float32)
+    for x in range(n):
+        for i in range(n_inputs):
+            at = i * n_units
+            below[x, i] = weighted_sum(weights, at, slopes[x], 0, n_units)
     return below

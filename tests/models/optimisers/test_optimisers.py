@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from models.optimisers.kernel import RATE, step
+from models.optimisers.kernel import RATE, step, step_served
 from models.optimisers.optimiser import (
     NAMES,
     OptimiserConfig,
@@ -94,3 +94,24 @@ def test_wrong_settings_and_states_raise() -> None:
     sgd = optimiser_of(OptimiserConfig("sgd"), 4)
     with pytest.raises(ValueError, match="mean must be 0 bytes"):
         restore_optimiser(sgd, optimiser_state(adam))
+
+
+@pytest.mark.parametrize("name", ["sgd", "adagrad", "adam"])
+@pytest.mark.parametrize("largest", [1.0, 1e38, 3.3e38, np.inf, np.nan])
+def test_steps_of_what_is_served_are_the_same_steps(name: str, largest: float) -> None:
+    """To the same bits and refusals, with parameters in float32 beside them."""
+    rng = np.random.default_rng(3)
+    config = OptimiserConfig(name, 0.5, decay=0.9)
+    plain, served = optimiser_of(config, 40), optimiser_of(config, 40)
+    parameters = rng.normal(size=40)
+    parameters[7] = 1.5e38
+    same, weights = parameters.copy(), parameters.astype(np.float32)
+    gradient = rng.normal(size=40).astype(np.float32)
+    gradient[7] = largest
+
+    for _ in range(3):
+        is_done = step(parameters, gradient, plain)
+        assert step_served(same, weights, gradient, served) == is_done
+        assert same.tobytes() == parameters.tobytes()
+        assert weights.tobytes() == parameters.astype(np.float32).tobytes()
+        assert optimiser_state(served) == optimiser_state(plain)

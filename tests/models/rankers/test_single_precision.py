@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from models.rankers.registry import ranker_of
-from models.rankers.single_precision import add_document_gradient, score_documents
+from models.rankers.single_precision import fill_gradient, score_documents
 
 
 @pytest.mark.parametrize("kind", ["linear", "neural", "neural-tanh", "neural-relu"])
@@ -24,18 +24,17 @@ def test_scores_and_gradients_agree(
     weights = parameters.astype(np.float32)
     scores = np.empty(6, np.float32)
     activations = np.empty((6, sum(hidden)), np.float32)
-    gradient = np.zeros(ranker.n_parameters, np.float32)
+    gradient = np.full(ranker.n_parameters, np.nan, np.float32)
 
-    score_documents(weights, ranker.shape, features, scores, activations)
-    for d in range(6):
-        add_document_gradient(
-            gradient,
-            np.float32(coefficients[d]),
-            weights,
-            ranker.shape,
-            features[d],
-            activations[d],
-        )
+    score_documents(weights, ranker.shape, features, scores, activations, features)
+    fill_gradient(
+        gradient,
+        coefficients.astype(np.float32),
+        weights,
+        ranker.shape,
+        features,
+        activations,
+    )
 
     wide = features.astype(np.float64)
     expected = ranker.accumulate(parameters, wide, coefficients)

@@ -43,7 +43,7 @@ from models.optimisers.kernel import Optimiser, step
 from models.optimisers.optimiser import optimiser_of
 from models.rankers.layers import Shape, n_activations
 from models.rankers.registry import ranker_of
-from models.rankers.single_precision import score_documents
+from models.rankers.single_precision import bound_scores, score_documents
 
 Singles = npt.NDArray[np.float32]
 Flags = npt.NDArray[np.bool_]
@@ -319,6 +319,7 @@ def live(  # noqa: PLR0913  a kernel takes plain arrays
             score_candidates(weights, directions, columns, scores)
         else:
             score_networks(weights, directions, shape, features, scores, activations)
+        bound_scores(scores)
         order = all_order[:n]
         shares = np.empty(n)
         fill_shares(shares, duels.tau)

@@ -28,7 +28,7 @@ from models.optimisers.kernel import Optimiser, step_served
 from models.optimisers.optimiser import optimiser_of
 from models.rankers.layers import Shape, n_activations
 from models.rankers.registry import ranker_of
-from models.rankers.single_precision import fill_gradient, score_documents
+from models.rankers.single_precision import bound_scores, fill_gradient, score_documents
 
 Singles = npt.NDArray[np.float32]
 Flags = npt.NDArray[np.bool_]
@@ -172,6 +172,7 @@ def live(  # noqa: PLR0913  a kernel takes plain arrays
         features = world.features[first:last]
         singles = all_scores[: last - first]
         score_documents(weights, shape, features, singles, activations, following)
+        bound_scores(singles)
         scores = singles.astype(np.float64)
         shown[i, 0] = query
         rows, clicks = shown[i, 1 : k + 1], all_clicks[:k]

@@ -24,6 +24,7 @@ ROUNDER = np.float32(12582912.0)
 PER_LOG_2 = np.float32(1.4426950408889634)
 LOG_2_HIGH, LOG_2_LOW = np.float32(0.693359375), np.float32(-2.12194440e-4)
 WIDEST = np.float32(80.0)
+LARGEST = np.float32(1e30)
 ZERO, HALF = np.float32(0.0), np.float32(0.5)
 ONE, TWO = np.float32(1.0), np.float32(2.0)
 THIRD, FOURTH = np.float32(1.0 / 6.0), np.float32(1.0 / 24.0)
@@ -118,6 +119,19 @@ def score_documents(
             scores[first:last],
             activations[first:last],
         )
+
+
+@fused
+def bound_scores(scores: Singles) -> None:
+    """Make all scores such as lists can be drawn by, for learners that diverge.
+
+    What overflowed counts as the largest number, and what is none as 0.
+    """
+    flat = scores.reshape(-1)
+    for i in range(flat.shape[0]):
+        score = flat[i]
+        if not abs(score) <= LARGEST:
+            flat[i] = LARGEST if score > ZERO else -LARGEST if score < ZERO else ZERO
 
 
 @fused

@@ -206,13 +206,5 @@ def test_real_pages_are_counted_exactly_while_ingest_is_killed(
     assert last_values(settings, "statistics") == refolded(settings)
 
 
-def weights_of(envelope: bytes) -> bytes:
-    """What a ranker would serve."""
-    from rankstream.snapshots import decode_snapshot  # noqa: PLC0415
-
-    snapshot = decode_snapshot(envelope)
-    return snapshot.weights + snapshot.version.to_bytes(8, "big")
-
-
 def _field(line: str, name: str) -> str:
     return line.split(f"{name}=", 1)[1].split(" ", 1)[0]

@@ -1,6 +1,7 @@
 """Closed loops do what their parts by themselves do, and are cut anywhere."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -203,3 +204,30 @@ def test_the_fast_loop_serves_plain_linear_pdgd_only() -> None:
         PdgdConfig(6, "neural", (3,)),
     ):
         assert kind(other) is PairLoop
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        DuelConfig(6, "neural-relu", (7, 4), learning_rate=1e30, n_candidates=9,
+                   comparison="team-draft"),
+        DuelConfig(6, "neural-relu", (7, 4), learning_rate=1e30),
+        DuelConfig(6, "neural-relu", (7, 4), learning_rate=1e30, comparison="oracle"),
+        DuelConfig(6, learning_rate=1e38, unit=1e38),
+        PdgdConfig(6, "neural-relu", (7, 4), learning_rate=1e15, seed=3),
+        PdgdConfig(6, "neural-relu", (7, 4), learning_rate=1e30, seed=3),
+        PdgdConfig(6, learning_rate=1e300),
+    ],
+)  # fmt: skip
+def test_learners_that_diverge_still_show_lists(config: Any) -> None:
+    """Of different documents of the query; parameters stay finite."""
+    world = small_world()
+    users = cascade_of("informational", 3)
+    loop = loop_of(config, world, users, cutoff=5, rng=np.random.default_rng(1))
+    for query, *places in loop.run(300).tolist():
+        n = int(world.offsets[query + 1] - world.offsets[query])
+        rows = places[: min(n, 5)]
+        assert len(set(rows)) == len(rows)
+        assert min(rows) >= 0
+        assert max(rows) < n
+    assert np.isfinite(loop.parameters).all()

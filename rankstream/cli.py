@@ -80,9 +80,21 @@ def parser_for(words: list[str]) -> argparse.ArgumentParser:
             module = importlib.import_module(f"rankstream.commands.{name}")
             verb.set_defaults(run=module.run)
             module.add_arguments(verb)
-            verb.add_argument("--config", type=Path, help="settings, a TOML file")
-            verb.add_argument("--namespace", help="of topics, groups and Redis keys")
+            _add_settings(verb, None)
     return parser
+
+
+def _add_settings(verb: argparse.ArgumentParser, default: str | None) -> None:
+    """The options of every command, which may also come last, behind an action."""
+    for name, kind, what in (
+        ("--config", Path, "settings, a TOML file"),
+        ("--namespace", str, "of topics, groups and Redis keys"),
+    ):
+        verb.add_argument(name, type=kind, default=default, help=what)
+    for action in verb._actions:  # noqa: SLF001  there is no other way to ask
+        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
+            for below in action.choices.values():
+                _add_settings(below, argparse.SUPPRESS)
 
 
 if __name__ == "__main__":

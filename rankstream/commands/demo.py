@@ -37,6 +37,9 @@ from streams.local import LocalPipeline, local_settings
 SUMMARY = "the whole pipeline in one process, live: users click, a ranker learns"
 
 MODEL = "demo"
+WARM_UP = 100
+"""Lists that are shown before the view, so that everything is compiled."""
+
 CUTOFF = 10
 REDRAW_S = 0.25
 MEASURE_EVERY = 60
@@ -72,8 +75,11 @@ def run(arguments: argparse.Namespace) -> int:
         )
     # Objects of the folds hold no cycles; a collector that walks them only costs.
     gc.set_threshold(100_000, 50, 1_000)
-    demonstration = Demonstration(arguments)
     console = Console()
+    with console.status("compiling; about a minute the first time"):
+        few = argparse.Namespace(**{**vars(arguments), "impressions": WARM_UP})
+        Demonstration(few).run(lambda: None)
+    demonstration = Demonstration(arguments)
     with Live(
         console=console, auto_refresh=False, transient=False, screen=False
     ) as live:

@@ -4,7 +4,6 @@ import argparse
 import json
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -50,10 +49,6 @@ An experiment is a table of the settings:
     show.add_argument("--method", help="default: the one that made the lists")
     for action in (listing, publishing, show):
         action.add_argument("--json", action="store_true", help="for machines")
-        for option, kind in (("--config", Path), ("--namespace", str)):
-            action.add_argument(
-                option, type=kind, default=argparse.SUPPRESS, help=argparse.SUPPRESS
-            )
 
 
 def run(arguments: argparse.Namespace) -> int:

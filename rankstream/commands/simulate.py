@@ -40,7 +40,8 @@ SUMMARY = "closed loop: users, a ranker that reads Redis, events to Kafka"
 SETTLE_S = 60.0
 """How long to wait, at the end, for the learner to have folded everything."""
 
-START_WAIT_S = 60.0
+MOST_GRADES = 5
+START_WAIT_S, TELL_EVERY_S = 300.0, 10.0
 
 DUELS = {"dbgd": 1, "mgd": MGD_CANDIDATES}
 """Learners that compare rankers, and how many candidates they do by themselves."""
@@ -56,15 +57,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "  rankstream simulate --local --data MQ2008 --fold 1 --users perfect\n"
         "  rankstream simulate --config shop.toml --model search --data train.txt\n"
     )
-    parser.add_argument("--data", type=Path, help="LETOR file or folder of folds")
+    parser.add_argument(
+        "--data", type=Path, help="LETOR file or folder of folds; else generated"
+    )
     parser.add_argument("--fold", type=int, default=1, help="of a folder, from 1")
-    parser.add_argument("--users", choices=NAMES, default="perfect")
+    parser.add_argument(
+        "--users", choices=NAMES, default="perfect", help="default: perfect"
+    )
     parser.add_argument(
         "--published-stop",
         action="store_true",
         help="users may stop without a click, as in the published code",
     )
-    parser.add_argument("--impressions", type=int, default=10_000)
+    parser.add_argument(
+        "--impressions", type=int, default=10_000, help="default: 10,000"
+    )
     parser.add_argument("--model", default="simulated", help="name of the model")
     parser.add_argument("--cutoff", type=int, default=10, help="length of the lists")
     parser.add_argument(
@@ -83,8 +90,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Simulate, and print what was shown and what was learned."""
+    for name in ("impressions", "cutoff", "max_behind"):
+        if getattr(arguments, name) < 1:
+            option = f"--{name.replace('_', '-')}"
+            raise ValueError(f"{option} must be 1 or more; got {vars(arguments)[name]}")
     train, test = _data(arguments)
     n_grades = int(max(train.labels.max(), test.labels.max())) + 1
+    if n_grades > MOST_GRADES:
+        raise ValueError(
+            f"labels of {arguments.data} must be below {MOST_GRADES}, as users know no "
+            f"other grades; got {n_grades - 1}"
+        )
     users = click_model_of(
         arguments.users, n_grades, stop_requires_click=not arguments.published_stop
     )
@@ -124,8 +140,13 @@ def _data(arguments: argparse.Namespace) -> tuple[LetorData, LetorData]:
         fold = read_fold(arguments.data, arguments.fold)
         return fold.train, fold.test
     data = read_letor(arguments.data)
-    n_test = max(1, len(data.query_ids) // 5)
     n_queries = len(data.query_ids)
+    if n_queries < 2:
+        raise ValueError(
+            f"{arguments.data} must hold at least 2 queries, one of them to measure "
+            f"with; got {n_queries}"
+        )
+    n_test = max(1, n_queries // 5)
     return _part(data, 0, n_queries - n_test), _part(
         data, n_queries - n_test, n_queries
     )
@@ -206,10 +227,19 @@ def _on_kafka(
 ) -> Iterator[tuple[Sink, Ranker]]:
     store = store_of(settings)
     ranker = Ranker(arguments.model, store=store)
-    if not ranker.wait(START_WAIT_S):
-        raise RuntimeError(
-            f"model {arguments.model!r} must have a snapshot in Redis; it has none: "
-            f"start `rankstream worker` with [models.{arguments.model}]"
+    began_s = time.monotonic()
+    while not ranker.wait(TELL_EVERY_S):
+        waited_s = time.monotonic() - began_s
+        if waited_s > START_WAIT_S:
+            raise RuntimeError(
+                f"model {arguments.model!r} must have a snapshot in Redis; after "
+                f"{waited_s:.0f} s there is none: does `rankstream worker` run, with "
+                f"[models.{arguments.model}] in its settings?"
+            )
+        print(  # noqa: T201  this is the command line
+            f"waiting for a snapshot of {arguments.model!r}, {waited_s:.0f} s so far; "
+            "a worker's first start compiles for a minute or two",
+            file=sys.stderr,
         )
     try:
         with EventProducer(settings) as sink:

@@ -4,7 +4,6 @@ import argparse
 import datetime
 import json
 import sys
-from pathlib import Path
 from typing import Any
 
 from rich.console import Console
@@ -50,11 +49,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     verifying.add_argument("model", nargs="?", help="default: all models")
     for action in (listing, show, verifying):
         action.add_argument("--json", action="store_true", help="for machines")
-        # The options of every command, here so that they may also come last.
-        for option, kind in (("--config", Path), ("--namespace", str)):
-            action.add_argument(
-                option, type=kind, default=argparse.SUPPRESS, help=argparse.SUPPRESS
-            )
 
 
 def run(arguments: argparse.Namespace) -> int:

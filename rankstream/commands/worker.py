@@ -130,6 +130,7 @@ def _run_stages(settings: Settings, role: str, topic_ids: dict[str, str]) -> int
         from streams.warming import warm_up  # noqa: PLC0415
 
         started = time.monotonic()
+        log.info("event=compiling role=%s, a minute or two the first time", role)
         warm_up(settings)
         log.info("event=kernels-ready seconds=%.2f", time.monotonic() - started)
     cluster = Cluster(settings.namespace, client_options(settings.kafka), topic_ids)

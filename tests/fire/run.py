@@ -173,7 +173,9 @@ class Run:
             failure = str(error)
             self._progress.say(failure)
             self.sender.gate = 2 * options.n_events
-        return failure or self._drain()
+        # Also then the rest is sent and judged: figures of half a run say nothing.
+        left = self._drain()
+        return failure or left
 
     def result(self) -> dict[str, Any]:
         """Stop the workers and judge."""

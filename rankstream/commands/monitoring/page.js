@@ -65,6 +65,7 @@ function drawOverview() {
   if (focused !== undefined) {
     [...body.querySelectorAll("button")].find((b) => b.dataset.name === focused)?.focus();
   }
+  byId("uncounted").hidden = Object.keys(overview.counts).length > 0;
   byId("counts").replaceChildren(...Object.entries(overview.counts).map(([name, count]) =>
     row(element("th", name.replaceAll("_", " ")), element("td", whole.format(count), "number"))));
   byId("snapshots").replaceChildren(...overview.snapshots.map((each) => row(

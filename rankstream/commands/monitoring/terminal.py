@@ -145,6 +145,8 @@ def _examination(examination: list[float | None]) -> RenderableType:
 
 def _counts(overview: dict[str, Any]) -> Table:
     table = Table(box=None, title="log and models", title_justify="left")
+    if not overview["counts"]:
+        table.add_row("counts of events", "need metrics.port in the settings")
     for name, count in overview["counts"].items():
         table.add_row(name.replace("_", " "), f"{count:,}")
     now_ms = time.time() * 1_000.0

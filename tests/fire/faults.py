@@ -22,6 +22,7 @@ PATIENCE_S = 120.0
 
 MOST_STOP_S = 10.0
 
+SETTLED_S = 8.0
 STARTED = r"event=restored partition="
 
 
@@ -220,6 +221,7 @@ class Strikes:
     def _do_pause(self, fault: Fault) -> str:
         """SIGSTOP until its partitions are another's, then SIGCONT: it must end."""
         first, second = self._workers["first"], self._workers["second"]
+        _await_settled(first, second)
         child = second.awaited_child(fault.target)
         since, since_first = second.log_end(), first.log_end()
         child.suspend()
@@ -236,6 +238,22 @@ class Strikes:
             raise Missed("a paused worker whose work was taken over must end; it lives")
         said = re.search(r"event=failed[^\n]*", second.said(since))
         return f"taken over: {', '.join(taken)}; fenced: {said[0] if said else '?'}"
+
+
+def _await_settled(*workers: Worker) -> None:
+    """Wait until nobody has been given anything for a while.
+
+    Else what one of them restores would pass for what it took over from the other.
+    """
+    known, since_s = -1, time.monotonic()
+    deadline = since_s + PATIENCE_S
+    while time.monotonic() - since_s < SETTLED_S:
+        n_lines = sum(worker.said(0).count("event=restor") for worker in workers)
+        if n_lines != known:
+            known, since_s = n_lines, time.monotonic()
+        if time.monotonic() > deadline:
+            raise Missed("workers must come to rest before one is paused")
+        time.sleep(0.2)
 
 
 def _restored(worker: Worker, since: int) -> list[str]:

@@ -19,7 +19,7 @@ from rankstream.ranker import Ranker
 from rankstream.settings import ModelSettings, Settings
 from rankstream.snapshots import decode_snapshot
 from streams.folds.front_door import FrontDoor
-from streams.folds.learn import Learn, lesson_of
+from streams.folds.learn import InteractionsBroken, Learn, lesson_of
 from streams.stage import SourceRecord
 
 F = 4
@@ -158,3 +158,18 @@ def test_lists_that_teach_it_nothing_are_skipped(learner: str) -> None:
 
     assert fold.counters()["learner_skipped"] == len(strange)
     assert fold.counters()["learner_updates"] == 0
+
+
+@pytest.mark.parametrize("first", [1, 2, 4])
+def test_missing_or_repeated_interactions_are_refused(first: int) -> None:
+    """Numbers go on where the last record ended, or the log is not whole."""
+    settings = settings_of("pdgd")
+    log, _ = lived(settings, 2)
+    fold = fold_of(settings)
+    fold.fold(record(log, 1))
+
+    with pytest.raises(InteractionsBroken, match=f"got {first} after 2 of source 0"):
+        fold.fold(record(log, first))
+    fold.fold(record(log, 3))
+
+    assert fold.counters()["learned"] == 4

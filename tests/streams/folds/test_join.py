@@ -256,6 +256,36 @@ def test_a_restored_join_goes_on_as_if_never_stopped(
     assert resumed.not_shown == whole.not_shown
 
 
+def test_what_closes_says_whether_an_impression_has_more_than_is_counted() -> None:
+    """Each of those that close together says so itself, in the order of arrival."""
+    join = joined(
+        impression("i1"),
+        impression("i2", extra=b"\x80"),
+        impression("i3"),
+        reached(WINDOW_MS),
+    )
+
+    (closed,) = join.closed
+    names = [one.impression.impression_id for one in interactions(join)]
+    assert names == ["i1", "i2", "i3"]
+    assert closed.extras.tolist() == [False, True, False]
+
+
+def test_what_is_closed_leaves_no_memory() -> None:
+    """Rows and bytes are used again, however much passes through."""
+    join, sizes = Join(TIME), list[list[int]]()
+    for start in range(0, 40 * WINDOW_MS, WINDOW_MS):
+        for n in range(100):
+            shown = impression(f"{start} {n}", START_MS + start)
+            clicked = click(f"{start} {n}", START_MS + start)
+            join.take(as_record([shown, clicked]))
+        join.take(as_record([reached(start + WINDOW_MS)]))
+        sizes.append([len(table) for table in join._tables[1:-1]])
+
+    assert join.counts["applied_clicks"] == 4_000
+    assert sizes[-1] == sizes[3]
+
+
 def resumed_from(join: Join, accepted: list[bytes]) -> Join:
     """A join restored from another's state, and what that had accepted."""
     resumed = Join(TIME)

@@ -3,6 +3,7 @@
 import itertools
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -271,19 +272,21 @@ def test_what_closes_says_whether_an_impression_has_more_than_is_counted() -> No
     assert closed.extras.tolist() == [False, True, False]
 
 
-def test_what_is_closed_leaves_no_memory() -> None:
+@pytest.mark.parametrize("n_bytes", [(2_000, 2), (2, 2_000)])
+def test_what_is_closed_leaves_no_memory(n_bytes: tuple[int, int]) -> None:
     """Rows and bytes are used again, however much passes through."""
     join, sizes = Join(TIME), list[list[int]]()
+    features, raw = (bytes(n) for n in n_bytes)
     for start in range(0, 40 * WINDOW_MS, WINDOW_MS):
         for n in range(100):
-            shown = impression(f"{start} {n}", START_MS + start)
-            clicked = click(f"{start} {n}", START_MS + start)
-            join.take(as_record([shown, clicked]))
+            name, at_ms = f"{start} {n}", START_MS + start
+            shown = impression(name, at_ms, features=features)
+            join.take(as_record([shown, click(name, at_ms, raw=raw)]))
         join.take(as_record([reached(start + WINDOW_MS)]))
         sizes.append([len(table) for table in join._tables[1:-1]])
 
     assert join.counts["applied_clicks"] == 4_000
-    assert sizes[-1] == sizes[3]
+    assert sizes[-1] == sizes[5]
 
 
 def resumed_from(join: Join, accepted: list[bytes]) -> Join:

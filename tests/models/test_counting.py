@@ -10,7 +10,7 @@ from models.counting import Batch
 from models.statistics import decode_cell
 from models.statistics_store import StatisticsStore
 
-N_ITEMS, N_SHOWN, N_GROUPS = 60, 6, 8
+N_ITEMS, N_SHOWN, N_GROUPS = 30, 6, 20
 ITEMS = tuple(f"d{item:02}" for item in range(N_ITEMS))
 
 List = tuple[int, int, list[int], list[int]]

@@ -289,6 +289,38 @@ def test_what_is_closed_leaves_no_memory(n_bytes: tuple[int, int]) -> None:
     assert sizes[-1] == sizes[5]
 
 
+def test_what_is_open_keeps_its_bytes_while_others_come_and_go() -> None:
+    """Neither list nor click is mixed up when the array of bytes is compacted."""
+    last_ms = START_MS + 19 * WINDOW_MS
+    shown = [impression(f"i{n}", last_ms, items=[f"{n}", "b"]) for n in range(3)]
+    clicks = [click(f"i{n}", last_ms + 1, action=f"action {n}") for n in range(3)]
+    join = Join(TIME)
+    for start in range(0, 20 * WINDOW_MS, WINDOW_MS):
+        passing = impression(f"{start}", START_MS + start, features=bytes(9_000))
+        join.take(as_record([passing, reached(start)]))
+        if start < 3 * WINDOW_MS:
+            n = start // WINDOW_MS
+            join.take(as_record([shown[n], clicks[n]]))
+    accepted = join.new_accepted()[1]
+    join.closed.clear()
+    join.take(as_record([reached(20 * WINDOW_MS)]))
+    found = interactions(join)
+
+    assert [decode_event(raw) for raw in accepted[:6:2]] == shown
+    assert [decode_event(raw) for raw in accepted[1:6:2]] == clicks
+    assert [one.impression for one in found[:3]] == shown
+    assert [mark.action for one in found for mark in one.clicks] == [
+        one.action for one in clicks
+    ]
+
+
+def test_what_is_decided_is_in_no_checkpoint() -> None:
+    """From the very time at which it was decided."""
+    join = joined(impression(), click(), reached(WINDOW_MS))
+
+    assert join.new_accepted() == ([], [])
+
+
 def resumed_from(join: Join, accepted: list[bytes]) -> Join:
     """A join restored from another's state, and what that had accepted."""
     resumed = Join(TIME)

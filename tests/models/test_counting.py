@@ -134,3 +134,21 @@ def test_one_exposure_row_is_kept_where_the_limit_is_one() -> None:
     assert later.evicted[:, 1:].tolist() == [[0, 1], [1, 2]]
     assert decode_cell(value, ITEMS).row_counts.tolist() == [1]
     assert store.is_referred(np.array([0, 1], np.int32)).tolist() == [True, False]
+
+
+def test_a_cell_is_searched_by_hash_from_the_pair_on_that_makes_it_large() -> None:
+    """Item 0 is found beside each new one, and tables grow though batches are small."""
+    store, n_items = StatisticsStore(), 300
+    store.reserve_scope(0)
+    store.set_places(np.array([[0, 0, t.WITHOUT_ROW]], np.int32))
+    for item in range(n_items):
+        one = batch_of([(0, 0, [0] * N_SHOWN, [])])._replace(
+            starts=np.array([0, 1]), items=np.array([item], np.uint16)
+        )
+        for single in (one, one._replace(items=np.zeros(1, np.uint16))):
+            store.count(single, limit=1)
+    ((_, value),) = store.written()
+    cell = decode_cell(value, tuple(f"d{item:03}" for item in range(n_items)))
+
+    assert cell.pairs[:, 0].tolist() == list(range(n_items))
+    assert cell.pairs[:, 2].tolist() == [n_items + 1] + [1] * (n_items - 1)

@@ -90,6 +90,13 @@ def test_many_documents_and_extreme_scores_are_survived() -> None:
     assert extreme == pytest.approx(np.eye(3), abs=1e-9)
 
 
+def test_no_placement_is_negative() -> None:
+    """Not even by a rounding, where scores leave next to no chance."""
+    scores = np.random.default_rng(4).standard_normal((20, 10)) * 20
+
+    assert placement_batch(scores, 10).min() >= 0
+
+
 @pytest.mark.parametrize(
     ("scores", "cutoff"),
     [([0.0, np.nan], 1), ([0.0, np.inf], 1), ([0.0], 2), ([0.0], 0)],

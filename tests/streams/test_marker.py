@@ -41,6 +41,7 @@ def test_a_marker_of_another_version_is_refused(packed: bytes) -> None:
 def test_the_state_of_this_log_is_taken() -> None:
     """Nothing is refused that belongs together."""
     check_marker(MARKER, SOURCE, 1)
+    check_marker(MARKER, SOURCE._replace(first=12, end=10), 1)
     check_missing(SOURCE, "fold-state", committed=None, n_keys=0)
     check_missing(SOURCE, "fold-state", committed=0, n_keys=0)
 

@@ -35,6 +35,16 @@ def test_a_source_at_its_end_holds_nobody_back():
     assert held_back(sources, LEAD_MS) == set()
 
 
+def test_a_source_at_the_beginning_of_time_is_waited_for():
+    """Only one that has no frontier is not; the first frontier there is, is zero."""
+    sources = {
+        "first": Progress(0, is_behind=True),
+        "far": Progress(LEAD_MS + 1, is_behind=True),
+    }
+
+    assert held_back(sources, LEAD_MS) == {"far"}
+
+
 @given(SOURCES)
 def test_something_that_is_behind_is_always_read(sources):
     """So holding back never stops everything."""

@@ -15,6 +15,7 @@ from deploy.redis_server import Redis
 from rankstream.settings import Settings, load_settings
 from rankstream.snapshots import Pointer, SnapshotStore, StoreUnavailable
 from rankstream.topics import SNAPSHOTS, full_name
+from streams import publisher as module
 from streams.committed_reader import client_options, committed_batches
 from streams.publisher import Publisher, publish_snapshots
 from tests.services import KafkaService, RedisService
@@ -72,6 +73,18 @@ def test_repeats_and_old_versions_change_nothing(store: SnapshotStore) -> None:
     assert other.push_pending() == 1
 
 
+def test_a_repeated_newest_version_takes_no_room(
+    store: SnapshotStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor does it replace what was taken first."""
+    sizes = [len(envelope(version)) for version in (1, 2)]
+    monkeypatch.setattr(module, "KEPT_BYTES", sum(sizes))
+    publisher = Publisher(store, keep=4)
+    give(publisher, 1, 2, 2, 2)
+    assert publisher.push_pending() == 2
+    assert store.versions("m") == [(0, 1), (0, 2)]
+
+
 def test_a_rollback_is_published_and_not_undone(store: SnapshotStore) -> None:
     """The record under the model's own name is the newest; the old epoch stays out."""
     publisher = Publisher(store, keep=4)
@@ -118,6 +131,26 @@ def test_an_emptied_redis_is_filled_again(
         assert {key: client.dump(key) for key in before} == before
     assert publisher.check() == 0
     assert publisher.counters()["redis_refills"] == 2
+
+
+def test_a_redis_of_an_older_time_is_brought_forward(
+    store: SnapshotStore, redis_server: RedisService, namespace: str
+) -> None:
+    """One that comes back without its last writes gets them again."""
+    publisher = Publisher(store, keep=4)
+    give(publisher, 1)
+    publisher.push_pending()
+    with redis.Redis.from_url(redis_server.url) as client:
+        older = {key: client.dump(key) for key in client.keys(f"{namespace}:*")}
+        give(publisher, 2, 3)
+        publisher.push_pending()
+        client.delete(*client.keys(f"{namespace}:*"))
+        for key, value in older.items():
+            client.restore(key, 0, value)
+    assert store.standing(["m"]) == {"m": Pointer(0, 1)}
+    assert publisher.check() == 1
+    assert publisher.push_pending() == 2
+    assert store.standing(["m"]) == {"m": Pointer(0, 3)}
 
 
 def test_a_redis_that_comes_and_goes(tmp_path: Path) -> None:

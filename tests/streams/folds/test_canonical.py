@@ -190,13 +190,14 @@ def test_interactions_of_each_pair_are_numbered_without_a_gap() -> None:
         assert sequence == list(range(1, len(sequence) + 1))
 
 
-def test_a_missing_or_repeated_record_of_the_log_is_refused() -> None:
+@pytest.mark.parametrize("sequence", [1, 3])
+def test_a_missing_or_repeated_record_of_the_log_is_refused(sequence: int) -> None:
     """The fold proves that its log is whole."""
     run = Run()
     run.take([impression()])
-    run.sequence = 0
+    run.sequence = sequence - 1
 
-    with pytest.raises(LogBroken, match="got 1 after 1 of source 0"):
+    with pytest.raises(LogBroken, match=f"got {sequence} after 1 of source 0"):
         run.take([impression()])
 
 

@@ -123,6 +123,20 @@ def test_a_frontier_goes_to_every_partition_and_only_when_it_moves() -> None:
     assert second == []
 
 
+def test_one_event_ahead_makes_nothing_late() -> None:
+    """Not even by a window, which is as far ahead as the front door takes any."""
+    ingest = stage()
+    for number in range(30):
+        ingest.fold(record(json.dumps(query(f"i{number}")).encode()))
+    ahead = query("ahead", NOW_MS + Settings().time.click_window_ms)
+    ingest.fold(record(json.dumps(ahead).encode()))
+
+    frontiers = [e for e in elements(ingest.outputs()) if isinstance(e, Frontier)]
+
+    assert ingest.counters()["passed"] == 31
+    assert {frontier.at_ms for frontier in frontiers} == {NOW_MS - 30_000}
+
+
 def test_an_end_record_passes_every_window() -> None:
     """The source's last frontier lies behind the last window."""
     ingest = stage()

@@ -3,6 +3,7 @@
 import itertools
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -23,6 +24,9 @@ WINDOW_MS, DISORDER_MS, REMEMBER_MS = 1_000, 100, 500
 TIME = TimeSettings(
     click_window_ms=WINDOW_MS, disorder_ms=DISORDER_MS, remember_ms=REMEMBER_MS
 )
+
+
+decode_event = msgspec.msgpack.Decoder(Impression | Click).decode
 
 
 def joined(*elements: Element) -> Join:
@@ -94,6 +98,13 @@ def test_a_click_long_after_its_time_is_an_orphan_at_once() -> None:
     assert outcomes(join) == {"orphan": 1}
 
 
+def test_a_click_that_waited_long_enough_when_it_came_is_an_orphan() -> None:
+    """From the very time at which one that waits becomes an orphan."""
+    join = joined(reached(DISORDER_MS), click(at_ms=START_MS))
+
+    assert outcomes(join) == {"orphan": 1}
+
+
 def test_the_first_of_two_equal_events_wins() -> None:
     """The same impression or click again is a duplicate, also after the window."""
     join = joined(
@@ -133,6 +144,17 @@ def test_a_click_after_the_window_is_late_whenever_it_arrives() -> None:
     assert outcomes(closed) == {"late": 1, "applied_impressions": 1}
 
 
+def test_a_click_at_the_very_end_of_the_window_is_applied_also_if_it_waited() -> None:
+    """The window includes its end, and no checkpoint says otherwise."""
+    last = click(at_ms=START_MS + WINDOW_MS)
+    join = joined(last, impression())
+    accepted = [decode_event(raw) for raw in join.new_accepted()[1]]
+    join.take(as_record([reached(WINDOW_MS)]))
+
+    assert outcomes(join) == {"applied_impressions": 1, "applied_clicks": 1}
+    assert [one.position for one in accepted if isinstance(one, Click)] == [1, 1]
+
+
 def test_a_click_on_what_was_not_shown_is_a_dead_letter() -> None:
     """An unknown item, a place beyond the list, or an item at another place."""
     join = joined(
@@ -169,8 +191,6 @@ def test_clicks_of_an_interaction_are_in_the_order_of_their_time() -> None:
 
     assert [mark.position for mark in interactions(join)[0].clicks] == [3, 1]
 
-
-decode_event = msgspec.msgpack.Decoder(Impression | Click).decode
 
 ELEMENTS = st.one_of(
     st.builds(
@@ -235,6 +255,127 @@ def test_a_restored_join_goes_on_as_if_never_stopped(
     assert interactions(resumed) == interactions(whole)
     assert resumed.set_aside == whole.set_aside
     assert resumed.not_shown == whole.not_shown
+
+
+def test_what_closes_says_whether_an_impression_has_more_than_is_counted() -> None:
+    """Each of those that close together says so itself, in the order of arrival."""
+    join = joined(
+        impression("i1"),
+        impression("i2", extra=b"\x80"),
+        impression("i3"),
+        reached(WINDOW_MS),
+    )
+
+    (closed,) = join.closed
+    names = [one.impression.impression_id for one in interactions(join)]
+    assert names == ["i1", "i2", "i3"]
+    assert closed.extras.tolist() == [False, True, False]
+
+
+@pytest.mark.parametrize("n_bytes", [(2_000, 2), (2, 2_000)])
+def test_what_is_closed_leaves_no_memory(n_bytes: tuple[int, int]) -> None:
+    """Rows and bytes are used again, however much passes through."""
+    join, sizes = Join(TIME), list[list[int]]()
+    features, raw = (bytes(n) for n in n_bytes)
+    for start in range(0, 40 * WINDOW_MS, WINDOW_MS):
+        for n in range(100):
+            name, at_ms = f"{start} {n}", START_MS + start
+            shown = impression(name, at_ms, features=features)
+            join.take(as_record([shown, click(name, at_ms, raw=raw)]))
+        join.take(as_record([reached(start + WINDOW_MS)]))
+        sizes.append([len(table) for table in join._tables[1:-1]])
+
+    assert join.counts["applied_clicks"] == 4_000
+    assert sizes[-1] == sizes[5]
+
+
+def test_what_is_open_keeps_its_bytes_while_others_come_and_go() -> None:
+    """Neither list nor click is mixed up when the array of bytes is compacted."""
+    last_ms = START_MS + 19 * WINDOW_MS
+    shown = [impression(f"i{n}", last_ms, items=[f"{n}", "b"]) for n in range(3)]
+    clicks = [click(f"i{n}", last_ms + 1, action=f"action {n}") for n in range(3)]
+    join = Join(TIME)
+    for start in range(0, 20 * WINDOW_MS, WINDOW_MS):
+        passing = impression(f"{start}", START_MS + start, features=bytes(9_000))
+        join.take(as_record([passing, reached(start)]))
+        if start < 3 * WINDOW_MS:
+            n = start // WINDOW_MS
+            join.take(as_record([shown[n], clicks[n]]))
+    accepted = join.new_accepted()[1]
+    join.closed.clear()
+    join.take(as_record([reached(20 * WINDOW_MS)]))
+    found = interactions(join)
+
+    assert [decode_event(raw) for raw in accepted[:6:2]] == shown
+    assert [decode_event(raw) for raw in accepted[1:6:2]] == clicks
+    assert [one.impression for one in found[:3]] == shown
+    assert [mark.action for one in found for mark in one.clicks] == [
+        one.action for one in clicks
+    ]
+
+
+def test_what_is_decided_is_in_no_checkpoint() -> None:
+    """From the very time at which it was decided."""
+    join = joined(impression(), click(), reached(WINDOW_MS))
+
+    assert join.new_accepted() == ([], [])
+
+
+def resumed_from(join: Join, accepted: list[bytes]) -> Join:
+    """A join restored from another's state, and what that had accepted."""
+    resumed = Join(TIME)
+    resumed.restore(join.state())
+    resumed.restore_known(*join.new_remembered())
+    for raw in accepted:
+        resumed.restore_event(decode_event(raw))
+    return resumed
+
+
+def test_an_orphan_does_not_wait_again_after_a_restore() -> None:
+    """Accepted before an older cut, it expired exactly at the time of the newer."""
+    join = joined(click(at_ms=START_MS))
+    accepted = join.new_accepted()[1]
+    join.take(as_record([reached(DISORDER_MS)]))
+    resumed = resumed_from(join, accepted)
+    resumed.take(as_record([reached(WINDOW_MS)]))
+
+    assert outcomes(resumed) == {"orphan": 1}
+
+
+def test_what_is_forgotten_is_not_known_again_after_a_restore() -> None:
+    """Of two that closed at once only the later one is remembered still."""
+    both = impression(), impression("i2", START_MS + 1)
+    join = joined(*both, reached(WINDOW_MS + 1), reached(WINDOW_MS + REMEMBER_MS))
+    resumed = resumed_from(join, [])
+    for one in (join, resumed):
+        one.take(as_record(list(both)))
+
+        assert outcomes(one) == {"applied_impressions": 2, "late": 1, "duplicate": 1}
+
+
+def test_a_click_that_proved_late_does_not_wait_again_after_a_restore() -> None:
+    """Not even where its impression is closed and forgotten before its own time."""
+    forgotten_ms = WINDOW_MS + REMEMBER_MS
+    beyond = click(at_ms=START_MS + forgotten_ms)
+    join = joined(beyond, impression(), reached(forgotten_ms))
+    before = outcomes(join)
+    resumed = resumed_from(join, join.new_accepted()[1])
+    resumed.take(as_record([reached(2 * forgotten_ms)]))
+
+    assert outcomes(resumed) == before == {"applied_impressions": 1, "late": 1}
+
+
+def test_clicks_that_wait_are_those_of_the_checkpoint_however_many_came_since() -> None:
+    """What is decided leaves the list of what was accepted, and no other's place."""
+    decided = [click(f"d{n}", START_MS) for n in range(20)]
+    waiting = [click(f"w{n}", START_MS + 2_000) for n in range(20)]
+    join = joined(*decided, *waiting, reached(DISORDER_MS))
+    join.take(as_record([reached(DISORDER_MS + n) for n in range(200)]))
+    join.take(as_record([click("last", START_MS + 2_000)]))
+    names = [decode_event(raw).identity for raw in join.new_accepted()[1]]
+
+    expected = [*waiting, click("last", START_MS + 2_000)]
+    assert names == [one.identity for one in expected]
 
 
 @given(st.lists(ELEMENTS, max_size=80), st.lists(st.integers(0, 80), max_size=6))

@@ -19,7 +19,7 @@ from rankstream.ranker import Ranker
 from rankstream.settings import ModelSettings, Settings
 from rankstream.snapshots import decode_snapshot
 from streams.folds.front_door import FrontDoor
-from streams.folds.learn import Learn, ModelChanged, lesson_of
+from streams.folds.learn import InteractionsBroken, Learn, ModelChanged, lesson_of
 from streams.stage import SourceRecord
 
 F = 4
@@ -218,3 +218,18 @@ def test_clicks_teach_about_the_documents_that_were_clicked() -> None:
     assert np.flatnonzero(lesson.clicks).tolist() == [0, n_shown - 1]
     rows = np.frombuffer(one.impression.shown, "<u2").tolist()
     assert lesson.shown.tolist() == rows
+
+
+@pytest.mark.parametrize("first", [1, 2, 4])
+def test_missing_or_repeated_interactions_are_refused(first: int) -> None:
+    """Numbers go on where the last record ended, or the log is not whole."""
+    settings = settings_of("pdgd")
+    log, _ = lived(settings, 2)
+    fold = fold_of(settings)
+    fold.fold(record(log, 1))
+
+    with pytest.raises(InteractionsBroken, match=f"got {first} after 2 of source 0"):
+        fold.fold(record(log, first))
+    fold.fold(record(log, 3))
+
+    assert fold.counters()["learned"] == 4

@@ -5,9 +5,16 @@ import numpy as np
 import pytest
 
 from models.statistics import decode_cell
-from rankstream.events import DETERMINISTIC, ClickMark, Impression, Interaction
+from rankstream.events import (
+    DETERMINISTIC,
+    PLACKETT_LUCE,
+    ClickMark,
+    Impression,
+    Interaction,
+)
 from rankstream.settings import LimitSettings
 from streams.folds import statistics as module
+from streams.folds import statistics_settlement
 from streams.folds.closed import closed_of
 from streams.folds.parts import Parts
 from streams.folds.statistics import DAY_MS, StatisticsFold
@@ -161,3 +168,34 @@ def test_the_oldest_row_goes_with_its_count_after_a_restore():
     exposures = {(p[0], p[1]): p[8] for p in cell.pairs.tolist() if p[8]}
     assert exposures == {(0, 1): 2 << 30, (1, 2): 2 << 30}
     assert cell.overflow_impressions == 2
+
+
+def test_what_overflows_takes_no_place_of_a_candidate_set():
+    """Two sets have their own cells also where interventions overflowed before."""
+    fold = StatisticsFold(LIMITS, KEEP_MS)
+    first = impression((0, 1))
+    second = msgspec.structs.replace(first, candidates=_encode(["x", "y"]))
+    for one, chosen in ((first, "m"), (first, "n"), (first, "o"), (second, "m")):
+        taken = msgspec.structs.replace(one, intervention=chosen)
+        fold.take(closed_of([Interaction(taken, [])]))
+    keys = [_decode(key) for key in state_of(fold)]
+    names = {key[2] for key in keys if key[0] == "set"}
+    assert len(names) == 3
+    assert b"\xff" * 16 in names
+
+
+def test_placements_are_the_same_however_few_of_them_are_kept(monkeypatch):
+    """The cache makes room for new rows, for as long as rows come."""
+    states = []
+    for most in (statistics_settlement.CACHED_PROBABILITIES, 64):
+        monkeypatch.setattr(statistics_settlement, "CACHED_PROBABILITIES", most)
+        fold = StatisticsFold(LIMITS, KEEP_MS)
+        for i in range(40):
+            one = msgspec.structs.replace(
+                impression((i % 4, (i + 1) % 4), policy=PLACKETT_LUCE),
+                scores=np.linspace(0, i % 10, 4, dtype="<f4").tobytes(),
+            )
+            fold.take(closed_of([Interaction(one, [ClickMark(1, 0, "click")])]))
+            fold.settle()
+        states.append(state_of(fold))
+    assert states[0] == states[1]

@@ -85,6 +85,36 @@ def test_an_idle_source_passes_on_until_all_is_closed() -> None:
     assert clock.frontier() == (START_MS + 330_001, IDLE)
 
 
+def test_silence_is_counted_anew_where_the_wall_clock_goes_back() -> None:
+    """A source falls idle soon after, not when the clock is back where it was."""
+    clock = clock_of_a_source()
+    for _ in range(30):
+        clock.see(START_MS)
+    clock.tick(DAY_MS, at_end=True)
+    clock.tick(0, at_end=True)
+    clock.tick(9_999, at_end=True)
+    active = clock.frontier()
+    clock.tick(10_000, at_end=True)
+
+    assert active == (START_MS - 30_000, ACTIVE)
+    assert clock.frontier() == (START_MS - 30_000 + 10_000, IDLE)
+
+
+def test_a_source_may_leap_by_the_wall_time_that_passed() -> None:
+    """The first event after a quiet hour is believed, a step further is not."""
+    clock, other = clock_of_a_source(), clock_of_a_source()
+    for one in (clock, other):
+        one.tick(DAY_MS, at_end=False)
+        for _ in range(30):
+            one.see(START_MS)
+        one.tick(DAY_MS + HOUR_MS, at_end=False)
+    clock.see(START_MS + 60_000 + HOUR_MS)
+    other.see(START_MS + 60_000 + HOUR_MS + 1)
+
+    assert clock.frontier() == (START_MS + HOUR_MS + 30_000, ACTIVE)
+    assert other.frontier() == (START_MS - 30_000, ACTIVE)
+
+
 def test_a_source_that_is_behind_is_not_idle() -> None:
     """Where the broker has more, silence does not count."""
     clock = clock_of_a_source()
@@ -104,6 +134,19 @@ def test_an_end_closes_the_windows_even_of_what_was_out_of_line() -> None:
         clock.see(at)
     clock.end()
 
+    assert clock.frontier() == (START_MS + DAY_MS + 330_001, ENDED)
+
+
+def test_an_end_closes_the_window_of_what_the_others_outvote() -> None:
+    """One event out of line among many moves no time before the end, but at it."""
+    clock = clock_of_a_source()
+    clock.see(START_MS + DAY_MS)
+    for _ in range(30):
+        clock.see(START_MS)
+    before = clock.frontier()
+    clock.end()
+
+    assert before == (START_MS - 30_000, ACTIVE)
     assert clock.frontier() == (START_MS + DAY_MS + 330_001, ENDED)
 
 

@@ -28,13 +28,14 @@ def list_exposures(
     candidates
         All items of the rankings, and maybe more.
     length
-        Of the list that was shown.
+        Of the lists that are asked for; fewer are shown where there are fewer items.
 
     Returns
     -------
     [n_candidates, length]
         None where no closed form is known: probabilistic multileaving, and team
-        drafts of more than two rankers.
+        drafts of more than two rankers; and for A/B lists of unequal length, as the
+        ranks of a shorter one do not hold what the longer one would have shown.
 
     Raises
     ------
@@ -58,9 +59,11 @@ def list_exposures(
         for first in (0, 1):
             _add(merged_lists(lists, length, first), row_of, 0.5, found)
     elif method == "ab":
-        able = [row for row in lists if row]
+        able = [row[:length] for row in lists if row]
+        if len(set(map(len, able))) > 1:
+            return None
         for row in able:
-            _add(row[:length], row_of, 1.0 / len(able), found)
+            _add(row, row_of, 1.0 / len(able), found)
     elif method in ("team-draft", "sample-scored") and len(lists) == 2:
         _add_drafts(lists, row_of, found)
     else:

@@ -1,5 +1,7 @@
 """Verdicts: a planted winner is found, broken chance and sick logs are seen."""
 
+from typing import Any
+
 import msgspec
 import numpy as np
 import pytest
@@ -46,8 +48,9 @@ def run_of(
 
 
 def settings_of(method: str, **fields: object) -> ExperimentSettings:
-    """Two rankers."""
-    return ExperimentSettings(rankers={"good": "", "bad": ""}, method=method, **fields)  # type: ignore[arg-type]
+    """Two rankers, lists of six."""
+    given: dict[str, Any] = {"length": 6} | fields
+    return ExperimentSettings(rankers={"good": "", "bad": ""}, method=method, **given)
 
 
 def lights(verdict: dict) -> dict[str, str]:

@@ -234,11 +234,10 @@ def publish_experiments(
     ValueError
         Where one is scored by a method that is not fair on its lists.
     """
-    for experiment in experiments.values():
-        scored_methods(experiment)
     stored = stored_experiments(store)
     verdicts: dict[str, str] = {}
     for name, wanted in sorted(experiments.items()):
+        scored_methods(wanted)
         held = stored.get(name)
         if held is None:
             verdicts[name] = "new"

@@ -58,17 +58,20 @@ def list_exposures(
     elif method in ("balanced", "debiased-balanced"):
         for first in (0, 1):
             _add(merged_lists(lists, length, first), row_of, 0.5, found)
-    elif method == "ab":
-        able = [row[:length] for row in lists if row]
-        if len(set(map(len, able))) > 1:
-            return None
+    elif method == "ab" and _are_as_long(lists, length):
+        able = [row for row in lists if row]
         for row in able:
-            _add(row, row_of, 1.0 / len(able), found)
+            _add(row[:length], row_of, 1.0 / len(able), found)
     elif method in ("team-draft", "sample-scored") and len(lists) == 2:
         _add_drafts(lists, row_of, found)
     else:
         return None
     return found
+
+
+def _are_as_long(lists: Lists, length: int) -> bool:
+    """Whether all lists that may be shown have the same length."""
+    return len({min(length, len(row)) for row in lists if row}) < 2
 
 
 def _add(

@@ -65,10 +65,7 @@ class ListReader:
         rankings = extra.rankings
         if not rankings:
             raise Faulty("no-rankings")
-        if len(rankings) < 2 or len(rankings) > MAX_RANKERS:
-            raise Faulty("rankers")
-        if max(map(len, rankings.values())) > MAX_DEPTH:
-            raise Faulty("depth")
+        _check_size(rankings)
         names = tuple(sorted(rankings))
         rows = self._rows(impression.candidates)
         if impression.is_open_set:
@@ -122,6 +119,13 @@ def check_drawn(method: str, shown: Shown, length: int) -> None:
         ranks = ranks_of(shown.rankings, shown.shown)[teams[owned], owned]
         if (ranks == ABSENT).any() or (ranks <= n_shared(shown.rankings)).any():
             raise Faulty("assignments")
+
+
+def _check_size(rankings: dict[str, list[str]]) -> None:
+    if len(rankings) < 2 or len(rankings) > MAX_RANKERS:
+        raise Faulty("rankers")
+    if max(map(len, rankings.values())) > MAX_DEPTH:
+        raise Faulty("depth")
 
 
 def _padded(lists: list[list[int]]) -> Any:

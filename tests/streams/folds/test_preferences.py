@@ -40,8 +40,8 @@ from streams.folds.logged_lists import (
 from streams.folds.preferences import (
     ExperimentChanged,
     PreferencesFold,
-    read_comparisons,
     read_outcomes,
+    read_records,
 )
 from streams.stage import Change, SourceRecord
 from tests.event_factory import START_MS, click, impression
@@ -219,7 +219,7 @@ def test_cuts_restarts_and_partitions_change_no_byte() -> None:
         fold = PreferencesFold(EXPERIMENTS, partition)
         fold.take(closed_of(log[partition::3]))
         parts |= state_of(fold)
-    (merged,) = read_comparisons(parts)
+    (merged,) = read_records(parts).comparisons
 
     assert state == state_of(whole)
     assert merged.encoded() == whole.comparisons()[0].encoded()

@@ -47,6 +47,17 @@ LEAST_COVERAGE = 0.3
 WELL_JOINED = 0.95
 """Where more clicks are late or orphans, what is counted is a biased part."""
 
+LOG_COUNTS = (
+    "applied_clicks",
+    "duplicate",
+    "late",
+    "orphan",
+    "dead_letter",
+    "compared",
+    "unknown",
+)
+"""Outcomes of the log's events that its health is made of."""
+
 UNEVEN = 0.2
 """Lists that differ more in mean length are not compared on equal terms."""
 
@@ -243,6 +254,7 @@ def _log_checks(outcomes: Mapping[str, int]) -> list[dict[str, Any]]:
     """Shares of the log's events; of clicks, how many found their impression."""
     if not outcomes.get("consumed"):
         return []
+    outcomes = dict.fromkeys(LOG_COUNTS, 0) | dict(outcomes)
     consumed = outcomes["consumed"]
     lost = outcomes["late"] + outcomes["orphan"]
     joined = outcomes["applied_clicks"] / max(1, outcomes["applied_clicks"] + lost)

@@ -23,6 +23,7 @@ import msgspec
 from rankstream.combining import Combined, combine
 from rankstream.list_exposures import list_exposures
 from rankstream.routing import normalised_query, route_of_query, routed_impression_id
+from rankstream.scored_beside import scored_methods
 from rankstream.settings import ExperimentSettings
 
 REFRESH_S = 0.5
@@ -140,10 +141,11 @@ class Running:
                 self.settings.method,
                 combined.rankings,
                 candidates,
-                len(combined.shown),
+                self.settings.length,
             )
             if exposures is not None:
-                packed = base64.b64encode(exposures.astype("<f4").tobytes())
+                of_places = exposures[:, : len(combined.shown)]
+                packed = base64.b64encode(of_places.astype("<f4").tobytes())
                 event |= {"policy": "logged", "exposures": packed.decode("ascii")}
         return _to_json(event)
 
@@ -229,10 +231,13 @@ def publish_experiments(
     ExperimentError
         Where one differs from what is stored under the same epoch, or an earlier
         epoch would replace a later one; nothing is written then.
+    ValueError
+        Where one is scored by a method that is not fair on its lists.
     """
     stored = stored_experiments(store)
     verdicts: dict[str, str] = {}
     for name, wanted in sorted(experiments.items()):
+        scored_methods(wanted)
         held = stored.get(name)
         if held is None:
             verdicts[name] = "new"

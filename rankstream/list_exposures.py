@@ -28,13 +28,14 @@ def list_exposures(
     candidates
         All items of the rankings, and maybe more.
     length
-        Of the list that was shown.
+        Of the lists that are asked for; fewer are shown where there are fewer items.
 
     Returns
     -------
     [n_candidates, length]
         None where no closed form is known: probabilistic multileaving, and team
-        drafts of more than two rankers.
+        drafts of more than two rankers; and for A/B lists of unequal length, as the
+        ranks of a shorter one do not hold what the longer one would have shown.
 
     Raises
     ------
@@ -57,7 +58,7 @@ def list_exposures(
     elif method in ("balanced", "debiased-balanced"):
         for first in (0, 1):
             _add(merged_lists(lists, length, first), row_of, 0.5, found)
-    elif method == "ab":
+    elif method == "ab" and _are_as_long(lists, length):
         able = [row for row in lists if row]
         for row in able:
             _add(row[:length], row_of, 1.0 / len(able), found)
@@ -66,6 +67,11 @@ def list_exposures(
     else:
         return None
     return found
+
+
+def _are_as_long(lists: Lists, length: int) -> bool:
+    """Whether all lists that may be shown have the same length."""
+    return len({min(length, len(row)) for row in lists if row}) < 2
 
 
 def _add(

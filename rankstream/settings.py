@@ -9,6 +9,8 @@ from typing import Annotated, Any
 
 import msgspec
 
+from rankstream.scored_beside import scored_methods
+
 ENVIRONMENT_PREFIX = "RANKSTREAM_"
 
 Positive = Annotated[int, msgspec.Meta(gt=0)]
@@ -101,8 +103,8 @@ class ExperimentSettings(Section, frozen=True):
     """Rankers that are compared on users; a change needs the next `epoch`.
 
     `rankers` names them, each with the model (or MODEL@EPOCH.VERSION) that makes its
-    lists, or with nothing where the service makes them. `also` names further
-    methods, with their options, that the same log is scored by. `share` is the part of
+    lists, or with nothing where the service makes them. `also` names what else the
+    same lists are scored by; see `rankstream.scored_beside`. `share` is the part of
     sessions that take part, `end_ms` 0 means no end. Intervals are narrowest at
     `planned_impressions`.
     """
@@ -244,6 +246,10 @@ def _check(settings: Settings) -> None:
                 f"experiments.{name}.rankers must be two or more; "
                 f"got {sorted(experiment.rankers)}"
             )
+        try:
+            scored_methods(experiment)
+        except ValueError as error:
+            raise SettingsError(f"experiments.{name}: {error}") from error
     for name, url in (("redis.url", settings.redis.url),):
         if "@" in url:
             raise SettingsError(

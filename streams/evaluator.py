@@ -19,8 +19,8 @@ from rankstream.settings import Settings
 from rankstream.topics import EVALUATIONS, MAX_RECORD_BYTES, PREFERENCES, full_name
 from streams.committed_reader import Waiting, client_options, committed_batches
 from streams.folds.comparison import Comparison
-from streams.folds.preferences import read_comparisons, read_outcomes
-from streams.folds.verdicts import verdict_of
+from streams.folds.preferences import UNREADABLE, read_outcomes, read_records
+from streams.folds.verdicts import refused_verdict, rounded_log_checks, verdict_of
 
 EVERY_S = 5.0
 """How often a verdict is given, where there is news."""
@@ -46,10 +46,6 @@ class Evaluator:
         else:
             self._values[partition, key] = value
 
-    def comparisons(self) -> list[Comparison]:
-        """Every epoch, merged over the partitions."""
-        return read_comparisons(self.values())
-
     def values(self) -> dict[bytes, bytes]:
         """The records as they are now; their keys name the partition."""
         return {key: value for (_, key), value in sorted(self._values.items())}
@@ -57,18 +53,38 @@ class Evaluator:
     def verdicts(self, values: Mapping[bytes, bytes]) -> list[tuple[bytes, bytes]]:
         """Key and value of a verdict of everything that moved since the last call.
 
-        May run in another thread than `take`.
+        So it did where the log's health is another than it was. An experiment whose
+        records are of no use has an alarm for a verdict. May run in another thread
+        than `take`.
         """
-        found = []
         outcomes = read_outcomes(values)
-        for comparison in read_comparisons(values):
+        log_health = _to_json(rounded_log_checks(outcomes))
+        records = read_records(values)
+        found = []
+        for comparison in records.comparisons:
             place = comparison.name, comparison.settings.epoch
-            state = comparison.encoded()
+            state = comparison.encoded() + log_health
             if self._judged.get(place) != state:
                 self._judged[place] = state
-                verdict = verdict_of(comparison, outcomes)
-                found.append((comparison.name.encode(), _to_json(verdict)))
-        return found
+                found.append((place, self._judge(comparison, outcomes)))
+        for place, why in records.refused.items():
+            if self._judged.get(place) != why.encode():
+                self._judged[place] = why.encode()
+                found.append((place, _refused(*place, why)))
+        return [(name.encode(), _to_json(verdict)) for (name, _), verdict in found]
+
+    @staticmethod
+    def _judge(comparison: Comparison, outcomes: Mapping[str, int]) -> dict[str, Any]:
+        try:
+            return verdict_of(comparison, outcomes)
+        except UNREADABLE as error:
+            why = f"{type(error).__name__}: {error}"
+            return _refused(comparison.name, comparison.settings.epoch, why)
+
+
+def _refused(name: str, epoch: int, why: str) -> dict[str, Any]:
+    log.error("event=experiment-refused experiment=%s epoch=%d %s", name, epoch, why)
+    return refused_verdict(name, epoch, why)
 
 
 async def evaluate(settings: Settings, stop: asyncio.Event) -> None:

@@ -17,7 +17,7 @@ from streams.folds.canonical import CanonicalFold
 from streams.folds.comparison import Comparison
 from streams.folds.ingest import END_HEADER, Ingest
 from streams.folds.learn import Learn
-from streams.folds.preferences import comparison_key, read_comparisons
+from streams.folds.preferences import comparison_key, read_records
 from streams.stage import Change, Output, SourceRecord, Stage
 
 RECORDS_AT_ONCE = 256
@@ -139,7 +139,7 @@ class LocalPipeline:
                     comparison.name, comparison.settings.epoch, fold.partition
                 )
                 values[key] = comparison.encoded()
-        return read_comparisons(values)
+        return read_records(values).comparisons
 
     def _give(
         self,

@@ -30,8 +30,9 @@ BY_RANKER = (
 """Counts of each ranker.
 
 Lists that it left empty, documents that it returned; by assignment: its places,
-lists whose first owned place was its own while all took part, lists that it owns a
-place of, clicks on its places and their squares by list.
+lists whose first owned place was its own, lists that it owns a place of, clicks on
+its places and their squares by list. The last four are of lists for which all rankers
+returned something, so that those of one ranker are of the same queries as another's.
 """
 
 
@@ -78,7 +79,7 @@ def _count_teams(
     all_took_part: bool,
     by_ranker: Integers,
 ) -> None:
-    is_first = all_took_part
+    is_first = True
     places = np.zeros(by_ranker.shape[0], np.int64)
     own = np.zeros(by_ranker.shape[0], np.int64)
     for place in range(assignments.shape[0]):
@@ -86,9 +87,10 @@ def _count_teams(
         if ranker >= 0:
             places[ranker] += 1
             own[ranker] += clicks[place]
-            by_ranker[ranker, 3] += is_first
+            by_ranker[ranker, 3] += is_first and all_took_part
             is_first = False
     by_ranker[:, 2] += places
-    by_ranker[:, 4] += places > 0
-    by_ranker[:, 5] += own
-    by_ranker[:, 6] += own * own
+    if all_took_part:
+        by_ranker[:, 4] += places > 0
+        by_ranker[:, 5] += own
+        by_ranker[:, 6] += own * own

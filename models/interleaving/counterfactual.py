@@ -43,10 +43,14 @@ class Counterfactual:
         The method that combined the lists.
     examination : [n_ranks]
         P(looked at | rank), fixed before the impressions; 0 below the last.
+    length
+        Of the lists that were asked for, where one that was shown may be shorter
+        than what another draw would have shown; 0: as long as the shown list.
     """
 
     logged: Method
     examination: tuple[float, ...]
+    length: int = 0
     needs_assignments: bool = False
 
     def __post_init__(self) -> None:
@@ -68,13 +72,13 @@ class Counterfactual:
 
     def infer(self, shown: Shown, clicks: Clicks) -> Floats:
         """Differences of the estimated clicks per list."""
-        weights = self.weights(shown, len(shown.shown))
+        weights = self.weights(shown, self.length or len(shown.shown))
         return among_present(shown.rankings, differences(weights @ clicks))
 
     def bounds(self, rankings: Integers, length: int) -> Floats:
         """All gains, or all losses, of one ranker over another."""
         every = Shown(rankings, np.arange(size_of(rankings)), NO_ONE)
-        gaps = largest_gaps(self.weights(every, length), length)
+        gaps = largest_gaps(self.weights(every, self.length or length), length)
         return among_present(rankings, gaps)
 
     def exposures(

@@ -108,6 +108,17 @@ def size_of(rankings: Integers) -> int:
 
 
 @compiled
+def n_documents(rankings: Integers) -> int:
+    """How many different documents all rankers returned: no list is longer."""
+    is_known = np.zeros(size_of(rankings), np.bool_)
+    for row in rankings:
+        for document in row:
+            if document >= 0:
+                is_known[document] = True
+    return int(is_known.sum())
+
+
+@compiled
 def lengths_of(rankings: Integers) -> Integers:
     """How many documents each ranker returned. [n_rankers]."""
     lengths = np.zeros(rankings.shape[0], np.int64)

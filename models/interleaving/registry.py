@@ -32,7 +32,8 @@ def method_of(name: str, options: Mapping[str, Any] | None = None) -> Method:
     ----------
     name
         One of `METHODS`, or "counterfactual" before one of them, as in
-        "counterfactual:pairwise-preference", with the option `examination`.
+        "counterfactual:pairwise-preference", with the options `examination` and, for
+        lists that may be shorter than asked for, `length`.
     options
         What the method takes; see its class.
 
@@ -45,7 +46,8 @@ def method_of(name: str, options: Mapping[str, Any] | None = None) -> Method:
     prefix, _, logged = name.rpartition(":")
     if prefix == "counterfactual":
         examination = tuple(given.pop("examination", ()))
-        return Counterfactual(method_of(logged, given), examination)
+        length = int(given.pop("length", 0))
+        return Counterfactual(method_of(logged, given), examination, length)
     if name not in METHODS:
         raise ValueError(f"method must be one of {sorted(METHODS)}; got {name!r}")
     known = set(METHODS[name].__dataclass_fields__) - {"needs_assignments"}

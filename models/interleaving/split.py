@@ -43,8 +43,10 @@ class Split:
         return among_present(shown.rankings, differences(self._weights(shown) @ clicks))
 
     def bounds(self, rankings: Integers, length: int) -> Floats:
-        """Every place clicked."""
-        return length * len(rankings) * one_each(rankings)
+        """Every place of the longer list clicked, whichever list is drawn."""
+        places = np.minimum(lengths_of(rankings), length)
+        n_able = int((places > 0).sum())
+        return n_able * np.maximum.outer(places, places) * one_each(rankings)
 
     def exposures(
         self,

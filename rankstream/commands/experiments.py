@@ -118,8 +118,8 @@ def _show(settings: Settings, arguments: argparse.Namespace) -> int:
     # The science is loaded only where it is needed, and so is Kafka's client.
     from producers.topic_reader import read_topic  # noqa: PLC0415
     from streams.folds.preferences import (  # noqa: PLC0415
-        read_comparisons,
         read_outcomes,
+        read_records,
     )
     from streams.folds.verdicts import verdict_of  # noqa: PLC0415
 
@@ -129,15 +129,14 @@ def _show(settings: Settings, arguments: argparse.Namespace) -> int:
             values[key] = value
         elif key is not None:
             values.pop(key, None)
-    found = [
-        each
-        for each in read_comparisons(values)
-        if each.name == arguments.experiment
-        and arguments.epoch in (None, each.settings.epoch)
-    ]
+    records = read_records(values)
+    places = [(each.name, each.settings.epoch) for each in records.comparisons]
+    _say_refused(records.refused, arguments)
+    found = [place for place in places if _is_asked_for(place, arguments)]
     if not found:
         return _nothing(f"nothing was compared by {arguments.experiment!r} yet")
-    verdict = verdict_of(found[-1], read_outcomes(values))
+    comparison = records.comparisons[places.index(found[-1])]
+    verdict = verdict_of(comparison, read_outcomes(values))
     if arguments.json:
         sys.stdout.write(msgspec.json.encode(verdict).decode() + "\n")
         return 0
@@ -149,6 +148,19 @@ def _show(settings: Settings, arguments: argparse.Namespace) -> int:
     for table in tables_of(verdict, method):
         Console().print(table)
     return 0
+
+
+def _is_asked_for(place: tuple[str, int], arguments: argparse.Namespace) -> bool:
+    name, epoch = place
+    return name == arguments.experiment and arguments.epoch in (None, epoch)
+
+
+def _say_refused(
+    refused: Mapping[tuple[str, int], str], arguments: argparse.Namespace
+) -> None:
+    for place, why in sorted(refused.items()):
+        if _is_asked_for(place, arguments):
+            _nothing(f"epoch {place[1]} of {place[0]!r} must be readable; {why}")
 
 
 def tables_of(verdict: dict[str, Any], method: str) -> list[Table]:

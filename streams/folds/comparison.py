@@ -9,10 +9,12 @@ import numpy as np
 from models.evaluation.list_counts import BY_RANKER, TOTALS, count_list
 from models.evaluation.sums import N_GROUPS, Integers, PreferenceSums
 from models.interleaving.method import Method, Shown
+from models.interleaving.rankings import n_documents
 from models.interleaving.registry import method_of
 from rankstream.events import Interaction
+from rankstream.scored_beside import scored_methods
 from rankstream.settings import ExperimentSettings
-from streams.folds.logged_lists import Extra, Faulty, ListReader
+from streams.folds.logged_lists import Extra, Faulty, ListReader, check_drawn
 
 REFUSALS = (
     "not-started",
@@ -23,6 +25,7 @@ REFUSALS = (
     "unknown-items",
     "repeated-items",
     "depth",
+    "length",
     "assignments",
 )
 """Why impressions of this experiment were not credited."""
@@ -32,10 +35,13 @@ REFUSALS = (
 class Comparison:
     """An (experiment, epoch); the method that ran first, then those scored beside.
 
+    Bounds of preferences are made from the rankings and the length that the settings
+    ask for, never from the list that was drawn.
+
     Raises
     ------
     ValueError
-        Where a method or an option is unknown.
+        Where a method or an option is unknown, or not fair on these lists.
     """
 
     name: str
@@ -56,17 +62,15 @@ class Comparison:
         self._warm()
 
     def _methods(self) -> dict[str, Method]:
-        main, also = self.settings.method, self.settings.also
-        methods = {main: method_of(main, self.settings.options)}
-        for name, options in also.items():
-            logged = name.removeprefix("counterfactual:")
-            if name == main or logged not in (name, main):
-                raise ValueError(
-                    f"experiments.{self.name}.also must name other methods, and "
-                    f"counterfactual:{main} only; got {name!r}"
-                )
-            methods[name] = method_of(name, options)
-        return methods
+        try:
+            scored = scored_methods(self.settings)
+        except ValueError as error:
+            raise ValueError(f"experiments.{self.name}: {error}") from error
+        length = {"length": self.settings.length}
+        return {
+            name: method_of(method, options | length if ":" in method else options)
+            for name, (method, options) in scored.items()
+        }
 
     def take(self, interaction: Interaction, extra: Extra, reader: ListReader) -> None:
         """Credit one closed impression, or count why not."""
@@ -81,6 +85,7 @@ class Comparison:
             logged = reader.read(impression, extra)
             if logged.names != self.rankers:
                 raise Faulty("rankers")
+            check_drawn(self.settings.method, logged.shown, self.settings.length)
         except Faulty as error:
             self.refusals[error.reason] = self.refusals.get(error.reason, 0) + 1
             return
@@ -97,7 +102,8 @@ class Comparison:
 
     def _credit(self, name: str, shown: Shown, clicks: Any, group: int) -> None:
         method, sums = self.methods[name], self.sums[name]
-        bounds = method.bounds(shown.rankings, len(shown.shown))
+        length = min(self.settings.length, n_documents(shown.rankings))
+        bounds = method.bounds(shown.rankings, length)
         if clicks.any():
             preferences = method.infer(shown, clicks)
         else:
@@ -117,7 +123,18 @@ class Comparison:
         self.last_ms = max(self.last_ms, at_ms)
 
     def merge(self, other: "Comparison") -> None:
-        """Add what another partition holds of the same epoch."""
+        """Add what another partition holds of the same epoch.
+
+        Raises
+        ------
+        ValueError
+            Where it was counted under other settings.
+        """
+        if self.settings != other.settings:
+            raise ValueError(
+                f"experiments.{self.name} must be the same in all partitions; epoch "
+                f"{self.settings.epoch} was counted under different settings"
+            )
         self.totals += other.totals
         self.by_ranker += other.by_ranker
         for reason, count in other.refusals.items():

@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 
 from models.interleaving.method import NO_ONE, NOBODY, Shown
-from models.interleaving.rankings import first_faulty
+from models.interleaving.rankings import ABSENT, first_faulty, n_shared, ranks_of
 from rankstream.events import Experiment, Impression, decode_items
 
 MAX_RANKERS = 256
@@ -65,8 +65,7 @@ class ListReader:
         rankings = extra.rankings
         if not rankings:
             raise Faulty("no-rankings")
-        if len(rankings) < 2 or len(rankings) > MAX_RANKERS:
-            raise Faulty("rankers")
+        _check_size(rankings)
         names = tuple(sorted(rankings))
         rows = self._rows(impression.candidates)
         if impression.is_open_set:
@@ -96,10 +95,41 @@ class ListReader:
         return found
 
 
+def check_drawn(method: str, shown: Shown, length: int) -> None:
+    """Refuse a list that the method cannot have made of these rankings.
+
+    It is no longer than was asked for; who is named for a place has its document, and
+    not from a prefix that all share; an A/B list is that of one ranker.
+
+    Raises
+    ------
+    Faulty
+        With the reason.
+    """
+    if len(shown.shown) > length:
+        raise Faulty("length")
+    teams = shown.assignments
+    if method == "ab" and len(teams):
+        own = shown.rankings[teams[0]][:length]
+        is_whole = teams[0] != NOBODY and np.array_equal(own[own >= 0], shown.shown)
+        if not is_whole or (teams != teams[0]).any():
+            raise Faulty("assignments")
+    elif (teams != NOBODY).any():
+        owned = np.flatnonzero(teams != NOBODY)
+        ranks = ranks_of(shown.rankings, shown.shown)[teams[owned], owned]
+        if (ranks == ABSENT).any() or (ranks <= n_shared(shown.rankings)).any():
+            raise Faulty("assignments")
+
+
+def _check_size(rankings: dict[str, list[str]]) -> None:
+    if len(rankings) < 2 or len(rankings) > MAX_RANKERS:
+        raise Faulty("rankers")
+    if max(map(len, rankings.values())) > MAX_DEPTH:
+        raise Faulty("depth")
+
+
 def _padded(lists: list[list[int]]) -> Any:
     longest = max(map(len, lists))
-    if longest > MAX_DEPTH:
-        raise Faulty("depth")
     return np.array(
         [row + [-1] * (longest - len(row)) for row in lists], np.int64
     ).reshape(len(lists), longest)

@@ -40,16 +40,20 @@ class Parts:
     def joined(self, values: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
         """Whole values again; remembers their parts."""
         whole: dict[bytes, bytes] = {}
-        for key, value in values.items():
+        for key in values:
             if key[1:6] == b"\xa4part":
                 continue
-            if value[:1] == _MARK:
-                n_parts = int.from_bytes(value[1:], "little")
-                whole[key] = b"".join(values[part_key(key, i)] for i in range(n_parts))
-                self._n_parts[key] = n_parts
-            else:
-                whole[key] = value
+            whole[key] = self.value(key, values)
         return whole
+
+    def value(self, key: bytes, values: Mapping[bytes, bytes]) -> bytes:
+        """The whole value of one key; remembers its parts."""
+        value = values[key]
+        if value[:1] != _MARK:
+            return value
+        n_parts = int.from_bytes(value[1:], "little")
+        self._n_parts[key] = n_parts
+        return b"".join(values[part_key(key, i)] for i in range(n_parts))
 
     def is_plain(self, key: bytes, value: bytes | None) -> bool:
         """Whether a value is one record, and so was the last of its key."""

@@ -6,6 +6,7 @@ of it adds up, so that partitions may be merged in any order, to the last bit.
 
 import struct
 from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -24,6 +25,19 @@ COUNTS = b"\x92\xa6counts"
 
 MARK = b"experiment"
 """What `extra` holds where an impression takes part."""
+
+UNREADABLE = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    TypeError,
+    ValueError,
+    msgspec.MsgspecError,
+)
+"""What comes of records of other versions: others do not wait for their mending."""
+
+Counts = tuple[int, int, int, dict[str, int]]
+"""Layout, impressions of experiments, those of unknown ones, outcomes of events."""
 
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -157,8 +171,22 @@ def comparison_key(name: str, epoch: int, partition: int) -> bytes:
     return _encode(["epoch", name, epoch, partition])
 
 
-def read_comparisons(values: Mapping[bytes, bytes]) -> list[Comparison]:
-    """The experiments, from the records of all partitions, each epoch merged.
+class Records(NamedTuple):
+    """What the records of all partitions say.
+
+    The experiments in order, each epoch merged, and why others, by name and epoch,
+    are not among them.
+    """
+
+    comparisons: list[Comparison]
+    refused: dict[tuple[str, int], str]
+
+
+def read_records(values: Mapping[bytes, bytes]) -> Records:
+    """The experiments, from the records of all partitions.
+
+    An epoch of which a record cannot be read, or was counted under other settings
+    than the rest, is refused as a whole: a part of it is another experiment.
 
     Parameters
     ----------
@@ -166,16 +194,32 @@ def read_comparisons(values: Mapping[bytes, bytes]) -> list[Comparison]:
         The last value of each key of `preferences`.
     """
     merged: dict[tuple[str, int], Comparison] = {}
-    for key, value in sorted(Parts().joined(values).items()):
-        if key.startswith(COUNTS):
+    refused: dict[tuple[str, int], str] = {}
+    for key in sorted(values):
+        place = _place_of(key)
+        if place is None or place in refused:
             continue
-        _, name, epoch, _ = msgspec.msgpack.decode(key)
-        found = decoded(name, value)
-        if (name, epoch) in merged:
-            merged[name, epoch].merge(found)
-        else:
-            merged[name, epoch] = found
-    return [comparison for _, comparison in sorted(merged.items())]
+        try:
+            found = decoded(place[0], Parts().value(key, values))
+            if place in merged:
+                merged[place].merge(found)
+            else:
+                merged[place] = found
+        except UNREADABLE as error:
+            refused[place] = f"{type(error).__name__}: {error}"
+            merged.pop(place, None)
+    return Records([each for _, each in sorted(merged.items())], refused)
+
+
+def _place_of(key: bytes) -> tuple[str, int] | None:
+    """Name and epoch that a key is of; None where it is of no experiment."""
+    try:
+        kind, name, epoch, _ = msgspec.msgpack.decode(
+            key, type=tuple[str, str, int, int]
+        )
+    except msgspec.DecodeError:
+        return None
+    return (name, epoch) if kind == "epoch" else None
 
 
 def read_outcomes(values: Mapping[bytes, bytes]) -> dict[str, int]:
@@ -187,7 +231,11 @@ def read_outcomes(values: Mapping[bytes, bytes]) -> dict[str, int]:
     total = {"compared": 0, "unknown": 0}
     for key, value in values.items():
         if key.startswith(COUNTS):
-            _, compared, unknown, outcomes = msgspec.msgpack.decode(value)
+            try:
+                counts = msgspec.msgpack.decode(value, type=Counts)
+            except msgspec.DecodeError:
+                continue  # of another version: that partition says nothing
+            _, compared, unknown, outcomes = counts
             found = outcomes | {"compared": compared, "unknown": unknown}
             total = {name: n + total.get(name, 0) for name, n in found.items()}
     return total

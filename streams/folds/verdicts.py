@@ -35,6 +35,9 @@ TYPICAL_SQUARES = {
 """Mean squared preference to plan for; others are signs, a half. Only the width of
 intervals depends on it."""
 
+UNFAIR = ("sample-scored", "balanced")
+"""Methods that are here for comparison with the literature."""
+
 ALARM, WARNING = math.log(1_000.0), math.log(20.0)
 """Evidence against a share that was meant; an e-value of 20 is worth a look."""
 
@@ -43,6 +46,17 @@ LEAST_COVERAGE = 0.3
 
 WELL_JOINED = 0.95
 """Where more clicks are late or orphans, what is counted is a biased part."""
+
+LOG_COUNTS = (
+    "applied_clicks",
+    "duplicate",
+    "late",
+    "orphan",
+    "dead_letter",
+    "compared",
+    "unknown",
+)
+"""Outcomes of the log's events that its health is made of."""
 
 UNEVEN = 0.2
 """Lists that differ more in mean length are not compared on equal terms."""
@@ -81,6 +95,35 @@ def verdict_of(
         },
         "clicks_per_list": _rates(comparison, alpha),
         "health": health_of(comparison, outcomes or {}),
+    }
+
+
+def refused_verdict(name: str, epoch: int, why: str) -> dict[str, Any]:
+    """Of an experiment whose records cannot be read or merged: an alarm."""
+    nothing: dict[str, Any] = {
+        "impressions": 0,
+        "matrix": [],
+        "pairs": [],
+        "winner": None,
+        "copeland": [],
+        "bradley_terry": [],
+        "cycles": [],
+        "decided_cycles": [],
+    }
+    alarm = {"name": "records refused", "value": 1.0, "state": "alarm", "detail": why}
+    return {
+        "experiment": name,
+        "epoch": epoch,
+        "method": "refused",
+        "rankers": [],
+        "alpha": ALPHA,
+        "correction": "nothing is compared",
+        "first_ms": -1,
+        "last_ms": -1,
+        "totals": dict.fromkeys(TOTALS, 0),
+        "methods": {"refused": nothing},
+        "clicks_per_list": [],
+        "health": [alarm],
     }
 
 
@@ -142,7 +185,11 @@ def _interval(mean: float, width: float) -> list[float | None]:
 
 
 def _rates(comparison: Comparison, alpha: float) -> list[dict[str, Any]]:
-    """Differences in clicks per list between the arms of an A/B comparison."""
+    """Differences in clicks per list between the arms of an A/B comparison.
+
+    Only lists count for which all rankers returned something: a ranker that is silent
+    where queries are hard would else be shown for the easy ones only.
+    """
     if comparison.settings.method != "ab":
         return []
     of = {name: comparison.by_ranker[:, i] for i, name in enumerate(BY_RANKER)}
@@ -150,12 +197,14 @@ def _rates(comparison: Comparison, alpha: float) -> list[dict[str, Any]]:
         *(of[name].astype(float) for name in ("lists", "clicks", "clicks_squared"))
     )
     n = len(comparison.rankers)
+    lists = of["lists"].tolist()
     difference, width = rate_differences(sums, alpha / n_pairs_of(n))
     first, second = pairs_of(n)
     return [
         {
             "a": comparison.rankers[i],
             "b": comparison.rankers[j],
+            "lists": [lists[i], lists[j]],
             "fixed": _interval(difference[i, j], width[i, j]),
         }
         for i, j in zip(first.tolist(), second.tolist(), strict=True)
@@ -179,6 +228,9 @@ def health_of(
     lengths = of["documents"] / n
     checks = [
         _check("refused", refused / (n + refused), 0.001, 0.05, comparison.refusals),
+        _check("too heavy", totals["too_heavy"] / n, 0.001, 0.05, None),
+        _check("teams missing", totals["without_assignments"] / n, 0.001, 0.05, None),
+        *_fairness(comparison),
         _check("empty lists", float(of["empty"].max()) / n, 0.01, 0.2, None),
         _check(
             "list length",
@@ -200,9 +252,10 @@ def health_of(
 
 def _log_checks(outcomes: Mapping[str, int]) -> list[dict[str, Any]]:
     """Shares of the log's events; of clicks, how many found their impression."""
-    if not outcomes:
+    if not outcomes.get("consumed"):
         return []
-    consumed = max(1, outcomes["consumed"])
+    outcomes = dict.fromkeys(LOG_COUNTS, 0) | dict(outcomes)
+    consumed = outcomes["consumed"]
     lost = outcomes["late"] + outcomes["orphan"]
     joined = outcomes["applied_clicks"] / max(1, outcomes["applied_clicks"] + lost)
     unknown = outcomes["unknown"] / max(1, outcomes["compared"])
@@ -217,10 +270,18 @@ def _log_checks(outcomes: Mapping[str, int]) -> list[dict[str, Any]]:
     ]
 
 
+def rounded_log_checks(outcomes: Mapping[str, int]) -> list[tuple[str, str, float]]:
+    """Name, state and value of the log's health, as exactly as it is worth telling."""
+    return [
+        (check["name"], check["state"], round(check["value"], 3))
+        for check in _log_checks(outcomes)
+    ]
+
+
 def _balances(comparison: Comparison, of: dict[str, Any]) -> list[dict[str, Any]]:
     """Shares that chance alone decides, by tests that may be looked at any time."""
     checks = []
-    if comparison.settings.method == "ab" and not of["empty"].any():
+    if comparison.settings.method == "ab":
         checks.append(_balance("sample ratio", of["lists"]))
     if comparison.settings.method == "team-draft":
         checks.append(_balance("first picks", of["first_places"]))
@@ -234,6 +295,16 @@ def _balances(comparison: Comparison, of: dict[str, Any]) -> list[dict[str, Any]
 def _balance(name: str, counts: Any) -> dict[str, Any]:
     shares = np.full(len(counts), 1.0 / len(counts))
     return _check(name, log_evidence(counts, shares), WARNING, ALARM, counts.tolist())
+
+
+def _fairness(comparison: Comparison) -> list[dict[str, Any]]:
+    """A warning of methods that prefer somebody where relevance plays no part."""
+    published = comparison.settings.options.get("published")
+    unfair = [name for name in comparison.methods if name in UNFAIR]
+    unfair += [comparison.settings.method] if published else []
+    if not unfair:
+        return []
+    return [_check("unfair methods", len(unfair), 1, math.inf, unfair)]
 
 
 def _coverage(comparison: Comparison, n: int) -> dict[str, Any]:

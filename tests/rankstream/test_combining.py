@@ -70,6 +70,9 @@ def test_exposures_are_those_of_the_models(name: str) -> None:
         ours = list_exposures(name, named, items, length)
         theirs = method_of(name).exposures(as_rankings(lists), length, rng=rng)
 
+        if name == "ab" and len({min(length, len(row)) for row in lists if row}) > 1:
+            assert ours is None  # the ranks of a short list do not hold the long one
+            continue
         assert ours is not None
         assert np.abs(ours[: len(theirs)] - theirs).max(initial=0.0) < 1e-12
         assert not ours[len(theirs) :].any()

@@ -125,3 +125,30 @@ def test_settings_say_what_an_experiment_lacks() -> None:
         load_settings(environment={"RANKSTREAM_EXPERIMENTS__X__RANKERS": '{a = ""}'})
     with pytest.raises(SettingsError, match="known"):
         load_settings(environment={"RANKSTREAM_EXPERIMENTS__X__RANKER": "1"})
+
+
+def test_methods_that_are_not_fair_on_the_lists_are_refused() -> None:
+    """Where settings are read, and before anything reaches a client."""
+    also = {
+        "RANKSTREAM_EXPERIMENTS__X__RANKERS": '{a = "", b = ""}',
+        "RANKSTREAM_EXPERIMENTS__X__ALSO": "{probabilistic = {}}",
+    }
+    with pytest.raises(SettingsError, match=r"experiments\.x: also must name"):
+        load_settings(environment=also)
+    shelf = Shelf()
+    with pytest.raises(ValueError, match="also must name"):
+        publish_experiments(shelf, {"x": changed(also={"team-draft": {}})})
+    assert shelf.held == {}
+
+
+def test_exposures_of_unequal_lists_of_one_ranker_each_are_not_logged() -> None:
+    """A shorter list has no ranks for what the longer one would have shown."""
+    running = Running("x", changed(method="ab", length=3))
+    items = ["a", "b", "c", "d", "e"]
+    for new, is_logged in ((["c"], False), (["c", "d", "e", "a"], True)):
+        for seed in range(4):
+            combined, _ = running.combine({"old": items[:3], "new": new}, seed=seed)
+            raw = running.query_event(combined, query_id="q", at_ms=1, candidates=items)
+            event = msgspec.json.decode(raw, type=QueryEvent)
+            assert (event.policy == "logged") == is_logged
+            assert (event.exposures is not None) == is_logged

@@ -33,7 +33,7 @@ session_timeout_s = 6.0
 state_s = 1.0
 [experiments.boost]
 method = "team-draft"
-also = { pairwise-preference = {} }
+also = { sample-scored = {} }
 rankers = { good = "", bad = "" }
 length = 4
 """
@@ -139,7 +139,7 @@ def test_an_experiment_is_exact_under_fire_and_judged(
     assert status == 0
     assert partial_sums(settings) == refolded
     assert verdict["methods"]["team-draft"]["winner"] == "good"
-    assert verdict["methods"]["pairwise-preference"]["impressions"] == N_LISTS
+    assert verdict["methods"]["sample-scored"]["impressions"] == N_LISTS
     assert pipeline.comparisons()[0].totals[0] == N_LISTS
 
     gathered = Gathered()

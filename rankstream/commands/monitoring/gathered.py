@@ -1,5 +1,6 @@
 """Everything that a monitor knows, kept up to date from outside the workers."""
 
+import contextlib
 import threading
 from collections import deque
 from collections.abc import Mapping
@@ -75,13 +76,20 @@ class Gathered:
         try:
             verdict = msgspec.json.decode(value or b"")
             name, epoch = verdict["experiment"], verdict["epoch"]
+            _row_of(verdict)  # what no line can be made of is not kept
             with self._lock:
                 self._courses.setdefault((name, epoch), Course()).add(verdict)
                 held = self._verdicts.get(name)
                 if held is None or held["epoch"] <= epoch:
                     self._verdicts[name] = verdict
                 self._moved()
-        except (msgspec.DecodeError, KeyError, TypeError, IndexError, ValueError):
+        except (
+            msgspec.DecodeError,
+            AttributeError,
+            LookupError,
+            TypeError,
+            ValueError,
+        ):
             return
 
     def set_counts(self, counts: Mapping[str, int]) -> None:
@@ -148,6 +156,9 @@ class Gathered:
 
 def _row_of(verdict: Verdict) -> dict[str, Any]:
     found = verdict["methods"][verdict["method"]]
+    for check in verdict["health"]:
+        if check["state"] not in WORST:
+            raise ValueError(f"a state must be one of {WORST}; got {check['state']!r}")
     states = [check["state"] for check in verdict["health"]]
     return {
         "name": verdict["experiment"],
@@ -175,5 +186,6 @@ def added_up(page: str) -> dict[str, int]:
             continue
         plain = name.partition("{")[0].removeprefix("rankstream_")
         plain = plain.removesuffix("_total")
-        counts[plain] = counts.get(plain, 0) + int(float(value))
+        with contextlib.suppress(ValueError, OverflowError):  # NaN counts nothing
+            counts[plain] = counts.get(plain, 0) + int(float(value))
     return counts

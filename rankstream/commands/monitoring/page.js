@@ -4,6 +4,7 @@
 const SVG = "http://www.w3.org/2000/svg";
 const byId = (id) => document.getElementById(id);
 const whole = new Intl.NumberFormat("en");
+const MOST_PAIRS = 60;
 let selected = null;
 let shownPair = 0;
 let detail = null;
@@ -143,11 +144,17 @@ function drawDetail() {
   drawCourse(wanted === verdict.method ? found.pairs : []);
 }
 
+function heading(name) {
+  const made = element("th", name);
+  made.title = name;
+  return made;
+}
+
 function drawMatrix(rankers, found) {
   const largest = Math.max(1e-12, ...found.matrix.flat().map(Math.abs));
-  const head = row(element("th"), ...rankers.map((name) => element("th", name)));
+  const head = row(element("th"), ...rankers.map(heading));
   byId("matrix").replaceChildren(head, ...found.matrix.map((values, i) => row(
-    element("th", rankers[i]),
+    heading(rankers[i]),
     ...values.map((value, j) => {
       const cell = element("td", i === j ? "" : value.toFixed(3));
       if (i !== j) {
@@ -166,7 +173,9 @@ function drawPairs(pairs) {
   const ends = pairs.flatMap((pair) => pair.anytime).filter((end) => end !== null).map(Math.abs);
   const largest = Math.max(1e-12, ...ends);
   const focused = document.activeElement?.dataset?.pair;
-  byId("pairs").replaceChildren(...order.slice(0, 60).map((i) => {
+  byId("listed").hidden = order.length <= MOST_PAIRS;
+  byId("listed").textContent = "The " + MOST_PAIRS + " largest of " + whole.format(order.length) + " pairs are listed.";
+  byId("pairs").replaceChildren(...order.slice(0, MOST_PAIRS).map((i) => {
     const pair = pairs[i];
     const made = row(element("td", pair.a + " over " + pair.b));
     const bar = element("td");

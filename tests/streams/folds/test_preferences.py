@@ -7,10 +7,11 @@ import msgspec
 import numpy as np
 import pytest
 
+from models.evaluation.betting import log_e_values
 from models.evaluation.list_counts import TOTALS
 from models.evaluation.sums import N_GROUPS, PreferenceSums
 from models.interleaving.method import Shown
-from models.interleaving.rankings import numbered
+from models.interleaving.rankings import n_documents, numbered
 from models.interleaving.registry import method_of
 from rankstream.combining import combine
 from rankstream.events import (
@@ -29,11 +30,18 @@ from rankstream.settings import ExperimentSettings, Settings, TimeSettings
 from rankstream.topics import PREFERENCES
 from streams.folds.canonical import CanonicalFold
 from streams.folds.closed import closed_of
+from streams.folds.logged_lists import (
+    MAX_DEPTH,
+    MAX_RANKERS,
+    Extra,
+    Faulty,
+    ListReader,
+)
 from streams.folds.preferences import (
     ExperimentChanged,
     PreferencesFold,
-    read_comparisons,
     read_outcomes,
+    read_records,
 )
 from streams.stage import Change, SourceRecord
 from tests.event_factory import START_MS, click, impression
@@ -42,11 +50,7 @@ ITEMS = [f"d{i}" for i in range(12)]
 BOOST = ExperimentSettings(
     rankers={"a": "", "b": "", "c": ""},
     method="team-draft",
-    also={
-        "pairwise-preference": {},
-        "probabilistic": {"tau": 3.0},
-        "sample-scored": {},
-    },
+    also={"sample-scored": {}},
 )
 EXPERIMENTS = {"boost": BOOST}
 
@@ -119,13 +123,14 @@ def recounted(log: list[Interaction], name: str) -> PreferenceSums:
         clicks[[mark.position - 1 for mark in one.clicks]] = True
         teams = np.array(extra.get("assignments", []), np.int64)
         preferences = method.infer(Shown(rankings, shown, teams), clicks)
-        bounds = method.bounds(rankings, len(rows))
+        length = min(BOOST.length, n_documents(rankings))
+        bounds = method.bounds(rankings, length)
         sums.add(preferences, bounds, one.impression.unit % N_GROUPS)
     return sums
 
 
 def test_every_method_is_credited_as_by_hand() -> None:
-    """The method that ran, and three that are scored on its lists."""
+    """The method that ran, and one that would have drawn the same lists."""
     log = some_interactions(200)
     fold = PreferencesFold(EXPERIMENTS, 0)
     fold.take(closed_of(log))
@@ -140,18 +145,59 @@ def test_every_method_is_credited_as_by_hand() -> None:
             assert (ours == theirs).all(), name
 
 
-def test_another_method_afterwards_gives_what_it_would_have_given_live() -> None:
-    """The same log under a changed method: the same bytes as scored beside."""
-    log = some_interactions(100)
-    beside = PreferencesFold(EXPERIMENTS, 0)
-    beside.take(closed_of(log))
-    for name in BOOST.also:
-        alone = msgspec.structs.replace(BOOST, also={name: {}})
-        fold = PreferencesFold({"boost": alone}, 0)
-        fold.take(closed_of(log))
-        ours = fold.comparisons()[0].sums[name].arrays()
-        theirs = beside.comparisons()[0].sums[name].arrays()
-        assert all((a == b).all() for a, b in zip(ours, theirs, strict=True))
+RETROACTIVE = [
+    ("team-draft", {}, "sample-scored", "sample-scored", {}),
+    ("balanced", {}, "debiased-balanced", "debiased-balanced", {}),
+    (
+        "probabilistic",
+        {"tau": 2.0},
+        "clicks:probabilistic",
+        "probabilistic",
+        {"outcome": "clicks"},
+    ),
+]
+
+
+@pytest.mark.parametrize(("main", "drawn", "name", "method", "options"), RETROACTIVE)
+def test_another_method_afterwards_gives_what_it_would_have_given_live(
+    main: str, drawn: dict[str, Any], name: str, method: str, options: dict[str, Any]
+) -> None:
+    """The same lists and clicks, as if they had been its own from the start."""
+    rankers = {"a": "", "b": ""}
+    rng = np.random.default_rng(5)
+    folds = []
+    live = ExperimentSettings(rankers=rankers, method=method, options=drawn | options)
+    late = ExperimentSettings(rankers=rankers, method=main, options=drawn)
+    beside = msgspec.structs.replace(late, also={name: options})
+    lists = [
+        {r: [ITEMS[d] for d in rng.permutation(12)[:6]] for r in rankers}
+        for _ in range(80)
+    ]
+    clicks = rng.random((80, 10)) < 0.3
+    for settings, drawing in ((live, live), (beside, late)):
+        fold = PreferencesFold({"x": settings}, 0)
+        for i, each in enumerate(lists):
+            options_of_draw = dict(drawing.options)
+            found = combine(drawing.method, each, 10, seed=i, options=options_of_draw)
+            extra: dict[str, Any] = {
+                "experiment": {"id": "x", "epoch": 1, "method": drawing.method},
+                "rankings": found.rankings,
+            }
+            if found.assignments is not None:
+                extra["assignments"] = found.assignments
+            one = impression(
+                f"i{i}", START_MS, items=ITEMS, shown=found.shown,
+                policy=MULTILEAVE, extra=msgspec.msgpack.encode(extra),
+            )  # fmt: skip
+            places = np.flatnonzero(clicks[i, : len(found.shown)]) + 1
+            marks = [ClickMark(int(p), START_MS, "click") for p in places]
+            fold.take(closed_of([Interaction(one, marks)]))
+        folds.append(fold.comparisons()[0])
+    alone, scored = folds[0].sums[method], folds[1].sums[name]
+
+    assert alone.totals.any()
+    for a, b in zip(alone.arrays(), scored.arrays(), strict=True):
+        assert (a == b).all()
 
 
 def test_cuts_restarts_and_partitions_change_no_byte() -> None:
@@ -173,7 +219,7 @@ def test_cuts_restarts_and_partitions_change_no_byte() -> None:
         fold = PreferencesFold(EXPERIMENTS, partition)
         fold.take(closed_of(log[partition::3]))
         parts |= state_of(fold)
-    (merged,) = read_comparisons(parts)
+    (merged,) = read_records(parts).comparisons
 
     assert state == state_of(whole)
     assert merged.encoded() == whole.comparisons()[0].encoded()
@@ -190,6 +236,17 @@ def test_cuts_restarts_and_partitions_change_no_byte() -> None:
         ("repeated-items", {"rankings": {"a": ["d1"], "b": ["d2", "d2"], "c": []}}),
         ("assignments", {"assignments": [0, 1, 2]}),
         ("assignments", {"assignments": [0, 1, 2, 3, 0, 1]}),
+        (
+            "assignments",
+            {
+                "rankings": {"a": [], "b": ITEMS, "c": ITEMS[::-1]},
+                "assignments": [0] * 6,
+            },
+        ),
+        (
+            "assignments",
+            {"rankings": dict.fromkeys("abc", ITEMS), "assignments": [1] * 6},
+        ),
     ],
 )
 def test_what_cannot_be_credited_is_counted_by_reason(
@@ -204,6 +261,96 @@ def test_what_cannot_be_credited_is_counted_by_reason(
     assert not found.totals.any()
     assert not any(array.any() for s in found.sums.values() for array in s.arrays())
     assert fold.counters()["compared_refused"] == 5
+
+
+def test_no_more_rankers_and_no_longer_rankings_than_are_said() -> None:
+    """The most that is taken, and one more."""
+    reader = ListReader()
+    names = [f"r{i:03}" for i in range(MAX_RANKERS + 1)]
+    many = [f"x{i:04}" for i in range(MAX_DEPTH + 1)]
+    wide, deep = impression(items=ITEMS), impression(items=many, shown=many[:3])
+
+    def read(one: Impression, rankings: dict[str, list[str]]) -> int:
+        return len(reader.read(one, Extra(rankings=rankings)).names)
+
+    assert read(wide, {name: ["d1"] for name in names[1:]}) == MAX_RANKERS
+    with pytest.raises(Faulty, match="rankers"):
+        read(wide, {name: ["d1"] for name in names})
+    assert read(deep, {"a": many[1:], "b": []}) == 2
+    with pytest.raises(Faulty, match="depth"):
+        read(deep, {"a": many, "b": []})
+
+
+def test_a_list_longer_than_was_asked_for_is_refused() -> None:
+    """Its preferences could pass the bounds that were made before it."""
+    short = msgspec.structs.replace(BOOST, length=5)
+    fold = PreferencesFold({"boost": short}, 0)
+    fold.take(closed_of(some_interactions(3)))
+
+    assert fold.comparisons()[0].refusals == {"length": 3}
+
+
+SPLIT = {"a": ITEMS[:3], "b": ITEMS[3:8]}
+DRAFTED = {"a": ["d1", "d2", "d3"], "b": ["d1", "d4", "d5"]}
+
+
+@pytest.mark.parametrize(
+    ("method", "rankings", "shown", "teams", "is_possible"),
+    [
+        ("ab", SPLIT, ITEMS[:3], [0] * 3, True),
+        ("ab", SPLIT, ITEMS[3:7], [1] * 4, True),  # four are asked for
+        ("ab", SPLIT, ITEMS[3:6], [0] * 3, False),
+        ("ab", SPLIT, ITEMS[:3], [0, 0, 1], False),
+        ("ab", SPLIT, ITEMS[:3], [-1] * 3, False),
+        ("ab", SPLIT, ITEMS[:2], [0] * 2, False),
+        ("team-draft", DRAFTED, ["d1", "d4", "d2"], [-1, 1, 0], True),
+        ("team-draft", DRAFTED, ["d1", "d4", "d2"], [-1, 0, 1], False),
+        ("team-draft", DRAFTED, ["d1", "d4", "d2"], [0, 1, 0], False),
+        ("team-draft", DRAFTED, ["d1", "d7", "d2"], [-1, 1, 0], False),
+        ("team-draft", DRAFTED, ["d1", "d7", "d2"], [-1, -1, 0], True),
+    ],
+)
+def test_teams_that_contradict_the_list_are_refused(
+    method: str, rankings: dict, shown: list[str], teams: list[int], is_possible: bool
+) -> None:
+    """Nobody is credited with what another ranker, or everybody, returned."""
+    settings = ExperimentSettings(rankers={"a": "", "b": ""}, method=method, length=4)
+    extra = {
+        "experiment": {"id": "x", "epoch": 1, "method": method},
+        "rankings": rankings,
+        "assignments": teams,
+    }
+    one = impression(items=ITEMS, shown=shown, extra=msgspec.msgpack.encode(extra))
+    fold = PreferencesFold({"x": settings}, 0)
+    fold.take(closed_of([Interaction(one, [ClickMark(2, START_MS, "click")])]))
+    (found,) = fold.comparisons()
+
+    assert found.refusals == ({} if is_possible else {"assignments": 1})
+    assert found.sums[method].totals.any() == (is_possible and teams[1] >= 0)
+
+
+def test_bounds_do_not_depend_on_the_list_that_was_drawn() -> None:
+    """One document against ten: equal rates of clicks are no evidence."""
+    settings = ExperimentSettings(rankers={"a": "", "b": ""}, method="ab")
+    fold = PreferencesFold({"x": settings}, 0)
+    lists = {"a": ITEMS[:1], "b": ITEMS[1:11]}
+    rng = np.random.default_rng(0)
+    for i in range(1_000):
+        found = combine("ab", lists, 10, seed=i)
+        extra = {
+            "experiment": {"id": "x", "epoch": 1, "method": "ab"},
+            "rankings": found.rankings,
+            "assignments": found.assignments,
+        }
+        packed = msgspec.msgpack.encode(extra)
+        one = impression(f"i{i}", items=ITEMS, shown=found.shown, extra=packed)
+        place = int(rng.integers(len(found.shown))) + 1
+        marks = [ClickMark(place, START_MS, "click")] if rng.random() < 0.5 else []
+        fold.take(closed_of([Interaction(one, marks)]))
+    sums = fold.comparisons()[0].sums["ab"]
+
+    assert np.count_nonzero(sums.possible) == 1
+    assert np.abs(log_e_values(sums)).max() < np.log(20)
 
 
 def test_unknown_and_ended_experiments_credit_nobody() -> None:
@@ -255,7 +402,11 @@ def test_methods_that_cannot_be_are_refused_at_the_start() -> None:
         {"luck": {}},
         {"counterfactual:ab": {"examination": [1.0]}},
         {"counterfactual:team-draft": {}},
-        {"probabilistic": {"luck": 1}},
+        {"counterfactual:team-draft": {"examination": [1.0]}},  # of three rankers
+        {"sample-scored": {"luck": 1}},
+        {"other:team-draft": {"luck": 1}},
+        {"pairwise-preference": {}},
+        {"probabilistic": {"tau": 3.0}},
     ]
     for also in senseless:
         with pytest.raises(ValueError, match="must"):

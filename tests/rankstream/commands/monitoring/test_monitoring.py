@@ -115,6 +115,26 @@ def test_metrics_are_added_up() -> None:
     assert added_up(page) == {"late": 5, "lag_records": 1000}
 
 
+def test_what_is_no_verdict_and_no_number_stops_nothing() -> None:
+    """Without health, with a state of nobody; metrics that are NaN or infinite."""
+    gathered = Gathered()
+    gathered.take_verdict(msgspec.json.encode(verdict("good")))
+    without = verdict("without")
+    del without["health"]
+    strange = verdict("strange")
+    strange["health"][0]["state"] = "purple"
+    for bad in (without, strange, verdict("other") | {"health": [1]}):
+        gathered.take_verdict(msgspec.json.encode(bad))
+    page = "\n".join(
+        f'rankstream_lag_records{{partition="{i}"}} {value}'
+        for i, value in enumerate(("NaN", "3", "+Inf", "nonsense"))
+    )
+
+    assert [row["name"] for row in gathered.overview()["experiments"]] == ["good"]
+    assert added_up(page) == {"lag_records": 3}
+    assert "good" in printed(gathered)
+
+
 def test_the_terminal_says_what_to_do_and_then_what_came_out() -> None:
     """Empty state; experiments, matrix, intervals, health; names as they are."""
     gathered = Gathered()

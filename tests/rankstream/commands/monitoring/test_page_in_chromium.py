@@ -69,7 +69,7 @@ def test_an_empty_monitor_says_what_to_do(tmp_path: Path) -> None:
         [
             "document.getElementById('state').textContent === 'live'",
             "!document.getElementById('empty').hidden",
-            "document.getElementById('main').hidden",
+            "document.getElementById('main').offsetHeight === 0",
         ],
         tmp_path,
     )

@@ -1,0 +1,122 @@
+"""What may be scored beside the method that drew the lists, by enumeration."""
+
+import numpy as np
+import pytest
+
+from models.interleaving.balanced import merged
+from models.interleaving.method import Shown
+from models.interleaving.rankings import as_rankings
+from models.interleaving.registry import METHODS, method_of
+from rankstream import scored_beside
+from rankstream.scored_beside import OTHER_OPTIONS, SAME_LISTS, scored_methods
+from rankstream.settings import ExperimentSettings
+from tests import interleaving_cases as cases
+
+LENGTH = 4
+BY_RANK = np.tile(0.9 / np.arange(1, LENGTH + 1)[:, None], (1, LENGTH))
+UNFAIR_ALWAYS = {"sample-scored", "balanced"}
+
+
+def drawn_lists(method: str, rankings: np.ndarray) -> cases.Lists:
+    """Every list that a method draws."""
+    if method == "pairwise-preference":
+        return cases.pairwise_lists(rankings, LENGTH)
+    if method == "probabilistic":
+        return cases.soft_lists(rankings, LENGTH, 3.0)
+    if method in ("team-draft", "sample-scored"):
+        return cases.draft_lists(rankings, LENGTH)
+    if method == "ab":
+        share = 1.0 / len(rankings)
+        teams = np.arange(len(rankings))[:, None].repeat(LENGTH, 1)
+        rows = zip(rankings, teams, strict=True)
+        return [(share, Shown(rankings, row, team)) for row, team in rows]
+    return [
+        (0.5, Shown(rankings, merged(rankings, LENGTH, first), cases.EMPTY))
+        for first in (0, 1)
+    ]
+
+
+def largest_preference(main: str, name: str, options: dict, n_rankers: int) -> float:
+    """Of clicks that ignore relevance, over random rankings."""
+    rng, largest = np.random.default_rng(1), 0.0
+    method = method_of(name, options)
+    for _ in range(8):
+        lists = drawn_lists(main, cases.random_rankings(rng, n_rankers, LENGTH))
+        chances = cases.independent_chances(lists, BY_RANK)
+        found = cases.expectation(lists, cases.outcomes(method, lists), chances)
+        largest = max(largest, float(np.abs(found).max()))
+    return largest
+
+
+OPTIONS = {"largest_weight": 1.5, "outcome": "clicks"}
+SAME = [
+    *((main, other, {}) for main, others in SAME_LISTS.items() for other in others),
+    *(
+        (main, main, {option: OPTIONS[option]})
+        for main, options in OTHER_OPTIONS.items()
+        for option in options
+    ),
+]
+
+
+@pytest.mark.parametrize(("main", "name", "options"), SAME)
+def test_what_may_be_named_is_as_fair_as_on_its_own_lists(
+    main: str, name: str, options: dict
+) -> None:
+    """Zero where clicks ignore relevance, but for methods that never are."""
+    for n_rankers in (2,) if "balanced" in main else (2, 3):
+        found = largest_preference(main, name, options, n_rankers)
+        own = largest_preference(name, name, options, n_rankers)
+        assert found == pytest.approx(own, abs=1e-12)
+        assert found < 1e-9 or name in UNFAIR_ALWAYS
+
+
+@pytest.mark.parametrize(
+    ("main", "name"),
+    [
+        ("pairwise-preference", "probabilistic"),
+        ("team-draft", "pairwise-preference"),
+        ("probabilistic", "pairwise-preference"),
+        ("ab", "probabilistic"),
+        ("team-draft", "probabilistic"),
+        ("balanced", "pairwise-preference"),
+    ],
+)
+def test_other_methods_would_name_false_winners_and_are_refused(
+    main: str, name: str
+) -> None:
+    """A preference of clicks that ignore relevance, and an error that says so."""
+    settings = ExperimentSettings(
+        rankers={"a": "", "b": ""}, method=main, also={name: {}}
+    )
+
+    assert largest_preference(main, name, {}, 2) > 0.01
+    with pytest.raises(ValueError, match="favours rankers on lists that it did not"):
+        scored_methods(settings)
+
+
+@pytest.mark.parametrize("lists", [[[0], [1, 2, 0]], [[0, 1, 2], [3, 0]]])
+def test_click_rates_of_unequal_lists_are_unbiased(lists: list[list[int]]) -> None:
+    """A/B and its counterfactual, whichever list is shown; bounds hold for all."""
+    theta, relevance = np.array([1.0, 0.5, 0.3]), np.array([0.8, 0.2, 0.1, 0.6])
+    options = {"examination": theta.tolist(), "length": 3}
+    rankings = as_rankings(lists)
+    truth = [sum(theta[i] * relevance[d] for i, d in enumerate(row)) for row in lists]
+    for name in ("ab", "counterfactual:ab"):
+        method = method_of(name, options if ":" in name else {})
+        bounds, expected = method.bounds(rankings, 3), np.zeros((2, 2))
+        for ranker, row in enumerate(lists):
+            team = np.full(len(row), ranker)
+            shown = Shown(rankings, np.array(row), team)
+            rates = theta[: len(row)] * relevance[row]
+            for clicks in cases.patterns(len(row)):
+                chance = 0.5 * np.where(clicks, rates, 1.0 - rates).prod()
+                found = method.infer(shown, clicks)
+                assert (np.abs(found) <= bounds + 1e-12).all()
+                expected += chance * found
+        assert expected[0, 1] == pytest.approx(truth[0] - truth[1], abs=1e-12)
+
+
+def test_the_ways_of_drawing_are_those_of_the_models() -> None:
+    """By the same names."""
+    assert sorted(scored_beside.METHODS) == sorted(METHODS)

@@ -1,0 +1,190 @@
+"""Each number of a verdict is what it is said to be, and no other that looks alike."""
+
+import msgspec
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from models.evaluation.betting import log_e_values
+from models.evaluation.confidence_sequence import half_widths
+from models.evaluation.intervals import clustered_half_widths, fixed_half_widths
+from models.evaluation.list_counts import BY_RANKER, TOTALS
+from models.evaluation.sums import PreferenceSums, pairs_of
+from rankstream.settings import ExperimentSettings
+from streams.folds.comparison import Comparison
+from streams.folds.verdicts import ALPHA, health_of, verdict_of
+
+PLANNED = 400
+
+
+def comparison_of(method: str, names: str) -> Comparison:
+    """Nothing yet."""
+    rankers = dict.fromkeys(names, "")
+    settings = ExperimentSettings(
+        rankers=rankers, method=method, planned_impressions=PLANNED
+    )
+    return Comparison("x", settings)
+
+
+def filled(names: str, share: float, n: int, *, winner: int | None = 0) -> Comparison:
+    """Signs; the winner, else each over its next in a circle, has this share."""
+    found = comparison_of("team-draft", names)
+    size = len(names)
+    bounds = 1.0 - np.eye(size)
+    better = np.zeros((size, size))
+    for one in range(size):
+        other = (one + 1) % size
+        if winner is None:
+            better[one, other], better[other, one] = 1.0, -1.0
+        elif one != winner:
+            better[winner, one], better[one, winner] = 1.0, -1.0
+    for i in range(n):
+        sign = 1.0 if (i * share) % 1.0 + share >= 1.0 else -1.0
+        assert found.sums["team-draft"].add(sign * better, bounds, i // 7 % 100)
+    found.totals[TOTALS.index("impressions")] = n
+    return found
+
+
+def widths_of(pair: dict, kind: str) -> float:
+    """Half of an interval, which has the mean in the middle."""
+    low, high = pair[kind]
+    assert pair["mean"] == pytest.approx((low + high) / 2)
+    return float(high - low) / 2
+
+
+def test_intervals_and_evidence_of_each_pair_are_corrected_for_all() -> None:
+    """Each by its own formula, at alpha over three pairs; evidence on its side."""
+    found = filled("abc", 0.7, 300)
+    sums = found.sums["team-draft"]
+    assert isinstance(sums, PreferenceSums)
+    pairs = verdict_of(found)["methods"]["team-draft"]["pairs"]
+    each = ALPHA / 3
+    expected = {
+        "anytime": half_widths(sums, each, 0.5 * PLANNED),
+        "fixed": fixed_half_widths(sums, each),
+        "sessions": clustered_half_widths(sums, each),
+    }
+    evidence = log_e_values(sums)
+
+    for kind, widths in expected.items():
+        assert [widths_of(pair, kind) for pair in pairs] == pytest.approx(widths)
+    assert not np.allclose(expected["fixed"], expected["sessions"], rtol=1e-3)
+    for pair, n, m in zip(pairs, *pairs_of(3), strict=True):
+        assert pair["log_e_a"] == evidence[n, m]
+        assert pair["log_e_b"] == evidence[m, n]
+    assert pairs[0]["a"] == "a"
+    assert pairs[0]["log_e_a"] > 1.0 > pairs[0]["log_e_b"]
+
+
+def test_who_is_ahead_by_the_fixed_interval_only_has_not_won() -> None:
+    """Peeking decides nothing; with more of the same the sequence does."""
+    early = verdict_of(filled("ab", 0.64, 100))["methods"]["team-draft"]
+    (pair,) = early["pairs"]
+
+    assert pair["fixed"][0] > 0 > pair["anytime"][0]
+    assert early["winner"] is None
+    assert verdict_of(filled("ab", 0.64, 2_000))["methods"]["team-draft"]["winner"] == (
+        "a"
+    )
+
+
+def test_circles_are_decided_by_the_sequence_too() -> None:
+    """Each over the next: a circle of means first, a decided one later."""
+    early = verdict_of(filled("abc", 0.64, 100, winner=None))["methods"]["team-draft"]
+    late = verdict_of(filled("abc", 0.64, 2_000, winner=None))["methods"]["team-draft"]
+
+    assert len(early["cycles"]) == 1
+    assert early["decided_cycles"] == []
+    assert [sorted(each) for each in late["decided_cycles"]] == [["a", "b", "c"]]
+    assert late["winner"] is None
+
+
+def test_rates_are_differences_of_means_with_their_errors() -> None:
+    """Of three arms, from the clicks of each list."""
+    found = comparison_of("ab", "abc")
+    rng = np.random.default_rng(0)
+    clicks = [rng.poisson(rate, n) for rate, n in ((1.5, 40), (1.0, 60), (0.5, 50))]
+    for i, each in enumerate(clicks):
+        counts = {
+            "lists": len(each),
+            "clicks": each.sum(),
+            "clicks_squared": (each**2).sum(),
+        }
+        for name, count in counts.items():
+            found.by_ranker[i, BY_RANKER.index(name)] = count
+    quantile = norm.ppf(1 - ALPHA / 3 / 2)
+    found_rates = verdict_of(found)["clicks_per_list"]
+    for rates, n, m in zip(found_rates, *pairs_of(3), strict=True):
+        one, other = clicks[n], clicks[m]
+        error = np.sqrt(one.var(ddof=1) / len(one) + other.var(ddof=1) / len(other))
+        difference = one.mean() - other.mean()
+
+        assert rates["fixed"] == pytest.approx(
+            [difference - quantile * error, difference + quantile * error]
+        )
+        assert rates["lists"] == [len(one), len(other)]
+
+
+def checks_of(found: Comparison, outcomes: dict | None = None) -> dict[str, dict]:
+    """Health by name."""
+    return {check["name"]: check for check in health_of(found, outcomes or {})}
+
+
+def test_orphans_and_late_clicks_lower_the_join_rate_alike() -> None:
+    """Eight of ten clicks, whatever became of the others."""
+    found = filled("ab", 0.5, 10)
+    for lost in ({"late": 2}, {"orphan": 2}, {"late": 1, "orphan": 1}):
+        outcomes = {"consumed": 100, "applied_clicks": 8} | lost
+        check = checks_of(found, outcomes)["join rate"]
+        assert (check["value"], check["state"]) == (0.8, "warning")
+
+
+def test_refused_and_foreign_and_uneven_are_seen() -> None:
+    """With values and lights at their limits."""
+    found = filled("ab", 0.5, 90)
+    assert checks_of(found)["refused"]["state"] == "ok"
+    found.refusals = {"depth": 4, "teams": 6}
+    found.totals[TOTALS.index("foreign_clicks")] = 45
+    found.by_ranker[:, BY_RANKER.index("places")] = 30, 70
+    checks = checks_of(found)
+
+    assert (checks["refused"]["value"], checks["refused"]["state"]) == (0.1, "alarm")
+    assert checks["refused"]["detail"] == {"depth": 4, "teams": 6}
+    assert (checks["foreign clicks"]["value"], checks["foreign clicks"]["state"]) == (
+        0.5,
+        "alarm",
+    )
+    assert checks["places"]["value"] == pytest.approx(0.8)
+    assert checks["places"]["state"] == "alarm"
+    assert checks["places"]["detail"] == pytest.approx([0.3, 0.7])
+
+
+def test_coverage_is_that_of_the_pair_that_differs_least() -> None:
+    """Two of three rankers agree in nine of ten lists."""
+    found = comparison_of("team-draft", "abc")
+    for i in range(10):
+        bounds = 1.0 - np.eye(3)
+        if i:
+            bounds[0, 1] = bounds[1, 0] = 0.0
+        found.sums["team-draft"].add(np.zeros((3, 3)), bounds, i)
+    found.totals[TOTALS.index("impressions")] = 10
+    check = checks_of(found)["coverage"]
+
+    assert (check["value"], check["state"]) == (pytest.approx(0.1), "warning")
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 0, 2), (1, 2, 0)])
+def test_times_of_partitions_are_the_first_and_the_last(
+    order: tuple[int, ...],
+) -> None:
+    """In any order; one that saw nothing has no say."""
+    parts = [filled("ab", 0.5, 1) for _ in range(3)]
+    parts[0].first_ms, parts[0].last_ms = 500, 9_000
+    parts[2].first_ms, parts[2].last_ms = 700, 800
+    merged = comparison_of("team-draft", "ab")
+    for i in order:
+        merged.merge(parts[i])
+
+    assert (merged.first_ms, merged.last_ms) == (500, 9_000)
+    assert merged.totals[0] == 3
+    assert msgspec.json.encode(verdict_of(merged))

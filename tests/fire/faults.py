@@ -248,7 +248,8 @@ def _await_settled(*workers: Worker) -> None:
     known, since_s = -1, time.monotonic()
     deadline = since_s + PATIENCE_S
     while time.monotonic() - since_s < SETTLED_S:
-        n_lines = sum(worker.said(0).count("event=restor") for worker in workers)
+        said = "".join(worker.said(0) for worker in workers)
+        n_lines = said.count("event=restoring") + said.count("event=restored")
         if n_lines != known:
             known, since_s = n_lines, time.monotonic()
         if time.monotonic() > deadline:

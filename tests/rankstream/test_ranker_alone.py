@@ -90,7 +90,7 @@ def test_a_service_with_its_own_models_ranks(service: list[str]) -> None:
         f"rankstream.{name}"
         for name in (
             "envelope", "events", "multileaving", "ranker", "ranking", "routing",
-            "scoring", "settings", "snapshots", "topics",
+            "scored_beside", "scoring", "settings", "snapshots", "topics",
         )
     ]  # fmt: skip
 

@@ -30,11 +30,13 @@ STATE_TOPIC = "fold-state"
 KNOWN_MODELS = 4_096
 """Names of models whose partition is remembered."""
 
+NO_HEAD = b"\x94\x00\x00\x00"
+"""Makes a record of packed elements that have none."""
+
 ELEMENTS_AT_ONCE = 1_024
 """Of accepted events, or known identities, that are packed into one value."""
 
 _encode = msgspec.msgpack.Encoder().encode
-_decode_events = msgspec.msgpack.Decoder(list[Impression | Click]).decode
 
 
 class LogBroken(LogRefused):
@@ -279,8 +281,7 @@ class CanonicalFold:
             if kept.any():
                 self.join.restore_known(times[kept], names.reshape(-1, 2)[kept])
         for packed in self._blocks("open", values):
-            for event in _decode_events(packed):
-                self.join.restore_event(event)
+            self.join.restore_elements(Elements(NO_HEAD + packed))
 
     def _blocks(self, kind: str, values: dict[bytes, bytes]) -> Iterator[bytes]:
         for own_kind, number, _, n_blocks in self._segments:

@@ -35,7 +35,7 @@ from streams.folds.open_tables import (
     Open,
     pop,
 )
-from streams.folds.packed import Bytes, put_array, put_number
+from streams.folds.packed import PADDING, Bytes, put_array, put_number
 
 MOST_MARK_BYTES = 16
 """A click in an interaction takes so many bytes beside its action."""
@@ -78,6 +78,18 @@ class Closing(NamedTuple):
     names: Names
     models: Names
     extras: NDArray[np.bool_]
+
+
+def room_for(n_due: int, n_bytes: int, n_clicks: int) -> Closing:
+    """Arrays for so many impressions, with so many clicks, of so many bytes in all."""
+    return Closing(
+        np.empty(n_bytes + PADDING, np.uint8),
+        np.empty(n_due, np.int64),
+        np.empty(n_due + n_clicks, np.int64),
+        np.empty((n_due + n_clicks, 2), np.uint64),
+        np.empty((n_due, 2), np.uint64),
+        np.empty(n_due, np.bool_),
+    )
 
 
 @inlined

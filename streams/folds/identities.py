@@ -3,6 +3,7 @@
 Names are digests, so that their own bits say where a search begins.
 """
 
+import struct
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +18,8 @@ ABSENT = -(1 << 31)
 LARGEST_LOAD = 0.6
 
 Names = NDArray[np.uint64]
+
+_two_words = struct.Struct("<2Q").unpack
 
 
 class Identities(NamedTuple):
@@ -37,6 +40,12 @@ def no_identities(n_slots: int = 256) -> Identities:
         np.full(n_slots, ABSENT, np.int32),
         np.zeros(1, np.int64),
     )
+
+
+def name_of(identity: bytes) -> tuple[np.uint64, np.uint64]:
+    """A name from its 16 bytes."""
+    first, second = _two_words(identity)
+    return np.uint64(first), np.uint64(second)
 
 
 @inlined

@@ -9,7 +9,6 @@ What is plain is taken by compiled loops over tables (`open_tables`): new impres
 and clicks on a place of an open one. All other rules stand here.
 """
 
-import struct
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -24,7 +23,7 @@ from streams.folds import arrivals
 from streams.folds import elements as e
 from streams.folds import open_tables as t
 from streams.folds.closed import Closed
-from streams.folds.closing import Closing, close, take_due
+from streams.folds.closing import close, room_for, take_due
 from streams.folds.elements import Elements, decode_click, decode_impression, located
 from streams.folds.identities import (
     ABSENT,
@@ -32,11 +31,12 @@ from streams.folds.identities import (
     find,
     give,
     give_all,
+    name_of,
     remove,
     remove_all,
     with_room,
 )
-from streams.folds.packed import PADDING, Bytes
+from streams.folds.packed import Bytes
 from streams.folds.schedule import Schedule
 from streams.folds.time import Watermark
 
@@ -56,8 +56,6 @@ WITHDRAWN = -1
 
 Remembered = tuple[Int64, Names]
 """When impressions closed, in order, and what is known until some time after."""
-
-_two_words = struct.Struct("<2Q").unpack
 
 
 class Join:
@@ -142,16 +140,13 @@ class Join:
             accepted[rows, 2] = np.arange(len(rows))
 
     def _number(self, identity: bytes) -> int:
-        first, second = _name(identity)
-        return int(find(self._tables.identities, first, second))
+        return int(find(self._tables.identities, *name_of(identity)))
 
     def _give(self, identity: bytes, number: int) -> None:
-        first, second = _name(identity)
-        give(self._tables.identities, first, second, number)
+        give(self._tables.identities, *name_of(identity), number)
 
     def _remove(self, identity: bytes) -> None:
-        first, second = _name(identity)
-        remove(self._tables.identities, first, second)
+        remove(self._tables.identities, *name_of(identity))
 
     def _accept(self, due_ms: int, kind: int, row: int) -> None:
         sizes = self._tables.sizes
@@ -186,9 +181,13 @@ class Join:
                 # It was accepted as waiting: say that it no longer is.
                 withdrawn = msgspec.structs.replace(click, position=WITHDRAWN)
                 self._accept_object(click.at_ms + self._disorder_ms, withdrawn)
-            raw = encode_record(click)
-            self._make_room(2, len(raw))
-            self._attach(click, row, located(raw))
+            self._attach(click, row, self._located(click))
+
+    def _located(self, click: Click) -> tuple[Bytes, Int64]:
+        """Where a click is that lies in no record, with room for it in the tables."""
+        raw = encode_record(click)
+        self._make_room(2, len(raw))
+        return located(raw)
 
     def _click(self, elements: Elements, i: int) -> None:
         click = decode_click(elements.raw(i))
@@ -200,11 +199,14 @@ class Join:
             self._attach(click, number, (elements.data, elements.places[i]))
         elif number == t.KNOWN:
             self._put_aside("late", click)
-        elif click.at_ms + self._disorder_ms <= self.watermark.at_ms:
+        elif self._is_orphan(click):
             self._put_aside("orphan", click)
         else:
             self._wait(click)
             self._accept_object(click.at_ms + self._disorder_ms, click)
+
+    def _is_orphan(self, click: Click) -> bool:
+        return click.at_ms + self._disorder_ms <= self.watermark.at_ms
 
     def _wait(self, click: Click) -> None:
         self._give(click.identity, t.KNOWN)
@@ -254,14 +256,7 @@ class Join:
             return
         rows = np.empty(n_open, np.int32)
         n_due, n_bytes, n_clicks = take_due(tables, now_ms, rows)
-        closing = Closing(
-            np.empty(n_bytes + PADDING, np.uint8),
-            np.empty(n_due, np.int64),
-            np.empty(n_due + n_clicks, np.int64),
-            np.empty((n_due + n_clicks, 2), np.uint64),
-            np.empty((n_due, 2), np.uint64),
-            np.empty(n_due, np.bool_),
-        )
+        closing = room_for(n_due, n_bytes, n_clicks)
         n_applied = close(tables, rows[:n_due], self._window_ms, closing)
         self.closed.append(
             Closed(closing.encoded, closing.ends, closing.models, closing.extras)
@@ -344,43 +339,55 @@ class Join:
         give_all(identities, names, t.KNOWN)
         self._forgetting.append((times, names))
 
-    def restore_event(self, event: Impression | Click) -> None:
-        """Take back an accepted event, after the identities, in the order of the log.
+    def restore_elements(self, elements: Elements) -> None:
+        """Take back accepted events, after the identities, in the order of the log.
 
         What was decided before is not decided again: nothing is counted, and what
         is closed, expired or attached already is passed over.
         """
-        raw = encode_record(event)
-        self._make_room(2, len(raw))
-        if isinstance(event, Impression):
-            self._restore_impression(event, raw)
-        elif event.position == WITHDRAWN:
-            self._stop_waiting(event.impression, event.identity)
-        elif self._number(event.identity) == ABSENT:
-            self._restore_click(event, raw)
+        n_elements, i = len(elements), 0
+        self._make_room(n_elements, len(elements.data))
+        given = (elements.data, elements.tags, elements.places)
+        while True:
+            now_ms = self.watermark.at_ms
+            i = arrivals.take_plain(self._tables, given, i, self._window_ms, now_ms)
+            # The state that is read back has them.
+            self._tables.sizes[t.N_ACCEPTED] = 0
+            if i == n_elements:
+                break
+            if elements.tags[i] == e.IMPRESSION:
+                self._restore_impression(elements, i)
+            else:
+                self._restore_click(decode_click(elements.raw(i)))
+            self._make_room(n_elements - i, len(elements.data))
+            i += 1
 
-    def _restore_click(self, click: Click, raw: bytes) -> None:
+    def _restore_click(self, click: Click) -> None:
+        if click.position == WITHDRAWN:
+            self._stop_waiting(click.impression, click.identity)
+            return
+        if self._number(click.identity) != ABSENT:
+            return
         row = self._number(click.impression)
         if row >= 0:
             close_ms = int(self._tables.impressions[row, t.AT_MS]) + self._window_ms
             if click.at_ms <= close_ms:
-                place = located(raw)
+                place = self._located(click)
                 position = int(arrivals.place_of_click(self._tables, row, *place))
                 arrivals.attach_click(self._tables, row, *place, position)
-        elif row != t.KNOWN and (
-            click.at_ms + self._disorder_ms > self.watermark.at_ms
-        ):
+        elif row != t.KNOWN and not self._is_orphan(click):
             self._wait(click)
 
-    def _restore_impression(self, impression: Impression, raw: bytes) -> None:
-        close_ms = impression.at_ms + self._window_ms
+    def _restore_impression(self, elements: Elements, i: int) -> None:
+        close_ms = elements.number(i, e.AT_MS) + self._window_ms
         if close_ms <= self.watermark.at_ms:
             return
-        self._open(*located(raw))
+        impression = decode_impression(elements.raw(i))
+        self._open(elements.data, elements.places[i])
         for click in self._waiting.pop(impression.identity, {}).values():
             self._n_waiting -= 1
             self._remove(click.identity)
-            self.restore_event(click)
+            self._restore_click(click)
 
     def state(self) -> list[Any]:
         """What `restore` takes."""
@@ -391,8 +398,3 @@ class Join:
         watermark, counts = state
         self.watermark.restore(watermark)
         self.counts = dict(counts)
-
-
-def _name(identity: bytes) -> tuple[np.uint64, np.uint64]:
-    first, second = _two_words(identity)
-    return np.uint64(first), np.uint64(second)

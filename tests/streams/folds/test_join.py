@@ -17,7 +17,7 @@ from rankstream.events import (
 )
 from rankstream.settings import TimeSettings
 from streams.folds.join import Join
-from tests.event_factory import START_MS, as_record, click, impression
+from tests.event_factory import START_MS, as_kept, as_record, click, impression
 from tests.streams.folds.plain_join import PlainJoin
 
 WINDOW_MS, DISORDER_MS, REMEMBER_MS = 1_000, 100, 500
@@ -243,8 +243,7 @@ def test_a_restored_join_goes_on_as_if_never_stopped(
     resumed = Join(TIME)
     resumed.restore(whole.state())
     resumed.restore_known(*whole.new_remembered())
-    for raw in whole.new_accepted()[1]:
-        resumed.restore_event(decode_event(raw))
+    resumed.restore_elements(as_kept(whole.new_accepted()[1]))
     for join in (whole, resumed):
         join.closed.clear()
         join.set_aside.clear()
@@ -326,8 +325,7 @@ def resumed_from(join: Join, accepted: list[bytes]) -> Join:
     resumed = Join(TIME)
     resumed.restore(join.state())
     resumed.restore_known(*join.new_remembered())
-    for raw in accepted:
-        resumed.restore_event(decode_event(raw))
+    resumed.restore_elements(as_kept(accepted))
     return resumed
 
 

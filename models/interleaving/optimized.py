@@ -16,7 +16,6 @@ the lists are balanced for another method.
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import linprog
 
 from models.interleaving.allowed_lists import (
     allowed_lists,
@@ -163,6 +162,9 @@ def _programme(rows: Floats, spread: Floats, otherwise: Floats) -> Floats:
     equations = np.vstack([rows.T, np.ones(len(rows))])
     sides = np.zeros(len(equations))
     sides[-1] = 1.0
+    # Takes .4 s to load, of every start of a worker, and few experiments need it.
+    from scipy.optimize import linprog  # noqa: PLC0415
+
     found = linprog(spread, A_eq=equations, b_eq=sides, method="highs")
     if found.status != 0:
         return otherwise

@@ -222,7 +222,9 @@ class StatisticsFold:
             items = places.restore_set(query, name, value)  # type: ignore[arg-type]
             self._sets[query, name] = items  # type: ignore[index]
         self._named: dict[tuple[int, bytes], int] = {}
-        for (query, name, intervention, row), value in by_kind.get("row", []):
+        rows = by_kind.get("row", [])
+        places.make_room(len(rows))
+        for (query, name, intervention, row), value in rows:
             scope = self._scope(query, name, intervention)
             place = places.add_row(scope, keys.decode_row(value))
             self._named[scope, row] = place  # type: ignore[index]

@@ -178,7 +178,7 @@ class Places:
         self._place(place, key, scope, kind)
 
     def add_row(self, scope: int, row: keys.Row) -> int:
-        """The place of a stored row."""
+        """The place of a stored row, for which there is room."""
         owner = self.scopes[scope]
         code = row.policy | (OPEN if row.items else 0)
         key = (
@@ -189,7 +189,6 @@ class Places:
             2 * row.n_ranks,
             row.material,
         )
-        self.make_room(1)
         place = number_of_key(self.table, key)
         self._place(place, key, scope, WITH_ROW)
         self._store.set_places(np.array(self._new, np.int32))

@@ -121,11 +121,18 @@ def _resolve(folder: Path) -> None:
 
 
 class Broker:
-    """One broker with its data in a folder; can be started again on the same data."""
+    """One broker with its data in a folder; can be started again on the same data.
 
-    def __init__(self, folder: Path, port: int = 0) -> None:
+    Parameters
+    ----------
+    more
+        Lines for `server.properties`, before those of the same name there.
+    """
+
+    def __init__(self, folder: Path, port: int = 0, more: str = "") -> None:
         self.folder = folder
         self.port = port or free_port()
+        self._more = more
         self._controller_port = free_port()
         self._server: ServerProcess | None = None
 
@@ -190,7 +197,7 @@ class Broker:
             self._server.resume()
 
     def _written_properties(self) -> Path:
-        text = (HERE / "server.properties").read_text()
+        text = (HERE / "server.properties").read_text() + self._more
         for name, value in (
             ("port", self.port),
             ("controller_port", self._controller_port),

@@ -26,8 +26,9 @@ EPILOG = """examples:
   rankstream feed --follow /var/log/shop/events.jsonl --batch 100
   rankstream feed --kind click < clicks.jsonl
 
-A line is the JSON of one query or click event; a line with 'shown' is a query event.
-A line that is no event is sent all the same: the pipeline keeps it as a dead letter.
+A line is the JSON of one query or click event; a line with 'shown', 'candidates' or
+'scores' is a query event. A line that is no event is sent all the same: the pipeline
+keeps it as a dead letter of the topic that it was for.
 A followed file is read from its beginning (--from-end: from its end), and on through
 rotation. A repeated event is counted as a duplicate, never twice. Ctrl-C stops after
 what was read has been acknowledged, and says how much that is.

@@ -115,6 +115,9 @@ def _child(settings: Settings, arguments: argparse.Namespace) -> int:
         if role == "evaluate":
             return asyncio.run(_evaluate(settings))
         return _run_stages(settings, role, topic_ids)
+    except SettingsError as error:
+        log.error("event=refused reason=%s", error)
+        return CONFIGURATION_EXIT
     except Exception as error:  # noqa: BLE001  the parent starts it again
         log.error("event=failed error=%s reason=%s", type(error).__name__, error)
         return FAILURE_EXIT

@@ -372,7 +372,7 @@ class SnapshotStore:
         # Only the code of Redis' answer: its text may repeat what was sent.
         code = re.search(r"\b(?!ERR\b)[A-Z]{3,}\b", str(error))
         kind = f"{type(error).__name__} {code[0] if code else ''}".strip()
-        return StoreUnavailable(f"Redis must answer; {kind} at {self.place}")
+        return StoreUnavailable(f"Redis must answer at {self.place}; {kind}")
 
 
 def store_of(settings: Settings, *, retries: int = 2) -> SnapshotStore:

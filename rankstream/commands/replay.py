@@ -291,7 +291,7 @@ def _send(
     if is_complete:
         _say("everything was sent already; at " + str(progress.path))
         return 0
-    _look_at_target(log, arguments, settings, skip)
+    _look_at_target(log, arguments, settings, skip, stop)
     producer = EventProducer(
         settings, batch=arguments.batch, is_stopped=lambda: stop.asked
     )
@@ -338,11 +338,15 @@ def _progress(
 
 
 def _look_at_target(
-    log: RecordedLog, arguments: argparse.Namespace, settings: Settings, skip: int
+    log: RecordedLog,
+    arguments: argparse.Namespace,
+    settings: Settings,
+    skip: int,
+    stop: Stop,
 ) -> None:
     if arguments.accept_late:
         return
-    with TopicReader(settings) as reader:
+    with TopicReader(settings, is_stopped=lambda: stop.asked) as reader:
         reached = reached_ms(reader)
     following = next(itertools.islice(log.events, skip, None), None)
     at_ms = following.at_ms if following else None

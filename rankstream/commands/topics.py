@@ -5,6 +5,7 @@ import argparse
 from rich.console import Console
 from rich.text import Text
 
+from producers.awaiting import Waiting, wait_for_kafka
 from producers.topic_admin import TopicAdmin
 from rankstream.settings import load_settings, with_namespace
 
@@ -33,6 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.alter and arguments.what != "create":
         raise ValueError("--alter goes with create; got check")
     settings = with_namespace(load_settings(arguments.config), arguments.namespace)
+    wait_for_kafka(settings.kafka, Waiting())
     admin = TopicAdmin(settings, config=arguments.config)
     console = Console(soft_wrap=True, highlight=False)
     try:

@@ -18,7 +18,7 @@ COMMANDS = {
     "statistics": "what was counted: show a query's, list, export",
     "experiments": "comparisons of rankers: list, publish, show verdicts",
     "monitor": "experiments, health and the log, live; --web in a browser",
-    "snapshots": "model snapshots: list, show, verify",
+    "snapshots": "model snapshots: list, show, verify, roll back",
     "dlq": "dead letters: list, show, count, replay",
     "dump": "the canonical log into a file",
     "recount": "count the canonical log again, and compare",

@@ -28,6 +28,7 @@ from rankstream.envelope import (
     decode_snapshot,
     encode_snapshot,
     features_hash,
+    following_key,
     is_pointer,
     n_weights,
     pointer_from,
@@ -46,6 +47,7 @@ __all__ = [
     "decode_snapshot",
     "encode_snapshot",
     "features_hash",
+    "following_key",
     "is_pointer",
     "n_weights",
     "pointer_from",
@@ -203,23 +205,6 @@ class SnapshotStore:
         for snapshot, envelope in batch:
             arguments += [str(pointer_of(snapshot)), envelope]
         return int(self._call(self._publish, keys=keys, args=arguments))
-
-    def roll_back(self, model: str, version: Pointer) -> Pointer:
-        """Serve an old version again, in a new epoch; returns the new pointer.
-
-        Versions of earlier epochs stay out from then on.
-
-        Raises
-        ------
-        StoreUnavailable, SnapshotError
-        """
-        standing = self.standing([model]).get(model)
-        envelope = self.load(model, version) or b""
-        old = decode_at(envelope, model, version)
-        latest = max(version.epoch, standing.epoch if standing else 0)
-        new = rolled_back(old, latest + 1)
-        self.publish(encode_snapshot(new))
-        return pointer_of(new)
 
     def current(
         self, model: str, known: Pointer | None = None

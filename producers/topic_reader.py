@@ -10,7 +10,7 @@ from kafka import KafkaConsumer, TopicPartition
 from kafka.errors import KafkaError
 
 from producers.awaiting import Waiting, wait_for_kafka
-from producers.connection import client_options
+from producers.connection import client_options, topics_command
 from rankstream.events import ACTIVE, Frontier, decode_event_record
 from rankstream.settings import Settings
 from rankstream.topics import EVENTS, MAX_RECORD_BYTES, full_name
@@ -59,8 +59,8 @@ class TopicReader:
         waiting: Waiting | None = None,
         is_stopped: Callable[[], bool] = lambda: False,
     ) -> None:
+        self._settings = settings
         self._namespace = settings.namespace
-        self._bootstrap = settings.kafka.bootstrap
         self._is_stopped = is_stopped
         wait_for_kafka(settings.kafka, waiting or Waiting(), is_stopped=is_stopped)
         options = client_options(settings.kafka) | {
@@ -157,17 +157,17 @@ class TopicReader:
                 raise TopicUnreadable(
                     f"{full_name(self._namespace, topic)} must have the "
                     f"{n_partitions} partitions of the settings; got {found}: "
-                    f"run 'rankstream topics check{self._option()}'"
+                    f"run {self._command('check')}"
                 )
 
     def _missing(self, topic: str) -> TopicUnreadable:
         return TopicUnreadable(
             f"topic {full_name(self._namespace, topic)} must exist; it does not: "
-            f"run 'rankstream topics create{self._option()}'"
+            f"run {self._command('create')}"
         )
 
-    def _option(self) -> str:
-        return f" --namespace {self._namespace}" if self._namespace else ""
+    def _command(self, action: str) -> str:
+        return f"`{topics_command(self._settings, action)}`"
 
     def _place(self, topic: str, partition: int) -> TopicPartition:
         return TopicPartition(full_name(self._namespace, topic), partition)
@@ -198,7 +198,7 @@ class TopicReader:
             yield
         except KafkaError as error:
             raise TopicUnreadable(
-                f"Kafka must answer at {self._bootstrap}; {error}"
+                f"Kafka must answer at {self._settings.kafka.bootstrap}; {error}"
             ) from error
 
 

@@ -130,7 +130,7 @@ class MetricsSettings(Section, frozen=True):
 
 
 class Settings(Section, frozen=True):
-    """Everything that can be set."""
+    """Everything that can be set; `file` is where from, and is not set itself."""
 
     namespace: str = ""
     kafka: KafkaSettings = KafkaSettings()
@@ -141,6 +141,7 @@ class Settings(Section, frozen=True):
     metrics: MetricsSettings = MetricsSettings()
     models: dict[str, ModelSettings] = {}
     experiments: dict[str, ExperimentSettings] = {}
+    file: str = ""
 
 
 def load_settings(
@@ -166,8 +167,12 @@ def load_settings(
     }
     for name, value in variables.items():
         _set(tree, name, value)
+    if "file" in tree:
+        raise SettingsError(
+            f"settings must be known; file is not; {_origin('file', named, variables)}"
+        )
     try:
-        settings = msgspec.convert(tree, Settings)
+        settings = msgspec.convert(tree | {"file": str(named or "")}, Settings)
     except msgspec.ValidationError as error:
         setting, fact = _fault(tree, error)
         raise SettingsError(

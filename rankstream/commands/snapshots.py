@@ -9,6 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from rankstream.commands.counted import counted
 from rankstream.settings import Settings, load_settings, with_namespace
 from rankstream.snapshots import (
     Pointer,
@@ -90,7 +91,7 @@ def _list(store: SnapshotStore, arguments: argparse.Namespace) -> int:
     if not snapshots:
         return _nothing("there are no snapshots yet")
     rows = [_summary(snapshot) for snapshot in snapshots]
-    _print(rows, as_json=arguments.json, title=f"{len(rows):,} snapshots")
+    _print(rows, as_json=arguments.json, title=counted(len(rows), "snapshot"))
     return 0
 
 
@@ -123,7 +124,7 @@ def _verify(store: SnapshotStore, arguments: argparse.Namespace) -> int:
     if not rows:
         return _nothing("there are no snapshots yet")
     n_bad = sum(row["verdict"] != "good" for row in rows)
-    title = f"{len(rows):,} snapshots, {n_bad:,} bad"
+    title = f"{counted(len(rows), 'snapshot')}, {n_bad:,} bad"
     _print(rows, as_json=arguments.json, title=title)
     return 1 if n_bad else 0
 

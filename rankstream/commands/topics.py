@@ -35,12 +35,15 @@ def run(arguments: argparse.Namespace) -> int:
         raise ValueError("--alter goes with create; got check")
     settings = with_namespace(load_settings(arguments.config), arguments.namespace)
     wait_for_kafka(settings.kafka, Waiting())
-    admin = TopicAdmin(settings, config=arguments.config)
+    admin = TopicAdmin(settings)
     console = Console(soft_wrap=True, highlight=False)
     try:
         if arguments.what == "create":
-            for name in admin.create(alter=arguments.alter):
-                console.print(Text(f"created or corrected {name}"))
+            done = admin.create(alter=arguments.alter)
+            for name in done.created:
+                console.print(Text(f"created {name}"))
+            for name, changes in done.corrected.items():
+                console.print(Text(f"corrected {name}: {', '.join(changes)}"))
         problems = admin.problems()
     finally:
         admin.close()

@@ -212,7 +212,7 @@ def test_a_followed_file_is_fed_until_the_user_stops(start, settings, tmp_path):
     process.send_signal(signal.SIGINT)
     status, errors = finished(process)
     assert status == 0
-    assert "3 events acknowledged\n1 of the lines were no events\n" in errors
+    assert "3 events acknowledged\nno events, but sent: 1 line\n" in errors
     assert sent(settings)[0].total() == 3
 
 

@@ -156,9 +156,9 @@ class SourceClock:
 
     def restore(self, state: list[Any]) -> None:
         """Take back a state."""
-        plausible, self._at_ms, self._state, self._largest_seen_ms, self._seen_ms = (
-            state
-        )
+        plausible, self._at_ms, self._state, self._largest_seen_ms, *seen = state
+        # Earlier layouts did not say when the last event was seen.
+        self._seen_ms = seen[0] if seen else 0
         self.plausible.restore(plausible)
 
     def _wake(self) -> None:

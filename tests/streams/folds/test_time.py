@@ -108,6 +108,16 @@ def test_a_quiet_hour_counts_across_a_restart() -> None:
     assert restored.frontier() == (START_MS + HOUR_MS - 30_000, ACTIVE)
 
 
+def test_a_state_of_the_earlier_layout_is_read() -> None:
+    """It lacks its last field."""
+    clock, restored = clock_of_a_source(), clock_of_a_source()
+    for _ in range(30):
+        clock.see(START_MS)
+    restored.restore(clock.state()[:-1])
+
+    assert restored.frontier() == clock.frontier()
+
+
 def test_a_true_gap_of_days_is_followed_soon() -> None:
     """After three silent days time jumps within a hundred events."""
     plausible = PlausibleTime(60_000)

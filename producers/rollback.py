@@ -4,10 +4,7 @@ Both are records of the topic `snapshots`, in an epoch of their own: publishers,
 or after a restart, serve them and let no earlier epoch in.
 """
 
-from kafka import KafkaProducer
-from kafka.errors import KafkaError
-
-from producers.connection import client_options
+from producers.event_producer import send_record
 from producers.topic_reader import TopicReader
 from rankstream.settings import Settings
 from rankstream.snapshots import (
@@ -21,10 +18,7 @@ from rankstream.snapshots import (
     pointer_of,
     rolled_back,
 )
-from rankstream.topics import MAX_RECORD_BYTES, SNAPSHOTS, full_name
-
-ANSWER_S = 30.0
-"""How long the broker may take for a record."""
+from rankstream.topics import SNAPSHOTS
 
 
 class RollbackRefused(RuntimeError):
@@ -41,7 +35,7 @@ def roll_back(
 
     Raises
     ------
-    SnapshotError, StoreUnavailable, RollbackRefused
+    SnapshotError, StoreUnavailable, RollbackRefused, SendFailed
     """
     envelope = store.load(model, version)
     if envelope is None:
@@ -59,7 +53,7 @@ def follow_again(settings: Settings, store: SnapshotStore, model: str) -> Pointe
 
     Raises
     ------
-    SnapshotError, StoreUnavailable, RollbackRefused
+    SnapshotError, StoreUnavailable, RollbackRefused, SendFailed
     """
     envelope, epoch = _learned(settings, store, model)
     if envelope is None:
@@ -93,21 +87,6 @@ def _serve(
 ) -> Pointer:
     new = rolled_back(decode_snapshot(envelope), epoch)
     value = encode_snapshot(new)
-    options = client_options(settings.kafka) | {
-        "enable_idempotence": True,
-        "acks": "all",
-        "max_request_size": MAX_RECORD_BYTES,
-    }
-    topic = full_name(settings.namespace, SNAPSHOTS)
-    try:
-        producer = KafkaProducer(**options)
-        try:
-            producer.send(topic, value, key=key, partition=0).get(timeout=ANSWER_S)
-        finally:
-            producer.close(timeout=2.0)
-    except KafkaError as error:
-        raise RollbackRefused(
-            f"Kafka must take the record at {settings.kafka.bootstrap}; {error}"
-        ) from error
+    send_record(settings, SNAPSHOTS, key, value)
     store.publish(value)
     return pointer_of(new)

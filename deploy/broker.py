@@ -16,10 +16,11 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from deploy.command_line import command_line
+from deploy.local_server import LocalServer
 from deploy.process import ServerFailed, ServerProcess, answers, free_port
 
 HERE = Path(__file__).resolve().parent / "kafka"
@@ -120,7 +121,7 @@ def _resolve(folder: Path) -> None:
         )
 
 
-class Broker:
+class Broker(LocalServer):
     """One broker with its data in a folder; can be started again on the same data.
 
     Parameters
@@ -130,39 +131,17 @@ class Broker:
     """
 
     def __init__(self, folder: Path, port: int = 0, more: str = "") -> None:
-        self.folder = folder
-        self.port = port or free_port()
+        super().__init__(folder, port)
         self._more = more
         self._controller_port = free_port()
-        self._server: ServerProcess | None = None
 
     @property
     def bootstrap(self) -> str:
         """Where clients connect."""
         return f"127.0.0.1:{self.port}"
 
-    @property
-    def pid(self) -> int | None:
-        """Process id, where it runs."""
-        process = self._server.process if self._server else None
-        return process.pid if process else None
-
-    @property
-    def is_running(self) -> bool:
-        """Whether the process lives."""
-        return self._server is not None and self._server.is_running
-
-    def start(self, *, outlives_us: bool = False) -> None:
-        """Format the folder where it is new, start, and wait until it is ready.
-
-        Raises
-        ------
-        ServerFailed
-            Where Java or the jars are missing, or the broker does not start.
-        """
-        if self.is_running:
-            return
-        self.folder.mkdir(parents=True, exist_ok=True)
+    def _prepared(self) -> tuple[ServerProcess, Callable[[], bool]]:
+        """Format the folder where it is new."""
         properties = self._written_properties()
         logging = f"-Dlog4j2.configurationFile=file:{HERE / 'log4j2.properties'}"
         program, class_path = java(), ["-cp", f"{jars()}/*"]
@@ -170,31 +149,7 @@ class Broker:
             self._format([program, "-Xmx256m", logging, *class_path], properties)
         command = [program, *HEAP, logging, *class_path, "kafka.Kafka", str(properties)]
         server = ServerProcess(command, self.folder, "kafka")
-        self._server = server
-        server.start(
-            lambda: server.has_logged(STARTED) and answers(self.port),
-            outlives_us=outlives_us,
-        )
-
-    def stop(self) -> None:
-        """SIGTERM, and wait."""
-        if self._server:
-            self._server.stop()
-
-    def kill(self) -> None:
-        """SIGKILL."""
-        if self._server:
-            self._server.kill()
-
-    def pause(self) -> None:
-        """SIGSTOP."""
-        if self._server:
-            self._server.pause()
-
-    def resume(self) -> None:
-        """SIGCONT."""
-        if self._server:
-            self._server.resume()
+        return server, lambda: server.has_logged(STARTED) and answers(self.port)
 
     def _written_properties(self) -> Path:
         text = (HERE / "server.properties").read_text() + self._more

@@ -45,14 +45,15 @@ def command_line(
     0: done, or it runs; 1: it failed, or it does not run.
     """
     parser = argparse.ArgumentParser(
-        description=f"A {name} for development, on loopback only."
+        description=f"A {name} for development, on loopback only.",
+        formatter_class=argparse.ArgumentDefaultsHelpFormatter,
     )
     parser.add_argument(
         "what", nargs="?", choices=VERBS, default="run",
-        help="run: until Ctrl-C (default); start: detached",
+        help="run: until Ctrl-C; start: detached",
     )  # fmt: skip
-    parser.add_argument("--port", type=int, default=default_port)
-    parser.add_argument("--dir", type=Path, default=default_folder)
+    parser.add_argument("--port", type=int, default=default_port, help="to listen on")
+    parser.add_argument("--dir", type=Path, default=default_folder, help="its files")
     arguments = parser.parse_args(words)
     folder = arguments.dir.resolve()
     act = {"run": _run, "start": _start, "stop": _stop, "status": _status}

@@ -102,13 +102,12 @@ class ServerProcess:
                 self._command, cwd=self._folder, stdout=log, stderr=log,
                 stdin=subprocess.DEVNULL, start_new_session=True,
             )  # fmt: skip
-        try:
+        with contextlib.ExitStack() as unready:
+            unready.callback(self.kill)
             if not outlives_us:
                 self._set_guard(self.process.pid)
             self._await(is_ready, timeout_s)
-        except BaseException:
-            self.kill()
-            raise
+            unready.pop_all()
 
     def stop(self, timeout_s: float = 30.0) -> None:
         """SIGTERM, also to a paused process, and SIGKILL where that does not help."""

@@ -12,11 +12,12 @@ import importlib
 import shutil
 import socket
 import sys
-from pathlib import Path
+from collections.abc import Callable
 
 from deploy.broker import cache_folder
 from deploy.command_line import command_line
-from deploy.process import ServerFailed, ServerProcess, free_port
+from deploy.local_server import LocalServer
+from deploy.process import ServerFailed, ServerProcess
 
 
 def redis_binary() -> str:
@@ -40,66 +41,19 @@ def redis_binary() -> str:
         ) from error
 
 
-class Redis:
+class Redis(LocalServer):
     """One server; can be started again on the same port, then empty."""
-
-    def __init__(self, folder: Path, port: int = 0) -> None:
-        self.folder = folder
-        self.port = port or free_port()
-        self._server: ServerProcess | None = None
 
     @property
     def url(self) -> str:
         """Where clients connect."""
         return f"redis://127.0.0.1:{self.port}/0"
 
-    @property
-    def pid(self) -> int | None:
-        """Process id, where it runs."""
-        process = self._server.process if self._server else None
-        return process.pid if process else None
-
-    @property
-    def is_running(self) -> bool:
-        """Whether the process lives."""
-        return self._server is not None and self._server.is_running
-
-    def start(self, *, outlives_us: bool = False) -> None:
-        """Start, and wait until it answers.
-
-        Raises
-        ------
-        ServerFailed
-            Where there is no binary, or it does not start.
-        """
-        if self.is_running:
-            return
-        self.folder.mkdir(parents=True, exist_ok=True)
+    def _prepared(self) -> tuple[ServerProcess, Callable[[], bool]]:
         options = {"--port": str(self.port), "--bind": "127.0.0.1", "--save": ""}
         options |= {"--appendonly": "no", "--maxmemory-policy": "noeviction"}
         command = [redis_binary(), *(part for pair in options.items() for part in pair)]
-        self._server = ServerProcess(command, self.folder, "redis")
-        self._server.start(self._pongs, outlives_us=outlives_us)
-
-    def stop(self) -> None:
-        """SIGTERM, and wait."""
-        if self._server:
-            self._server.stop()
-
-    def kill(self) -> None:
-        """SIGKILL."""
-        if self._server:
-            self._server.kill()
-
-    def pause(self) -> None:
-        """SIGSTOP."""
-        if self._server:
-            self._server.pause()
-
-    def resume(self) -> None:
-        """SIGCONT."""
-        if self._server:
-            self._server.resume()
+        return ServerProcess(command, self.folder, "redis"), self._pongs
 
     def _pongs(self) -> bool:
         address = ("127.0.0.1", self.port)

@@ -1,8 +1,9 @@
 """How kafka-python reaches the cluster, from the settings."""
 
+import shlex
 from typing import Any
 
-from rankstream.settings import KafkaSettings, SettingsError, secret
+from rankstream.settings import KafkaSettings, Settings, SettingsError, secret
 
 
 def client_options(kafka: KafkaSettings) -> dict[str, Any]:
@@ -35,3 +36,13 @@ def client_options(kafka: KafkaSettings) -> dict[str, Any]:
     if kafka.ca_file:
         options["ssl_cafile"] = kafka.ca_file
     return options
+
+
+def topics_command(settings: Settings, *words: str, namespace: str = "") -> str:
+    """The command about these topics, or those of another namespace."""
+    said = ["rankstream", "topics", *words]
+    if settings.file:
+        said += ["--config", settings.file]
+    if chosen := namespace or settings.namespace:
+        said += ["--namespace", chosen]
+    return shlex.join(said)

@@ -21,7 +21,14 @@ from producers.connection import client_options
 from producers.formats.event import EventTooLarge
 from producers.topic_reader import TopicReader
 from rankstream.settings import Settings
-from rankstream.topics import BATCH_BYTES, CLICKS, MAX_EVENT_BYTES, QUERIES, full_name
+from rankstream.topics import (
+    BATCH_BYTES,
+    CLICKS,
+    MAX_EVENT_BYTES,
+    MAX_RECORD_BYTES,
+    QUERIES,
+    full_name,
+)
 
 END_HEADER = ("rankstream", b"end")
 """Marks the empty record that ends a partition of the front door."""
@@ -37,6 +44,9 @@ PATIENCE_S = 5.0
 
 GIVE_UP_MS = 86_400_000
 """The client keeps trying to deliver for so long."""
+
+ANSWER_S = 30.0
+"""How long the broker may take for a record that is waited for."""
 
 Headers = tuple[tuple[str, bytes], ...]
 
@@ -335,3 +345,28 @@ class EventProducer:
             f"Kafka must take every record; {error!r} after {self.acknowledged:,} "
             f"acknowledged events; at {self._bootstrap}"
         )
+
+
+def send_record(settings: Settings, topic: str, key: bytes, value: bytes) -> None:
+    """One record of a topic of one partition, acknowledged when this returns.
+
+    Raises
+    ------
+    SendFailed
+    """
+    options = client_options(settings.kafka) | {
+        "enable_idempotence": True,
+        "acks": "all",
+        "max_request_size": MAX_RECORD_BYTES,
+    }
+    name = full_name(settings.namespace, topic)
+    try:
+        client = KafkaProducer(**options)
+        try:
+            client.send(name, value, key=key, partition=0).get(timeout=ANSWER_S)
+        finally:
+            client.close(timeout=2.0)
+    except KafkaError as error:
+        raise SendFailed(
+            f"Kafka must take the record at {settings.kafka.bootstrap}; {error}"
+        ) from error

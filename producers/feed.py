@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
-from producers.formats.event import EventTooLarge, recognised
+from producers.formats.event import EventTooLarge, kind_of, recognised
 from producers.stopping import Stop
 from rankstream.topics import CLICKS, MAX_EVENT_BYTES, QUERIES
 
@@ -165,7 +165,7 @@ def _pass_on(line: bytes, sink: Sink, kind: str, fed: Fed) -> None:
             event = recognised(line)
         except ValueError:
             fed.unrecognised += 1
-            sink.send_raw(kind or CLICKS, line)
+            sink.send_raw(kind or kind_of(line), line)
         else:
             sink.send(kind or event.kind, line)
     except EventTooLarge:

@@ -71,11 +71,10 @@ class OrderedEvents:
         self._held: list[_Entry] = []
         self.n_events = 0
         self.n_disordered = 0
-        try:
+        with contextlib.ExitStack() as unread:
+            unread.callback(self.close)
             self._read(events)
-        except BaseException:
-            self.close()
-            raise
+            unread.pop_all()
 
     def __enter__(self) -> Self:
         return self

@@ -132,7 +132,7 @@ def refuse_older(
     raise TargetAhead(
         f"a replay must not begin before what the target has reached; it begins at "
         f"{utc(first_ms)}, {place} is at {utc(reached_ms)}: its events would be late. "
-        "Replay into a namespace of its own: --namespace NAME"
+        "add --namespace NAME to the command, of a namespace of its own"
     )
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from models.ndcg import ndcg_of_ranking
+from producers.awaiting import Waiting
 from producers.formats.letor import LetorData
 from rankstream.multileaving import ONE_CANDIDATE, Multileaving
 from rankstream.ranker import Ranker
@@ -121,30 +122,36 @@ def simulate(  # noqa: PLR0913  a loop joins so many things
     Queries are drawn uniformly. The same seed draws the same queries; lists and
     clicks follow what the ranker had learned by then.
     """
-    progress = Progress()
+    progress, waiting = Progress(), Waiting()
     for number in range(plan.n_impressions):
         if plan.follow:
-            _wait(ranker, sink, plan, progress)
+            _wait(ranker, sink, plan, progress, waiting)
         _show(number, queries, users, ranker, sink, plan, progress, rng)
         on_progress(progress)
     sink.flush()
     return progress
 
 
-def _wait(ranker: Ranker, sink: Sink, plan: Plan, progress: Progress) -> None:
+def _wait(
+    ranker: Ranker, sink: Sink, plan: Plan, progress: Progress, waiting: Waiting
+) -> None:
     ranker.refresh()
-    started = time.monotonic()
+    started = moved = time.monotonic()
     if progress.shown - ranker.version > plan.max_behind:
         sink.flush()
         ranker.refresh()
     while progress.shown - ranker.version > plan.max_behind:
         time.sleep(0.002)
         ranker.refresh()
-        if time.monotonic() - started > PATIENCE_S:
+        if ranker.awaited:
+            waiting.waits(ranker.awaited)
+            moved = time.monotonic()
+        if time.monotonic() - moved > PATIENCE_S:
             raise LearnerStuck(
                 f"the learner must not stand still; version {ranker.version} for "
                 f"{PATIENCE_S:.0f} s while {progress.shown} impressions were shown"
             )
+    waiting.over()
     progress.waited_s += time.monotonic() - started
     progress.behind.append(progress.shown - ranker.version)
     progress.versions.add(ranker.version)

@@ -1,17 +1,15 @@
 """The topics on the cluster: created where missing, checked against what must be."""
 
 import contextlib
-import shlex
 import time
 from collections.abc import Iterator, Mapping
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from kafka import KafkaAdminClient
 from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.errors import KafkaError, KafkaTimeoutError
 
-from producers.connection import client_options
+from producers.connection import client_options, topics_command
 from rankstream.settings import Settings
 from rankstream.topics import Topic, all_topics, full_name
 
@@ -40,22 +38,23 @@ class KafkaRefused(RuntimeError):
     """
 
 
-class TopicAdmin:
-    """Creates and checks the topics of a namespace.
+class Done(NamedTuple):
+    """Names of what was created, and what was corrected of what was there."""
 
-    `config` is the file that the settings came from; commands that are proposed
-    name it.
-    """
+    created: list[str]
+    corrected: dict[str, list[str]]
+
+
+class TopicAdmin:
+    """Creates and checks the topics of a namespace."""
 
     def __init__(
         self,
         settings: Settings,
         *,
-        config: Path | None = None,
         timeout_ms: int = 10_000,
     ) -> None:
         self._settings = settings
-        self._config = config
         options = client_options(settings.kafka)
         try:
             self._client = KafkaAdminClient(**options, bootstrap_timeout_ms=timeout_ms)
@@ -65,8 +64,8 @@ class TopicAdmin:
                 f"{type(error).__name__}"
             ) from error
 
-    def create(self, *, alter: bool = False) -> list[str]:
-        """Create what is missing; returns the names of what was created or changed.
+    def create(self, *, alter: bool = False) -> Done:
+        """Create what is missing; returns what was created and corrected.
 
         With `alter`, topics that are there are given the configuration that they
         must have. Numbers of partitions are never changed: they route.
@@ -81,9 +80,8 @@ class TopicAdmin:
             for topic in self._wanted()
             if self._full(topic.name) not in there
         }
-        if missing:
-            self._create(missing)
-        return [*missing, *(self._alter(there) if alter else [])]
+        created = self._create(missing) if missing else []
+        return Done(created, self._alter(there) if alter else {})
 
     def problems(self) -> list[str]:
         """What is not as it must be, a sentence each, with the command that helps."""
@@ -128,21 +126,16 @@ class TopicAdmin:
     def _full(self, name: str) -> str:
         return full_name(self._settings.namespace, name)
 
-    def _command(self, *options: str, namespace: str | None = None) -> str:
-        words = ["rankstream", "topics", "create", *options]
-        if self._config is not None:
-            words += ["--config", str(self._config)]
-        chosen = self._settings.namespace if namespace is None else namespace
-        if chosen:
-            words += ["--namespace", chosen]
-        return f"`{shlex.join(words)}`"
+    def _command(self, *options: str, namespace: str = "") -> str:
+        words = topics_command(self._settings, "create", *options, namespace=namespace)
+        return f"`{words}`"
 
     def _described(self) -> dict[str, dict[str, Any]]:
         with self._translated("list topics"):
             topics = self._client.describe_topics()
         return {topic["name"]: topic for topic in topics if not topic["error_code"]}
 
-    def _create(self, missing: dict[str, Any]) -> None:
+    def _create(self, missing: dict[str, Any]) -> list[str]:
         with self._translated("create topics"):
             answer = self._client.create_topics(missing, raise_errors=False)
             for topic in answer["topics"]:
@@ -153,21 +146,26 @@ class TopicAdmin:
                         f"{topic.get('error_message') or topic['error_code']}"
                     )
             self._client.wait_for_topics(list(missing))
+        return [each["name"] for each in answer["topics"] if not each["error_code"]]
 
-    def _alter(self, there: Mapping[str, Any]) -> list[str]:
+    def _alter(self, there: Mapping[str, Any]) -> dict[str, list[str]]:
         configs = self._configs(there)
-        resources = []
+        resources, corrected = [], {}
         for topic in self._wanted():
             name = self._full(topic.name)
             wrong = _differences(topic, configs.get(name, {}))
             if wrong:
                 wanted = {key: wanted for key, (wanted, _) in wrong.items()}
                 resources.append(ConfigResource(ConfigResourceType.TOPIC, name, wanted))
+                corrected[name] = [
+                    f"{key}={wanted} (was {was})"
+                    for key, (wanted, was) in wrong.items()
+                ]
         if resources:
             with self._translated("alter topics"):
                 self._client.alter_configs(resources)
             self._await_configuration(there)
-        return [resource.name for resource in resources]
+        return corrected
 
     def _await_configuration(self, there: Mapping[str, Any]) -> None:
         """Brokers learn of a change a moment after the answer to it."""

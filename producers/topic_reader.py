@@ -1,5 +1,7 @@
 """Topics read from outside: committed records only, up to their present end."""
 
+import contextlib
+import itertools
 from collections.abc import Callable, Iterator, Mapping
 from types import TracebackType
 from typing import Any, NamedTuple, Self
@@ -8,7 +10,7 @@ from kafka import KafkaConsumer, TopicPartition
 from kafka.errors import KafkaError
 
 from producers.awaiting import Waiting, wait_for_kafka
-from producers.connection import client_options
+from producers.connection import client_options, topics_command
 from rankstream.events import ACTIVE, Frontier, decode_event_record
 from rankstream.settings import Settings
 from rankstream.topics import EVENTS, MAX_RECORD_BYTES, full_name
@@ -57,6 +59,7 @@ class TopicReader:
         waiting: Waiting | None = None,
         is_stopped: Callable[[], bool] = lambda: False,
     ) -> None:
+        self._settings = settings
         self._namespace = settings.namespace
         self._is_stopped = is_stopped
         wait_for_kafka(settings.kafka, waiting or Waiting(), is_stopped=is_stopped)
@@ -70,12 +73,8 @@ class TopicReader:
             "fetch_max_wait_ms": 100,
             "max_partition_fetch_bytes": MAX_RECORD_BYTES,
         }
-        try:
+        with self._translated():
             self._consumer = KafkaConsumer(**options)
-        except KafkaError as error:
-            raise TopicUnreadable(
-                f"a broker must answer at {settings.kafka.bootstrap}; {error}"
-            ) from error
 
     def __enter__(self) -> Self:
         return self
@@ -95,7 +94,8 @@ class TopicReader:
     def partitions(self, topic: str) -> list[int]:
         """The partitions of a topic; none where it does not exist."""
         name = full_name(self._namespace, topic)
-        return sorted(self._consumer.partitions_for_topic(name) or ())
+        with self._translated():
+            return sorted(self._consumer.partitions_for_topic(name) or ())
 
     def bounds(self, topic: str) -> dict[int, tuple[int, int]]:
         """First offset and the offset after the last committed record, by partition.
@@ -109,8 +109,9 @@ class TopicReader:
         if not found:
             raise self._missing(topic)
         places = [self._place(topic, each) for each in found]
-        first = self._consumer.beginning_offsets(places)
-        last = self._consumer.end_offsets(places)
+        with self._translated():
+            first = self._consumer.beginning_offsets(places)
+            last = self._consumer.end_offsets(places)
         return {each.partition: (first[each], last[each]) for each in places}
 
     def records(
@@ -156,17 +157,17 @@ class TopicReader:
                 raise TopicUnreadable(
                     f"{full_name(self._namespace, topic)} must have the "
                     f"{n_partitions} partitions of the settings; got {found}: "
-                    f"run 'rankstream topics check{self._option()}'"
+                    f"run {self._command('check')}"
                 )
 
     def _missing(self, topic: str) -> TopicUnreadable:
         return TopicUnreadable(
             f"topic {full_name(self._namespace, topic)} must exist; it does not: "
-            f"run 'rankstream topics create{self._option()}'"
+            f"run {self._command('create')}"
         )
 
-    def _option(self) -> str:
-        return f" --namespace {self._namespace}" if self._namespace else ""
+    def _command(self, action: str) -> str:
+        return f"`{topics_command(self._settings, action)}`"
 
     def _place(self, topic: str, partition: int) -> TopicPartition:
         return TopicPartition(full_name(self._namespace, topic), partition)
@@ -179,13 +180,26 @@ class TopicReader:
             return
         consumer.assign([place])
         consumer.seek(place, start)
-        # Transaction markers take offsets too: the position steps over them.
-        while consumer.position(place) < end and not self._is_stopped():
-            for records in consumer.poll(timeout_ms=POLL_MS).values():
-                for record in records:
-                    if record.offset >= end:
-                        return
-                    yield _record(record)
+        while not self._is_stopped():
+            with self._translated():
+                # Transaction markers take offsets too: the position steps over them.
+                if consumer.position(place) >= end:
+                    return
+                polled = consumer.poll(timeout_ms=POLL_MS)
+            for record in itertools.chain.from_iterable(polled.values()):
+                if record.offset >= end:
+                    return
+                yield _record(record)
+
+    @contextlib.contextmanager
+    def _translated(self) -> Iterator[None]:
+        """The client's errors as ours."""
+        try:
+            yield
+        except KafkaError as error:
+            raise TopicUnreadable(
+                f"Kafka must answer at {self._settings.kafka.bootstrap}; {error}"
+            ) from error
 
 
 def read_records(

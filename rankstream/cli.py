@@ -18,7 +18,7 @@ COMMANDS = {
     "statistics": "what was counted: show a query's, list, export",
     "experiments": "comparisons of rankers: list, publish, show verdicts",
     "monitor": "experiments, health and the log, live; --web in a browser",
-    "snapshots": "model snapshots: list, show, verify",
+    "snapshots": "model snapshots: list, show, verify, roll back",
     "dlq": "dead letters: list, show, count, replay",
     "dump": "the canonical log into a file",
     "recount": "count the canonical log again, and compare",
@@ -81,7 +81,20 @@ def parser_for(words: list[str]) -> argparse.ArgumentParser:
             verb.set_defaults(run=module.run)
             module.add_arguments(verb)
             _add_settings(verb, None)
+            say_defaults(verb)
     return parser
+
+
+def say_defaults(verb: argparse.ArgumentParser) -> None:
+    """Add its default to the help of every option that has one and does not say it."""
+    for action in verb._actions:  # noqa: SLF001  there is no other way to ask
+        if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
+            for below in action.choices.values():
+                say_defaults(below)
+        is_said = action.help == argparse.SUPPRESS or "default" in (action.help or "")
+        has_one = action.default not in (None, False, "", argparse.SUPPRESS)
+        if has_one and not is_said:
+            action.help = f"{action.help or ''} (default: %(default)s)".strip()
 
 
 def _add_settings(verb: argparse.ArgumentParser, default: str | None) -> None:

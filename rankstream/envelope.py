@@ -210,3 +210,8 @@ def n_weights(n_features: int, hidden: list[int]) -> int:
     sizes = [n_features, *hidden]
     layers = itertools.pairwise(sizes)
     return sum((inputs + 1) * outputs for inputs, outputs in layers) + sizes[-1]
+
+
+def following_key(model: str) -> bytes:
+    """The key, in the topic, of the record after which learned versions are served."""
+    return f"{model}/follow".encode()

@@ -107,6 +107,7 @@ class Ranker:
         self._served: _Served | None = None
         self._heard_s = float("-inf")
         self._taking = threading.Lock()
+        self._is_cut_off = False
         self._stop = threading.Event()
         self._follower: threading.Thread | None = None
 
@@ -132,7 +133,7 @@ class Ranker:
             Before the first.
         """
         if self._served is None:
-            raise NoSnapshot(f"model {self.model!r} must have a snapshot; it has none")
+            raise self._without()
         return self._served.snapshot
 
     @property
@@ -146,6 +147,13 @@ class Ranker:
         """Seconds since the source last answered well, with news or without."""
         return time.monotonic() - self._heard_s
 
+    @property
+    def awaited(self) -> str:
+        """Which Redis did not answer at the last look; empty where it did."""
+        if self._store is None or not self._is_cut_off:
+            return ""
+        return f"Redis at {self._store.place}"
+
     def load(self) -> None:
         """Take the newest snapshot now, or say why there is none.
 
@@ -156,7 +164,7 @@ class Ranker:
         with self._taking:
             self._look()
         if self._served is None:
-            raise NoSnapshot(f"model {self.model!r} must have a snapshot; it has none")
+            raise self._without()
 
     def refresh(self) -> bool:
         """Look for a newer snapshot; True if one was taken. Never raises for Redis."""
@@ -228,7 +236,7 @@ class Ranker:
         """
         served = self._served
         if served is None:
-            raise NoSnapshot(f"model {self.model!r} must have a snapshot; it has none")
+            raise self._without()
         snapshot = served.snapshot
         with np.errstate(over="ignore"):
             values = np.asarray(features, np.float32)
@@ -319,7 +327,7 @@ class Ranker:
 
     def _look(self) -> bool:
         snapshot = self._newest()
-        self._heard_s = time.monotonic()
+        self._heard_s, self._is_cut_off = time.monotonic(), False
         is_taken = snapshot is not None and self._take(snapshot)
         self._known = self._given
         return is_taken
@@ -358,6 +366,11 @@ class Ranker:
     def _failed(self, reason: str, error: Exception) -> None:
         self.failures[reason] = self.failures.get(reason, 0) + 1
         self.last_failure = f"{reason}: {error}"
+        self._is_cut_off = reason == "unavailable"
+
+    def _without(self) -> NoSnapshot:
+        why = f"{self.awaited} does not answer" if self.awaited else "it has none"
+        return NoSnapshot(f"model {self.model!r} must have a snapshot; {why}")
 
     def _follow(self) -> None:
         while not self._stop.is_set():

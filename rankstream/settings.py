@@ -3,12 +3,13 @@
 import os
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
 
+from rankstream.envelope import KINDS, NORMALISATIONS
 from rankstream.scored_beside import scored_methods
 
 ENVIRONMENT_PREFIX = "RANKSTREAM_"
@@ -129,7 +130,7 @@ class MetricsSettings(Section, frozen=True):
 
 
 class Settings(Section, frozen=True):
-    """Everything that can be set."""
+    """Everything that can be set; `file` is where from, and is not set itself."""
 
     namespace: str = ""
     kafka: KafkaSettings = KafkaSettings()
@@ -140,6 +141,7 @@ class Settings(Section, frozen=True):
     metrics: MetricsSettings = MetricsSettings()
     models: dict[str, ModelSettings] = {}
     experiments: dict[str, ExperimentSettings] = {}
+    file: str = ""
 
 
 def load_settings(
@@ -158,16 +160,29 @@ def load_settings(
     """
     named = path or _path_of(environment.get(f"{ENVIRONMENT_PREFIX}CONFIG"))
     tree = _read_toml(named) if named else {}
-    for name, value in sorted(environment.items()):
-        if name.startswith(ENVIRONMENT_PREFIX) and name not in _NOT_SETTINGS:
-            _set(tree, name, value)
-    try:
-        settings = msgspec.convert(tree, Settings)
-    except msgspec.ValidationError as error:
+    variables = {
+        name: value
+        for name, value in sorted(environment.items())
+        if name.startswith(ENVIRONMENT_PREFIX) and name not in _NOT_SETTINGS
+    }
+    for name, value in variables.items():
+        _set(tree, name, value)
+    if "file" in tree:
         raise SettingsError(
-            f"settings must be known and well-formed; {error}"
+            f"settings must be known; file is not; {_origin('file', named, variables)}"
+        )
+    try:
+        settings = msgspec.convert(tree | {"file": str(named or "")}, Settings)
+    except msgspec.ValidationError as error:
+        setting, fact = _fault(tree, error)
+        raise SettingsError(
+            f"settings must be known and well-formed; {setting}: {fact}; "
+            f"{_origin(setting, named, variables)}"
         ) from error
-    _check(settings)
+    found = _contradiction(settings)
+    if found:
+        setting, fact = found
+        raise SettingsError(f"{fact}; {_origin(setting, named, variables)}")
     return settings
 
 
@@ -217,8 +232,45 @@ def _read_toml(path: Path) -> dict[str, Any]:
         raise SettingsError(f"a settings file must be TOML; {path}: {error}") from error
 
 
+def _fault(tree: dict[str, Any], error: Exception) -> tuple[str, str]:
+    """The full name of the setting that is wrong, and what is wrong with it."""
+    fact, _, place = str(error).partition(" - at ")
+    place = place.strip("`").removeprefix("$").removeprefix(".")
+    for table, form in _NAMED_TABLES.items():
+        if place.startswith(f"{table}[...]"):
+            # The library does not say which of the tables it is.
+            for name, value in tree[table].items():
+                try:
+                    msgspec.convert(value, form)
+                except msgspec.ValidationError as inner:
+                    below, fact = _fault({}, inner)
+                    return f"{table}.{name}" + (f".{below}" if below else ""), fact
+    unknown = re.search(r"(?:unknown|required) field `(.*?)`", fact)
+    if unknown:
+        return ".".join(filter(None, (place, unknown[1]))), fact
+    return place, fact
+
+
+_NAMED_TABLES = {"models": ModelSettings, "experiments": ExperimentSettings}
+
+
+def _origin(setting: str, file: Path | None, variables: Mapping[str, str]) -> str:
+    """Where the setting was made: the variable that speaks of it, else the file."""
+    for name in variables:
+        place = ".".join(_path_of_variable(name))
+        if place == setting or setting.startswith((f"{place}.", f"{place}[")):
+            return f"in {name}"
+    if file is None:
+        return f"in {', '.join(variables)}"
+    return f"in {file}"
+
+
+def _path_of_variable(name: str) -> list[str]:
+    return name.removeprefix(ENVIRONMENT_PREFIX).lower().split("__")
+
+
 def _set(tree: dict[str, Any], name: str, value: str) -> None:
-    *sections, leaf = name.removeprefix(ENVIRONMENT_PREFIX).lower().split("__")
+    *sections, leaf = _path_of_variable(name)
     place = tree
     for section in sections:
         place = place.setdefault(section, {})
@@ -234,28 +286,48 @@ def _toml_value(text: str) -> Any:
         return text
 
 
-def _check(settings: Settings) -> None:
+def _contradiction(settings: Settings) -> tuple[str, str] | None:
+    """A setting that cannot be so, and why; None where all is well."""
+    return next(_contradictions(settings), None)
+
+
+def _contradictions(settings: Settings) -> Iterator[tuple[str, str]]:
     if not re.fullmatch(r"[a-zA-Z0-9._-]{0,100}", settings.namespace):
-        raise SettingsError(
+        yield (
+            "namespace",
             "namespace must hold letters, digits, dots, dashes and underscores only; "
-            f"got {settings.namespace!r}"
+            f"got {settings.namespace!r}",
         )
+    for name, model in settings.models.items():
+        yield from _of_model(f"models.{name}", model)
     for name, experiment in settings.experiments.items():
-        if len(experiment.rankers) < 2:
-            raise SettingsError(
-                f"experiments.{name}.rankers must be two or more; "
-                f"got {sorted(experiment.rankers)}"
-            )
-        try:
-            scored_methods(experiment)
-        except ValueError as error:
-            raise SettingsError(f"experiments.{name}: {error}") from error
-    for name, url in (("redis.url", settings.redis.url),):
-        if "@" in url:
-            raise SettingsError(
-                f"{name} must not carry credentials; set the username setting and "
-                "RANKSTREAM_REDIS_PASSWORD or redis.password_file"
-            )
+        yield from _of_experiment(f"experiments.{name}", experiment)
+    if "@" in settings.redis.url:
+        yield (
+            "redis.url",
+            "redis.url must not carry credentials; set the username setting and "
+            "RANKSTREAM_REDIS_PASSWORD or redis.password_file",
+        )
+
+
+def _of_model(place: str, model: ModelSettings) -> Iterator[tuple[str, str]]:
+    for option, known in (("kind", KINDS), ("normalisation", NORMALISATIONS)):
+        value = getattr(model, option)
+        if value not in known:
+            setting = f"{place}.{option}"
+            yield setting, f"{setting} must be one of {list(known)}; got {value!r}"
+
+
+def _of_experiment(
+    place: str, experiment: ExperimentSettings
+) -> Iterator[tuple[str, str]]:
+    if len(experiment.rankers) < 2:
+        setting, names = f"{place}.rankers", sorted(experiment.rankers)
+        yield setting, f"{setting} must be two or more; got {names}"
+    try:
+        scored_methods(experiment)
+    except ValueError as error:
+        yield place, f"{place}: {error}"
 
 
 def with_namespace(settings: Settings, namespace: str | None) -> Settings:
@@ -269,5 +341,7 @@ def with_namespace(settings: Settings, namespace: str | None) -> Settings:
     if namespace is None:
         return settings
     changed: Settings = msgspec.structs.replace(settings, namespace=namespace)
-    _check(changed)
+    found = _contradiction(changed)
+    if found:
+        raise SettingsError(f"{found[1]}; in --namespace")
     return changed

@@ -28,6 +28,7 @@ from rankstream.envelope import (
     decode_snapshot,
     encode_snapshot,
     features_hash,
+    following_key,
     is_pointer,
     n_weights,
     pointer_from,
@@ -46,6 +47,7 @@ __all__ = [
     "decode_snapshot",
     "encode_snapshot",
     "features_hash",
+    "following_key",
     "is_pointer",
     "n_weights",
     "pointer_from",
@@ -204,23 +206,6 @@ class SnapshotStore:
             arguments += [str(pointer_of(snapshot)), envelope]
         return int(self._call(self._publish, keys=keys, args=arguments))
 
-    def roll_back(self, model: str, version: Pointer) -> Pointer:
-        """Serve an old version again, in a new epoch; returns the new pointer.
-
-        Versions of earlier epochs stay out from then on.
-
-        Raises
-        ------
-        StoreUnavailable, SnapshotError
-        """
-        standing = self.standing([model]).get(model)
-        envelope = self.load(model, version) or b""
-        old = decode_at(envelope, model, version)
-        latest = max(version.epoch, standing.epoch if standing else 0)
-        new = rolled_back(old, latest + 1)
-        self.publish(encode_snapshot(new))
-        return pointer_of(new)
-
     def current(
         self, model: str, known: Pointer | None = None
     ) -> tuple[Pointer, bytes | None] | None:
@@ -372,7 +357,7 @@ class SnapshotStore:
         # Only the code of Redis' answer: its text may repeat what was sent.
         code = re.search(r"\b(?!ERR\b)[A-Z]{3,}\b", str(error))
         kind = f"{type(error).__name__} {code[0] if code else ''}".strip()
-        return StoreUnavailable(f"Redis must answer; {kind} at {self.place}")
+        return StoreUnavailable(f"Redis must answer at {self.place}; {kind}")
 
 
 def store_of(settings: Settings, *, retries: int = 2) -> SnapshotStore:

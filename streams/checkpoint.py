@@ -169,7 +169,7 @@ class Checkpointer:
         """
         try:
             return await self._open(committed, now_ms)
-        except BaseException:
+        except BaseException:  # a cancelled start must not leave its producer open
             await self._state.close()
             raise
 

@@ -21,9 +21,12 @@ from rankstream.snapshots import (
     SnapshotStore,
     StoreUnavailable,
     decode_snapshot,
+    encode_snapshot,
+    following_key,
     is_pointer,
     pointer_from,
     pointer_of,
+    rolled_back,
     store_of,
 )
 from rankstream.topics import MIB, SNAPSHOTS, full_name
@@ -49,6 +52,8 @@ class _Model:
     kept: OrderedDict[Pointer, bytes] = field(default_factory=OrderedDict)
     size: int = 0
     written: Pointer | None = None
+    follows_in: int = 0
+    """The epoch in which learned versions are served, after a rollback was undone."""
 
     @property
     def newest(self) -> Pointer | None:
@@ -100,8 +105,9 @@ class Publisher:
         Parameters
         ----------
         key
-            `MODEL/EPOCH.VERSION` of a snapshot, or `MODEL` of the snapshot that a
-            rollback made the newest.
+            `MODEL/EPOCH.VERSION` of a snapshot, `MODEL` of the snapshot that a
+            rollback made the newest, `MODEL/follow` of the one with which learned
+            versions are served again, in its epoch.
         value
             Its envelope; None removes an old version.
         """
@@ -113,7 +119,8 @@ class Publisher:
             snapshot = decode_snapshot(value)
             pointer = pointer_of(snapshot)
             whole = f"{snapshot.model}/{pointer}".encode()
-            if name not in (whole, snapshot.model.encode()):
+            following = following_key(snapshot.model)
+            if name not in (whole, snapshot.model.encode(), following):
                 raise SnapshotError("misplaced", f"the key must be {whole!r}")
         except SnapshotError as error:
             self._counts["snapshots_rejected"] += 1
@@ -122,8 +129,13 @@ class Publisher:
             )
             return
         model = self._models.setdefault(snapshot.model, _Model())
+        if name == whole and model.follows_in > pointer.epoch:
+            moved = rolled_back(snapshot, model.follows_in)
+            pointer, value = pointer_of(moved), encode_snapshot(moved)
         if model.newest is not None and pointer <= model.newest:
             return
+        if name != whole:
+            model.follows_in = pointer.epoch if name == following else 0
         model.kept[pointer] = value
         model.size += len(value)
         self._trim(model)

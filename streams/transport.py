@@ -120,7 +120,7 @@ class EagerService(Service):
         except StopIteration as done:
             _close(coros[1:])
             return WaitResults([first], [done.value], False)
-        except BaseException:
+        except BaseException:  # a cancelled wait closes the others too
             _close(coros[1:])
             raise
         rest = _resumed(first, pending)

@@ -8,17 +8,20 @@ skipped by hand and fail in CI.
 import contextlib
 import os
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, TypeVar
 from urllib.parse import urlsplit
 
 import pytest
 
 from deploy.broker import Broker
+from deploy.local_server import LocalServer
 from deploy.process import ServerFailed
 from deploy.redis_server import Redis
+
+Server = TypeVar("Server", bound=LocalServer)
 
 KAFKA_IMAGE = "confluentinc/cp-kafka:7.9.0"
 KAFKA_IN_A_CONTAINER = {
@@ -91,16 +94,8 @@ def our_broker() -> Iterator[Broker]:
     ServiceMissing
         Where there is no Java or there are no jars.
     """
-    with tempfile.TemporaryDirectory(prefix="rankstream-kafka-") as folder:
-        broker = Broker(Path(folder))
-        try:
-            broker.start()
-        except ServerFailed as error:
-            raise ServiceMissing(f"no Kafka: {error}") from error
-        try:
-            yield broker
-        finally:
-            broker.kill()
+    with _started(Broker, "Kafka") as broker:
+        yield broker
 
 
 @contextlib.contextmanager
@@ -118,16 +113,22 @@ def redis_service(
     if named:
         yield RedisService(named)
         return
-    with tempfile.TemporaryDirectory(prefix="rankstream-redis-") as folder:
-        redis = Redis(Path(folder))
+    with _started(Redis, "Redis") as redis:
+        yield RedisService(redis.url, redis)
+
+
+@contextlib.contextmanager
+def _started(make: Callable[[Path], Server], name: str) -> Iterator[Server]:
+    with tempfile.TemporaryDirectory(prefix=f"rankstream-{name.lower()}-") as folder:
+        server = make(Path(folder))
         try:
-            redis.start()
+            server.start()
         except ServerFailed as error:
-            raise ServiceMissing(f"no Redis: {error}") from error
+            raise ServiceMissing(f"no {name}: {error}") from error
         try:
-            yield RedisService(redis.url, redis)
+            yield server
         finally:
-            redis.kill()
+            server.kill()
 
 
 def has_container_engine() -> bool:

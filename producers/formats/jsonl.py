@@ -6,9 +6,8 @@ A query event is one that has `shown`. Lines are passed on byte for byte.
 from collections.abc import Iterator
 from pathlib import Path
 
-from producers.formats.event import Event, recognised
+from producers.formats.event import Event, kind_of, recognised
 from producers.formats.opened import FileUnreadable, lines_of
-from rankstream.topics import CLICKS
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -19,7 +18,7 @@ def read_jsonl(path: Path, *, bad_lines: list[int] | None = None) -> Iterator[Ev
     Parameters
     ----------
     bad_lines
-        Takes the numbers of lines that are no events. They are passed on as clicks,
+        Takes the numbers of lines that are no events. They are passed on
         at the time of the event before them, for the front door to bury.
 
     Raises
@@ -36,6 +35,6 @@ def read_jsonl(path: Path, *, bad_lines: list[int] | None = None) -> Iterator[Ev
             if bad_lines is None:
                 raise FileUnreadable(path, number, str(error)) from error
             bad_lines.append(number)
-            event = Event(at_ms, CLICKS, line)
+            event = Event(at_ms, kind_of(line), line)
         at_ms = event.at_ms
         yield event

@@ -250,8 +250,14 @@ def _bounds(queries: list[str]) -> tuple[list[str], npt.NDArray[np.int64]]:
 def _planned(plan: Path, number: int) -> list[list[Path]]:
     try:
         folds: Any = json.loads(plan.read_text(encoding="utf-8"))
-        fold = folds.get(f"Fold{number}") or folds[str(number)]
+        fold = folds.get(f"Fold{number}") or folds.get(str(number))
+        if fold is None:
+            raise FileUnreadable(
+                plan, 0, f"a fold must be one of {', '.join(folds)}; got {number}"
+            )
         named = [fold["train"], fold.get("vali") or fold["validation"], fold["test"]]
+    except FileUnreadable:
+        raise
     except (AttributeError, KeyError, TypeError, ValueError, OSError) as error:
         raise FileUnreadable(
             plan, 0, f"folds.json must name the parts of fold {number}; {error!r}"

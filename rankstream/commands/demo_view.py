@@ -9,6 +9,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from rankstream.commands.counted import counted
+
 BLOCKS = " ▁▂▃▄▅▆▇█"
 OUTCOMES = (
     ("applied_impressions", "impressions applied", "green"),
@@ -77,7 +79,8 @@ def _learning(state: DemoState) -> RenderableType:
         (f"   production {state.production_ndcg:.3f}", "dim"),
     )
     served = Text(
-        f"serving version {state.version:,}, {state.behind:,} lists behind", "dim"
+        f"serving version {state.version:,}, {counted(state.behind, 'list')} behind",
+        "dim",
     )
     return Panel(Group(facts, curve, served), title="learning while serving")
 

@@ -22,6 +22,7 @@ from producers.event_producer import EventProducer
 from producers.replay import utc
 from producers.stopping import Stop
 from producers.topic_reader import TopicReader, reached_ms
+from rankstream.commands.counted import counted
 from rankstream.settings import Settings, load_settings, with_namespace
 
 SUMMARY = "dead letters: list, show, count, replay"
@@ -144,7 +145,7 @@ def _replay(
         return 0
     with EventProducer(settings, is_stopped=lambda: stop.asked) as producer:
         _, n_refused = send_again(letters, producer)
-    sys.stderr.write(f"{producer.acknowledged:,} dead letters acknowledged\n")
+    sys.stderr.write(f"{counted(producer.acknowledged, 'dead letter')} acknowledged\n")
     if n_refused:
         sys.stderr.write(f"{n_refused:,} are cut off or too large, and were not sent\n")
     return 1 if n_refused else 0

@@ -8,6 +8,7 @@ from pathlib import Path
 from producers.formats.canonical import Header, write_dump
 from producers.stopping import Stop
 from producers.topic_reader import TopicReader
+from rankstream.commands.counted import counted
 from rankstream.commands.progress_line import ProgressLine
 from rankstream.settings import load_settings, with_namespace
 from rankstream.topics import EVENTS, INTERACTIONS
@@ -58,7 +59,7 @@ def run(arguments: argparse.Namespace) -> int:
                 raise RuntimeError(
                     f"{arguments.file} must be writable; {error.strerror}"
                 ) from error
-    sys.stderr.write(f"{arguments.file}: {n_records:,} records\n")
+    sys.stderr.write(f"{arguments.file}: {counted(n_records, 'record')}\n")
     return 0
 
 

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from rankstream.commands.counted import counted
 from rankstream.experiments import publish_experiments, stored_experiments
 from rankstream.settings import (
     ExperimentSettings,
@@ -89,7 +90,7 @@ def _list(
         json.dump(rows, sys.stdout)
         sys.stdout.write("\n")
         return 0
-    table = Table(title=f"{len(rows)} experiments", title_justify="left")
+    table = Table(title=counted(len(rows), "experiment"), title_justify="left")
     for heading in ("name", "epoch", "method", "rankers", "share", "clients"):
         table.add_column(heading)
     for row in rows:
@@ -134,7 +135,12 @@ def _show(settings: Settings, arguments: argparse.Namespace) -> int:
     _say_refused(records.refused, arguments)
     found = [place for place in places if _is_asked_for(place, arguments)]
     if not found:
-        return _nothing(f"nothing was compared by {arguments.experiment!r} yet")
+        known = sorted({*settings.experiments, *(name for name, _ in places)})
+        epoch = "" if arguments.epoch is None else f", epoch {arguments.epoch},"
+        return _nothing(
+            f"an experiment must have lists; {arguments.experiment!r}{epoch} has none "
+            f"yet; there are: {', '.join(known) or 'none'}"
+        )
     comparison = records.comparisons[places.index(found[-1])]
     verdict = verdict_of(comparison, read_outcomes(values))
     if arguments.json:

@@ -14,6 +14,7 @@ from producers.feed import (
     lines_of_followed,
 )
 from producers.stopping import Stop
+from rankstream.commands.counted import counted
 from rankstream.settings import load_settings, with_namespace
 
 SUMMARY = "live events in: standard input, or a followed file"
@@ -26,8 +27,9 @@ EPILOG = """examples:
   rankstream feed --follow /var/log/shop/events.jsonl --batch 100
   rankstream feed --kind click < clicks.jsonl
 
-A line is the JSON of one query or click event; a line with 'shown' is a query event.
-A line that is no event is sent all the same: the pipeline keeps it as a dead letter.
+A line is the JSON of one query or click event; a line with 'shown', 'candidates' or
+'scores' is a query event. A line that is no event is sent all the same: the pipeline
+keeps it as a dead letter of the topic that it was for.
 A followed file is read from its beginning (--from-end: from its end), and on through
 rotation. A repeated event is counted as a duplicate, never twice. Ctrl-C stops after
 what was read has been acknowledged, and says how much that is.
@@ -97,14 +99,14 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _report(producer: EventProducer) -> None:
-    sys.stderr.write(f"{producer.acknowledged:,} events acknowledged\n")
+    sys.stderr.write(f"{counted(producer.acknowledged, 'event')} acknowledged\n")
 
 
 def _conclude(fed: Fed, unknown: int) -> int:
     if fed.unrecognised:
-        sys.stderr.write(f"{fed.unrecognised:,} of the lines were no events\n")
+        sys.stderr.write(f"no events, but sent: {counted(fed.unrecognised, 'line')}\n")
     if fed.refused:
-        sys.stderr.write(f"{fed.refused:,} events were too large, and refused\n")
+        sys.stderr.write(f"too large, and refused: {counted(fed.refused, 'event')}\n")
     if unknown:
         sys.stderr.write(f"{unknown:,} more have no answer yet: Kafka may have them\n")
     return 1 if fed.refused or unknown else 0

@@ -27,6 +27,7 @@ from producers.replay import (
 )
 from producers.stopping import Stop
 from producers.topic_reader import TopicReader, reached_ms
+from rankstream.commands.counted import counted
 from rankstream.commands.progress_line import ProgressLine
 from rankstream.settings import Settings, load_settings, with_namespace
 
@@ -240,11 +241,11 @@ def recorded_events(
             return
         where = f", sorted in {ordered.n_runs + 1} runs" if ordered.n_runs else ""
         line.say(
-            f"{ordered.n_events:,} events in {len(files)} file(s), "
+            f"{counted(ordered.n_events, 'event')} in {counted(len(files), 'file')}, "
             f"{ordered.n_disordered:,} out of order{where}"
         )
         if bad_lines:
-            line.say(f"{len(bad_lines):,} lines are no events, and are passed on")
+            line.say(f"passed on, though no events: {counted(len(bad_lines), 'line')}")
         yield RecordedLog(files, ordered, ordered.n_events)
 
 
@@ -268,7 +269,8 @@ def _report(log: RecordedLog, settings: Settings) -> Forecast:
         _say("there are no events")
         return found
     _say(
-        f"{found.queries:,} impressions and {found.clicks:,} clicks from "
+        f"{counted(found.queries, 'impression')} and "
+        f"{counted(found.clicks, 'click')} from "
         f"{utc(found.first_ms)} to {utc(found.last_ms)}"
     )
     _say(
@@ -291,7 +293,7 @@ def _send(
     if is_complete:
         _say("everything was sent already; at " + str(progress.path))
         return 0
-    _look_at_target(log, arguments, settings, skip)
+    _look_at_target(log, arguments, settings, skip, stop)
     producer = EventProducer(
         settings, batch=arguments.batch, is_stopped=lambda: stop.asked
     )
@@ -338,11 +340,15 @@ def _progress(
 
 
 def _look_at_target(
-    log: RecordedLog, arguments: argparse.Namespace, settings: Settings, skip: int
+    log: RecordedLog,
+    arguments: argparse.Namespace,
+    settings: Settings,
+    skip: int,
+    stop: Stop,
 ) -> None:
     if arguments.accept_late:
         return
-    with TopicReader(settings) as reader:
+    with TopicReader(settings, is_stopped=lambda: stop.asked) as reader:
         reached = reached_ms(reader)
     following = next(itertools.islice(log.events, skip, None), None)
     at_ms = following.at_ms if following else None
@@ -362,11 +368,11 @@ def _conclude(
     state: Replayed, producer: EventProducer, unknown: int, line: ProgressLine
 ) -> int:
     _say(
-        f"{producer.acknowledged:,} events acknowledged, "
+        f"{counted(producer.acknowledged, 'event')} acknowledged, "
         f"{line.mean_rate():,.0f} a second"
     )
     if producer.refused:
-        _say(f"{producer.refused:,} events refused; {state.first_refused}")
+        _say(f"{counted(producer.refused, 'event')} refused; {state.first_refused}")
     if unknown:
         _say(f"{unknown:,} more have no answer yet: Kafka may have them, or not")
     if not state.is_complete or unknown:

@@ -23,6 +23,7 @@ from rich.table import Table
 from models.click_models.registry import NAMES, click_model_of
 from models.learners.duels import MGD_CANDIDATES
 from models.ndcg import mean_ndcg
+from producers.awaiting import Waiting
 from producers.event_producer import EventProducer
 from producers.formats.generated import generated_queries
 from producers.formats.letor import LetorData, read_fold, read_letor
@@ -41,7 +42,7 @@ SETTLE_S = 60.0
 """How long to wait, at the end, for the learner to have folded everything."""
 
 MOST_GRADES = 5
-START_WAIT_S, TELL_EVERY_S = 300.0, 10.0
+START_WAIT_S, TRY_FOR_S = 300.0, 2.0
 
 DUELS = {"dbgd": 1, "mgd": MGD_CANDIDATES}
 """Learners that compare rankers, and how many candidates they do by themselves."""
@@ -227,26 +228,33 @@ def _on_kafka(
 ) -> Iterator[tuple[Sink, Ranker]]:
     store = store_of(settings)
     ranker = Ranker(arguments.model, store=store)
-    began_s = time.monotonic()
-    while not ranker.wait(TELL_EVERY_S):
-        waited_s = time.monotonic() - began_s
-        if waited_s > START_WAIT_S:
-            raise RuntimeError(
-                f"model {arguments.model!r} must have a snapshot in Redis; after "
-                f"{waited_s:.0f} s there is none: does `rankstream worker` run, with "
-                f"[models.{arguments.model}] in its settings?"
-            )
-        print(  # noqa: T201  this is the command line
-            f"waiting for a snapshot of {arguments.model!r}, {waited_s:.0f} s so far; "
-            "a worker's first start compiles for a minute or two",
-            file=sys.stderr,
-        )
+    _await_snapshot(ranker)
     try:
         with EventProducer(settings) as sink:
             yield sink, ranker
     finally:
         ranker.close()
         store.close()
+
+
+def _await_snapshot(ranker: Ranker) -> None:
+    waiting, began_s = Waiting(), time.monotonic()
+    while not ranker.wait(TRY_FOR_S):
+        if ranker.awaited:
+            waiting.waits(ranker.awaited)
+            began_s = time.monotonic()
+            continue
+        waited_s = time.monotonic() - began_s
+        if waited_s > START_WAIT_S:
+            raise RuntimeError(
+                f"model {ranker.model!r} must have a snapshot in Redis; after "
+                f"{waited_s:.0f} s there is none: does `rankstream worker` run, with "
+                f"[models.{ranker.model}] in its settings?"
+            )
+        waiting.waits(
+            f"a snapshot of {ranker.model!r}, which a worker's first start gives "
+            "after it has compiled for a minute or two"
+        )
 
 
 def _settled(ranker: Ranker, n_impressions: int) -> Snapshot:

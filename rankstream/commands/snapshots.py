@@ -9,7 +9,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from rankstream.settings import load_settings, with_namespace
+from rankstream.commands.counted import counted
+from rankstream.settings import Settings, load_settings, with_namespace
 from rankstream.snapshots import (
     Pointer,
     Snapshot,
@@ -21,7 +22,7 @@ from rankstream.snapshots import (
     store_of,
 )
 
-SUMMARY = "model snapshots: list, show, verify"
+SUMMARY = "model snapshots: list, show, verify, roll back"
 
 Row = dict[str, Any]
 
@@ -34,6 +35,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "  rankstream snapshots list\n"
         "  rankstream snapshots show search --version 0.1200\n"
         "  rankstream snapshots verify --json\n"
+        "  rankstream snapshots rollback search 0.1200    serve it, and stay there\n"
+        "  rankstream snapshots follow search             serve what is learned again\n"
     )
     actions = parser.add_subparsers(dest="action", required=True)
     listing = actions.add_parser("list", help="models, and what is served of each")
@@ -47,7 +50,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "verify", help="checksums, sizes and places; 1 = bad"
     )
     verifying.add_argument("model", nargs="?", help="default: all models")
-    for action in (listing, show, verifying):
+    rolling = actions.add_parser(
+        "rollback", help="serve an old version, and no newer one until `follow`"
+    )
+    rolling.add_argument("model")
+    rolling.add_argument("version", type=_place, metavar="EPOCH.VERSION")
+    following = actions.add_parser(
+        "follow", help="undo a rollback: serve what is learned again"
+    )
+    following.add_argument("model")
+    for action in (listing, show, verifying, rolling, following):
         action.add_argument("--json", action="store_true", help="for machines")
 
 
@@ -60,6 +72,8 @@ def run(arguments: argparse.Namespace) -> int:
             return _verify(store, arguments)
         if arguments.action == "show":
             return _show(store, arguments)
+        if arguments.action in ("rollback", "follow"):
+            return _move(settings, store, arguments)
         return _list(store, arguments)
     finally:
         store.close()
@@ -77,7 +91,7 @@ def _list(store: SnapshotStore, arguments: argparse.Namespace) -> int:
     if not snapshots:
         return _nothing("there are no snapshots yet")
     rows = [_summary(snapshot) for snapshot in snapshots]
-    _print(rows, as_json=arguments.json, title=f"{len(rows):,} snapshots")
+    _print(rows, as_json=arguments.json, title=counted(len(rows), "snapshot"))
     return 0
 
 
@@ -110,9 +124,28 @@ def _verify(store: SnapshotStore, arguments: argparse.Namespace) -> int:
     if not rows:
         return _nothing("there are no snapshots yet")
     n_bad = sum(row["verdict"] != "good" for row in rows)
-    title = f"{len(rows):,} snapshots, {n_bad:,} bad"
+    title = f"{counted(len(rows), 'snapshot')}, {n_bad:,} bad"
     _print(rows, as_json=arguments.json, title=title)
     return 1 if n_bad else 0
+
+
+def _move(
+    settings: Settings, store: SnapshotStore, arguments: argparse.Namespace
+) -> int:
+    # Kafka's client is loaded only where it is needed.
+    from producers.rollback import follow_again, roll_back  # noqa: PLC0415
+
+    model = arguments.model
+    if arguments.action == "follow":
+        place, until = follow_again(settings, store, model), "and what is learned after"
+    else:
+        place = roll_back(settings, store, model, arguments.version)
+        until = f"until `rankstream snapshots follow {model}`"
+    if arguments.json:
+        _write_json({"model": model, "version": str(place)})
+    else:
+        sys.stdout.write(f"{model} {place} is served, {until}\n")
+    return 0
 
 
 def _served(store: SnapshotStore, model: str) -> Snapshot | None:

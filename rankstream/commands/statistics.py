@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.table import Table
 
 from models.statistics import CellSummary
+from rankstream.commands.counted import counted
 from rankstream.commands.statistics_export import export
 from rankstream.routing import normalised_query
 from rankstream.settings import load_settings, with_namespace
@@ -81,7 +82,7 @@ def _export(statistics: Statistics, file: Path) -> int:
     if not len(statistics):
         return _nothing("there are no statistics yet")
     for path, n_rows in export(statistics, file):
-        Console().print(f"{path}: {n_rows:,} rows", highlight=False)
+        Console().print(f"{path}: {counted(n_rows, 'row')}", highlight=False)
     return 0
 
 
@@ -89,7 +90,7 @@ def _list(statistics: Statistics, limit: int) -> int:
     counts = statistics.queries()
     if not counts:
         return _nothing("there are no statistics yet")
-    table = Table("query", title=f"{len(counts):,} queries")
+    table = Table("query", title=counted(len(counts), "query", "queries"))
     for column in ("impressions", "clicks", "clicks per list"):
         table.add_column(column, justify="right")
     order = sorted(counts, key=lambda query: (-counts[query][0], query))
@@ -123,7 +124,12 @@ def _set_label(name: bytes) -> str:
 def _table_of(
     cell: CellSummary, expected: dict[tuple[str, int], float], title: str, limit: int
 ) -> Table:
-    counts = f"{cell.total('impressions'):,} lists, {cell.total('clicks'):,} clicks"
+    counts = ", ".join(
+        (
+            counted(cell.total("impressions"), "list"),
+            counted(cell.total("clicks"), "click"),
+        )
+    )
     table = Table("item", title=title, caption=counts)
     for column in ("rank", "shown", "clicks", "click rate", "expected exposure"):
         table.add_column(column, justify="right")

@@ -1,5 +1,7 @@
 """Statistics as Parquet: one file per kind of counter, in SQL-friendly rows."""
 
+import errno
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -34,8 +36,15 @@ def export(statistics: Statistics, file: Path) -> Iterator[tuple[Path, int]]:
         path = file.with_suffix(f"{suffix}.parquet") if suffix else file
         schema = pa.schema([*CELL_FIELDS, *fields])
         partial = path.with_name(path.name + ".partial")
-        n_rows = _write(statistics, partial, schema, columns_of)
-        partial.rename(path)
+        try:
+            n_rows = _write(statistics, partial, schema, columns_of)
+            partial.rename(path)
+        except OSError as error:
+            raise RuntimeError(
+                f"{path} must be writable; {os.strerror(error.errno or errno.EIO)}"
+            ) from error
+        finally:
+            partial.unlink(missing_ok=True)
         yield path, n_rows
 
 

@@ -5,6 +5,7 @@ import argparse
 from rich.console import Console
 from rich.text import Text
 
+from producers.awaiting import Waiting, wait_for_kafka
 from producers.topic_admin import TopicAdmin
 from rankstream.settings import load_settings, with_namespace
 
@@ -33,12 +34,16 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.alter and arguments.what != "create":
         raise ValueError("--alter goes with create; got check")
     settings = with_namespace(load_settings(arguments.config), arguments.namespace)
-    admin = TopicAdmin(settings, config=arguments.config)
+    wait_for_kafka(settings.kafka, Waiting())
+    admin = TopicAdmin(settings)
     console = Console(soft_wrap=True, highlight=False)
     try:
         if arguments.what == "create":
-            for name in admin.create(alter=arguments.alter):
-                console.print(Text(f"created or corrected {name}"))
+            done = admin.create(alter=arguments.alter)
+            for name in done.created:
+                console.print(Text(f"created {name}"))
+            for name, changes in done.corrected.items():
+                console.print(Text(f"corrected {name}: {', '.join(changes)}"))
         problems = admin.problems()
     finally:
         admin.close()

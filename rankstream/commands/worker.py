@@ -8,7 +8,6 @@ import sys
 import time
 import uuid
 from collections.abc import Callable
-from pathlib import Path
 from typing import TypeVar
 
 import msgspec
@@ -107,7 +106,7 @@ def _settings_of(settings: Settings, arguments: argparse.Namespace) -> Settings:
 def _child(settings: Settings, arguments: argparse.Namespace) -> int:
     role = arguments.child
     try:
-        topic_ids = _checked_topics(settings, arguments.config)
+        topic_ids = _checked_topics(settings)
         if topic_ids is None:
             return CONFIGURATION_EXIT
         if role == "publish":
@@ -115,6 +114,9 @@ def _child(settings: Settings, arguments: argparse.Namespace) -> int:
         if role == "evaluate":
             return asyncio.run(_evaluate(settings))
         return _run_stages(settings, role, topic_ids)
+    except SettingsError as error:
+        log.error("event=refused reason=%s", error)
+        return CONFIGURATION_EXIT
     except Exception as error:  # noqa: BLE001  the parent starts it again
         log.error("event=failed error=%s reason=%s", type(error).__name__, error)
         return FAILURE_EXIT
@@ -166,11 +168,11 @@ def _stopped_by_signal() -> asyncio.Event:
     return stop
 
 
-def _checked_topics(settings: Settings, config: Path | None) -> dict[str, str] | None:
+def _checked_topics(settings: Settings) -> dict[str, str] | None:
     """Ids of the topics, once they are right; None where they are wrong."""
 
     def attempt() -> tuple[list[str], dict[str, str]]:
-        admin = TopicAdmin(settings, config=config, timeout_ms=ATTEMPT_MS)
+        admin = TopicAdmin(settings, timeout_ms=ATTEMPT_MS)
         try:
             return admin.problems(), admin.topic_ids()
         finally:

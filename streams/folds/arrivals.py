@@ -40,6 +40,7 @@ from streams.folds.open_tables import (
     keep,
     name_at,
     push,
+    taken,
 )
 from streams.folds.packed import Bytes, array_at, number_at, span_at
 
@@ -49,12 +50,7 @@ def open_impression(
     tables: Open, data: Bytes, places: Int64, slot: Number, due_ms: Number
 ) -> Number:
     """Make an impression one that is open, at the slot of its identity; its row."""
-    row = tables.sizes[FREE_IMPRESSION]
-    if row >= 0:
-        tables.sizes[FREE_IMPRESSION] = tables.impressions[row, 0]
-    else:
-        row = tables.sizes[N_ROWS]
-        tables.sizes[N_ROWS] += 1
+    row = taken(tables.sizes, tables.impressions, FREE_IMPRESSION, N_ROWS)
     start, length = places[e.TAG], places[e.N_FIELDS] - places[e.TAG]
     impression = tables.impressions[row]
     impression[AT_MS] = number_at(data, places[e.AT_MS])
@@ -86,12 +82,7 @@ def attach(
     position: Number,
 ) -> Number:
     """Attach a click to an open impression, behind those that came before."""
-    click = tables.sizes[FREE_CLICK]
-    if click >= 0:
-        tables.sizes[FREE_CLICK] = tables.clicks[click, 0]
-    else:
-        click = tables.sizes[N_CLICK_ROWS]
-        tables.sizes[N_CLICK_ROWS] += 1
+    click = taken(tables.sizes, tables.clicks, FREE_CLICK, N_CLICK_ROWS)
     start, length = places[e.TAG], places[e.N_FIELDS] - places[e.TAG]
     mark = tables.clicks[click]
     mark[CLICKED_MS] = number_at(data, places[e.CLICK_AT_MS])

@@ -23,7 +23,7 @@ from rankstream.events import (
     InteractionRecord,
     decode_interaction_record,
 )
-from rankstream.settings import ModelSettings, Settings
+from rankstream.settings import ModelSettings, Settings, SettingsError
 from rankstream.snapshots import Snapshot, encode_snapshot, features_hash
 from rankstream.topics import SNAPSHOTS
 from streams.folds.canonical import partition_of_model
@@ -60,7 +60,10 @@ class ModelFold:
         self.skipped = 0
         self.sources: dict[int, int] = {}
         self.given_out: deque[int] = deque()
-        self.learner: Learner = learner_of(settings)
+        try:
+            self.learner: Learner = learner_of(settings)
+        except ValueError as error:
+            raise SettingsError(f"models.{name}: {error}") from error
         self._settings = settings
 
     def take(self, interaction: Interaction, source: int, sequence: int) -> None:

@@ -151,6 +151,18 @@ def keep(tables: Open, data: Bytes, start: Number, length: Number) -> Number:
 
 
 @inlined
+def taken(sizes: Int64, rows: Int64, first_free: Number, n_rows: Number) -> Number:
+    """A row that became free, else a new one."""
+    row = sizes[first_free]
+    if row >= 0:
+        sizes[first_free] = rows[row, 0]
+    else:
+        row = sizes[n_rows]
+        sizes[n_rows] += 1
+    return row
+
+
+@inlined
 def accept(tables: Open, due_ms: Number, kind: Number, row: Number) -> None:
     """Note what a checkpoint must hold."""
     entry = tables.accepted[tables.sizes[N_ACCEPTED]]

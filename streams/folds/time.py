@@ -16,6 +16,9 @@ RECENT = 64
 QUORUM = 3 / 8
 """Share of the recent times that must agree before time jumps."""
 
+FEWEST = 2
+"""Times that must agree however few there are: one clock may be wrong."""
+
 
 class PlausibleTime:
     """The largest event time of a source that is not out of line with the others.
@@ -25,7 +28,7 @@ class PlausibleTime:
     last 64 times are at or beyond it, so that neither one wrong event nor a client
     whose clock is hours ahead moves it, while a true gap of days is followed after
     24 events. Until 24 times were seen nothing is believed, unless the source falls
-    silent.
+    silent. Of two times or more at least two must agree, however few there are.
     """
 
     def __init__(self, step_ms: int) -> None:
@@ -44,6 +47,11 @@ class PlausibleTime:
         elif len(self._recent) >= RECENT * QUORUM:
             self._agree()
 
+    @property
+    def is_uncertain(self) -> bool:
+        """Whether all that is known is one event, which nothing confirms."""
+        return self.largest_ms < 0 and len(self._recent) < FEWEST
+
     def conclude(self) -> None:
         """Believe what there is: nothing more is expected for now."""
         self._agree()
@@ -52,7 +60,8 @@ class PlausibleTime:
         if not self._recent:
             return
         newest_first = sorted(self._recent, reverse=True)
-        needed = max(1, int(len(newest_first) * QUORUM))
+        fewest = min(FEWEST, len(newest_first))
+        needed = max(fewest, int(len(newest_first) * QUORUM))
         agreed = newest_first[needed - 1]
         believed = next(t for t in newest_first if t <= agreed + self._step_ms)
         self.largest_ms = max(self.largest_ms, believed)
@@ -141,12 +150,15 @@ class SourceClock:
     def state(self) -> list[Any]:
         """What `restore` takes; how long the source was silent starts anew."""
         return [
-            self.plausible.state(), self._at_ms, self._state, self._largest_seen_ms
+            self.plausible.state(), self._at_ms, self._state, self._largest_seen_ms,
+            self._seen_ms,
         ]  # fmt: skip
 
     def restore(self, state: list[Any]) -> None:
         """Take back a state."""
-        plausible, self._at_ms, self._state, self._largest_seen_ms = state
+        plausible, self._at_ms, self._state, self._largest_seen_ms, *seen = state
+        # Earlier layouts did not say when the last event was seen.
+        self._seen_ms = seen[0] if seen else 0
         self.plausible.restore(plausible)
 
     def _wake(self) -> None:
@@ -154,9 +166,11 @@ class SourceClock:
         self._end_since_ms = None
 
     def _fall_idle(self, silent_ms: int) -> None:
-        if self._state == ACTIVE:
+        # A lone event may be wrong, and until its window is over others may say so.
+        is_closing = silent_ms >= self._closing_ms
+        if is_closing or (self._state == ACTIVE and not self.plausible.is_uncertain):
             self.plausible.conclude()
-            self._state = IDLE
+        self._state = IDLE
         largest = self.plausible.largest_ms
         if largest >= 0:
             passed = min(

@@ -80,7 +80,7 @@ def topics_after(settings: Settings) -> list[str]:
     """What had to be created."""
     admin = TopicAdmin(settings)
     try:
-        return admin.create()
+        return admin.create().created
     finally:
         admin.close()
 

@@ -4,10 +4,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 import redis
 
 from deploy.process import answers
-from deploy.redis_server import Redis
+from deploy.redis_server import Redis, main
 from tests.services import RedisService
 
 
@@ -58,3 +59,12 @@ def test_the_fixture_answers(redis_server: RedisService) -> None:
     """A real server, at the address that it says."""
     with redis.Redis(port=redis_server.port) as client:
         assert client.ping() is True
+
+
+def test_help_says_the_port_and_the_folder(capsys: pytest.CaptureFixture[str]) -> None:
+    """Where a server is that nobody placed."""
+    with pytest.raises(SystemExit, match="0"):
+        main(["--help"])
+    said = " ".join(capsys.readouterr().out.split())
+    assert "to listen on (default: 6379)" in said
+    assert "its files (default: " in said

@@ -67,7 +67,9 @@ def test_what_is_too_large_is_refused_here_and_what_just_fits_is_taken(settings)
         producer.flush()
         assert (producer.refused, producer.acknowledged) == (1, 2)
         assert producer.settled() == producer.taken == 3
-    sizes = sorted(len(record.value) for record in read_records(settings, CLICKS))
+    sizes = sorted(
+        len(record.value or b"") for record in read_records(settings, CLICKS)
+    )
     assert sizes == [len(event(1)), largest]
 
 
@@ -97,8 +99,11 @@ def test_the_end_is_said_on_every_partition(settings):
 
 def test_missing_topics_are_refused_with_the_command_that_helps(settings):
     """As is another number of partitions."""
-    other = msgspec.structs.replace(settings, namespace=settings.namespace + "-none")
-    with pytest.raises(TopicUnreadable, match=r"topics create --namespace"):
+    other = msgspec.structs.replace(
+        settings, namespace=settings.namespace + "-none", file="shop.toml"
+    )
+    command = r"`rankstream topics create --config shop.toml --namespace"
+    with pytest.raises(TopicUnreadable, match=command):
         EventProducer(other)
     kafka = msgspec.structs.replace(settings.kafka, front_door_partitions=3)
     with pytest.raises(TopicUnreadable, match=r"topics check --namespace"):

@@ -41,6 +41,29 @@ def test_kinds_are_told_by_fields_and_nothing_is_dropped():
     assert (fed.lines, fed.unrecognised, fed.refused) == (4, 1, 1)
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        QUERY.replace(b"5", b'"five"'),
+        QUERY.replace(b'"at_ms": 5, ', b""),
+        QUERY[:-1],
+        b'{"impression_id": "i", "at_ms": 5.5, "candidates": ["a"]}',
+    ],
+)
+def test_a_query_with_one_bad_field_dies_as_a_query(line):
+    """It goes to the front door of queries, whose dead letters keep it."""
+    sink = Collected()
+    feed(iter([line]), sink)
+    assert sink.values == [("queries raw", line)]
+
+
+def test_a_query_without_its_list_dies_as_a_query():
+    """No click has candidates."""
+    sink, line = Collected(), QUERY.replace(b"shown", b"candidates")
+    feed(iter([line]), sink)
+    assert sink.values == [(QUERIES, line)]
+
+
 def test_a_named_kind_holds_for_every_line():
     """The front door judges."""
     sink = Collected()

@@ -29,8 +29,11 @@ def log(tmp_path):
     """A file of events one millisecond apart, the later half first."""
     lines = []
     for number in range(N_EVENTS):
-        event = {"impression_id": f"i{number // 2}", "query_id": "q"}
-        event |= {"at_ms": START_MS + number}
+        event: dict[str, object] = {
+            "impression_id": f"i{number // 2}",
+            "query_id": "q",
+            "at_ms": START_MS + number,
+        }
         event |= {"position": 1} if number % 2 else {"shown": ["a", "b"]}
         lines.append(encode_event(event))
     path = tmp_path / "log.jsonl"
@@ -115,6 +118,7 @@ def test_killed_and_resumed_nothing_is_missing(start, log, settings, tmp_path, b
     status, errors = finished(start(*words, "--resume"))
     assert status == 0, errors
     going_on = re.search(r"going on after ([\d,]+) acknowledged", errors)
+    assert going_on is not None
     resumed = int(going_on[1].replace(",", ""))
     assert saved <= resumed <= len(elements_)
     everything = elements_of_front_door(settings)
@@ -128,13 +132,14 @@ def elements_of_front_door(settings):
     found = []
     for topic in (QUERIES, CLICKS):
         for record in read_records(settings, topic):
-            if record.value.startswith(b"["):
+            value = record.value or b""
+            if value.startswith(b"["):
                 found += [
                     (encode_event(event), record.partition)
-                    for event in json.loads(record.value)
+                    for event in json.loads(value)
                 ]
-            elif record.value:
-                found.append((record.value, record.partition))
+            elif value:
+                found.append((value, record.partition))
     return found
 
 
@@ -147,6 +152,7 @@ def test_a_stop_reports_exactly_what_is_there(start, log, settings, tmp_path, nu
     status, errors = finished(process)
     assert status == 130
     reported = re.search(r"([\d,]+) events acknowledged", errors)
+    assert reported is not None
     values, n_ends = sent(settings)
     assert values.total() == int(reported[1].replace(",", ""))
     assert n_ends == 0
@@ -212,7 +218,7 @@ def test_a_followed_file_is_fed_until_the_user_stops(start, settings, tmp_path):
     process.send_signal(signal.SIGINT)
     status, errors = finished(process)
     assert status == 0
-    assert "3 events acknowledged\n1 of the lines were no events\n" in errors
+    assert "3 events acknowledged\nno events, but sent: 1 line\n" in errors
     assert sent(settings)[0].total() == 3
 
 

@@ -121,7 +121,7 @@ def test_bad_lines_are_refused_or_passed_on(
 
     assert main(["replay", str(log), "--local", "--pass-bad-lines"]) == 0
     captured = capsys.readouterr()
-    assert "2 lines are no events" in captured.err
+    assert "passed on, though no events: 2 lines" in captured.err
     assert "clicks.dlq: not-json" in captured.out
 
 

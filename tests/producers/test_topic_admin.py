@@ -25,11 +25,11 @@ def admin(kafka: KafkaService, namespace: str) -> Iterator[Admin]:
     made: list[TopicAdmin] = []
     few = {"front_door_partitions": 2, "partitions": 3, "learner_partitions": 1}
 
-    def admin_with(config: Path | None = None, **changes: int) -> TopicAdmin:
+    def admin_with(file: str = "", **changes: int) -> TopicAdmin:
         tree = {"bootstrap": kafka.bootstrap} | few | changes
         cluster = msgspec.convert(tree, KafkaSettings)
-        settings = Settings(namespace=namespace, kafka=cluster)
-        made.append(TopicAdmin(settings, config=config))
+        settings = Settings(namespace=namespace, kafka=cluster, file=file)
+        made.append(TopicAdmin(settings))
         return made[-1]
 
     yield admin_with
@@ -60,8 +60,10 @@ def test_created_once_and_then_as_they_must_be(admin: Admin, namespace: str) -> 
     wanted = all_topics(front_door_partitions=2, partitions=3, learner_partitions=1)
     ours = admin()
     assert len(ours.problems()) == len(wanted)
-    assert ours.create() == [f"{namespace}.{topic.name}" for topic in wanted]
-    assert ours.create() == []
+    assert set(ours.create().created) == {
+        f"{namespace}.{topic.name}" for topic in wanted
+    }
+    assert ours.create() == ([], {})
     assert ours.problems() == []
     assert set(ours.topic_ids()) == {topic.name for topic in wanted}
     assert len(set(ours.topic_ids().values())) == len(wanted)
@@ -71,14 +73,14 @@ def test_what_is_missing_names_the_command_that_creates_it(
     admin: Admin, client: KafkaAdminClient, namespace: str
 ) -> None:
     """With the file that the settings came from; and the command works."""
-    ours = admin(config=Path("my shop.toml"))
+    ours = admin(file="my shop.toml")
     ours.create()
     client.delete_topics([f"{namespace}.events"])
     assert problems_once_known(ours) == [
         f"topic {namespace}.events must exist; it does not: run `rankstream topics "
         f"create --config 'my shop.toml' --namespace {namespace}`"
     ]
-    assert ours.create() == [f"{namespace}.events"]
+    assert ours.create() == ([f"{namespace}.events"], {})
     assert ours.problems() == []
 
 
@@ -96,15 +98,18 @@ def test_a_drifted_configuration_is_told_and_corrected(
     assert [sentence.endswith(command) for sentence in told] == [True, True]
     assert "cleanup.policy=compact; it has delete" in told[0]
     assert "max.message.bytes=16777216; it has 1000000" in told[1]
-    assert ours.create() == []
+    assert ours.create() == ([], {})
     assert len(ours.problems()) == 2
-    assert ours.create(alter=True) == [name]
+    corrected = ours.create(alter=True).corrected
+    assert list(corrected) == [name]
+    assert len(corrected[name]) == 2
+    assert all(" (was " in change for change in corrected[name])
     assert ours.problems() == []
 
 
 def test_other_partitions_and_too_few_replicas_are_told(admin: Admin) -> None:
     """They cannot be corrected in place: partitions route."""
-    names = admin().create()
+    names = admin().create().created
     told = admin(partitions=5, replication_factor=2).problems()
     other = [each for each in told if "must have 5 partitions; it has 3" in each]
     assert [each.split()[1].rpartition(".")[2] for each in other] == [
@@ -141,7 +146,10 @@ def test_the_command_checks_and_creates(
     assert main(["topics", "check", *words]) == 1
     assert f"`rankstream topics create --config {file}" in capsys.readouterr().out
     assert main(["topics", "create", *words]) == 0
-    assert "all topics are as they must be" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert f"created {namespace}.events\n" in said
+    assert "corrected" not in said
+    assert "all topics are as they must be" in said
     assert main(["topics", "check", *words]) == 0
     assert main(["topics", "check", "--alter", *words]) == 2
     assert "--alter goes with create" in capsys.readouterr().err

@@ -51,6 +51,29 @@ def test_each_command_explains_itself(
 
 
 @pytest.mark.parametrize(
+    ("words", "default"),
+    [
+        (["demo"], "12000"),
+        (["monitor"], "8087"),
+        (["simulate"], "perfect"),
+        (["reproduce"], "learners"),
+        (["statistics", "list"], "50"),
+        (["dump"], "events"),
+        (["dlq"], "50"),
+    ],
+)
+def test_help_says_defaults(
+    words: list[str], default: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of every option that has one, once."""
+    with pytest.raises(SystemExit, match="0"):
+        main([*words, "--help"])
+    said = " ".join(capsys.readouterr().out.split())
+    assert f"default: {default}" in said or f"default {default}" in said
+    assert "(default: None)" not in said
+
+
+@pytest.mark.parametrize(
     ("words", "reason"),
     [
         (["topics", "check", "--config", "/nowhere.toml"], "must be readable"),

@@ -106,3 +106,13 @@ def test_cells_can_be_read_as_summaries(records):
     names = [name for name, _ in cells]
     assert names == sorted(names)
     assert sum(cell.total("impressions") for _, cell in cells) == 32
+
+
+def test_an_export_that_cannot_be_written_says_so_and_leaves_nothing(run, tmp_path):
+    """With the file's own name, and no part of it."""
+    with pytest.raises(RuntimeError, match=r"out\.parquet must be writable; No such"):
+        run("export", str(tmp_path / "nowhere" / "out.parquet"))
+    (tmp_path / "out.parquet").mkdir()
+    with pytest.raises(RuntimeError, match=r"out\.parquet must be writable; Is a dir"):
+        run("export", str(tmp_path / "out.parquet"))
+    assert [each.name for each in tmp_path.iterdir()] == ["out.parquet"]

@@ -95,6 +95,24 @@ def test_a_rollback_is_published_and_not_undone(store: SnapshotStore) -> None:
     assert store.standing(["m"]) == {"m": Pointer(1, 2)}
 
 
+def test_learned_versions_are_served_again_after_a_rollback(
+    store: SnapshotStore,
+) -> None:
+    """In the epoch of the record that said so, until the next rollback."""
+    publisher = Publisher(store)
+    give(publisher, 1, 2, 3)
+    publisher.take(b"m", envelope(1, epoch=1))
+    give(publisher, 4)
+    publisher.take(b"m/follow", envelope(4, epoch=2))
+    give(publisher, 4, 5)
+    publisher.push_pending()
+    assert store.standing(["m"]) == {"m": (2, 5)}
+    publisher.take(b"m", envelope(2, epoch=3))
+    give(publisher, 6)
+    publisher.push_pending()
+    assert store.standing(["m"]) == {"m": (3, 2)}
+
+
 def test_bad_records_are_counted_and_tombstones_heeded(store: SnapshotStore) -> None:
     """Nothing in the topic stops a publisher."""
     publisher = Publisher(store, keep=4)

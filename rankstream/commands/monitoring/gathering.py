@@ -6,6 +6,7 @@ import threading
 import time
 from typing import Any
 
+from producers.awaiting import Interrupted, Waiting
 from producers.topic_admin import KafkaAway
 from producers.topic_reader import TopicReader, TopicUnreadable
 from rankstream.commands.monitoring.gathered import Gathered, added_up
@@ -53,9 +54,13 @@ class Gathering:
             while not self._stop.is_set():
                 try:
                     with TopicReader(
-                        self._settings, is_stopped=self._stop.is_set
+                        self._settings,
+                        waiting=Waiting(self._into.set_trouble),
+                        is_stopped=self._stop.is_set,
                     ) as reader:
                         self._rounds(reader, store)
+                except Interrupted:
+                    return
                 except (KafkaAway, TopicUnreadable, OSError) as error:
                     self._into.set_trouble(str(error))
                     self._stop.wait(EVERY_S)

@@ -8,6 +8,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from rankstream.commands.counted import counted
 from rankstream.commands.monitoring.gathered import Gathered
 
 LIGHTS = {"ok": "green", "warning": "yellow", "alarm": "red"}
@@ -45,7 +46,9 @@ def view_of(gathered: Gathered, selected: str | None = None) -> RenderableType:
 
 
 def _experiments(rows: list[dict[str, Any]]) -> Table:
-    table = Table(title=f"{len(rows)} experiments", title_justify="left", expand=True)
+    table = Table(
+        title=counted(len(rows), "experiment"), title_justify="left", expand=True
+    )
     for heading in ("name", "epoch", "method", "impressions", "winner", "health"):
         table.add_column(heading)
     for row in rows:

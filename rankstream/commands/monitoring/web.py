@@ -68,6 +68,8 @@ class Handler(BaseHTTPRequestHandler):
         else:
             self._send(HTTPStatus.NOT_FOUND, "text/plain", b"not here\n")
 
+    do_HEAD = do_GET  # noqa: N815  what is named so is called
+
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002
         """Say nothing: who looks is nobody's business."""
 
@@ -82,7 +84,8 @@ class Handler(BaseHTTPRequestHandler):
         for name, value in HEADERS.items():
             self.send_header(name, value)
         self.end_headers()
-        self.wfile.write(body)
+        if self.command != "HEAD":
+            self.wfile.write(body)
 
     def _events(self) -> None:
         self.send_response(HTTPStatus.OK)
@@ -92,6 +95,8 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.end_headers()
         self.close_connection = True
+        if self.command == "HEAD":
+            return
         number = -1
         try:
             while not self.server.is_closing.is_set():

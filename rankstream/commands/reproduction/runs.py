@@ -158,7 +158,7 @@ def run_all(
             while running:
                 done, running = wait(running, return_when=FIRST_COMPLETED)
                 yield from _kept(done, file)
-        except BaseException:
+        except BaseException:  # Ctrl-C, or whoever reads us stops: nobody waits
             pool.shutdown(wait=False, cancel_futures=True)
             raise
 

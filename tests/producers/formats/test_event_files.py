@@ -244,7 +244,8 @@ def test_a_page_that_contradicts_itself_is_named(page, reason, tmp_path):
 
 def counted_from_lines():
     """Shown and clicked by query, item and rank, and all clicks, line by line."""
-    counts, n_clicks = Counter(), 0
+    counts: Counter[tuple[object, ...]] = Counter()
+    n_clicks = 0
     with opened(YANDEX) as file:
         for page in map(json.loads, file):
             query = str(page["q"])
@@ -260,7 +261,8 @@ def test_real_pages_give_the_counts_of_the_file():
     """Every query, item and rank, counted from the lines themselves."""
     if not YANDEX.exists():
         pytest.skip("no ../shared/data/yandex-sessions")
-    found, shown, clicked, n_clicks = Counter(), {}, set(), 0
+    found: Counter[tuple[object, ...]] = Counter()
+    shown, clicked, n_clicks = {}, set(), 0
     for event in read_yandex_sessions(YANDEX):
         fields = json.loads(event.value)
         if event.kind == QUERIES:

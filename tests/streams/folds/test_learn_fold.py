@@ -16,10 +16,16 @@ from rankstream.commands.simulate import (
 from rankstream.events import SCHEMA, ClickMark, Interaction, InteractionRecord
 from rankstream.events import encode_record as encode
 from rankstream.ranker import Ranker
-from rankstream.settings import ModelSettings, Settings
+from rankstream.settings import ModelSettings, Settings, SettingsError
 from rankstream.snapshots import decode_snapshot
 from streams.folds.front_door import FrontDoor
-from streams.folds.learn import InteractionsBroken, Learn, ModelChanged, lesson_of
+from streams.folds.learn import (
+    InteractionsBroken,
+    Learn,
+    ModelChanged,
+    ModelFold,
+    lesson_of,
+)
 from streams.stage import SourceRecord
 
 F = 4
@@ -233,3 +239,9 @@ def test_missing_or_repeated_interactions_are_refused(first: int) -> None:
     fold.fold(record(log, 3))
 
     assert fold.counters()["learned"] == 4
+
+
+def test_a_learner_that_is_not_there_is_named_with_its_model() -> None:
+    """The settings are wrong, and a worker can say so."""
+    with pytest.raises(SettingsError, match=r"models\.search: learner must be one of"):
+        ModelFold("search", ModelSettings(features=5, learner="none"))

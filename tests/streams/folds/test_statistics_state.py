@@ -19,27 +19,13 @@ from streams.folds.closed import closed_of
 from streams.folds.parts import Parts
 from streams.folds.statistics import DAY_MS, StatisticsFold
 from streams.stage import Change
+from tests.streams.folds.plain_statistics import applied, state_of
 
 LIMITS = LimitSettings(candidate_sets=2, interventions=2, exposure_rows=2)
 KEEP_MS = 2 * DAY_MS
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder().decode
-
-
-def applied(state, changes):
-    """The topic after more changes, compacted."""
-    for _, key, value in changes:
-        if value is None:
-            state.pop(key, None)
-        else:
-            state[key] = value
-    return state
-
-
-def state_of(fold):
-    """All that a fold that never wrote before stands for."""
-    return applied({}, fold.changes())
 
 
 def impression(shown, *, query="q", at_ms=0, n_items=4, unit=0, policy=DETERMINISTIC):

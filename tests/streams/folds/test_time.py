@@ -57,6 +57,67 @@ def test_a_client_hours_ahead_does_not_move_time(seed: int) -> None:
     assert plausible.largest_ms <= START_MS + 2_000 * 100
 
 
+@given(st.integers(1, 30), st.data())
+def test_one_wrong_event_does_not_move_a_young_source(
+    n_right: int, data: st.DataObject
+) -> None:
+    """However few there are besides, wherever it stands, and whenever silence falls."""
+    place = data.draw(st.integers(0, n_right))
+    times = [START_MS + i for i in range(n_right)]
+    times.insert(place, START_MS + 2 * HOUR_MS)
+    quiet = data.draw(st.sets(st.integers(0, n_right)))
+    clock, now_ms = clock_of_a_source(), DAY_MS
+    for i, at_ms in enumerate(times):
+        clock.see(at_ms)
+        if i in quiet:
+            clock.tick(now_ms, at_end=True)
+            now_ms += 20_000
+            clock.tick(now_ms, at_end=True)
+
+            assert clock.frontier()[0] <= START_MS + n_right
+
+
+def test_a_lone_event_is_believed_when_its_window_is_over() -> None:
+    """Nothing contradicts it for as long as it would have stayed open anyway."""
+    clock = clock_of_a_source()
+    clock.see(START_MS)
+    clock.tick(0, at_end=True)
+    clock.tick(330_000, at_end=True)
+    before = clock.frontier()
+    clock.tick(330_001, at_end=True)
+    then = clock.frontier()
+    clock.tick(360_001, at_end=True)
+
+    assert before == (-1, IDLE)
+    assert then == (START_MS + 300_001, IDLE)
+    assert clock.frontier() == (START_MS + 330_001, IDLE)
+
+
+def test_a_quiet_hour_counts_across_a_restart() -> None:
+    """What comes after it is believed by the source that was restored meanwhile."""
+    clock, restored = clock_of_a_source(), clock_of_a_source()
+    clock.tick(DAY_MS, at_end=False)
+    for _ in range(2):
+        clock.see(START_MS)
+    clock.tick(DAY_MS, at_end=True)
+    clock.tick(DAY_MS + 10_000, at_end=True)
+    restored.restore(clock.state())
+    restored.tick(DAY_MS + HOUR_MS, at_end=False)
+    restored.see(START_MS + HOUR_MS)
+
+    assert restored.frontier() == (START_MS + HOUR_MS - 30_000, ACTIVE)
+
+
+def test_a_state_of_the_earlier_layout_is_read() -> None:
+    """It lacks its last field."""
+    clock, restored = clock_of_a_source(), clock_of_a_source()
+    for _ in range(30):
+        clock.see(START_MS)
+    restored.restore(clock.state()[:-1])
+
+    assert restored.frontier() == clock.frontier()
+
+
 def test_a_true_gap_of_days_is_followed_soon() -> None:
     """After three silent days time jumps within a hundred events."""
     plausible = PlausibleTime(60_000)

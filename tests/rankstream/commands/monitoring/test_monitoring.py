@@ -164,17 +164,27 @@ def page() -> Iterator[tuple[Server, Gathered]]:
 
 
 def got(
-    server: Server, path: str, host: str | None = None
+    server: Server, path: str, host: str | None = None, method: str = "GET"
 ) -> tuple[int, http.client.HTTPMessage, bytes]:
     """One answer."""
     port = server.server_address[1]
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
     headers = {} if host is None else {"Host": host}
-    connection.request("GET", path, headers=headers)
+    connection.request(method, path, headers=headers)
     answer = connection.getresponse()
     body = answer.read()
     connection.close()
     return answer.status, answer.headers, body
+
+
+def test_a_head_is_a_get_without_its_body(page: tuple[Server, Gathered]) -> None:
+    """Same status, same length said, nothing sent; also of the endless stream."""
+    for path in (*STATIC, "/overview", "/experiment?name=else", "/nowhere"):
+        status, _, body = got(page[0], path)
+        only = got(page[0], path, method="HEAD")
+        assert (only[0], only[1]["Content-Length"]) == (status, str(len(body)))
+        assert only[2] == b""
+    assert got(page[0], "/events", method="HEAD")[0] == 200
 
 
 def test_the_page_and_its_data(page: tuple[Server, Gathered]) -> None:

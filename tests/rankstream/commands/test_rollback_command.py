@@ -1,0 +1,103 @@
+"""`rankstream snapshots rollback` and `follow`, on a real Kafka and Redis."""
+
+import asyncio
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+
+import pytest
+import redis
+from kafka import KafkaProducer
+
+from producers.topic_admin import TopicAdmin
+from rankstream.cli import main
+from rankstream.ranker import Ranker
+from rankstream.settings import Settings, load_settings
+from rankstream.snapshots import store_of
+from rankstream.topics import SNAPSHOTS, full_name
+from streams.publisher import publish_snapshots
+from tests.services import KafkaService, RedisService
+from tests.snapshot_factory import envelope
+
+
+@pytest.fixture
+def settings(
+    kafka: KafkaService,
+    redis_server: RedisService,
+    namespace: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Settings:
+    """Of a namespace with topics, also for commands."""
+    monkeypatch.setenv("RANKSTREAM_NAMESPACE", namespace)
+    monkeypatch.setenv("RANKSTREAM_KAFKA__BOOTSTRAP", f"'{kafka.bootstrap}'")
+    monkeypatch.setenv("RANKSTREAM_REDIS__URL", f"'{redis_server.url}'")
+    found = load_settings()
+    admin = TopicAdmin(found)
+    admin.create()
+    admin.close()
+    return found
+
+
+@pytest.fixture
+def publisher(settings: Settings) -> Iterator[None]:
+    """One that runs beside the test."""
+    loop, stop = asyncio.new_event_loop(), asyncio.Event()
+    thread = threading.Thread(
+        target=lambda: loop.run_until_complete(publish_snapshots(settings, stop))
+    )
+    thread.start()
+    yield
+    loop.call_soon_threadsafe(stop.set)
+    thread.join()
+    loop.close()
+
+
+def learn(settings: Settings, *versions: int) -> None:
+    """Write versions as a learner does."""
+    producer = KafkaProducer(bootstrap_servers=settings.kafka.bootstrap)
+    topic = full_name(settings.namespace, SNAPSHOTS)
+    for version in versions:
+        key = f"m/0.{version}".encode()
+        producer.send(topic, envelope(version), key=key, partition=0)
+    producer.flush()
+    producer.close()
+
+
+def until(holds: Callable[[], bool]) -> bool:
+    """Whether it holds within half a minute."""
+    deadline = time.monotonic() + 30.0
+    while not holds() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return holds()
+
+
+@pytest.mark.usefixtures("publisher")
+def test_a_ranker_goes_back_stays_and_follows_again(
+    settings: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The learner goes on, a publisher does not overwrite, an emptied Redis neither."""
+    store = store_of(settings)
+    ranker = Ranker("m", store=store)
+    ranker.follow()
+    learn(settings, 1, 2, 3)
+    assert until(lambda: ranker.pointer == (0, 3))
+
+    assert main(["snapshots", "rollback", "m", "0.2", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == {"model": "m", "version": "1.2"}
+    assert until(lambda: ranker.pointer == (1, 2))
+    learn(settings, 4, 5)
+    with redis.Redis.from_url(settings.redis.url) as client:
+        client.delete(*client.keys(f"{settings.namespace}:*"))
+    assert until(lambda: store.standing(["m"]) == {"m": (1, 2)})
+    assert ranker.pointer == (1, 2)
+
+    assert main(["snapshots", "follow", "m"]) == 0
+    assert until(lambda: ranker.pointer == (2, 5))
+    learn(settings, 6)
+    assert until(lambda: ranker.pointer == (2, 6))
+
+    assert main(["snapshots", "rollback", "m", "0.77"]) == 2
+    assert "must be kept in Redis; 0.77 of 'm' is not" in capsys.readouterr().err
+    ranker.close()
+    store.close()

@@ -1,0 +1,64 @@
+"""Settings: what is wrong is named, and where it was said."""
+
+from pathlib import Path
+
+import pytest
+
+from rankstream.settings import SettingsError, load_settings, with_namespace
+
+MODEL = "[models.good]\nfeatures = 3\n[models.search]\nfeatures = 46\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "variables", "expected"),
+    [
+        ("[kafka]\nbootstraps = 'x'", {}, ("kafka.bootstraps: ", "FILE")),
+        ("shard = 1", {}, ("; shard: ", "FILE")),
+        ("[time]\nkeep_ms = 'x'", {}, ("time.keep_ms: ", "`str`", "FILE")),
+        (MODEL + "seed = 'x'", {}, ("models.search.seed: ", "`str`", "FILE")),
+        (MODEL + "rate = 1", {}, ("models.search.rate: ", "unknown", "FILE")),
+        (MODEL + "hidden = ['x']", {}, ("models.search.hidden[", "FILE")),
+        ("models.a = 3", {}, ("models.a: ", "FILE")),
+        ("[models.a]\nseed = 1", {}, ("models.a.features: ", "missing", "FILE")),
+        (MODEL + "kind = 'linera'", {}, ("models.search.kind must", "linera", "FILE")),
+        (
+            "[experiments.e]\nrankers = {a = '', b = 3}",
+            {},
+            ("experiments.e.rankers[", "FILE"),
+        ),
+        ("[experiments.e.rankers]\na = ''", {}, ("experiments.e.rankers must", "FILE")),
+        (
+            MODEL,
+            {"RANKSTREAM_MODELS__SEARCH__FEATURES": "many"},
+            ("models.search.features: ", "in RANKSTREAM_MODELS__SEARCH__FEATURES"),
+        ),
+        (
+            MODEL,
+            {"RANKSTREAM_KAFKA__PARTITIONS": "0", "RANKSTREAM_NAMESPACE": "shop"},
+            ("kafka.partitions: ", ">= 1", "in RANKSTREAM_KAFKA__PARTITIONS"),
+        ),
+        ("", {"RANKSTREAM_NAMESPACE": "a b"}, ("'a b'", "in RANKSTREAM_NAMESPACE")),
+        (
+            MODEL,
+            {"RANKSTREAM_KAFKA__SHARDS": "1"},
+            ("kafka.shards: ", "in RANKSTREAM_KAFKA__SHARDS"),
+        ),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_place(
+    tmp_path: Path, text: str, variables: dict[str, str], expected: tuple[str, ...]
+) -> None:
+    """The whole name of the setting, and the file or the variable that it is in."""
+    file = tmp_path / "shop.toml"
+    file.write_text(text)
+    with pytest.raises(SettingsError) as caught:
+        load_settings(file, variables)
+
+    for part in expected:
+        assert part.replace("FILE", f"in {file}") in str(caught.value)
+
+
+def test_a_wrong_option_is_named() -> None:
+    """A namespace may come from the command line."""
+    with pytest.raises(SettingsError, match="in --namespace"):
+        with_namespace(load_settings(environment={}), "a b")

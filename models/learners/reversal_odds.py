@@ -106,9 +106,7 @@ def fill_sums(sizes: Floats, mass_below: float, normal: Floats, masses: Floats) 
 
 
 @compiled
-def sums_of(
-    sizes: Floats, mass_below: float, parties: Parties, n_others: int
-) -> Sums:
+def sums_of(sizes: Floats, mass_below: float, parties: Parties, n_others: int) -> Sums:
     """What the products of a list are made of."""
     k = sizes.shape[0]
     numbers = np.empty(5 * k + 1)

@@ -156,7 +156,7 @@ def slope_of(present: Floats, near: Floats, x: int, y: int) -> float:
 
 
 @compiled
-def add_pair_coefficients(  # noqa: PLR0913  a kernel takes plain arrays
+def add_pair_coefficients(  # noqa: C901, PLR0913  a kernel takes plain arrays
     shown: Floats,
     sizes: Floats,
     mass_below: float,

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from models.compilation import compiled
+from models.compilation import Number, compiled
 from models.learners.parameters import REFUSED, UPDATED, WITHOUT_PREFERENCE
 from models.learners.reversed_pairs import Pairs, logged_pair_coefficients
 from models.optimisers.kernel import Optimiser, step
@@ -22,10 +22,10 @@ LARGEST = np.finfo(np.float64).max
 def are_finite(values: Floats) -> bool:
     """Whether no element is NaN or infinite."""
     # Without a way out in between, machines look at several at once.
-    n_finite = 0
+    n_finite: Number = 0
     for value in values.ravel():
         n_finite += abs(value) <= LARGEST
-    return n_finite == values.size
+    return bool(n_finite == values.size)
 
 
 @compiled

@@ -151,7 +151,8 @@ def slope_of(present: Floats, near: Floats, x: int, y: int) -> float:
     """Slope of the preference between two; `near` is exp(present - the largest)."""
     if near[x] > SMALL_SHARE and near[y] > SMALL_SHARE:
         both = near[x] + near[y]
-        return near[x] * near[y] / (both * both)
+        slope: float = near[x] * near[y] / (both * both)
+        return slope
     return derivative_of_preference(present[x], present[y])
 
 
@@ -250,7 +251,8 @@ def sweep_pairs(  # noqa: PLR0913  a kernel takes plain arrays
             total += weight
             coefficients[y] += -weight if parties.few else weight
         coefficients[x] += total if parties.few else -total
-    return n_others * (end - n_others)
+    n_pairs: int = n_others * (end - n_others)
+    return n_pairs
 
 
 @compiled

@@ -5,7 +5,8 @@ import pytest
 
 from models.click_models.cascade import cascade_of
 from models.closed_loops.world import World
-from models.learners import multileaving_kernel as kernel
+from models.learners import multileaved_lists as lists
+from models.learners import multileaved_verdicts as verdicts
 from models.rankers.registry import ranker_of
 from rankstream.commands.benchmarks import learners
 from rankstream.commands.benchmarks.learners_rival import (
@@ -46,10 +47,10 @@ def test_assignments_and_preferences_are_those_of_the_kernel() -> None:
         clicks = rng.random(10) < 0.3
         clicks[3] = True
         shares = np.empty(15)
-        kernel.fill_shares(shares, 3.0)
+        lists.fill_shares(shares, 3.0)
         exact = np.empty((int(clicks.sum()), 6))
         shown = np.ascontiguousarray(ranks.T[rows].astype(np.int32))
-        kernel.fill_assignment(shown, shares, clicks, exact)
+        verdicts.fill_assignment(shown, shares, clicks, exact)
         outcomes = np.empty(2 * len(exact) + 1)
         teams = sampled_teams(exact, 10_000, rng)
         sampled = scores_against_first(teams, 6) / 10_000
@@ -58,7 +59,7 @@ def test_assignments_and_preferences_are_those_of_the_kernel() -> None:
         assert len({*rows.tolist()}) == 10
         assert assignment_of(by_ranker, rows, clicks) == pytest.approx(exact, rel=1e-9)
         for candidate in range(1, 6):
-            chance = kernel.chance_to_win(exact, candidate, outcomes)
+            chance = verdicts.chance_to_win(exact, candidate, outcomes)
             assert sampled[candidate] == pytest.approx(chance, abs=0.05)
 
 

@@ -138,6 +138,17 @@ def test_lags_cost_what_users_see(
     assert "of the last lists shown" in capsys.readouterr().out
 
 
+def test_learners_that_score_all_candidates_have_a_table(tmp_path: Path) -> None:
+    """COLTR and PL-Rank beside PDGD, each better than a random ranker."""
+    folder = folds_folder(tmp_path / "folds")
+    words = ("--runs", "1", "--table", "candidates", "--users", "perfect")
+    rows = reproduce(folder, tmp_path / "out", *words)
+    found = {row["learner"]: row for row in rows if row["figure"] == "offline"}
+
+    assert set(found) == {"pdgd-linear", "coltr-linear", "pl-rank-linear"}
+    assert all(float(row["exact_form"]) > 0.8 for row in found.values())
+
+
 @pytest.mark.parametrize(
     "words",
     [

@@ -273,3 +273,86 @@ def test_ranks_of_shown_documents_are_those_of_all() -> None:
             for nth in range(1, len(left) + 1)
         ]
         assert found == left
+
+
+@pytest.mark.parametrize("tau", [0.5, 1.0, 3.0])
+def test_ranks_weigh_less_by_the_power_asked_for(tau: float) -> None:
+    """1 / rank^tau."""
+    shares = np.empty(6)
+    lists.fill_shares(shares, tau)
+
+    assert shares == pytest.approx(np.arange(1.0, 7.0) ** -tau, rel=1e-14)
+
+
+def test_lists_from_tied_scores_are_those_of_the_ranks_in_that_order() -> None:
+    """Ties broken by the given order, in place of ranks written out."""
+    rng, n_draws = np.random.default_rng(12), 30_000
+    scores = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 0.0]], np.float32)
+    order, ranks = np.array([1, 2, 0]), np.empty((3, 2), np.int32)
+    lists.fill_ranks(scores, order, ranks)
+    rows = np.empty(2, np.int64)
+    counts: dict[tuple[int, ...], int] = {}
+    for _ in range(n_draws):
+        lists.draw_by_scores(scores, order, shares_of(3), rows, rng)
+        key = tuple(rows.tolist())
+        counts[key] = counts.get(key, 0) + 1
+
+    for pair in itertools.permutations(range(3), 2):
+        expected = sum(probability for _, probability in assignments(ranks, pair))
+        deviation = np.sqrt(expected * (1.0 - expected) / n_draws)
+        assert abs(counts.get(pair, 0) / n_draws - expected) < 4.5 * deviation
+
+
+def test_only_the_top_on_which_all_agree_is_nobodys() -> None:
+    """What they agree on below a difference is in a team; a short list may be all."""
+    ranks = np.array([[1, 1, 1], [2, 3, 2], [3, 2, 3], [4, 4, 4]], np.int32)
+    rng = np.random.default_rng(13)
+    rows, teams = np.empty(4, np.int64), np.empty(4, np.int64)
+    for _ in range(50):
+        lists.draft_teams(ranks, rows, teams, rng)
+        assert (rows[0], teams[0]) == (0, lists.NO_TEAM)
+        assert sorted(teams[1:].tolist()) == [0, 1, 2]
+        assert sorted(rows.tolist()) == [0, 1, 2, 3]
+    same = np.repeat(ranks[:, :1], 3, axis=1)
+    lists.draft_teams(same, rows[:2], teams[:2], rng)
+    assert rows[:2].tolist() == [0, 1]
+    assert teams[:2].tolist() == [lists.NO_TEAM] * 2
+
+
+def better_than_first(
+    ranks: Ranks, gains: Floats, discounts: Floats, cutoff: int
+) -> list[bool]:
+    """Whose discounted gain is larger than that of ranker 0."""
+    shown = np.where(ranks <= cutoff, gains[:, None] * discounts, 0.0)
+    values = shown.sum(axis=0)
+    return [bool(value > values[0] + 1e-12) for value in values]
+
+
+@pytest.mark.parametrize("cutoff", [1, 3, 8])
+def test_an_oracle_compares_discounted_cumulative_gain(cutoff: int) -> None:
+    """2^label - 1 over log2(rank + 1), down to the cutoff."""
+    rng = np.random.default_rng(14)
+    n_by_gain = n_by_discount = n_by_cutoff = 0
+    for trial in range(300):
+        ranks, labels = random_ranks(8, 4, trial), rng.integers(5, size=8)
+        is_winner = np.zeros(4, np.bool_)
+        n_winners = verdicts.mark_better_rankers(ranks, labels, cutoff, is_winner)
+
+        gains, discounts = 2.0**labels - 1.0, 1.0 / np.log2(ranks + 1.0)
+        right, *others = (
+            better_than_first(ranks, *parts)
+            for parts in (
+                (gains, discounts, cutoff),
+                (labels * 1.0, discounts, cutoff),
+                (gains, 1.0 / ranks, cutoff),
+                (gains, discounts, cutoff + 1),
+            )
+        )
+        assert is_winner.tolist() == right
+        assert n_winners == sum(right)
+        n_by_gain += others[0] != right
+        n_by_discount += others[1] != right
+        n_by_cutoff += others[2] != right
+    # Each of the three matters, but the discount of a single rank.
+    assert n_by_cutoff > 0 or cutoff == 8
+    assert cutoff == 1 or min(n_by_gain, n_by_discount) > 0

@@ -108,13 +108,15 @@ def test_candidates_lie_around_what_was_learned(
         risk = risks_of(lesson.clicks)
         threshold = margin_of(risk, np.ones(4), 1.0)
 
-        logged = placement_logs(lesson.scores, lesson.shown)
+        shown = lesson.shown.astype(np.int64)
+        candidates = lesson.candidates.astype(np.float64)
+        logged = placement_logs(lesson.scores.astype(np.float64), shown)
         found = []
         for origin in (before, 0.0):
             margins = []
             for direction in directions:
-                scores = learner.ranker.score(origin + direction, lesson.candidates)
-                ratios = np.exp(placement_logs(scores, lesson.shown) - logged)
+                scores = learner.ranker.score(origin + direction, candidates)
+                ratios = np.exp(placement_logs(scores, shown) - logged)
                 margins.append(margin_of(risk, ratios, 1.0))
             found.append([margin < threshold for margin in margins])
         better = found[0]

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from models.click_models.click_model import ClickModel
 from models.closed_loops.world import World
-from rankstream.commands.benchmarks.pdgd_rival import document_coefficients
+from rankstream.commands.benchmarks.pdgd_rival import any_query, document_coefficients
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -60,8 +60,7 @@ def live_neural_in_numpy(  # noqa: PLR0913  what the compiled loop takes
     learned = parameters.copy()
     network = network_of(learned, world.features.shape[1], n_hidden)
     for _ in range(n_impressions):
-        query = int(rng.integers(len(world.offsets) - 1))
-        span = slice(world.offsets[query], world.offsets[query + 1])
+        span = any_query(world, rng)
         features = world.features[span].astype(np.float64)
         active = 1.0 / (1.0 + np.exp(-(features @ network.weights + network.biases)))
         scores = active @ network.last
@@ -103,8 +102,7 @@ def live_mgd_in_numpy(  # noqa: PLR0913  what the compiled loop takes
     """Parameters after a closed loop of P-MGD with sampled assignments."""
     learned = parameters.copy()
     for _ in range(n_impressions):
-        query = int(rng.integers(len(world.offsets) - 1))
-        span = slice(world.offsets[query], world.offsets[query + 1])
+        span = any_query(world, rng)
         directions = rng.standard_normal((n_candidates, len(learned)), np.float32)
         directions /= np.sqrt(np.einsum("ij,ij->i", directions, directions))[:, None]
         base = learned.astype(np.float32)

@@ -21,6 +21,9 @@ LOG_2_LOW = 1.90821492927058770002e-10
 ROUNDER = 6755399441055744.0
 """1.5 * 2^52: added to a number, its last bits are that number, rounded."""
 
+LANES = 8
+"""Numbers that are compared or added side by side."""
+
 BIAS, MANTISSA_BITS = 1023, 52
 
 
@@ -56,3 +59,35 @@ def fill_exponentials(values: Floats, shift: float, out: Floats) -> None:
         bits[d] = (bits[d] + BIAS) << MANTISSA_BITS
     for d in range(n):
         out[d] = out[d] * powers[d] if values[d] - shift > LOWEST else 0.0
+
+
+@compiled
+def largest_of(values: Floats) -> float:
+    """The largest of many numbers, none of them NaN; -inf of none."""
+    whole = values.shape[0] - values.shape[0] % LANES
+    lanes = np.full(LANES, -np.inf)
+    for begin in range(0, whole, LANES):
+        for i in range(LANES):
+            lanes[i] = max(lanes[i], values[begin + i])
+    largest = -np.inf
+    for i in range(LANES):
+        largest = max(largest, lanes[i])
+    for d in range(whole, values.shape[0]):
+        largest = max(largest, values[d])
+    return largest
+
+
+@compiled
+def sum_of(values: Floats) -> float:
+    """The sum of many numbers, always in the same order."""
+    whole = values.shape[0] - values.shape[0] % LANES
+    lanes = np.zeros(LANES)
+    for begin in range(0, whole, LANES):
+        for i in range(LANES):
+            lanes[i] += values[begin + i]
+    total = 0.0
+    for i in range(LANES):
+        total += lanes[i]
+    for d in range(whole, values.shape[0]):
+        total += values[d]
+    return total

@@ -1,5 +1,6 @@
 """What every click model offers, and the one check they share."""
 
+from abc import ABC, abstractmethod
 from typing import Protocol
 
 import numpy as np
@@ -18,6 +19,34 @@ class ClickModel(Protocol):
 
     def click_probabilities(self, labels: Labels) -> Floats:
         """Probability of a click at each rank, over everything that is random."""
+
+
+class IndependentClicks(ABC):
+    """Users whose click at one rank tells nothing of those at others."""
+
+    @abstractmethod
+    def click_probabilities(self, labels: Labels) -> Floats:
+        """Probability of a click at each rank.
+
+        Parameters
+        ----------
+        labels : [.., k]
+
+        Returns
+        -------
+        [.., k]
+
+        Raises
+        ------
+        ValueError
+            Naming a label that is no grade of this model.
+        """
+
+    def sample_clicks(self, labels: Labels, *, rng: np.random.Generator) -> Clicks:
+        """Clicks of one user for each list, [.., k] like the labels."""
+        probabilities = self.click_probabilities(labels)
+        clicks: Clicks = rng.random(probabilities.shape) < probabilities
+        return clicks
 
 
 def checked_labels(labels: Labels, n_grades: int) -> npt.NDArray[np.int64]:

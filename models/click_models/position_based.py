@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.click_models.click_model import (
-    Clicks,
     Floats,
+    IndependentClicks,
     Labels,
     at_ranks,
     checked_labels,
@@ -21,7 +21,7 @@ from models.click_models.click_model import (
 
 
 @dataclass(frozen=True)
-class PositionBasedModel:
+class PositionBasedModel(IndependentClicks):
     """P(click at rank r) = examination[r - 1] * relevance[grade].
 
     Parameters
@@ -46,30 +46,10 @@ class PositionBasedModel:
         checked_probabilities("relevance", self.relevance)
 
     def click_probabilities(self, labels: Labels) -> Floats:
-        """Probability of a click at each rank.
-
-        Parameters
-        ----------
-        labels : [.., k]
-
-        Returns
-        -------
-        [.., k]
-
-        Raises
-        ------
-        ValueError
-            Naming a label that is no grade of this model.
-        """
+        """Probability of a click at each rank, [.., k] like the labels."""
         grades = checked_labels(labels, len(self.relevance))
         looked = at_ranks(np.array(self.examination), grades.shape[-1])
         return np.asarray(looked * np.array(self.relevance)[grades])
-
-    def sample_clicks(self, labels: Labels, *, rng: np.random.Generator) -> Clicks:
-        """Clicks of one user for each list, [.., k] like the labels."""
-        probabilities = self.click_probabilities(labels)
-        clicks: Clicks = rng.random(probabilities.shape) < probabilities
-        return clicks
 
 
 def position_based_of(

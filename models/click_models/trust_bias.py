@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from models.click_models.click_model import (
-    Clicks,
     Floats,
+    IndependentClicks,
     Labels,
     at_ranks,
     checked_labels,
@@ -21,7 +21,7 @@ from models.click_models.click_model import (
 
 
 @dataclass(frozen=True)
-class TrustBiasModel:
+class TrustBiasModel(IndependentClicks):
     """P(click at rank r) = alpha[r - 1] * relevance[grade] + beta[r - 1].
 
     Parameters
@@ -53,32 +53,12 @@ class TrustBiasModel:
             )
 
     def click_probabilities(self, labels: Labels) -> Floats:
-        """Probability of a click at each rank.
-
-        Parameters
-        ----------
-        labels : [.., k]
-
-        Returns
-        -------
-        [.., k]
-
-        Raises
-        ------
-        ValueError
-            Naming a label that is no grade of this model.
-        """
+        """Probability of a click at each rank, [.., k] like the labels."""
         grades = checked_labels(labels, len(self.relevance))
         n_ranks = grades.shape[-1]
         alpha = at_ranks(np.array(self.alpha), n_ranks)
         beta = at_ranks(np.array(self.beta), n_ranks)
         return np.asarray(alpha * np.array(self.relevance)[grades] + beta)
-
-    def sample_clicks(self, labels: Labels, *, rng: np.random.Generator) -> Clicks:
-        """Clicks of one user for each list, [.., k] like the labels."""
-        probabilities = self.click_probabilities(labels)
-        clicks: Clicks = rng.random(probabilities.shape) < probabilities
-        return clicks
 
 
 def trust_bias_of(n_grades: int, *, n_ranks: int = 5) -> TrustBiasModel:

@@ -1,6 +1,6 @@
-"""Learners that live with simulated users in one compiled loop: rank, click, learn.
+"""Learners that live with simulated users in one loop: rank, click, learn.
 
 A learner ranks for the next impression with what it learned from the last one. For
 learning curves, benchmarks and demonstrations; a pipeline does the same with events
-in between.
+in between. Most loops are compiled.
 """

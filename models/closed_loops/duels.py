@@ -6,14 +6,13 @@ import numpy as np
 import numpy.typing as npt
 
 from models.click_models.click_model import ClickModel
-from models.click_models.compiled_users import Users, click_on, users_of
+from models.click_models.compiled_users import Users, click_on
+from models.closed_loops.ranker_loop import RankerLoop
 from models.closed_loops.world import (
     Floats,
     Integers,
     World,
     any_query,
-    checked_cutoff,
-    checked_world,
     columns_of,
 )
 from models.compilation import compiled
@@ -24,25 +23,25 @@ from models.learners.duels import (
     TEAM_DRAFT,
     DuelConfig,
 )
-from models.learners.multileaving_kernel import (
+from models.learners.multileaved_lists import (
     draft_teams,
     draw_by_scores,
     draw_probabilistic,
-    fill_assignment,
     fill_order,
     fill_ranks,
     fill_ranks_with_own_ties,
     fill_shares,
     fill_shown_ranks,
+)
+from models.learners.multileaved_verdicts import (
+    fill_assignment,
     mark_better_rankers,
     mark_team_winners,
     mark_winners,
     mark_winners_by_sample,
 )
 from models.optimisers.kernel import Optimiser, step
-from models.optimisers.optimiser import optimiser_of
 from models.rankers.layers import Shape, n_activations
-from models.rankers.registry import ranker_of
 from models.rankers.single_precision import bound_scores, score_documents
 
 Singles = npt.NDArray[np.float32]
@@ -63,18 +62,8 @@ class Duels(NamedTuple):
     own_ties: bool
 
 
-class DuelLoop:
-    """DBGD or MGD that lives with its users.
-
-    Parameters
-    ----------
-    world
-        Its documents.
-    users
-        Who clicks.
-    cutoff
-        Documents shown, at most.
-    """
+class DuelLoop(RankerLoop):
+    """DBGD or MGD that lives with its users; see `RankerLoop`."""
 
     def __init__(
         self,
@@ -85,18 +74,9 @@ class DuelLoop:
         cutoff: int = 10,
         rng: np.random.Generator,
     ) -> None:
-        self._users = users_of(users)
-        self._world = checked_world(world, n_grades=len(self._users.click))
+        super().__init__(config, world, users, cutoff=cutoff, rng=rng)
         is_linear = not config.hidden
         self._values = columns_of(self._world) if is_linear else NO_VALUES
-        self._cutoff = checked_cutoff(cutoff)
-        ranker = ranker_of(config.kind, config.n_features, config.hidden)
-        self.parameters = ranker.initial_parameters(
-            rng=np.random.default_rng(config.seed)
-        )
-        self.updates = 0
-        self._shape = ranker.shape
-        self._optimiser = optimiser_of(config.step_config(), ranker.n_parameters)
         self._duels = Duels(
             config.n_candidates,
             COMPARISONS[config.comparison],
@@ -105,12 +85,9 @@ class DuelLoop:
             config.n_samples,
             config.own_ties,
         )
-        self._rng = rng
 
-    def run(self, n_impressions: int) -> Integers:
-        """Live through impressions; see `models.closed_loops.world.Loop`."""
-        shown = np.full((n_impressions, 1 + self._cutoff), -1, np.int64)
-        self.updates += live(
+    def _live(self, shown: Integers) -> int:
+        return live(
             self._world,
             self._values,
             self._users,
@@ -121,7 +98,6 @@ class DuelLoop:
             shown,
             self._rng,
         )
-        return shown
 
 
 @compiled

@@ -11,14 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from models.click_models.click_model import ClickModel
-from models.click_models.compiled_users import Users, click_on, users_of
+from models.click_models.compiled_users import Users, click_on
+from models.closed_loops.ranker_loop import RankerLoop
 from models.closed_loops.world import (
     Floats,
     Integers,
     World,
     any_query,
-    checked_cutoff,
-    checked_world,
 )
 from models.compilation import compiled
 from models.learners.parameters import UPDATED
@@ -27,9 +26,7 @@ from models.learners.pdgd_kernel import PdgdOptions, learn_one
 from models.learners.reversed_pairs import Pairs
 from models.list_sampler import BLOCK, sample_list
 from models.optimisers.kernel import Optimiser
-from models.optimisers.optimiser import optimiser_of
 from models.rankers.layers import Shape, n_activations, score_rows
-from models.rankers.registry import ranker_of
 
 Flags = npt.NDArray[np.bool_]
 
@@ -45,7 +42,7 @@ class Queue(NamedTuple):
     clicks: Flags
 
 
-class LaggingLoop:
+class LaggingLoop(RankerLoop):
     """PDGD that learns from each list only `lag` impressions later.
 
     Parameters
@@ -66,16 +63,7 @@ class LaggingLoop:
     ) -> None:
         if lag < 0:
             raise ValueError(f"lag must not be negative; got {lag}")
-        self._users = users_of(users)
-        self._world = checked_world(world, n_grades=len(self._users.click))
-        self._cutoff = checked_cutoff(cutoff)
-        ranker = ranker_of(config.kind, config.n_features, config.hidden)
-        self.parameters = ranker.initial_parameters(
-            rng=np.random.default_rng(config.seed)
-        )
-        self.updates = 0
-        self._shape = ranker.shape
-        self._optimiser = optimiser_of(config.step_config(), ranker.n_parameters)
+        super().__init__(config, world, users, cutoff=cutoff, rng=rng)
         pairs = Pairs(config.all_observed, not config.biased)
         self._options = PdgdOptions(pairs, config.counterfactual)
         largest = int(np.diff(self._world.offsets).max())
@@ -85,12 +73,9 @@ class LaggingLoop:
             np.zeros((lag + 1, cutoff), np.bool_),
         )
         self._lived = 0
-        self._rng = rng
 
-    def run(self, n_impressions: int) -> Integers:
-        """Live through impressions; see `models.closed_loops.world.Loop`."""
-        shown = np.full((n_impressions, 1 + self._cutoff), -1, np.int64)
-        self.updates += live(
+    def _live(self, shown: Integers) -> int:
+        n_updates = live(
             self._world,
             self._users,
             self.parameters,
@@ -102,8 +87,8 @@ class LaggingLoop:
             shown,
             self._rng,
         )
-        self._lived += n_impressions
-        return shown
+        self._lived += len(shown)
+        return n_updates
 
 
 @compiled

@@ -9,25 +9,22 @@ import numpy as np
 import numpy.typing as npt
 
 from models.click_models.click_model import ClickModel
-from models.click_models.compiled_users import Users, click_on, users_of
+from models.click_models.compiled_users import Users, click_on
+from models.closed_loops.ranker_loop import RankerLoop
 from models.closed_loops.world import (
     Floats,
     Integers,
     World,
     any_query,
-    checked_cutoff,
-    checked_world,
 )
 from models.compilation import compiled
-from models.learners.multileaving_kernel import fill_order
+from models.learners.multileaved_lists import fill_order
 from models.learners.pairwise import PairwiseConfig, add_preferences, draw_exploring
 from models.learners.pdgd import PdgdConfig
 from models.learners.reversed_pairs import Pairs, logged_pair_coefficients
 from models.list_sampler import BLOCK, sample_list
 from models.optimisers.kernel import Optimiser, step_served
-from models.optimisers.optimiser import optimiser_of
 from models.rankers.layers import Shape, n_activations
-from models.rankers.registry import ranker_of
 from models.rankers.single_precision import bound_scores, fill_gradient, score_documents
 
 Singles = npt.NDArray[np.float32]
@@ -45,18 +42,8 @@ class PairRules(NamedTuple):
     worst_first: bool
 
 
-class PairLoop:
-    """PDGD or the pairwise baseline that lives with its users.
-
-    Parameters
-    ----------
-    world
-        Its documents.
-    users
-        Who clicks.
-    cutoff
-        Documents shown, at most.
-    """
+class PairLoop(RankerLoop):
+    """PDGD or the pairwise baseline that lives with its users; see `RankerLoop`."""
 
     def __init__(
         self,
@@ -67,24 +54,12 @@ class PairLoop:
         cutoff: int = 10,
         rng: np.random.Generator,
     ) -> None:
-        self._users = users_of(users)
-        self._world = checked_world(world, n_grades=len(self._users.click))
-        self._cutoff = checked_cutoff(cutoff)
-        ranker = ranker_of(config.kind, config.n_features, config.hidden)
-        self.parameters = ranker.initial_parameters(
-            rng=np.random.default_rng(config.seed)
-        )
-        self.updates = 0
-        self._shape = ranker.shape
-        self._optimiser = optimiser_of(config.step_config(), ranker.n_parameters)
+        super().__init__(config, world, users, cutoff=cutoff, rng=rng)
         self._rules = _rules_of(config)
-        self._rng = rng
         self._ahead = rng.integers(len(world.offsets) - 1, size=1)
 
-    def run(self, n_impressions: int) -> Integers:
-        """Live through impressions; see `models.closed_loops.world.Loop`."""
-        shown = np.full((n_impressions, 1 + self._cutoff), -1, np.int64)
-        self.updates += live(
+    def _live(self, shown: Integers) -> int:
+        return live(
             self._world,
             self._users,
             self.parameters,
@@ -95,7 +70,6 @@ class PairLoop:
             shown,
             self._rng,
         )
-        return shown
 
 
 def _rules_of(config: PdgdConfig | PairwiseConfig) -> PairRules:

@@ -1,17 +1,22 @@
 """Closed loops by the configuration of their learner."""
 
+from typing import Any
+
 import numpy as np
 
 from models.click_models.click_model import ClickModel
 from models.closed_loops.duels import DuelLoop
 from models.closed_loops.lagging import LaggingLoop
+from models.closed_loops.lessons import LessonLoop
 from models.closed_loops.pairs import PairLoop
 from models.closed_loops.world import Loop, World
 from models.learners.closed_loop import ClosedLoop
+from models.learners.coltr import ColtrConfig, ColtrLearner
 from models.learners.duels import DuelConfig
 from models.learners.pairwise import PairwiseConfig
-from models.learners.parameters import LearnerConfig
+from models.learners.parameters import LearnerConfig, LessonLearner
 from models.learners.pdgd import PdgdConfig
+from models.learners.pl_rank import PlRankConfig, PlRankLearner
 
 
 def loop_of(
@@ -52,6 +57,16 @@ def loop_of(
         return PairLoop(config, world, users, cutoff=cutoff, rng=rng)
     if isinstance(config, DuelConfig):
         return DuelLoop(config, world, users, cutoff=cutoff, rng=rng)
+    learner = _learner_of(config)
+    return LessonLoop(learner, world, users, cutoff=cutoff, rng=rng)
+
+
+def _learner_of(config: LearnerConfig) -> LessonLearner[Any]:
+    """The learner that lives by its own verbs."""
+    if isinstance(config, ColtrConfig):
+        return ColtrLearner(config)
+    if isinstance(config, PlRankConfig):
+        return PlRankLearner(config)
     raise ValueError(f"no loop is known for {type(config).__name__}")
 
 

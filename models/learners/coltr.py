@@ -22,7 +22,7 @@ from models.learners.parameters import (
     UPDATED,
     WITHOUT_PREFERENCE,
     LearnerConfig,
-    ParameterLearner,
+    LessonLearner,
 )
 from models.optimisers.kernel import step
 
@@ -67,34 +67,11 @@ class ColtrConfig(LearnerConfig):
             )
 
 
-class ColtrLearner(ParameterLearner):
+class ColtrLearner(LessonLearner[ColtrConfig]):
     """COLTR as a fold over interactions that logged all candidates' features."""
 
     policies = frozenset({"plackett-luce"})
-
-    def __init__(self, config: ColtrConfig) -> None:
-        super().__init__(config)
-        self.config = config
-
-    def learn(self, lesson: Lesson) -> bool:
-        """Fold one interaction; returns whether the parameters moved.
-
-        Raises
-        ------
-        ValueError
-            Where shapes or rows contradict each other, or features of all
-            candidates are missing.
-        """
-        checked = self._checked(lesson)
-        expected = (len(checked.scores), self.ranker.sizes[0])
-        if checked.candidates.shape != expected:
-            raise ValueError(
-                f"candidates must be {expected[0]} documents by {expected[1]} "
-                f"features; got shape {checked.candidates.shape}"
-            )
-        became = self._learn(checked)
-        self._counts[became] += 1
-        return became == UPDATED
+    needs_candidates = True
 
     def _learn(self, lesson: Lesson) -> int:
         risk = risks_of(lesson.clicks)

@@ -14,14 +14,15 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from models.learners import multileaving_kernel as kernel
+from models.learners import multileaved_lists as lists
+from models.learners import multileaved_verdicts as verdicts
 from models.learners.learner import Lesson
 from models.learners.parameters import (
     REFUSED,
     UPDATED,
     WITHOUT_PREFERENCE,
     LearnerConfig,
-    ParameterLearner,
+    LessonLearner,
 )
 from models.optimisers.kernel import step
 
@@ -110,7 +111,7 @@ def directions_of(
     return directions
 
 
-class DuelLearner(ParameterLearner):
+class DuelLearner(LessonLearner[DuelConfig]):
     """DBGD and MGD as a fold over interactions with multileaved lists.
 
     A lesson holds the ranks of the shown documents by every ranker, or their teams;
@@ -126,19 +127,6 @@ class DuelLearner(ParameterLearner):
                 "got 'oracle', which needs labels"
             )
         super().__init__(config)
-        self.config = config
-
-    def learn(self, lesson: Lesson) -> bool:
-        """Fold one interaction; returns whether the parameters moved.
-
-        Raises
-        ------
-        ValueError
-            Where shapes, rows, ranks or teams contradict each other.
-        """
-        became = self._learn(self._checked(lesson))
-        self._counts[became] += 1
-        return became == UPDATED
 
     def _learn(self, lesson: Lesson) -> int:
         if not lesson.clicks.any():
@@ -146,7 +134,7 @@ class DuelLearner(ParameterLearner):
         is_winner = np.zeros(self.config.n_candidates + 1, np.bool_)
         if self.config.comparison == "team-draft":
             self._check_teams(lesson)
-            kernel.mark_team_winners(
+            verdicts.mark_team_winners(
                 lesson.teams.astype(np.int64), lesson.clicks, is_winner
             )
         else:
@@ -179,17 +167,17 @@ class DuelLearner(ParameterLearner):
         if (np.diff(np.sort(ranks, axis=0), axis=0) == 0).any():
             raise ValueError("a ranker must rank documents apart; two share a rank")
         shares = np.empty(n)
-        kernel.fill_shares(shares, self.config.tau)
+        lists.fill_shares(shares, self.config.tau)
         assignment = np.empty((int(lesson.clicks.sum()), width))
-        kernel.fill_assignment(ranks, shares, lesson.clicks, assignment)
+        verdicts.fill_assignment(ranks, shares, lesson.clicks, assignment)
         if self.config.n_samples:
             # Seeded by the impression, so that a fold stays a function of its log.
             rng = np.random.Generator(np.random.PCG64([lesson.seed, 1]))
-            kernel.mark_winners_by_sample(
+            verdicts.mark_winners_by_sample(
                 assignment, self.config.n_samples, is_winner, rng
             )
         else:
-            kernel.mark_winners(assignment, is_winner)
+            verdicts.mark_winners(assignment, is_winner)
 
     def _check_teams(self, lesson: Lesson) -> None:
         teams, last = lesson.teams, self.config.n_candidates
@@ -198,7 +186,7 @@ class DuelLearner(ParameterLearner):
                 f"teams must be of {len(lesson.shown)} shown documents; "
                 f"got {len(teams)}"
             )
-        if teams.min() < kernel.NO_TEAM or teams.max() > last:
+        if teams.min() < lists.NO_TEAM or teams.max() > last:
             raise ValueError(
                 f"teams must lie in -1..{last}; got {teams.min()} to {teams.max()}"
             )

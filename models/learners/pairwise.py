@@ -19,7 +19,7 @@ from models.learners.parameters import (
     UPDATED,
     WITHOUT_PREFERENCE,
     LearnerConfig,
-    ParameterLearner,
+    LessonLearner,
 )
 from models.optimisers.kernel import step
 from models.preferences import n_compared
@@ -55,28 +55,12 @@ class PairwiseConfig(LearnerConfig):
             raise ValueError(f"exploration must lie in [0, 1]; got {self.exploration}")
 
 
-class PairwiseLearner(ParameterLearner):
+class PairwiseLearner(LessonLearner[PairwiseConfig]):
     """The pairwise baseline as a fold over interactions, whatever made the lists."""
 
     policies = frozenset(
         {"plackett-luce", "deterministic", "tail-shuffle", "logged", "unknown"}
     )
-
-    def __init__(self, config: PairwiseConfig) -> None:
-        super().__init__(config)
-        self.config = config
-
-    def learn(self, lesson: Lesson) -> bool:
-        """Fold one interaction; returns whether the parameters moved.
-
-        Raises
-        ------
-        ValueError
-            Where shapes or rows contradict each other.
-        """
-        became = self._learn(self._checked(lesson))
-        self._counts[became] += 1
-        return became == UPDATED
 
     def _learn(self, lesson: Lesson) -> int:
         coefficients = np.zeros(len(lesson.shown))

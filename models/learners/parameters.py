@@ -1,7 +1,9 @@
 """What all learners have in common: a ranker, its parameters, and an optimiser."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -63,10 +65,14 @@ class LearnerConfig:
         return OptimiserConfig(self.optimiser, self.learning_rate, self.decay)
 
 
-class ParameterLearner:
+Config = TypeVar("Config", bound=LearnerConfig)
+
+
+class ParameterLearner(Generic[Config]):
     """Parameters, how they step, and counts of what became of interactions."""
 
-    def __init__(self, config: LearnerConfig) -> None:
+    def __init__(self, config: Config) -> None:
+        self.config = config
         self.ranker: Ranker = ranker_of(config.kind, config.n_features, config.hidden)
         rng = np.random.default_rng(config.seed)
         self._parameters = self.ranker.initial_parameters(rng=rng)
@@ -164,3 +170,34 @@ class ParameterLearner:
             ranks=np.array(lesson.ranks, np.int64, order="C"),
             teams=np.array(lesson.teams, np.int64),
         )
+
+
+class LessonLearner(ParameterLearner[Config], ABC):
+    """A learner that folds one lesson after another, by its own `_learn`."""
+
+    needs_candidates: ClassVar[bool] = False
+    """Whether it must know the features of what was not shown."""
+
+    def learn(self, lesson: Lesson) -> bool:
+        """Fold one interaction; returns whether the parameters moved.
+
+        Raises
+        ------
+        ValueError
+            Where what a lesson holds contradicts itself, or lacks what this learner
+            needs.
+        """
+        checked = self._checked(lesson)
+        expected = (len(checked.scores), self.ranker.sizes[0])
+        if self.needs_candidates and checked.candidates.shape != expected:
+            raise ValueError(
+                f"candidates must be {expected[0]} documents by {expected[1]} "
+                f"features; got shape {checked.candidates.shape}"
+            )
+        became = self._learn(checked)
+        self._counts[became] += 1
+        return became == UPDATED
+
+    @abstractmethod
+    def _learn(self, lesson: Lesson) -> int:
+        """What became of a lesson whose shapes and rows are right."""

@@ -63,7 +63,7 @@ class Interactions(NamedTuple):
     shown_offsets: npt.NDArray[np.integer]
 
 
-class PdgdLearner(ParameterLearner):
+class PdgdLearner(ParameterLearner[PdgdConfig]):
     """PDGD as a fold over interactions.
 
     Interactions without a preference between shown documents change nothing. So do
@@ -79,7 +79,6 @@ class PdgdLearner(ParameterLearner):
 
     def __init__(self, config: PdgdConfig) -> None:
         super().__init__(config)
-        self.config = config
         self._options = pdgd_kernel.PdgdOptions(
             Pairs(config.all_observed, not config.biased), config.counterfactual
         )

@@ -22,7 +22,7 @@ from models.learners.parameters import (
     UPDATED,
     WITHOUT_PREFERENCE,
     LearnerConfig,
-    ParameterLearner,
+    LessonLearner,
 )
 from models.learners.reversed_pairs import log_sum, rest_log
 from models.list_sampler import BLOCK, sample_list
@@ -67,34 +67,11 @@ class PlRankConfig(LearnerConfig):
             raise ValueError(f"examination must lie in (0, 1]; got {self.examination}")
 
 
-class PlRankLearner(ParameterLearner):
+class PlRankLearner(LessonLearner[PlRankConfig]):
     """PL-Rank as a fold over interactions that logged all candidates' features."""
 
     policies = frozenset({"plackett-luce", "tail-shuffle", "deterministic", "logged"})
-
-    def __init__(self, config: PlRankConfig) -> None:
-        super().__init__(config)
-        self.config = config
-
-    def learn(self, lesson: Lesson) -> bool:
-        """Fold one interaction; returns whether the parameters moved.
-
-        Raises
-        ------
-        ValueError
-            Where shapes or rows contradict each other, or features of all
-            candidates are missing.
-        """
-        checked = self._checked(lesson)
-        expected = (len(checked.scores), self.ranker.sizes[0])
-        if checked.candidates.shape != expected:
-            raise ValueError(
-                f"candidates must be {expected[0]} documents by {expected[1]} "
-                f"features; got shape {checked.candidates.shape}"
-            )
-        became = self._learn(checked)
-        self._counts[became] += 1
-        return became == UPDATED
+    needs_candidates = True
 
     def _learn(self, lesson: Lesson) -> int:
         if not lesson.clicks.any():

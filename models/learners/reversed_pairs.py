@@ -25,8 +25,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from models.compilation import compiled
-from models.exponentials import fill_exponentials
+from models.compilation import compiled, inlined
+from models.exponentials import fill_exponentials, largest_of, sum_of
+from models.learners.reversal_odds import fill_odds, fill_sums, parties_of, sums_of
 from models.preferences import n_compared
 
 Floats = npt.NDArray[np.float64]
@@ -36,12 +37,11 @@ Flags = npt.NDArray[np.bool_]
 WIDEST = 200.0
 """Spread of shown scores up to which products of plain floats are safe."""
 
-SMALL = 2.0**-400
-LARGE = 2.0**400
-"""Powers of two, so that bringing both products up again costs no digit."""
+MOST = 1e250
+"""Odds against a reversal that are done again in log-space."""
 
-LEAST = 1e-250
-"""Products below it are done again in log-space."""
+SHORT = 16
+"""Up to this length pairs are walked one by one, as it is not worth to prepare."""
 
 SMALL_SHARE = 1e-100
 """Below it the slope of a preference is not made from a product of two shares."""
@@ -82,21 +82,15 @@ def derivative_of_preference(preferred: float, other: float) -> float:
 def rest_log(scores: Floats, is_shown: Flags) -> float:
     """Log of the mass of the documents below the cut."""
     n = scores.shape[0]
-    top = -np.inf
-    for d in range(n):
-        if not is_shown[d]:
-            top = max(top, scores[d])
-    if top == -np.inf:
-        return top
     lower = np.empty(n)
     for d in range(n):
         lower[d] = -np.inf if is_shown[d] else scores[d]
+    top = largest_of(lower)
+    if top == -np.inf:
+        return top
     sizes = np.empty(n)
     fill_exponentials(lower, top, sizes)
-    total = 0.0
-    for d in range(n):
-        total += sizes[d]
-    return top + math.log(total)
+    return top + math.log(sum_of(sizes))
 
 
 @compiled
@@ -121,44 +115,19 @@ def weight_in_log_space(shown: Floats, rest: float, a: int, b: int) -> float:
     return small / (1.0 + small)
 
 
-@compiled
-def weight_of_pair(
-    sizes: Floats, masses: Floats, without: Floats, a: int, b: int
+@inlined
+def walked_odds(
+    normal: Floats, masses: Floats, without: Floats, a: int, b: int
 ) -> float:
-    """Rho of positions a < b from plain floats, or -1 where that may be inexact.
+    """P(R) / P(R*) of positions a < b, place by place; `without` is S_x without e_b.
 
-    `sizes` are e_x and `masses` S_x, both over the mass of all documents, so that
-    every factor is at most 1; `without` is S_x without e_b.
+    All factors are at most 1, or all at least 1.
     """
-    reversed_product = 1.0
-    product = 1.0
-    extra = sizes[a]
+    odds = 1.0
+    own = normal[a]
     for x in range(a + 1, b + 1):
-        reversed_product *= masses[x]
-        product *= without[x] + extra
-        if reversed_product < SMALL and product < SMALL:
-            reversed_product *= LARGE
-            product *= LARGE
-    if reversed_product < LEAST:
-        return -1.0
-    return reversed_product / (reversed_product + product)
-
-
-@compiled
-def normal_masses(sizes: Floats, mass_below: float) -> tuple[Floats, Floats]:
-    """Sizes e_x and masses S_x of a list, over the mass of all documents."""
-    k = sizes.shape[0]
-    masses = np.empty(k + 1)
-    masses[k] = mass_below
-    for x in range(k - 1, -1, -1):
-        masses[x] = masses[x + 1] + sizes[x]
-    scale = 1.0 / masses[0] if k > 0 else 1.0
-    normal = np.empty(k)
-    for x in range(k):
-        normal[x] = sizes[x] * scale
-        masses[x] *= scale
-    masses[k] *= scale
-    return normal, masses
+        odds *= (without[x] + own) / masses[x]
+    return odds
 
 
 @compiled
@@ -167,6 +136,24 @@ def fill_masses_without(normal: Floats, masses: Floats, b: int, out: Floats) -> 
     out[b] = masses[b + 1]
     for x in range(b - 1, 0, -1):
         out[x] = out[x + 1] + normal[x]
+
+
+@inlined
+def weight_of_pair(shown: Floats, rest: float, a: int, b: int, odds: float) -> float:
+    """Rho of positions a < b; where the odds are hardly a number, in log-space."""
+    if odds > MOST:
+        return weight_in_log_space(shown, rest, a, b)
+    return 1.0 / (1.0 + odds)
+
+
+@inlined
+def slope_of(present: Floats, near: Floats, x: int, y: int) -> float:
+    """Slope of the preference between two; `near` is exp(present - the largest)."""
+    if near[x] > SMALL_SHARE and near[y] > SMALL_SHARE:
+        both = near[x] + near[y]
+        slope: float = near[x] * near[y] / (both * both)
+        return slope
+    return derivative_of_preference(present[x], present[y])
 
 
 @compiled
@@ -200,35 +187,71 @@ def add_pair_coefficients(  # noqa: C901, PLR0913  a kernel takes plain arrays
     pairs
         Which of them count, and whether they are weighted.
     """
-    is_plain = sizes.shape[0] > 0
-    normal, masses = normal_masses(sizes, mass_below)
-    without = np.empty(sizes.shape[0])
-    near = np.exp(present - present.max())
-    n_pairs = 0
     end = clicks.shape[0] if pairs.all_observed else n_compared(clicks)
+    near = np.exp(present - present.max())
+    has_odds = pairs.weighted and sizes.shape[0] > 0
+    if has_odds and end > SHORT:
+        return sweep_pairs(
+            shown, sizes, mass_below, rest, clicks, present, near, coefficients, end
+        )
+    masses = np.empty(sizes.shape[0] + 1)
+    normal, without = np.empty(sizes.shape[0]), np.empty(sizes.shape[0])
+    if has_odds:
+        fill_sums(sizes, mass_below, normal, masses)
+    n_pairs = 0
     for b in range(1, end):
-        if is_plain and pairs.weighted:
+        if has_odds:
             fill_masses_without(normal, masses, b, without)
         for a in range(b):
             if clicks[a] == clicks[b]:
                 continue
             n_pairs += 1
-            weight = 1.0
-            if pairs.weighted and is_plain:
-                weight = weight_of_pair(normal, masses, without, a, b)
-            if pairs.weighted and (weight < 0.0 or not is_plain):
-                weight = weight_in_log_space(shown, rest, a, b)
-            if near[a] > SMALL_SHARE and near[b] > SMALL_SHARE:
-                both = near[a] + near[b]
-                weight *= near[a] * near[b] / (both * both)
-            else:
-                weight *= derivative_of_preference(present[a], present[b])
+            odds = 0.0
+            if has_odds:
+                odds = walked_odds(normal, masses, without, a, b)
+            elif pairs.weighted:
+                odds = np.inf
+            weight = weight_of_pair(shown, rest, a, b, odds)
+            weight *= slope_of(present, near, a, b)
             if clicks[a]:
                 coefficients[a] += weight
                 coefficients[b] -= weight
             else:
                 coefficients[a] -= weight
                 coefficients[b] += weight
+    return n_pairs
+
+
+@compiled
+def sweep_pairs(  # noqa: PLR0913  a kernel takes plain arrays
+    shown: Floats,
+    sizes: Floats,
+    mass_below: float,
+    rest: float,
+    clicks: Flags,
+    present: Floats,
+    near: Floats,
+    coefficients: Floats,
+    end: int,
+) -> int:
+    """The same for long lists: all pairs of one document at a time."""
+    parties = parties_of(clicks, end)
+    n_others = parties.first[end]
+    sums = sums_of(sizes, mass_below, parties, n_others)
+    odds = np.empty(n_others)
+    for x in range(end):
+        if clicks[x] != parties.few:
+            continue
+        fill_odds(sums, parties, x, end, odds)
+        total = 0.0
+        for j in range(n_others):
+            y = parties.others[j]
+            weight = weight_of_pair(shown, rest, min(x, y), max(x, y), odds[j])
+            weight *= slope_of(present, near, x, y)
+            total += weight
+            coefficients[y] += -weight if parties.few else weight
+        coefficients[x] += total if parties.few else -total
+    n_pairs: int = n_others * (end - n_others)
     return n_pairs
 
 
@@ -259,7 +282,7 @@ def logged_pair_coefficients(
     for x in range(k):
         is_shown[rows[x]] = True
         shown[x] = scores[rows[x]]
-    top = scores.max()
+    top = largest_of(scores)
     rest = rest_log(scores, is_shown)
     is_plain = top - shown.min() <= WIDEST
     sizes = np.exp(shown - top) if is_plain else np.empty(0)

@@ -8,18 +8,20 @@ from models.interleaving.simulated import NAMES
 from rankstream.commands.reproduction import multileaving, online_learning
 from rankstream.commands.reproduction.plan import (
     BASELINES,
+    CANDIDATES_TABLE,
     LAG_TABLE,
     LEARNERS_TABLE,
     LONG_RUN,
     LONG_RUNS,
+    SCORING_ALL,
 )
 from rankstream.commands.reproduction.published import DATA_SETS
 
 SUMMARY = "tables of the literature, from LETOR folders, beside the printed ones"
 
 MULTILEAVING = "multileaving"
-TABLES = (LEARNERS_TABLE, LONG_RUN, LAG_TABLE, MULTILEAVING)
-LEARNERS = sorted({*BASELINES, *(learner for learner, _ in LONG_RUNS)})
+TABLES = (LEARNERS_TABLE, LONG_RUN, LAG_TABLE, CANDIDATES_TABLE, MULTILEAVING)
+LEARNERS = sorted({*BASELINES, *SCORING_ALL, *(learner for learner, _ in LONG_RUNS)})
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -29,6 +31,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
   learners      online learners after 10,000 impressions, exact forms (chapter 5)
   long-run      PDGD against DBGD after 100,000 impressions (chapter 6)
   lags          PDGD whose served ranker lacks the last 0 to 10,000 impressions
+  candidates    COLTR and PL-Rank beside PDGD, users whose looks are known
   multileaving  binary error of five methods after 10,000 impressions (chapter 4)
 
 examples:
@@ -64,7 +67,7 @@ to add to them."""
     parser.add_argument(
         "--processes", type=int, default=os.cpu_count() or 1, help="runs at once"
     )
-    _add_learning(parser.add_argument_group("learners, long-run and lags"))
+    _add_learning(parser.add_argument_group("learners, long-run, lags and candidates"))
     _add_multileaving(parser.add_argument_group("multileaving"))
 
 

@@ -75,6 +75,61 @@ def test_a_step_is_the_mean_of_better_candidates() -> None:
     assert n_different > 0
 
 
+def test_margins_are_risks_and_their_deviations() -> None:
+    """Self-normalised, with the mean's deviation as often as asked for."""
+    risk, ratios = np.array([1.0, 0.0, 1.0, 0.0]), np.array([1.0, 2.0, 0.5, 0.5])
+    mean = (1.0 + 0.5) / 4.0
+    squares = [1.0 - mean, 2.0 * mean, 0.5 * (1.0 - mean), 0.5 * mean]
+    variance = sum(square**2 for square in squares) / 4.0**2
+
+    assert margin_of(risk, ratios, 0.0) == pytest.approx(mean, rel=1e-14)
+    for weight in (1.0, 2.5):
+        expected = mean + weight * np.sqrt(variance / 4.0)
+        assert margin_of(risk, ratios, weight) == pytest.approx(expected, rel=1e-14)
+
+
+@pytest.mark.parametrize("unit", [0.3, 2.0])
+@pytest.mark.parametrize(
+    ("kind", "hidden"), [("linear", ()), ("neural", (4,))], ids=["linear", "neural"]
+)
+def test_candidates_lie_around_what_was_learned(
+    kind: str, hidden: tuple[int, ...], unit: float
+) -> None:
+    """Candidates are the present ranker plus vectors of the length asked for."""
+    config = ColtrConfig(
+        3, kind, hidden, learning_rate=0.5, n_candidates=8, unit=unit, seed=3
+    )
+    learner = ColtrLearner(config)
+    n_moved = n_alone = 0
+    for seed in range(30):
+        lesson = lesson_of(seed)
+        before = learner.parameters()
+        directions = directions_of(seed, 8, len(before), unit)
+        risk = risks_of(lesson.clicks)
+        threshold = margin_of(risk, np.ones(4), 1.0)
+
+        shown = lesson.shown.astype(np.int64)
+        candidates = lesson.candidates.astype(np.float64)
+        logged = placement_logs(lesson.scores.astype(np.float64), shown)
+        found = []
+        for origin in (before, 0.0):
+            margins = []
+            for direction in directions:
+                scores = learner.ranker.score(origin + direction, candidates)
+                ratios = np.exp(placement_logs(scores, shown) - logged)
+                margins.append(margin_of(risk, ratios, 1.0))
+            found.append([margin < threshold for margin in margins])
+        better = found[0]
+        n_alone += better != found[1]
+        assert learner.learn(lesson) == any(better)
+        if any(better):
+            n_moved += 1
+            step = 0.5 * directions[better].mean(axis=0)
+            assert learner.parameters() - before == pytest.approx(step, rel=1e-9)
+    assert n_moved > 5
+    assert n_alone > 0
+
+
 def test_a_restored_learner_goes_on_with_the_same_bits() -> None:
     """State, restored in the middle into a fresh learner, loses nothing."""
     config = ColtrConfig(3, "neural", (4,), n_candidates=10, optimiser="adam")

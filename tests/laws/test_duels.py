@@ -7,7 +7,8 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from models.learners import multileaving_kernel as kernel
+from models.learners import multileaved_lists as lists
+from models.learners import multileaved_verdicts as verdicts
 
 Floats = npt.NDArray[np.float64]
 Ranks = npt.NDArray[np.int32]
@@ -25,7 +26,7 @@ def random_ranks(n: int, n_rankers: int, seed: int) -> Ranks:
 def shares_of(n: int) -> Floats:
     """What ranks weigh."""
     shares = np.empty(n)
-    kernel.fill_shares(shares, TAU)
+    lists.fill_shares(shares, TAU)
     return shares
 
 
@@ -47,7 +48,7 @@ def assignment_of(ranks: Ranks, rows: tuple[int, ...], clicks: list[bool]) -> Fl
     """The kernel's P(ranker | clicked document)."""
     found = np.empty((sum(clicks), ranks.shape[1]))
     shown = np.ascontiguousarray(ranks[list(rows)])
-    n_clicks = kernel.fill_assignment(
+    n_clicks = verdicts.fill_assignment(
         shown, shares_of(len(ranks)), np.array(clicks), found
     )
     assert n_clicks == sum(clicks)
@@ -93,9 +94,9 @@ def test_lists_are_drawn_with_their_probabilities(*, by_scores: bool) -> None:
     counts: dict[tuple[int, ...], int] = {}
     for _ in range(n_draws):
         if by_scores:
-            kernel.draw_by_scores(scores, order, shares_of(3), rows, rng)
+            lists.draw_by_scores(scores, order, shares_of(3), rows, rng)
         else:
-            kernel.draw_probabilistic(ranks, shares_of(3), rows, rng)
+            lists.draw_probabilistic(ranks, shares_of(3), rows, rng)
         key = tuple(rows.tolist())
         counts[key] = counts.get(key, 0) + 1
     for pair in itertools.permutations(range(3), 2):
@@ -123,7 +124,7 @@ def test_outcomes_equal_enumeration() -> None:
         assignment = assignment_of(ranks, (3, 1, 5, 0, 2), clicks)
         outcomes = np.empty(2 * n_clicks + 1)
         for candidate in range(1, 4):
-            found = kernel.chance_to_win(assignment, candidate, outcomes)
+            found = verdicts.chance_to_win(assignment, candidate, outcomes)
             expected = sign_expectation(assignment, candidate)
             assert found == pytest.approx(expected, abs=1e-14)
 
@@ -144,23 +145,23 @@ def test_rankers_that_rank_alike_never_win(n_rankers: int) -> None:
         clicks = rng.random(k) < 0.5
         clicks[0] = True
         is_winner = np.ones(n_rankers, np.bool_)
-        kernel.draw_probabilistic(ranks, shares_of(n), rows, rng)
+        lists.draw_probabilistic(ranks, shares_of(n), rows, rng)
         assignment = np.empty((int(clicks.sum()), n_rankers))
-        kernel.fill_assignment(
+        verdicts.fill_assignment(
             np.ascontiguousarray(ranks[rows]), shares_of(n), clicks, assignment
         )
-        kernel.mark_winners(assignment, is_winner)
+        verdicts.mark_winners(assignment, is_winner)
         outcomes = np.empty(2 * len(assignment) + 1)
-        chance = kernel.chance_to_win(assignment, n_rankers - 1, outcomes)
+        chance = verdicts.chance_to_win(assignment, n_rankers - 1, outcomes)
         assert not is_winner[-1]
         assert abs(chance) < 1e-12
-        kernel.mark_better_rankers(ranks, rng.integers(3, size=n), 10, is_winner)
+        verdicts.mark_better_rankers(ranks, rng.integers(3, size=n), 10, is_winner)
         assert not is_winner[-1]
         if n_rankers == 2:
-            kernel.draft_teams(ranks, rows, teams, rng)
-            kernel.mark_team_winners(teams, clicks, is_winner)
+            lists.draft_teams(ranks, rows, teams, rng)
+            verdicts.mark_team_winners(teams, clicks, is_winner)
             assert not is_winner[-1]
-            assert (teams == kernel.NO_TEAM).all()
+            assert (teams == lists.NO_TEAM).all()
 
 
 def sampled_winners(
@@ -189,7 +190,7 @@ def test_drawn_noise_is_that_of_real_sampling(n_rankers: int, n_clicks: int) -> 
     assignment = near / near.sum(axis=1, keepdims=True)
     drawn = np.zeros((n_trials, n_rankers), np.bool_)
     for trial in range(n_trials):
-        kernel.mark_winners_by_sample(assignment, n_samples, drawn[trial], rng)
+        verdicts.mark_winners_by_sample(assignment, n_samples, drawn[trial], rng)
     real = np.array(
         [sampled_winners(assignment, n_samples, rng) for _ in range(n_trials)]
     )
@@ -209,7 +210,7 @@ def test_team_draft_follows_its_rounds() -> None:
     rows, teams = np.empty(2, np.int64), np.empty(2, np.int64)
     n_first = 0
     for _ in range(2_000):
-        kernel.draft_teams(ranks, rows, teams, rng)
+        lists.draft_teams(ranks, rows, teams, rng)
         assert rows.tolist() == teams.tolist()
         n_first += rows[0] == 0
     assert abs(n_first - 1_000) < 4.5 * np.sqrt(500)
@@ -219,14 +220,14 @@ def test_team_draft_gives_the_common_top_to_nobody() -> None:
     """ABCD and ABDC: A and B are in no team, and a click there decides nothing."""
     ranks = np.array([[1, 1], [2, 2], [3, 4], [4, 3]], np.int32)
     rows, teams = np.empty(4, np.int64), np.empty(4, np.int64)
-    kernel.draft_teams(ranks, rows, teams, np.random.default_rng(0))
+    lists.draft_teams(ranks, rows, teams, np.random.default_rng(0))
     is_winner = np.ones(2, np.bool_)
 
     assert rows[:2].tolist() == [0, 1]
-    assert teams[:2].tolist() == [kernel.NO_TEAM] * 2
+    assert teams[:2].tolist() == [lists.NO_TEAM] * 2
     assert sorted(teams[2:].tolist()) == [0, 1]
     clicks = np.array([True, True, False, False])
-    assert kernel.mark_team_winners(teams, clicks, is_winner) == 0
+    assert verdicts.mark_team_winners(teams, clicks, is_winner) == 0
 
 
 def test_ranks_follow_scores_and_break_ties_as_told() -> None:
@@ -235,15 +236,15 @@ def test_ranks_follow_scores_and_break_ties_as_told() -> None:
     scores = rng.integers(3, size=(9, 4)).astype(np.float32)
     ranks = np.empty((9, 4), np.int32)
     order = np.empty(9, np.int64)
-    kernel.fill_order(order, rng)
-    kernel.fill_ranks(scores, order, ranks)
+    lists.fill_order(order, rng)
+    lists.fill_ranks(scores, order, ranks)
     for r in range(4):
         expected = np.lexsort((order, -scores[:, r]))
         assert np.argsort(ranks[:, r]).tolist() == expected.tolist()
     firsts = np.zeros(3)
     for _ in range(3_000):
         ranks = np.empty((3, 2), np.int32)
-        kernel.fill_ranks_with_own_ties(np.zeros((3, 2), np.float32), ranks, rng)
+        lists.fill_ranks_with_own_ties(np.zeros((3, 2), np.float32), ranks, rng)
         assert np.sort(ranks, axis=0).tolist() == [[1, 1], [2, 2], [3, 3]]
         firsts[np.argmin(ranks[:, 1])] += 1
     assert np.abs(firsts - 1_000).max() < 4.5 * np.sqrt(667)
@@ -254,21 +255,104 @@ def test_ranks_of_shown_documents_are_those_of_all() -> None:
     rng = np.random.default_rng(10)
     scores = rng.integers(4, size=(17, 6)).astype(np.float32)
     order, ranks = np.empty(17, np.int64), np.empty((17, 6), np.int32)
-    kernel.fill_order(order, rng)
-    kernel.fill_ranks(scores, order, ranks)
+    lists.fill_order(order, rng)
+    lists.fill_ranks(scores, order, ranks)
     rows = rng.permutation(17)[:8]
     shown = np.empty((8, 6), np.int32)
-    kernel.fill_shown_ranks(scores, order, rows, shown)
+    lists.fill_shown_ranks(scores, order, rows, shown)
 
     assert (shown == ranks[rows]).all()
     is_placed = np.zeros(17, np.bool_)
     is_placed[rows] = True
     for r in range(6):
         column = np.ascontiguousarray(scores[:, r])
-        assert [kernel.rank_in(column, order, d) for d in rows] == shown[:, r].tolist()
+        assert [lists.rank_in(column, order, d) for d in rows] == shown[:, r].tolist()
         left = [d for d in np.argsort(ranks[:, r]).tolist() if not is_placed[d]]
         found = [
-            kernel.nth_best(column, order, is_placed, nth)
+            lists.nth_best(column, order, is_placed, nth)
             for nth in range(1, len(left) + 1)
         ]
         assert found == left
+
+
+@pytest.mark.parametrize("tau", [0.5, 1.0, 3.0])
+def test_ranks_weigh_less_by_the_power_asked_for(tau: float) -> None:
+    """1 / rank^tau."""
+    shares = np.empty(6)
+    lists.fill_shares(shares, tau)
+
+    assert shares == pytest.approx(np.arange(1.0, 7.0) ** -tau, rel=1e-14)
+
+
+def test_lists_from_tied_scores_are_those_of_the_ranks_in_that_order() -> None:
+    """Ties broken by the given order, in place of ranks written out."""
+    rng, n_draws = np.random.default_rng(12), 30_000
+    scores = np.array([[1.0, 0.0], [1.0, 0.0], [0.0, 0.0]], np.float32)
+    order, ranks = np.array([1, 2, 0]), np.empty((3, 2), np.int32)
+    lists.fill_ranks(scores, order, ranks)
+    rows = np.empty(2, np.int64)
+    counts: dict[tuple[int, ...], int] = {}
+    for _ in range(n_draws):
+        lists.draw_by_scores(scores, order, shares_of(3), rows, rng)
+        key = tuple(rows.tolist())
+        counts[key] = counts.get(key, 0) + 1
+
+    for pair in itertools.permutations(range(3), 2):
+        expected = sum(probability for _, probability in assignments(ranks, pair))
+        deviation = np.sqrt(expected * (1.0 - expected) / n_draws)
+        assert abs(counts.get(pair, 0) / n_draws - expected) < 4.5 * deviation
+
+
+def test_only_the_top_on_which_all_agree_is_nobodys() -> None:
+    """What they agree on below a difference is in a team; a short list may be all."""
+    ranks = np.array([[1, 1, 1], [2, 3, 2], [3, 2, 3], [4, 4, 4]], np.int32)
+    rng = np.random.default_rng(13)
+    rows, teams = np.empty(4, np.int64), np.empty(4, np.int64)
+    for _ in range(50):
+        lists.draft_teams(ranks, rows, teams, rng)
+        assert (rows[0], teams[0]) == (0, lists.NO_TEAM)
+        assert sorted(teams[1:].tolist()) == [0, 1, 2]
+        assert sorted(rows.tolist()) == [0, 1, 2, 3]
+    same = np.repeat(ranks[:, :1], 3, axis=1)
+    lists.draft_teams(same, rows[:2], teams[:2], rng)
+    assert rows[:2].tolist() == [0, 1]
+    assert teams[:2].tolist() == [lists.NO_TEAM] * 2
+
+
+def better_than_first(
+    ranks: Ranks, gains: Floats, discounts: Floats, cutoff: int
+) -> list[bool]:
+    """Whose discounted gain is larger than that of ranker 0."""
+    shown = np.where(ranks <= cutoff, gains[:, None] * discounts, 0.0)
+    values = shown.sum(axis=0)
+    return [bool(value > values[0] + 1e-12) for value in values]
+
+
+@pytest.mark.parametrize("cutoff", [1, 3, 8])
+def test_an_oracle_compares_discounted_cumulative_gain(cutoff: int) -> None:
+    """2^label - 1 over log2(rank + 1), down to the cutoff."""
+    rng = np.random.default_rng(14)
+    n_by_gain = n_by_discount = n_by_cutoff = 0
+    for trial in range(300):
+        ranks, labels = random_ranks(8, 4, trial), rng.integers(5, size=8)
+        is_winner = np.zeros(4, np.bool_)
+        n_winners = verdicts.mark_better_rankers(ranks, labels, cutoff, is_winner)
+
+        gains, discounts = 2.0**labels - 1.0, 1.0 / np.log2(ranks + 1.0)
+        right, *others = (
+            better_than_first(ranks, *parts)
+            for parts in (
+                (gains, discounts, cutoff),
+                (labels * 1.0, discounts, cutoff),
+                (gains, 1.0 / ranks, cutoff),
+                (gains, discounts, cutoff + 1),
+            )
+        )
+        assert is_winner.tolist() == right
+        assert n_winners == sum(right)
+        n_by_gain += others[0] != right
+        n_by_discount += others[1] != right
+        n_by_cutoff += others[2] != right
+    # Each of the three matters, but the discount of a single rank.
+    assert n_by_cutoff > 0 or cutoff == 8
+    assert cutoff == 1 or min(n_by_gain, n_by_discount) > 0

@@ -123,3 +123,22 @@ def test_the_learner_steps_by_reweighted_clicks() -> None:
     assert not learner.learn(lesson._replace(clicks=np.zeros(3, np.bool_)))
     with pytest.raises(ValueError, match="candidates must be 5 documents by 3"):
         learner.learn(lesson._replace(candidates=features[:3]))
+
+
+def test_samples_come_from_the_seed_of_the_impression() -> None:
+    """Another impression is another sample, and the same one the same."""
+    features = np.random.default_rng(4).normal(size=(5, 3))
+    lesson = Lesson(
+        np.zeros(5),
+        np.array([4, 1, 0]),
+        np.array([False, True, False]),
+        features[[4, 1, 0]],
+        candidates=features,
+    )
+    steps = []
+    for seed in (1, 2, 1):
+        learner = PlRankLearner(PlRankConfig(3, n_samples=3, seed=7))
+        assert learner.learn(lesson._replace(seed=seed))
+        steps.append(learner.parameters().tobytes())
+
+    assert steps[0] == steps[2] != steps[1]

@@ -116,6 +116,34 @@ def test_weights_equal_the_reference_for_long_lists() -> None:
             )
 
 
+@pytest.mark.parametrize("share", [0.1, 0.9])
+@pytest.mark.parametrize("spread", [5.0, 190.0])
+def test_coefficients_of_long_lists_equal_the_reference(
+    spread: float, share: float
+) -> None:
+    """All pairs of a document at once give what each gives alone."""
+    rng = np.random.default_rng([int(spread), int(10 * share)])
+    scores = ordinary(rng, spread, 30)
+    rows = rng.permutation(30)[:26]
+    clicks = rng.random(26) < share
+    clicks[[3, -1]] = True, False
+    present = rng.normal(size=26)
+    gains, losses = np.zeros(26), np.zeros(26)
+    for preferred, other in preference_pairs(clicks):
+        a, b = sorted((int(preferred), int(other)))
+        slope = derivative_of_preference(present[a], present[b])
+        gains[preferred] += float(exact_weight(scores, rows, a, b)) * slope
+        losses[other] += float(exact_weight(scores, rows, a, b)) * slope
+    actual = np.zeros(26)
+
+    n_pairs = logged_pair_coefficients(scores, rows, clicks, present, actual, PLAIN)
+
+    assert n_pairs == len(preference_pairs(clicks))
+    # Who is clicked only gains and who is not only loses, so that nothing cancels.
+    assert actual == pytest.approx(gains - losses, rel=1e-9, abs=1e-300)
+    assert (gains * losses == 0.0).all()
+
+
 def test_a_kernel_that_subtracts_is_caught() -> None:
     """The same closed form with differences of sums misses the reference."""
     scores = np.array([0.0, 45.0, 2.0, 1.0])

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from models.learners import duels
-from models.learners import multileaving_kernel as kernel
+from models.learners import multileaved_lists as lists
 from rankstream.multileaving import Multileaving, compare, directions_of, multileave
 from rankstream.ranker import Ranker
 from rankstream.scoring import scores_of
@@ -52,16 +52,16 @@ def test_lists_are_drawn_as_in_the_kernel(comparison: str) -> None:
     ranks = (np.argsort(np.argsort(-scores, axis=0), axis=0) + 1).astype(np.int32)
     counts = np.zeros((2, 3, 5, 4))
     rows, teams, shares = np.empty(3, np.int64), np.full(3, -1), np.empty(5)
-    kernel.fill_shares(shares, 3.0)
+    lists.fill_shares(shares, 3.0)
     for _ in range(n_draws):
         settings = Multileaving(n_candidates=2, comparison=comparison)
         made = multileave(scores, settings, cutoff=3, rng=rng)
         own = made.teams if len(made.teams) else np.full(3, -1)
         counts[0, np.arange(3), made.order, own + 1] += 1
         if comparison == "team-draft":
-            kernel.draft_teams(ranks, rows, teams, rng)
+            lists.draft_teams(ranks, rows, teams, rng)
         else:
-            kernel.draw_probabilistic(ranks, shares, rows, rng)
+            lists.draw_probabilistic(ranks, shares, rows, rng)
         counts[1, np.arange(3), rows, teams + 1] += 1
     gaps = np.abs(counts[0] - counts[1])
     deviations = np.sqrt(np.maximum(counts.sum(axis=0), 1.0))

@@ -1,12 +1,13 @@
-"""Neural PDGD and P-MGD in vectorised numpy, as the published code has them.
+"""Neural PDGD and P-MGD in vectorised numpy.
 
-Neural PDGD fills the tensors of `rankstream.commands.benchmarks.pdgd_rival`; P-MGD
-samples 10,000 assignments of the clicked documents, and has from them the preferences
-between all pairs of rankers, or, leaner than what was published, only those against
-the one that learns. They are the rivals of the benchmark, and an independent check of
-the kernels.
+Neural PDGD fills the tensors of `rankstream.commands.benchmarks.pdgd_rival`. P-MGD
+samples 10,000 assignments of the clicked documents, as the published code does, and
+counts them between all pairs of rankers, as that does too; or as leanly as numpy can:
+only against the ranker that learns, and by what each document changes. They are the
+rivals of the benchmark, and an independent check of the kernels.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -14,13 +15,16 @@ import numpy.typing as npt
 
 from models.click_models.click_model import ClickModel
 from models.closed_loops.world import World
-from rankstream.commands.benchmarks.pdgd_rival import document_coefficients
+from rankstream.commands.benchmarks.pdgd_rival import any_query, document_coefficients
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
+Teams = npt.NDArray[np.uint8]
+
 N_SAMPLES = 10_000
+N_CELLS = 1_024
 TAU = 3.0
 
 
@@ -57,8 +61,7 @@ def live_neural_in_numpy(  # noqa: PLR0913  what the compiled loop takes
     learned = parameters.copy()
     network = network_of(learned, world.features.shape[1], n_hidden)
     for _ in range(n_impressions):
-        query = int(rng.integers(len(world.offsets) - 1))
-        span = slice(world.offsets[query], world.offsets[query + 1])
+        span = any_query(world, rng)
         features = world.features[span].astype(np.float64)
         active = 1.0 / (1.0 + np.exp(-(features @ network.weights + network.biases)))
         scores = active @ network.last
@@ -93,7 +96,7 @@ def live_mgd_in_numpy(  # noqa: PLR0913  what the compiled loop takes
     n_candidates: int,
     n_impressions: int,
     *,
-    all_pairs: bool,
+    counted: Callable[[Teams, int], Integers],
     cutoff: int,
     learning_rate: float,
     rng: np.random.Generator,
@@ -101,66 +104,100 @@ def live_mgd_in_numpy(  # noqa: PLR0913  what the compiled loop takes
     """Parameters after a closed loop of P-MGD with sampled assignments."""
     learned = parameters.copy()
     for _ in range(n_impressions):
-        query = int(rng.integers(len(world.offsets) - 1))
-        span = slice(world.offsets[query], world.offsets[query + 1])
-        directions = rng.normal(size=(n_candidates, len(learned)))
-        directions /= np.linalg.norm(directions, axis=1)[:, None]
-        rankers = np.concatenate([learned[None, :], learned + directions])
-        scores = rankers @ world.features[span].T
-        ranks = np.argsort(np.argsort(-scores, axis=1), axis=1) + 1
-        rows = multileaved(ranks, cutoff, rng)
+        span = any_query(world, rng)
+        directions = rng.standard_normal((n_candidates, len(learned)), np.float32)
+        directions /= np.sqrt(np.einsum("ij,ij->i", directions, directions))[:, None]
+        base = learned.astype(np.float32)
+        scores = np.vstack([base, base + directions]) @ world.features[span].T
+        shares = shares_of(scores)
+        rows = multileaved(shares, cutoff, rng)
         clicks = users.sample_clicks(world.labels[span][rows], rng=rng)
         if clicks.any():
-            assignment = assignment_of(ranks, rows, clicks)
-            placed = sampled_clicks(assignment, N_SAMPLES, rng)
-            if all_pairs:
-                preferences = preferences_of_all(placed)[:, 0]
-            else:
-                preferences = preferences_against_first(placed)
-            is_winner = preferences[1:] > 0.0
+            assignment = assignment_of(shares, rows, clicks)
+            teams = sampled_teams(assignment, N_SAMPLES, rng)
+            is_winner = counted(teams, len(scores))[1:] > 0
             if is_winner.any():
                 learned += learning_rate * directions[is_winner].mean(axis=0)
     return learned
 
 
-def multileaved(ranks: Integers, cutoff: int, rng: np.random.Generator) -> Integers:
+def shares_of(scores: npt.NDArray[np.floating]) -> Floats:
+    """1 / rank^tau of all documents by every ranker, [n_rankers, n]."""
+    order = np.argsort(-scores, axis=1)
+    shares = np.empty(scores.shape)
+    by_rank = np.arange(1.0, scores.shape[1] + 1) ** -TAU
+    np.put_along_axis(shares, order, by_rank[None, :], axis=1)
+    return shares
+
+
+def multileaved(shares: Floats, cutoff: int, rng: np.random.Generator) -> Integers:
     """A probabilistically multileaved list of rankers [n_rankers, n]."""
-    shares = ranks.astype(np.float64) ** -TAU
-    rows = np.empty(min(cutoff, ranks.shape[1]), np.int64)
+    left = shares.copy()
+    rows = np.empty(min(cutoff, shares.shape[1]), np.int64)
     for place in range(len(rows)):
-        chances = (shares / shares.sum(axis=1)[:, None]).mean(axis=0)
-        rows[place] = rng.choice(len(chances), p=chances)
-        shares[:, rows[place]] = 0.0
+        chances = np.cumsum((1.0 / left.sum(axis=1)) @ left)
+        rows[place] = np.searchsorted(chances, rng.random() * chances[-1], "right")
+        left[:, rows[place]] = 0.0
     return rows
 
 
-def assignment_of(ranks: Integers, rows: Integers, clicks: Flags) -> Floats:
+def assignment_of(shares: Floats, rows: Integers, clicks: Flags) -> Floats:
     """P(ranker | clicked document, all above it), [n_clicks, n_rankers]."""
-    shares = ranks.astype(np.float64) ** -TAU
     shown = shares[:, rows]
     above = np.cumsum(shown, axis=1) - shown
     chances = (shown / (shares.sum(axis=1)[:, None] - above))[:, clicks].T
     return np.asarray(chances / chances.sum(axis=1)[:, None])
 
 
-def sampled_clicks(
+def sampled_teams(
     assignment: Floats, n_samples: int, rng: np.random.Generator
-) -> Integers:
-    """How many clicked documents each ranker placed, [n_samples, n_rankers]."""
-    upper = np.cumsum(assignment, axis=1)
-    placed = np.zeros((n_samples, assignment.shape[1]), np.int64)
-    for bounds in upper:
-        teams = np.searchsorted(bounds, rng.random(n_samples) * bounds[-1])
-        placed[np.arange(n_samples), teams] += 1
-    return placed
+) -> Teams:
+    """Whose each clicked document is, in every sample, [n_clicks, n_samples].
+
+    Numbers between 0 and 1 fall into cells, nearly all of which belong to one ranker;
+    only those in the others are searched for.
+    """
+    bounds = np.arange(N_CELLS + 1) / N_CELLS
+    teams = np.empty((len(assignment), n_samples), np.uint8)
+    for own, chances in zip(teams, assignment, strict=True):
+        upper = np.cumsum(chances)
+        upper[-1] = np.inf
+        ranker_at = np.searchsorted(upper, bounds, "right").astype(np.uint8)
+        is_shared = ranker_at[:-1] != ranker_at[1:]
+        drawn = rng.random(n_samples)
+        cells = (drawn * N_CELLS).astype(np.int64)
+        np.take(ranker_at, cells, out=own)
+        unsure = np.flatnonzero(is_shared[cells])
+        own[unsure] = np.searchsorted(upper, drawn[unsure], "right")
+    return teams
 
 
-def preferences_of_all(placed: Integers) -> Floats:
-    """Mean sign of every difference between two rankers, [n_rankers, n_rankers]."""
-    signs = np.sign(placed[:, :, None] - placed[:, None, :])
-    return np.asarray(signs.mean(axis=0))
+def scores_of_all(teams: Teams, n_rankers: int) -> Integers:
+    """The same as `scores_against_first`, of the differences between all pairs."""
+    n_samples = teams.shape[1]
+    placed = np.zeros((n_rankers, n_samples), np.int8)
+    for own in teams:
+        placed[own, np.arange(n_samples)] += 1
+    found = np.empty((n_rankers, n_rankers), np.int64)
+    for other, row in enumerate(placed):
+        is_more = np.count_nonzero(placed > row, axis=1)
+        found[:, other] = is_more - np.count_nonzero(placed < row, axis=1)
+    return found[:, 0]
 
 
-def preferences_against_first(placed: Integers) -> Floats:
-    """Mean sign of every ranker's clicks less those of ranker 0, [n_rankers]."""
-    return np.asarray(np.sign(placed - placed[:, :1]).mean(axis=0))
+def scores_against_first(teams: Teams, n_rankers: int) -> Integers:
+    """Samples in which each ranker placed more than ranker 0, less those with fewer.
+
+    A ranker that placed nothing loses wherever ranker 0 placed something; the n-th
+    document that it placed corrects that by what it does to the sign.
+    """
+    of_first = (teams == 0).sum(axis=0, dtype=np.int8)
+    found = np.full(n_rankers, -np.count_nonzero(of_first), np.float64)
+    for place, own in enumerate(teams):
+        ahead = -of_first
+        for earlier in teams[:place]:
+            ahead += earlier == own
+        # From behind to level, or from level to ahead: -1 or 0 before it counts.
+        found += np.bincount(own, (ahead + 1).view(np.uint8) < 2, n_rankers)
+    found[0] = 0.0
+    return found.astype(np.int64)

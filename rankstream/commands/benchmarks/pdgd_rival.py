@@ -87,6 +87,12 @@ def document_coefficients(scores: Floats, rows: Integers, clicks: Clicks) -> Flo
     return coefficients
 
 
+def any_query(world: World, rng: np.random.Generator) -> slice:
+    """The documents of a query, each query as likely as any other."""
+    query = int(rng.integers(len(world.offsets) - 1))
+    return slice(world.offsets[query], world.offsets[query + 1])
+
+
 def live_in_numpy(  # noqa: PLR0913  what the compiled loop takes
     world: World,
     users: ClickModel,
@@ -100,8 +106,7 @@ def live_in_numpy(  # noqa: PLR0913  what the compiled loop takes
     """Parameters after a closed loop of sampling, clicking and learning."""
     learned = parameters.copy()
     for _ in range(n_impressions):
-        query = int(rng.integers(len(world.offsets) - 1))
-        span = slice(world.offsets[query], world.offsets[query + 1])
+        span = any_query(world, rng)
         features = world.features[span]
         scores = features @ learned
         # The largest k of scores plus Gumbel noise are a Plackett-Luce draw.

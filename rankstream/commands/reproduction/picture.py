@@ -22,6 +22,8 @@ LABELS = {
     "dbgd-oracle": "DBGD, oracle",
     "mgd-linear": "P-MGD",
     "pairwise-linear": "pairwise",
+    "coltr-linear": "COLTR",
+    "pl-rank-linear": "PL-Rank",
     **{f"{BEHIND}{lag}": f"{lag:,} behind" for lag in LAGS},
 }
 

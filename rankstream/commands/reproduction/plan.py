@@ -2,16 +2,24 @@
 
 from dataclasses import asdict, dataclass
 
+from models.learners.coltr import ColtrConfig
 from models.learners.duels import DuelConfig
 from models.learners.pairwise import PairwiseConfig
 from models.learners.parameters import LearnerConfig
 from models.learners.pdgd import PdgdConfig
+from models.learners.pl_rank import PlRankConfig
 
 EXACT, PUBLISHED = "exact", "published"
 
 LEARNERS_TABLE, LONG_RUN, LAG_TABLE = "learners", "long-run", "lags"
+CANDIDATES_TABLE = "candidates"
 
-IMPRESSIONS = {LEARNERS_TABLE: 10_000, LONG_RUN: 100_000, LAG_TABLE: 50_000}
+IMPRESSIONS = {
+    LEARNERS_TABLE: 10_000,
+    LONG_RUN: 100_000,
+    LAG_TABLE: 50_000,
+    CANDIDATES_TABLE: 10_000,
+}
 """Of a run, by table, where nothing else is asked for."""
 
 DECAY = 0.9999977
@@ -44,6 +52,11 @@ LONG_RUNS = (
 By rank: they look at rank r by chance 1 / r.
 """
 
+SCORING_ALL = ("pdgd-linear", "coltr-linear", "pl-rank-linear")
+"""PDGD, and learners that score all candidates again at each update."""
+
+KNOWN = {"perfect": (1.0,) * 10, "almost_random_by_rank": ()}
+"""Users of whom it is known at which ranks they look, as PL-Rank is told it."""
 
 LAGS = (0, 100, 1_000, 10_000)
 """Impressions that a served ranker lacks, where the effect of that is asked for."""
@@ -88,10 +101,11 @@ def cells_of(table: str, form: str, n_impressions: int) -> list[Cell]:
             for users in NOISES
             for lag in LAGS
         ]
+    is_known = table == CANDIDATES_TABLE
     return [
         Cell(form, learner, users, n_impressions)
-        for learner in BASELINES
-        for users in NOISES
+        for learner in (SCORING_ALL if is_known else BASELINES)
+        for users in (KNOWN if is_known else NOISES)
     ]
 
 
@@ -124,6 +138,31 @@ def config_of(cell: Cell, n_features: int, *, seed: int) -> LearnerConfig:
         return PairwiseConfig(
             n_features, kind, hidden, decay=decay, worst_first=is_published
         )
+    if cell.learner.startswith("coltr"):
+        return ColtrConfig(n_features, kind, hidden, decay=decay, seed=seed)
+    if cell.learner.startswith("pl-rank"):
+        return PlRankConfig(
+            n_features,
+            kind,
+            hidden,
+            decay=decay,
+            seed=seed,
+            examination=KNOWN.get(cell.users, ()),
+        )
+    return _duel_config(cell, n_features, kind, hidden, decay=decay, seed=seed)
+
+
+def _duel_config(
+    cell: Cell,
+    n_features: int,
+    kind: str,
+    hidden: tuple[int, ...],
+    *,
+    decay: float,
+    seed: int,
+) -> DuelConfig:
+    """Those of DBGD and MGD."""
+    is_published = cell.form == PUBLISHED
     is_mgd = cell.learner.startswith("mgd")
     is_long = cell.learner in ("dbgd-oracle", "dbgd-long")
     return DuelConfig(

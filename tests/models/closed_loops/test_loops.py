@@ -9,15 +9,19 @@ import pytest
 from models.click_models.cascade import CascadeModel, cascade_of
 from models.closed_loops.duels import DuelLoop
 from models.closed_loops.lagging import LaggingLoop
+from models.closed_loops.measuring import Conventions, Judge
 from models.closed_loops.pairs import PairLoop
 from models.closed_loops.registry import loop_of
 from models.closed_loops.world import World
 from models.learners.closed_loop import ClosedLoop
+from models.learners.coltr import ColtrConfig
 from models.learners.duels import DuelConfig
 from models.learners.learner import Lesson
 from models.learners.pairwise import PairwiseConfig, PairwiseLearner
 from models.learners.parameters import LearnerConfig
 from models.learners.pdgd import PdgdConfig, PdgdLearner
+from models.learners.pl_rank import PlRankConfig
+from models.rankers.registry import ranker_of
 
 SURE = CascadeModel((0.0, 1.0, 1.0), (0.0, 0.0, 0.0))
 """Users who click on what is relevant and on nothing else."""
@@ -38,6 +42,8 @@ CONFIGS: dict[str, LearnerConfig] = {
     "mgd": DuelConfig(6, n_candidates=9),
     "td-mgd": DuelConfig(6, n_candidates=9, comparison="team-draft"),
     "mgd by sample": DuelConfig(6, n_candidates=9, n_samples=1_000, own_ties=True),
+    "coltr": ColtrConfig(6, n_candidates=20),
+    "pl-rank": PlRankConfig(6, n_samples=10, cutoff=5),
 }
 
 
@@ -231,3 +237,33 @@ def test_learners_that_diverge_still_show_lists(config: Any) -> None:
         assert min(rows) >= 0
         assert max(rows) < n
     assert np.isfinite(loop.parameters).all()
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        ColtrConfig(6, learning_rate=0.5),
+        PlRankConfig(6, learning_rate=1.0, n_samples=20),
+        PlRankConfig(6, "neural", (5,), learning_rate=1.0, n_samples=20, seed=2),
+    ],
+    ids=["coltr", "pl-rank", "pl-rank neural"],
+)
+def test_learners_without_a_kernel_raise_ndcg(config: LearnerConfig) -> None:
+    """What they rank with after a while is better than what they began with."""
+    world = small_world(60)
+    loop = loop_of(
+        config, world, cascade_of("perfect", 3), rng=np.random.default_rng(5)
+    )
+    ranker = ranker_of(config.kind, config.n_features, config.hidden)
+    judge = Judge(world, Conventions(10, "exponential", purge=True))
+    features = world.features.astype(np.float64)
+
+    def ndcg() -> float:
+        scores = ranker.score(loop.parameters, features)
+        return judge.held_out(scores, rng=np.random.default_rng(6))
+
+    before = ndcg()
+    loop.run(1_500)
+
+    assert ndcg() > before + 0.1
+    assert ndcg() > 0.85

@@ -245,3 +245,66 @@ def test_a_learner_that_is_not_there_is_named_with_its_model() -> None:
     """The settings are wrong, and a worker can say so."""
     with pytest.raises(SettingsError, match=r"models\.search: learner must be one of"):
         ModelFold("search", ModelSettings(features=5, learner="none"))
+
+
+def test_features_of_another_number_teach_nothing() -> None:
+    """Even where they would fit: what their numbers mean is another thing."""
+    settings = settings_of("pdgd")
+    log, _ = lived(settings, 1)
+    other = msgspec.structs.replace(log[0].impression, n_features=2 * F)
+    # As many numbers as documents of the model's own width take, for twice as many.
+    shown = np.frombuffer(other.shown, "<u2")
+    rows = np.zeros((len(shown), 2 * F), "<f4")
+    other = msgspec.structs.replace(other, features=rows.tobytes())
+    fold = fold_of(settings)
+    fold.fold(record([Interaction(other, [ClickMark(1, NOW_MS, "click")])], 1))
+
+    assert fold.counters()["learner_skipped"] == 1
+    assert fold.models["m"].learner.state() == learner_of(settings.models["m"]).state()
+
+
+def test_snapshots_are_as_old_as_their_last_interaction() -> None:
+    """The time of an impression, not that of the fold; also of one that is skipped."""
+    settings = settings_of("pdgd")
+    log, _ = lived(settings, 2)
+    fold = fold_of(settings)
+    assert decode_snapshot(newest(fold)).created_ms == 0
+    for number, (one, policy) in enumerate(zip(log, (None, 5), strict=True), 1):
+        changes = {"at_ms": NOW_MS + 7 * number}
+        changes |= {"policy": policy} if policy else {}
+        impression = msgspec.structs.replace(one.impression, **changes)
+        fold.fold(record([Interaction(impression, one.clicks)], number))
+        assert decode_snapshot(newest(fold)).created_ms == NOW_MS + 7 * number
+    again = fold_of(settings)
+    again.restore(list(fold.changes()))
+
+    assert again.models["m"].created_ms == NOW_MS + 14
+    assert again.counters() == fold.counters()
+    assert again.counters()["learner_skipped"] == 1
+
+
+@pytest.mark.parametrize("keep", [1, 3])
+def test_only_the_newest_versions_are_kept(keep: int) -> None:
+    """Tombstones for the others, each once, also by a fold that was restored."""
+    settings = settings_of("pdgd")
+    redis = msgspec.structs.replace(settings.redis, keep_versions=keep)
+    settings = msgspec.structs.replace(settings, redis=redis)
+    log, _ = lived(settings, 8)
+    fold, kept, n_deleted = fold_of(settings), list[bytes](), 0
+    for number, one in enumerate(log, 1):
+        fold.fold(record([one], number))
+        for output in fold.outputs():
+            assert output.key is not None
+            if output.value is None:
+                n_deleted += 1
+                kept.remove(output.key)
+            else:
+                kept.append(output.key)
+        assert kept == [
+            f"m/0.{version}".encode()
+            for version in range(max(1, number - keep + 1), number + 1)
+        ]
+        restored = fold_of(settings)
+        restored.restore(list(fold.changes()))
+        fold = restored
+    assert n_deleted == 8 - keep

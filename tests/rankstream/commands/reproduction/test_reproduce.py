@@ -7,9 +7,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from models.closed_loops.measuring import Conventions
 from rankstream.cli import main
 from rankstream.commands.reproduction.data import n_folds_of, prepare, world_of
-from rankstream.commands.reproduction.runs import finished_runs, n_grades_of
+from rankstream.commands.reproduction.plan import EXACT, PUBLISHED, Cell, Job
+from rankstream.commands.reproduction.runs import (
+    Bed,
+    finished_runs,
+    live_once,
+    n_grades_of,
+)
 
 
 def write_part(path: Path, first_query: int, seed: int, n_queries: int = 8) -> None:
@@ -136,6 +143,36 @@ def test_lags_cost_what_users_see(
     assert shown["0"] > shown["100"] > shown["1000"]
     assert shown["1000"] == pytest.approx(shown["10000"], abs=0.02)
     assert "of the last lists shown" in capsys.readouterr().out
+
+
+def test_learners_that_score_all_candidates_have_a_table(tmp_path: Path) -> None:
+    """COLTR and PL-Rank beside PDGD, each better than a random ranker."""
+    folder = folds_folder(tmp_path / "folds")
+    words = ("--runs", "1", "--table", "candidates", "--users", "perfect")
+    rows = reproduce(folder, tmp_path / "out", *words)
+    found = {row["learner"]: row for row in rows if row["figure"] == "offline"}
+
+    assert set(found) == {"pdgd-linear", "coltr-linear", "pl-rank-linear"}
+    assert all(float(row["exact_form"]) > 0.8 for row in found.values())
+
+
+def test_only_published_users_stop_without_a_click(tmp_path: Path) -> None:
+    """So they leave fewer clicks to learn from; those who never stop leave as many."""
+    folder = folds_folder(tmp_path / "folds")
+    prepare(folder, 1, tmp_path, normalisation="min-max")
+    bed = Bed(tmp_path, "min-max", 3, 1, Conventions())
+    updates = {
+        (form, users): live_once(
+            bed, Job(Cell(form, "pdgd-linear", users, 2_000), 1, 0)
+        )["updates"]
+        for form in (EXACT, PUBLISHED)
+        for users in ("perfect", "navigational")
+    }
+
+    stopped, asked = (updates[form, "navigational"] for form in (PUBLISHED, EXACT))
+    assert stopped < 0.9 * asked
+    one, other = (updates[form, "perfect"] for form in (PUBLISHED, EXACT))
+    assert one == pytest.approx(other, rel=0.05)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,8 @@ import xml.etree.ElementTree as ET
 import numpy as np
 import pytest
 
+from models.learners.coltr import ColtrConfig
+from models.learners.duels import DuelConfig
 from rankstream.commands.reproduction.picture import picture_of
 from rankstream.commands.reproduction.plan import (
     DECAY,
@@ -18,6 +20,7 @@ from rankstream.commands.reproduction.plan import (
     jobs_of,
 )
 from rankstream.commands.reproduction.published import DATA_SETS, published_of
+from rankstream.commands.reproduction.published import Published as Printed
 from rankstream.commands.reproduction.summary import (
     Curves,
     curve_rows,
@@ -25,7 +28,7 @@ from rankstream.commands.reproduction.summary import (
     figure_of,
     paired_difference,
 )
-from rankstream.commands.reproduction.tables import orderings
+from rankstream.commands.reproduction.tables import comparison_rows, orderings
 
 
 def test_published_tables_are_those_of_the_thesis() -> None:
@@ -137,3 +140,70 @@ def test_plans_are_in_the_order_of_folds() -> None:
     assert len({job.key() for job in jobs}) == 42
     assert checkpoints_of(1_500) == [100, 200, 500, 1_000, 1_500]
     assert checkpoints_of(50) == [50]
+
+
+def test_settings_are_those_of_the_literature() -> None:
+    """Rates, decay, candidates and exploration, written out once more."""
+    exact, published = (
+        {
+            cell.learner: config_of(cell, 46, seed=1)
+            for table in ("learners", "long-run", "lags", "candidates")
+            for cell in cells_of(table, form, 10_000)
+        }
+        for form in (EXACT, PUBLISHED)
+    )
+    rates = {
+        "pdgd-linear": 0.1,
+        "pdgd-neural": 0.1,
+        "pdgd-linear-behind-1000": 0.1,
+        "dbgd-linear": 0.01,
+        "dbgd-neural": 0.01,
+        "mgd-linear": 0.01,
+        "pairwise-linear": 0.1,
+        "dbgd-long": 0.001,
+        "dbgd-oracle": 0.001,
+        "coltr-linear": 0.05,
+    }
+    for name, rate in rates.items():
+        assert exact[name].learning_rate == published[name].learning_rate == rate
+        assert exact[name].decay == 1.0
+        decay = 1.0 if name == "mgd-linear" else 0.9999977
+        assert published[name].decay == decay
+        assert exact[name].optimiser == "sgd"
+    for name in ("pdgd-neural", "dbgd-neural"):
+        assert (exact[name].kind, exact[name].hidden) == ("neural", (64,))
+    assert exact["pdgd-linear"].hidden == ()
+    duels = {name: exact[name] for name in ("dbgd-linear", "dbgd-long", "mgd-linear")}
+    for name, config in duels.items():
+        assert isinstance(config, DuelConfig)
+        assert config.n_candidates == (49 if name == "mgd-linear" else 1)
+        assert (config.unit, config.tau) == (1.0, 3.0)
+        assert config.comparison == "probabilistic"
+    assert exact["dbgd-oracle"].comparison == "oracle"  # type: ignore[attr-defined]
+    assert exact["pairwise-linear"].exploration == 0.8  # type: ignore[attr-defined]
+    coltr = exact["coltr-linear"]
+    assert isinstance(coltr, ColtrConfig)
+    assert (coltr.n_candidates, coltr.unit, coltr.variance_weight) == (50, 1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("beyond", "is_same"), [(0.98, True), (1.02, False)], ids=["within", "beyond"]
+)
+def test_what_counts_as_the_same(beyond: float, is_same: bool) -> None:
+    """Two standard errors of the printed value, plus 0.005 offline and 1 % online."""
+    error_offline, error_online = 0.02 / math.sqrt(125), 40.0 / math.sqrt(125)
+    for sign in (-1.0, 1.0):
+        printed = Printed(
+            0.7 + sign * beyond * (2.0 * error_offline + 0.005), 0.02, 900.0, 40.0
+        )
+        # The slack is a share of the printed value, hence the division.
+        gap = sign * beyond
+        mean = 900.0 * (1.0 - gap * 0.01) - gap * 2.0 * error_online
+        noise = np.zeros((2, 5, 3))
+        curves = Curves([100, 200, 300], 0.7 + noise, mean + noise, noise)
+        cells = {Cell(EXACT, "pdgd-linear", "perfect", 300): curves}
+        rows = comparison_rows(cells, {("pdgd-linear", "perfect"): printed})
+        same = {row["figure"]: row.get("exact_form_same") for row in rows}
+
+        assert same["offline"] is is_same
+        assert same["online"] is is_same

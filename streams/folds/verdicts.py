@@ -35,6 +35,9 @@ TYPICAL_SQUARES = {
 """Mean squared preference to plan for; others are signs, a half. Only the width of
 intervals depends on it."""
 
+BOUNDED_SPREAD = 64.0
+"""Largest squared preference over the mean one to plan for, where it is declared."""
+
 UNFAIR = ("sample-scored", "balanced")
 """Methods that are here for comparison with the literature."""
 
@@ -134,6 +137,9 @@ def _of_method(
     each = alpha / n_pairs_of(n)
     plain = name.removeprefix("counterfactual:")
     typical = TYPICAL_SQUARES.get(plain, 0.5 * (n * n if plain == "ab" else 1))
+    largest = getattr(comparison.methods[name], "largest_preference", 0.0)
+    if largest:
+        typical = min(typical, largest * largest / BOUNDED_SPREAD)
     planned = typical * comparison.settings.planned_impressions
     mean = sums.mean()
     anytime = half_widths(sums, each, planned)

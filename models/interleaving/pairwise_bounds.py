@@ -24,7 +24,7 @@ from models.interleaving.rankings import (
     size_of,
 )
 
-FEW_RANKERS = 5
+FEW_RANKERS = 4
 """Up to so many each two have a bound of their own."""
 
 
@@ -87,27 +87,34 @@ def _largest_gain(
         return 0.0
     n_documents = own.shape[0]
     sums = np.zeros((n_documents, length))
+    n_winners = 0
     for a in range(n_documents):
-        heaviest = sums[a]
         n_gains = 0
         for b in range(n_documents):
             wins = order_of(own[a], own[b]) - order_of(other[a], other[b])
-            gain = wins * weights[a, b]
-            if gain <= 0.0 or gain <= heaviest[length - 1]:
-                continue
-            place = min(n_gains + 1, length - 1)
-            while place > 1 and heaviest[place - 1] < gain:
-                heaviest[place] = heaviest[place - 1]
-                place -= 1
-            heaviest[place] = gain
-            n_gains += 1
-        for place in range(1, length):
-            heaviest[place] += heaviest[place - 1]
+            n_gains += _keep(wins * weights[a, b], sums[n_winners], n_gains)
+        if n_gains > 0:
+            n_winners += 1
+            sums[n_winners - 1] = np.cumsum(sums[n_winners - 1])
     bound = 0.0
-    for n_clicks in range(1, length):
-        gains = np.sort(sums[:, length - n_clicks])
-        bound = max(bound, gains[max(0, n_documents - n_clicks) :].sum())
+    for n_clicks in range(1, min(n_winners + 1, length)):
+        gains = np.sort(sums[:n_winners, length - n_clicks])
+        bound = max(bound, gains[n_winners - n_clicks :].sum())
     return bound
+
+
+@compiled
+def _keep(gain: float, heaviest: Floats, n_gains: int) -> bool:
+    """Put a gain among the heaviest, which fall from the second; the first is 0."""
+    last = heaviest.shape[0] - 1
+    if gain <= 0.0 or gain <= heaviest[last]:
+        return False
+    place = min(n_gains + 1, last)
+    while place > 1 and heaviest[place - 1] < gain:
+        heaviest[place] = heaviest[place - 1]
+        place -= 1
+    heaviest[place] = gain
+    return True
 
 
 @compiled

@@ -29,6 +29,7 @@ SAME_LISTS = {
 """Whose lists are drawn alike; the teams of a sample-scored list are not logged."""
 
 OTHER_OPTIONS = {
+    "ab": ("most_clicks",),
     "pairwise-preference": ("largest_preference", "largest_weight"),
     "probabilistic": ("outcome",),
 }

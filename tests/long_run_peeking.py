@@ -25,7 +25,7 @@ from tests.peeking import (
 
 N_EXPERIMENTS, N_IMPRESSIONS = 2_000, 10_000
 PLANNED = 1.5e5
-BOUNDED = {"largest_weight": 4.0, "largest_preference": 16.0}
+BOUNDED: dict[str, Any] = {"largest_weight": 4.0, "largest_preference": 16.0}
 """Options of pairwise preference for lists of ten."""
 
 

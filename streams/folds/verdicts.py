@@ -81,6 +81,10 @@ def verdict_of(
         Of all events of the log, as `preferences.read_outcomes` gives them.
     """
     settings = comparison.settings
+    methods = {
+        name: _of_method(comparison, name, sums, alpha)
+        for name, sums in comparison.sums.items()
+    }
     totals = dict(zip(TOTALS, comparison.totals.tolist(), strict=True))
     return {
         "experiment": comparison.name,
@@ -92,11 +96,8 @@ def verdict_of(
         "first_ms": comparison.first_ms,
         "last_ms": comparison.last_ms,
         "totals": totals,
-        "methods": {
-            name: _of_method(comparison, name, sums, alpha)
-            for name, sums in comparison.sums.items()
-        },
-        "clicks_per_list": _rates(comparison, alpha),
+        "methods": methods,
+        "clicks_per_list": _rates(comparison, methods[settings.method]["pairs"], alpha),
         "health": health_of(comparison, outcomes or {}),
     }
 
@@ -190,11 +191,15 @@ def _interval(mean: float, width: float) -> list[float | None]:
     return [float(mean - width), float(mean + width)]
 
 
-def _rates(comparison: Comparison, alpha: float) -> list[dict[str, Any]]:
+def _rates(
+    comparison: Comparison, pairs: list[dict[str, Any]], alpha: float
+) -> list[dict[str, Any]]:
     """Differences in clicks per list between the arms of an A/B comparison.
 
     Only lists count for which all rankers returned something: a ranker that is silent
-    where queries are hard would else be shown for the easy ones only.
+    where queries are hard would else be shown for the easy ones only. `fixed` is for
+    one look; `anytime` weighs every click by the number of rankers that might have
+    been shown, which is known before the list is drawn, and may be looked at any time.
     """
     if comparison.settings.method != "ab":
         return []
@@ -205,6 +210,7 @@ def _rates(comparison: Comparison, alpha: float) -> list[dict[str, Any]]:
     n = len(comparison.rankers)
     lists = of["lists"].tolist()
     difference, width = rate_differences(sums, alpha / n_pairs_of(n))
+    anytime = [pair["anytime"] for pair in pairs]
     first, second = pairs_of(n)
     return [
         {
@@ -212,8 +218,11 @@ def _rates(comparison: Comparison, alpha: float) -> list[dict[str, Any]]:
             "b": comparison.rankers[j],
             "lists": [lists[i], lists[j]],
             "fixed": _interval(difference[i, j], width[i, j]),
+            "anytime": at_any_time,
         }
-        for i, j in zip(first.tolist(), second.tolist(), strict=True)
+        for i, j, at_any_time in zip(
+            first.tolist(), second.tolist(), anytime, strict=True
+        )
     ]
 
 

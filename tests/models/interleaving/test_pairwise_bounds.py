@@ -39,7 +39,10 @@ def test_bounds_hold_over_all_lists_and_clicks(
         n = int(rng.integers(2, 6))
         length = int(rng.integers(1, n + 1))
         rankings = as_rankings(
-            [rng.permutation(n)[: rng.integers(0, n + 1)] for _ in range(n_rankers)]
+            [
+                rng.permutation(n)[: rng.integers(0, n + 1)].tolist()
+                for _ in range(n_rankers)
+            ]
         )
         bounds = method.bounds(rankings, length)
         seen = largest_seen(rankings, length, method)
@@ -77,6 +80,7 @@ def test_an_impression_that_counts_for_less_keeps_its_sign() -> None:
             np.testing.assert_allclose(found, expected)
     light = PairwisePreference(largest_preference=1e6)
     np.testing.assert_array_equal(light.bounds(rankings, 4), plain.bounds(rankings, 4))
-    for options in ({"largest_preference": -1.0}, {"largest_weight": 0.5}):
-        with pytest.raises(ValueError, match="or more"):
-            PairwisePreference(**options)
+    with pytest.raises(ValueError, match="0 or more"):
+        PairwisePreference(largest_preference=-1.0)
+    with pytest.raises(ValueError, match="1 or more"):
+        PairwisePreference(largest_weight=0.5)

@@ -18,7 +18,7 @@ Drawn = set[tuple[tuple[int, ...], tuple[int, ...]]]
 def some_rankings(rng: np.random.Generator, n_rankers: int) -> np.ndarray:
     """Four documents, some lists shorter."""
     return as_rankings(
-        [rng.permutation(4)[: rng.integers(1, 5)] for _ in range(n_rankers)]
+        [rng.permutation(4)[: rng.integers(1, 5)].tolist() for _ in range(n_rankers)]
     )
 
 
@@ -34,8 +34,8 @@ def drawn(method: str, rankings: np.ndarray, length: int) -> Drawn:
         rows = all_lists(rankings, length, 1_000)
         lists = [Shown(rankings, row, NO_ONE) for row in rows]
     else:
-        rows = [merged(rankings, length, first) for first in (0, 1)]
-        lists = [Shown(rankings, row, NO_ONE) for row in rows]
+        merges = [merged(rankings, length, first) for first in (0, 1)]
+        lists = [Shown(rankings, row, NO_ONE) for row in merges]
     teams = method == "team-draft"
     return {
         (tuple(each.shown.tolist()), tuple(each.assignments.tolist()) if teams else ())
@@ -70,7 +70,7 @@ def test_what_is_possible_is_what_is_drawn(method: str, n_rankers: int) -> None:
         known = sorted({int(d) for d in rankings.ravel() if d >= 0})
         length = int(rng.integers(1, len(known) + 1))
         expected = drawn(method, rankings, length)
-        sides = [()]
+        sides: list[tuple[int, ...]] = [()]
         if method == "team-draft":
             sides = list(itertools.product(range(NOBODY, n_rankers), repeat=length))
         for order in itertools.permutations(known, length):

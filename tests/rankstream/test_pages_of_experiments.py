@@ -25,7 +25,7 @@ def test_pages_are_one_list_cut_in_pieces(method: str) -> None:
 
         assert pages == again
         assert [len(page) for page in pages] == [10, 3, 0]
-        assert sorted(first.shown + sum(pages, [])) == ITEMS
+        assert sorted([*first.shown, *pages[0], *pages[1]]) == ITEMS
 
 
 def test_another_draw_cannot_be_gone_on_with() -> None:
@@ -50,7 +50,9 @@ def test_the_event_of_a_page_names_no_experiment() -> None:
 
     assert event.shown == shown
     assert event.session == "s"
-    assert event.experiment is event.rankings is event.assignments is None
+    assert event.experiment is None
+    assert event.rankings is None
+    assert event.assignments is None
     assert event.impression_id != of_first.impression_id
     assert of_first.experiment is not None
     named = running.page_event(shown, query_id="q", at_ms=7, impression_id="mine")

@@ -31,7 +31,7 @@ def test_further_clicks_are_not_counted_and_the_bound_says_so() -> None:
 
 
 def test_the_difference_is_covered_and_narrower_with_few_clicks() -> None:
-    """Clicks on `a` at .5 a list, on `b` at .2: .3, beside the interval for one look."""
+    """Clicks on `a` at .5 a list, on `b` at .2; beside the interval for one look."""
     widths = []
     for options in ({}, {"most_clicks": 1}):
         settings = ExperimentSettings(

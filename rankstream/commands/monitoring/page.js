@@ -71,11 +71,9 @@ function drawOverview() {
     row(element("th", name.replaceAll("_", " ")), element("td", whole.format(count), "number"))));
   byId("snapshots").replaceChildren(...overview.snapshots.map((each) => row(
     element("th", each.model),
-    element("td", "version " + each.version),
-    element("td", age(each.created_ms)),
-    element("td", whole.format(each.learned) + " lists learned"),
-    element("td", whole.format(each.updates) + " updates"),
-    element("td", each.per_minute === null ? "" : whole.format(Math.round(each.per_minute)) + " lists a minute"),
+    element("td", "version " + each.version + ", " + age(each.created_ms)),
+    element("td", whole.format(each.learned) + " lists learned, " + whole.format(each.updates) + " updates"
+      + (each.per_minute === null ? "" : ", " + whole.format(Math.round(each.per_minute)) + " lists a minute"), "told"),
     progressOf(each.course),
   )));
   drawExamination();

@@ -64,14 +64,13 @@ def test_what_cannot_have_been_drawn_is_refused(
 
 def test_a_foreign_item_takes_no_place() -> None:
     """The same credit as without it; one place lower another pair would count."""
-    plain = folded("pairwise-preference", ["d1", "d0", "d2", "d3"], 2)
-    mixed = folded("pairwise-preference", ["d7", "d1", "d0", "d2", "d3"], 3)
+    name, drawn = "pairwise-preference", ["d1", "d0", "d2", "d3"]
+    for place in (2, 4):  # the pair of d3 and d0 counts from the third place on
+        plain = folded(name, drawn, place).sums[name]
+        mixed = folded(name, ["d7", *drawn], place + 1).sums[name]
 
-    assert plain.sums["pairwise-preference"].totals.any()
-    np.testing.assert_array_equal(
-        mixed.sums["pairwise-preference"].totals,
-        plain.sums["pairwise-preference"].totals,
-    )
+        assert plain.totals.any() == (place == 2)
+        np.testing.assert_array_equal(mixed.totals, plain.totals)
 
 
 def test_merging_keeps_the_last_time_whatever_the_order() -> None:

@@ -95,6 +95,50 @@ class Running:
         )
         return found, drawn
 
+    def page(self, combined: Combined, number: int, *, seed: int) -> list[str]:
+        """A later page of the list that this seed drew: the same draw goes on.
+
+        Parameters
+        ----------
+        number
+            From 2 on; the first page is `combined.shown`.
+        seed
+            The one that `combine` gave with the first page.
+
+        Returns
+        -------
+        list
+            Empty beyond the last item. Send it with `page_event`.
+
+        Raises
+        ------
+        ValueError
+            Where the first page is not what the seed draws, or the number below 2.
+        """
+        if number < 2:
+            raise ValueError(f"later pages must be numbered from 2; got {number}")
+        length = self.settings.length
+        whole = combine(
+            self.settings.method,
+            combined.rankings,
+            number * length,
+            seed=seed,
+            options=self.settings.options,
+        ).shown
+        if whole[:length] != combined.shown:
+            raise ValueError("a page must go on with the list that the seed drew")
+        return whole[(number - 1) * length :]
+
+    def page_event(
+        self, shown: Sequence[str], *, query_id: str, at_ms: int, **fields: Any
+    ) -> bytes:
+        """The event of a later page: an impression of its own that compares nobody.
+
+        Who turns the page has seen the first one: credit for what comes after would
+        pay rankers for what they put there. So it names no experiment.
+        """
+        return _to_json(_event_of(list(shown), query_id, at_ms, fields))
+
     def query_event(
         self,
         combined: Combined,
@@ -102,7 +146,6 @@ class Running:
         query_id: str,
         at_ms: int,
         seed: int = 0,
-        impression_id: str | None = None,
         **fields: Any,
     ) -> bytes:
         """The event to send to `queries`; it holds all that any method needs later.
@@ -113,25 +156,17 @@ class Running:
         Parameters
         ----------
         fields
-            Further fields of the event: session, user, candidates, model ...
+            Further fields of the event: impression_id, session, user, candidates ...
         """
-        if impression_id is None:
-            route = route_of_query(normalised_query(query_id))
-            impression_id = routed_impression_id(secrets.token_hex(16), route)
-        event: dict[str, Any] = {
-            "impression_id": impression_id,
-            "query_id": query_id,
-            "at_ms": at_ms,
+        event = {
+            **_event_of(combined.shown, query_id, at_ms, fields),
             "seed": seed,
-            "policy": "multileave",
-            "shown": combined.shown,
             "experiment": {
                 "id": self.name,
                 "epoch": self.settings.epoch,
                 "method": self.settings.method,
             },
             "rankings": combined.rankings,
-            **fields,
         }
         if combined.assignments is not None:
             event["assignments"] = combined.assignments
@@ -148,6 +183,26 @@ class Running:
                 packed = base64.b64encode(of_places.astype("<f4").tobytes())
                 event |= {"policy": "logged", "exposures": packed.decode("ascii")}
         return _to_json(event)
+
+
+def _event_of(
+    shown: list[str], query_id: str, at_ms: int, fields: dict[str, Any]
+) -> dict[str, Any]:
+    """What every event of a combined list says; it has an id of its own or a new one.
+
+    A new one goes to the partition of the query.
+    """
+    given = dict(fields)
+    if given.get("impression_id") is None:
+        route = route_of_query(normalised_query(query_id))
+        given["impression_id"] = routed_impression_id(secrets.token_hex(16), route)
+    return {
+        "query_id": query_id,
+        "at_ms": at_ms,
+        "policy": "multileave",
+        "shown": shown,
+        **given,
+    }
 
 
 @dataclass

@@ -29,7 +29,8 @@ SAME_LISTS = {
 """Whose lists are drawn alike; the teams of a sample-scored list are not logged."""
 
 OTHER_OPTIONS = {
-    "pairwise-preference": ("largest_weight",),
+    "ab": ("most_clicks",),
+    "pairwise-preference": ("largest_preference", "largest_weight"),
     "probabilistic": ("outcome",),
 }
 """Options of inference: they change neither the draw nor that credit is fair."""

@@ -1,23 +1,21 @@
 """Simulated experiments that somebody looks at again and again.
 
-Two rankers, pairwise preference multileaving, compiled: thousands of experiments of
+Two rankers, pairwise preference or team draft, compiled: thousands of experiments of
 thousands of impressions each.
 """
 
 import math
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from models.compilation import compiled
 from models.evaluation.confidence_sequence import log_mixture, mixture_weights
 from models.evaluation.sums import N_CLASSES, class_bounds, class_of
-from models.interleaving.pairwise_preference import (
-    LARGEST_WEIGHT,
-    agreement,
-    draw,
-    largest_preference,
-)
+from models.interleaving.pairwise_bounds import largest_preferences
+from models.interleaving.pairwise_preference import LARGEST_WEIGHT, agreement, draw
+from models.interleaving.team_draft import draft
 
 ALPHA = 0.05
 Z_975, Z_80 = 1.959963984540054, 0.8416212335729143
@@ -30,13 +28,17 @@ class World:
     `rankings` [n_queries, 2, n_documents]; `click` [n_queries, k, n_documents] is
     P(click at rank on document); `session` impressions in a row are of the same
     query and of a user who decides alike at each rank; where `learns`, the second
-    ranker puts the document that was clicked last on top.
+    ranker puts the document that was clicked last on top. Lists are drawn and
+    credited by pairwise preference with these options, or by team draft.
     """
 
     rankings: np.ndarray
     click: np.ndarray
     session: int = 1
     learns: bool = False
+    is_draft: bool = False
+    largest_weight: float = LARGEST_WEIGHT
+    largest_preference: float = 0.0
 
 
 @dataclass
@@ -77,6 +79,22 @@ def with_difference(strength: float) -> World:
     return World(rankings, (theta[:, None] * attraction)[None])
 
 
+def of_ten(noise: float, **options: Any) -> World:
+    """50 queries of 20 documents in three grades; both rankers show ten.
+
+    The first knows grades fairly, the second with this much noise on top. Further
+    options are those of `World`.
+    """
+    rng = np.random.default_rng(1)
+    grades = rng.choice(3, (50, 20), p=[0.6, 0.25, 0.15])
+    scores = grades + 0.7 * rng.standard_normal(grades.shape)
+    worse = scores + noise * rng.standard_normal(grades.shape)
+    rankings = np.argsort(-np.stack([scores, worse], axis=1), axis=2)[:, :, :10]
+    theta = 1.0 / np.arange(1, 11)
+    click = theta[:, None] * np.array([0.05, 0.3, 0.6])[grades][:, None, :]
+    return World(np.ascontiguousarray(rankings), click, **options)
+
+
 def look(
     world: World,
     n_experiments: int,
@@ -97,8 +115,9 @@ def look(
         _experiment(
             world.rankings.copy(),
             world.click,
-            np.array([n_impressions, world.session, world.learns]),
+            np.array([n_impressions, world.session, world.learns, world.is_draft]),
             truth,
+            np.array([world.largest_weight, world.largest_preference]),
             np.log(weights),
             class_bounds(),
             counts,
@@ -122,6 +141,7 @@ def _experiment(  # noqa: PLR0912, PLR0913, PLR0915  one loop, compiled
     click,
     plan,
     truth,
+    options,
     log_weights,
     bounds,
     counts,
@@ -143,18 +163,30 @@ def _experiment(  # noqa: PLR0912, PLR0913, PLR0915  one loop, compiled
             for place in range(k):
                 draws[place] = rng.random()
         lists = rankings[query]
-        shown = draw(lists, k, rng)
+        if plan[3]:
+            shown, teams = draft(lists, k, rng)
+        else:
+            shown = draw(lists, k, rng)
         is_clicked = False
         for place in range(k):
             clicks[place] = draws[place] < click[query, place, shown[place]]
             is_clicked |= clicks[place]
-        bound = largest_preference(lists, k, LARGEST_WEIGHT)
+        bound = 1.0 if plan[3] else largest_preferences(lists, k, options[0])[0, 1]
+        share = 1.0
+        if bound > options[1] > 0.0:
+            share = options[1] / bound
+        bound *= share
         row = class_of(bound)
-        possible[row] += 1
+        possible[row] += bound > 0.0
         value = 0.0
-        if is_clicked:
-            credit = agreement(lists, shown, clicks, LARGEST_WEIGHT, False)
-            value = credit[0] - credit[1]
+        if plan[3]:
+            balance = 0
+            for place in range(k):
+                balance += clicks[place] * ((teams[place] == 0) - (teams[place] == 1))
+            value = float(np.sign(balance))
+        elif is_clicked:
+            credit = agreement(lists, shown, clicks, options[0], False)
+            value = share * (credit[0] - credit[1])
         n_clicked += is_clicked
         n_outcomes += value != 0.0
         total += value

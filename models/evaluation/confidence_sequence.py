@@ -29,8 +29,9 @@ import numpy as np
 from models.compilation import compiled
 from models.evaluation.sums import Floats, Integers, PreferenceSums, class_bounds
 
-RATES = np.ldexp(1.0, np.arange(8, -25, -1))
-"""The l of the mixture."""
+RATES = np.outer(np.ldexp(1.0, np.arange(8, -25, -1)), [1.0, 0.75]).ravel()
+"""The l of the mixture, falling: bounds are rounded up to powers of two, of which the
+largest useful l is three quarters of the inverse."""
 
 DECAY = 0.5
 """Weights of the mixture fall by exp(-DECAY) an octave from the planned rate."""
@@ -72,9 +73,8 @@ def log_mixture(
         if possible[row] > 0:
             largest = bounds[row]
     total, top = 0.0, -math.inf
-    rate = 512.0
     for j in range(log_weights.shape[0]):
-        rate *= 0.5  # as in RATES
+        rate = RATES[j]
         if rate * largest >= 1.0:
             continue
         term = log_weights[j] + rate * excess

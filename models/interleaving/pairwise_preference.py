@@ -25,13 +25,20 @@ from models.interleaving.method import (
     Clicks,
     Combined,
     Shown,
-    where_different,
+)
+from models.interleaving.pairwise_bounds import largest_preferences
+from models.interleaving.pairwise_weights import (
+    choice_sizes,
+    first_ranks,
+    order_of,
+    weight_of_ranks,
 )
 from models.interleaving.rankings import (
     ABSENT,
     Floats,
     Integers,
     lengths_of,
+    n_documents,
     ranks_of,
     size_of,
 )
@@ -50,6 +57,11 @@ class PairwisePreference:
     largest_weight
         Pairs above it are left out, whatever the clicks: that keeps the
         preferences of clicks that ignore relevance at zero.
+    largest_preference
+        Impressions whose rankings allow a larger preference count for less, so that
+        none prefers by more: what is estimated is then a weighted mean. The weights
+        follow from the rankings, so clicks that ignore relevance still give nothing
+        in expectation. 0: all impressions count alike.
     published
         Divide by twice the number of pairs that count, as the software behind the
         published tables does: less variance, but clicks that ignore relevance give
@@ -65,8 +77,19 @@ class PairwisePreference:
     """
 
     largest_weight: float = LARGEST_WEIGHT
+    largest_preference: float = 0.0
     published: bool = False
     needs_assignments: bool = False
+
+    def __post_init__(self) -> None:
+        if not self.largest_weight >= 1.0:
+            raise ValueError(
+                f"largest_weight must be 1 or more; got {self.largest_weight}"
+            )
+        if not self.largest_preference >= 0.0:
+            raise ValueError(
+                f"largest_preference must be 0 or more; got {self.largest_preference}"
+            )
 
     def combine(
         self, rankings: Integers, length: int, *, rng: np.random.Generator
@@ -76,18 +99,28 @@ class PairwisePreference:
 
     def infer(self, shown: Shown, clicks: Clicks) -> Floats:
         """Differences of how well each ranker orders the preferred pairs."""
-        return preferences(
+        found = preferences(
             shown.rankings,
             shown.shown,
             clicks,
             self.largest_weight,
             self.published,
         )
+        if self.largest_preference and found.any():
+            found *= self._shares(self._largest(shown.rankings, len(shown.shown)))
+        return found
 
     def bounds(self, rankings: Integers, length: int) -> Floats:
-        """The same for all pairs that differ; see `largest_preference`."""
-        largest = largest_preference(rankings, length, self.largest_weight)
-        return largest * where_different(rankings)
+        """What pairs allow that the rankers order differently."""
+        largest = self._largest(rankings, min(length, n_documents(rankings)))
+        return largest * self._shares(largest) if self.largest_preference else largest
+
+    def _largest(self, rankings: Integers, length: int) -> Floats:
+        return largest_preferences(rankings, length, self.largest_weight)
+
+    def _shares(self, largest: Floats) -> Floats:
+        """What impressions count for that may prefer by so much."""
+        return self.largest_preference / np.maximum(largest, self.largest_preference)
 
     def exposures(
         self,
@@ -98,36 +131,6 @@ class PairwisePreference:
     ) -> Floats:
         """Exact; see `placements`."""
         return placements(rankings, length)
-
-
-@compiled
-def first_ranks(rankings: Integers, size: int) -> Integers:
-    """Best rank of each document over all rankers; `ABSENT` where none has it."""
-    first = np.full(size, ABSENT, np.int64)
-    for ranker in range(rankings.shape[0]):
-        for place in range(rankings.shape[1]):
-            document = rankings[ranker, place]
-            if document >= 0:
-                first[document] = min(first[document], place + 1)
-    return first
-
-
-@compiled
-def choice_sizes(first: Integers, length: int) -> Integers:
-    """Documents that the draw of each place has to choose from. [length].
-
-    Everything placed above rank x is among the choices of rank x, so that
-    |choices(x)| - x + 1 are free whatever was drawn.
-    """
-    sizes = np.zeros(length, np.int64)
-    for rank in first:
-        if rank <= length:
-            sizes[rank - 1] += 1
-    total = 0
-    for place in range(length):
-        total += sizes[place]
-        sizes[place] = max(1, total - place)  # 1 beyond the last document
-    return sizes
 
 
 @compiled
@@ -167,16 +170,7 @@ def pair_weight(
     later = max(first_of[a], first_of[b])
     if later == ABSENT or a + 1 < later:
         return 0.0
-    return _weight_of_ranks(first_of[a], first_of[b], sizes, largest)
-
-
-@compiled
-def _weight_of_ranks(one: int, other: int, sizes: Integers, largest: float) -> float:
-    """The weight of documents that can first be shown at these ranks."""
-    probability = 1.0
-    for x in range(min(one, other), max(one, other)):
-        probability *= 1.0 - 1.0 / sizes[x - 1]
-    return 1.0 / probability if probability * largest >= 1.0 else 0.0
+    return weight_of_ranks(first_of[a], first_of[b], sizes, largest)
 
 
 @compiled
@@ -217,7 +211,7 @@ def agreement(
             if clicks[b]:
                 weight = -weight
             for ranker in range(n_rankers):
-                credit[ranker] += weight * _order(ranks[ranker, a], ranks[ranker, b])
+                credit[ranker] += weight * order_of(ranks[ranker, a], ranks[ranker, b])
     if is_averaged and n_counted > 0:
         credit /= 2.0 * n_counted
     return credit
@@ -248,12 +242,6 @@ def preferences(
 
 
 @compiled
-def _order(a: int, b: int) -> int:
-    """1 where rank a is above b, -1 where it is below, 0 where both are absent."""
-    return int(a < b) - int(b < a)
-
-
-@compiled
 def _places(rankings: Integers, shown: Integers) -> tuple[Integers, Integers, Integers]:
     """First rank of each shown document, sizes of the choices, ranks by ranker."""
     size = size_of(rankings)
@@ -262,67 +250,6 @@ def _places(rankings: Integers, shown: Integers) -> tuple[Integers, Integers, In
     first = first_ranks(rankings, size)
     sizes = choice_sizes(first, shown.shape[0])
     return first[shown], sizes, ranks_of(rankings, shown)
-
-
-@compiled
-def largest_preference(rankings: Integers, length: int, largest: float) -> float:
-    """No list of this length and no clicks prefer one ranker to another by more.
-
-    c clicked documents meet length - c others, each pair once, with a difference of
-    at most twice its weight; the weight depends on the first ranks only. So with c
-    clicks no more is possible than the c documents with the largest sums of their
-    length - c heaviest pairs.
-    """
-    first = first_ranks(rankings, size_of(rankings))
-    sizes = choice_sizes(first, length)
-    n_new = np.zeros(length, np.int64)  # documents by first rank, from 1
-    for rank in first:
-        if rank < length:  # both of a pair must come at the later rank or below
-            n_new[rank] += 1
-    heaviest = np.zeros((length, length + 1))
-    for rank in range(1, length):
-        if n_new[rank] > 0:
-            _fill_heaviest(rank, n_new, sizes, largest, heaviest[rank])
-    bound = 0.0
-    for n_clicks in range(1, length):
-        sums = heaviest[:, length - n_clicks].copy()
-        total, left = 0.0, n_clicks
-        while left > 0:
-            best = np.argmax(sums)
-            if sums[best] <= 0.0:
-                break
-            n_taken = min(left, n_new[best])
-            total += n_taken * sums[best]
-            sums[best] = 0.0
-            left -= n_taken
-        bound = max(bound, 2.0 * total)
-    return bound
-
-
-@compiled
-def _fill_heaviest(
-    rank: int, n_new: Integers, sizes: Integers, largest: float, sums: Floats
-) -> None:
-    """Sums of the 1, 2, .. heaviest pairs of a document with this first rank.
-
-    The further away the other's first rank is, the heavier the pair.
-    """
-    low, high, n = 1, n_new.shape[0] - 1, 0
-    while low <= high and n < sums.shape[0] - 1:
-        below = _weight_of_ranks(low, rank, sizes, largest)
-        above = _weight_of_ranks(rank, high, sizes, largest)
-        if low < rank and (high <= rank or below >= above):
-            other, weight = low, below
-            low += 1
-        else:
-            other, weight = high, above
-            high -= 1
-        for _ in range(n_new[other] - (other == rank)):
-            if n < sums.shape[0] - 1 and weight > 0.0:  # 0: too heavy to count
-                sums[n + 1] = sums[n] + weight
-                n += 1
-    for rest in range(n + 1, sums.shape[0]):
-        sums[rest] = sums[n]
 
 
 @compiled

@@ -21,10 +21,22 @@ class Split:
     """The A/B comparison: an unbiased estimate of differences in clicks per list.
 
     A click counts as many times as there are rankers, as each is shown that seldom.
-    Rankers that returned nothing are not shown.
+    Rankers that returned nothing are not shown. The weights follow from the rankings,
+    so intervals of it may be looked at any time.
+
+    Parameters
+    ----------
+    most_clicks
+        Of one list; further ones from the top are not counted. It makes intervals
+        that hold at any time narrower. 0: all are.
     """
 
+    most_clicks: int = 0
     needs_assignments: bool = True
+
+    def __post_init__(self) -> None:
+        if self.most_clicks < 0:
+            raise ValueError(f"most_clicks must be 0 or more; got {self.most_clicks}")
 
     def combine(
         self, rankings: Integers, length: int, *, rng: np.random.Generator
@@ -40,11 +52,14 @@ class Split:
 
     def infer(self, shown: Shown, clicks: Clicks) -> Floats:
         """Clicks of the ranker that was shown, over its probability."""
+        if self.most_clicks:
+            clicks = clicks & (np.cumsum(clicks) <= self.most_clicks)
         return among_present(shown.rankings, differences(self._weights(shown) @ clicks))
 
     def bounds(self, rankings: Integers, length: int) -> Floats:
         """Every place of the longer list clicked, whichever list is drawn."""
-        places = np.minimum(lengths_of(rankings), length)
+        most = min(length, self.most_clicks or length)
+        places = np.minimum(lengths_of(rankings), most)
         n_able = int((places > 0).sum())
         return n_able * np.maximum.outer(places, places) * one_each(rankings)
 

@@ -9,6 +9,7 @@ import numpy as np
 from models.evaluation.list_counts import BY_RANKER, TOTALS, count_list
 from models.evaluation.sums import N_GROUPS, Integers, PreferenceSums
 from models.interleaving.method import Method, Shown
+from models.interleaving.possible_lists import is_possible, without_foreign
 from models.interleaving.rankings import n_documents
 from models.interleaving.registry import method_of
 from rankstream.events import Interaction
@@ -27,6 +28,7 @@ REFUSALS = (
     "depth",
     "length",
     "assignments",
+    "impossible-list",
 )
 """Why impressions of this experiment were not credited."""
 
@@ -93,12 +95,13 @@ class Comparison:
         for mark in interaction.clicks:
             clicks[mark.position - 1] = True
         self._count(logged.shown, clicks, impression.at_ms)
+        own, own_clicks = without_foreign(logged.shown, clicks)
         group = impression.unit % N_GROUPS
         for name, method in self.methods.items():
             if method.needs_assignments and not logged.is_assigned:
                 self.totals[TOTALS.index("without_assignments")] += 1
             else:
-                self._credit(name, logged.shown, clicks, group)
+                self._credit(name, own, own_clicks, group)
 
     def _credit(self, name: str, shown: Shown, clicks: Any, group: int) -> None:
         method, sums = self.methods[name], self.sums[name]
@@ -172,6 +175,8 @@ class Comparison:
             bounds = method.bounds(rankings, 2)
             preferences = method.infer(shown, np.array([True, False]))
             PreferenceSums.empty(n).add(preferences, bounds, 0)
+        is_possible("pairwise-preference", shown)
+        is_possible("team-draft", shown)
         count_list(
             *shown,
             np.array([True, False]),

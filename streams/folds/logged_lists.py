@@ -6,6 +6,7 @@ import msgspec
 import numpy as np
 
 from models.interleaving.method import NO_ONE, NOBODY, Shown
+from models.interleaving.possible_lists import is_possible, without_foreign
 from models.interleaving.rankings import ABSENT, first_faulty, n_shared, ranks_of
 from rankstream.events import Experiment, Impression, decode_items
 
@@ -99,7 +100,8 @@ def check_drawn(method: str, shown: Shown, length: int) -> None:
     """Refuse a list that the method cannot have made of these rankings.
 
     It is no longer than was asked for; who is named for a place has its document, and
-    not from a prefix that all share; an A/B list is that of one ranker.
+    not from a prefix that all share; an A/B list is that of one ranker; the documents
+    that rankers returned stand in an order that the method can draw.
 
     Raises
     ------
@@ -119,6 +121,9 @@ def check_drawn(method: str, shown: Shown, length: int) -> None:
         ranks = ranks_of(shown.rankings, shown.shown)[teams[owned], owned]
         if (ranks == ABSENT).any() or (ranks <= n_shared(shown.rankings)).any():
             raise Faulty("assignments")
+    own, _ = without_foreign(shown, np.zeros(len(shown.shown), np.bool_))
+    if not is_possible(method, own):
+        raise Faulty("impossible-list")
 
 
 def _check_size(rankings: dict[str, list[str]]) -> None:

@@ -35,6 +35,9 @@ TYPICAL_SQUARES = {
 """Mean squared preference to plan for; others are signs, a half. Only the width of
 intervals depends on it."""
 
+BOUNDED_SPREAD = 64.0
+"""Largest squared preference over the mean one to plan for, where it is declared."""
+
 UNFAIR = ("sample-scored", "balanced")
 """Methods that are here for comparison with the literature."""
 
@@ -78,6 +81,10 @@ def verdict_of(
         Of all events of the log, as `preferences.read_outcomes` gives them.
     """
     settings = comparison.settings
+    methods = {
+        name: _of_method(comparison, name, sums, alpha)
+        for name, sums in comparison.sums.items()
+    }
     totals = dict(zip(TOTALS, comparison.totals.tolist(), strict=True))
     return {
         "experiment": comparison.name,
@@ -89,11 +96,8 @@ def verdict_of(
         "first_ms": comparison.first_ms,
         "last_ms": comparison.last_ms,
         "totals": totals,
-        "methods": {
-            name: _of_method(comparison, name, sums, alpha)
-            for name, sums in comparison.sums.items()
-        },
-        "clicks_per_list": _rates(comparison, alpha),
+        "methods": methods,
+        "clicks_per_list": _rates(comparison, methods[settings.method]["pairs"], alpha),
         "health": health_of(comparison, outcomes or {}),
     }
 
@@ -134,6 +138,9 @@ def _of_method(
     each = alpha / n_pairs_of(n)
     plain = name.removeprefix("counterfactual:")
     typical = TYPICAL_SQUARES.get(plain, 0.5 * (n * n if plain == "ab" else 1))
+    largest = getattr(comparison.methods[name], "largest_preference", 0.0)
+    if largest:
+        typical = min(typical, largest * largest / BOUNDED_SPREAD)
     planned = typical * comparison.settings.planned_impressions
     mean = sums.mean()
     anytime = half_widths(sums, each, planned)
@@ -184,11 +191,15 @@ def _interval(mean: float, width: float) -> list[float | None]:
     return [float(mean - width), float(mean + width)]
 
 
-def _rates(comparison: Comparison, alpha: float) -> list[dict[str, Any]]:
+def _rates(
+    comparison: Comparison, pairs: list[dict[str, Any]], alpha: float
+) -> list[dict[str, Any]]:
     """Differences in clicks per list between the arms of an A/B comparison.
 
     Only lists count for which all rankers returned something: a ranker that is silent
-    where queries are hard would else be shown for the easy ones only.
+    where queries are hard would else be shown for the easy ones only. `fixed` is for
+    one look; `anytime` weighs every click by the number of rankers that might have
+    been shown, which is known before the list is drawn, and may be looked at any time.
     """
     if comparison.settings.method != "ab":
         return []
@@ -199,6 +210,7 @@ def _rates(comparison: Comparison, alpha: float) -> list[dict[str, Any]]:
     n = len(comparison.rankers)
     lists = of["lists"].tolist()
     difference, width = rate_differences(sums, alpha / n_pairs_of(n))
+    anytime = [pair["anytime"] for pair in pairs]
     first, second = pairs_of(n)
     return [
         {
@@ -206,8 +218,11 @@ def _rates(comparison: Comparison, alpha: float) -> list[dict[str, Any]]:
             "b": comparison.rankers[j],
             "lists": [lists[i], lists[j]],
             "fixed": _interval(difference[i, j], width[i, j]),
+            "anytime": at_any_time,
         }
-        for i, j in zip(first.tolist(), second.tolist(), strict=True)
+        for i, j, at_any_time in zip(
+            first.tolist(), second.tolist(), anytime, strict=True
+        )
     ]
 
 

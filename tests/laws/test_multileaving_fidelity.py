@@ -14,12 +14,8 @@ import pytest
 
 from models.interleaving.method import Method, Shown, differences
 from models.interleaving.optimized import Optimized
-from models.interleaving.pairwise_preference import (
-    PairwisePreference,
-    choice_sizes,
-    first_ranks,
-    pair_weight,
-)
+from models.interleaving.pairwise_preference import PairwisePreference, pair_weight
+from models.interleaving.pairwise_weights import choice_sizes, first_ranks
 from models.interleaving.rankings import ranks_of
 from models.interleaving.registry import method_of
 from models.preferences import preference_pairs

@@ -48,7 +48,12 @@ def largest_preference(main: str, name: str, options: dict, n_rankers: int) -> f
     return largest
 
 
-OPTIONS = {"largest_weight": 1.5, "outcome": "clicks"}
+OPTIONS = {
+    "largest_weight": 1.5,
+    "largest_preference": 2.0,
+    "outcome": "clicks",
+    "most_clicks": 1,
+}
 SAME = [
     *((main, other, {}) for main, others in SAME_LISTS.items() for other in others),
     *(

@@ -58,6 +58,32 @@ class Course:
         ]
 
 
+@dataclass
+class Progress:
+    """How one model's learner went: event times and lists learned, as they were seen.
+
+    A version that goes back, as of a model that begins anew, begins a new course.
+    """
+
+    points: deque[tuple[int, int]] = field(default_factory=deque)
+
+    def add(self, created_ms: int, learned: int) -> None:
+        """Remember a snapshot, once."""
+        if self.points and learned < self.points[-1][1]:
+            self.points.clear()
+        if not self.points or learned > self.points[-1][1]:
+            self.points.append((created_ms, learned))
+        if len(self.points) > COURSE_POINTS:
+            self.points = deque(list(self.points)[::2])
+
+    def per_minute(self) -> float | None:
+        """Lists learned in a minute of event time; None with fewer than two points."""
+        (start_ms, before), (end_ms, now) = self.points[0], self.points[-1]
+        if end_ms <= start_ms:
+            return None
+        return (now - before) * 60_000.0 / (end_ms - start_ms)
+
+
 class Gathered:
     """Verdicts, counts and snapshots; for one writer and many readers."""
 
@@ -67,6 +93,7 @@ class Gathered:
         self._courses: dict[tuple[str, int], Course] = {}
         self._counts: dict[str, int] = {}
         self._snapshots: list[dict[str, Any]] = []
+        self._progress: dict[str, Progress] = {}
         self._examination: list[float | None] = []
         self._trouble = ""
         self._number = 0
@@ -103,8 +130,16 @@ class Gathered:
     def set_snapshots(self, snapshots: list[dict[str, Any]]) -> None:
         """Take what rankers can read."""
         with self._lock:
-            if snapshots != self._snapshots:
-                self._snapshots = snapshots
+            found = []
+            for each in snapshots:
+                progress = self._progress.setdefault(each["model"], Progress())
+                learned = int(each["version"].rpartition(".")[2])  # after the epoch
+                progress.add(each["created_ms"], learned)
+                gone = {"learned": learned, "per_minute": progress.per_minute()}
+                course = [list(point) for point in progress.points]
+                found.append({**each, **gone, "course": course})
+            if found != self._snapshots:
+                self._snapshots = found
                 self._moved()
 
     def set_examination(self, examination: list[float | None]) -> None:

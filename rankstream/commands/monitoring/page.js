@@ -71,8 +71,10 @@ function drawOverview() {
     row(element("th", name.replaceAll("_", " ")), element("td", whole.format(count), "number"))));
   byId("snapshots").replaceChildren(...overview.snapshots.map((each) => row(
     element("th", each.model),
-    element("td", "version " + each.version),
-    element("td", age(each.created_ms)),
+    element("td", "version " + each.version + ", " + age(each.created_ms)),
+    element("td", whole.format(each.learned) + " lists learned, " + whole.format(each.updates) + " updates"
+      + (each.per_minute === null ? "" : ", " + whole.format(Math.round(each.per_minute)) + " lists a minute"), "told"),
+    progressOf(each.course),
   )));
   drawExamination();
 }
@@ -87,6 +89,20 @@ function drawExamination() {
     bar.append(drawing);
     return row(element("th", String(i + 1)), element("td", value === null ? "–" : value.toFixed(3), "number"), bar);
   }));
+}
+
+// Lists learned by event time, since the monitor has watched.
+function progressOf(course) {
+  const cell = element("td");
+  const [start, end] = [course[0], course[course.length - 1]];
+  if (end[0] <= start[0]) return cell;
+  const drawing = shape("svg", { viewBox: "0 0 120 16", width: 120, height: 16 });
+  const points = course.map(([at, learned]) =>
+    118 * (at - start[0]) / (end[0] - start[0]) + 1 + ","
+    + (15 - 14 * (learned - start[1]) / Math.max(1, end[1] - start[1])));
+  drawing.append(shape("polyline", { points: points.join(" "), class: "course" }));
+  cell.append(drawing);
+  return cell;
 }
 
 function age(createdMs) {

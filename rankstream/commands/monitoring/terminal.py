@@ -157,4 +157,12 @@ def _counts(overview: dict[str, Any]) -> Table:
         age_s = (now_ms - each["created_ms"]) / 1_000.0
         age = f"version {each['version']}, {age_s:,.0f} s old in event time"
         table.add_row(Text(each["model"]), age)
+        table.add_row("", _progress(each))
     return table
+
+
+def _progress(snapshot: dict[str, Any]) -> str:
+    """What a model learned, and how fast while somebody watched."""
+    told = f"{snapshot['learned']:,} lists learned, {snapshot['updates']:,} updates"
+    pace = snapshot["per_minute"]
+    return told if pace is None else f"{told}, {pace:,.0f} lists a minute"

@@ -227,7 +227,7 @@ def test_a_click_on_what_nobody_returned_credits_nobody() -> None:
     shown = combine("team-draft", {"a": [], "b": [], "c": []}, 6, seed=0)
     extra = {
         "experiment": {"id": "boost", "epoch": 1, "method": "team-draft"},
-        "rankings": {"a": ["d1"], "b": ["d1", "d2"], "c": []},
+        "rankings": {"a": ["d2"], "b": ["d2", "d1"], "c": []},
         "assignments": [-1] * 6,
     }
     packed = msgspec.structs.replace(one, extra=msgspec.msgpack.encode(extra))

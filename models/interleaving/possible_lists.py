@@ -1,0 +1,168 @@
+"""Whether a list can have come from the rankings that were logged with it.
+
+Credit is fair over the lists that a method draws; for one that it cannot have drawn
+it says nothing. A list that was cut short is possible: places are drawn from the top.
+"""
+
+import numpy as np
+
+from models.compilation import compiled
+from models.interleaving.balanced import merged
+from models.interleaving.method import NOBODY, Clicks, Shown
+from models.interleaving.pairwise_weights import first_ranks
+from models.interleaving.rankings import (
+    ABSENT,
+    Integers,
+    best_left,
+    lengths_of,
+    n_fair_places,
+    n_shared,
+    size_of,
+)
+
+TEAMS = ("team-draft", "sample-scored")
+
+
+def is_possible(method: str, shown: Shown) -> bool:
+    """Whether the method can have drawn this list, as these teams if any are named.
+
+    Of a draft, places that credit nobody as the shortest list may have ended are held
+    to be possible where they are some ranker's best, whoever's turn it was.
+
+    Parameters
+    ----------
+    method
+        A name of `models.interleaving.registry.METHODS`.
+    shown
+        With documents of the rankings only; see `without_foreign`.
+
+    Examples
+    --------
+    >>> rankings = np.array([[0, 1, 2], [1, 2, 0]])
+    >>> nobody = np.empty(0, np.int64)
+    >>> is_possible("balanced", Shown(rankings, np.array([0, 1, 2]), nobody))
+    True
+    >>> is_possible("balanced", Shown(rankings, np.array([2, 1, 0]), nobody))
+    False
+    """
+    rankings, documents, teams = shown
+    k = len(documents)
+    if len(np.unique(documents)) < k:
+        return False
+    possible = True  # of soft rankings every order can come; whole lists are whole
+    if method == "pairwise-preference":
+        possible = bool(_comes_early_enough(rankings, documents))
+    elif method in ("balanced", "debiased-balanced"):
+        merges = (merged(rankings, k, first) for first in (0, 1))
+        possible = any(np.array_equal(documents, merge) for merge in merges)
+    elif method in TEAMS and len(teams):
+        possible = bool(_can_be_drafted(rankings, documents, teams))
+    elif method in TEAMS:
+        possible = _has_teams(rankings, documents)
+    elif method == "optimized":
+        possible = all(_able(rankings, documents, place) for place in range(k))
+    return possible
+
+
+def without_foreign(shown: Shown, clicks: Clicks) -> tuple[Shown, Clicks]:
+    """The list and its clicks without documents that no ranker returned.
+
+    What somebody else put into the list credits nobody and takes no place: what the
+    method drew stands where it was drawn.
+    """
+    first = first_ranks(shown.rankings, _size(shown.rankings, shown.shown))
+    own = first[shown.shown] != ABSENT
+    if own.all():
+        return shown, clicks
+    teams = shown.assignments[own] if len(shown.assignments) else shown.assignments
+    return Shown(shown.rankings, shown.shown[own], teams), clicks[own]
+
+
+@compiled
+def _size(rankings: Integers, documents: Integers) -> int:
+    size = size_of(rankings)
+    for document in documents:
+        size = max(size, document + 1)
+    return size
+
+
+@compiled
+def _comes_early_enough(rankings: Integers, documents: Integers) -> bool:
+    """Whether some ranker puts each document at its place or above."""
+    first = first_ranks(rankings, _size(rankings, documents))
+    for place in range(documents.shape[0]):
+        if first[documents[place]] > place + 1:
+            return False
+    return True
+
+
+@compiled
+def _can_be_drafted(rankings: Integers, documents: Integers, teams: Integers) -> bool:
+    """Whether each team adds its best document, all once before any twice.
+
+    The prefix that all share, and places where the shortest list may have ended, are
+    nobody's; all others are somebody's.
+    """
+    n_neutral, n_fair = n_shared(rankings), n_fair_places(rankings)
+    n_present = (lengths_of(rankings) > 0).sum()
+    last_round = np.full(rankings.shape[0], -1, np.int64)
+    for place in range(documents.shape[0]):
+        is_owned = n_neutral <= place < n_fair
+        if (teams[place] != NOBODY) != is_owned:
+            return False
+        is_best = False
+        for ranker in range(rankings.shape[0]):
+            if not is_owned or ranker == teams[place]:
+                best = best_left(rankings, ranker, documents[:place])
+                is_best |= best == documents[place]
+        if not is_best:
+            return False
+        if is_owned:
+            this_round = (place - n_neutral) // n_present
+            if last_round[teams[place]] == this_round:
+                return False
+            last_round[teams[place]] = this_round
+    return True
+
+
+def _has_teams(rankings: Integers, documents: Integers) -> bool:
+    """Whether some teams could have drafted the list.
+
+    In each round different rankers must have had the documents as their best.
+    """
+    n_neutral, n_fair = n_shared(rankings), n_fair_places(rankings)
+    n_present = int((lengths_of(rankings) > 0).sum())
+    places = [_able(rankings, documents, place) for place in range(len(documents))]
+    if not all(places):
+        return False
+    end = min(n_fair, len(documents))
+    return all(
+        _are_matched(places[start : min(start + n_present, end)])
+        for start in range(n_neutral, end, max(1, n_present))
+    )
+
+
+def _able(rankings: Integers, documents: Integers, place: int) -> list[int]:
+    """Rankers whose best remaining document stands at this place."""
+    return [
+        ranker
+        for ranker in range(len(rankings))
+        if best_left(rankings, ranker, documents[:place]) == documents[place]
+    ]
+
+
+def _are_matched(able: list[list[int]]) -> bool:
+    """Whether each place can have a ranker of its own (augmenting paths)."""
+    place_of: dict[int, int] = {}
+
+    def finds(place: int, tried: set[int]) -> bool:
+        for ranker in able[place]:
+            if ranker in tried:
+                continue
+            tried.add(ranker)
+            if ranker not in place_of or finds(place_of[ranker], tried):
+                place_of[ranker] = place
+                return True
+        return False
+
+    return all(finds(place, set()) for place in range(len(able)))

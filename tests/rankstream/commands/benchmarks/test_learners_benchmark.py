@@ -121,7 +121,7 @@ def test_a_quick_run_has_every_figure() -> None:
     """Names and numbers, none of them to be quoted."""
     figures = learners.measure(quick=True)
 
-    assert len(figures) == 4 + len(learners.LISTS) * len(learners.CANDIDATES)
+    assert len(figures) == 5 + len(learners.LISTS) * len(learners.CANDIDATES)
     for figure in figures:
         assert figure["value"] > 0.0
         assert figure["ratio"] > 0.0

@@ -249,9 +249,9 @@ class Checkpointer:
         else:
             marker = decode_marker(packed)
             check_marker(marker, source, self.kind.version)
-        self.stage.restore(
-            Change(topic, key, value) for (topic, key), value in items.items()
-        )
+        changes = (Change(topic, key, value) for (topic, key), value in items.items())
+        # Beside the loop, which reads what other partitions need meanwhile.
+        await asyncio.to_thread(self.stage.restore, changes)
         start = source.first if packed is None else self._resume(marker)
         self.stage.tick(now_ms, at_end=False)
         if packed is None:

@@ -93,7 +93,8 @@ def with_space(tables: Open, n_elements: int, n_bytes: int, now_ms: int) -> Open
         compact(tables, arena)
     if sizes[N_ACCEPTED] + 2 * n_elements > len(accepted):
         forget_decided(tables, now_ms)
-        accepted = enlarged(accepted, int(sizes[N_ACCEPTED]) + 2 * n_elements)
+        # Twice what is left, so that not every record has to look through it again.
+        accepted = enlarged(accepted, 2 * int(sizes[N_ACCEPTED]) + 2 * n_elements)
     return tables._replace(
         impressions=enlarged(tables.impressions, int(sizes[N_ROWS]) + n_elements),
         clicks=enlarged(tables.clicks, int(sizes[N_CLICK_ROWS]) + n_elements),

@@ -1,15 +1,16 @@
-"""Patience with a cluster that is not there yet: one line now and then."""
+"""Patience with services that are not there yet: one line now and then."""
 
 import socket
 import sys
 import time
 from collections.abc import Callable
+from urllib.parse import urlsplit
 
 from rankstream.settings import KafkaSettings
 
 SAY_EVERY_S = 60.0
 TRY_EVERY_S = 0.5
-DEFAULT_PORT = 9092
+KAFKA_PORT, REDIS_PORT = 9092, 6379
 
 
 class Interrupted(RuntimeError):
@@ -33,14 +34,15 @@ class Waiting:
         self._said_s = 0.0
         self._since_s = 0.0
 
-    def waits(self, what: str) -> None:
-        """Hear that somebody still waits."""
+    def waits(self, what: str, why: str = "") -> None:
+        """Hear that somebody still waits, and what is in the way."""
         now = time.monotonic()
         if not self._since_s:
             self._since_s = now
         if not self._said_s or now - self._said_s >= SAY_EVERY_S:
             self._said_s = now
-            self._say(f"waiting for {what} ({now - self._since_s:.0f} s)")
+            reason = f": {why}" if why else ""
+            self._say(f"waiting for {what} ({now - self._since_s:.0f} s){reason}")
 
     def over(self) -> None:
         """Hear that it came."""
@@ -60,23 +62,43 @@ def wait_for_kafka(
     Interrupted
         Where the user stopped.
     """
-    while not any(_answers(address) for address in kafka.bootstrap.split(",")):
+    while True:
+        refusals = [_refusal(*_place(each)) for each in kafka.bootstrap.split(",")]
+        if "" in refusals:
+            waiting.over()
+            return
         if is_stopped():
             raise Interrupted(f"stopped while waiting for Kafka at {kafka.bootstrap}")
-        waiting.waits(f"Kafka at {kafka.bootstrap}")
+        waiting.waits(f"Kafka at {kafka.bootstrap}", refusals[0])
         time.sleep(TRY_EVERY_S)
-    waiting.over()
 
 
-def _answers(address: str) -> bool:
+def wait_for_redis(url: str, waiting: Waiting) -> None:
+    """Return as soon as somebody listens at the address of a Redis."""
+    place = urlsplit(url)
+    while place.hostname:
+        why = _refusal(place.hostname, place.port or REDIS_PORT)
+        if not why:
+            return
+        shown = place._replace(netloc=place.netloc.rpartition("@")[2]).geturl()
+        waiting.waits(f"Redis at {shown}", why)
+        time.sleep(TRY_EVERY_S)
+
+
+def _place(address: str) -> tuple[str, int]:
     host, colon, port = address.strip().rpartition(":")
     if not colon or not port.isdigit():
-        host, port = address.strip(), str(DEFAULT_PORT)
+        return address.strip().strip("[]"), KAFKA_PORT
+    return host.strip("[]"), int(port)
+
+
+def _refusal(host: str, port: int) -> str:
+    """Why nobody answers there; empty if somebody does."""
     try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=3).close()
-    except OSError:
-        return False
-    return True
+        socket.create_connection((host, port), timeout=3).close()
+    except OSError as error:
+        return f"{host}, port {port}: {error.strerror or error}"
+    return ""
 
 
 def _to_standard_error(line: str) -> None:

@@ -18,6 +18,7 @@ from faust.types import TP
 from mode.services import Service, WaitResults
 
 from rankstream.topics import MIB
+from streams.header_names import tell_all_names
 
 Opener = Callable[[Mapping[TP, int | None]], Awaitable[dict[TP, int]]]
 """Takes what the group committed for each partition, gives where to start."""
@@ -35,6 +36,8 @@ RECORD_BYTES = 1_024
 """What a waiting record costs beside its value, roughly."""
 
 FULL_PAUSE_S = 0.005
+
+tell_all_names()
 
 REQUEST_MS = 90_000
 """Longer than a rebalance, which a request to join waits for."""

@@ -54,6 +54,7 @@ def hostile_records() -> dict[str, bytes | None]:
         "seconds of the future": as_json("h", at_ms=NOW_MS + 7_200_000),
         "deep nesting": b'{"attributes":' + b'{"a":' * 100_000,
         "deep array": b"[" * 100_000,
+        "marks upon a letter": as_json("h", query_id="a" + "\u0301\u0316" * 125_000),
         "deep attributes": as_json("h", attributes=_nested(17)),
         "attributes of 65 bits": as_json("h", attributes={"n": [2**64]}),
         "assignments of 64 bits": as_json("h", assignments=[2**63, 1]),

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from producers.awaiting import Waiting, wait_for_redis
 from rankstream.commands.counted import counted
 from rankstream.experiments import publish_experiments, stored_experiments
 from rankstream.settings import (
@@ -57,6 +58,7 @@ def run(arguments: argparse.Namespace) -> int:
     settings = with_namespace(load_settings(arguments.config), arguments.namespace)
     if arguments.action == "show":
         return _show(settings, arguments)
+    wait_for_redis(settings.redis.url, Waiting())
     store = store_of(settings)
     try:
         if arguments.action == "publish":
@@ -109,8 +111,12 @@ def _row(
         clients = "not published"
     elif wanted is None:
         clients = "not in the settings"
+    elif wanted == stored:
+        clients = "follow"
+    elif wanted.epoch > stored.epoch:
+        clients = f"follow epoch {stored.epoch}"
     else:
-        clients = "follow" if wanted == stored else f"follow epoch {stored.epoch}"
+        clients = f"follow other settings, of epoch {stored.epoch}: raise the epoch"
     fields: dict[str, Any] = msgspec.to_builtins(shown)
     return {"name": name, **fields, "clients": clients}
 
@@ -135,12 +141,8 @@ def _show(settings: Settings, arguments: argparse.Namespace) -> int:
     _say_refused(records.refused, arguments)
     found = [place for place in places if _is_asked_for(place, arguments)]
     if not found:
-        known = sorted({*settings.experiments, *(name for name, _ in places)})
-        epoch = "" if arguments.epoch is None else f", epoch {arguments.epoch},"
-        return _nothing(
-            f"an experiment must have lists; {arguments.experiment!r}{epoch} has none "
-            f"yet; there are: {', '.join(known) or 'none'}"
-        )
+        known = {*settings.experiments, *(name for name, _ in places)}
+        return _nothing(_what_is_missing(known, arguments))
     comparison = records.comparisons[places.index(found[-1])]
     verdict = verdict_of(comparison, read_outcomes(values))
     if arguments.json:
@@ -154,6 +156,18 @@ def _show(settings: Settings, arguments: argparse.Namespace) -> int:
     for table in tables_of(verdict, method):
         Console().print(table)
     return 0
+
+
+def _what_is_missing(known: set[str], arguments: argparse.Namespace) -> str:
+    name = arguments.experiment
+    if name not in known:
+        there = ", ".join(sorted(known)) or "none"
+        return f"an experiment must be known; {name!r} is not; there are: {there}"
+    epoch = "" if arguments.epoch is None else f" of epoch {arguments.epoch}"
+    return (
+        f"an experiment must have lists{epoch} whose time to be clicked is over; "
+        f"{name!r} has none yet"
+    )
 
 
 def _is_asked_for(place: tuple[str, int], arguments: argparse.Namespace) -> bool:

@@ -9,6 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from producers.awaiting import Waiting, wait_for_redis
 from rankstream.commands.counted import counted
 from rankstream.settings import Settings, load_settings, with_namespace
 from rankstream.snapshots import (
@@ -66,6 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Read Redis and do what was asked; 1 if there is nothing, or something is bad."""
     settings = with_namespace(load_settings(arguments.config), arguments.namespace)
+    wait_for_redis(settings.redis.url, Waiting())
     store = store_of(settings)
     try:
         if arguments.action == "verify":

@@ -65,7 +65,13 @@ def _records(arguments: argparse.Namespace) -> Iterator[tuple[bytes, bytes | Non
         # Kafka's client is not loaded for a file, nor the runtime for Kafka.
         from streams.local import read_changes  # noqa: PLC0415
 
-        yield from read_changes(arguments.local / LOCAL_FILE)
+        file = arguments.local / LOCAL_FILE
+        if not file.exists():
+            raise ValueError(
+                "--local must be a folder that `rankstream replay --local` wrote; "
+                f"{file} is not there"
+            )
+        yield from read_changes(file)
         return
     from producers.topic_reader import read_topic  # noqa: PLC0415
 

@@ -1,7 +1,6 @@
 """From one front-door element to one canonical event, or a reason why not."""
 
 import base64
-import hashlib
 from typing import NamedTuple
 
 import msgspec
@@ -21,11 +20,10 @@ from rankstream.events import (
 )
 from rankstream.routing import (
     identity,
-    normalised_query,
-    route_of_impression,
     route_of_query,
 )
 from rankstream.topics import MAX_EVENT_BYTES
+from streams.folds.names import check_id, query_of, route_of_click, unit_of
 from streams.folds.refused import Refused, refuse
 from streams.folds.vectors import (
     check_assignments,
@@ -39,9 +37,6 @@ from streams.folds.vectors import (
 
 MAX_SHOWN = 1_000
 """Longest list that one impression may show."""
-
-MAX_ID_CHARACTERS = 256
-"""Longest impression id, item id, model name or event id."""
 
 KNOWN_SETS = 4_096
 """Candidate sets whose canonical order is remembered."""
@@ -132,9 +127,9 @@ class FrontDoor:
         event = _decoded_query(raw)
         _check_schema(event.schema)
         self._check_time(event.at_ms, now_ms)
-        _check_id("impression_id", event.impression_id)
-        _check_id("model", event.model, may_be_empty=True)
-        query = normalised_query(event.query_id)
+        check_id("impression_id", event.impression_id)
+        check_id("model", event.model, may_be_empty=True)
+        query = query_of(event.query_id)
         if not query:
             refuse("no-route", "query_id must hold a visible character")
         policy = _POLICY_NUMBER.get(event.policy)
@@ -158,17 +153,17 @@ class FrontDoor:
         event = _decoded_click(raw)
         _check_schema(event.schema)
         self._check_time(event.at_ms, now_ms)
-        _check_id("impression_id", event.impression_id)
+        check_id("impression_id", event.impression_id)
         item, position = event.item_id or "", event.position or 0
         if not item and event.position is None:
             refuse("identity", "a click must name its item_id or its position")
         if event.position is not None and not 1 <= position <= self._max_documents:
             refuse("position", f"position must be 1 or more; got {position}")
-        _check_id("item_id", item, may_be_empty=True)
-        _check_id("action", event.action)
+        check_id("item_id", item, may_be_empty=True)
+        check_id("action", event.action)
         named = identity("i", event.impression_id)
         if event.event_id:
-            _check_id("event_id", event.event_id)
+            check_id("event_id", event.event_id)
             own = identity("e", event.event_id)
         else:
             own = identity(
@@ -182,7 +177,7 @@ class FrontDoor:
         click = Click(
             own, named, item, position, event.at_ms, event.action, raw, (*origin,)
         )
-        return Accepted(click, _route_of_click(event), event.at_ms)
+        return Accepted(click, route_of_click(event), event.at_ms)
 
     def _check_time(self, at_ms: int, now_ms: int) -> None:
         if not 0 <= at_ms <= LAST_MS:
@@ -232,7 +227,7 @@ class FrontDoor:
             exposures,
             rows,
             n_features,
-            _unit(event),
+            unit_of(event),
             _extra(event, known, n, k),
         )
 
@@ -244,7 +239,7 @@ class FrontDoor:
         if len(set(names)) != len(names):
             refuse("candidates", "candidates must differ from each other")
         for name in names:
-            _check_id("item_id", name)
+            check_id("item_id", name)
         order = sorted(range(len(names)), key=names.__getitem__)
         found = CandidateSet(
             _encode([names[row] for row in order]),
@@ -333,39 +328,6 @@ def _reason(error: Exception) -> str:
 def _check_schema(schema: int) -> None:
     if schema != SCHEMA:
         refuse("schema", f"schema must be {SCHEMA}; got {schema}")
-
-
-def _check_id(name: str, value: str, *, may_be_empty: bool = False) -> None:
-    if not value and not may_be_empty:
-        refuse("identity", f"{name} must not be empty")
-    if len(value) > MAX_ID_CHARACTERS:
-        refuse(
-            "identity",
-            f"{name} must be at most {MAX_ID_CHARACTERS} characters; got {len(value)}",
-        )
-
-
-def _route_of_click(event: ClickEvent) -> int:
-    if event.query_id is not None:
-        query = normalised_query(event.query_id)
-        if query:
-            return route_of_query(query)
-    route = route_of_impression(event.impression_id)
-    if route is None:
-        refuse("no-route", "a click must name its query_id, or an id that routes it")
-    return route
-
-
-def _unit(event: QueryEvent) -> int:
-    if event.session is not None:
-        named = "s" + event.session
-    elif event.user is not None:
-        named = "u" + event.user
-    else:
-        named = "i" + event.impression_id
-    return int.from_bytes(
-        hashlib.blake2b(named.encode(), digest_size=8).digest(), "big"
-    )
 
 
 def _extra(event: QueryEvent, known: CandidateSet, n: int, k: int) -> bytes:

@@ -1,5 +1,6 @@
 """Tables of what was reproduced, beside what was published."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -109,7 +110,9 @@ def _cells(
         cells.append("-")
     for form in forms:
         mean, error = row[f"{form}_form"], row[f"{form}_form_error"]
-        text = f"{mean:.{digits}f} ± {error:.{digits}f}" if mean != "" else "-"
+        text = "-" if mean == "" else f"{mean:.{digits}f}"
+        # One run says nothing of its error.
+        text += f" ± {error:.{digits}f}" if mean != "" and not math.isnan(error) else ""
         if is_printed and f"{form}_form_difference" in row:
             colour = "green" if row[f"{form}_form_same"] else "yellow"
             gap, p = row[f"{form}_form_difference"], row[f"{form}_form_p"]

@@ -291,3 +291,17 @@ def test_ranks_and_features_that_cannot_be_are_refused(fields: dict[str, Any]) -
     with pytest.raises(Refused) as refusal:
         door().query(query(**fields), NOW_MS)
     assert refusal.value.code == next(iter(fields))
+
+
+@pytest.mark.parametrize("letter", ["x", "a\u0301\u0316"])
+def test_a_query_is_no_longer_than_it_may_be(letter: str) -> None:
+    """Marks upon one letter take the square of their number to be normalised."""
+    longest = (letter * 4_096)[:4_096]
+    door().query(query(query_id=longest), NOW_MS)
+    for take in (
+        lambda: door().query(query(query_id=longest + "x"), NOW_MS),
+        lambda: door().click(click(query_id=longest + "x"), NOW_MS, ORIGIN),
+    ):
+        with pytest.raises(Refused, match="query_id must be at most 4096") as refused:
+            take()
+        assert refused.value.code == "identity"

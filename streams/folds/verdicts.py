@@ -239,10 +239,10 @@ def health_of(
     totals = dict(zip(TOTALS, comparison.totals.tolist(), strict=True))
     of = {name: comparison.by_ranker[:, i] for i, name in enumerate(BY_RANKER)}
     n = max(1, totals["impressions"])
-    refused = sum(comparison.refusals.values())
+    refused, taken = sum(comparison.refusals.values()), n + comparison.n_refused
     lengths = of["documents"] / n
     checks = [
-        _check("refused", refused / (n + refused), 0.001, 0.05, comparison.refusals),
+        _check("refused", refused / taken, 0.001, 0.05, comparison.refusals),
         _check("too heavy", totals["too_heavy"] / n, 0.001, 0.05, None),
         _check("teams missing", totals["without_assignments"] / n, 0.001, 0.05, None),
         *_fairness(comparison),

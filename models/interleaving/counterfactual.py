@@ -59,9 +59,10 @@ class Counterfactual:
                 "counterfactual estimates must be of a method whose exposures are "
                 f"exact; got {type(self.logged).__name__}"
             )
-        if not self.examination or not 0.0 < min(self.examination) <= 1.0:
+        if not self.examination or not all(map(_is_chance, self.examination)):
             raise ValueError(
-                f"examination must be above 0 and at most 1; got {self.examination}"
+                "examination must be numbers above 0 and at most 1; got "
+                f"{self.examination}"
             )
 
     def combine(
@@ -123,3 +124,9 @@ class Counterfactual:
         propensities[known] = exposures[shown.shown[known]] @ examined[:-1]
         ranks = ranks_of(shown.rankings, shown.shown)
         return examined[np.minimum(ranks, length + 1) - 1], propensities
+
+
+def _is_chance(value: object) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return 0.0 < value <= 1.0  # of NaN neither holds

@@ -61,21 +61,20 @@ class Comparison:
     def __post_init__(self) -> None:
         self.rankers = tuple(sorted(self.settings.rankers))
         self.by_ranker = np.zeros((len(self.rankers), len(BY_RANKER)), np.int64)
-        self.methods = self._methods()
+        try:
+            self.methods = self._methods()
+            self._warm()
+        except ValueError as error:
+            raise ValueError(f"experiments.{self.name}: {error}") from error
         self.sums = {
             name: PreferenceSums.empty(len(self.rankers)) for name in self.methods
         }
-        self._warm()
 
     def _methods(self) -> dict[str, Method]:
-        try:
-            scored = scored_methods(self.settings)
-        except ValueError as error:
-            raise ValueError(f"experiments.{self.name}: {error}") from error
         length = {"length": self.settings.length}
         return {
             name: method_of(method, options | length if ":" in method else options)
-            for name, (method, options) in scored.items()
+            for name, (method, options) in scored_methods(self.settings).items()
         }
 
     def take(self, interaction: Interaction, extra: Extra, reader: ListReader) -> None:

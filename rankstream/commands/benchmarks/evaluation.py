@@ -35,13 +35,13 @@ N_SAMPLES = 10_000
 N_LISTS = 40
 RANKERS = (2, 5, 10, 20, 50, 100, 200)
 
-RIVALS = {
+Array = npt.NDArray[Any]
+Case = tuple[Array, Array, Array]
+
+RIVALS: dict[Callable[..., Array], str] = {
     listing_preferences: "numpy after the listing",
     vectorised_preferences: "numpy without loops",
 }
-
-Array = npt.NDArray[Any]
-Case = tuple[Array, Array, Array]
 
 
 def measure(*, quick: bool = False) -> list[dict[str, Any]]:
@@ -78,7 +78,7 @@ def _pairwise(
     *,
     goal: float | None = None,
     floor: float | None = None,
-    rival_of: Callable[[Array, Array, Array], Array] = listing_preferences,
+    rival_of: Callable[..., Array] = listing_preferences,
 ) -> dict[str, Any]:
     cases = cases_of(n_rankers, 3)
 

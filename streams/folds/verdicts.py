@@ -136,7 +136,7 @@ def _of_method(
 ) -> dict[str, Any]:
     n = sums.n_rankers
     each = alpha / n_pairs_of(n)
-    plain = name.removeprefix("counterfactual:")
+    plain = name.rpartition(":")[2]
     typical = TYPICAL_SQUARES.get(plain, 0.5 * (n * n if plain == "ab" else 1))
     largest = getattr(comparison.methods[name], "largest_preference", 0.0)
     if largest:

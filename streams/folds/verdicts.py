@@ -72,8 +72,9 @@ def verdict_of(
 ) -> dict[str, Any]:
     """Everything about one (experiment, epoch), ready for JSON.
 
-    Intervals of all pairs hold together at 1 - alpha: each is made for alpha over the
-    number of pairs (Bonferroni). Only `anytime` may be looked at more than once.
+    Intervals of all pairs of one method hold together at 1 - alpha: each is made for
+    alpha over the number of pairs (Bonferroni). Each method is a family of its own.
+    Only `anytime` may be looked at more than once.
 
     Parameters
     ----------

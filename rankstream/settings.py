@@ -100,6 +100,10 @@ class ModelSettings(Section, frozen=True):
     options: dict[str, Any] = {}
 
 
+MAX_RANKERS = 256
+"""Of one experiment."""
+
+
 class ExperimentSettings(Section, frozen=True):
     """Rankers that are compared on users; a change needs the next `epoch`.
 
@@ -321,9 +325,19 @@ def _of_model(place: str, model: ModelSettings) -> Iterator[tuple[str, str]]:
 def _of_experiment(
     place: str, experiment: ExperimentSettings
 ) -> Iterator[tuple[str, str]]:
-    if len(experiment.rankers) < 2:
+    n_rankers = len(experiment.rankers)
+    if n_rankers < 2:
         setting, names = f"{place}.rankers", sorted(experiment.rankers)
         yield setting, f"{setting} must be two or more; got {names}"
+    if n_rankers > MAX_RANKERS:
+        setting = f"{place}.rankers"
+        yield setting, f"{setting} must be {MAX_RANKERS} at most; got {n_rankers}"
+    if 0 < experiment.end_ms <= experiment.start_ms:
+        yield (
+            f"{place}.end_ms",
+            f"{place}.end_ms must be 0 or after start_ms, {experiment.start_ms}; got "
+            f"{experiment.end_ms}",
+        )
     try:
         scored_methods(experiment)
     except ValueError as error:

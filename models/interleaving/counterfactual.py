@@ -59,9 +59,10 @@ class Counterfactual:
                 "counterfactual estimates must be of a method whose exposures are "
                 f"exact; got {type(self.logged).__name__}"
             )
-        if not self.examination or not 0.0 < min(self.examination) <= 1.0:
+        if not self.examination or not all(map(_is_chance, self.examination)):
             raise ValueError(
-                f"examination must be above 0 and at most 1; got {self.examination}"
+                "examination must be numbers above 0 and at most 1; got "
+                f"{self.examination}"
             )
 
     def combine(
@@ -93,6 +94,24 @@ class Counterfactual:
         [n_rankers, k], wherever it stands in a list of `length`; 0 for what cannot
         have been shown by the logged method.
         """
+        looked, propensities = self._looked_at(shown, length)
+        can_be = propensities > 0.0
+        weights = np.zeros(looked.shape)
+        weights[:, can_be] = looked[:, can_be] / propensities[can_be]
+        return weights
+
+    def is_identified(self, rankings: Integers, length: int) -> bool:
+        """Whether all that a ranker's own list would have looked at can be shown.
+
+        Else its clicks are unknown, and lists that lack them tell nothing about it.
+        A function of the rankings alone, so it may be asked before a list is drawn.
+        """
+        every = Shown(rankings, np.arange(size_of(rankings)), NO_ONE)
+        looked, propensities = self._looked_at(every, self.length or length)
+        return not looked[:, propensities <= 0.0].any()
+
+    def _looked_at(self, shown: Shown, length: int) -> tuple[Floats, Floats]:
+        """P(looked at) in each ranker's list [n_rankers, k], and in those drawn [k]."""
         if isinstance(self.logged, TeamDraft) and len(shown.rankings) > 2:
             raise ValueError("team drafts must be of two rankers to be exact")
         rng = np.random.default_rng(0)  # exact exposures draw nothing
@@ -104,8 +123,10 @@ class Counterfactual:
         propensities = np.zeros(len(shown.shown))
         propensities[known] = exposures[shown.shown[known]] @ examined[:-1]
         ranks = ranks_of(shown.rankings, shown.shown)
-        looked = examined[np.minimum(ranks, length + 1) - 1]
-        can_be = propensities > 0.0
-        weights = np.zeros(looked.shape)
-        weights[:, can_be] = looked[:, can_be] / propensities[can_be]
-        return weights
+        return examined[np.minimum(ranks, length + 1) - 1], propensities
+
+
+def _is_chance(value: object) -> bool:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return 0.0 < value <= 1.0  # of NaN neither holds

@@ -60,8 +60,8 @@ class PairwisePreference:
     largest_preference
         Impressions whose rankings allow a larger preference count for less, so that
         none prefers by more: what is estimated is then a weighted mean. The weights
-        follow from the rankings, so clicks that ignore relevance still give nothing
-        in expectation. 0: all impressions count alike.
+        follow from the rankings and how long the list was, so clicks that ignore
+        relevance still give nothing in expectation. 0: all impressions count alike.
     published
         Divide by twice the number of pairs that count, as the software behind the
         published tables does: less variance, but clicks that ignore relevance give

@@ -1,5 +1,6 @@
 """Ways of comparing rankers, by the name that settings and events use."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -45,16 +46,29 @@ def method_of(name: str, options: Mapping[str, Any] | None = None) -> Method:
     given = dict(options or {})
     prefix, _, logged = name.rpartition(":")
     if prefix == "counterfactual":
-        examination = tuple(given.pop("examination", ()))
+        examination = given.pop("examination", ())
+        if not isinstance(examination, list | tuple):
+            raise ValueError(f"examination must be a list; got {examination!r}")
         length = int(given.pop("length", 0))
-        return Counterfactual(method_of(logged, given), examination, length)
+        return Counterfactual(method_of(logged, given), tuple(examination), length)
     if name not in METHODS:
         raise ValueError(f"method must be one of {sorted(METHODS)}; got {name!r}")
-    known = set(METHODS[name].__dataclass_fields__) - {"needs_assignments"}
+    fields = METHODS[name].__dataclass_fields__
+    known = set(fields) - {"needs_assignments"}
     unknown = set(given) - known
     if unknown:
         raise ValueError(
             f"options of {name} must be among {sorted(known)}; got {sorted(unknown)}"
         )
+    for option, value in given.items():
+        _check_kind(option, value, type(fields[option].default))
     made: Method = METHODS[name](**given)
     return made
+
+
+def _check_kind(option: str, value: object, kind: type) -> None:
+    """Numbers are finite, and no booleans; whole ones will do for any."""
+    is_kind = type(value) is kind or (kind is float and type(value) is int)
+    if not is_kind or (isinstance(value, float) and not math.isfinite(value)):
+        finite = "finite " if kind is float else ""
+        raise ValueError(f"{option} must be {finite}{kind.__name__}; got {value!r}")

@@ -21,7 +21,7 @@ BENCHMARKS = {
     "memory": "what a pair and an open impression take, and that a long run stays flat",
     "learners": "PDGD linear and neural and P-MGD over numpy; the cost of updates",
     "pdgd": "PDGD's closed loop over the tensor formula in numpy",
-    "evaluation": "inference of multileaving over vectorised numpy, and its fold",
+    "evaluation": "inference of multileaving over numpy, and its fold",
     "pipeline": "events through the pipeline over an empty stock Faust agent",
 }
 """Name and one line of each benchmark; the module has the same name."""

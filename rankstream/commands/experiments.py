@@ -58,6 +58,8 @@ def run(arguments: argparse.Namespace) -> int:
     settings = with_namespace(load_settings(arguments.config), arguments.namespace)
     if arguments.action == "show":
         return _show(settings, arguments)
+    if arguments.action == "publish":
+        _check_foldable(settings.experiments)
     wait_for_redis(settings.redis.url, Waiting())
     store = store_of(settings)
     try:
@@ -68,6 +70,15 @@ def run(arguments: argparse.Namespace) -> int:
     finally:
         store.close()
     return _list(settings.experiments, stored, arguments)
+
+
+def _check_foldable(experiments: Mapping[str, ExperimentSettings]) -> None:
+    """Refuse what the fold would: clients would make lists that nobody counts."""
+    # The science is loaded only where it is needed.
+    from streams.folds.comparison import Comparison  # noqa: PLC0415
+
+    for name, wanted in sorted(experiments.items()):
+        Comparison(name, wanted)
 
 
 def _told(found: dict[str, str], arguments: argparse.Namespace) -> int:

@@ -8,6 +8,7 @@ import numpy as np
 
 from models.evaluation.list_counts import BY_RANKER, TOTALS, count_list
 from models.evaluation.sums import N_GROUPS, Integers, PreferenceSums
+from models.interleaving.counterfactual import Counterfactual
 from models.interleaving.method import Method, Shown
 from models.interleaving.possible_lists import is_possible, without_foreign
 from models.interleaving.rankings import n_documents
@@ -31,6 +32,9 @@ REFUSALS = (
     "impossible-list",
 )
 """Why impressions of this experiment were not credited."""
+
+UNIDENTIFIED = ("foreign-items", "never-shown")
+"""Why only counterfactual estimates took nothing from an impression."""
 
 
 @dataclass
@@ -57,21 +61,20 @@ class Comparison:
     def __post_init__(self) -> None:
         self.rankers = tuple(sorted(self.settings.rankers))
         self.by_ranker = np.zeros((len(self.rankers), len(BY_RANKER)), np.int64)
-        self.methods = self._methods()
+        try:
+            self.methods = self._methods()
+            self._warm()
+        except ValueError as error:
+            raise ValueError(f"experiments.{self.name}: {error}") from error
         self.sums = {
             name: PreferenceSums.empty(len(self.rankers)) for name in self.methods
         }
-        self._warm()
 
     def _methods(self) -> dict[str, Method]:
-        try:
-            scored = scored_methods(self.settings)
-        except ValueError as error:
-            raise ValueError(f"experiments.{self.name}: {error}") from error
         length = {"length": self.settings.length}
         return {
             name: method_of(method, options | length if ":" in method else options)
-            for name, (method, options) in scored.items()
+            for name, (method, options) in scored_methods(self.settings).items()
         }
 
     def take(self, interaction: Interaction, extra: Extra, reader: ListReader) -> None:
@@ -89,7 +92,7 @@ class Comparison:
                 raise Faulty("rankers")
             check_drawn(self.settings.method, logged.shown, self.settings.length)
         except Faulty as error:
-            self.refusals[error.reason] = self.refusals.get(error.reason, 0) + 1
+            self._refuse(error.reason)
             return
         clicks = np.zeros(len(logged.shown.shown), np.bool_)
         for mark in interaction.clicks:
@@ -100,8 +103,30 @@ class Comparison:
         for name, method in self.methods.items():
             if method.needs_assignments and not logged.is_assigned:
                 self.totals[TOTALS.index("without_assignments")] += 1
+            elif why := self._unidentified(method, logged.shown, own):
+                self._refuse(why)
             else:
                 self._credit(name, own, own_clicks, group)
+
+    def _unidentified(self, method: Method, shown: Shown, own: Shown) -> str:
+        """Why a counterfactual estimate cannot be made of this list; empty if it can.
+
+        What others put in moves documents to ranks that no propensity was made for.
+        """
+        if not isinstance(method, Counterfactual):
+            return ""
+        if len(own.shown) < len(shown.shown):
+            return "foreign-items"
+        is_identified = method.is_identified(shown.rankings, self.settings.length)
+        return "" if is_identified else "never-shown"
+
+    def _refuse(self, reason: str) -> None:
+        self.refusals[reason] = self.refusals.get(reason, 0) + 1
+
+    @property
+    def n_refused(self) -> int:
+        """Impressions that were credited by no method."""
+        return sum(n for why, n in self.refusals.items() if why not in UNIDENTIFIED)
 
     def _credit(self, name: str, shown: Shown, clicks: Any, group: int) -> None:
         method, sums = self.methods[name], self.sums[name]

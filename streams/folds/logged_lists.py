@@ -9,8 +9,8 @@ from models.interleaving.method import NO_ONE, NOBODY, Shown
 from models.interleaving.possible_lists import is_possible, without_foreign
 from models.interleaving.rankings import ABSENT, first_faulty, n_shared, ranks_of
 from rankstream.events import Experiment, Impression, decode_items
+from rankstream.settings import MAX_RANKERS
 
-MAX_RANKERS = 256
 MAX_DEPTH = 1_000
 KNOWN_SETS = 1_024
 """Candidate sets that are kept decoded."""

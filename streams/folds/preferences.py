@@ -161,7 +161,7 @@ class PreferencesFold:
         return {
             "compared_impressions": self._n_taken,
             "compared_credited": sum(int(each.totals[0]) for each in known),
-            "compared_refused": sum(sum(each.refusals.values()) for each in known),
+            "compared_refused": sum(each.n_refused for each in known),
             "compared_unknown": self._n_unknown,
         }
 

@@ -72,8 +72,9 @@ def verdict_of(
 ) -> dict[str, Any]:
     """Everything about one (experiment, epoch), ready for JSON.
 
-    Intervals of all pairs hold together at 1 - alpha: each is made for alpha over the
-    number of pairs (Bonferroni). Only `anytime` may be looked at more than once.
+    Intervals of all pairs of one method hold together at 1 - alpha: each is made for
+    alpha over the number of pairs (Bonferroni). Each method is a family of its own.
+    Only `anytime` may be looked at more than once.
 
     Parameters
     ----------
@@ -136,7 +137,7 @@ def _of_method(
 ) -> dict[str, Any]:
     n = sums.n_rankers
     each = alpha / n_pairs_of(n)
-    plain = name.removeprefix("counterfactual:")
+    plain = name.rpartition(":")[2]
     typical = TYPICAL_SQUARES.get(plain, 0.5 * (n * n if plain == "ab" else 1))
     largest = getattr(comparison.methods[name], "largest_preference", 0.0)
     if largest:
@@ -239,10 +240,10 @@ def health_of(
     totals = dict(zip(TOTALS, comparison.totals.tolist(), strict=True))
     of = {name: comparison.by_ranker[:, i] for i, name in enumerate(BY_RANKER)}
     n = max(1, totals["impressions"])
-    refused = sum(comparison.refusals.values())
+    refused, taken = sum(comparison.refusals.values()), n + comparison.n_refused
     lengths = of["documents"] / n
     checks = [
-        _check("refused", refused / (n + refused), 0.001, 0.05, comparison.refusals),
+        _check("refused", refused / taken, 0.001, 0.05, comparison.refusals),
         _check("too heavy", totals["too_heavy"] / n, 0.001, 0.05, None),
         _check("teams missing", totals["without_assignments"] / n, 0.001, 0.05, None),
         *_fairness(comparison),

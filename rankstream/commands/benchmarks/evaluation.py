@@ -1,4 +1,4 @@
-"""Inference of multileaving over vectorised numpy, and the fold that uses it."""
+"""Inference of multileaving over numpy, and the fold that uses it."""
 
 import gc
 import time
@@ -17,6 +17,7 @@ from rankstream.combining import combine
 from rankstream.commands.benchmarks.evaluation_rival import (
     listing_preferences,
     sampled_preferences,
+    vectorised_preferences,
 )
 from rankstream.commands.benchmarks.workload import Workload, canonical_records
 from rankstream.events import (
@@ -37,6 +38,11 @@ RANKERS = (2, 5, 10, 20, 50, 100, 200)
 Array = npt.NDArray[Any]
 Case = tuple[Array, Array, Array]
 
+RIVALS: dict[Callable[..., Array], str] = {
+    listing_preferences: "numpy after the listing",
+    vectorised_preferences: "numpy without loops",
+}
+
 
 def measure(*, quick: bool = False) -> list[dict[str, Any]]:
     """All figures; `quick` takes fewer repeats."""
@@ -45,8 +51,9 @@ def measure(*, quick: bool = False) -> list[dict[str, Any]]:
         _pairwise(40, n_runs, goal=50.0, floor=15.0),
         _probabilistic(15, n_runs, goal=500.0, floor=100.0),
         _probabilistic(50, n_runs, goal=30.0, floor=10.0),
+        _pairwise(40, n_runs, rival_of=vectorised_preferences),
         _fold(2_000 if quick else 20_000, 1 if quick else 3),
-        *(_pairwise(n, n_runs, goal=None, floor=None) for n in RANKERS),
+        *(_pairwise(n, n_runs) for n in RANKERS),
     ]
 
 
@@ -66,7 +73,12 @@ def cases_of(n_rankers: int, n_clicks: int) -> list[Case]:
 
 
 def _pairwise(
-    n_rankers: int, n_runs: int, *, goal: float | None, floor: float | None
+    n_rankers: int,
+    n_runs: int,
+    *,
+    goal: float | None = None,
+    floor: float | None = None,
+    rival_of: Callable[..., Array] = listing_preferences,
 ) -> dict[str, Any]:
     cases = cases_of(n_rankers, 3)
 
@@ -76,16 +88,15 @@ def _pairwise(
 
     def rival() -> None:
         for case in cases:
-            listing_preferences(*case)
+            rival_of(*case)
 
     agrees = all(
-        np.allclose(
-            preferences(*case, LARGEST_WEIGHT, False), listing_preferences(*case)
-        )
+        np.allclose(preferences(*case, LARGEST_WEIGHT, False), rival_of(*case))
         for case in cases
     )
     return _figure(
-        f"pairwise preference, {n_rankers} rankers, k = {LENGTH}, 3 clicks",
+        f"pairwise preference, {n_rankers} rankers, k = {LENGTH}, 3 clicks, "
+        f"over {RIVALS[rival_of]}",
         _rates(ours, rival, n_runs),
         is_same=agrees,
         goal=goal,

@@ -191,13 +191,18 @@ class Gathered:
 
 def _row_of(verdict: Verdict) -> dict[str, Any]:
     found = verdict["methods"][verdict["method"]]
+    name, epoch = verdict["experiment"], verdict["epoch"]
+    if type(name) is not str or type(epoch) is not int:
+        raise ValueError(
+            f"a verdict must be of a name and a number; got {name!r}, {epoch!r}"
+        )
     for check in verdict["health"]:
         if check["state"] not in WORST:
             raise ValueError(f"a state must be one of {WORST}; got {check['state']!r}")
     states = [check["state"] for check in verdict["health"]]
     return {
-        "name": verdict["experiment"],
-        "epoch": verdict["epoch"],
+        "name": name,
+        "epoch": epoch,
         "method": verdict["method"],
         "rankers": len(verdict["rankers"]),
         "impressions": found["impressions"],

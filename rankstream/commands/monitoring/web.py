@@ -5,11 +5,13 @@ an experiment and the number of a pair. A page elsewhere cannot read ours: the h
 must be one that was bound, and everything is said to be for this origin only.
 """
 
+import sys
 import threading
 import time
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
+from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 import msgspec
@@ -48,7 +50,11 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         """Answer."""
-        place = urlsplit(self.path)
+        try:
+            place = urlsplit(self.path)
+        except ValueError:  # as of a host that is half an address
+            self._send(HTTPStatus.BAD_REQUEST, "text/plain", b"no such address\n")
+            return
         if self.headers.get("Host", "") not in self.server.hosts:
             self._send(HTTPStatus.MISDIRECTED_REQUEST, "text/plain", b"wrong host\n")
         elif place.path in STATIC:
@@ -125,6 +131,11 @@ class Server(ThreadingHTTPServer):
         bound = self.server_address[1]
         names = {host, "localhost", "127.0.0.1", "[::1]"}
         self.hosts = {f"{name}:{bound}" for name in names}
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of those who hang up before they have their answer."""
+        if not isinstance(sys.exception(), ConnectionError | TimeoutError):
+            super().handle_error(request, client_address)
 
     @property
     def url(self) -> str:

@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
+from models.interleaving.method import NO_ONE, Shown
 from models.interleaving.pairwise_bounds import (
     FEW_RANKERS,
     largest_preference,
@@ -84,3 +85,16 @@ def test_an_impression_that_counts_for_less_keeps_its_sign() -> None:
         PairwisePreference(largest_preference=-1.0)
     with pytest.raises(ValueError, match="1 or more"):
         PairwisePreference(largest_weight=0.5)
+
+
+def test_how_much_an_impression_counts_depends_on_how_long_its_list_was() -> None:
+    """Three of eight documents are shown: pairs below them cannot be preferred."""
+    rankings = np.array([np.arange(8), np.roll(np.arange(8), -1)])
+    plain, bounded = PairwisePreference(), PairwisePreference(largest_preference=2.0)
+    shown = Shown(rankings, np.array([0, 1, 2]), NO_ONE)
+    clicks = np.array([False, True, False])
+    expected = plain.infer(shown, clicks) * 2.0 / plain.bounds(rankings, 3)[0, 1]
+
+    assert expected[0, 1] != 0.0
+    assert plain.bounds(rankings, 3)[0, 1] < plain.bounds(rankings, 8)[0, 1]
+    np.testing.assert_allclose(bounded.infer(shown, clicks), expected)

@@ -87,6 +87,14 @@ def test_what_is_possible_is_what_is_drawn(method: str, n_rankers: int) -> None:
     assert n_refused > 50 or method == "probabilistic"
 
 
+def test_rounds_begin_after_what_all_share() -> None:
+    """The second round may be the other's first; nobody drafts twice in one."""
+    rankings = np.array([[0, 1, 2, 3, 4], [0, 5, 6, 7, 8]])
+    for order, is_drawn in (([0, 1, 5, 6, 2], True), ([0, 1, 2, 5, 6], False)):
+        each = Shown(rankings, np.array(order), NO_ONE)
+        assert is_possible("sample-scored", each) == is_drawn
+
+
 def test_a_repeated_document_is_impossible() -> None:
     """Whatever the method."""
     rankings = np.array([[0, 1, 2], [1, 0, 2]])

@@ -10,11 +10,10 @@ from rankstream.events import (
     Impression,
     Interaction,
 )
-from rankstream.settings import ExperimentSettings
+from rankstream.settings import MAX_RANKERS, ExperimentSettings
 from streams.folds.closed import closed_of
 from streams.folds.logged_lists import (
     MAX_DEPTH,
-    MAX_RANKERS,
     Extra,
     Faulty,
     ListReader,

@@ -3,8 +3,9 @@
 import msgspec
 import numpy as np
 import pytest
-from scipy.stats import norm
+from scipy.stats import binom, norm
 
+from models.evaluation.balance import log_evidence
 from models.evaluation.betting import log_e_values
 from models.evaluation.confidence_sequence import half_widths
 from models.evaluation.intervals import clustered_half_widths, fixed_half_widths
@@ -74,6 +75,34 @@ def test_intervals_and_evidence_of_each_pair_are_corrected_for_all() -> None:
         assert pair["log_e_b"] == evidence[m, n]
     assert pairs[0]["a"] == "a"
     assert pairs[0]["log_e_a"] > 1.0 > pairs[0]["log_e_b"]
+
+
+PREFERENCE = "pairwise-preference"
+
+
+@pytest.mark.parametrize(
+    ("options", "typical"), [({}, 50.0), ({"largest_preference": 8.0}, 1.0)]
+)
+def test_the_same_computation_plans_the_same_width(
+    options: dict[str, float], typical: float
+) -> None:
+    """Under its own name or a label; what is declared bounded is planned narrower."""
+    settings = ExperimentSettings(
+        rankers={"a": "", "b": ""},
+        options=options,
+        also={f"same:{PREFERENCE}": {"largest_weight": 2.0**14}},
+        planned_impressions=PLANNED,
+    )
+    found = Comparison("x", settings)
+    for sums in found.sums.values():
+        for i in range(200):
+            value = 3.0 if i % 3 else -2.0
+            assert sums.add(
+                value * np.array([[0, 1], [-1, 0]]), 8 * (1 - np.eye(2)), i % 9
+            )
+    expected = half_widths(found.sums[PREFERENCE], ALPHA, typical * PLANNED)
+    for method in verdict_of(found)["methods"].values():
+        assert widths_of(method["pairs"][0], "anytime") == pytest.approx(expected[0])
 
 
 def test_who_is_ahead_by_the_fixed_interval_only_has_not_won() -> None:
@@ -188,3 +217,43 @@ def test_times_of_partitions_are_the_first_and_the_last(
     assert (merged.first_ms, merged.last_ms) == (500, 9_000)
     assert merged.totals[0] == 3
     assert msgspec.json.encode(verdict_of(merged))
+
+
+def test_abandoned_lists_are_those_without_a_click() -> None:
+    """Seven of ten; it is shown and warns of nothing."""
+    found = filled("ab", 0.5, 10)
+    found.totals[TOTALS.index("clicked_lists")] = 3
+    check = checks_of(found)["abandonment"]
+
+    assert (check["value"], check["state"]) == (pytest.approx(0.7), "ok")
+
+
+def test_averaged_pairs_are_not_fair() -> None:
+    """Said of the method whose options they are."""
+    settings = ExperimentSettings(
+        rankers={"a": "", "b": ""}, options={"published": True}
+    )
+    check = checks_of(Comparison("x", settings))["unfair methods"]
+
+    assert (check["state"], check["detail"]) == ("warning", [PREFERENCE])
+
+
+@pytest.mark.parametrize("share", [0.5, 0.3])
+def test_evidence_against_fair_chance_is_one_in_expectation(share: float) -> None:
+    """Over all counts of ten draws: so it may be looked at any time."""
+    shares = np.array([share, 1.0 - share])
+    expected = sum(
+        binom.pmf(k, 10, share) * np.exp(log_evidence(np.array([k, 10 - k]), shares))
+        for k in range(11)
+    )
+
+    assert expected == pytest.approx(1.0, abs=1e-12)
+
+
+def test_two_impressions_have_one_degree_of_freedom() -> None:
+    """By hand: 1 and 3 have variance 2, and their mean has half of it."""
+    sums = PreferenceSums.empty(2)
+    for value in (1.0, 3.0):
+        sums.add(value * np.array([[0, 1], [-1, 0]]), 4.0 * (1 - np.eye(2)), 0)
+
+    assert fixed_half_widths(sums, 0.05)[0] == pytest.approx(1.95996, rel=1e-3)

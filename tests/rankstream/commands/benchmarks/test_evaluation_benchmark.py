@@ -9,17 +9,21 @@ from rankstream.commands.benchmarks.evaluation import cases_of, measure
 from rankstream.commands.benchmarks.evaluation_rival import (
     listing_preferences,
     sampled_preferences,
+    vectorised_preferences,
 )
 
 
 @pytest.mark.parametrize("n_rankers", [2, 7, 40])
 @pytest.mark.parametrize("n_clicks", [1, 3, 6])
-def test_the_listing_gives_the_same_matrix(n_rankers: int, n_clicks: int) -> None:
+def test_the_listing_and_its_vectors_give_the_same_matrix(
+    n_rankers: int, n_clicks: int
+) -> None:
     """Forty lists each."""
     for case in cases_of(n_rankers, n_clicks):
         ours = preferences(*case, LARGEST_WEIGHT, False)
 
-        assert ours == pytest.approx(listing_preferences(*case), rel=1e-9, abs=1e-9)
+        for rival in (listing_preferences, vectorised_preferences):
+            assert ours == pytest.approx(rival(*case), rel=1e-9, abs=1e-9)
 
 
 def test_sampled_assignments_approach_the_exact_expectation() -> None:
@@ -36,5 +40,5 @@ def test_all_figures_are_there_and_valid() -> None:
     """A quick run: no ratio is void."""
     figures = measure(quick=True)
 
-    assert len(figures) == 11
+    assert len(figures) == 12
     assert all(figure["ratio"] is not None for figure in figures)

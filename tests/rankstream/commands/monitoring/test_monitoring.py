@@ -3,6 +3,7 @@
 import http.client
 import io
 import json
+import socket
 import threading
 from collections.abc import Iterator
 
@@ -123,7 +124,11 @@ def test_what_is_no_verdict_and_no_number_stops_nothing() -> None:
     del without["health"]
     strange = verdict("strange")
     strange["health"][0]["state"] = "purple"
-    for bad in (without, strange, verdict("other") | {"health": [1]}):
+    for bad in (
+        without, strange, verdict("other") | {"health": [1]},
+        verdict() | {"experiment": 5}, verdict() | {"epoch": 2.5},
+        verdict() | {"epoch": None}, verdict() | {"experiment": ["x"]},
+    ):  # fmt: skip
         gathered.take_verdict(msgspec.json.encode(bad))
     page = "\n".join(
         f'rankstream_lag_records{{partition="{i}"}} {value}'
@@ -216,6 +221,33 @@ def test_another_host_name_is_refused(page: tuple[Server, Gathered]) -> None:
 
     assert got(server, "/overview", f"evil.example:{port}")[0] == 421
     assert got(server, "/overview", f"localhost:{port}")[0] == 200
+
+
+def test_half_an_address_is_a_bad_request(page: tuple[Server, Gathered]) -> None:
+    """Answered, as anything else is."""
+    port = page[0].server_address[1]
+    with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+        host = f"Host: 127.0.0.1:{port}\r\n\r\n".encode()
+        connection.sendall(b"GET http://[::1/ HTTP/1.1\r\n" + host)
+        assert connection.recv(100).startswith(b"HTTP/1.1 400 ")
+
+
+def test_who_hangs_up_leaves_no_trace(
+    page: tuple[Server, Gathered], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Faults of ours are told."""
+    for error in (
+        BrokenPipeError(),
+        ConnectionResetError(),
+        TimeoutError(),
+        KeyError(),
+    ):
+        try:
+            raise error
+        except (OSError, KeyError):
+            page[0].handle_error(None, ("127.0.0.1", 1))
+        is_ours = isinstance(error, KeyError)
+        assert ("Traceback" in capsys.readouterr().err) == is_ours
 
 
 def test_events_come_as_they_happen(page: tuple[Server, Gathered]) -> None:

@@ -10,6 +10,7 @@ from models.closed_loops.measuring import Conventions
 from rankstream.commands.progress_line import ProgressLine
 from rankstream.commands.reproduction.data import (
     PARTS,
+    digest_of,
     n_folds_of,
     prepare,
     world_of,
@@ -92,7 +93,7 @@ def _n_folds(arguments: argparse.Namespace) -> int:
 
 
 def _bed(arguments: argparse.Namespace, out: Path, n_folds: int) -> Bed:
-    place = out / "data"
+    place = out / "data" / digest_of(arguments.data)
     largest = 0
     for fold in range(1, n_folds + 1):
         prepare(arguments.data, fold, place, normalisation=arguments.normalisation)

@@ -115,6 +115,46 @@ def test_a_table_has_every_learner_and_goes_on_where_it_stopped(
     assert runs.read_bytes() == untouched
 
 
+def test_other_data_under_the_same_name_are_run_anew(tmp_path: Path) -> None:
+    """Results of two folders of one name stand beside each other, in both layouts."""
+    one = parts_folder(tmp_path / "data")
+    other = folds_folder(tmp_path / "elsewhere" / "data")
+    few = ("--runs", "1", "--folds", "1", "--learners", "pairwise-linear")
+    few += ("--users", "perfect")
+    rows = reproduce(one, tmp_path / "out", *few)
+
+    assert reproduce(other, tmp_path / "out", *few) == rows
+    assert len(finished_runs(tmp_path / "out" / "runs.txt")) == 1
+    write_part(other / "Fold1" / "train.txt", 100, 9)
+    assert reproduce(other, tmp_path / "out", *few) != rows
+    assert len(finished_runs(tmp_path / "out" / "runs.txt")) == 2
+    assert reproduce(one, tmp_path / "out", *few) == rows
+
+
+def test_runs_under_other_settings_are_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A learner's settings are in the key, though its name stays."""
+    job = Job(Cell(PUBLISHED, "pdgd-linear", "perfect", 100), 1, 0)
+    before = job.key()
+    monkeypatch.setattr("rankstream.commands.reproduction.plan.DECAY", 0.9)
+
+    assert job.key() != before
+
+
+def test_errors_of_other_data_are_not_taken_for_these(tmp_path: Path) -> None:
+    """Multileaving: one file of results holds those of two folders apart."""
+    words = ["--table", "multileaving", "--name", "few", "--rankers", "2"]
+    words += ["--users", "perfect", "--impressions", "100", "--processes", "1"]
+    words += ["--methods", "team-draft", "--runs", "1", "--folds", "1"]
+    out = tmp_path / "out"
+    for place, seed in (("one", 1), ("other", 9)):
+        folder = parts_folder(tmp_path / place)
+        write_part(folder / "S1.txt", 100, seed)
+        assert main(["reproduce", str(folder), "--out", str(out), *words]) == 0
+    (kept,) = out.glob("multileaving-exact.jsonl")
+
+    assert len(kept.read_text().splitlines()) == 2
+
+
 def test_the_long_run_has_its_orderings(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

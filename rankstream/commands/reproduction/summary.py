@@ -35,7 +35,9 @@ class Figure(NamedTuple):
 class Difference(NamedTuple):
     """A mean against a published one.
 
-    `p` is two-sided, from Welch's test in its normal limit over all runs.
+    `p` is two-sided, from Welch's test in its normal limit over all runs. Against
+    a printed mean it is conservative: of that only the total deviation is known, so
+    the spread of the folds counts on both sides, though they are the same folds.
     """
 
     value: float

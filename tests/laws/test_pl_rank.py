@@ -168,7 +168,9 @@ def test_known_looks_replace_those_by_rank() -> None:
     for rank, chance in enumerate((0.5, 0.25, 1.0 / 3.0)):
         learner = PlRankLearner(config)
         clicks = np.arange(3) == rank
-        lesson = Lesson(np.zeros(3), np.arange(3), clicks, features, candidates=features)
+        lesson = Lesson(
+            np.zeros(3), np.arange(3), clicks, features, candidates=features
+        )
         assert learner.learn(lesson)
         slopes = score_gradient(
             np.zeros(3),

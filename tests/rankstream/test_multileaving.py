@@ -47,7 +47,9 @@ def test_ranks_are_those_of_the_candidates(comparison: str) -> None:
 def test_equal_scores_stand_in_any_order_alike_for_all_rankers() -> None:
     """Every document is first as often as any other, also before the lists differ."""
     rng, settings = np.random.default_rng(5), Multileaving(comparison="team-draft")
-    made = [multileave(np.zeros((4, 2)), settings, cutoff=4, rng=rng) for _ in range(800)]
+    made = [
+        multileave(np.zeros((4, 2)), settings, cutoff=4, rng=rng) for _ in range(800)
+    ]
     firsts = np.bincount([one.order[0] for one in made], minlength=4)
 
     assert all((one.ranks[:, 0] == one.ranks[:, 1]).all() for one in made)

@@ -7,10 +7,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from models.closed_loops.measuring import Conventions
+from models.click_models.registry import click_model_of
+from models.closed_loops.measuring import Conventions, Judge
+from models.closed_loops.registry import loop_of
 from rankstream.cli import main
 from rankstream.commands.reproduction.data import n_folds_of, prepare, world_of
-from rankstream.commands.reproduction.plan import EXACT, PUBLISHED, Cell, Job
+from rankstream.commands.reproduction.plan import (
+    EXACT,
+    PUBLISHED,
+    Cell,
+    Job,
+    config_of,
+)
 from rankstream.commands.reproduction.runs import (
     Bed,
     finished_runs,
@@ -213,6 +221,46 @@ def test_only_published_users_stop_without_a_click(tmp_path: Path) -> None:
     assert stopped < 0.9 * asked
     one, other = (updates[form, "perfect"] for form in (PUBLISHED, EXACT))
     assert one == pytest.approx(other, rel=0.05)
+
+
+@pytest.mark.parametrize("learner", ["pdgd-linear", "pairwise-linear"])
+def test_a_run_is_what_it_says(learner: str, tmp_path: Path) -> None:
+    """Its figures again, one impression after another, from the seed of its pair."""
+    prepare(folds_folder(tmp_path / "folds"), 2, tmp_path, normalisation="min-max")
+    bed = Bed(tmp_path, "min-max", 3, 7, Conventions(cutoff=3))
+    cell = Cell(EXACT, learner, "almost_random", 1_500)
+    found = live_once(bed, Job(cell, 2, 4))
+
+    train, test = (world_of(tmp_path, 2, part, "min-max") for part in ("train", "test"))
+    seeds = np.random.SeedSequence([7, 2, 4]).spawn(3)
+    loop_rng, tie_rng, init_rng = map(np.random.default_rng, seeds)
+    config = config_of(cell, 3, seed=int(init_rng.integers(2**31)))
+    users = click_model_of("almost_random", 3)
+    loop = loop_of(config, train, users, cutoff=3, rng=loop_rng)
+    shown, held_out = Judge(train, bed.conventions), Judge(test, bed.conventions)
+    values: list[float] = []
+    for at, checkpoint in enumerate([100, 200, 500, 1_000, 1_500]):
+        values += shown.shown(loop.run(checkpoint - len(values))).tolist()
+        scores = test.features.astype(np.float64) @ loop.parameters
+        discounted = sum(0.9995**i * value for i, value in enumerate(values))
+
+        assert found["online"][at] == pytest.approx(discounted, rel=1e-9)
+        assert found["offline"][at] == held_out.held_out(scores, rng=tie_rng)
+    assert found["recent"][-1] == pytest.approx(np.mean(values[-500:]), rel=1e-9)
+    assert found["updates"] == loop.updates
+
+
+def test_what_users_see_now_is_of_the_last_lists(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not of all that were shown since the checkpoint before."""
+    prepare(folds_folder(tmp_path / "folds"), 1, tmp_path, normalisation="min-max")
+    bed = Bed(tmp_path, "min-max", 3, 1, Conventions())
+    job = Job(Cell(EXACT, "pdgd-linear", "perfect", 200), 1, 0)
+    whole = live_once(bed, job)["recent"][-1]
+    monkeypatch.setattr("rankstream.commands.reproduction.runs.LAST", 10)
+
+    assert live_once(bed, job)["recent"][-1] != whole
 
 
 @pytest.mark.parametrize(

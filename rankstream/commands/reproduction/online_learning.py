@@ -110,9 +110,7 @@ def _bed(arguments: argparse.Namespace, out: Path, n_folds: int) -> Bed:
 
 
 def _conventions(arguments: argparse.Namespace) -> Conventions:
-    return Conventions(
-        arguments.cutoff, arguments.gain, purge=not arguments.keep_empty
-    )
+    return Conventions(arguments.cutoff, arguments.gain, purge=not arguments.keep_empty)
 
 
 def is_as_printed(arguments: argparse.Namespace, n_impressions: int) -> bool:

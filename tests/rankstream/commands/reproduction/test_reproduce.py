@@ -127,8 +127,8 @@ def test_other_data_under_the_same_name_are_run_anew(tmp_path: Path) -> None:
     """Results of two folders of one name stand beside each other, in both layouts."""
     one = parts_folder(tmp_path / "data")
     other = folds_folder(tmp_path / "elsewhere" / "data")
-    few = ("--runs", "1", "--folds", "1", "--learners", "pairwise-linear")
-    few += ("--users", "perfect")
+    few = ["--runs", "1", "--folds", "1", "--learners", "pairwise-linear"]
+    few += ["--users", "perfect"]
     rows = reproduce(one, tmp_path / "out", *few)
 
     assert reproduce(other, tmp_path / "out", *few) == rows

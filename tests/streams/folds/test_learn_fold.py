@@ -1,6 +1,7 @@
 """Every learner as a fold: what a ranker logs teaches it, to the same bits."""
 
 import json
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -8,6 +9,8 @@ import numpy as np
 import pytest
 
 from models.learners.registry import LEARNERS, learner_of
+from producers.formats.canonical import Header, query_event, write_dump
+from rankstream.cli import main
 from rankstream.commands.simulate import (
     multileaving_of,
     needs_candidates,
@@ -17,6 +20,7 @@ from rankstream.events import (
     POLICIES,
     SCHEMA,
     ClickMark,
+    Impression,
     Interaction,
     InteractionRecord,
 )
@@ -32,7 +36,7 @@ from streams.folds.learn import (
     ModelFold,
     lesson_of,
 )
-from streams.local import LocalPipeline, local_settings
+from streams.local import read_changes
 from streams.stage import SourceRecord
 
 F = 4
@@ -192,24 +196,40 @@ def test_lists_of_any_other_policy_are_skipped(learner: str, known: set[str]) ->
         assert fold.counters()["learner_skipped"] == (policy not in known), policy
 
 
-def test_another_learner_folds_the_same_log_from_its_beginning() -> None:
-    """Under the same name, in another namespace: what it would have learned."""
+@pytest.mark.parametrize("learner", ["pairwise", "pdgd", "coltr"])
+def test_another_learner_folds_the_same_log_from_its_beginning(
+    learner: str, tmp_path: Path
+) -> None:
+    """A dump folded under the same name, with other settings, as if always so."""
     log, _ = lived(settings_of("pl-rank"), 30)
-    for learner in ("pairwise", "pdgd", "coltr"):
-        settings = local_settings(settings_of(learner))
-        pipeline = LocalPipeline(settings, now=lambda: 0)
-        for first in range(0, 30, 7):
-            value = record(log[first : first + 7], first + 1).value
-            pipeline.fold_interactions(0, value or b"")
-        again = learner_of(settings.models["m"])
-        for interaction in log:
-            again.learn(lesson_of(interaction))
-        found = decode_snapshot(pipeline.snapshots[b"m"])
+    dump, config = tmp_path / "interactions.dump", tmp_path / "other.toml"
+    records = [(0, record(log[i : i + 7], i + 1).value or b"") for i in range(0, 30, 7)]
+    write_dump(dump, Header("interactions", 1), records)
+    config.write_text(f'[models.m]\nfeatures = {F}\nlearner = "{learner}"\n')
+    words = ["replay", str(dump), "--local", "--out", str(tmp_path / "run")]
+    assert main([*words, "--config", str(config)]) == 0
 
-        assert pipeline.counters()["learner_skipped"] == 0
-        assert found.version == 30
-        assert found.updates == again.updates > 5
-        assert found.weights == again.weights().astype("<f4").tobytes()
+    snapshots = dict(read_changes(tmp_path / "run" / "snapshots.bin"))
+    found = decode_snapshot(snapshots[b"m"])
+    again = learner_of(ModelSettings(features=F, learner=learner))
+    for interaction in log:
+        again.learn(lesson_of(interaction))
+    assert found.version == 30
+    assert found.updates == again.updates > 5
+    assert found.weights == again.weights().astype("<f4").tobytes()
+
+
+@pytest.mark.parametrize("learner", sorted(LEARNERS))
+def test_a_dumped_list_goes_through_the_front_door_again(learner: str) -> None:
+    """What learners read of it is the same in another namespace."""
+    door = FrontDoor(max_documents=100, ahead_ms=0)
+    for one in lived(settings_of(learner), 5)[0]:
+        again = door.query(query_event(one.impression), NOW_MS).event
+        assert isinstance(again, Impression)
+        ours = lesson_of(Interaction(again, one.clicks))
+        for value, expected in zip(ours, lesson_of(one), strict=True):
+            assert np.array_equal(value, expected)
+        assert (again.model, again.policy) == ("m", one.impression.policy)
 
 
 def test_a_snapshot_is_a_function_of_the_log() -> None:

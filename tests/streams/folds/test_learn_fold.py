@@ -228,7 +228,7 @@ def test_a_dumped_list_goes_through_the_front_door_again(learner: str) -> None:
         assert isinstance(again, Impression)
         ours = lesson_of(Interaction(again, one.clicks))
         for value, expected in zip(ours, lesson_of(one), strict=True):
-            assert np.array_equal(value, expected)
+            np.testing.assert_array_equal(value, expected)
         assert (again.model, again.policy) == ("m", one.impression.policy)
 
 

@@ -74,7 +74,8 @@ class PlRankLearner(LessonLearner[PlRankConfig]):
     needs_candidates = True
 
     def _learn(self, lesson: Lesson) -> int:
-        if not lesson.clicks.any():
+        # The only candidate is first whatever it scores.
+        if not lesson.clicks.any() or len(lesson.scores) < 2:
             return WITHOUT_PREFERENCE
         features = lesson.candidates.astype(np.float64)
         scores = self.ranker.score(self._parameters, features)

@@ -131,17 +131,33 @@ def read_fold(folder: Path, number: int) -> Fold:
     FileUnreadable
         Where neither is there, or a part does not parse.
     """
-    plan = folder / "folds.json"
-    if plan.exists():
-        parts = _planned(plan, number)
-    else:
-        inside = folder / f"Fold{number}"
-        parts = [[_found(inside, name)] for name in ("train", "vali", "test")]
+    parts = parts_of_fold(folder, number)
     read = [read_letor(paths) for paths in parts]
     if len({part.first_feature for part in read}) > 1:
         read = [read_letor(paths, first_feature=0) for paths in parts]
     width = max(part.features.shape[1] for part in read)
     return Fold(*(_widened(part, width) for part in read))
+
+
+def parts_of_fold(folder: Path, number: int) -> list[list[Path]]:
+    """Files that train, that validate and that test.
+
+    Raises
+    ------
+    FileUnreadable
+        Where one of them is not there.
+    """
+    plan = folder / "folds.json"
+    if plan.exists():
+        return _planned(plan, number)
+    inside = folder / f"Fold{number}"
+    return [[_found(inside, name)] for name in ("train", "vali", "test")]
+
+
+def groups_of(path: Path) -> Path:
+    """Where the group sizes of a file without `qid` are."""
+    stem = path.name.removesuffix(".gz").removesuffix(".zst")
+    return path.with_name(stem + ".query")
 
 
 def _read(path: Path, columns: _Columns) -> None:
@@ -218,8 +234,7 @@ def _check(ids: list[int], names: list[float], values: list[float]) -> None:
 
 def _grouped(path: Path, n_rows: int) -> list[str]:
     """A query for each row, from the sizes in `NAME.query`."""
-    stem = path.name.removesuffix(".gz").removesuffix(".zst")
-    groups = path.with_name(stem + ".query")
+    groups = groups_of(path)
     if not groups.exists():
         raise FileUnreadable(path, 1, f"a line must name its qid, or {groups} sizes")
     queries: list[str] = []

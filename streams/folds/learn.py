@@ -135,7 +135,8 @@ class ModelFold:
             raise ModelChanged(
                 f"models.{self.name} must stay as it was learned, as each version is a "
                 f"function of the log and of these settings; it was {form}: restore "
-                "them, or give the new one another name or another --namespace"
+                "them, or dump the log and replay it into another --namespace, where "
+                "the new one folds it from its beginning under the same name"
             )
         self.sources = dict(sources)
         self.given_out = deque(given_out)

@@ -142,3 +142,41 @@ def test_samples_come_from_the_seed_of_the_impression() -> None:
         steps.append(learner.parameters().tobytes())
 
     assert steps[0] == steps[2] != steps[1]
+
+
+def test_a_list_of_the_only_candidate_tells_nothing() -> None:
+    """Not even an optimiser with a momentum moves, and the rate stays."""
+    rng = np.random.default_rng(8)
+    learner = PlRankLearner(PlRankConfig(3, optimiser="adam", decay=0.5))
+    clicks = np.array([True, False, False])
+    several, one = rng.random((3, 3)), rng.random((1, 3))
+    told = Lesson(np.zeros(3), np.arange(3), clicks, several, candidates=several)
+    assert learner.learn(told)
+    before, rate = learner.parameters(), learner.learning_rate
+    alone = Lesson(np.zeros(1), np.arange(1), clicks[:1], one, candidates=one)
+
+    assert not learner.learn(alone)
+    assert (learner.updates, learner.without_preference) == (1, 1)
+    assert learner.learning_rate == rate
+    assert learner.parameters().tobytes() == before.tobytes()
+
+
+def test_known_looks_replace_those_by_rank() -> None:
+    """The first ranks are given, the others are 1 / r."""
+    config = PlRankConfig(3, n_samples=50, examination=(0.5, 0.25), learning_rate=1.0)
+    features = np.random.default_rng(9).random((3, 3))
+    for rank, chance in enumerate((0.5, 0.25, 1.0 / 3.0)):
+        learner = PlRankLearner(config)
+        clicks = np.arange(3) == rank
+        lesson = Lesson(
+            np.zeros(3), np.arange(3), clicks, features, candidates=features
+        )
+        assert learner.learn(lesson)
+        slopes = score_gradient(
+            np.zeros(3),
+            clicks / chance,
+            rank_weights(3),
+            n_samples=50,
+            rng=np.random.Generator(np.random.PCG64([0, 2])),
+        )
+        assert learner.parameters() == pytest.approx(slopes @ features, rel=1e-9)

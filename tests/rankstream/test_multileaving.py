@@ -44,6 +44,18 @@ def test_ranks_are_those_of_the_candidates(comparison: str) -> None:
     assert len(made.teams) == (5 if comparison == "team-draft" else 0)
 
 
+def test_equal_scores_stand_in_any_order_alike_for_all_rankers() -> None:
+    """Every document is first as often as any other, also before the lists differ."""
+    rng, settings = np.random.default_rng(5), Multileaving(comparison="team-draft")
+    made = [
+        multileave(np.zeros((4, 2)), settings, cutoff=4, rng=rng) for _ in range(800)
+    ]
+    firsts = np.bincount([one.order[0] for one in made], minlength=4)
+
+    assert all((one.ranks[:, 0] == one.ranks[:, 1]).all() for one in made)
+    assert np.abs(firsts - 200).max() < 4.5 * np.sqrt(150)
+
+
 @pytest.mark.parametrize("comparison", ["probabilistic", "team-draft"])
 def test_lists_are_drawn_as_in_the_kernel(comparison: str) -> None:
     """Frequencies of first documents, places and teams agree with the compiled one."""

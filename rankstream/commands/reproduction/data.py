@@ -6,6 +6,7 @@ processes map them instead of each reading text.
 """
 
 import functools
+import hashlib
 import itertools
 import json
 from pathlib import Path
@@ -15,7 +16,7 @@ import numpy.typing as npt
 
 from models.closed_loops.world import World
 from models.rankers.normalisation import normalised
-from producers.formats.letor import LetorData, read_fold
+from producers.formats.letor import LetorData, groups_of, parts_of_fold, read_fold
 
 PARTS = ("train", "test")
 
@@ -38,6 +39,21 @@ def n_folds_of(folder: Path) -> int:
             f"a folder must hold a folds.json, or Fold1, Fold2 ...; got {folder}"
         )
     return n_folds
+
+
+def digest_of(folder: Path) -> str:
+    """What tells the documents of a folder's folds from all others.
+
+    Paths count for nothing, bytes and the parts that they make do.
+    """
+    parts = [
+        part
+        for number in range(1, n_folds_of(folder) + 1)
+        for part in parts_of_fold(folder, number)
+    ]
+    known = {path: _bytes_of(path) for part in parts for path in part}
+    folds = [[known[path] for path in part] for part in parts]
+    return hashlib.sha256(json.dumps(folds).encode()).hexdigest()[:16]
 
 
 def prepare(folder: Path, fold: int, place: Path, *, normalisation: str) -> None:
@@ -63,6 +79,15 @@ def world_of(place: Path, fold: int, part: str, normalisation: str) -> World:
     names = [target / f"{part}-{name}.npy" for name in World._fields]
     # Copy-on-write gives arrays of the same type as ordinary ones, for kernels.
     return World(*(np.asarray(np.load(name, mmap_mode="c")) for name in names))
+
+
+def _bytes_of(path: Path) -> list[str]:
+    found = []
+    for file in (path, groups_of(path)):
+        if file.exists():
+            with file.open("rb") as opened:
+                found.append(hashlib.file_digest(opened, "sha256").hexdigest())
+    return found
 
 
 def _varying(features: npt.NDArray[np.float32]) -> npt.NDArray[np.bool_]:

@@ -5,6 +5,7 @@ import concurrent.futures
 import itertools
 import json
 import math
+import zlib
 from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -26,7 +27,7 @@ from models.interleaving.simulated import (
 from models.ndcg import ndcg_of_ranking
 from producers.formats.letor import LetorData, read_fold
 from rankstream.commands.progress_line import ProgressLine
-from rankstream.commands.reproduction.data import n_folds_of
+from rankstream.commands.reproduction.data import digest_of, n_folds_of
 
 USERS = ("perfect", "navigational", "informational")
 LENGTH = 10
@@ -88,6 +89,7 @@ class Plan(NamedTuple):
     """What all runs share."""
 
     data: Path
+    digest: str
     features: tuple[int, ...]
     n_impressions: int
     published: bool
@@ -103,6 +105,7 @@ def run(arguments: argparse.Namespace) -> int:
     out = folder / f"multileaving-{form}.jsonl"
     plan = Plan(
         arguments.data,
+        digest_of(arguments.data),
         _features_of(name, arguments.data),
         arguments.impressions or CHECKPOINTS[-1],
         arguments.published,
@@ -254,7 +257,9 @@ def keep(path: Path, plan: Plan, job: Job, errors: list[float]) -> None:
 
 
 def _signature(plan: Plan) -> str:
-    return f"{plan.n_impressions}/{plan.published}/{plan.seed}"
+    features = zlib.crc32(repr(plan.features).encode())
+    what = f"{plan.digest}/{features:08x}/{LENGTH}"
+    return f"{what}/{plan.n_impressions}/{plan.published}/{plan.seed}"
 
 
 def cells_of(

@@ -10,6 +10,7 @@ from models.closed_loops.measuring import Conventions
 from rankstream.commands.progress_line import ProgressLine
 from rankstream.commands.reproduction.data import (
     PARTS,
+    digest_of,
     n_folds_of,
     prepare,
     world_of,
@@ -92,22 +93,33 @@ def _n_folds(arguments: argparse.Namespace) -> int:
 
 
 def _bed(arguments: argparse.Namespace, out: Path, n_folds: int) -> Bed:
-    place = out / "data"
+    place = out / "data" / digest_of(arguments.data)
     largest = 0
     for fold in range(1, n_folds + 1):
         prepare(arguments.data, fold, place, normalisation=arguments.normalisation)
         for part in PARTS:
             world = world_of(place, fold, part, arguments.normalisation)
             largest = max(largest, int(world.labels.max()))
-    conventions = Conventions(
-        arguments.cutoff, arguments.gain, purge=not arguments.keep_empty
-    )
     return Bed(
         place,
         arguments.normalisation,
         n_grades_of(largest),
         arguments.seed,
-        conventions,
+        _conventions(arguments),
+    )
+
+
+def _conventions(arguments: argparse.Namespace) -> Conventions:
+    return Conventions(arguments.cutoff, arguments.gain, purge=not arguments.keep_empty)
+
+
+def is_as_printed(arguments: argparse.Namespace, n_impressions: int) -> bool:
+    """Whether figures mean what those of the printed tables do."""
+    return (
+        arguments.table == LEARNERS_TABLE
+        and n_impressions == IMPRESSIONS[LEARNERS_TABLE]
+        and arguments.normalisation == "min-max"
+        and _conventions(arguments) == Conventions()
     )
 
 
@@ -137,7 +149,7 @@ def _report(
         console = Console(width=WIDE)
     n_impressions = next(iter(curves)).n_impressions
     table = arguments.table
-    is_printed = table == LEARNERS_TABLE and n_impressions == IMPRESSIONS[table]
+    is_printed = is_as_printed(arguments, n_impressions)
     rows = comparison_rows(curves, published_of(name) if is_printed else {})
     suffix = f"{table}-{n_impressions}"
     write_csv(out / f"{suffix}-table.csv", rows)

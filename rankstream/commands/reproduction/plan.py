@@ -1,5 +1,6 @@
 """Which learners run under which users, how often, and with what settings."""
 
+import zlib
 from dataclasses import asdict, dataclass
 
 from models.learners.coltr import ColtrConfig
@@ -86,9 +87,10 @@ class Job:
     run: int
 
     def key(self) -> str:
-        """What tells this run from all others."""
-        cell = asdict(self.cell)
-        return "/".join(map(str, [*cell.values(), self.fold, self.run]))
+        """What tells this run from all others: names, and its learner's settings."""
+        settings = repr(config_of(self.cell, 1, seed=0)).encode()
+        cell = [*asdict(self.cell).values(), f"{zlib.crc32(settings):08x}"]
+        return "/".join(map(str, [*cell, self.fold, self.run]))
 
 
 def cells_of(table: str, form: str, n_impressions: int) -> list[Cell]:

@@ -44,7 +44,7 @@ class Bed:
     Parameters
     ----------
     place
-        Where prepared data lie.
+        Where prepared data lie; its name tells them from all others.
     normalisation
         Of features, within each query.
     n_grades
@@ -62,7 +62,8 @@ class Bed:
     def key(self) -> str:
         """What of it changes results."""
         conventions = "/".join(map(str, asdict(self.conventions).values()))
-        return f"{self.normalisation}/{self.n_grades}/{self.seed}/{conventions}"
+        what = f"{self.place.name}/{self.normalisation}/{self.n_grades}"
+        return f"{what}/{self.seed}/{conventions}"
 
 
 def n_grades_of(largest_label: int) -> int:

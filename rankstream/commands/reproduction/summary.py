@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from rankstream.commands.reproduction.plan import Cell, checkpoints_of
+from rankstream.commands.reproduction.plan import Cell, Job, checkpoints_of
 
 Floats = npt.NDArray[np.float64]
 
@@ -35,7 +35,9 @@ class Figure(NamedTuple):
 class Difference(NamedTuple):
     """A mean against a published one.
 
-    `p` is two-sided, from Welch's test in its normal limit over all runs.
+    `p` is two-sided, from Welch's test in its normal limit over all runs. Against
+    a printed mean it is conservative: of that only the total deviation is known, so
+    the spread of the folds counts on both sides, though they are the same folds.
     """
 
     value: float
@@ -70,8 +72,7 @@ def curves_of(
         for what, folds in arrays.items():
             rows = []
             for run in range(n_runs):
-                job = f"{cell.form}/{cell.learner}/{cell.users}/{cell.n_impressions}"
-                result = results.get(f"{prefix}/{job}/{fold}/{run}")
+                result = results.get(f"{prefix}/{Job(cell, fold, run).key()}")
                 absent = [math.nan] * len(impressions)
                 rows.append(result.get(what, absent) if result else absent)
             folds.append(rows)

@@ -86,6 +86,8 @@ def comparison_table(rows: list[dict[str, Any]], what: str, title: str) -> Table
     forms = [form for form in (PUBLISHED, EXACT) if f"{form}_form" in rows[0]]
     is_printed = any(row.get("published", "") != "" for row in rows)
     headings = ["printed"] if is_printed else []
+    if is_printed:
+        table.caption = "p: conservative, the spread of folds counted on both sides"
     for form in forms:
         headings.append(f"{form} form")
     for heading in headings:

@@ -90,6 +90,20 @@ def test_a_restored_learner_goes_on_with_the_same_bits(config: DuelConfig) -> No
     assert whole.updates > 20
 
 
+def test_sampled_winners_come_from_the_seed_of_the_impression() -> None:
+    """Even chances fall otherwise for another seed, and the same for the same."""
+    config = DuelConfig(F, n_samples=1)
+    ranks = np.stack([np.arange(1, K + 1)] * 2, axis=1)
+    clicks = np.array([True, False, False, False])
+
+    def wins() -> list[bool]:
+        told = (lesson(s, 2, clicks=clicks, ranks=ranks) for s in range(60))
+        return [DuelLearner(config).learn(each) for each in told]
+
+    assert 10 < sum(wins()) < 50
+    assert wins() == wins()
+
+
 def test_directions_are_uniform_and_come_from_the_seed() -> None:
     """Unit vectors with mean 0; the same seed draws the same again."""
     drawn = directions_of(3, 4_000, 5, 2.0)

@@ -7,10 +7,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from models.closed_loops.measuring import Conventions
+from models.click_models.registry import click_model_of
+from models.closed_loops.measuring import Conventions, Judge
+from models.closed_loops.registry import loop_of
 from rankstream.cli import main
 from rankstream.commands.reproduction.data import n_folds_of, prepare, world_of
-from rankstream.commands.reproduction.plan import EXACT, PUBLISHED, Cell, Job
+from rankstream.commands.reproduction.plan import (
+    EXACT,
+    PUBLISHED,
+    Cell,
+    Job,
+    config_of,
+)
 from rankstream.commands.reproduction.runs import (
     Bed,
     finished_runs,
@@ -115,6 +123,46 @@ def test_a_table_has_every_learner_and_goes_on_where_it_stopped(
     assert runs.read_bytes() == untouched
 
 
+def test_other_data_under_the_same_name_are_run_anew(tmp_path: Path) -> None:
+    """Results of two folders of one name stand beside each other, in both layouts."""
+    one = parts_folder(tmp_path / "data")
+    other = folds_folder(tmp_path / "elsewhere" / "data")
+    few = ["--runs", "1", "--folds", "1", "--learners", "pairwise-linear"]
+    few += ["--users", "perfect"]
+    rows = reproduce(one, tmp_path / "out", *few)
+
+    assert reproduce(other, tmp_path / "out", *few) == rows
+    assert len(finished_runs(tmp_path / "out" / "runs.txt")) == 1
+    write_part(other / "Fold1" / "train.txt", 100, 9)
+    assert reproduce(other, tmp_path / "out", *few) != rows
+    assert len(finished_runs(tmp_path / "out" / "runs.txt")) == 2
+    assert reproduce(one, tmp_path / "out", *few) == rows
+
+
+def test_runs_under_other_settings_are_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A learner's settings are in the key, though its name stays."""
+    job = Job(Cell(PUBLISHED, "pdgd-linear", "perfect", 100), 1, 0)
+    before = job.key()
+    monkeypatch.setattr("rankstream.commands.reproduction.plan.DECAY", 0.9)
+
+    assert job.key() != before
+
+
+def test_errors_of_other_data_are_not_taken_for_these(tmp_path: Path) -> None:
+    """Multileaving: one file of results holds those of two folders apart."""
+    words = ["--table", "multileaving", "--name", "few", "--rankers", "2"]
+    words += ["--users", "perfect", "--impressions", "100", "--processes", "1"]
+    words += ["--methods", "team-draft", "--runs", "1", "--folds", "1"]
+    out = tmp_path / "out"
+    for place, seed in (("one", 1), ("other", 9)):
+        folder = parts_folder(tmp_path / place)
+        write_part(folder / "S1.txt", 100, seed)
+        assert main(["reproduce", str(folder), "--out", str(out), *words]) == 0
+    (kept,) = out.glob("multileaving-exact.jsonl")
+
+    assert len(kept.read_text().splitlines()) == 2
+
+
 def test_the_long_run_has_its_orderings(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -173,6 +221,46 @@ def test_only_published_users_stop_without_a_click(tmp_path: Path) -> None:
     assert stopped < 0.9 * asked
     one, other = (updates[form, "perfect"] for form in (PUBLISHED, EXACT))
     assert one == pytest.approx(other, rel=0.05)
+
+
+@pytest.mark.parametrize("learner", ["pdgd-linear", "pairwise-linear"])
+def test_a_run_is_what_it_says(learner: str, tmp_path: Path) -> None:
+    """Its figures again, one impression after another, from the seed of its pair."""
+    prepare(folds_folder(tmp_path / "folds"), 2, tmp_path, normalisation="min-max")
+    bed = Bed(tmp_path, "min-max", 3, 7, Conventions(cutoff=3))
+    cell = Cell(EXACT, learner, "almost_random", 1_500)
+    found = live_once(bed, Job(cell, 2, 4))
+
+    train, test = (world_of(tmp_path, 2, part, "min-max") for part in ("train", "test"))
+    seeds = np.random.SeedSequence([7, 2, 4]).spawn(3)
+    loop_rng, tie_rng, init_rng = map(np.random.default_rng, seeds)
+    config = config_of(cell, 3, seed=int(init_rng.integers(2**31)))
+    users = click_model_of("almost_random", 3)
+    loop = loop_of(config, train, users, cutoff=3, rng=loop_rng)
+    shown, held_out = Judge(train, bed.conventions), Judge(test, bed.conventions)
+    values: list[float] = []
+    for at, checkpoint in enumerate([100, 200, 500, 1_000, 1_500]):
+        values += shown.shown(loop.run(checkpoint - len(values))).tolist()
+        scores = test.features.astype(np.float64) @ loop.parameters
+        discounted = sum(0.9995**i * value for i, value in enumerate(values))
+
+        assert found["online"][at] == pytest.approx(discounted, rel=1e-9)
+        assert found["offline"][at] == held_out.held_out(scores, rng=tie_rng)
+    assert found["recent"][-1] == pytest.approx(np.mean(values[-500:]), rel=1e-9)
+    assert found["updates"] == loop.updates
+
+
+def test_what_users_see_now_is_of_the_last_lists(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not of all that were shown since the checkpoint before."""
+    prepare(folds_folder(tmp_path / "folds"), 1, tmp_path, normalisation="min-max")
+    bed = Bed(tmp_path, "min-max", 3, 1, Conventions())
+    job = Job(Cell(EXACT, "pdgd-linear", "perfect", 200), 1, 0)
+    whole = live_once(bed, job)["recent"][-1]
+    monkeypatch.setattr("rankstream.commands.reproduction.runs.LAST", 10)
+
+    assert live_once(bed, job)["recent"][-1] != whole
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Means, errors and tests of differences, on planted numbers."""
 
+import argparse
 import math
 import xml.etree.ElementTree as ET
 
@@ -8,6 +9,8 @@ import pytest
 
 from models.learners.coltr import ColtrConfig
 from models.learners.duels import DuelConfig
+from rankstream.commands.reproduce import add_arguments
+from rankstream.commands.reproduction.online_learning import is_as_printed
 from rankstream.commands.reproduction.picture import picture_of
 from rankstream.commands.reproduction.plan import (
     DECAY,
@@ -28,7 +31,11 @@ from rankstream.commands.reproduction.summary import (
     figure_of,
     paired_difference,
 )
-from rankstream.commands.reproduction.tables import comparison_rows, orderings
+from rankstream.commands.reproduction.tables import (
+    comparison_rows,
+    comparison_table,
+    orderings,
+)
 
 
 def test_published_tables_are_those_of_the_thesis() -> None:
@@ -207,3 +214,37 @@ def test_what_counts_as_the_same(beyond: float, is_same: bool) -> None:
 
         assert same["offline"] is is_same
         assert same["online"] is is_same
+
+
+@pytest.mark.parametrize(
+    ("words", "is_printed"),
+    [
+        ([], True),
+        (["--published", "--seed", "2"], True),
+        (["--cutoff", "5"], False),
+        (["--gain", "linear"], False),
+        (["--normalisation", "none"], False),
+        (["--keep-empty"], False),
+        (["--table", "candidates"], False),
+    ],
+)
+def test_other_measures_stand_beside_no_printed_value(
+    words: list[str], is_printed: bool
+) -> None:
+    """An NDCG@5 is not held against a printed NDCG@10."""
+    parser = argparse.ArgumentParser()
+    add_arguments(parser)
+    arguments = parser.parse_args(["MQ2008", *words])
+
+    assert is_as_printed(arguments, 10_000) is is_printed
+    assert not is_as_printed(arguments, 9_999)
+
+
+def test_tables_say_what_their_p_is() -> None:
+    """Where a printed value stands beside, and only there."""
+    cells = {Cell(EXACT, "pdgd-linear", "perfect", 300): planted(0.7)}
+    for printed in (published_of("MQ2008"), {}):
+        rows = comparison_rows(cells, printed)
+        caption = comparison_table(rows, "offline", "title").caption
+
+        assert ("conservative" in str(caption)) is bool(printed)

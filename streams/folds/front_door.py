@@ -25,7 +25,7 @@ from rankstream.routing import (
     route_of_impression,
     route_of_query,
 )
-from rankstream.topics import MAX_EVENT_BYTES
+from rankstream.topics import MAX_ELEMENTS, MAX_EVENT_BYTES
 from streams.folds.refused import Refused, refuse
 from streams.folds.vectors import (
     check_assignments,
@@ -310,7 +310,7 @@ def elements_of(value: bytes) -> list[bytes]:
     Raises
     ------
     Refused
-        Where the record is no JSON at all, or holds no event.
+        Where the record is no JSON at all, or holds no event or too many.
     """
     start = value.lstrip()[:1]
     if not start:
@@ -323,6 +323,8 @@ def elements_of(value: bytes) -> list[bytes]:
         raise Refused("not-json", _reason(error)) from error
     if not elements:
         refuse("empty-batch", "a batch must hold an event; got none")
+    if (n := len(elements)) > MAX_ELEMENTS:
+        refuse("batch", f"a batch must hold at most {MAX_ELEMENTS} events; got {n}")
     return [bytes(element) for element in elements]
 
 

@@ -14,6 +14,7 @@ from rankstream.events import (
     decode_event_record,
 )
 from rankstream.settings import Settings
+from rankstream.topics import MAX_ELEMENTS
 from streams.folds.front_door import Origin
 from streams.folds.ingest import (
     END_HEADER,
@@ -91,6 +92,23 @@ def test_an_undecodable_record_is_one_dead_letter_even_without_a_value() -> None
 
     assert [letter.value for letter in letters] == [None, b"\x00\x01"]
     assert ingest.counters()["dead_letter"] == 2
+
+
+def test_an_array_that_is_too_long_is_one_dead_letter() -> None:
+    """Not one for each of its millions of elements."""
+    ingest = stage()
+    longest = b"[" + b"1," * (MAX_ELEMENTS - 1) + b"1]"
+    ingest.fold(record(longest))
+    assert ingest.counters()["dead_letter"] == MAX_ELEMENTS
+    ingest.outputs()
+
+    longer = b"[1," + longest[1:]
+    ingest.fold(record(longer))
+    (letter,) = [out for out in ingest.outputs() if out.topic == "queries.dlq"]
+
+    assert letter.value == longer
+    assert dict(letter.headers)[HEADER_PREFIX + "code"] == b"batch"
+    assert ingest.counters()["consumed"] == MAX_ELEMENTS + 1
 
 
 @pytest.mark.parametrize("n_beyond", [0, 1])

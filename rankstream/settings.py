@@ -302,6 +302,14 @@ def _contradictions(settings: Settings) -> Iterator[tuple[str, str]]:
             "namespace must hold letters, digits, dots, dashes and underscores only; "
             f"got {settings.namespace!r}",
         )
+    time = settings.time
+    if time.remember_ms < time.disorder_ms:
+        # A click waits no longer when its impression is forgotten.
+        yield (
+            "time.remember_ms",
+            "time.remember_ms must be time.disorder_ms or more; "
+            f"got {time.remember_ms}, which is less than {time.disorder_ms}",
+        )
     for name, model in settings.models.items():
         yield from _of_model(f"models.{name}", model)
     for name, experiment in settings.experiments.items():

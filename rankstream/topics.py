@@ -10,6 +10,9 @@ BATCH_BYTES = 512 * 1024
 MAX_EVENT_BYTES = 8 * MIB
 """Largest record that the front door accepts."""
 
+MAX_ELEMENTS = 65_536
+"""Longest array that the front door accepts in a record: each may be a dead letter."""
+
 MAX_RECORD_BYTES = 16 * MIB
 """Largest record of any topic of ours: a front-door record, its headers, its state."""
 

@@ -22,7 +22,7 @@ from rankstream.routing import (
     identity,
     route_of_query,
 )
-from rankstream.topics import MAX_EVENT_BYTES
+from rankstream.topics import MAX_ELEMENTS, MAX_EVENT_BYTES
 from streams.folds.names import check_id, query_of, route_of_click, unit_of
 from streams.folds.refused import Refused, refuse
 from streams.folds.vectors import (
@@ -305,7 +305,7 @@ def elements_of(value: bytes) -> list[bytes]:
     Raises
     ------
     Refused
-        Where the record is no JSON at all, or holds no event.
+        Where the record is no JSON at all, or holds no event or too many.
     """
     start = value.lstrip()[:1]
     if not start:
@@ -318,6 +318,8 @@ def elements_of(value: bytes) -> list[bytes]:
         raise Refused("not-json", _reason(error)) from error
     if not elements:
         refuse("empty-batch", "a batch must hold an event; got none")
+    if (n := len(elements)) > MAX_ELEMENTS:
+        refuse("batch", f"a batch must hold at most {MAX_ELEMENTS} events; got {n}")
     return [bytes(element) for element in elements]
 
 

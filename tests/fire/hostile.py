@@ -203,6 +203,7 @@ def _undecodable(
         ("empty object", b"{}", "malformed"),
         ("unclosed batch", b"[" + whole, "not-json"),
         ("empty batch", b"[]", "empty-batch"),
+        ("long batch", b"[" + b"1," * 100_000 + b"1]", "batch"),
     ]
     return found
 

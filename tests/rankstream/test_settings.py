@@ -15,6 +15,11 @@ MODEL = "[models.good]\nfeatures = 3\n[models.search]\nfeatures = 46\n"
         ("[kafka]\nbootstraps = 'x'", {}, ("kafka.bootstraps: ", "FILE")),
         ("shard = 1", {}, ("; shard: ", "FILE")),
         ("[time]\nkeep_ms = 'x'", {}, ("time.keep_ms: ", "`str`", "FILE")),
+        (
+            "[time]\ndisorder_ms = 301\nremember_ms = 300",
+            {},
+            ("time.remember_ms must be time.disorder_ms", "300", "301", "FILE"),
+        ),
         (MODEL + "seed = 'x'", {}, ("models.search.seed: ", "`str`", "FILE")),
         (MODEL + "rate = 1", {}, ("models.search.rate: ", "unknown", "FILE")),
         (MODEL + "hidden = ['x']", {}, ("models.search.hidden[", "FILE")),
@@ -62,3 +67,13 @@ def test_a_wrong_option_is_named() -> None:
     """A namespace may come from the command line."""
     with pytest.raises(SettingsError, match="in --namespace"):
         with_namespace(load_settings(environment={}), "a b")
+
+
+def test_a_list_may_be_remembered_for_no_longer_than_clicks_may_be_late() -> None:
+    """Exactly as long is enough."""
+    variables = {
+        "RANKSTREAM_TIME__DISORDER_MS": "300",
+        "RANKSTREAM_TIME__REMEMBER_MS": "300",
+    }
+
+    assert load_settings(environment=variables).time.remember_ms == 300

@@ -61,6 +61,18 @@ def test_only_the_last_versions_wait(store: SnapshotStore) -> None:
     assert counts["snapshots_pending"] == 0
 
 
+def test_what_is_dropped_after_it_was_published_was_not_passed_over(
+    store: SnapshotStore,
+) -> None:
+    """Room for new versions is made of those that Redis has."""
+    publisher = Publisher(store, keep=4)
+    give(publisher, *range(4))
+    assert publisher.push_pending() == 4
+    give(publisher, *range(4, 7))
+    assert publisher.counters()["snapshots_coalesced"] == 0
+    assert publisher.push_pending() == 3
+
+
 def test_repeats_and_old_versions_change_nothing(store: SnapshotStore) -> None:
     """A topic that is read again from its beginning publishes nothing again."""
     publisher = Publisher(store, keep=4)

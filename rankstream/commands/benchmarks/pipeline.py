@@ -3,12 +3,13 @@
 One run brings up its own broker and Redis, writes each log beforehand, and times the
 stage that reads it by the markers of its checkpoints; what the first of them covers is
 start-up, and does not count. A throughput counts only if an independent recount of the
-log agrees with what came out.
+log agrees with what came out. Throughputs are medians of runs, each in a namespace of
+its own; latency and restart are measured once.
 """
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -41,9 +42,12 @@ RESTART_QUERIES = 5_000
 
 Figure = dict[str, Any]
 
+Run = tuple[float, float, list[str]]
+"""Events a second, bytes of an event, and what is wrong with what came out."""
+
 
 class Sizes(NamedTuple):
-    """How long each part is."""
+    """How long each part is; `repeats` is how often a throughput is measured."""
 
     rival: int
     fold: int
@@ -96,7 +100,7 @@ def stock_rate(bed: Bed, sizes: Sizes) -> float:
 
 
 def fold_figure(bed: Bed, sizes: Sizes, policy: int, rival: float) -> Figure:
-    """Canonical events through the fold role."""
+    """Canonical events through the fold role, median of the repeats."""
     is_placed = policy == PLACKETT_LUCE
     plan = Workload(
         sizes.placed if is_placed else sizes.fold,
@@ -105,18 +109,9 @@ def fold_figure(bed: Bed, sizes: Sizes, policy: int, rival: float) -> Figure:
         n_features=N_FEATURES if is_placed else 0,
         n_partitions=N_PARTITIONS,
     )
-    settings = bed.settings(N_FEATURES)
-    recount = Recount()
-    preload(settings.kafka.bootstrap, counted(plan, settings, recount))
-    n_bytes = recount.bytes_per_event
-    say(f"policy {policy}: {recount.n_events:,} events of {n_bytes:.0f} bytes written")
-    with bed.worker(settings, "fold") as worker:
-        topics = ("fold-state",)
-        await_quiet(settings, topics, N_PARTITIONS, worker.check)
-    marks = progress_of(settings, "fold-state", N_PARTITIONS)
-    value = rate_of(marks, recount.events_up_to)
-    wrong = recount.disagreements(settings)
-    say(f"policy {policy}: {value:,.0f} events/s; recount: {wrong or 'agrees'}")
+    value, n_bytes, wrong = median_rate(
+        fold_rate(bed, plan) for _ in range(sizes.repeats)
+    )
     kind = {LOGGED: "logged exposures", DETERMINISTIC: "deterministic"}
     placed = f"plackett-luce, 40 candidates, {N_FEATURES} features, new scores each s"
     return {
@@ -131,6 +126,29 @@ def fold_figure(bed: Bed, sizes: Sizes, policy: int, rival: float) -> Figure:
     }
 
 
+def fold_rate(bed: Bed, plan: Workload) -> Run:
+    """One run of the fold role over a log of its own."""
+    settings = bed.settings(N_FEATURES)
+    recount = Recount()
+    preload(settings.kafka.bootstrap, counted(plan, settings, recount))
+    n_bytes, about = recount.bytes_per_event, f"policy {plan.policy}"
+    say(f"{about}: {recount.n_events:,} events of {n_bytes:.0f} bytes written")
+    with bed.worker(settings, "fold") as worker:
+        topics = ("fold-state",)
+        await_quiet(settings, topics, N_PARTITIONS, worker.check)
+    marks = progress_of(settings, "fold-state", N_PARTITIONS)
+    value = rate_of(marks, recount.events_up_to)
+    wrong = recount.disagreements(settings)
+    say(f"{about}: {value:,.0f} events/s; recount: {wrong or 'agrees'}")
+    return value, n_bytes, wrong
+
+
+def median_rate(runs: Iterable[Run]) -> Run:
+    """The median of the rates; one run that is wrong is enough to be wrong."""
+    rates, sizes, wrong = zip(*runs, strict=True)
+    return median(rates), sizes[0], [fact for found in wrong for fact in found]
+
+
 def counted(
     plan: Workload, settings: Settings, recount: Recount
 ) -> Iterator[tuple[str, int, bytes]]:
@@ -142,10 +160,11 @@ def counted(
 
 
 def door_figure(bed: Bed, sizes: Sizes, rival: float) -> Figure:
-    """JSON events through the ingest role."""
-    settings = bed.settings(N_FEATURES)
-    value, n_bytes, wrong = front_door_rate(bed, settings, sizes.door)
-    say(f"front door: {value:,.0f} events/s; recount: {wrong or 'agrees'}")
+    """JSON events through the ingest role, median of the repeats."""
+    value, n_bytes, wrong = median_rate(
+        front_door_rate(bed, bed.settings(N_FEATURES), sizes.door)
+        for _ in range(sizes.repeats)
+    )
     return {
         "name": f"front door, one JSON event a record ({n_bytes:.0f} bytes)",
         "value": value,

@@ -1,7 +1,10 @@
 """The front door's fold: once each, in numbered records, and nothing lost."""
 
 import json
+from hashlib import sha256
 from typing import Any
+
+import pytest
 
 from rankstream.events import (
     ENDED,
@@ -11,7 +14,15 @@ from rankstream.events import (
     decode_event_record,
 )
 from rankstream.settings import Settings
-from streams.folds.ingest import END_HEADER, HEADER_PREFIX, Ingest
+from rankstream.topics import MAX_ELEMENTS
+from streams.folds.front_door import Origin
+from streams.folds.ingest import (
+    END_HEADER,
+    HEADER_PREFIX,
+    MAX_LETTER_BYTES,
+    Ingest,
+    dead_letter,
+)
 from streams.stage import Change, Output, SourceRecord
 
 NOW_MS = 1_700_000_000_000
@@ -81,6 +92,36 @@ def test_an_undecodable_record_is_one_dead_letter_even_without_a_value() -> None
 
     assert [letter.value for letter in letters] == [None, b"\x00\x01"]
     assert ingest.counters()["dead_letter"] == 2
+
+
+def test_an_array_that_is_too_long_is_one_dead_letter() -> None:
+    """Not one for each of its millions of elements."""
+    ingest = stage()
+    longest = b"[" + b"1," * (MAX_ELEMENTS - 1) + b"1]"
+    ingest.fold(record(longest))
+    assert ingest.counters()["dead_letter"] == MAX_ELEMENTS
+    ingest.outputs()
+
+    longer = b"[1," + longest[1:]
+    ingest.fold(record(longer))
+    (letter,) = [out for out in ingest.outputs() if out.topic == "queries.dlq"]
+
+    assert letter.value == longer
+    assert dict(letter.headers)[HEADER_PREFIX + "code"] == b"batch"
+    assert ingest.counters()["consumed"] == MAX_ELEMENTS + 1
+
+
+@pytest.mark.parametrize("n_beyond", [0, 1])
+def test_a_dead_letter_keeps_no_more_than_fits(n_beyond: int) -> None:
+    """What is cut says so, and names the whole by its digest."""
+    raw = b"x" * MAX_LETTER_BYTES + b"y" * n_beyond
+    letter = dead_letter(Origin("queries", 1, 0, 0), raw, {})
+    headers = dict(letter.headers)
+    digest = sha256(raw).hexdigest().encode()
+
+    assert letter.value == raw[:MAX_LETTER_BYTES]
+    assert (HEADER_PREFIX + "truncated" in headers) == bool(n_beyond)
+    assert headers.get(HEADER_PREFIX + "sha256", digest) == digest
 
 
 def test_records_of_each_partition_are_numbered_without_a_gap() -> None:
@@ -189,3 +230,13 @@ def test_a_restored_state_is_the_state() -> None:
     resumed.restore([Change(state.topic, state.key, state.value)])
 
     assert next(iter(resumed.changes())).value == state.value
+
+
+def test_stages_that_counted_differently_have_other_fingerprints() -> None:
+    """Even where they have written the same number of records."""
+    ingest, other = stage(), stage()
+    before = other.fingerprint()
+    other.fold(record(b"7"))
+
+    assert ingest.fingerprint() == before
+    assert other.fingerprint() != before

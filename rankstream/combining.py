@@ -4,6 +4,7 @@ The draws are those of `models.interleaving`: the same seed gives the same list.
 Rankings are lists of item ids; an item that a ranker repeats counts once.
 """
 
+import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -64,6 +65,23 @@ def combine(
     draw = METHODS[method]
     shown, teams = draw(list(clean.values()), length, rng, dict(options or {}))
     return Combined(shown, teams, clean)
+
+
+def draw_seed(experiment: str, epoch: int, impression_id: str) -> int:
+    """The seed of the list that this impression of an experiment shows.
+
+    It follows from the impression, so that no draw is used for two: what is concluded
+    from the draws alone takes each for an independent one.
+
+    Returns
+    -------
+    int
+        Of 63 bits: the first eight bytes of BLAKE2b (digest of eight bytes, big-endian,
+        without the highest bit) of name, epoch and impression id, joined by U+001F.
+    """
+    named = f"{experiment}\x1f{epoch}\x1f{impression_id}".encode()
+    digest = hashlib.blake2b(named, digest_size=8).digest()
+    return int.from_bytes(digest, "big") >> 1
 
 
 Drawn = tuple[list[str], list[int] | None]

@@ -4,8 +4,8 @@
     experiments.follow()
     running = experiments.of("boost", unit=session, now_ms=now)
     if running is not None:
-        combined = running.combine({"old": old_ids, "new": new_ids}, seed=seed)
-        queries.send(running.query_event(combined, query_id="shoes", at_ms=now, ...))
+        drawn = running.combine({"old": old_ids, "new": new_ids}, query_id="shoes")
+        queries.send(running.query_event(drawn, at_ms=now, session=session))
 
 A configuration lies in Redis under its name with an epoch; a change has a new one.
 """
@@ -16,11 +16,11 @@ import secrets
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
-from rankstream.combining import Combined, combine
+from rankstream.combining import combine, draw_seed
 from rankstream.list_exposures import list_exposures
 from rankstream.routing import normalised_query, route_of_query, routed_impression_id
 from rankstream.scored_beside import scored_methods
@@ -48,6 +48,21 @@ class Store(Protocol):
         """Write one, or remove it."""
 
 
+class Drawn(NamedTuple):
+    """The list of one impression, and what has to be logged with it.
+
+    `shown`, `assignments` and `rankings` as in `rankstream.combining.Combined`. Show
+    it once: a list that is shown again is another impression, with a draw of its own.
+    """
+
+    shown: list[str]
+    assignments: list[int] | None
+    rankings: dict[str, list[str]]
+    query_id: str
+    impression_id: str
+    seed: int
+
+
 @dataclass(frozen=True)
 class Running:
     """An experiment as a service takes part in it."""
@@ -70,9 +85,23 @@ class Running:
         return int.from_bytes(digest, "big") < self.settings.share * 2.0**64
 
     def combine(
-        self, rankings: Mapping[str, Sequence[str]], *, seed: int | None = None
-    ) -> tuple[Combined, int]:
-        """The list to show, and the seed that it was drawn with.
+        self,
+        rankings: Mapping[str, Sequence[str]],
+        *,
+        query_id: str,
+        impression_id: str | None = None,
+    ) -> Drawn:
+        """Draw the list that an impression shows.
+
+        Parameters
+        ----------
+        rankings
+            Each ranker's own list, best first; one may be empty.
+        query_id
+            The query that was asked.
+        impression_id
+            Unique to this list; its draw follows from it. None: a new one, which goes
+            to the partition of the query.
 
         Raises
         ------
@@ -84,26 +113,26 @@ class Running:
                 f"rankings must be those of {sorted(self.settings.rankers)}; "
                 f"got {sorted(rankings)}"
             )
-        drawn = secrets.randbits(63) if seed is None else seed
-        options = self.settings.options
+        named = new_impression_id(query_id) if impression_id is None else impression_id
+        seed = draw_seed(self.name, self.settings.epoch, named)
         found = combine(
             self.settings.method,
             rankings,
             self.settings.length,
-            seed=drawn,
-            options=options,
+            seed=seed,
+            options=self.settings.options,
         )
-        return found, drawn
+        return Drawn(*found, query_id, named, seed)
 
-    def page(self, combined: Combined, number: int, *, seed: int) -> list[str]:
-        """A later page of the list that this seed drew: the same draw goes on.
+    def page(self, drawn: Drawn, number: int) -> list[str]:
+        """A later page of a list: the same draw goes on.
 
         Parameters
         ----------
+        drawn
+            The first page, as `combine` gave it.
         number
-            From 2 on; the first page is `combined.shown`.
-        seed
-            The one that `combine` gave with the first page.
+            From 2 on.
 
         Returns
         -------
@@ -113,19 +142,19 @@ class Running:
         Raises
         ------
         ValueError
-            Where the first page is not what the seed draws, or the number below 2.
+            Where the first page is not what its seed draws, or the number below 2.
         """
         if number < 2:
             raise ValueError(f"later pages must be numbered from 2; got {number}")
         length = self.settings.length
         whole = combine(
             self.settings.method,
-            combined.rankings,
+            drawn.rankings,
             number * length,
-            seed=seed,
+            seed=drawn.seed,
             options=self.settings.options,
         ).shown
-        if whole[:length] != combined.shown:
+        if whole[:length] != drawn.shown:
             raise ValueError("a page must go on with the list that the seed drew")
         return whole[(number - 1) * length :]
 
@@ -139,15 +168,7 @@ class Running:
         """
         return _to_json(_event_of(list(shown), query_id, at_ms, fields))
 
-    def query_event(
-        self,
-        combined: Combined,
-        *,
-        query_id: str,
-        at_ms: int,
-        seed: int = 0,
-        **fields: Any,
-    ) -> bytes:
+    def query_event(self, drawn: Drawn, *, at_ms: int, **fields: Any) -> bytes:
         """The event to send to `queries`; it holds all that any method needs later.
 
         With `candidates` it also holds exact exposures where a closed form is known,
@@ -156,33 +177,49 @@ class Running:
         Parameters
         ----------
         fields
-            Further fields of the event: impression_id, session, user, candidates ...
+            Further fields of the event: session, user, candidates ...
+
+        Raises
+        ------
+        ValueError
+            Where a field would name another impression, query or seed than was drawn.
         """
+        own = {"impression_id", "query_id", "seed"} & set(fields)
+        if own:
+            raise ValueError(
+                f"{sorted(own)} must be those of the drawn list: give them to `combine`"
+            )
+        named = {**fields, "impression_id": drawn.impression_id, "seed": drawn.seed}
         event = {
-            **_event_of(combined.shown, query_id, at_ms, fields),
-            "seed": seed,
+            **_event_of(drawn.shown, drawn.query_id, at_ms, named),
             "experiment": {
                 "id": self.name,
                 "epoch": self.settings.epoch,
                 "method": self.settings.method,
             },
-            "rankings": combined.rankings,
+            "rankings": drawn.rankings,
         }
-        if combined.assignments is not None:
-            event["assignments"] = combined.assignments
+        if drawn.assignments is not None:
+            event["assignments"] = drawn.assignments
         candidates = fields.get("candidates")
-        if candidates and combined.shown and "exposures" not in fields:
+        if candidates and drawn.shown and "exposures" not in fields:
             exposures = list_exposures(
                 self.settings.method,
-                combined.rankings,
+                drawn.rankings,
                 candidates,
                 self.settings.length,
             )
             if exposures is not None:
-                of_places = exposures[:, : len(combined.shown)]
+                of_places = exposures[:, : len(drawn.shown)]
                 packed = base64.b64encode(of_places.astype("<f4").tobytes())
                 event |= {"policy": "logged", "exposures": packed.decode("ascii")}
         return _to_json(event)
+
+
+def new_impression_id(query_id: str) -> str:
+    """A random id that carries the route of its query, as clicks need it."""
+    route = route_of_query(normalised_query(query_id))
+    return routed_impression_id(secrets.token_hex(16), route)
 
 
 def _event_of(
@@ -194,8 +231,7 @@ def _event_of(
     """
     given = dict(fields)
     if given.get("impression_id") is None:
-        route = route_of_query(normalised_query(query_id))
-        given["impression_id"] = routed_impression_id(secrets.token_hex(16), route)
+        given["impression_id"] = new_impression_id(query_id)
     return {
         "query_id": query_id,
         "at_ms": at_ms,

@@ -3,12 +3,16 @@
 Prints one JSON object a kind: of 2,000 experiments of 10,000 impressions each, looked
 at after every 100, in how many the interval ever excluded the truth; and, for known
 differences, the median impressions to a decision over the size of a fixed sample.
-`python -m tests.long_run_peeking ten` does the differences of lists of ten only.
+`python -m tests.long_run_peeking ten` does the differences of lists of ten only, and
+`sessions` looks at sessions with tastes after every impression: false winners of 400
+experiments of 10,000 impressions, and the median sessions to a decision over a
+cluster-robust sample of fixed size.
 """
 
 import json
 import math
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -22,6 +26,16 @@ from tests.peeking import (
     with_difference,
     without_relevance,
 )
+from tests.session_peeking import (
+    LENGTHS,
+    METHODS,
+    false_winners,
+    fixed_sessions,
+    median_sessions,
+    with_tastes,
+)
+from tests.session_peeking import look as look_at_sessions
+from tests.session_peeking import with_difference as with_difference_and_tastes
 
 N_EXPERIMENTS, N_IMPRESSIONS = 2_000, 10_000
 PLANNED = 1.5e5
@@ -35,7 +49,6 @@ def without_difference() -> list[tuple[str, World]]:
     return [
         ("different lists", world),
         ("rotated lists", rotated(10)),
-        ("sessions of five", World(world.rankings, world.click, session=5)),
         ("a ranker learns", World(world.rankings, world.click, learns=True)),
         ("bounded", World(world.rankings, world.click, **BOUNDED)),
     ]
@@ -70,6 +83,8 @@ def told(figures: dict[str, Any]) -> None:
 
 def main(arguments: list[str]) -> int:
     """Run all of them; 1 if a sequence erred too often or decided too late."""
+    if arguments == ["sessions"]:
+        return int(not all([*tastes_hold(), *differences_are_found()]))
     failed = False
     is_short = arguments == ["ten"]
     for name, world in [] if is_short else without_difference():
@@ -122,6 +137,52 @@ def decides(name: str, world: World, planned: float) -> bool:
     )
     is_required = ", pairwise" not in name and "1.6" not in name
     return seen.sequence_erred <= 0.06 * n_runs and (median <= 3.0 or not is_required)
+
+
+def tastes_hold() -> Iterator[bool]:
+    """Whether sessions that share a taste name a winner seldom enough, by world."""
+    n_runs = 400
+    most = 0.05 + 2.0 * math.sqrt(0.05 * 0.95 / n_runs)
+    worlds = [(method, lengths, 1) for method in METHODS for lengths in LENGTHS]
+    worlds += [(method, str(n), n) for method in METHODS for n in (2, 5)]
+    for method, lengths, repeats in worlds:
+        world = with_tastes(method, lengths, repeats=repeats)
+        share = false_winners(world, n_runs, N_IMPRESSIONS)
+        came = [
+            look_at_sessions(world, N_IMPRESSIONS, seed=seed, planned_squares=1e4).came
+            for seed in range(50)
+        ]
+        told(
+            {
+                "method": method,
+                "impressions_a_session": lengths,
+                "impressions_a_draw": repeats,
+                "false_winners": share,
+                "those_that_came_differ": float(np.mean(np.array(came) > 0)),
+            }
+        )
+        yield share <= most
+
+
+def differences_are_found() -> Iterator[bool]:
+    """Whether known differences with tastes are found in time, by world."""
+    for method in METHODS:
+        for strength in (0.05, 0.1, 0.2):
+            for lengths in ("1", "5", "20"):
+                world = with_difference_and_tastes(strength, method, lengths)
+                size = fixed_sessions(world, 100_000 // int(lengths), seed=10_000)
+                n = int(6 * size) * int(lengths)
+                ratio = median_sessions(world, 200, n) / size
+                told(
+                    {
+                        "method": method,
+                        "strength": strength,
+                        "impressions_a_session": lengths,
+                        "fixed_sessions": size,
+                        "median_over_fixed": ratio if ratio < math.inf else "over 6",
+                    }
+                )
+                yield ratio <= 2.5
 
 
 if __name__ == "__main__":

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from models.compilation import compiled
-from models.evaluation.confidence_sequence import log_mixture, mixture_weights
-from models.evaluation.sums import N_CLASSES, class_bounds, class_of
+from models.evaluation.confidence_sequence import half_width, mixture_weights
+from models.evaluation.sums import N_CLASSES, class_of
 from models.interleaving.pairwise_bounds import largest_preferences
 from models.interleaving.pairwise_preference import LARGEST_WEIGHT, agreement, draw
 from models.interleaving.team_draft import draft
@@ -118,8 +118,7 @@ def look(
             np.array([n_impressions, world.session, world.learns, world.is_draft]),
             truth,
             np.array([world.largest_weight, world.largest_preference]),
-            np.log(weights),
-            class_bounds(),
+            weights,
             counts,
             moments,
             rng,
@@ -142,8 +141,7 @@ def _experiment(  # noqa: PLR0912, PLR0913, PLR0915  one loop, compiled
     plan,
     truth,
     options,
-    log_weights,
-    bounds,
+    weights,
     counts,
     moments,
     rng,
@@ -156,7 +154,6 @@ def _experiment(  # noqa: PLR0912, PLR0913, PLR0915  one loop, compiled
     clicks = np.zeros(k, np.bool_)
     draws = np.empty(k)
     query = 0
-    limit = math.log(2.0 / ALPHA)
     for i in range(plan[0]):
         if i % plan[1] == 0:
             query = int(rng.random() * n_queries)
@@ -207,15 +204,13 @@ def _experiment(  # noqa: PLR0912, PLR0913, PLR0915  one loop, compiled
             lists[1, 0] = best
         n = i + 1
         if n % 100 == 0:
-            excess = abs(total - n * truth)
-            if log_mixture(excess, squares, possible, bounds, log_weights) >= limit:
+            width = half_width(squares, possible, weights, ALPHA)
+            if abs(total - n * truth) >= width:
                 counts[0] = 1.0
             deviation = math.sqrt(max(sum_of_squares / n - (total / n) ** 2, 0.0) / n)
             if abs(total / n - truth) > Z_975 * deviation:
                 counts[1] = 1.0
-            if counts[2] == 0.0 and (
-                log_mixture(abs(total), squares, possible, bounds, log_weights) >= limit
-            ):
+            if counts[2] == 0.0 and abs(total) >= width:
                 counts[2] = n
     counts[3] = n_outcomes / max(1, n_clicked)
 

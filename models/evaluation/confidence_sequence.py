@@ -11,15 +11,19 @@ is a supermartingale that begins at 1. So is a mixture over several l, and it pa
 2 / alpha with probability at most alpha / 2 ever (Ville). An l that the bound of an
 impression does not allow leaves the mixture for good, clicked or not. Solved for the
 sum of mu_i, from both sides, that covers the running mean of the mu_i, whatever
-rankers and users do meanwhile. As psi grows with c, squares may be summed by class
-of bound, and the interval is a function of sums that add up over partitions.
+rankers and users do meanwhile. What users do may be taken as given beforehand, so that
+only the draws are random: the mean is then that over all lists that might have been
+drawn for the sessions that came, whether or not sessions resemble each other. Of those
+to come it says nothing: see `session_sequence`. As psi grows with c, squares may be
+summed by class of bound, and the interval is a function of sums that add up over
+partitions.
 
 References
 ----------
 Fan, Grama & Liu (2015), the inequality; Howard, Ramdas, McAuliffe & Sekhon (Annals
 of Statistics 2021), theorem 4, the empirical-Bernstein sequence; Waudby-Smith &
-Ramdas (JRSS B 2024), predictable choices. The predicted mean is 0 here, which keeps
-the squares additive.
+Ramdas (JRSS B 2024), predictable choices; Lindon & Kallus (2026), inference from the
+draws alone. The predicted mean is 0 here, which keeps the squares additive.
 """
 
 import math
@@ -32,6 +36,8 @@ from models.evaluation.sums import Floats, Integers, PreferenceSums, class_bound
 RATES = np.outer(np.ldexp(1.0, np.arange(8, -25, -1)), [1.0, 0.75]).ravel()
 """The l of the mixture, falling: bounds are rounded up to powers of two, of which the
 largest useful l is three quarters of the inverse."""
+
+CLASS_BOUNDS = class_bounds()
 
 DECAY = 0.5
 """Weights of the mixture fall by exp(-DECAY) an octave from the planned rate."""
@@ -91,6 +97,7 @@ def log_mixture(
     return top + math.log(total)
 
 
+@compiled
 def half_width(
     squares: Floats, possible: Integers, weights: Floats, alpha: float
 ) -> float:
@@ -112,7 +119,7 @@ def half_width(
     """
     if not possible.any():
         return math.inf
-    bounds, logs = class_bounds(), np.log(weights)
+    bounds, logs = CLASS_BOUNDS, np.log(weights)
     target = math.log(2.0 / alpha)
     low, high = 0.0, 1.0
     while log_mixture(high, squares, possible, bounds, logs) < target:

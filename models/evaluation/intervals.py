@@ -6,23 +6,10 @@ Chapelle, Joachims, Radlinski & Yue (TOIS 2012) for interleaving; Cameron & Mill
 (2015) for clusters.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 from scipy.stats import norm, t
 
 from models.evaluation.sums import SCALE, Floats, PreferenceSums
-
-
-class RateSums(NamedTuple):
-    """Clicks of lists by whose they were. Each [n_rankers].
-
-    `lists` shown, their `clicks`, and the sum of the squared clicks of each list.
-    """
-
-    lists: Floats
-    clicks: Floats
-    clicks_squared: Floats
 
 
 def fixed_half_widths(sums: PreferenceSums, alpha: float) -> Floats:
@@ -51,19 +38,3 @@ def clustered_half_widths(sums: PreferenceSums, alpha: float) -> Floats:
     spread = ((totals - expected) ** 2).sum(axis=0) * n_groups / (n_groups - 1)
     quantile = t.ppf(1.0 - alpha / 2.0, n_groups - 1)
     return np.asarray(quantile * np.sqrt(spread) / n)
-
-
-def rate_differences(sums: RateSums, alpha: float) -> tuple[Floats, Floats]:
-    """Differences in clicks per list of an A/B comparison, and half their intervals.
-
-    Returns
-    -------
-    [n_rankers, n_rankers] each
-        NaN and infinite where one of the two was not shown twice.
-    """
-    with np.errstate(invalid="ignore", divide="ignore"):
-        means = sums.clicks / sums.lists
-        spread = np.maximum(sums.clicks_squared / sums.lists - means**2, 0.0)
-        errors = np.where(sums.lists > 1, spread / (sums.lists - 1), np.inf)
-    widths = norm.ppf(1.0 - alpha / 2.0) * np.sqrt(errors[:, None] + errors[None, :])
-    return means[:, None] - means[None, :], np.asarray(widths)

@@ -202,18 +202,20 @@ def tables_of(verdict: dict[str, Any], method: str) -> list[Table]:
     pairs = Table(
         title=f"{name}, epoch {epoch}, {method}: {of_method['impressions']:,} "
         f"impressions; winner: {winner}",
-        caption=f"intervals hold for all pairs at {1 - verdict['alpha']:.0%}, at any "
-        f"time ({verdict['correction']})",
+        caption=caption_of(verdict, of_method),
+        caption_justify="left",
         title_justify="left",
     )
-    for heading in ("pair", "preference", "at any time", "sessions", "e-value"):
+    for heading in (
+        "pair", "preference", "sessions to come", "sessions that came", "e-value",
+    ):  # fmt: skip
         pairs.add_column(heading, justify="left" if heading == "pair" else "right")
     for pair in of_method["pairs"]:
         pairs.add_row(
             escape(f"{pair['a']} over {pair['b']}"),
             f"{pair['mean']:+.4f}",
-            _range(pair["anytime"]),
-            _range(pair["sessions"]),
+            _range(pair["to_come"]),
+            _range(pair["came"]),
             f"10^{max(pair['log_e_a'], pair['log_e_b']) / 2.302585:.1f}",
         )
     health = Table(title="health", title_justify="left")
@@ -224,6 +226,24 @@ def tables_of(verdict: dict[str, Any], method: str) -> list[Table]:
         state = f"[{colour}]{check['state']}[/]"
         health.add_row(check["name"], f"{check['value']:.4g}", state)
     return [pairs, health]
+
+
+def caption_of(verdict: dict[str, Any], of_method: dict[str, Any]) -> str:
+    """What the intervals answer, and whether sessions are enough for it."""
+    told = [
+        f"Intervals hold for all pairs at {1 - verdict['alpha']:.0%}, at any time "
+        f"({verdict['correction']}).",
+        f"Sessions to come: {verdict['questions']['to_come']}",
+        f"Sessions that came: {verdict['questions']['came']} The e-value is theirs.",
+    ]
+    sessions = of_method["sessions"]
+    if not sessions["enough"]:
+        told.append(
+            "Too few sessions to tell of those to come: they fill "
+            f"{sessions['effective_groups']:.1f} groups of 100 evenly, and more than "
+            f"{sessions['needed']:.1f} are needed."
+        )
+    return "\n".join(told)
 
 
 def _range(ends: list[float | None]) -> str:

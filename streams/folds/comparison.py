@@ -11,9 +11,11 @@ from models.evaluation.sums import N_GROUPS, Integers, PreferenceSums
 from models.interleaving.counterfactual import Counterfactual
 from models.interleaving.method import Method, Shown
 from models.interleaving.possible_lists import is_possible, without_foreign
-from models.interleaving.rankings import n_documents
+from models.interleaving.rankings import lengths_of, n_documents
 from models.interleaving.registry import method_of
-from rankstream.events import Interaction
+from models.interleaving.split import Split
+from rankstream.combining import draw_seed
+from rankstream.events import Impression, Interaction
 from rankstream.scored_beside import scored_methods
 from rankstream.settings import ExperimentSettings
 from streams.folds.logged_lists import Extra, Faulty, ListReader, check_drawn
@@ -56,6 +58,7 @@ class Comparison:
     refusals: dict[str, int] = field(default_factory=dict)
     first_ms: int = -1
     last_ms: int = -1
+    n_foreign_seeds: int = 0
     is_changed: bool = False
 
     def __post_init__(self) -> None:
@@ -97,6 +100,7 @@ class Comparison:
         clicks = np.zeros(len(logged.shown.shown), np.bool_)
         for mark in interaction.clicks:
             clicks[mark.position - 1] = True
+        self._check_seed(impression)
         self._count(logged.shown, clicks, impression.at_ms)
         own, own_clicks = without_foreign(logged.shown, clicks)
         group = impression.unit % N_GROUPS
@@ -130,6 +134,8 @@ class Comparison:
 
     def _credit(self, name: str, shown: Shown, clicks: Any, group: int) -> None:
         method, sums = self.methods[name], self.sums[name]
+        if isinstance(method, Split) and not lengths_of(shown.rankings).all():
+            return  # else a ranker were compared where others had nothing to show
         length = min(self.settings.length, n_documents(shown.rankings))
         bounds = method.bounds(shown.rankings, length)
         if clicks.any():
@@ -138,6 +144,12 @@ class Comparison:
             preferences = np.zeros(bounds.shape)
         if not sums.add(preferences, bounds, group):
             self.totals[TOTALS.index("too_heavy")] += 1
+
+    def _check_seed(self, impression: Impression) -> None:
+        """A draw that serves two impressions is not two draws."""
+        named = impression.impression_id
+        expected = draw_seed(self.name, self.settings.epoch, named)
+        self.n_foreign_seeds += impression.seed != expected
 
     def _check_time(self, at_ms: int) -> None:
         if at_ms < self.settings.start_ms:
@@ -170,6 +182,7 @@ class Comparison:
         times = [each.first_ms for each in (self, other) if each.first_ms >= 0]
         self.first_ms = min(times, default=-1)
         self.last_ms = max(self.last_ms, other.last_ms)
+        self.n_foreign_seeds += other.n_foreign_seeds
         for name, sums in other.sums.items():
             self.sums[name].merge(sums)
 
@@ -187,6 +200,7 @@ class Comparison:
                 [name, [array.astype("<i8").tobytes() for array in sums.arrays()]]
                 for name, sums in sorted(self.sums.items())
             ],
+            self.n_foreign_seeds,
         ]
         return msgspec.msgpack.encode(parts)
 
@@ -229,6 +243,7 @@ def decoded(name: str, value: bytes) -> Comparison:
     )
     found.refusals = dict(parts[4])
     found.first_ms, found.last_ms = parts[5:7]
+    found.n_foreign_seeds = sum(parts[8:])  # not in what earlier versions wrote
     for method, arrays in parts[7]:
         for mine, packed in zip(found.sums[method].arrays(), arrays, strict=True):
             mine[...] = np.frombuffer(packed, "<i8").reshape(mine.shape)

@@ -13,18 +13,28 @@ import numpy as np
 from models.evaluation.balance import log_evidence
 from models.evaluation.betting import log_e_values
 from models.evaluation.confidence_sequence import half_widths
-from models.evaluation.intervals import (
-    RateSums,
-    clustered_half_widths,
-    fixed_half_widths,
-    rate_differences,
-)
+from models.evaluation.intervals import clustered_half_widths, fixed_half_widths
 from models.evaluation.list_counts import BY_RANKER, TOTALS
+from models.evaluation.session_sequence import (
+    effective_groups,
+    largest_score,
+    session_intervals,
+)
 from models.evaluation.standings import bradley_terry, copeland, cycles
 from models.evaluation.sums import PreferenceSums, n_pairs_of, pairs_of, skew
 from streams.folds.comparison import Comparison
 
 ALPHA = 0.05
+
+QUESTIONS = {
+    "to_come": "For sessions to come, is a better than b? At any time; asymptotic in "
+    "the number of sessions. Winners follow from it.",
+    "came": "For the sessions that came, was a better than b? At any time; exact, by "
+    "the draws alone.",
+    "fixed": "Of impressions that are independent of each other. For one look.",
+    "sessions": "For sessions to come. For one look.",
+}
+"""What each interval of a pair answers."""
 
 TYPICAL_SQUARES = {
     "pairwise-preference": 50.0,
@@ -74,7 +84,8 @@ def verdict_of(
 
     Intervals of all pairs of one method hold together at 1 - alpha: each is made for
     alpha over the number of pairs (Bonferroni). Each method is a family of its own.
-    Only `anytime` may be looked at more than once.
+    Only `to_come` and `came` may be looked at more than once; `QUESTIONS` says what
+    each answers. A winner is better for sessions to come.
 
     Parameters
     ----------
@@ -97,8 +108,9 @@ def verdict_of(
         "first_ms": comparison.first_ms,
         "last_ms": comparison.last_ms,
         "totals": totals,
+        "questions": QUESTIONS,
         "methods": methods,
-        "clicks_per_list": _rates(comparison, methods[settings.method]["pairs"], alpha),
+        "clicks_per_list": _rates(comparison, methods[settings.method]["pairs"]),
         "health": health_of(comparison, outcomes or {}),
     }
 
@@ -107,6 +119,7 @@ def refused_verdict(name: str, epoch: int, why: str) -> dict[str, Any]:
     """Of an experiment whose records cannot be read or merged: an alarm."""
     nothing: dict[str, Any] = {
         "impressions": 0,
+        "sessions": {"effective_groups": 0.0, "needed": 0.0, "enough": False},
         "matrix": [],
         "pairs": [],
         "winner": None,
@@ -126,6 +139,7 @@ def refused_verdict(name: str, epoch: int, why: str) -> dict[str, Any]:
         "first_ms": -1,
         "last_ms": -1,
         "totals": dict.fromkeys(TOTALS, 0),
+        "questions": QUESTIONS,
         "methods": {"refused": nothing},
         "clicks_per_list": [],
         "health": [alarm],
@@ -144,12 +158,14 @@ def _of_method(
         typical = min(typical, largest * largest / BOUNDED_SPREAD)
     planned = typical * comparison.settings.planned_impressions
     mean = sums.mean()
-    anytime = half_widths(sums, each, planned)
+    to_come = session_intervals(sums, each, comparison.settings.planned_impressions)
+    came = half_widths(sums, each, planned)
     fixed = fixed_half_widths(sums, each)
     clustered = clustered_half_widths(sums, each)
     evidence = log_e_values(sums)
     signs = np.sign(skew(mean, n))
-    decided = np.sign(skew(np.where(np.abs(mean) > anytime, mean, 0.0), n))
+    excluded = (to_come > 0.0).all(axis=1) | (to_come < 0.0).all(axis=1)
+    decided = np.sign(skew(np.where(excluded, to_come[:, 0], 0.0), n))
     wins = np.zeros((n, n))
     first, second = pairs_of(n)
     wins[first, second], wins[second, first] = sums.counts.T
@@ -159,9 +175,10 @@ def _of_method(
             "a": names[first[i]],
             "b": names[second[i]],
             "mean": float(mean[i]),
-            "anytime": _interval(mean[i], anytime[i]),
-            "fixed": _interval(mean[i], fixed[i]),
-            "sessions": _interval(mean[i], clustered[i]),
+            "to_come": _ends(*to_come[i]),
+            "came": _ends(mean[i] - came[i], mean[i] + came[i]),
+            "fixed": _ends(mean[i] - fixed[i], mean[i] + fixed[i]),
+            "sessions": _ends(mean[i] - clustered[i], mean[i] + clustered[i]),
             "log_e_a": float(evidence[first[i], second[i]]),
             "log_e_b": float(evidence[second[i], first[i]]),
             "preferred_a": int(sums.counts[i, 0]),
@@ -173,6 +190,7 @@ def _of_method(
     best = [i for i in range(n) if (np.delete(decided[i], i) > 0).all()]
     return {
         "impressions": int(sums.impressions.sum()),
+        "sessions": sessions_of(sums, comparison.settings.planned_impressions, each),
         "matrix": sums.matrix().tolist(),
         "pairs": pairs,
         "winner": names[best[0]] if best else None,
@@ -185,45 +203,46 @@ def _of_method(
     }
 
 
-def _interval(mean: float, width: float) -> list[float | None]:
+def _ends(low: float, high: float) -> list[float | None]:
     """Both ends; None where nothing can be said."""
-    if not math.isfinite(width):
+    if not math.isfinite(high - low):
         return [None, None]
-    return [float(mean - width), float(mean + width)]
+    return [float(low), float(high)]
 
 
-def _rates(
-    comparison: Comparison, pairs: list[dict[str, Any]], alpha: float
-) -> list[dict[str, Any]]:
+def sessions_of(sums: PreferenceSums, planned: float, alpha: float) -> dict[str, Any]:
+    """Whether sessions are enough to tell of those to come, and of how many groups.
+
+    One session that outweighs the others, or few sessions, fill few groups.
+    """
+    effective = effective_groups(sums)
+    n = int(sums.impressions.sum())
+    needed = largest_score(n / planned, alpha) if n else 0.0
+    return {
+        "effective_groups": effective,
+        "needed": needed,
+        "enough": effective > needed,
+    }
+
+
+def _rates(comparison: Comparison, pairs: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Differences in clicks per list between the arms of an A/B comparison.
 
     Only lists count for which all rankers returned something: a ranker that is silent
-    where queries are hard would else be shown for the easy ones only. `fixed` is for
-    one look; `anytime` weighs every click by the number of rankers that might have
-    been shown, which is known before the list is drawn, and may be looked at any time.
+    where queries are hard would else be shown for the easy ones only. A preference of
+    A/B is a difference in clicks, each times the number of rankers that might have
+    been shown, so the pairs say it already, all intervals of the same difference.
     """
     if comparison.settings.method != "ab":
         return []
-    of = {name: comparison.by_ranker[:, i] for i, name in enumerate(BY_RANKER)}
-    sums = RateSums(
-        *(of[name].astype(float) for name in ("lists", "clicks", "clicks_squared"))
-    )
-    n = len(comparison.rankers)
-    lists = of["lists"].tolist()
-    difference, width = rate_differences(sums, alpha / n_pairs_of(n))
-    anytime = [pair["anytime"] for pair in pairs]
-    first, second = pairs_of(n)
+    lists = comparison.by_ranker[:, BY_RANKER.index("lists")].tolist()
+    first, second = pairs_of(len(comparison.rankers))
     return [
         {
-            "a": comparison.rankers[i],
-            "b": comparison.rankers[j],
+            **{name: pair[name] for name in ("a", "b", "mean", *QUESTIONS)},
             "lists": [lists[i], lists[j]],
-            "fixed": _interval(difference[i, j], width[i, j]),
-            "anytime": at_any_time,
         }
-        for i, j, at_any_time in zip(
-            first.tolist(), second.tolist(), anytime, strict=True
-        )
+        for i, j, pair in zip(first.tolist(), second.tolist(), pairs, strict=True)
     ]
 
 
@@ -260,6 +279,8 @@ def health_of(
         _check("clicks per list", totals["clicks"] / n, math.inf, math.inf, None),
         *_balances(comparison, of),
         _coverage(comparison, n),
+        _sessions(comparison),
+        _check("foreign seeds", comparison.n_foreign_seeds / n, 0.001, 0.05, None),
     ]
     hours = (comparison.last_ms - comparison.first_ms) / 3_600_000.0
     checks.append(_check("hours since change", hours, math.inf, math.inf, None))
@@ -329,6 +350,21 @@ def _coverage(comparison: Comparison, n: int) -> dict[str, Any]:
     least = float(sums.possible_impressions().min()) / n
     state = "ok" if least >= LEAST_COVERAGE else "warning"
     return {"name": "coverage", "value": least, "state": state, "detail": None}
+
+
+def _sessions(comparison: Comparison) -> dict[str, Any]:
+    """Groups of sessions that carry the impressions; few sessions name no winner."""
+    settings = comparison.settings
+    each = ALPHA / n_pairs_of(len(comparison.rankers))
+    sums = comparison.sums[settings.method]
+    found = sessions_of(sums, settings.planned_impressions, each)
+    return {
+        "name": "sessions",
+        "value": found["effective_groups"],
+        "state": "ok" if found["enough"] else "warning",
+        "detail": f"more than {found['needed']:.1f} groups of sessions must carry the "
+        "impressions before anything is said of sessions to come",
+    }
 
 
 def _check(

@@ -84,6 +84,35 @@ def test_a_rate_leaves_with_the_first_bound_that_forbids_it() -> None:
     assert half_width(squares, possible, weights, 0.05) > 1.5 * narrow
 
 
+@pytest.mark.parametrize("alpha", [0.05, 0.05 / 3])
+def test_an_interval_ends_where_the_mixture_passes_two_over_alpha(alpha: float) -> None:
+    """Each side errs with half of alpha, so both together with all of it."""
+    squares, possible = np.zeros(N_CLASSES), np.zeros(N_CLASSES, np.int64)
+    possible[class_of(1.0)], squares[class_of(1.0)] = 1_000, 400.0
+    weights = mixture_weights(500.0, alpha)
+    width = half_width(squares, possible, weights, alpha)
+    logs, bounds = np.log(weights), class_bounds()
+    found = math.exp(log_mixture(width, squares, possible, bounds, logs))
+
+    assert found == pytest.approx(2.0 / alpha, rel=1e-6)
+
+
+def test_the_clustered_interval_is_that_of_totals_around_their_mean() -> None:
+    """By hand, for a mean that is not 0: 100 groups, of totals 2 or 4 by turns.
+
+    Around the mean each is 1 off, so the variance of their sum is 100 times 100 / 99;
+    t of 99 degrees of freedom is 1.98422. Around 0 they would be 3.2 times as far off.
+    """
+    sums = PreferenceSums.empty(2)
+    for i in range(200):
+        x = 1.0 + i % 2
+        sums.add(np.array([[0.0, x], [-x, 0.0]]), 2.0 - 2.0 * np.eye(2), i % 100)
+    width = clustered_half_widths(sums, 0.05)[0]
+
+    assert sums.mean()[0] == 1.5
+    assert width == pytest.approx(1.984217 * 10.0 * math.sqrt(100 / 99) / 200, rel=1e-5)
+
+
 def test_a_bet_never_gains_on_average() -> None:
     """Wealth under a mean of zero, whatever the distribution; rounded down."""
     rng = np.random.default_rng(1)

@@ -1,8 +1,11 @@
 """Configurations that clients follow, and the events of those who take part."""
 
+import hashlib
+
 import msgspec
 import pytest
 
+from rankstream.combining import draw_seed
 from rankstream.events import QueryEvent
 from rankstream.experiments import (
     ExperimentError,
@@ -102,10 +105,9 @@ def test_a_client_follows_and_keeps_the_last_good_ones() -> None:
 def test_the_event_holds_what_every_method_needs() -> None:
     """Lists, teams, seed and experiment, as the front door reads them."""
     running = Running("boost", changed(method="team-draft", epoch=3))
-    combined, seed = running.combine({"old": ["a", "b"], "new": ["b", "c"]}, seed=5)
-    raw = running.query_event(
-        combined, query_id="Shoes", at_ms=7, seed=seed, session="s1"
-    )
+    lists = {"old": ["a", "b"], "new": ["b", "c"]}
+    drawn = running.combine(lists, query_id="Shoes", impression_id="i1")
+    raw = running.query_event(drawn, at_ms=7, session="s1")
     event = msgspec.json.decode(raw, type=QueryEvent)
 
     assert event.rankings == {"new": ["b", "c"], "old": ["a", "b"]}
@@ -114,8 +116,33 @@ def test_the_event_holds_what_every_method_needs() -> None:
     assert event.experiment is not None
     assert (event.experiment.id, event.experiment.epoch) == ("boost", 3)
     assert event.policy == "multileave"
+    assert event.query_id == "Shoes"
+    assert (event.impression_id, event.seed) == ("i1", draw_seed("boost", 3, "i1"))
     with pytest.raises(ValueError, match="rankings must be those of"):
-        running.combine({"old": ["a"], "newer": ["b"]})
+        running.combine({"old": ["a"], "newer": ["b"]}, query_id="q")
+
+
+def test_the_draw_follows_from_the_impression_and_cannot_be_chosen() -> None:
+    """The same again for the same one, others for others; nothing else can be logged.
+
+    By hand: BLAKE2b of eight bytes of "boost", 1 and "i1", without its highest bit.
+    """
+    running = Running("boost", changed(method="team-draft", length=8))
+    items = [f"d{i}" for i in range(8)]
+    lists = {"old": items, "new": items[::-1]}
+    first = running.combine(lists, query_id="q", impression_id="i1")
+    digest = hashlib.blake2b(b"boost\x1f1\x1fi1", digest_size=8).digest()
+
+    assert running.combine(lists, query_id="q", impression_id="i1") == first
+    assert first.seed == int.from_bytes(digest, "big") >> 1
+    fresh = [running.combine(lists, query_id="q") for _ in range(50)]
+    assert len({each.seed for each in fresh}) == 50
+    assert len({tuple(each.shown) for each in fresh}) > 5
+    other = Running("boost", changed(method="team-draft", length=8, epoch=2))
+    assert other.combine(lists, query_id="q", impression_id="i1").seed != first.seed
+    for field in ({"seed": 1}, {"impression_id": "i2"}, {"query_id": "shoes"}):
+        with pytest.raises(ValueError, match="must be those of the drawn list"):
+            running.query_event(first, at_ms=1, **field)
 
 
 def test_settings_say_what_an_experiment_lacks() -> None:
@@ -146,9 +173,11 @@ def test_exposures_of_unequal_lists_of_one_ranker_each_are_not_logged() -> None:
     running = Running("x", changed(method="ab", length=3))
     items = ["a", "b", "c", "d", "e"]
     for new, is_logged in ((["c"], False), (["c", "d", "e", "a"], True)):
-        for seed in range(4):
-            combined, _ = running.combine({"old": items[:3], "new": new}, seed=seed)
-            raw = running.query_event(combined, query_id="q", at_ms=1, candidates=items)
+        for number in range(4):
+            drawn = running.combine(
+                {"old": items[:3], "new": new}, query_id="q", impression_id=f"i{number}"
+            )
+            raw = running.query_event(drawn, at_ms=1, candidates=items)
             event = msgspec.json.decode(raw, type=QueryEvent)
             assert (event.policy == "logged") == is_logged
             assert (event.exposures is not None) == is_logged

@@ -19,9 +19,9 @@ def test_pages_are_one_list_cut_in_pieces(method: str) -> None:
         "x", ExperimentSettings(rankers=dict.fromkeys(LISTS, ""), method=method)
     )
     for wanted in range(20):
-        first, seed = running.combine(LISTS, seed=wanted)
-        pages = [running.page(first, number, seed=seed) for number in (2, 3, 4)]
-        again = [running.page(first, number, seed=seed) for number in (2, 3, 4)]
+        first = running.combine(LISTS, query_id="q", impression_id=f"i{wanted}")
+        pages = [running.page(first, number) for number in (2, 3, 4)]
+        again = [running.page(first, number) for number in (2, 3, 4)]
 
         assert pages == again
         assert [len(page) for page in pages] == [10, 3, 0]
@@ -31,21 +31,21 @@ def test_pages_are_one_list_cut_in_pieces(method: str) -> None:
 def test_another_draw_cannot_be_gone_on_with() -> None:
     """Nor is there a later page that is the first."""
     running = Running("x", ExperimentSettings(rankers=dict.fromkeys(LISTS, "")))
-    first, seed = running.combine(LISTS, seed=1)
+    first = running.combine(LISTS, query_id="q", impression_id="i1")
     with pytest.raises(ValueError, match="that the seed drew"):
-        running.page(first, 2, seed=seed + 1)
+        running.page(first._replace(seed=first.seed + 1), 2)
     with pytest.raises(ValueError, match="numbered from 2"):
-        running.page(first, 1, seed=seed)
+        running.page(first, 1)
 
 
 def test_the_event_of_a_page_names_no_experiment() -> None:
     """It has an id of its own, routed by its query, so its clicks find it."""
     running = Running("x", ExperimentSettings(rankers=dict.fromkeys(LISTS, "")))
-    first, seed = running.combine(LISTS, seed=1)
-    shown = running.page(first, 2, seed=seed)
+    first = running.combine(LISTS, query_id="shoes")
+    shown = running.page(first, 2)
     raw = running.page_event(shown, query_id="shoes", at_ms=7, session="s")
     event = msgspec.json.decode(raw, type=QueryEvent)
-    before = running.query_event(first, query_id="shoes", at_ms=7, seed=seed)
+    before = running.query_event(first, at_ms=7)
     of_first = msgspec.json.decode(before, type=QueryEvent)
 
     assert event.shown == shown

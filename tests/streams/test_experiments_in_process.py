@@ -32,14 +32,11 @@ def test_compared_lists_are_judged_and_counted_with_their_exposures(
     for number in range(400):
         at_ms = START_MS + number
         rankings = {"good": ITEMS[:5], "bad": ITEMS[:2:-1]}
-        combined, seed = running.combine(rankings, seed=number)
         name = Ranker.impression_id(f"i{number}", "shoes")
-        event = running.query_event(
-            combined, query_id="shoes", at_ms=at_ms, seed=seed,
-            impression_id=name, candidates=ITEMS,
-        )  # fmt: skip
+        drawn = running.combine(rankings, query_id="shoes", impression_id=name)
+        event = running.query_event(drawn, at_ms=at_ms, candidates=ITEMS)
         pipeline.send(QUERIES, event)
-        for place, item in enumerate(combined.shown, 1):
+        for place, item in enumerate(drawn.shown, 1):
             if rng.random() < (0.6 if item < "d4" else 0.05):
                 click = Ranker.click_event(name, at_ms=at_ms + 5, position=place)
                 pipeline.send(CLICKS, click)

@@ -54,15 +54,14 @@ def serve(settings: Settings, killing: Mapping[int, object]) -> None:
             running_now = client.of("boost", unit=session, now_ms=at_ms)
             assert running_now is not None
             rankings = {"good": ITEMS[:5], "bad": ITEMS[:2:-1]}
-            combined, seed = running_now.combine(rankings, seed=number)
             query = f"q{number % 50}"
             name = Ranker.impression_id(f"i{number}", query)
+            drawn = running_now.combine(rankings, query_id=query, impression_id=name)
             event = running_now.query_event(
-                combined, query_id=query, at_ms=at_ms, seed=seed,
-                impression_id=name, session=session, candidates=ITEMS,
-            )  # fmt: skip
+                drawn, at_ms=at_ms, session=session, candidates=ITEMS
+            )
             producer.send(QUERIES, event)
-            for place, item in enumerate(combined.shown, 1):
+            for place, item in enumerate(drawn.shown, 1):
                 if rng.random() < (0.5 if item < "d4" else 0.1) / place:
                     click = Ranker.click_event(name, at_ms=at_ms + 5, position=place)
                     producer.send(CLICKS, click)

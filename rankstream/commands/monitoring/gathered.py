@@ -44,7 +44,7 @@ class Course:
     def add(self, verdict: Verdict) -> None:
         """Remember a verdict."""
         found = verdict["methods"][verdict["method"]]
-        ends = [[pair["mean"], *pair["anytime"]] for pair in found["pairs"]]
+        ends = [[pair["mean"], *pair["to_come"]] for pair in found["pairs"]]
         self.points.append((found["impressions"], np.array(ends, np.float32)))
         if len(self.points) > COURSE_POINTS:
             self.points = deque(list(self.points)[::2])

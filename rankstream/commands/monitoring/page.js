@@ -153,7 +153,11 @@ function drawDetail() {
     + (found.winner ? "winner: " + found.winner : "no winner yet")
     + (found.decided_cycles.length ? "; in circles: " + found.decided_cycles[0].join(", ") : "");
   byId("correction").textContent = "All intervals hold together at "
-    + Math.round(100 * (1 - verdict.alpha)) + " %, at any time (" + verdict.correction + ").";
+    + Math.round(100 * (1 - verdict.alpha)) + " %, at any time (" + verdict.correction + "). Sessions to come: "
+    + verdict.questions.to_come + " Sessions that came: " + verdict.questions.came
+    + (found.sessions.enough ? "" : " Too few sessions to tell of those to come: they fill "
+      + found.sessions.effective_groups.toFixed(1) + " groups of 100 evenly, and more than "
+      + found.sessions.needed.toFixed(1) + " are needed.");
   drawMatrix(verdict.rankers, found);
   drawPairs(found.pairs);
   drawHealth(verdict.health);
@@ -186,17 +190,21 @@ function drawMatrix(rankers, found) {
 
 function drawPairs(pairs) {
   const order = pairs.map((_, i) => i).sort((a, b) => Math.abs(pairs[b].mean) - Math.abs(pairs[a].mean));
-  const ends = pairs.flatMap((pair) => pair.anytime).filter((end) => end !== null).map(Math.abs);
+  const ends = pairs.flatMap((pair) => [...pair.to_come, ...pair.came]).filter((end) => end !== null).map(Math.abs);
   const largest = Math.max(1e-12, ...ends);
   const focused = document.activeElement?.dataset?.pair;
   byId("listed").hidden = order.length <= MOST_PAIRS;
   byId("listed").textContent = "The " + MOST_PAIRS + " largest of " + whole.format(order.length) + " pairs are listed.";
-  byId("pairs").replaceChildren(...order.slice(0, MOST_PAIRS).map((i) => {
+  const head = row(...["a over b", "sessions to come", "sessions that came", "mean"].map(heading));
+  byId("pairs").replaceChildren(head, ...order.slice(0, MOST_PAIRS).map((i) => {
     const pair = pairs[i];
     const made = row(element("td", pair.a + " over " + pair.b));
-    const bar = element("td");
-    bar.append(barOf(pair, largest));
-    made.append(bar, element("td", signed(pair.mean), "number"));
+    for (const [ends, missing] of [[pair.to_come, "too few sessions yet"], [pair.came, "no data yet"]]) {
+      const cell = element("td", ends[0] === null ? missing : "");
+      if (ends[0] !== null) cell.append(barOf(pair.mean, ends, largest));
+      made.append(cell);
+    }
+    made.append(element("td", signed(pair.mean), "number"));
     made.tabIndex = 0;
     made.dataset.pair = i;
     const show = () => { shownPair = i; fetchDetail(); };
@@ -207,16 +215,13 @@ function drawPairs(pairs) {
   if (focused !== undefined) byId("pairs").querySelector(`[data-pair="${focused}"]`)?.focus();
 }
 
-function barOf(pair, largest) {
+function barOf(mean, [low, high], largest) {
   const bar = shape("svg", { viewBox: "0 0 200 18", preserveAspectRatio: "none" });
   const at = (value) => 100 + 96 * Math.max(-1, Math.min(1, value / largest));
   bar.append(shape("line", { x1: 100, x2: 100, y1: 0, y2: 18, class: "axis" }));
-  const [low, high] = pair.anytime;
-  if (low !== null && high !== null) {
-    const decided = low > 0 || high < 0 ? " decided" : "";
-    bar.append(shape("line", { x1: at(low), x2: at(high), y1: 9, y2: 9, class: "range" + decided }));
-    bar.append(shape("rect", { x: at(pair.mean) - 1.5, y: 4, width: 3, height: 10, class: "mean" }));
-  }
+  const decided = low > 0 || high < 0 ? " decided" : "";
+  bar.append(shape("line", { x1: at(low), x2: at(high), y1: 9, y2: 9, class: "range" + decided }));
+  bar.append(shape("rect", { x: at(mean) - 1.5, y: 4, width: 3, height: 10, class: "mean" }));
   return bar;
 }
 

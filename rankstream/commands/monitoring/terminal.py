@@ -104,22 +104,32 @@ def _health(verdict: dict[str, Any]) -> Table:
 
 def _intervals(pairs: list[dict[str, Any]]) -> Table:
     ordered = sorted(pairs, key=lambda pair: -abs(pair["mean"]))[:MOST_PAIRS]
-    ends = [abs(end) for pair in ordered for end in pair["anytime"] if end is not None]
+    ends = [
+        abs(end)
+        for pair in ordered
+        for end in (*pair["to_come"], *pair["came"])
+        if end is not None
+    ]
     largest = max(ends, default=1.0) or 1.0
-    table = Table(box=None, title="intervals that allow peeking", title_justify="left")
+    table = Table(box=None, title="is a better than b?", title_justify="left")
+    table.add_column("a over b")
+    table.add_column("sessions to come")
+    table.add_column("sessions that came")
+    table.add_column("mean", justify="right")
     for pair in ordered:
         table.add_row(
             Text(f"{pair['a']} over {pair['b']}"),
-            _bar(pair["anytime"], pair["mean"], largest),
+            _bar(pair["to_come"], pair["mean"], largest, "too few sessions yet"),
+            _bar(pair["came"], pair["mean"], largest, "no data yet"),
             f"{pair['mean']:+.4f}",
         )
     return table
 
 
-def _bar(ends: list[float | None], mean: float, largest: float) -> Text:
+def _bar(ends: list[float | None], mean: float, largest: float, missing: str) -> Text:
     low, high = ends
     if low is None or high is None:
-        return Text("no data yet", style="dim")
+        return Text(missing, style="dim")
     middle = BAR // 2
 
     def place(value: float) -> int:

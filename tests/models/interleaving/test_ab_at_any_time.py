@@ -54,9 +54,10 @@ def test_the_difference_is_covered_and_narrower_with_few_clicks() -> None:
             log.append(Interaction(one, marks))
         fold.take(closed_of(log))
         (row,) = verdict_of(fold.comparisons()[0])["clicks_per_list"]
-        low, high = row["anytime"]
+        low, high = row["came"]
         assert 0.0 < low < 0.3 < high
-        assert low < row["fixed"][0]
-        assert high > row["fixed"][1]
+        assert row["mean"] == pytest.approx(sum(row["fixed"]) / 2)
+        for other in ("fixed", "to_come"):
+            assert low < row[other][0] < 0.3 < row[other][1] < high
         widths.append(high - low)
     assert widths[1] < widths[0]

@@ -10,10 +10,12 @@ from models.evaluation.betting import log_e_values
 from models.evaluation.confidence_sequence import half_widths
 from models.evaluation.intervals import clustered_half_widths, fixed_half_widths
 from models.evaluation.list_counts import BY_RANKER, TOTALS
+from models.evaluation.session_sequence import session_intervals
 from models.evaluation.sums import PreferenceSums, pairs_of
+from models.interleaving.method import Shown
 from rankstream.settings import ExperimentSettings
 from streams.folds.comparison import Comparison
-from streams.folds.verdicts import ALPHA, health_of, verdict_of
+from streams.folds.verdicts import ALPHA, QUESTIONS, health_of, verdict_of
 
 PLANNED = 400
 
@@ -61,12 +63,16 @@ def test_intervals_and_evidence_of_each_pair_are_corrected_for_all() -> None:
     pairs = verdict_of(found)["methods"]["team-draft"]["pairs"]
     each = ALPHA / 3
     expected = {
-        "anytime": half_widths(sums, each, 0.5 * PLANNED),
+        "came": half_widths(sums, each, 0.5 * PLANNED),
         "fixed": fixed_half_widths(sums, each),
         "sessions": clustered_half_widths(sums, each),
     }
     evidence = log_e_values(sums)
+    to_come = session_intervals(sums, each, PLANNED)
 
+    assert np.isfinite(to_come).all(axis=1).tolist() == [True, True, False]
+    for pair, ends in zip(pairs, to_come.tolist(), strict=True):
+        assert pair["to_come"] == (ends if np.isfinite(ends).all() else [None, None])
     for kind, widths in expected.items():
         assert [widths_of(pair, kind) for pair in pairs] == pytest.approx(widths)
     assert not np.allclose(expected["fixed"], expected["sessions"], rtol=1e-3)
@@ -102,7 +108,7 @@ def test_the_same_computation_plans_the_same_width(
             )
     expected = half_widths(found.sums[PREFERENCE], ALPHA, typical * PLANNED)
     for method in verdict_of(found)["methods"].values():
-        assert widths_of(method["pairs"][0], "anytime") == pytest.approx(expected[0])
+        assert widths_of(method["pairs"][0], "came") == pytest.approx(expected[0])
 
 
 def test_who_is_ahead_by_the_fixed_interval_only_has_not_won() -> None:
@@ -110,7 +116,8 @@ def test_who_is_ahead_by_the_fixed_interval_only_has_not_won() -> None:
     early = verdict_of(filled("ab", 0.64, 100))["methods"]["team-draft"]
     (pair,) = early["pairs"]
 
-    assert pair["fixed"][0] > 0 > pair["anytime"][0]
+    assert pair["fixed"][0] > 0 > pair["came"][0]
+    assert pair["to_come"] == [None, None]
     assert early["winner"] is None
     assert verdict_of(filled("ab", 0.64, 2_000))["methods"]["team-draft"]["winner"] == (
         "a"
@@ -128,30 +135,64 @@ def test_circles_are_decided_by_the_sequence_too() -> None:
     assert late["winner"] is None
 
 
-def test_rates_are_differences_of_means_with_their_errors() -> None:
-    """Of three arms, from the clicks of each list."""
-    found = comparison_of("ab", "abc")
-    rng = np.random.default_rng(0)
-    clicks = [rng.poisson(rate, n) for rate, n in ((1.5, 40), (1.0, 60), (0.5, 50))]
-    for i, each in enumerate(clicks):
-        counts = {
-            "lists": len(each),
-            "clicks": each.sum(),
-            "clicks_squared": (each**2).sum(),
-        }
-        for name, count in counts.items():
-            found.by_ranker[i, BY_RANKER.index(name)] = count
-    quantile = norm.ppf(1 - ALPHA / 3 / 2)
-    found_rates = verdict_of(found)["clicks_per_list"]
-    for rates, n, m in zip(found_rates, *pairs_of(3), strict=True):
-        one, other = clicks[n], clicks[m]
-        error = np.sqrt(one.var(ddof=1) / len(one) + other.var(ddof=1) / len(other))
-        difference = one.mean() - other.mean()
+def test_rates_of_a_b_are_one_difference_by_every_interval() -> None:
+    """Three arms, most clicks of a list limited, one arm silent on hard queries.
 
-        assert rates["fixed"] == pytest.approx(
-            [difference - quantile * error, difference + quantile * error]
-        )
-        assert rates["lists"] == [len(one), len(other)]
+    By enumeration of who is shown: lists of `a` get 2 clicks, of which 1 counts, those
+    of `b` none, where `c` has something to show; elsewhere `b` gets all clicks.
+    """
+    settings = ExperimentSettings(
+        rankers=dict.fromkeys("abc", ""), method="ab", options={"most_clicks": 1}
+    )
+    found = Comparison("x", settings)
+    rankings = np.array([[0, 1], [1, 0], [0, 1]])
+    silent = np.array([[0, 1], [1, 0], [-1, -1]])
+    for i in range(300):
+        teams = np.full(2, i % 3)
+        shown = Shown(rankings, rankings[i % 3], teams)
+        found._credit("ab", shown, np.full(2, i % 3 == 0), i // 3)
+        other = Shown(silent, silent[i % 2], np.full(2, i % 2))
+        found._credit("ab", other, np.full(2, i % 2 == 1), i // 3)
+    verdict = verdict_of(found)
+    a_over_b, a_over_c, b_over_c = verdict["clicks_per_list"]
+
+    assert verdict["methods"]["ab"]["impressions"] == 300
+    assert a_over_b["mean"] == a_over_c["mean"] == 1.0
+    assert b_over_c["mean"] == 0.0
+    for rates in (a_over_b, a_over_c, b_over_c):
+        for kind in QUESTIONS:
+            low, high = rates[kind]
+            assert low is None or low <= rates["mean"] <= high
+    assert a_over_b["to_come"] == pytest.approx([1.0, 1.0])
+    quantile, n = norm.ppf(1 - ALPHA / 6), 300
+    error = np.sqrt((3 - 1) * n / (n - 1) / n)
+    assert a_over_b["fixed"] == pytest.approx(
+        [1 - quantile * error, 1 + quantile * error]
+    )
+
+
+def test_sessions_that_share_a_taste_name_no_winner() -> None:
+    """Three sessions of 700 for `a`, one for `b`: that tells of those that came."""
+    found = comparison_of("team-draft", "ab")
+    sums = found.sums["team-draft"]
+    for i in range(2_800):
+        sign = 1.0 if i % 4 else -1.0
+        better = sign * np.array([[0.0, 1.0], [-1.0, 0.0]])
+        assert sums.add(better, 1.0 - np.eye(2), i % 4)
+    found.totals[TOTALS.index("impressions")] = 2_800
+    verdict = verdict_of(found)
+    of_method = verdict["methods"]["team-draft"]
+    (pair,) = of_method["pairs"]
+
+    assert pair["came"][0] > 0.4
+    assert pair["to_come"] == [None, None]
+    assert of_method["winner"] is None
+    assert of_method["sessions"]["effective_groups"] == pytest.approx(4.0)
+    assert of_method["sessions"]["needed"] > 8.0
+    assert not of_method["sessions"]["enough"]
+    check = checks_of(found)["sessions"]
+    assert (check["state"], check["value"]) == ("warning", pytest.approx(4.0))
+    assert set(verdict["questions"]) == {"to_come", "came", "fixed", "sessions"}
 
 
 def checks_of(found: Comparison, outcomes: dict | None = None) -> dict[str, dict]:

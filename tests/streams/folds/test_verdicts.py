@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from models.evaluation.list_counts import TOTALS
-from rankstream.combining import combine
+from rankstream.combining import combine, draw_seed
 from rankstream.commands.monitoring.gathered import Gathered
 from rankstream.events import MULTILEAVE, ClickMark, Interaction
 from rankstream.settings import ExperimentSettings
@@ -29,7 +29,8 @@ def run_of(
     rng = np.random.default_rng(seed)
     fold = PreferencesFold({"x": settings}, 0)
     for i in range(n):
-        found = combine(settings.method, lists, 6, seed=int(rng.integers(2**62)))
+        seed = draw_seed("x", 1, f"i{i}")
+        found = combine(settings.method, lists, 6, seed=seed)
         extra = {
             "experiment": {"id": "x", "epoch": 1, "method": settings.method},
             "rankings": found.rankings,
@@ -38,7 +39,7 @@ def run_of(
             extra["assignments"] = found.assignments
         one = impression(
             f"i{i}", START_MS + i, items=ITEMS, shown=found.shown,
-            policy=MULTILEAVE, extra=msgspec.msgpack.encode(extra),
+            policy=MULTILEAVE, extra=msgspec.msgpack.encode(extra), seed=seed,
         )  # fmt: skip
         marks = [
             ClickMark(place, START_MS + i, "click")
@@ -72,7 +73,8 @@ def test_a_planted_winner_is_found(method: str) -> None:
     assert found["copeland"] == [-1, 1]
     assert found["bradley_terry"][1] > 0
     assert (pair["a"], pair["b"]) == ("bad", "good")
-    assert pair["anytime"][0] < pair["mean"] < pair["anytime"][1] < 0
+    for which in ("to_come", "came"):
+        assert pair[which][0] < pair["mean"] < pair[which][1] < 0
     assert pair["log_e_b"] > np.log(100)
     assert set(lights(verdict).values()) == {"ok"}
     assert msgspec.json.decode(msgspec.json.encode(verdict)) == verdict
@@ -85,10 +87,8 @@ def test_equal_rankers_have_no_winner_and_no_coverage() -> None:
     verdict = verdict_of(fold.comparisons()[0])
 
     assert verdict["methods"]["pairwise-preference"]["winner"] is None
-    assert verdict["methods"]["pairwise-preference"]["pairs"][0]["anytime"] == [
-        None,
-        None,
-    ]
+    (pair,) = verdict["methods"]["pairwise-preference"]["pairs"]
+    assert pair["came"] == pair["to_come"] == [None, None]
     assert lights(verdict)["coverage"] == "warning"
 
 

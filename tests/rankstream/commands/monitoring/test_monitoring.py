@@ -35,7 +35,13 @@ def verdict(name: str = "boost", *, n: int = 100, epoch: int = 1, rankers: int =
     names = [f"r{i}" for i in range(rankers)]
     names[0] = EVIL
     pairs = [
-        {"a": names[i], "b": names[j], "mean": 0.1 * (j - i), "anytime": [0.05, 0.2]}
+        {
+            "a": names[i],
+            "b": names[j],
+            "mean": 0.1 * (j - i),
+            "to_come": [0.05, 0.2],
+            "came": [0.07, 0.2],
+        }
         for i in range(rankers)
         for j in range(i + 1, rankers)
     ]

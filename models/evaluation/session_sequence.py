@@ -50,8 +50,10 @@ SCALE_WEIGHTS /= SCALE_WEIGHTS.sum()
 
 
 @compiled
-def log_session_evidence(score: float, size: float, alpha: float) -> float:
-    """Logarithm of the mixture against a mean whose squared standard score this is.
+def log_session_evidence(
+    score: float, size: float, alpha: float
+) -> tuple[float, float]:
+    """Logarithm of the mixture against a mean of this squared standard score.
 
     Parameters
     ----------
@@ -61,20 +63,27 @@ def log_session_evidence(score: float, size: float, alpha: float) -> float:
         Impressions so far over those that were planned, above 0.
     alpha
         The level for which the planned size gives the narrowest interval.
+
+    Returns
+    -------
+    tuple
+        The logarithm, and its derivative by `score`.
     """
     doubled = -2.0 * math.log(alpha)
     best = doubled + math.log(doubled + 1.0)
-    top, total = -math.inf, 0.0
+    top, total, slopes = -math.inf, 0.0, 0.0
     for j in range(SCALES.shape[0]):
         information = best * size * SCALES[j]
         term = math.log(SCALE_WEIGHTS[j]) - 0.5 * math.log1p(information)
-        term += 0.5 * score * information / (1.0 + information)
+        slope = 0.5 * information / (1.0 + information)
+        term += slope * score
         if term > top:
-            total = total * math.exp(top - term) + 1.0
-            top = term
-        else:
-            total += math.exp(term - top)
-    return top + math.log(total)
+            shrunk = math.exp(top - term)
+            total, slopes, top = total * shrunk, slopes * shrunk, term
+        share = math.exp(term - top)
+        total += share
+        slopes += share * slope
+    return top + math.log(total), slopes / total
 
 
 @compiled
@@ -84,16 +93,15 @@ def largest_score(size: float, alpha: float) -> float:
     Also the effective number of groups that must be passed for any to be.
     """
     target = -math.log(alpha)
-    low, high = 0.0, 8.0
-    while log_session_evidence(high, size, alpha) < target:
-        low, high = high, 2.0 * high
-    while high - low > 1e-9 * high:
-        middle = 0.5 * (low + high)
-        if log_session_evidence(middle, size, alpha) < target:
-            low = middle
-        else:
-            high = middle
-    return high
+    score = 0.0
+    while True:
+        # The logarithm is convex and rises: the first step of Newton's method goes
+        # beyond the root, the others come down on it.
+        value, slope = log_session_evidence(score, size, alpha)
+        step = (value - target) / slope
+        score -= step
+        if 0.0 <= step <= 1e-12 * score:
+            return score
 
 
 @compiled

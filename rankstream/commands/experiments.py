@@ -233,8 +233,8 @@ def caption_of(verdict: dict[str, Any], of_method: dict[str, Any]) -> str:
     told = [
         f"Intervals hold for all pairs at {1 - verdict['alpha']:.0%}, at any time "
         f"({verdict['correction']}).",
-        f"Sessions to come: {verdict['questions']['to_come']}",
-        f"Sessions that came: {verdict['questions']['came']} The e-value is theirs.",
+        verdict["questions"]["to_come"],
+        f"{verdict['questions']['came']} The e-value is theirs.",
     ]
     sessions = of_method["sessions"]
     if not sessions["enough"]:

@@ -31,8 +31,10 @@ QUESTIONS = {
     "the number of sessions. Winners follow from it.",
     "came": "For the sessions that came, was a better than b? At any time; exact, by "
     "the draws alone.",
-    "fixed": "Of impressions that are independent of each other. For one look.",
-    "sessions": "For sessions to come. For one look.",
+    "fixed": "Were impressions independent of each other, is a better than b? For one "
+    "look, at a time that was fixed before.",
+    "sessions": "For sessions to come, is a better than b? For one look, at a time "
+    "that was fixed before.",
 }
 """What each interval of a pair answers."""
 

@@ -38,6 +38,11 @@ def mixture(score: float, size: float) -> float:
     return float(SCALE_WEIGHTS @ (np.exp(0.5 * score * g / (1 + g)) / np.sqrt(1 + g)))
 
 
+def evidence(score: float, size: float) -> float:
+    """The mixture of the kernel."""
+    return math.exp(log_session_evidence(score, size, ALPHA)[0])
+
+
 @pytest.mark.parametrize("size", [1e-3, 0.05, 1.0, 40.0])
 @pytest.mark.parametrize("scaled", [0.0, 1.0, 3.0])
 def test_the_mixture_is_a_martingale_of_brownian_motion(
@@ -55,7 +60,7 @@ def test_the_mixture_is_a_martingale_of_brownian_motion(
     for step in (0.1, 0.5):
         later = now + math.sqrt(step * size) * nodes
         end = size * (1 + step)
-        found = [math.exp(log_session_evidence(x * x / end, end, ALPHA)) for x in later]
+        found = [evidence(x * x / end, end) for x in later]
 
         assert weights @ found == pytest.approx(mixture(scaled**2, size), rel=1e-8)
 
@@ -68,7 +73,11 @@ def test_a_mean_is_excluded_where_the_evidence_is_one_over_alpha(
     """Both sides of a mean together err with alpha; at the plan near the best."""
     largest = largest_score(size, alpha)
 
-    assert log_session_evidence(largest, size, alpha) == pytest.approx(-math.log(alpha))
+    found, slope = log_session_evidence(largest, size, alpha)
+    above, _ = log_session_evidence(largest + 1e-4, size, alpha)
+
+    assert found == pytest.approx(-math.log(alpha))
+    assert slope == pytest.approx((above - found) / 1e-4, rel=1e-3)
     if size == 1.0 and alpha == 0.05:
         assert mixture(largest, size) == pytest.approx(20.0, rel=1e-6)
         assert 9.2 < largest < 12.0
@@ -80,11 +89,7 @@ def test_one_look_errs_with_at_most_alpha_however_few_sessions() -> None:
     for heavy in (0.0, 2.0, 6.0):
         totals = np.exp(heavy * rng.standard_normal(11))
         gains = [
-            math.exp(
-                log_session_evidence(
-                    (np.array(signs) @ totals) ** 2 / (totals @ totals), 0.3, ALPHA
-                )
-            )
+            evidence((np.array(signs) @ totals) ** 2 / (totals @ totals), 0.3)
             for signs in itertools.product((-1, 1), repeat=len(totals))
         ]
         assert np.mean(gains) <= 1.0 + 1e-12

@@ -153,8 +153,8 @@ function drawDetail() {
     + (found.winner ? "winner: " + found.winner : "no winner yet")
     + (found.decided_cycles.length ? "; in circles: " + found.decided_cycles[0].join(", ") : "");
   byId("correction").textContent = "All intervals hold together at "
-    + Math.round(100 * (1 - verdict.alpha)) + " %, at any time (" + verdict.correction + "). Sessions to come: "
-    + verdict.questions.to_come + " Sessions that came: " + verdict.questions.came
+    + Math.round(100 * (1 - verdict.alpha)) + " %, at any time (" + verdict.correction + "). "
+    + verdict.questions.to_come + " " + verdict.questions.came
     + (found.sessions.enough ? "" : " Too few sessions to tell of those to come: they fill "
       + found.sessions.effective_groups.toFixed(1) + " groups of 100 evenly, and more than "
       + found.sessions.needed.toFixed(1) + " are needed.");
@@ -237,7 +237,7 @@ function drawCourse(pairs) {
   const drawing = byId("course");
   drawing.replaceChildren();
   const pair = pairs[detail.pair];
-  byId("coursetitle").textContent = pair ? "Course of " + pair.a + " over " + pair.b : "Course";
+  byId("coursetitle").textContent = pair ? "Course of " + pair.a + " over " + pair.b + ", sessions to come" : "Course";
   if (!pair) return;
   const points = detail.course;
   if (points.length < 2) return;

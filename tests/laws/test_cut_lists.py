@@ -30,20 +30,22 @@ Cut = Callable[[Shown], float]
 """The chance that the service shows only the first `CUT` of a drawn list."""
 
 
-def rate_difference(length: int) -> float:
+def rate_difference(
+    length: int, rankings: np.ndarray = RANKINGS, relevance: np.ndarray = RELEVANCE
+) -> float:
     """Expected clicks on the first ranker's own list less those on the second's."""
-    clicks = (THETA * RELEVANCE[RANKINGS])[:, :length].sum(axis=1)
+    clicks = (THETA * relevance[rankings])[:, :length].sum(axis=1)
     return float(clicks[0] - clicks[1])
 
 
-def drawn(method: str) -> cases.Lists:
+def drawn(method: str, rankings: np.ndarray = RANKINGS) -> cases.Lists:
     """Every list with its probability."""
     if method == "pairwise-preference":
-        return cases.pairwise_lists(RANKINGS, LENGTH)
+        return cases.pairwise_lists(rankings, LENGTH)
     if method == "team-draft":
-        return cases.draft_lists(RANKINGS, LENGTH)
+        return cases.draft_lists(rankings, LENGTH)
     return [
-        (0.5, Shown(RANKINGS, merged(RANKINGS, LENGTH, first), cases.EMPTY))
+        (0.5, Shown(rankings, merged(rankings, LENGTH, first), cases.EMPTY))
         for first in (0, 1)
     ]
 
@@ -174,6 +176,56 @@ def test_propensities_of_the_shown_depth_would_not_do() -> None:
     assert at_shown_depth(method, lambda _: 1.0) == pytest.approx(rate_difference(CUT))
     assert rate_difference(CUT) != pytest.approx(rate_difference(LENGTH), abs=0.02)
     assert abs(at_shown_depth(method, where_the_first_leads) - mixed) > 0.02
+
+
+def counted_anyway(
+    method: str, rankings: np.ndarray, relevance: np.ndarray, n_shown: int
+) -> list[tuple[bool, float, float]]:
+    """Of each list: whether the first ranker's best leads, its chance, its estimate."""
+    options = {"examination": THETA.tolist(), "length": LENGTH}
+    counted = method_of(f"counterfactual:{method}", options)
+    assert isinstance(counted, Counterfactual)
+    found = []
+    for probability, shown in drawn(method, rankings):
+        top = shown.shown[:n_shown]
+        weights = counted.weights(Shown(rankings, top, NO_ONE), LENGTH)
+        clicks = THETA[:n_shown] * relevance[top]
+        leads = bool(top[0] == rankings[0, 0])
+        found.append((leads, probability, float((weights[0] - weights[1]) @ clicks)))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("method", "of_all_cut", "n_wrong", "of_those_left"),
+    [
+        ("pairwise-preference", 0.048, 10, 0.203),
+        ("team-draft", 0.083, 18, 0.142),
+        ("balanced", 0.083, 18, 0.152),
+    ],
+)
+def test_cuts_shift_differences_by_as_much_as_is_said(
+    method: str, of_all_cut: float, n_wrong: int, of_those_left: float
+) -> None:
+    """Two of four documents shown, 200 random cases; the numbers of the documents."""
+    rng = np.random.default_rng(0)
+    rows: list[tuple[float, bool, float]] = []
+    while len(rows) < 200:
+        rankings, relevance = cases.random_rankings(rng, 2, LENGTH), rng.random(LENGTH)
+        if (rankings[0] == rankings[1]).all():
+            continue
+        truth = rate_difference(LENGTH, rankings, relevance)
+        lists = counted_anyway(method, rankings, relevance, CUT)
+        all_cut = sum(p * value for _, p, value in lists)
+        lists = counted_anyway(method, rankings, relevance, LENGTH)
+        assert sum(p * value for _, p, value in lists) == pytest.approx(truth)
+        left = [(p, value) for leads, p, value in lists if not leads]
+        kept = sum(p * value for p, value in left) / (sum(p for p, _ in left) or np.nan)
+        rows.append((abs(all_cut - truth), all_cut * truth < 0.0, abs(kept - truth)))
+    shift, is_wrong, bias = np.array(rows).T
+
+    assert shift.mean() == pytest.approx(of_all_cut, abs=5e-4)
+    assert is_wrong.sum() == n_wrong
+    assert np.nanmean(bias) == pytest.approx(of_those_left, abs=5e-4)
 
 
 def test_whose_list_of_one_ranker_was_cut_must_be_told() -> None:

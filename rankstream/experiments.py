@@ -14,7 +14,7 @@ import base64
 import hashlib
 import secrets
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
@@ -25,8 +25,12 @@ from rankstream.list_exposures import list_exposures
 from rankstream.routing import normalised_query, route_of_query, routed_impression_id
 from rankstream.scored_beside import scored_methods
 from rankstream.settings import ExperimentSettings
+from rankstream.used_epochs import Counted, why_used
 
 REFRESH_S = 0.5
+
+REMOVED = "removed-experiments"
+"""Documents that say which epochs were used up by experiments that were removed."""
 
 _to_json = msgspec.json.Encoder().encode
 
@@ -312,39 +316,79 @@ def stored_experiments(store: Store) -> dict[str, ExperimentSettings]:
     }
 
 
+def removed_epochs(store: Store) -> dict[str, int]:
+    """The largest epoch of each experiment that was removed. Clients do not read it.
+
+    Raises
+    ------
+    StoreUnavailable
+        Where Redis does not answer.
+    ValueError
+        Where a document is no number.
+    """
+    return {
+        name: msgspec.json.decode(value, type=int)
+        for name, value in sorted(store.documents(REMOVED).items())
+    }
+
+
 def publish_experiments(
-    store: Store, experiments: Mapping[str, ExperimentSettings]
+    store: Store,
+    experiments: Mapping[str, ExperimentSettings],
+    counted: Callable[[], Counted] = dict,
 ) -> dict[str, str]:
     """Bring the configurations of the settings to clients; what became of each.
+
+    Parameters
+    ----------
+    counted
+        Epochs that lists were counted under; asked only where something changes.
 
     Raises
     ------
     ExperimentError
-        Where one differs from what is stored under the same epoch, or an earlier
-        epoch would replace a later one; nothing is written then.
+        Where one differs from what is stored under the same epoch, or its epoch was
+        used before; nothing is written then.
     ValueError
         Where one is scored by a method that is not fair on its lists.
     """
-    stored = stored_experiments(store)
-    verdicts: dict[str, str] = {}
-    for name, wanted in sorted(experiments.items()):
-        scored_methods(wanted)
-        held = stored.get(name)
-        if held is None:
-            verdicts[name] = "new"
-        elif held == wanted:
-            verdicts[name] = "unchanged"
-        elif wanted.epoch <= held.epoch:
+    stored, removed = stored_experiments(store), removed_epochs(store)
+    verdicts = {
+        name: _becomes(name, wanted, stored.get(name))
+        for name, wanted in sorted(experiments.items())
+    }
+    changed = [name for name, what in verdicts.items() if what != "unchanged"]
+    known = counted() if changed else {}
+    for name in changed:
+        wanted = experiments[name]
+        why = why_used(wanted, removed.get(name, 0), known.get(name, {}))
+        if why:
             raise ExperimentError(
-                f"experiments.{name} must have an epoch above {held.epoch}, as it "
-                f"differs from what runs; got {wanted.epoch}"
+                f"experiments.{name} must have an epoch {why}; got {wanted.epoch}"
             )
-        else:
-            verdicts[name] = f"epoch {held.epoch} -> {wanted.epoch}"
     for name in sorted(set(stored) - set(experiments)):
-        verdicts[name] = "removed"
+        last = max(stored[name].epoch, removed.get(name, 0))
+        verdicts[name] = f"removed; comes back with an epoch above {last} only"
+        # First, so that a stop between the two forgets nothing.
+        store.put_document(REMOVED, name, _to_json(last))
         store.put_document("experiments", name, None)
-    for name, wanted in experiments.items():
-        if verdicts[name] != "unchanged":
-            store.put_document("experiments", name, _to_json(wanted))
+    for name in changed:
+        store.put_document("experiments", name, _to_json(experiments[name]))
     return verdicts
+
+
+def _becomes(
+    name: str, wanted: ExperimentSettings, held: ExperimentSettings | None
+) -> str:
+    """What becomes of an experiment beside what clients follow."""
+    scored_methods(wanted)
+    if held is None:
+        return "new"
+    if held == wanted:
+        return "unchanged"
+    if wanted.epoch <= held.epoch:
+        raise ExperimentError(
+            f"experiments.{name} must have an epoch above {held.epoch}, as it "
+            f"differs from what runs; got {wanted.epoch}"
+        )
+    return f"epoch {held.epoch} -> {wanted.epoch}"

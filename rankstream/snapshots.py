@@ -6,7 +6,8 @@ Below a namespace:
     versions:MODEL                 list of EPOCH.VERSION, oldest first
     pointer:MODEL                  EPOCH.VERSION; also the channel that tells of moves
     models                         set of names
-    KIND                           hash of small documents by name, such as experiments
+    KIND                           hash of small documents by name: experiments,
+                                   and removed-experiments with their last epochs
 
 One script writes all of these, the pointer after the snapshot and forwards only by
 (epoch, version); one script gives a reader pointer and envelope together.

@@ -100,7 +100,7 @@ def largest_score(size: float, alpha: float) -> float:
         value, slope = log_session_evidence(score, size, alpha)
         step = (value - target) / slope
         score -= step
-        if 0.0 <= step <= 1e-12 * score:
+        if abs(step) <= 1e-12 * score:
             return score
 
 

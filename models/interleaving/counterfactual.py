@@ -25,7 +25,14 @@ from models.interleaving.method import (
     largest_gaps,
 )
 from models.interleaving.pairwise_preference import PairwisePreference
-from models.interleaving.rankings import Floats, Integers, ranks_of, size_of
+from models.interleaving.rankings import (
+    Floats,
+    Integers,
+    lengths_of,
+    n_documents,
+    ranks_of,
+    size_of,
+)
 from models.interleaving.split import Split
 from models.interleaving.team_draft import TeamDraft
 
@@ -51,7 +58,6 @@ class Counterfactual:
     logged: Method
     examination: tuple[float, ...]
     length: int = 0
-    needs_assignments: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.logged, EXACT):
@@ -64,6 +70,11 @@ class Counterfactual:
                 "examination must be numbers above 0 and at most 1; got "
                 f"{self.examination}"
             )
+
+    @property
+    def needs_assignments(self) -> bool:
+        """Of A/B lists: else a cut one may look like the whole list of another."""
+        return isinstance(self.logged, Split)
 
     def combine(
         self, rankings: Integers, length: int, *, rng: np.random.Generator
@@ -109,6 +120,17 @@ class Counterfactual:
         every = Shown(rankings, np.arange(size_of(rankings)), NO_ONE)
         looked, propensities = self._looked_at(every, self.length or length)
         return not looked[:, propensities <= 0.0].any()
+
+    def is_whole(self, shown: Shown, length: int) -> bool:
+        """Whether all was shown that the logged method drew.
+
+        The propensities are those of whole lists. Clicks below a cut are missing, and
+        those above it say nothing of what a whole list would have had.
+        """
+        whole = n_documents(shown.rankings)
+        if isinstance(self.logged, Split) and len(shown.assignments):
+            whole = lengths_of(shown.rankings)[shown.assignments[0]]
+        return len(shown.shown) >= min(self.length or length, whole)
 
     def _looked_at(self, shown: Shown, length: int) -> tuple[Floats, Floats]:
         """P(looked at) in each ranker's list [n_rankers, k], and in those drawn [k]."""

@@ -13,7 +13,11 @@ from rich.table import Table
 
 from producers.awaiting import Waiting, wait_for_redis
 from rankstream.commands.counted import counted
-from rankstream.experiments import publish_experiments, stored_experiments
+from rankstream.experiments import (
+    publish_experiments,
+    removed_epochs,
+    stored_experiments,
+)
 from rankstream.settings import (
     ExperimentSettings,
     Settings,
@@ -22,6 +26,7 @@ from rankstream.settings import (
 )
 from rankstream.snapshots import store_of
 from rankstream.topics import PREFERENCES
+from rankstream.used_epochs import Counted
 
 SUMMARY = "comparisons of rankers: list, publish, show verdicts"
 
@@ -64,12 +69,50 @@ def run(arguments: argparse.Namespace) -> int:
     store = store_of(settings)
     try:
         if arguments.action == "publish":
-            found = publish_experiments(store, settings.experiments)
+            found = publish_experiments(
+                store, settings.experiments, lambda: _counted(settings)
+            )
             return _told(found, arguments)
-        stored = stored_experiments(store)
+        stored, removed = stored_experiments(store), removed_epochs(store)
     finally:
         store.close()
-    return _list(settings.experiments, stored, arguments)
+    names = sorted({*settings.experiments, *stored})
+    rows = [
+        _row(name, settings.experiments.get(name), stored.get(name), removed.get(name))
+        for name in names
+    ]
+    return _list(rows, arguments)
+
+
+def _counted(settings: Settings) -> Counted:
+    """Epochs that lists were counted under; none where there are no topics yet."""
+    # The science is loaded only where it is needed.
+    from streams.folds.preferences import read_records  # noqa: PLC0415
+
+    found = read_records(_sums(settings, may_be_missing=True))
+    counted: dict[str, dict[int, ExperimentSettings | None]] = {}
+    for each in found.comparisons:
+        counted.setdefault(each.name, {})[each.settings.epoch] = each.settings
+    for name, epoch in found.refused:
+        counted.setdefault(name, {})[epoch] = None
+    return counted
+
+
+def _sums(settings: Settings, *, may_be_missing: bool = False) -> dict[bytes, bytes]:
+    """The last value of each key of `preferences`."""
+    # Kafka's client is loaded only where it is needed.
+    from producers.topic_reader import TopicReader  # noqa: PLC0415
+
+    values: dict[bytes, bytes] = {}
+    with TopicReader(settings) as reader:
+        if may_be_missing and not reader.partitions(PREFERENCES):
+            return values
+        for record in reader.records(PREFERENCES):
+            if record.key is not None and record.value is not None:
+                values[record.key] = record.value
+            elif record.key is not None:
+                values.pop(record.key, None)
+    return values
 
 
 def _check_foldable(experiments: Mapping[str, ExperimentSettings]) -> None:
@@ -90,15 +133,9 @@ def _told(found: dict[str, str], arguments: argparse.Namespace) -> int:
     return 0 if found else _nothing("the settings must name an experiment; none is")
 
 
-def _list(
-    wanted: Mapping[str, ExperimentSettings],
-    stored: Mapping[str, ExperimentSettings],
-    arguments: argparse.Namespace,
-) -> int:
-    names = sorted({*wanted, *stored})
-    if not names:
+def _list(rows: list[dict[str, Any]], arguments: argparse.Namespace) -> int:
+    if not rows:
         return _nothing("there are no experiments")
-    rows = [_row(name, wanted.get(name), stored.get(name)) for name in names]
     if arguments.json:
         json.dump(rows, sys.stdout)
         sys.stdout.write("\n")
@@ -115,11 +152,16 @@ def _list(
 
 
 def _row(
-    name: str, wanted: ExperimentSettings | None, stored: ExperimentSettings | None
+    name: str,
+    wanted: ExperimentSettings | None,
+    stored: ExperimentSettings | None,
+    removed: int | None,
 ) -> dict[str, Any]:
     shown = wanted or stored
     if stored is None:
         clients = "not published"
+        if wanted is not None and removed is not None and wanted.epoch <= removed:
+            clients = f"epoch {removed} was removed: raise the epoch"
     elif wanted is None:
         clients = "not in the settings"
     elif wanted == stored:
@@ -133,20 +175,14 @@ def _row(
 
 
 def _show(settings: Settings, arguments: argparse.Namespace) -> int:
-    # The science is loaded only where it is needed, and so is Kafka's client.
-    from producers.topic_reader import read_topic  # noqa: PLC0415
+    # The science is loaded only where it is needed.
     from streams.folds.preferences import (  # noqa: PLC0415
         read_outcomes,
         read_records,
     )
     from streams.folds.verdicts import verdict_of  # noqa: PLC0415
 
-    values: dict[bytes, bytes] = {}
-    for _, _, key, value in read_topic(settings, PREFERENCES):
-        if key is not None and value is not None:
-            values[key] = value
-        elif key is not None:
-            values.pop(key, None)
+    values = _sums(settings)
     records = read_records(values)
     places = [(each.name, each.settings.epoch) for each in records.comparisons]
     _say_refused(records.refused, arguments)

@@ -35,7 +35,7 @@ REFUSALS = (
 )
 """Why impressions of this experiment were not credited."""
 
-UNIDENTIFIED = ("foreign-items", "never-shown")
+UNIDENTIFIED = ("foreign-items", "never-shown", "cut-short")
 """Why only counterfactual estimates took nothing from an impression."""
 
 
@@ -115,14 +115,18 @@ class Comparison:
     def _unidentified(self, method: Method, shown: Shown, own: Shown) -> str:
         """Why a counterfactual estimate cannot be made of this list; empty if it can.
 
-        What others put in moves documents to ranks that no propensity was made for.
+        What others put in moves documents to ranks that no propensity was made for;
+        what they cut off takes clicks away that the propensities count on. Clicks have
+        no say. Where the draw decides on cuts, the lists that are left are no fair
+        sample, and no estimate of all lists would be fair either.
         """
         if not isinstance(method, Counterfactual):
             return ""
         if len(own.shown) < len(shown.shown):
             return "foreign-items"
-        is_identified = method.is_identified(shown.rankings, self.settings.length)
-        return "" if is_identified else "never-shown"
+        if not method.is_identified(shown.rankings, self.settings.length):
+            return "never-shown"
+        return "" if method.is_whole(own, self.settings.length) else "cut-short"
 
     def _refuse(self, reason: str) -> None:
         self.refusals[reason] = self.refusals.get(reason, 0) + 1

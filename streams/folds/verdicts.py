@@ -22,6 +22,7 @@ from models.evaluation.session_sequence import (
 )
 from models.evaluation.standings import bradley_terry, copeland, cycles
 from models.evaluation.sums import PreferenceSums, n_pairs_of, pairs_of, skew
+from models.interleaving.counterfactual import Counterfactual
 from streams.folds.comparison import Comparison
 
 ALPHA = 0.05
@@ -49,6 +50,9 @@ intervals depends on it."""
 
 BOUNDED_SPREAD = 64.0
 """Largest squared preference over the mean one to plan for, where it is declared."""
+
+MOST_CUT = 0.001
+"""Of the lists: where more are cut short, click rates of the rest name no winner."""
 
 UNFAIR = ("sample-scored", "balanced")
 """Methods that are here for comparison with the literature."""
@@ -190,6 +194,8 @@ def _of_method(
         for i in range(len(mean))
     ]
     best = [i for i in range(n) if (np.delete(decided[i], i) > 0).all()]
+    if _is_cut(comparison, name):
+        best = []
     return {
         "impressions": int(sums.impressions.sum()),
         "sessions": sessions_of(sums, comparison.settings.planned_impressions, each),
@@ -203,6 +209,19 @@ def _of_method(
             [names[i] for i in each] for each in cycles(decided.astype(np.int64))
         ],
     }
+
+
+def _is_cut(comparison: Comparison, name: str) -> bool:
+    """Whether lists were cut so often that click rates of the others may be a choice.
+
+    Where a cut depends on the draw, what is left is no fair sample, and the log cannot
+    tell.
+    """
+    if not isinstance(comparison.methods[name], Counterfactual):
+        return False
+    n_cut = comparison.refusals.get("cut-short", 0)
+    n = int(comparison.sums[name].impressions.sum())
+    return n_cut >= MOST_CUT * (n + n_cut) and n_cut > 0
 
 
 def _ends(low: float, high: float) -> list[float | None]:

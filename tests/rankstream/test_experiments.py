@@ -1,6 +1,7 @@
 """Configurations that clients follow, and the events of those who take part."""
 
 import hashlib
+from functools import partial
 
 import msgspec
 import pytest
@@ -59,8 +60,35 @@ def test_a_change_needs_a_new_epoch() -> None:
     later = changed(share=0.5, epoch=2)
     assert publish_experiments(shelf, {"boost": later}) == {"boost": "epoch 1 -> 2"}
     assert stored_experiments(shelf)["boost"] == later
-    assert publish_experiments(shelf, {}) == {"boost": "removed"}
+    assert publish_experiments(shelf, {}) == {
+        "boost": "removed; comes back with an epoch above 2 only"
+    }
     assert stored_experiments(shelf) == {}
+
+
+def test_an_epoch_that_was_used_is_refused() -> None:
+    """Removed, or counted; nothing is written, and nobody is asked in vain."""
+    shelf, held = Shelf(), changed(epoch=3)
+    publish_experiments(shelf, {"boost": held})
+    publish_experiments(shelf, {})
+    for epoch in (1, 3):
+        with pytest.raises(ExperimentError, match="above 3, as that one was removed"):
+            publish_experiments(shelf, {"boost": changed(epoch=epoch)})
+    assert stored_experiments(shelf) == {}
+
+    other = {"boost": changed(epoch=4, share=0.5)}
+    for last, why in (
+        ({9: changed(epoch=9)}, "above 9, as lists of that one were counted already"),
+        ({4: changed(epoch=4)}, "above 4, as lists .* under other settings"),
+        ({4: None}, "above 4, as lists .* under other settings"),
+    ):
+        with pytest.raises(ExperimentError, match=why):
+            publish_experiments(shelf, other, partial(dict, boost=last))
+    assert stored_experiments(shelf) == {}
+    again = {"boost": changed(epoch=4)}
+    counted = {"boost": {4: changed(epoch=4), 2: BOOST}}
+    assert publish_experiments(shelf, again, lambda: counted) == {"boost": "new"}
+    assert publish_experiments(shelf, again, pytest.fail) == {"boost": "unchanged"}
 
 
 def test_the_share_is_kept_and_sticks_to_the_session() -> None:

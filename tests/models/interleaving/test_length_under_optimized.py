@@ -1,5 +1,8 @@
 """What optimized multileaving cannot make fair: numbers that the documents name."""
 
+from collections.abc import Iterator
+from itertools import permutations
+
 import numpy as np
 import pytest
 
@@ -28,7 +31,7 @@ def test_a_longer_list_is_paid_for_its_length() -> None:
 
 
 def test_about_half_of_three_rankers_can_be_made_fair() -> None:
-    """And all of two: six documents, of which four are shown."""
+    """And all full rankings of two: six documents, of which four are shown."""
     rng, method, fair = np.random.default_rng(0), Optimized(), {2: 0, 3: 0}
     for n_rankers in fair:
         for _ in range(60):
@@ -37,6 +40,48 @@ def test_about_half_of_three_rankers_can_be_made_fair() -> None:
 
     assert fair[2] == 60
     assert 20 <= fair[3] <= 40
+
+
+def has_solution(lists: list[list[int]], length: int) -> bool:
+    """Whether probabilities are found that favour nobody, over all allowed lists."""
+    rng = np.random.default_rng(0)
+    return Optimized().distribution(as_rankings(lists), length, rng=rng)[2]
+
+
+def equally_long() -> Iterator[list[list[int]]]:
+    """Two full rankings of one to four documents; two of two among four, and fewer."""
+    for n_ranked, n_documents in (
+        (1, 1),
+        (2, 2),
+        (3, 3),
+        (4, 4),
+        (1, 2),
+        (2, 3),
+        (2, 4),
+    ):
+        for other in permutations(range(n_documents), n_ranked):
+            yield [list(range(n_ranked)), list(other)]
+
+
+def test_two_rankings_of_one_length_can_always_be_made_fair() -> None:
+    """Every pair, every length of the list."""
+    for lists in equally_long():
+        for length in range(1, len({d for row in lists for d in row}) + 1):
+            assert has_solution(lists, length), (lists, length)
+
+
+def test_two_rankings_of_unequal_length_often_cannot() -> None:
+    """The smallest case, one document against two; and most of forty at random."""
+    rng = np.random.default_rng(1)
+    lists: list[list[list[int]]] = []
+    while len(lists) < 40:
+        pair = [rng.permutation(6)[: rng.integers(1, 7)].tolist() for _ in range(2)]
+        if len(pair[0]) != len(pair[1]):
+            lists.append(pair)
+    n_unfair = sum(not has_solution(pair, 4) for pair in lists)
+
+    assert not has_solution([[0], [0, 1]], 2)
+    assert n_unfair == 25
 
 
 def test_sampled_exposures_err_by_as_much_as_is_said() -> None:

@@ -209,6 +209,7 @@ def test_click_rates_are_estimated_beside() -> None:
         BOOST,
         method="pairwise-preference",
         also={name: {"examination": [1.0, 0.5, 0.4, 0.3, 0.2, 0.1]}},
+        length=6,
     )
     named = {"experiment": {"id": "boost", "epoch": 1, "method": settings.method}}
     fold = PreferencesFold({"boost": settings}, 0)

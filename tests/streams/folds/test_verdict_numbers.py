@@ -298,3 +298,24 @@ def test_two_impressions_have_one_degree_of_freedom() -> None:
         sums.add(value * np.array([[0, 1], [-1, 0]]), 4.0 * (1 - np.eye(2)), 0)
 
     assert fixed_half_widths(sums, 0.05)[0] == pytest.approx(1.95996, rel=1e-3)
+
+
+@pytest.mark.parametrize(("n_cut", "winner"), [(0, "a"), (1, "a"), (3, None)])
+def test_click_rates_beside_cut_lists_name_no_winner(
+    n_cut: int, winner: str | None
+) -> None:
+    """Of 2,000 lists up to one in a thousand; the method that draws has its winner."""
+    also = {"counterfactual:team-draft": {"examination": [1.0, 0.5]}}
+    settings = ExperimentSettings(
+        rankers={"a": "", "b": ""}, method="team-draft", also=also, length=2
+    )
+    found = Comparison("x", settings)
+    better = np.array([[0.0, 1.0], [-1.0, 0.0]])
+    for sums in found.sums.values():
+        for i in range(2_000):
+            sums.add(better * (1.0 if i % 4 else -1.0), 1.0 - np.eye(2), i // 4 % 100)
+    found.refusals = {"cut-short": n_cut}
+    methods = verdict_of(found)["methods"]
+
+    assert methods["team-draft"]["winner"] == "a"
+    assert methods["counterfactual:team-draft"]["winner"] == winner

@@ -143,7 +143,8 @@ def test_documents_without_a_finite_score_are_drawn_as_ever() -> None:
 
     def drawn(*scores: float) -> list[int]:
         values = np.array(scores, np.float32)
-        return draw_list(values, cutoff=3, policy="plackett-luce", seed=3).tolist()
+        order = draw_list(values, cutoff=3, policy="plackett-luce", seed=3)
+        return [int(row) for row in order]
 
     assert drawn(0.0, np.inf, -np.inf) == [1, 0, 2]
     assert drawn(np.inf, 0.0, np.inf) == [0, 2, 1]

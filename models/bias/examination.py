@@ -25,6 +25,11 @@ NO_MISSES = "clicked whenever shown"
 NOT_CONVERGED = "the likelihood has no clear maximum"
 FEW_VIEWS = "documents were shown too seldom"
 
+TOO_LITTLE = "connected with rank 1 by hardly a click"
+
+MOST_VARIANCE = 25.0
+"""Of the log of a ratio: an interval of 95 % would span eight orders of magnitude."""
+
 ENOUGH_VIEWS = 20
 """Of a document, for its relevance to be known well enough for an interval."""
 
@@ -221,13 +226,25 @@ def _half_widths(fit: Fit, quantile: float) -> tuple[Floats, list[str]]:
     half[0], reasons[0] = 0.0, ""
     _, parts = connected_components(coo_array(fit.information != 0.0), directed=False)
     known = np.flatnonzero(parts == parts[0])[1:]
-    variances = np.linalg.inv(fit.information[np.ix_(known, known)]).diagonal()
+    variances = _variances(fit.information[np.ix_(known, known)])
     half[known] = quantile * np.sqrt(variances)
-    for row in known.tolist():
-        reasons[row] = ""
+    for row, variance in zip(known.tolist(), variances.tolist(), strict=True):
+        reasons[row] = "" if variance <= MOST_VARIANCE else TOO_LITTLE
     for row in np.flatnonzero(_is_bound(fit)).tolist():
         half[row], reasons[row] = np.nan, AT_BOUND
     return half, reasons
+
+
+def _variances(information: Floats) -> Floats:
+    """Those of logs of ratios; NaN where one could be anything between 0 and all."""
+    scale = np.sqrt(information.diagonal())
+    try:
+        inverse = np.linalg.inv(information / np.outer(scale, scale)).diagonal()
+    except np.linalg.LinAlgError:
+        return np.full(len(scale), np.nan)
+    variances = inverse / scale**2
+    is_known = (inverse > 0.0) & (variances <= MOST_VARIANCE)
+    return np.where(is_known, variances, np.nan)
 
 
 def _is_bound(fit: Fit) -> Flags:

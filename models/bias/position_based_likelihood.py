@@ -33,7 +33,7 @@ LONGEST = 3.0
 """Step of a log theta: far from the maximum curvature says little."""
 
 RIDGE = 1e-12
-"""Share of a rank's clicks that is added to its curvature."""
+"""Share of a curvature that is added to it, and of clicks that it is at least."""
 
 MOST_HALVINGS = 50
 """Of one step, before it is given up."""
@@ -148,8 +148,10 @@ def _step(
     free = ~_held(logs, slopes)
     step = np.zeros(len(logs))
     # What is shown and clicked always has no curvature, and a slope up to its bound.
-    inner = curvature[np.ix_(free, free)] + np.diag(RIDGE * pairs.clicks_at[free])
-    step[free] = np.linalg.solve(inner, slopes[free])
+    inner = curvature[np.ix_(free, free)]
+    scale = np.sqrt(np.maximum(inner.diagonal(), RIDGE * pairs.clicks_at[free]))
+    inner = inner / np.outer(scale, scale) + RIDGE * np.eye(len(scale))
+    step[free] = np.linalg.solve(inner, slopes[free] / scale) / scale
     step *= min(1.0, LONGEST / max(np.abs(step).max(), LONGEST))
     gain = float(slopes @ step)
     least = likelihood - ROUNDING * abs(likelihood)
@@ -216,14 +218,23 @@ def _fill(
 def _add_information(
     rows: Integers, weights: Floats, is_free: bool, information: Floats
 ) -> None:
-    """Add that of one document, less what its relevance takes if it may move."""
+    """Add that of one document, less what its relevance takes if it may move.
+
+    It takes all but what ranks say of one another, which is added up as such: in a
+    difference of large numbers a weak connection would be lost.
+    """
     whole = weights.sum()
     for i in range(rows.shape[0]):
-        information[rows[i], rows[i]] += weights[i]
-        if is_free and whole > 0.0:
+        if not is_free:
+            information[rows[i], rows[i]] += weights[i]
+        elif whole > 0.0:
             share = weights[i] / whole
-            for j in range(rows.shape[0]):
-                information[rows[i], rows[j]] -= share * weights[j]
+            for j in range(i):
+                both = share * weights[j]
+                information[rows[i], rows[j]] -= both
+                information[rows[j], rows[i]] -= both
+                information[rows[i], rows[i]] += both
+                information[rows[j], rows[j]] += both
 
 
 @compiled

@@ -9,6 +9,7 @@ from models.bias.examination import (
     NO_CLICKS,
     NO_MISSES,
     NOT_CONNECTED,
+    NOT_CONVERGED,
     NOT_SHOWN,
     ExaminationCurve,
     estimate_examination,
@@ -207,3 +208,29 @@ def test_what_no_count_can_be_is_refused(
     """With what was given."""
     with pytest.raises(ValueError, match=told):
         curve_of(row, n_ranks=2, confidence=confidence)
+
+
+def test_counts_of_all_sizes_end_in_a_number_or_a_reason() -> None:
+    """From one view to a billion, from no click to one each time: no warning either."""
+    rng = np.random.default_rng(1)
+    n_known = 0
+    for _ in range(1_500):
+        n_ranks, n_documents = rng.integers(1, 7, 2)
+        n_pairs = rng.integers(1, n_ranks * n_documents + 1)
+        places = rng.permutation(n_ranks * n_documents)[:n_pairs]
+        documents, rows = np.divmod(places, n_ranks)
+        largest = 9 * rng.random()
+        shown = (10 ** rng.uniform(0, largest, n_pairs)).astype(np.int64)
+        chances = np.array([0.0, 1.0, 0.5, 1e-6, 1.0 - 1e-6, rng.random()])
+        clicked = rng.binomial(shown, rng.choice(chances, n_pairs))
+        found = estimate_examination(
+            documents, rows + 1, shown, clicked, n_ranks=int(n_ranks)
+        )
+        has_interval = np.isfinite(found.low) & np.isfinite(found.high)
+        is_around = (found.low <= found.ratios) & (found.ratios <= found.high)
+
+        assert has_interval.tolist() == [not reason for reason in found.reasons]
+        assert is_around[has_interval].all()
+        assert NOT_CONVERGED not in found.reasons
+        n_known += has_interval[1:].sum()
+    assert n_known > 100

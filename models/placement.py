@@ -135,8 +135,9 @@ def _fill(scores: Floats, placements: Floats) -> None:
         total = 0.0
         for d in range(n_documents):
             total += math.exp(scores[row, d] - largest)
-        shift = largest + math.log(total)
-        logs = scores[row] - shift
+        # Before anything is added: far from 0 a sum would round differences away.
+        logs = scores[row] - largest
+        logs -= math.log(total)
         _integrate(logs, placements[row])
         for d in range(n_documents):
             placements[row, d, 0] = math.exp(logs[d])

@@ -111,10 +111,18 @@ def draw_list(
         raise ValueError(f"cutoff must be at least 1; got {cutoff}")
     rng = np.random.Generator(np.random.PCG64(seed))
     if policy == "plackett-luce":
-        keys = scores.astype(np.float64) + rng.gumbel(size=len(scores))
+        keys = _below_the_largest(scores) + rng.gumbel(size=len(scores))
         return np.argsort(-keys, kind="stable")[:cutoff]
     order = np.argsort(-scores, kind="stable")
     if policy == "tail-shuffle" and len(order) > cutoff:
         last = cutoff - 1 + int(rng.integers(len(order) - cutoff + 1))
         order[cutoff - 1], order[last] = order[last], order[cutoff - 1]
     return order[:cutoff]
+
+
+def _below_the_largest(scores: Floats) -> npt.NDArray[np.float64]:
+    """Scores less the largest: beside numbers far from 0 the noise would be lost."""
+    wide = scores.astype(np.float64)
+    largest = wide.max(initial=-np.inf)
+    # NaN and infinite ones keep their places, and move nobody else's.
+    return wide - largest if np.isfinite(largest) else wide

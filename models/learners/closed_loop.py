@@ -182,16 +182,13 @@ def list_coefficients(
     coefficients: Floats,
 ) -> None:
     """Fill every shown document's share of the gradient."""
-    shown = scores[rows]
+    shown = scores[rows] - scores.max()
     coefficients[:] = 0.0
-    top = scores.max()
-    if mass_below < 0.0 or top - shown.min() > WIDEST:
+    if mass_below < 0.0 or -shown.min() > WIDEST:
         logged_pair_coefficients(scores, rows, clicks, shown, coefficients, PLAIN)
         return
-    rest = -np.inf
-    if mass_below > 0.0:
-        rest = top + math.log(mass_below)
-    sizes = np.exp(shown - top)
+    rest = math.log(mass_below) if mass_below > 0.0 else -np.inf
+    sizes = np.exp(shown)
     add_pair_coefficients(
         shown, sizes, mass_below, rest, clicks, shown, coefficients, PLAIN
     )

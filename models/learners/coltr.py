@@ -130,8 +130,10 @@ def placement_logs(scores: Floats, shown: Integers) -> Floats:
     """
     is_below = np.ones(len(scores), np.bool_)
     is_below[shown] = False
-    rest = np.logaddexp.reduce(scores[is_below]) if is_below.any() else -np.inf
-    placed = scores[shown]
+    # Only differences matter, and logs of sums round them away far from 0.
+    relative = scores - scores.max()
+    rest = np.logaddexp.reduce(relative[is_below]) if is_below.any() else -np.inf
+    placed = relative[shown]
     left = np.logaddexp.accumulate(np.append(rest, placed[::-1]))[:0:-1]
     return np.asarray(placed - left)
 

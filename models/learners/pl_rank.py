@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from models.compilation import compiled
+from models.exponentials import largest_of
 from models.learners.learner import Lesson
 from models.learners.parameters import (
     REFUSED,
@@ -169,7 +170,9 @@ def add_list_gradient(
     n, k = scores.shape[0], rows.shape[0]
     is_placed = np.zeros(n, np.bool_)
     is_placed[rows] = True
-    logs = left_logs(scores, rows, is_placed)
+    # Only differences matter, and logs of sums round them away far from 0.
+    relative = scores - largest_of(scores)
+    logs = left_logs(relative, rows, is_placed)
     after = np.zeros(k + 1)
     for x in range(k - 1, -1, -1):
         after[x] = after[x + 1] + weights[x] * relevance[rows[x]]
@@ -182,11 +185,11 @@ def add_list_gradient(
         direct += weights[x]
         given_up += after[x]
         d = rows[x]
-        size = math.exp(scores[d] - logs[x])
+        size = math.exp(relative[d] - logs[x])
         gradient[d] += after[x + 1] + size * (relevance[d] * direct - given_up)
     for d in range(n):
         if not is_placed[d]:
-            size = math.exp(scores[d] - logs[k - 1])
+            size = math.exp(relative[d] - logs[k - 1])
             gradient[d] += size * (relevance[d] * direct - given_up)
 
 

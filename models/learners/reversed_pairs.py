@@ -277,16 +277,17 @@ def logged_pair_coefficients(
         As for `add_pair_coefficients`.
     """
     k = rows.shape[0]
+    # Only differences matter, and logs of sums round them away far from 0.
+    relative = scores - largest_of(scores)
     is_shown = np.zeros(scores.shape[0], np.bool_)
     shown = np.empty(k)
     for x in range(k):
         is_shown[rows[x]] = True
-        shown[x] = scores[rows[x]]
-    top = largest_of(scores)
-    rest = rest_log(scores, is_shown)
-    is_plain = top - shown.min() <= WIDEST
-    sizes = np.exp(shown - top) if is_plain else np.empty(0)
-    below = math.exp(rest - top)
+        shown[x] = relative[rows[x]]
+    rest = rest_log(relative, is_shown)
+    is_plain = -shown.min() <= WIDEST
+    sizes = np.exp(shown) if is_plain else np.empty(0)
+    below = math.exp(rest)
     return add_pair_coefficients(
         shown, sizes, below, rest, clicks, present, coefficients, pairs
     )

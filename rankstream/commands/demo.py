@@ -18,7 +18,7 @@ import numpy.typing as npt
 from rich.console import Console
 from rich.live import Live
 
-from models.bias.examination import estimate_examination
+from models.bias.examination import ExaminationCurve, estimate_examination
 from models.click_models.position_based import PositionBasedModel
 from models.ndcg import mean_ndcg
 from models.statistics import decode_cell
@@ -279,17 +279,14 @@ class ExaminationCounts:
                 counts = [documents, *(cell.column(name) for name in columns)]
                 self._cells[change.key] = np.stack(counts)
 
-    def estimate(self) -> list[float]:
+    def estimate(self) -> ExaminationCurve | None:
         """Examination by rank, relative to the first."""
         if not self._cells:
-            return []
+            return None
         documents, ranks, shown, clicked = np.concatenate(
             list(self._cells.values()), axis=1
         )
-        estimated = estimate_examination(
-            documents, ranks, shown, clicked, n_ranks=CUTOFF
-        )
-        return [float(each) for each in estimated]
+        return estimate_examination(documents, ranks, shown, clicked, n_ranks=CUTOFF)
 
 
 def _queries(

@@ -1,5 +1,6 @@
 """What the demonstration shows in a terminal while it runs, and at its end."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -9,6 +10,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from models.bias.examination import ExaminationCurve
 from rankstream.commands.counted import counted
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
@@ -36,7 +38,7 @@ class DemoState:
     version: int = 0
     behind: int = 0
     ndcg: list[float] = field(default_factory=list)
-    estimated: Sequence[float] = ()
+    estimated: ExaminationCurve | None = None
     counts: dict[str, int] = field(default_factory=dict)
 
 
@@ -111,22 +113,31 @@ def _examination(state: DemoState) -> RenderableType:
     table.add_column("rank", justify="right")
     table.add_column("truth", justify="right")
     table.add_column("estimate", justify="right")
+    table.add_column("95 %")
     table.add_column("", ratio=1)
     for row, truth in enumerate(state.examination):
-        has_estimate = row < len(state.estimated)
-        estimate = state.estimated[row] if has_estimate else float("nan")
-        known = estimate == estimate  # noqa: PLR0124  NaN is not itself
+        ratio, low, high = _estimate_of(state, row)
+        interval = "" if row == 0 or math.isnan(low) else f"{low:.3f}-{high:.3f}"
         table.add_row(
             str(row + 1),
             f"{truth:.3f}",
-            f"{estimate:.3f}" if known else "-",
-            bar_of(estimate if known else 0.0, truth),
+            "-" if math.isnan(ratio) else f"{ratio:.3f}",
+            interval,
+            bar_of(0.0 if math.isnan(ratio) else ratio, truth),
         )
     note = Text("bar: estimated from clicks   │: planted truth", "dim")
     return Panel(Group(table, note), title="examination by rank")
 
 
-def bar_of(value: float, mark: float, width: int = 20) -> Text:
+def _estimate_of(state: DemoState, row: int) -> tuple[float, float, float]:
+    """Estimate and ends of its interval, NaN where there are none."""
+    curve = state.estimated
+    if curve is None:
+        return math.nan, math.nan, math.nan
+    return float(curve.ratios[row]), float(curve.low[row]), float(curve.high[row])
+
+
+def bar_of(value: float, mark: float, width: int = 9) -> Text:
     """A bar for a value in [0, 1], with a mark at the truth."""
     filled = round(min(1.0, max(0.0, value)) * width)
     at = min(width, round(mark * width))

@@ -94,7 +94,7 @@ class Gathered:
         self._counts: dict[str, int] = {}
         self._snapshots: list[dict[str, Any]] = []
         self._progress: dict[str, Progress] = {}
-        self._examination: list[float | None] = []
+        self._examination: list[dict[str, Any]] = []
         self._trouble = ""
         self._number = 0
 
@@ -142,7 +142,7 @@ class Gathered:
                 self._snapshots = found
                 self._moved()
 
-    def set_examination(self, examination: list[float | None]) -> None:
+    def set_examination(self, examination: list[dict[str, Any]]) -> None:
         """Take what is known of position bias, rank by rank."""
         with self._lock:
             if examination != self._examination:

@@ -80,14 +80,24 @@ function drawOverview() {
 }
 
 function drawExamination() {
-  const values = overview.examination;
-  byId("bias").hidden = values.length === 0;
-  byId("examination").replaceChildren(...values.map((value, i) => {
+  const ranks = overview.examination;
+  byId("bias").hidden = ranks.length === 0;
+  const at = (value) => 120 * Math.min(1, value);
+  byId("examination").replaceChildren(...ranks.map(({ ratio, interval, reason }, i) => {
     const bar = element("td");
     const drawing = shape("svg", { viewBox: "0 0 120 12", width: 120, height: 12 });
-    drawing.append(shape("rect", { width: 120 * Math.min(1, value || 0), height: 12, class: "looked" }));
+    drawing.append(shape("rect", { width: at(ratio ?? 0), height: 12, class: "looked" }));
+    const isShown = interval !== null && i > 0;
+    if (isShown) {
+      drawing.append(shape("line", { x1: at(interval[0]), x2: at(interval[1]), y1: 6, y2: 6, class: "range" }));
+    }
     bar.append(drawing);
-    return row(element("th", String(i + 1)), element("td", value === null ? "–" : value.toFixed(3), "number"), bar);
+    return row(
+      element("th", String(i + 1)),
+      element("td", ratio === null ? "–" : ratio.toFixed(3), "number"),
+      bar,
+      element("td", isShown ? interval.map((end) => end.toFixed(3)).join(" – ") : reason, "told"),
+    );
   }));
 }
 

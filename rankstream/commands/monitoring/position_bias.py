@@ -1,12 +1,13 @@
 """Examination by rank, from the cells of `statistics` that changed last."""
 
 from collections.abc import Iterable
+from typing import Any
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from models.bias.examination import estimate_examination
+from models.bias.examination import ExaminationCurve, estimate_examination
 from models.statistics import decode_pairs
 from producers.topic_reader import Record, TopicReader
 from rankstream.topics import STATISTICS
@@ -28,6 +29,7 @@ class PositionBias:
         self._cells: dict[bytes, npt.NDArray[np.int64]] = {}
         self._sets: dict[tuple[str, bytes], int] = {}
         self._next: dict[int, int] = {}
+        self._estimated: list[dict[str, Any]] | None = []
 
     def read(self, reader: TopicReader) -> None:
         """Take what is new."""
@@ -41,7 +43,8 @@ class PositionBias:
         for record in records:
             self._next[record.partition] = record.offset + 1
             key = record.key or b""
-            self._cells.pop(key, None)
+            if self._cells.pop(key, None) is not None:
+                self._estimated = None
             if not record.value or record.value[0] != 1 or key[1:6] != b"\xa4cell":
                 continue
             _, query, candidate_set, _, _ = _decode_key(key)
@@ -49,28 +52,36 @@ class PositionBias:
             counts = decode_pairs(record.value, ("item", "rank", "shown", "clicked"))
             counts[:, 0] += number << 32
             self._cells[key] = counts[counts[:, 1] <= N_RANKS]
+            self._estimated = None
         while len(self._cells) > MOST_CELLS:
             del self._cells[next(iter(self._cells))]
 
-    def estimate(self) -> list[float | None]:
-        """Examination of ranks 1 .. 10 relative to the first.
+    def estimate(self) -> list[dict[str, Any]]:
+        """Examination of ranks 1 .. 10 relative to the first; see `curve_of`.
 
-        Empty where no item was shown at several ranks: then clicks cannot tell where
-        users look from what they like. None for ranks that nothing was shown at.
+        Computed again only where counts changed. Empty where clicks cannot tell where
+        users look from what they like, as where no item was shown at several ranks.
         """
-        if not self._cells:
-            return []
-        together = np.concatenate(list(self._cells.values()))
-        _, documents = np.unique(together[:, 0], return_inverse=True)
-        places = np.unique(np.column_stack((documents, together[:, 1])), axis=0)
-        n_ranks_of = np.bincount(places[:, 0])
-        is_telling = n_ranks_of[documents] > 1
-        if not is_telling.any() or not together[is_telling, 3].any():
-            return []
-        estimated = estimate_examination(
-            documents[is_telling],
-            *together[is_telling, 1:].T,
-            n_ranks=N_RANKS,
-            n_iterations=40,
-        )
-        return [None if np.isnan(each) else float(each) for each in estimated]
+        if self._estimated is None:
+            together = np.concatenate([np.empty((0, 4), int), *self._cells.values()])
+            found = estimate_examination(*together.T, n_ranks=N_RANKS)
+            self._estimated = curve_of(found)
+        return self._estimated
+
+
+def curve_of(curve: ExaminationCurve) -> list[dict[str, Any]]:
+    """Ratio, ends of its interval and why they are None, rank by rank.
+
+    Empty where no rank has a ratio.
+    """
+    if np.isnan(curve.ratios).all():
+        return []
+    columns = zip(curve.ratios, curve.low, curve.high, curve.reasons, strict=True)
+    return [
+        {
+            "ratio": None if np.isnan(ratio) else float(ratio),
+            "interval": None if np.isnan(low) else [float(low), float(high)],
+            "reason": reason,
+        }
+        for ratio, low, high, reason in columns
+    ]

@@ -144,15 +144,23 @@ def _bar(ends: list[float | None], mean: float, largest: float, missing: str) ->
     return Text("".join(marks), style="bold green" if is_decided else "white")
 
 
-def _examination(examination: list[float | None]) -> RenderableType:
+def _examination(examination: list[dict[str, Any]]) -> RenderableType:
     """Position bias: examination by rank, relative to the first."""
     if not examination:
         return Text("")
     table = Table(box=None, title="examination by rank", title_justify="left")
-    for rank, value in enumerate(examination, 1):
-        if value is not None:
-            bar = "█" * round(24 * min(1.0, value))
-            table.add_row(str(rank), f"{value:.3f}", bar)
+    for heading in ("", "", "95 %", ""):
+        table.add_column(Text(heading, style="dim"))
+    for rank, each in enumerate(examination, 1):
+        ratio, interval = each["ratio"], each["interval"]
+        bar = Text("█" * round(24 * min(1.0, ratio or 0.0)) + " ")
+        bar.append(each["reason"], "dim")
+        table.add_row(
+            str(rank),
+            "-" if ratio is None else f"{ratio:.3f}",
+            "" if rank == 1 or interval is None else "{:.3f}-{:.3f}".format(*interval),
+            bar,
+        )
     return table
 
 

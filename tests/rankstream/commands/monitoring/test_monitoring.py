@@ -5,7 +5,8 @@ import io
 import json
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -13,6 +14,7 @@ import pytest
 from rich.console import Console
 
 from producers.topic_reader import Record
+from rankstream.commands.monitoring import position_bias
 from rankstream.commands.monitoring.gathered import (
     COURSE_POINTS,
     Gathered,
@@ -274,36 +276,100 @@ def test_events_come_as_they_happen(page: tuple[Server, Gathered]) -> None:
     assert [row["name"] for row in rows] == ["boost"]
 
 
-def test_position_bias_is_that_of_the_users() -> None:
-    """Planted examination comes back; items that never moved say nothing."""
-    planted = 1.0 / np.arange(1, 11)
+def counted(orders: Iterable[np.ndarray], planted: np.ndarray) -> StatisticsFold:
+    """Lists of ten items and the clicks of users who like every second one more."""
     rng = np.random.default_rng(3)
-    limits = LimitSettings()
-    fold = StatisticsFold(limits, keep_ms=90 * 86_400_000)
-    still = StatisticsFold(limits, keep_ms=90 * 86_400_000)
+    fold = StatisticsFold(LimitSettings(), keep_ms=90 * 86_400_000)
     interactions = []
-    for n in range(6_000):
-        shown = rng.permutation(10).astype("<u2")
-        looked = rng.random(10) < planted
-        liked = rng.random(10) < np.where(shown % 2, 0.8, 0.3)
-        clicked = np.flatnonzero(looked & liked) + 1
-        names = [f"d{row}" for row in shown]
-        one = impression(f"i{n}", items=names)
+    for n, shown in enumerate(orders):
+        liked = np.where(shown % 2, 0.8, 0.3)
+        clicked = np.flatnonzero(rng.random(10) < planted * liked) + 1
+        one = impression(f"i{n}", items=[f"d{row}" for row in shown])
         marks = [ClickMark(int(rank), n, "click") for rank in clicked]
         interactions.append(Interaction(one, marks))
     fold.take(closed_of(interactions))
-    unmoved = [Interaction(impression(f"i{n}"), []) for n in range(50)]
-    still.take(closed_of(unmoved))
+    return fold
 
-    def estimate(counted: StatisticsFold) -> list[float | None]:
-        bias = PositionBias()
-        changes = enumerate(counted.changes())
-        bias.take(Record(0, i, 0, each.key, each.value, ()) for i, each in changes)
-        return bias.estimate()
 
-    found = estimate(fold)
-    assert found == pytest.approx(planted.tolist(), abs=0.05)
-    assert estimate(still) == []
+def records_of(fold: StatisticsFold) -> list[Record]:
+    """As the topic holds them."""
+    changes = enumerate(fold.changes())
+    return [Record(0, i, 0, each.key, each.value, ()) for i, each in changes]
+
+
+def estimated(fold: StatisticsFold) -> list[dict[str, Any]]:
+    """What the monitor makes of it."""
+    bias = PositionBias()
+    bias.take(records_of(fold))
+    return bias.estimate()
+
+
+def test_position_bias_is_that_of_the_users() -> None:
+    """Planted examination is in its intervals; items that never moved say nothing."""
+    planted = np.arange(1.0, 11.0) ** -0.8
+    rng = np.random.default_rng(3)
+    # Those that are liked stand above the others, but for an exchange now and then.
+    orders = []
+    for _ in range(6_000):
+        order = np.array([1, 3, 5, 7, 9, 0, 2, 4, 6, 8], "<u2")
+        at = rng.integers(9)
+        order[[at, at + 1]] = order[[at + 1, at]]
+        orders.append(order)
+    found = estimated(counted(orders, planted))
+    rates = [each["ratio"] for each in found]
+
+    assert len(found) == 10
+    assert rates == pytest.approx(planted.tolist(), rel=0.35)
+    for each, truth in zip(found, planted, strict=True):
+        low, high = each["interval"]
+        assert low <= truth <= high
+        assert high < 2.0 * low or truth < 0.2
+        assert each["reason"] == ""
+    assert estimated(counted([orders[0]] * 50, planted)) == []
     gathered = Gathered()
     gathered.set_examination(found)
-    assert "examination by rank" in printed(gathered)
+    screen = printed(gathered)
+    assert "examination by rank" in screen
+    assert "{:.3f}-{:.3f}".format(*found[1]["interval"]) in screen
+
+
+def test_ranks_without_an_interval_say_why() -> None:
+    """In the terminal, and to the page."""
+    exchanged = np.arange(10)
+    exchanged[[0, 1]] = 1, 0
+    orders = [np.arange(10), exchanged] * 200
+    found = estimated(counted(orders, 1.0 / np.arange(1.0, 11.0)))
+    gathered = Gathered()
+    gathered.set_examination(found)
+
+    assert [each["ratio"] is None for each in found] == [False] * 2 + [True] * 8
+    assert found[2]["interval"] is None
+    assert found[2]["reason"] in printed(gathered)
+    assert gathered.overview()["examination"] == found
+
+
+def test_position_bias_is_computed_again_only_where_counts_changed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Records of other kinds, or none, ask for nothing; a cell that goes does."""
+    bias, calls = PositionBias(), list[object]()
+
+    def noted(curve: object) -> list[dict[str, Any]]:
+        calls.append(curve)
+        return []
+
+    monkeypatch.setattr(position_bias, "curve_of", noted)
+    orders = [np.random.default_rng(n).permutation(10) for n in range(40)]
+    records = records_of(counted(orders, np.ones(10)))
+    bias.estimate()
+    assert not calls
+    bias.take(records)
+    bias.estimate()
+    bias.estimate()
+    bias.take([Record(0, 9_000, 0, b"\xa3set", b"\x01", ())])
+    bias.estimate()
+    assert len(calls) == 1
+    cell = next(each for each in records if (each.key or b"")[1:6] == b"\xa4cell")
+    bias.take([Record(0, 9_001, 0, cell.key, None, ())])
+    bias.estimate()
+    assert len(calls) == 2

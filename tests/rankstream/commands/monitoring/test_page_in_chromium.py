@@ -75,3 +75,32 @@ def test_an_empty_monitor_says_what_to_do(tmp_path: Path) -> None:
     )
 
     assert found == [True] * 3
+
+
+def test_examination_is_drawn_with_its_intervals(tmp_path: Path) -> None:
+    """A line over the bar and its ends beside it; else why there are none."""
+    gathered = Gathered()
+    gathered.set_examination([
+        {"ratio": 1.0, "interval": [1.0, 1.0], "reason": ""},
+        {"ratio": 0.5, "interval": [0.45, 0.55], "reason": ""},
+        {"ratio": 0.25, "interval": None, "reason": "as large as it can be"},
+        {"ratio": None, "interval": None, "reason": "not shown"},
+    ])  # fmt: skip
+    row = "document.querySelectorAll('#examination tr')[{}]"
+    line = row.format(1) + ".querySelector('line')"
+    found = asked(
+        gathered,
+        [
+            "!document.getElementById('bias').hidden",
+            *(row.format(i) + ".textContent" for i in range(4)),
+            line + ".getAttribute('x1') + ' ' + " + line + ".getAttribute('x2')",
+            "document.querySelectorAll('#examination line').length",
+        ],
+        tmp_path,
+    )
+
+    assert found == [
+        True,
+        "11.000", "20.5000.450 – 0.550", "30.250as large as it can be", "4–not shown",
+        "54 66", 1,
+    ]  # fmt: skip

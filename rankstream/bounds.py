@@ -78,7 +78,7 @@ an interaction: what is cut by `BATCH_BYTES` is smaller than any bound here.
 def carried_bytes(
     key: bytes | None, headers: Iterable[tuple[str, bytes | None]]
 ) -> int:
-    """What each dead letter of a record repeats of it: key and headers."""
+    """About what key and headers of a record take, and never less."""
     size = len(key or b"")
     for name, content in headers:
         # A name in UTF-8, and the two lengths.

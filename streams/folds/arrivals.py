@@ -195,7 +195,7 @@ def open_one(tables: Open, data: Bytes, places: Int64, window_ms: Number) -> Num
 
 
 @compiled
-def take_plain(  # noqa: C901, PLR0911, PLR0913
+def take_plain(  # noqa: C901, PLR0911
     tables: Open,
     elements: tuple[Bytes, e.Tags, Int64],
     first: Number,

@@ -7,6 +7,11 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from rankstream.bounds import (
+    LETTER_BYTES,
+    LETTERS_FACTOR,
+    MAX_CLICK_BYTES,
+)
 from rankstream.events import (
     LOGGED,
     PLACKETT_LUCE,
@@ -17,11 +22,6 @@ from rankstream.events import (
     ClickEvent,
     Impression,
     QueryEvent,
-)
-from rankstream.bounds import (
-    LETTER_BYTES,
-    LETTERS_FACTOR,
-    MAX_CLICK_BYTES,
 )
 from rankstream.routing import (
     identity,

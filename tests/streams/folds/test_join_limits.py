@@ -1,12 +1,20 @@
 """Clicks beyond the limits of an impression: dead letters, and the rest exact."""
 
 import itertools
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankstream.events import ACTIVE, Click, Element, Frontier, Impression, encode_record
+from rankstream.events import (
+    ACTIVE,
+    Click,
+    Element,
+    Frontier,
+    Impression,
+    encode_record,
+)
 from rankstream.settings import LimitSettings, TimeSettings
 from streams.folds.join import Join
 from tests.event_factory import START_MS, as_kept, as_record, click, impression
@@ -26,7 +34,7 @@ def joined(*elements: Element, limits: LimitSettings = LIMITS) -> Join:
     return join
 
 
-def clicks(n: int, **fields: object) -> list[Click]:
+def clicks(n: int, **fields: Any) -> list[Click]:
     """So many clicks on one impression, a millisecond apart."""
     return [click(at_ms=START_MS + 1 + i, **fields) for i in range(n)]
 
@@ -59,9 +67,7 @@ def test_only_so_many_bytes_of_clicks_are_applied(is_first: bool) -> None:
     taken: list[Element] = [first, *heavy]
     elements = [*shown, *taken] if is_first else [*taken, *shown]
     fits = joined(*elements, limits=limits)
-    too_small = joined(
-        *elements, limits=LimitSettings(clicks=3, click_bytes=room - 1)
-    )
+    too_small = joined(*elements, limits=LimitSettings(clicks=3, click_bytes=room - 1))
 
     assert outcomes(fits) == {"dead_letter": 1, "pending": 3}
     assert fits.beyond == heavy[:1]
@@ -88,7 +94,7 @@ def test_beyond_again_is_no_duplicate_and_a_known_one_is() -> None:
 def test_late_clicks_are_late_and_orphans_orphans_whatever_the_limits() -> None:
     """They take no room."""
     late = clicks(9)
-    full = [impression(), *clicks(3)]
+    full: list[Element] = [impression(), *clicks(3)]
     after = click(at_ms=START_MS + WINDOW_MS + 1)
     join = joined(*full, after, reached(WINDOW_MS), late[8])
 
@@ -123,9 +129,7 @@ ELEMENTS = st.one_of(
         st.integers(1, 4),
         st.sampled_from((2, 10, 100, 300)),
     ),
-    st.builds(
-        lambda at: Frontier(0, 1, START_MS + at, ACTIVE), st.integers(0, 2_500)
-    ),
+    st.builds(lambda at: Frontier(0, 1, START_MS + at, ACTIVE), st.integers(0, 2_500)),
 )
 
 

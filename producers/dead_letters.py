@@ -100,7 +100,7 @@ def letter_of(source: str, record: Record) -> DeadLetter:
     for name, content in record.headers:
         if name.startswith(HEADER_PREFIX):
             # Where a letter died twice, the last reason counts.
-            reasons[name.removeprefix(HEADER_PREFIX)] = content.decode(
+            reasons[name.removeprefix(HEADER_PREFIX)] = (content or b"").decode(
                 "utf-8", "replace"
             )
         else:

@@ -153,7 +153,7 @@ class EventProducer:
         """
         number = self.taken
         self.taken += 1
-        added = sum(len(name) + len(content) + 8 for name, content in headers)
+        added = sum(len(name) + len(content or b"") + 8 for name, content in headers)
         if len(key or b"") + len(value) + added + ROOM_BYTES > MAX_EVENT_BYTES:
             self.refused += 1
             raise EventTooLarge(

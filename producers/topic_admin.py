@@ -13,7 +13,12 @@ from producers.connection import client_options, topics_command
 from rankstream.settings import Settings
 from rankstream.topics import Topic, all_topics, full_name
 
-CHECKED = ("cleanup.policy", "message.timestamp.type", "max.message.bytes")
+CHECKED = (
+    "cleanup.policy",
+    "message.timestamp.type",
+    "max.message.bytes",
+    "compression.type",
+)
 """Configuration without which counting would be wrong or a checkpoint could fail."""
 
 DEFAULTS = {"cleanup.policy": "delete", "message.timestamp.type": "CreateTime"}

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import msgspec
 
+from rankstream.bounds import MAX_CLICKS_BYTES
 from rankstream.envelope import KINDS, NORMALISATIONS
 from rankstream.scored_beside import scored_methods
 
@@ -69,6 +70,8 @@ class LimitSettings(Section, frozen=True):
     """What the front door accepts and what statistics keep apart."""
 
     documents: Positive = 10_000
+    clicks: Positive = 1_000
+    click_bytes: Positive = 1 << 20
     candidate_sets: Positive = 64
     interventions: Positive = 64
     exposure_rows: Positive = 16
@@ -309,6 +312,13 @@ def _contradictions(settings: Settings) -> Iterator[tuple[str, str]]:
             "time.remember_ms",
             "time.remember_ms must be time.disorder_ms or more; "
             f"got {time.remember_ms}, which is less than {time.disorder_ms}",
+        )
+    if settings.limits.click_bytes > MAX_CLICKS_BYTES:
+        # A list and its clicks leave the fold as one record.
+        yield (
+            "limits.click_bytes",
+            f"limits.click_bytes must be {MAX_CLICKS_BYTES} at most; "
+            f"got {settings.limits.click_bytes}",
         )
     for name, model in settings.models.items():
         yield from _of_model(f"models.{name}", model)

@@ -41,6 +41,8 @@ FRONT_DOOR = {
     "cleanup.policy": "delete",
     "message.timestamp.type": "LogAppendTime",
     "max.message.bytes": str(MAX_EVENT_BYTES),
+    # So the broker unpacks what comes, and the limit is one of what was packed.
+    "compression.type": "uncompressed",
 }
 FORTNIGHT = {"retention.ms": str(14 * 86_400_000)}
 

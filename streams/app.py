@@ -198,7 +198,7 @@ class StageApp(faust.App):
         consumer: Any = self.consumer
         async for event in stream.noack().events():
             message = event.message
-            consumer.taken(message.value)
+            consumer.taken(message)
             place = places.get(message.partition)
             if place is None:
                 place = TP(message.topic, message.partition)

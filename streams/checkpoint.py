@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from rankstream.bounds import carried_bytes
 from rankstream.settings import DeliverySettings
 from rankstream.topics import MIB
 from streams.faults import REPEATED_RECORDS, SKIP_MARKER, is_planted
@@ -185,6 +186,8 @@ class Checkpointer:
         self._hold(record.offset, event)
         if self._resumed is None:
             self._unwritten_bytes += RECORD_BYTES + len(record.value or b"")
+            if record.key or record.headers:
+                self._unwritten_bytes += carried_bytes(record.key, record.headers)
         elif record.offset >= self._resumed.offset:
             self._catch_up(self._resumed)
 

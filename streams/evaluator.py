@@ -15,6 +15,7 @@ import msgspec
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError
 
+from rankstream.bounds import LARGEST
 from rankstream.settings import Settings
 from rankstream.topics import EVALUATIONS, MAX_RECORD_BYTES, PREFERENCES, full_name
 from streams.committed_reader import Waiting, client_options, committed_batches
@@ -71,7 +72,9 @@ class Evaluator:
             if self._judged.get(place) != why.encode():
                 self._judged[place] = why.encode()
                 found.append((place, _refused(*place, why)))
-        return [(name.encode(), _to_json(verdict)) for (name, _), verdict in found]
+        return [
+            (place[0].encode(), encoded_verdict(place, each)) for place, each in found
+        ]
 
     @staticmethod
     def _judge(comparison: Comparison, outcomes: Mapping[str, int]) -> dict[str, Any]:
@@ -80,6 +83,16 @@ class Evaluator:
         except UNREADABLE as error:
             why = f"{type(error).__name__}: {error}"
             return _refused(comparison.name, comparison.settings.epoch, why)
+
+
+def encoded_verdict(place: tuple[str, int], verdict: dict[str, Any]) -> bytes:
+    """A verdict as JSON; an alarm where no record holds all that there is to say."""
+    value = _to_json(verdict)
+    most = LARGEST[EVALUATIONS] - len(place[0].encode())
+    if len(value) <= most:
+        return value
+    why = f"a verdict must fit {most} bytes; got {len(value)}: compare fewer at once"
+    return _to_json(_refused(*place, why))
 
 
 def _refused(name: str, epoch: int, why: str) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 from mode.services import Service, WaitResults
 
+from rankstream.bounds import carried_bytes
 from rankstream.topics import MIB
 from streams.header_names import tell_all_names
 
@@ -150,9 +151,9 @@ class Consumer(EagerService, driver.Consumer):
         position, highwater = self._positions.get(place, (None, None))
         return Progress(self._last.get(place, -1), position, highwater)
 
-    def taken(self, value: bytes | None) -> None:
+    def taken(self, message: Any) -> None:
         """Hear that a waiting record was folded or dropped."""
-        self.waiting_bytes -= RECORD_BYTES + len(value or b"")
+        self.waiting_bytes -= bytes_of(message)
 
     async def seek_to_committed(self) -> Mapping[TP, int]:
         """Open the partitions, and go where they say."""
@@ -192,10 +193,16 @@ class Consumer(EagerService, driver.Consumer):
         for place, records in fetched.items():
             if records:
                 self._last[TP(place.topic, place.partition)] = records[-1].offset
-                self.waiting_bytes += RECORD_BYTES * len(records) + sum(
-                    len(record.value or b"") for record in records
-                )
+                self.waiting_bytes += sum(map(bytes_of, records))
         return fetched
+
+
+def bytes_of(record: Any) -> int:
+    """What a record takes while it waits, as the client or as Faust has it."""
+    size = RECORD_BYTES + len(record.value or b"")
+    if record.key or record.headers:
+        size += carried_bytes(record.key, record.headers or ())
+    return size
 
 
 def _close(others: tuple[Any, ...]) -> None:

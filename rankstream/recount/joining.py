@@ -12,6 +12,7 @@ from rankstream.events import (
     Impression,
     Interaction,
     decode_items,
+    encode_record,
 )
 from rankstream.recount.rules import Rules
 
@@ -35,6 +36,7 @@ class Open:
         self.impression = impression
         self.identities = [impression.identity]
         self.marks: list[tuple[int, int, int, str]] = []
+        self.sizes: list[int] = []
 
 
 class SlowJoin:
@@ -110,6 +112,8 @@ class SlowJoin:
             self._end("late")
         elif self.watermark_ms >= expires_ms:
             self._end("orphan")
+        elif not self._may_wait(click):
+            self._end("dead_letter")
         else:
             self._known.add(click.identity)
             waiting = self._waiting.setdefault(click.impression, [])
@@ -121,6 +125,11 @@ class SlowJoin:
             self._known.discard(click.identity)
             self._end("late")
             return
+        if not self._fits(opened.sizes, click):
+            self._known.discard(click.identity)
+            self._end("dead_letter")
+            return
+        opened.sizes.append(size_of(click))
         self._known.add(click.identity)
         opened.identities.append(click.identity)
         position = position_on(opened.impression, click)
@@ -128,6 +137,20 @@ class SlowJoin:
             self._end("dead_letter")
         else:
             opened.marks.append((click.at_ms, position, arrival, click.action))
+
+    def _may_wait(self, click: Click) -> bool:
+        waiting = self._waiting.get(click.impression, [])
+        return len(waiting) < self._rules.clicks and self._fits(
+            [size_of(each) for _, each in waiting], click
+        )
+
+    def _fits(self, sizes: list[int], click: Click) -> bool:
+        """Whether an impression that has clicks of these sizes may have another."""
+        rules = self._rules
+        return (
+            len(sizes) < rules.clicks
+            and sum(sizes) + size_of(click) <= rules.click_bytes
+        )
 
     def _hear(self, frontier: Frontier) -> None:
         self._frontiers[frontier.source] = frontier
@@ -170,6 +193,11 @@ class SlowJoin:
             del self._waiting[click.impression]
         self._known.discard(click.identity)
         self._end("orphan")
+
+
+def size_of(click: Click) -> int:
+    """Bytes of a click in the log."""
+    return len(encode_record(click))
 
 
 def position_on(impression: Impression, click: Click) -> int | None:

@@ -16,6 +16,8 @@ class Rules(NamedTuple):
     interventions: int
     exposure_rows: int
     list_masks: int
+    clicks: int
+    click_bytes: int
     n_targets: int
 
 
@@ -31,6 +33,8 @@ def rules_of(settings: Settings) -> Rules:
         limits.interventions,
         limits.exposure_rows,
         limits.list_masks,
+        limits.clicks,
+        limits.click_bytes,
         settings.kafka.learner_partitions,
     )
 

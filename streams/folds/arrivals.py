@@ -14,6 +14,7 @@ from streams.folds.open_tables import (
     ACTION_FIELD,
     AT_MS,
     CANDIDATES_FIELD,
+    CLICK_BYTES,
     CLICK_LENGTH,
     CLICK_NAME,
     CLICK_START,
@@ -57,7 +58,7 @@ def open_impression(
     impression[START] = keep(tables, data, start, length)
     impression[LENGTH] = length
     impression[FIRST_CLICK] = impression[LAST_CLICK] = -1
-    impression[N_ATTACHED] = 0
+    impression[N_ATTACHED] = impression[CLICK_BYTES] = 0
     impression[SHOWN_FIELD] = places[e.SHOWN] - start
     impression[CANDIDATES_FIELD] = places[e.CANDIDATES] - start
     first, second = name_at(data, places[e.IDENTITY])
@@ -99,12 +100,31 @@ def attach(
         tables.clicks[impression[LAST_CLICK], NEXT] = click
     impression[LAST_CLICK] = click
     impression[N_ATTACHED] += 1
+    impression[CLICK_BYTES] += length
     first, second = name_at(data, places[e.IDENTITY])
     put_at(tables.identities, slot, first, second, KNOWN)
     mark[CLICK_NAME], mark[CLICK_NAME + 1] = np.int64(first), np.int64(second)
     if position > 0:
         tables.sizes[N_PLACED] += 1
     return click
+
+
+@inlined
+def has_room(
+    tables: Open, row: Number, places: Int64, limits: tuple[Number, Number]
+) -> Number:
+    """Whether an impression may have another click, by their number and bytes."""
+    impression = tables.impressions[row]
+    n_bytes = impression[CLICK_BYTES] + places[e.N_FIELDS] - places[e.TAG]
+    return impression[N_ATTACHED] < limits[0] and n_bytes <= limits[1]
+
+
+@compiled
+def has_room_for(
+    tables: Open, row: Number, places: Int64, limits: tuple[Number, Number]
+) -> Number:
+    """As `has_room`, for one click."""
+    return has_room(tables, row, places, limits)
 
 
 @inlined
@@ -181,11 +201,12 @@ def take_plain(  # noqa: C901, PLR0911
     first: Number,
     window_ms: Number,
     now_ms: Number,
+    limits: tuple[Number, Number],
 ) -> Number:
     """Take elements up to the first that is not plain; its number.
 
     Plain are new impressions that nothing waits for, and clicks on a place of an open
-    impression.
+    impression that has room for them.
     """
     data, tags, places = elements
     for i in range(first, tags.shape[0]):
@@ -208,6 +229,8 @@ def take_plain(  # noqa: C901, PLR0911
             return i
         due_ms = tables.impressions[row, AT_MS] + window_ms
         if number_at(data, places[i, e.CLICK_AT_MS]) > due_ms:
+            return i
+        if not has_room(tables, row, places[i], limits):
             return i
         position = position_of(tables, row, data, places[i])
         if position == 0:

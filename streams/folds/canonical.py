@@ -22,6 +22,7 @@ from streams.folds.elements import Elements
 from streams.folds.front_door import Origin
 from streams.folds.ingest import dead_letter
 from streams.folds.join import Join
+from streams.folds.parts import Parts
 from streams.folds.preferences import PreferencesFold
 from streams.folds.statistics import StatisticsFold
 from streams.stage import Change, LogRefused, Output, SourceRecord
@@ -55,7 +56,9 @@ class CanonicalFold:
     ) -> None:
         self.partition = partition
         self._n_targets = settings.kafka.learner_partitions
-        self.join = Join(settings.time, self._pass_on)
+        self.join = Join(settings.time, self._pass_on, settings.limits)
+        self._limits = settings.limits
+        self._parts = Parts()
         self.statistics = StatisticsFold(settings.limits, settings.time.keep_ms, beside)
         self.preferences = PreferencesFold(settings.experiments, partition)
         self._outputs: list[Output] = []
@@ -90,8 +93,7 @@ class CanonicalFold:
             )
         self._expected[batch.source] = expected
         self.join.take(batch)
-        if self.join.set_aside or self.join.not_shown:
-            self._set_aside()
+        self._set_aside()
 
     def tick(self, now_ms: int, *, at_end: bool) -> None:
         """A pure fold hears no clock."""
@@ -121,7 +123,8 @@ class CanonicalFold:
             self._segments,
             self._next_segment,
         ]
-        yield Change(STATE_TOPIC, b"state", _encode(state))
+        for key, value in self._parts.split(b"state", _encode(state)):
+            yield Change(STATE_TOPIC, key, value)
         yield from self.statistics.changes()
         yield from self.preferences.changes(self.join.counts)
 
@@ -139,7 +142,7 @@ class CanonicalFold:
         if b"state" not in known:
             return
         _, join, self._sequences, expected, segments, self._next_segment = (
-            msgspec.msgpack.decode(known[b"state"])
+            msgspec.msgpack.decode(self._parts.value(b"state", known))
         )
         self.join.restore(join)
         self._expected = dict(expected)
@@ -230,6 +233,15 @@ class CanonicalFold:
             }
             self._outputs.append(dead_letter(Origin(*click.origin), click.raw, reason))
         self.join.not_shown.clear()
+        for click in self.join.beyond:
+            reason = {
+                "stage": "join",
+                "code": "too-many-clicks",
+                "exception.message": f"clicks of one list must be {self._limits.clicks}"
+                f" and {self._limits.click_bytes} bytes at most",
+            }
+            self._outputs.append(dead_letter(Origin(*click.origin), click.raw, reason))
+        self.join.beyond.clear()
 
     def _new_segment(self) -> Iterator[Change]:
         """What was accepted since the last cut, and is not decided yet."""

@@ -7,6 +7,11 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from rankstream.bounds import (
+    LETTER_BYTES,
+    LETTERS_FACTOR,
+    MAX_CLICK_BYTES,
+)
 from rankstream.events import (
     LOGGED,
     PLACKETT_LUCE,
@@ -129,6 +134,7 @@ class FrontDoor:
         self._check_time(event.at_ms, now_ms)
         check_id("impression_id", event.impression_id)
         check_id("model", event.model, may_be_empty=True)
+        check_id("intervention", event.intervention or "", may_be_empty=True)
         query = query_of(event.query_id)
         if not query:
             refuse("no-route", "query_id must hold a visible character")
@@ -161,6 +167,8 @@ class FrontDoor:
             refuse("position", f"position must be 1 or more; got {position}")
         check_id("item_id", item, may_be_empty=True)
         check_id("action", event.action)
+        if len(raw) > MAX_CLICK_BYTES:
+            refuse("too-large", f"a click must fit {MAX_CLICK_BYTES} bytes")
         named = identity("i", event.impression_id)
         if event.event_id:
             check_id("event_id", event.event_id)
@@ -299,8 +307,13 @@ def _decoded_click(raw: bytes) -> ClickEvent:
         raise Refused("not-json", _reason(error)) from error
 
 
-def elements_of(value: bytes) -> list[bytes]:
+def elements_of(value: bytes, n_carried: int = 0) -> list[bytes]:
     """The raw elements of a front-door record: itself, or those of its array.
+
+    Parameters
+    ----------
+    n_carried
+        Bytes of key and headers, which a dead letter of each element repeats.
 
     Raises
     ------
@@ -320,6 +333,14 @@ def elements_of(value: bytes) -> list[bytes]:
         refuse("empty-batch", "a batch must hold an event; got none")
     if (n := len(elements)) > MAX_ELEMENTS:
         refuse("batch", f"a batch must hold at most {MAX_ELEMENTS} events; got {n}")
+    n_bytes = LETTER_BYTES + n_carried
+    if n * n_bytes > LETTERS_FACTOR * (n_bytes + len(value)):
+        refuse(
+            "batch-letters",
+            f"dead letters of a batch must take at most {LETTERS_FACTOR} times its "
+            f"bytes; {n} events of {len(value) // n} bytes with {n_carried} of key "
+            "and headers could take more: send fewer in a record, or shorter keys",
+        )
     return [bytes(element) for element in elements]
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from rankstream.bounds import LETTER_BYTES, WIRE_BYTES, carried_bytes
 from rankstream.events import SCHEMA, Click, Frontier, Impression, encode_record
 from rankstream.routing import partition_of_route
 from rankstream.settings import Settings
@@ -37,8 +38,11 @@ END_HEADER = ("rankstream", b"end")
 HEADER_PREFIX = "__rankstream.errors."
 """Before the name of each header that we add to a dead letter."""
 
-MAX_LETTER_BYTES = MAX_RECORD_BYTES - 1_048_576
-"""A dead letter keeps this much of its value, which leaves room for its headers."""
+MAX_LETTER_BYTES = MAX_RECORD_BYTES - LETTER_BYTES - WIRE_BYTES
+"""A dead letter keeps this much of its record, which leaves room for its reasons."""
+
+MAX_REASON_BYTES = 384
+"""Longest text of a reason."""
 
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -88,7 +92,8 @@ class Ingest:
             self._clock.end()
             return
         try:
-            elements = elements_of(record.value or b"")
+            carried = carried_bytes(record.key, record.headers)
+            elements = elements_of(record.value or b"", carried)
         except Refused as refusal:
             self._bury(record, record.value, 0, refusal)
             self._clock.hear()
@@ -194,7 +199,7 @@ class Ingest:
         reason = {
             "stage": stage,
             "code": refusal.code,
-            "exception.message": str(refusal)[:1024],
+            "exception.message": str(refusal),
             "timestamp": str(record.timestamp_ms),
         }
         self._outputs.append(
@@ -209,7 +214,10 @@ def dead_letter(
     key: bytes | None = None,
     headers: tuple[tuple[str, bytes], ...] = (),
 ) -> Output:
-    """The record that keeps what could not be taken: its own bytes, and why."""
+    """The record that keeps what could not be taken: its own bytes, and why.
+
+    What a broker takes as one of our records is never cut.
+    """
     added = {
         "topic": place.topic,
         "partition": str(place.partition),
@@ -217,15 +225,23 @@ def dead_letter(
         "index": str(place.element),
         **reason,
     }
-    value = raw
-    if raw is not None and len(raw) > MAX_LETTER_BYTES:
+    value, room = raw, MAX_LETTER_BYTES - carried_bytes(key, headers)
+    if room < 0:
+        added["truncated"] = "true"
+        key, headers, room = None, (), MAX_LETTER_BYTES
+    if raw is not None and len(raw) > room:
         added["truncated"] = "true"
         added["sha256"] = hashlib.sha256(raw).hexdigest()
-        value = raw[:MAX_LETTER_BYTES]
-    ours = tuple(
-        (HEADER_PREFIX + name, text.encode("utf-8", "backslashreplace"))
-        for name, text in added.items()
-    )
+        value = raw[:room]
+    ours = tuple((HEADER_PREFIX + name, _reason(text)) for name, text in added.items())
     return Output(
         dead_letters(place.topic), place.partition, key, value, headers + ours
     )
+
+
+def _reason(text: str) -> bytes:
+    """A text in UTF-8, cut between two characters where it is too long."""
+    packed = text.encode("utf-8", "backslashreplace")
+    if len(packed) <= MAX_REASON_BYTES:
+        return packed
+    return packed[:MAX_REASON_BYTES].decode("utf-8", "ignore").encode()

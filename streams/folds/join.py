@@ -18,7 +18,7 @@ import numpy as np
 
 from models.counting_tables import Int64
 from rankstream.events import Click, Frontier, Impression, encode_record
-from rankstream.settings import TimeSettings
+from rankstream.settings import LimitSettings, TimeSettings
 from streams.folds import arrivals
 from streams.folds import elements as e
 from streams.folds import open_tables as t
@@ -54,8 +54,21 @@ OUTCOMES = (
 WITHDRAWN = -1
 """Position of a click that was waiting and proved late when its impression came."""
 
+NO_LIMITS = (1 << 62, 1 << 62)
+"""For what was accepted before."""
+
 Remembered = tuple[Int64, Names]
 """When impressions closed, in order, and what is known until some time after."""
+
+
+class Awaiting:
+    """Clicks that wait for one impression, in the order in which they came."""
+
+    __slots__ = ("clicks", "n_bytes")
+
+    def __init__(self) -> None:
+        self.clicks: dict[bytes, Click] = {}
+        self.n_bytes = 0
 
 
 class Join:
@@ -63,12 +76,16 @@ class Join:
 
     `on_moved` is called each time the watermark has moved, after all that it closed
     is in `closed`: what follows must see every move, wherever records end.
-    After `take`, the lists `closed`, `set_aside` and `not_shown` hold what came
-    of it, in order. Whoever calls empties them.
+    After `take`, the lists `closed`, `set_aside`, `not_shown` and `beyond` hold what
+    came of it, in order. Whoever calls empties them. Clicks beyond the limits of an
+    impression are not remembered: what comes again is beyond them again.
     """
 
     def __init__(
-        self, time: TimeSettings, on_moved: Callable[[], None] = lambda: None
+        self,
+        time: TimeSettings,
+        on_moved: Callable[[], None] = lambda: None,
+        limits: LimitSettings | None = None,
     ) -> None:
         self._on_moved = on_moved
         self.watermark = Watermark()
@@ -76,11 +93,14 @@ class Join:
         self.closed: list[Closed] = []
         self.set_aside: list[tuple[str, Impression | Click]] = []
         self.not_shown: list[Click] = []
+        self.beyond: list[Click] = []
+        limits = limits or LimitSettings()
+        self._limits = (limits.clicks, limits.click_bytes)
         self._window_ms = time.click_window_ms
         self._disorder_ms = time.disorder_ms
         self._remember_ms = time.remember_ms
         self._tables = t.nothing_open()
-        self._waiting: dict[bytes, dict[bytes, Click]] = {}
+        self._waiting: dict[bytes, Awaiting] = {}
         self._n_waiting = 0
         self._expiring: Schedule[Click] = Schedule()
         # Accepted clicks that lie in no table, since the last checkpoint.
@@ -112,7 +132,9 @@ class Join:
         given = (elements.data, elements.tags, elements.places)
         while True:
             now_ms = self.watermark.at_ms
-            i = arrivals.take_plain(self._tables, given, i, self._window_ms, now_ms)
+            i = arrivals.take_plain(
+                self._tables, given, i, self._window_ms, now_ms, self._limits
+            )
             if i == n_elements:
                 break
             tag = elements.tags[i]
@@ -175,8 +197,7 @@ class Join:
 
     def _meet(self, identity: bytes, row: int, close_ms: int) -> None:
         """Attach what was waiting for an impression."""
-        for click in self._waiting.pop(identity, {}).values():
-            self._n_waiting -= 1
+        for click in self._no_longer_waiting(identity):
             if click.at_ms > close_ms:
                 # It was accepted as waiting: say that it no longer is.
                 withdrawn = msgspec.structs.replace(click, position=WITHDRAWN)
@@ -201,6 +222,8 @@ class Join:
             self._put_aside("late", click)
         elif self._is_orphan(click):
             self._put_aside("orphan", click)
+        elif not self._may_wait(click):
+            self._put_beyond(click)
         else:
             self._wait(click)
             self._accept_object(click.at_ms + self._disorder_ms, click)
@@ -208,14 +231,20 @@ class Join:
     def _is_orphan(self, click: Click) -> bool:
         return click.at_ms + self._disorder_ms <= self.watermark.at_ms
 
+    def _may_wait(self, click: Click) -> bool:
+        """As many as may be attached: when their impression comes, all of them fit."""
+        waiting = self._waiting.get(click.impression) or Awaiting()
+        n_bytes = waiting.n_bytes + len(encode_record(click))
+        return len(waiting.clicks) < self._limits[0] and n_bytes <= self._limits[1]
+
     def _wait(self, click: Click) -> None:
         self._give(click.identity, t.KNOWN)
         waiting = self._waiting.get(click.impression)
         if waiting is None:
-            self._waiting[click.impression] = {click.identity: click}
+            waiting = self._waiting[click.impression] = Awaiting()
             self._give(click.impression, t.AWAITED)
-        else:
-            waiting[click.identity] = click
+        waiting.clicks[click.identity] = click
+        waiting.n_bytes += len(encode_record(click))
         self._n_waiting += 1
         self._expiring.add((click.at_ms + self._disorder_ms, click))
 
@@ -224,6 +253,10 @@ class Join:
         if click.at_ms > close_ms:
             self._remove(click.identity)
             self._put_aside("late", click)
+            return
+        if not arrivals.has_room_for(self._tables, row, place[1], self._limits):
+            self._remove(click.identity)
+            self._put_beyond(click)
             return
         position = int(arrivals.place_of_click(self._tables, row, *place))
         if not position:
@@ -235,6 +268,10 @@ class Join:
     def _put_aside(self, outcome: str, click: Click) -> None:
         self.counts[outcome] += 1
         self.set_aside.append((outcome, click))
+
+    def _put_beyond(self, click: Click) -> None:
+        self.counts["dead_letter"] += 1
+        self.beyond.append(click)
 
     def _frontier(self, elements: Elements, i: int) -> None:
         fields = (e.SOURCE, e.N_SOURCES, e.FRONTIER_MS, e.STATE)
@@ -273,14 +310,23 @@ class Join:
     def _stop_waiting(self, impression: bytes, identity: bytes) -> bool:
         """Let a click wait no longer; False if it does not wait."""
         waiting = self._waiting.get(impression)
-        if waiting is None or waiting.pop(identity, None) is None:
+        click = waiting and waiting.clicks.pop(identity, None)
+        if not (waiting and click):
             return False
-        if not waiting:
+        waiting.n_bytes -= len(encode_record(click))
+        if not waiting.clicks:
             del self._waiting[impression]
             self._remove(impression)
         self._n_waiting -= 1
         self._remove(identity)
         return True
+
+    def _no_longer_waiting(self, impression: bytes) -> list[Click]:
+        """The clicks that waited for an impression, in the order of their arrival."""
+        waiting = self._waiting.pop(impression, None)
+        clicks = list(waiting.clicks.values()) if waiting else []
+        self._n_waiting -= len(clicks)
+        return clicks
 
     def _forget(self, closed_ms: int) -> None:
         """Forget what closed at or before a time."""
@@ -350,7 +396,9 @@ class Join:
         given = (elements.data, elements.tags, elements.places)
         while True:
             now_ms = self.watermark.at_ms
-            i = arrivals.take_plain(self._tables, given, i, self._window_ms, now_ms)
+            i = arrivals.take_plain(
+                self._tables, given, i, self._window_ms, now_ms, NO_LIMITS
+            )
             # The state that is read back has them.
             self._tables.sizes[t.N_ACCEPTED] = 0
             if i == n_elements:
@@ -384,8 +432,7 @@ class Join:
             return
         impression = decode_impression(elements.raw(i))
         self._open(elements.data, elements.places[i])
-        for click in self._waiting.pop(impression.identity, {}).values():
-            self._n_waiting -= 1
+        for click in self._no_longer_waiting(impression.identity):
             self._remove(click.identity)
             self._restore_click(click)
 

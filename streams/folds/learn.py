@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from models.learners.learner import Lesson
 from models.learners.registry import Learner, learner_of
+from rankstream.bounds import LARGEST, NUMBERS_BYTES
 from rankstream.events import (
     POLICIES,
     SCHEMA,
@@ -27,6 +28,7 @@ from rankstream.settings import ModelSettings, Settings, SettingsError
 from rankstream.snapshots import Snapshot, encode_snapshot, features_hash
 from rankstream.topics import SNAPSHOTS
 from streams.folds.canonical import partition_of_model
+from streams.folds.parts import Parts
 from streams.folds.statistics_keys import n_items_of
 from streams.stage import Change, LogRefused, Output, SourceRecord
 
@@ -65,6 +67,12 @@ class ModelFold:
         except ValueError as error:
             raise SettingsError(f"models.{name}: {error}") from error
         self._settings = settings
+        n_bytes = len(encode_snapshot(self.snapshot()))
+        if n_bytes > LARGEST[SNAPSHOTS] - NUMBERS_BYTES:
+            raise SettingsError(
+                f"models.{name} must fit a record of {SNAPSHOTS}; a snapshot of it "
+                f"takes {n_bytes} bytes: take fewer hidden units"
+            )
 
     def take(self, interaction: Interaction, source: int, sequence: int) -> None:
         """Fold one interaction; what the learner cannot use counts as skipped.
@@ -218,6 +226,7 @@ class Learn:
         self._changed = set(self.models)
         self._sequences: dict[int, int] = {}
         self._unclaimed = 0
+        self._parts = Parts()
 
     def fold(self, record: SourceRecord) -> None:
         """Take a record of interactions.
@@ -281,22 +290,26 @@ class Learn:
     def changes(self) -> Iterable[Change]:
         """The state of every model that moved, and the sequence numbers."""
         for name in sorted(self._changed):
-            state = [SCHEMA, self.models[name].state()]
-            yield Change(STATE_TOPIC, b"model/" + name.encode(), _encode(state))
+            state = _encode([SCHEMA, self.models[name].state()])
+            for key, value in self._parts.split(b"model/" + name.encode(), state):
+                yield Change(STATE_TOPIC, key, value)
         self._changed.clear()
         numbers = [SCHEMA, sorted(self._sequences.items()), self._unclaimed]
         yield Change(STATE_TOPIC, b"sequences", _encode(numbers))
 
     def restore(self, items: Iterable[Change]) -> None:
         """Take back a state; models that it does not know begin at version 0."""
-        for item in items:
-            if item.topic != STATE_TOPIC or item.value is None:
-                continue
-            state = msgspec.msgpack.decode(item.value)
-            if item.key == b"sequences":
+        latest = {
+            key: value
+            for topic, key, value in items
+            if topic == STATE_TOPIC and value is not None
+        }
+        for key, value in self._parts.joined(latest).items():
+            state = msgspec.msgpack.decode(value)
+            if key == b"sequences":
                 self._sequences, self._unclaimed = dict(state[1]), state[2]
             else:
-                name = item.key.removeprefix(b"model/").decode()
+                name = key.removeprefix(b"model/").decode()
                 if name in self.models:
                     self.models[name].restore(state[1])
                     self._moved.discard(name)

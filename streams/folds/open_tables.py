@@ -31,7 +31,8 @@ AWAITED = -2
 # Columns of an open impression; fields are places behind its start.
 AT_MS, START, LENGTH, FIRST_CLICK, LAST_CLICK, N_ATTACHED = range(6)
 SHOWN_FIELD, CANDIDATES_FIELD, NAME, MODEL, HAS_EXTRA = 6, 7, 8, 10, 12
-ROW_WIDTH = 13
+CLICK_BYTES = 13
+ROW_WIDTH = 14
 # Columns of an attached click.
 CLICKED_MS, POSITION, NEXT, CLICK_START, CLICK_LENGTH = range(5)
 ACTION_FIELD, ACTION_END, CLICK_NAME = 5, 6, 7

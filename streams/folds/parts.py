@@ -4,8 +4,7 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-PART_BYTES = 1 << 20
-"""A value larger than this is split."""
+from rankstream.bounds import PART_BYTES
 
 _MARK = b"\xc1"
 """Begins a value that continues elsewhere; no MessagePack and no schema does."""

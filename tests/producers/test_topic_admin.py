@@ -107,6 +107,23 @@ def test_a_drifted_configuration_is_told_and_corrected(
     assert ours.problems() == []
 
 
+def test_a_front_door_that_takes_what_is_packed_is_told_and_corrected(
+    admin: Admin, client: KafkaAdminClient, namespace: str
+) -> None:
+    """As one that was created by an older release: it has the broker's default."""
+    ours = admin()
+    ours.create()
+    name = f"{namespace}.clicks"
+    older = {"compression.type": "producer"}
+    client.alter_configs([ConfigResource(ConfigResourceType.TOPIC, name, older)])
+    (told,) = problems_once_known(ours)
+    assert "compression.type=uncompressed; it has producer" in told
+    assert "topics create --alter" in told
+    corrected = ours.create(alter=True).corrected
+    assert corrected == {name: ["compression.type=uncompressed (was producer)"]}
+    assert ours.problems() == []
+
+
 def test_other_partitions_and_too_few_replicas_are_told(admin: Admin) -> None:
     """They cannot be corrected in place: partitions route."""
     names = admin().create().created

@@ -36,7 +36,9 @@ from tests.event_factory import START_MS, click, impression
 
 DAY_MS = 86_400_000
 ITEMS = ("a", "b", "c", "d", "e")
-LIMITS = LimitSettings(candidate_sets=2, interventions=2, exposure_rows=2, list_masks=3)
+LIMITS = LimitSettings(
+    candidate_sets=2, interventions=2, exposure_rows=2, list_masks=3, clicks=2
+)
 SETTINGS = Settings(
     time=TimeSettings(
         disorder_ms=60_000,

@@ -16,7 +16,14 @@ from faust.transport.consumer import Consumer as FaustConsumer
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 
-from streams.transport import CommittedReadsThread, Consumer, EagerService, Progress
+from streams.transport import (
+    RECORD_BYTES,
+    CommittedReadsThread,
+    Consumer,
+    EagerService,
+    Progress,
+    bytes_of,
+)
 
 PLACE = TP("queries", 0)
 
@@ -130,6 +137,36 @@ def test_what_is_set_on_a_consumer_is_what_it_uses() -> None:
     assert hasattr(made._client, "_request_timeout_ms")
 
 
+def fetched(offset: int, **fields: Any) -> Any:
+    """A record as aiokafka gives it, and as Faust hands it on."""
+    nothing = {"key": None, "value": b"", "headers": ()}
+    return SimpleNamespace(offset=offset, **(nothing | fields))
+
+
+def test_what_waits_is_counted_with_its_key_and_headers() -> None:
+    """A record may be all key; headers may have no content."""
+    plain = bytes_of(fetched(1, value=b"v" * 10))
+    heavy = bytes_of(
+        fetched(1, value=b"v" * 10, key=b"k" * 100, headers=(("a", None), ("b", b"c")))
+    )
+    assert plain == RECORD_BYTES + 10
+    assert heavy >= plain + 100 + 3
+
+
+def test_what_was_counted_when_it_came_is_counted_when_it_goes() -> None:
+    """Nothing waits when everything was taken."""
+
+    async def run() -> None:
+        consumer, _, thread = fetching()
+        thread.may_return.set()
+        for record in (await consumer._getmany({PLACE}, 1.0))[PLACE]:
+            assert consumer.waiting_bytes > 0
+            consumer.taken(record)
+        assert consumer.waiting_bytes == 0
+
+    asyncio.run(run())
+
+
 class Fetcher:
     """In place of aiokafka's: takes three records, which moves the position."""
 
@@ -145,7 +182,7 @@ class Fetcher:
         """Take them, and answer."""
         self.partition.highwater = 8
         self.partition.consumed_to(8)
-        return {PLACE: [SimpleNamespace(offset=n, value=b"") for n in (5, 6, 7)]}
+        return {PLACE: [fetched(offset) for offset in (5, 6, 7)]}
 
 
 class FetchingThread(CommittedReadsThread):

@@ -15,8 +15,9 @@ from rankstream.events import (
     Impression,
     Interaction,
     decode_items,
+    encode_record,
 )
-from rankstream.settings import TimeSettings
+from rankstream.settings import LimitSettings, TimeSettings
 from streams.folds.schedule import Schedule
 from streams.folds.time import Watermark
 
@@ -51,13 +52,16 @@ class PlainJoin:
 
     `on_moved` is called each time the watermark has moved, after all that it closed
     is in `closed`: what follows must see every move, wherever records end.
-    After `take`, the lists `closed`, `set_aside` and `not_shown` hold what came
-    of it, in order; `accepted` and `remembered` hold what a checkpoint needs. Whoever
-    calls empties them.
+    After `take`, the lists `closed`, `set_aside`, `not_shown` and `beyond` hold what
+    came of it, in order; `accepted` and `remembered` hold what a checkpoint needs.
+    Whoever calls empties them.
     """
 
     def __init__(
-        self, time: TimeSettings, on_moved: Callable[[], None] = lambda: None
+        self,
+        time: TimeSettings,
+        on_moved: Callable[[], None] = lambda: None,
+        limits: LimitSettings | None = None,
     ) -> None:
         self._on_moved = on_moved
         self.watermark = Watermark()
@@ -65,6 +69,8 @@ class PlainJoin:
         self.closed: list[Interaction] = []
         self.set_aside: list[tuple[str, Impression | Click]] = []
         self.not_shown: list[Click] = []
+        self.beyond: list[Click] = []
+        self._limits = limits or LimitSettings()
         self.accepted: list[tuple[int, Impression | Click]] = []
         self.remembered: list[Remembered] = []
         self._window_ms = time.click_window_ms
@@ -153,8 +159,22 @@ class PlainJoin:
             self._put_aside("late", click)
         elif click.at_ms + self._disorder_ms <= self.watermark.at_ms:
             self._put_aside("orphan", click)
-        else:
+        elif self._has_room(self._waiting.get(click.impression, []), click):
             self._wait(click)
+        else:
+            self._put_beyond(click)
+
+    def _has_room(self, others: list[Click], click: Click) -> bool:
+        """Whether clicks of one impression may have another among them."""
+        all_of_them = [*others, click]
+        return len(all_of_them) <= self._limits.clicks and (
+            sum(len(encode_record(each)) for each in all_of_them)
+            <= self._limits.click_bytes
+        )
+
+    def _put_beyond(self, click: Click) -> None:
+        self.counts["dead_letter"] += 1
+        self.beyond.append(click)
 
     def _wait(self, click: Click) -> None:
         self._known[click.identity] = None
@@ -169,6 +189,11 @@ class PlainJoin:
         if click.at_ms > close_ms:
             self._known.pop(click.identity, None)
             self._put_aside("late", click)
+            return
+        attached = self._attached.get(impression.identity, [])
+        if not self._has_room([each for _, _, each in attached], click):
+            self._known.pop(click.identity, None)
+            self._put_beyond(click)
             return
         if not self._place(impression, click):
             self.counts["dead_letter"] += 1

@@ -5,7 +5,10 @@ from hashlib import sha256
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from rankstream.bounds import LETTER_BYTES, LETTERS_FACTOR
 from rankstream.events import (
     ENDED,
     Click,
@@ -14,12 +17,13 @@ from rankstream.events import (
     decode_event_record,
 )
 from rankstream.settings import Settings
-from rankstream.topics import MAX_ELEMENTS
+from rankstream.topics import MAX_ELEMENTS, MAX_RECORD_BYTES
 from streams.folds.front_door import Origin
 from streams.folds.ingest import (
     END_HEADER,
     HEADER_PREFIX,
     MAX_LETTER_BYTES,
+    MAX_REASON_BYTES,
     Ingest,
     dead_letter,
 )
@@ -97,7 +101,7 @@ def test_an_undecodable_record_is_one_dead_letter_even_without_a_value() -> None
 def test_an_array_that_is_too_long_is_one_dead_letter() -> None:
     """Not one for each of its millions of elements."""
     ingest = stage()
-    longest = b"[" + b"1," * (MAX_ELEMENTS - 1) + b"1]"
+    longest = b"[" + (b"1" * 40 + b",") * (MAX_ELEMENTS - 1) + b"1]"
     ingest.fold(record(longest))
     assert ingest.counters()["dead_letter"] == MAX_ELEMENTS
     ingest.outputs()
@@ -109,6 +113,85 @@ def test_an_array_that_is_too_long_is_one_dead_letter() -> None:
     assert letter.value == longer
     assert dict(letter.headers)[HEADER_PREFIX + "code"] == b"batch"
     assert ingest.counters()["consumed"] == MAX_ELEMENTS + 1
+
+
+def letters_of(value: bytes, **fields: Any) -> list[Output]:
+    """The dead letters of one record."""
+    ingest = stage()
+    ingest.fold(record(value, **fields))
+    return [out for out in ingest.outputs() if out.topic == "queries.dlq"]
+
+
+def size(output: Output) -> int:
+    """Bytes of a record."""
+    headers = sum(len(name) + len(content) for name, content in output.headers)
+    return len(output.key or b"") + len(output.value or b"") + headers
+
+
+def test_what_would_become_many_times_its_size_is_one_dead_letter() -> None:
+    """A third of a mebibyte would else become thirteen gigabytes."""
+    value = b"[" + b"1," * (MAX_ELEMENTS - 1) + b"1]"
+    key, headers = b"k" * 200 * 1024, (("h", b"v" * 1_000),)
+    (letter,) = letters_of(value, key=key, headers=headers)
+    added = dict(letter.headers)
+
+    assert (letter.key, letter.value, added["h"]) == (key, value, b"v" * 1_000)
+    assert added[HEADER_PREFIX + "code"] == b"batch-letters"
+    assert size(letter) <= len(key) + len(value) + 1_001 + LETTER_BYTES
+
+
+@given(
+    n_elements=st.integers(1, 400),
+    n_bytes=st.integers(1, 80),
+    n_key=st.integers(0, 5_000),
+    n_headers=st.integers(0, 5),
+)
+def test_dead_letters_of_a_record_take_a_small_multiple_of_it(
+    n_elements: int, n_bytes: int, n_key: int, n_headers: int
+) -> None:
+    """Each of them beside it in full, or one; never more than is said."""
+    value = b"[" + b",".join([b"1" * n_bytes] * n_elements) + b"]"
+    headers = (("name", b"content"),) * n_headers
+    key = b"k" * n_key
+    letters = letters_of(value, key=key, headers=headers)
+    own = n_key + 11 * n_headers + len(value)
+    taken = sum(size(letter) for letter in letters)
+
+    assert len(letters) in (1, n_elements)
+    assert taken <= LETTERS_FACTOR * (own + LETTER_BYTES + 30 * n_headers) + len(value)
+    assert all(letter.key == key for letter in letters)
+
+
+def test_events_that_are_small_share_a_record_with_headers_as_ever() -> None:
+    """An array of the shortest clicks, with as many headers as services send."""
+    click = {"impression_id": "f3a9~0123456789abcdef", "at_ms": NOW_MS, "position": 1}
+    value = json.dumps([click] * 10_000, separators=(",", ":")).encode()
+    ingest = Ingest("clicks", 1, Settings())
+    ingest.tick(NOW_MS, at_end=False)
+    ingest.fold(record(value, key=b"k" * 40, headers=(("trace", b"t" * 900),)))
+
+    assert ingest.counters()["passed"] == 10_000
+
+
+def test_reasons_of_a_dead_letter_take_no_more_than_is_said() -> None:
+    """However long the names of things are that it tells of."""
+    place = Origin("queries", 2**31, 2**63, MAX_ELEMENTS)
+    reason = {"stage": "validate", "code": "too-many-documents"}
+    told = {"exception.message": "\ud800" * 1_024, "timestamp": "-" + "9" * 19}
+    letter = dead_letter(place, b"x" * (MAX_LETTER_BYTES + 1), reason | told)
+    framed = sum(10 + len(name) + len(content) for name, content in letter.headers)
+
+    assert framed <= LETTER_BYTES
+    assert max(len(content) for _, content in letter.headers) <= MAX_REASON_BYTES
+
+
+def test_a_dead_letter_of_what_no_broker_takes_is_cut() -> None:
+    """With a key for which there is no room it is there without it, and says so."""
+    key = b"k" * (MAX_RECORD_BYTES + 1)
+    letter = dead_letter(Origin("queries", 1, 0, 0), b"x", {}, key, (("h", b"v"),))
+
+    assert (letter.key, letter.value) == (None, b"x")
+    assert dict(letter.headers)[HEADER_PREFIX + "truncated"] == b"true"
 
 
 @pytest.mark.parametrize("n_beyond", [0, 1])

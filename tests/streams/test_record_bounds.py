@@ -1,0 +1,186 @@
+"""No stage writes a record that its topic does not take, whatever is sent."""
+
+import asyncio
+import functools
+from collections.abc import Iterator
+
+import pytest
+from aiokafka import AIOKafkaConsumer, TopicPartition
+
+from producers.topic_admin import TopicAdmin
+from rankstream.bounds import (
+    HEAD_BYTES,
+    KEY_BYTES,
+    LARGEST,
+    MAX_CLICK_BYTES,
+    MAX_CLICKS_BYTES,
+    PART_BYTES,
+    WIRE_BYTES,
+)
+from rankstream.routing import normalised_query
+from rankstream.settings import (
+    KafkaSettings,
+    LimitSettings,
+    ModelSettings,
+    Settings,
+    SettingsError,
+)
+from rankstream.topics import (
+    BATCH_BYTES,
+    CLICKS,
+    EVALUATIONS,
+    INTERACTIONS,
+    MAX_EVENT_BYTES,
+    MAX_RECORD_BYTES,
+    QUERIES,
+    all_topics,
+    full_name,
+)
+from streams.folds.canonical import CanonicalFold
+from streams.folds.learn import Learn
+from streams.folds.names import MAX_ID_CHARACTERS, MAX_QUERY_CHARACTERS
+from streams.stage import Change, Output
+from streams.state_log import Cluster, StateLog
+from tests.services import KafkaService
+from tests.streams.largest_records import ONE, framed, largest_records, state_of
+
+LIMIT = {
+    topic.name: int(topic.config["max.message.bytes"])
+    for topic in all_topics(front_door_partitions=1, partitions=1, learner_partitions=1)
+}
+WRITTEN = sorted(LIMIT.keys() - {QUERIES, CLICKS})
+STATIC = {"ingest-queries-state", "ingest-clicks-state", INTERACTIONS}
+"""Of which the largest in this test is far below the bound."""
+
+records = functools.cache(largest_records)
+
+
+def test_every_topic_that_is_written_has_a_bound_that_it_takes() -> None:
+    """With all that the protocol adds."""
+    assert sorted(LARGEST) == WRITTEN
+    for topic, most in LARGEST.items():
+        assert most + WIRE_BYTES <= LIMIT[topic], topic
+    empty = Output(EVALUATIONS, 0, b"", b"")
+    assert framed(empty) + 40 < WIRE_BYTES
+
+
+def test_the_bounds_follow_from_what_is_accepted() -> None:
+    """Each from the numbers that the front door and the folds refuse by."""
+    impression, clicks = MAX_EVENT_BYTES, MAX_CLICKS_BYTES
+    assert impression + clicks + HEAD_BYTES <= LARGEST[INTERACTIONS]
+    assert LARGEST[INTERACTIONS] + WIRE_BYTES <= MAX_RECORD_BYTES
+    # What is cut into batches and parts is smaller than what stands alone.
+    assert max(BATCH_BYTES, PART_BYTES + KEY_BYTES) < MAX_EVENT_BYTES
+    longest = max(
+        len(normalised_query(f"a{chr(c)}a").encode("utf-8", "replace")) - 2
+        for c in range(0x110000)
+    )
+    texts = MAX_QUERY_CHARACTERS * longest + MAX_ID_CHARACTERS * 4
+    assert texts + 1_024 <= KEY_BYTES
+    # Four texts of a click and its query, every character escaped as two.
+    assert (4 * MAX_ID_CHARACTERS + MAX_QUERY_CHARACTERS) * 12 <= MAX_CLICK_BYTES
+    assert LimitSettings().click_bytes <= MAX_CLICKS_BYTES
+
+
+@pytest.mark.parametrize("topic", WRITTEN)
+def test_the_largest_record_that_events_can_cause_fits_its_topic(topic: str) -> None:
+    """No larger than its bound, and hardly smaller: it is what is tested."""
+    size = framed(records()[topic])
+    assert size <= LARGEST[topic] + WIRE_BYTES
+    assert size <= LIMIT[topic]
+    if topic not in STATIC:
+        assert size > 0.85 * LARGEST[topic]
+    if topic == INTERACTIONS:
+        assert size > MAX_EVENT_BYTES + MAX_CLICKS_BYTES // 4
+
+
+def test_state_that_grows_with_open_windows_comes_back_from_its_parts() -> None:
+    """A long window has many cuts, each with a segment or two."""
+    fold = CanonicalFold(0, ONE)
+    fold._segments = [("open", n, 2**40 + n, 0) for n in range(200_000)]
+    state = {out.key: out.value for out in state_of(fold) if out.topic == "fold-state"}
+    again = CanonicalFold(0, ONE)
+    again.restore(
+        Change("fold-state", key or b"", value) for key, value in state.items()
+    )
+    assert again._segments == fold._segments
+    fold._segments = fold._segments[:10]
+    state |= {out.key: out.value for out in state_of(fold)}
+    left = {key: value for key, value in state.items() if value is not None}
+    assert len(left) <= 3
+
+
+def test_a_model_in_parts_comes_back() -> None:
+    """The same version, byte for byte."""
+    model = ModelSettings(features=40, kind="neural", hidden=[9_000], learner="pdgd")
+    settings = Settings(models={"m": model}, kafka=KafkaSettings(learner_partitions=1))
+    learn = Learn(0, settings)
+    learn.models["m"].version = 7
+    state = list(state_of(learn))
+    again = Learn(0, settings)
+    again.restore(Change(out.topic, out.key or b"", out.value) for out in state)
+    assert len(state) > 3
+    assert again.fingerprint() == learn.fingerprint()
+    assert again.models["m"].snapshot() == learn.models["m"].snapshot()
+
+
+def test_a_model_that_fits_no_record_is_a_wrong_setting() -> None:
+    """It is told at the start, before anything was learned."""
+    model = ModelSettings(features=136, kind="neural", hidden=[2_000, 2_000])
+    settings = Settings(models={"m": model}, kafka=KafkaSettings(learner_partitions=1))
+    with pytest.raises(SettingsError, match=r"models\.m must fit a record"):
+        Learn(0, settings)
+
+
+@pytest.fixture
+def cluster(kafka: KafkaService, namespace: str) -> Iterator[Cluster]:
+    """Topics as `topics create` makes them, of a partition each."""
+    one = KafkaSettings(
+        bootstrap=kafka.bootstrap,
+        front_door_partitions=1,
+        partitions=1,
+        learner_partitions=1,
+    )
+    admin = TopicAdmin(Settings(namespace=namespace, kafka=one))
+    admin.create()
+    yield Cluster(namespace, {"bootstrap_servers": kafka.bootstrap}, admin.topic_ids())
+    admin.close()
+
+
+@pytest.mark.broker
+def test_a_broker_takes_the_largest_record_of_every_topic(cluster: Cluster) -> None:
+    """As stages write them: in a transaction, by the client that they use."""
+    largest = records()
+
+    async def run() -> dict[str, int]:
+        log = StateLog("bounds", QUERIES, (), (), 0)
+        await log.fence(cluster, 60_000)
+        try:
+            await log.write(list(largest.values()), [])
+        finally:
+            await log.close()
+        return await sizes_on(cluster)
+
+    assert asyncio.run(run()) == {
+        topic: len(record.value or b"") for topic, record in largest.items()
+    }
+
+
+async def sizes_on(cluster: Cluster) -> dict[str, int]:
+    """How large the value of the one record of each topic is, as a reader has it."""
+    found: dict[str, int] = {}
+    consumer = AIOKafkaConsumer(
+        **cluster.client,
+        isolation_level="read_committed",
+        auto_offset_reset="earliest",
+    )
+    await consumer.start()
+    try:
+        for topic in WRITTEN:
+            place = TopicPartition(full_name(cluster.namespace, topic), 0)
+            consumer.assign([place])
+            await consumer.seek_to_beginning(place)
+            found[topic] = len((await consumer.getone(place)).value or b"")
+    finally:
+        await consumer.stop()
+    return found

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from producers.formats.event import Event, EventTooLarge, recognised
 from producers.topic_reader import Record, TopicReader
-from rankstream.topics import CLICKS, QUERIES, dead_letters
+from rankstream.wire.topics import CLICKS, QUERIES, dead_letters
 
 HEADER_PREFIX = "__rankstream.errors."
 """Before the name of each header that tells a reason."""

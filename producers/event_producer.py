@@ -16,12 +16,12 @@ from typing import Any, NamedTuple, Self
 from kafka import KafkaProducer
 from kafka.errors import KafkaError, KafkaTimeoutError
 
-from producers.awaiting import Waiting
 from producers.connection import client_options
 from producers.formats.event import EventTooLarge
+from producers.readiness import Waiting
 from producers.topic_reader import TopicReader
 from rankstream.settings import Settings
-from rankstream.topics import (
+from rankstream.wire.topics import (
     BATCH_BYTES,
     CLICKS,
     MAX_EVENT_BYTES,

@@ -14,7 +14,7 @@ from typing import BinaryIO, Protocol
 
 from producers.formats.event import EventTooLarge, kind_of, recognised
 from producers.stopping import Stop
-from rankstream.topics import CLICKS, MAX_EVENT_BYTES, QUERIES
+from rankstream.wire.topics import CLICKS, MAX_EVENT_BYTES, QUERIES
 
 AUTO = "auto"
 KINDS = {AUTO: "", "query": QUERIES, "click": CLICKS}

@@ -15,7 +15,7 @@ from types import TracebackType
 from typing import Self
 
 from producers.formats.event import Event
-from rankstream.topics import CLICKS, QUERIES
+from rankstream.wire.topics import CLICKS, QUERIES
 
 MEMORY_BYTES = 256 * 1024 * 1024
 """Events are held in memory up to about this."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import msgspec
 
 from producers.formats.event import Event
-from rankstream.topics import QUERIES
+from rankstream.wire.topics import QUERIES
 
 _Waiting = tuple[int, str, int]
 

@@ -18,7 +18,7 @@ from rankstream.snapshots import (
     pointer_of,
     rolled_back,
 )
-from rankstream.topics import SNAPSHOTS
+from rankstream.wire.topics import SNAPSHOTS
 
 
 class RollbackRefused(RuntimeError):

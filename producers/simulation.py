@@ -13,12 +13,12 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from models.ndcg import ndcg_of_ranking
-from producers.awaiting import Waiting
+from models.evaluation.ndcg import ndcg_of_ranking
 from producers.formats.letor import LetorData
-from rankstream.multileaving import ONE_CANDIDATE, Multileaving
+from producers.readiness import Waiting
 from rankstream.ranker import Ranker
-from rankstream.topics import CLICKS, QUERIES
+from rankstream.ranking.multileaving import ONE_CANDIDATE, Multileaving
+from rankstream.wire.topics import CLICKS, QUERIES
 
 DISCOUNT = 0.9995
 """Per impression, in the discounted sum of shown NDCG (Hofmann et al., 2013)."""

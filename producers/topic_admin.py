@@ -11,7 +11,7 @@ from kafka.errors import KafkaError, KafkaTimeoutError
 
 from producers.connection import client_options, topics_command
 from rankstream.settings import Settings
-from rankstream.topics import Topic, all_topics, full_name
+from rankstream.wire.topics import Topic, all_topics, full_name
 
 CHECKED = (
     "cleanup.policy",

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple, Self
 from kafka import KafkaConsumer, TopicPartition
 from kafka.errors import KafkaError
 
-from producers.awaiting import Waiting, wait_for_kafka
 from producers.connection import client_options, topics_command
-from rankstream.events import ACTIVE, Frontier, decode_event_record
+from producers.readiness import Waiting, wait_for_kafka
 from rankstream.settings import Settings
-from rankstream.topics import EVENTS, MAX_RECORD_BYTES, full_name
+from rankstream.wire.events import ACTIVE, Frontier, decode_event_record
+from rankstream.wire.topics import EVENTS, MAX_RECORD_BYTES, full_name
 
 POLL_MS = 500
 

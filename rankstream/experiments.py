@@ -20,12 +20,16 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
-from rankstream.combining import combine, draw_seed
-from rankstream.list_exposures import list_exposures
-from rankstream.routing import normalised_query, route_of_query, routed_impression_id
-from rankstream.scored_beside import scored_methods
+from rankstream.ranking.combining import combine, draw_seed
+from rankstream.ranking.list_exposures import list_exposures
+from rankstream.ranking.scored_beside import scored_methods
 from rankstream.settings import ExperimentSettings
 from rankstream.used_epochs import Counted, why_used
+from rankstream.wire.routing import (
+    normalised_query,
+    route_of_query,
+    routed_impression_id,
+)
 
 REFRESH_S = 0.5
 
@@ -55,8 +59,9 @@ class Store(Protocol):
 class Drawn(NamedTuple):
     """The list of one impression, and what has to be logged with it.
 
-    `shown`, `assignments` and `rankings` as in `rankstream.combining.Combined`. Show
-    it once: a list that is shown again is another impression, with a draw of its own.
+    `shown`, `assignments` and `rankings` are those of `rankstream.ranking.combining`.
+    Show it once: a list that is shown again is another impression, with a draw of its
+    own.
     """
 
     shown: list[str]

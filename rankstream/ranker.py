@@ -21,10 +21,9 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from rankstream.multileaving import ONE_CANDIDATE, Multileaving, compare
-from rankstream.ranking import Ranking
-from rankstream.routing import normalised_query, route_of_query, routed_impression_id
-from rankstream.scoring import draw_list, normalised, scores_of
+from rankstream.ranking.multileaving import ONE_CANDIDATE, Multileaving, compare
+from rankstream.ranking.ranked_list import Ranking
+from rankstream.ranking.scoring import draw_list, normalised, scores_of
 from rankstream.snapshots import (
     Pointer,
     Snapshot,
@@ -34,6 +33,11 @@ from rankstream.snapshots import (
     decode_at,
     decode_snapshot,
     pointer_of,
+)
+from rankstream.wire.routing import (
+    normalised_query,
+    route_of_query,
+    routed_impression_id,
 )
 
 Floats = npt.NDArray[np.float32]

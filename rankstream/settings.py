@@ -9,9 +9,9 @@ from typing import Annotated, Any
 
 import msgspec
 
-from rankstream.bounds import MAX_CLICKS_BYTES
-from rankstream.envelope import KINDS, NORMALISATIONS
-from rankstream.scored_beside import scored_methods
+from rankstream.ranking.scored_beside import scored_methods
+from rankstream.wire.bounds import MAX_CLICKS_BYTES
+from rankstream.wire.envelope import KINDS, NORMALISATIONS
 
 ENVIRONMENT_PREFIX = "RANKSTREAM_"
 
@@ -55,7 +55,7 @@ class RedisSettings(Section, frozen=True):
 
 
 class TimeSettings(Section, frozen=True):
-    """Event time, in milliseconds. See `streams.folds.time` for the meaning."""
+    """Event time, in milliseconds. See `streams.event_time` for the meaning."""
 
     disorder_ms: Positive = 30_000
     click_window_ms: Positive = 300_000
@@ -112,8 +112,8 @@ class ExperimentSettings(Section, frozen=True):
 
     `rankers` names them, each with the model (or MODEL@EPOCH.VERSION) that makes its
     lists, or with nothing where the service makes them. `also` names what else the
-    same lists are scored by; see `rankstream.scored_beside`. `share` is the part of
-    sessions that take part, `end_ms` 0 means no end. Intervals are narrowest at
+    same lists are scored by; see `rankstream.ranking.scored_beside`. `share` is the
+    part of sessions that take part, `end_ms` 0 means no end. Intervals are narrowest at
     `planned_impressions`.
     """
 

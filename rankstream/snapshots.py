@@ -21,7 +21,8 @@ import redis
 from redis.backoff import ExponentialWithJitterBackoff
 from redis.retry import Retry
 
-from rankstream.envelope import (
+from rankstream.settings import Settings, secret
+from rankstream.wire.envelope import (
     Pointer,
     Snapshot,
     SnapshotError,
@@ -36,7 +37,6 @@ from rankstream.envelope import (
     pointer_of,
     rolled_back,
 )
-from rankstream.settings import Settings, secret
 
 __all__ = [
     "Pointer",

@@ -12,12 +12,12 @@ from pathlib import Path
 import msgspec
 
 from rankstream.settings import Settings
-from rankstream.topics import CLICKS, EVENTS, INTERACTIONS, QUERIES, SNAPSHOTS
-from streams.folds.canonical import CanonicalFold
-from streams.folds.comparison import Comparison
-from streams.folds.ingest import END_HEADER, Ingest
-from streams.folds.learn import Learn
-from streams.folds.preferences import comparison_key, read_records
+from rankstream.wire.topics import CLICKS, EVENTS, INTERACTIONS, QUERIES, SNAPSHOTS
+from streams.comparisons.comparison import Comparison
+from streams.comparisons.preferences import comparison_key, read_records
+from streams.fold.canonical import CanonicalFold
+from streams.ingest.ingest import END_HEADER, Ingest
+from streams.learning.learn import Learn
 from streams.stage import Change, Output, SourceRecord, Stage
 
 RECORDS_AT_ONCE = 256

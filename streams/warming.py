@@ -8,7 +8,8 @@ import msgspec
 import numpy as np
 
 from models.learners.learner import Learner, Lesson
-from rankstream.events import (
+from rankstream.settings import ExperimentSettings, ModelSettings, Settings
+from rankstream.wire.events import (
     ACTIVE,
     DETERMINISTIC,
     LOGGED,
@@ -22,12 +23,11 @@ from rankstream.events import (
     Impression,
     encode_record,
 )
-from rankstream.exposures import pack_exposures
-from rankstream.routing import identity
-from rankstream.settings import ExperimentSettings, ModelSettings, Settings
-from rankstream.topics import EVENTS, INTERACTIONS
-from streams.folds.canonical import CanonicalFold
-from streams.folds.learn import Learn
+from rankstream.wire.exposures import pack_exposures
+from rankstream.wire.routing import identity
+from rankstream.wire.topics import EVENTS, INTERACTIONS
+from streams.fold.canonical import CanonicalFold
+from streams.learning.learn import Learn
 from streams.stage import SourceRecord
 
 ITEMS = ["a", "b", "c"]

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from rankstream.events import (
+from rankstream.wire.events import (
     DETERMINISTIC,
     SCHEMA,
     Click,
@@ -13,8 +13,8 @@ from rankstream.events import (
     Impression,
     encode_record,
 )
-from rankstream.routing import identity
-from streams.folds.elements import Elements
+from rankstream.wire.routing import identity
+from streams.fold.elements import Elements
 
 START_MS = 1_700_000_000_000
 

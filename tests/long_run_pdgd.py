@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from models.click_models.cascade import CASCADES, cascade_of
+from models.evaluation.ndcg import ndcg_of_ranking
 from models.learners.closed_loop import ClosedLoop, World
-from models.ndcg import ndcg_of_ranking
 from tests import mq2008
 
 CHECKPOINTS = (10_000, 100_000, 1_000_000)

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from models.compilation import compiled
 from models.evaluation.confidence_sequence import half_width, mixture_weights
 from models.evaluation.sums import N_CLASSES, class_of
 from models.interleaving.pairwise_bounds import largest_preferences
 from models.interleaving.pairwise_preference import LARGEST_WEIGHT, agreement, draw
 from models.interleaving.team_draft import draft
+from models.kernels.compilation import compiled
 
 ALPHA = 0.05
 Z_975, Z_80 = 1.959963984540054, 0.8416212335729143

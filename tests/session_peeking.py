@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from models.compilation import compiled
 from models.evaluation.confidence_sequence import half_width, mixture_weights
 from models.evaluation.session_sequence import largest_score, means_within
 from models.evaluation.sums import N_CLASSES, N_GROUPS, class_of
 from models.interleaving.pairwise_bounds import largest_preferences
 from models.interleaving.pairwise_preference import LARGEST_WEIGHT, agreement, draw
 from models.interleaving.team_draft import draft
+from models.kernels.compilation import compiled
 
 ALPHA = 0.05
 PLANNED = 20_000.0

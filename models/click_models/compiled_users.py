@@ -14,7 +14,7 @@ from models.click_models.cascade import CascadeModel
 from models.click_models.click_model import ClickModel
 from models.click_models.position_based import PositionBasedModel
 from models.click_models.trust_bias import TrustBiasModel
-from models.compilation import compiled
+from models.kernels.compilation import compiled
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]

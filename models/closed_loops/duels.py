@@ -15,7 +15,7 @@ from models.closed_loops.world import (
     any_query,
     columns_of,
 )
-from models.compilation import compiled
+from models.kernels.compilation import compiled
 from models.learners.duels import (
     COMPARISONS,
     ORACLE,

@@ -19,13 +19,13 @@ from models.closed_loops.world import (
     World,
     any_query,
 )
-from models.compilation import compiled
+from models.kernels.compilation import compiled
 from models.learners.parameters import UPDATED
 from models.learners.pdgd import PdgdConfig
 from models.learners.pdgd_kernel import PdgdOptions, learn_one
 from models.learners.reversed_pairs import Pairs
-from models.list_sampler import BLOCK, sample_list
 from models.optimisers.kernel import Optimiser
+from models.plackett_luce.list_sampler import BLOCK, sample_list
 from models.rankers.layers import Shape, n_activations, score_rows
 
 Flags = npt.NDArray[np.bool_]

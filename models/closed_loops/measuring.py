@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from models.closed_loops.world import World
-from models.compilation import compiled
+from models.kernels.compilation import compiled
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]

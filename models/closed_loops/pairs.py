@@ -17,13 +17,13 @@ from models.closed_loops.world import (
     World,
     any_query,
 )
-from models.compilation import compiled
+from models.kernels.compilation import compiled
 from models.learners.multileaved_lists import fill_order
 from models.learners.pairwise import PairwiseConfig, add_preferences, draw_exploring
 from models.learners.pdgd import PdgdConfig
 from models.learners.reversed_pairs import Pairs, logged_pair_coefficients
-from models.list_sampler import BLOCK, sample_list
 from models.optimisers.kernel import Optimiser, step_served
+from models.plackett_luce.list_sampler import BLOCK, sample_list
 from models.rankers.layers import Shape, n_activations
 from models.rankers.single_precision import bound_scores, fill_gradient, score_documents
 

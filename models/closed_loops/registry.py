@@ -6,8 +6,8 @@ import numpy as np
 
 from models.click_models.click_model import ClickModel
 from models.closed_loops.duels import DuelLoop
+from models.closed_loops.examples import LessonLoop
 from models.closed_loops.lagging import LaggingLoop
-from models.closed_loops.lessons import LessonLoop
 from models.closed_loops.pairs import PairLoop
 from models.closed_loops.world import Loop, World
 from models.learners.closed_loop import ClosedLoop

@@ -7,7 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from models.click_models.click_model import checked_labels
-from models.compilation import compiled
+from models.kernels.compilation import compiled
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]

@@ -3,9 +3,9 @@
 import numpy as np
 import numpy.typing as npt
 
-from models.compilation import compiled
 from models.evaluation.sums import Integers
 from models.interleaving.rankings import lengths_of
+from models.kernels.compilation import compiled
 
 TOTALS = (
     "impressions",

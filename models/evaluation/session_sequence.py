@@ -36,8 +36,8 @@ import math
 
 import numpy as np
 
-from models.compilation import compiled
 from models.evaluation.sums import SCALE, Floats, PreferenceSums
+from models.kernels.compilation import compiled
 
 SCALES = np.ldexp(1.0, np.arange(6, -12, -2))
 """Of the mixture: sizes at which the interval is narrowest, as planned / scale."""

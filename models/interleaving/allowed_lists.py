@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from models.compilation import compiled
 from models.interleaving.rankings import Floats, Integers, best_left, size_of
+from models.kernels.compilation import compiled
 
 
 def allowed_lists(

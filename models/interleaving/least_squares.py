@@ -3,8 +3,8 @@
 import numpy as np
 import numpy.typing as npt
 
-from models.compilation import compiled
 from models.interleaving.rankings import Floats, Integers
+from models.kernels.compilation import compiled
 
 Flags = npt.NDArray[np.bool_]
 

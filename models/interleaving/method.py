@@ -5,8 +5,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from models.compilation import compiled
 from models.interleaving.rankings import Floats, Integers, lengths_of
+from models.kernels.compilation import compiled
 
 Clicks = npt.NDArray[np.bool_]
 

@@ -8,7 +8,6 @@ most. For many rankers one bound of all is cheaper.
 
 import numpy as np
 
-from models.compilation import compiled
 from models.interleaving.method import where_different
 from models.interleaving.pairwise_weights import (
     choice_sizes,
@@ -23,6 +22,7 @@ from models.interleaving.rankings import (
     ranks_of,
     size_of,
 )
+from models.kernels.compilation import compiled
 
 FEW_RANKERS = 4
 """Up to so many each two have a bound of their own."""

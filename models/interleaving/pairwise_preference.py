@@ -19,7 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.compilation import compiled
+from models.click_preferences import n_compared
 from models.interleaving.method import (
     NO_ONE,
     Clicks,
@@ -42,7 +42,7 @@ from models.interleaving.rankings import (
     ranks_of,
     size_of,
 )
-from models.preferences import n_compared
+from models.kernels.compilation import compiled
 
 LARGEST_WEIGHT = 2.0**14
 """Pairs that weigh more are left out: they survive once in so many lists."""

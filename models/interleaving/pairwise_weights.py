@@ -7,8 +7,8 @@ Oosterhuis & de Rijke (CIKM 2017); see `models.interleaving.pairwise_preference`
 
 import numpy as np
 
-from models.compilation import compiled
 from models.interleaving.rankings import ABSENT, Integers
+from models.kernels.compilation import compiled
 
 
 @compiled

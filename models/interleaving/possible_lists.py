@@ -6,7 +6,6 @@ it says nothing. A list that was cut short is possible: places are drawn from th
 
 import numpy as np
 
-from models.compilation import compiled
 from models.interleaving.balanced import merged
 from models.interleaving.method import NOBODY, Clicks, Shown
 from models.interleaving.pairwise_weights import first_ranks
@@ -19,6 +18,7 @@ from models.interleaving.rankings import (
     n_shared,
     size_of,
 )
+from models.kernels.compilation import compiled
 
 TEAMS = ("team-draft", "sample-scored")
 

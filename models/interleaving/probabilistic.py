@@ -20,7 +20,6 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from models.compilation import compiled
 from models.interleaving.method import (
     NO_ONE,
     Clicks,
@@ -37,6 +36,7 @@ from models.interleaving.rankings import (
     n_fair_places,
     size_of,
 )
+from models.kernels.compilation import compiled
 
 Flags = npt.NDArray[np.bool_]
 

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.compilation import compiled
 from models.interleaving.method import (
     Clicks,
     Combined,
@@ -31,6 +30,7 @@ from models.interleaving.rankings import (
     ranks_of,
 )
 from models.interleaving.team_draft import TeamDraft
+from models.kernels.compilation import compiled
 
 POWER = 3.0
 """Credit of a click is 1 / rank^POWER among the shown documents."""

@@ -10,7 +10,6 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from models.compilation import compiled
 from models.interleaving.method import Shown
 from models.interleaving.optimized import Optimized
 from models.interleaving.pairwise_preference import LARGEST_WEIGHT, agreement
@@ -20,6 +19,7 @@ from models.interleaving.probabilistic import draw as draw_soft
 from models.interleaving.rankings import Floats, Integers
 from models.interleaving.sample_scored import place_credits
 from models.interleaving.team_draft import draft
+from models.kernels.compilation import compiled
 
 TEAM_DRAFT, OPTIMIZED, PROBABILISTIC, SAMPLE_SCORED, PAIRWISE = range(5)
 NAMES = (

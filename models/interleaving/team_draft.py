@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.compilation import compiled
 from models.interleaving.method import (
     NOBODY,
     Clicks,
@@ -32,6 +31,7 @@ from models.interleaving.rankings import (
     n_shared,
     size_of,
 )
+from models.kernels.compilation import compiled
 
 N_SAMPLES = 10_000
 """Lists that estimate the exposures of more than two rankers."""

@@ -19,17 +19,17 @@ from models.closed_loops.world import (
     checked_world,
     columns_of,
 )
-from models.compilation import compiled
+from models.kernels.compilation import compiled
+from models.kernels.prefetching import ask_for
 from models.learners.reversed_pairs import (
     PLAIN,
     WIDEST,
     add_pair_coefficients,
     logged_pair_coefficients,
 )
-from models.list_sampler import BLOCK, sample_list
 from models.optimisers.kernel import Optimiser, step
 from models.optimisers.optimiser import OptimiserConfig, optimiser_of
-from models.prefetching import ask_for
+from models.plackett_luce.list_sampler import BLOCK, sample_list
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]

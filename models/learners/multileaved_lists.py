@@ -7,7 +7,7 @@ ranker 0 is the one that learns. Probabilities are summed, never reduced.
 import numpy as np
 import numpy.typing as npt
 
-from models.compilation import compiled
+from models.kernels.compilation import compiled
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]

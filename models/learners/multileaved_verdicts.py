@@ -9,7 +9,7 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from models.compilation import compiled
+from models.kernels.compilation import compiled
 from models.learners.multileaved_lists import NO_TEAM
 
 Floats = npt.NDArray[np.float64]

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from models.compilation import compiled
+from models.click_preferences import n_compared
+from models.kernels.compilation import compiled
 from models.learners.learner import Lesson
 from models.learners.parameters import (
     REFUSED,
@@ -22,7 +23,6 @@ from models.learners.parameters import (
     LessonLearner,
 )
 from models.optimisers.kernel import step
-from models.preferences import n_compared
 from models.rankers.layers import add_gradient, n_activations, score_rows
 
 Floats = npt.NDArray[np.float64]

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from models.compilation import Number, compiled
+from models.kernels.compilation import Number, compiled
 from models.learners.parameters import REFUSED, UPDATED, WITHOUT_PREFERENCE
 from models.learners.reversed_pairs import Pairs, logged_pair_coefficients
 from models.optimisers.kernel import Optimiser, step

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from models.compilation import compiled
-from models.exponentials import largest_of
+from models.kernels.compilation import compiled
+from models.kernels.exponentials import largest_of
 from models.learners.learner import Lesson
 from models.learners.parameters import (
     REFUSED,
@@ -26,8 +26,8 @@ from models.learners.parameters import (
     LessonLearner,
 )
 from models.learners.reversed_pairs import log_sum, rest_log
-from models.list_sampler import BLOCK, sample_list
 from models.optimisers.kernel import step
+from models.plackett_luce.list_sampler import BLOCK, sample_list
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]

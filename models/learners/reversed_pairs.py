@@ -25,10 +25,10 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from models.compilation import compiled, inlined
-from models.exponentials import fill_exponentials, largest_of, sum_of
+from models.click_preferences import n_compared
+from models.kernels.compilation import compiled, inlined
+from models.kernels.exponentials import fill_exponentials, largest_of, sum_of
 from models.learners.reversal_odds import fill_odds, fill_sums, parties_of, sums_of
-from models.preferences import n_compared
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]

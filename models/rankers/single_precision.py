@@ -11,10 +11,10 @@ one document end to end.
 import numpy as np
 import numpy.typing as npt
 
-from models.compilation import fused
-from models.prefetching import ask_for
+from models.kernels.compilation import fused
+from models.kernels.prefetching import ask_for
+from models.kernels.tiles import LANES, ROWS, fill_products, sum_products
 from models.rankers.layers import RELU, SIGMOID, Shape
-from models.tiles import LANES, ROWS, fill_products, sum_products
 
 Singles = npt.NDArray[np.float32]
 

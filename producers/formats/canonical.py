@@ -18,8 +18,13 @@ import msgspec
 import numpy as np
 
 from producers.formats.event import Event
-from producers.formats.opened import UNPACKING_ERRORS, FileUnreadable, created, opened
-from rankstream.events import (
+from producers.formats.source_file import (
+    UNPACKING_ERRORS,
+    FileUnreadable,
+    created,
+    opened,
+)
+from rankstream.wire.events import (
     POLICIES,
     Click,
     Impression,
@@ -27,8 +32,8 @@ from rankstream.events import (
     decode_items,
     encode_event,
 )
-from rankstream.exposures import unpack_exposures
-from rankstream.topics import CLICKS, EVENTS, MAX_RECORD_BYTES, QUERIES
+from rankstream.wire.exposures import unpack_exposures
+from rankstream.wire.topics import CLICKS, EVENTS, MAX_RECORD_BYTES, QUERIES
 
 MAGIC = b"rankstream-log\x01\n"
 

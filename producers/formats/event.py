@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from rankstream.topics import CLICKS, QUERIES
+from rankstream.wire.topics import CLICKS, QUERIES
 
 
 class Event(NamedTuple):

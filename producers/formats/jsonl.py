@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from producers.formats.event import Event, kind_of, recognised
-from producers.formats.opened import FileUnreadable, lines_of
+from producers.formats.source_file import FileUnreadable, lines_of
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from producers.formats.opened import FileUnreadable, lines_of
+from producers.formats.source_file import FileUnreadable, lines_of
 
 MAX_FEATURES = 100_000
 """A feature id beyond this is taken for a mistake."""

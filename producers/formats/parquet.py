@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from producers.formats.event import Event
-from producers.formats.opened import FileUnreadable
-from rankstream.events import ClickEvent, QueryEvent
-from rankstream.topics import CLICKS, QUERIES
+from producers.formats.source_file import FileUnreadable
+from rankstream.wire.events import ClickEvent, QueryEvent
+from rankstream.wire.topics import CLICKS, QUERIES
 
 ROWS_AT_ONCE = 8_192
 

@@ -6,8 +6,8 @@ from pathlib import Path
 from producers.formats.canonical import is_dump, read_dumped_events
 from producers.formats.event import Event
 from producers.formats.jsonl import read_jsonl
-from producers.formats.opened import FileUnreadable
 from producers.formats.parquet import read_parquet
+from producers.formats.source_file import FileUnreadable
 from producers.formats.yandex_sessions import EPOCH_MS, read_yandex_sessions
 
 AUTO, JSONL, PARQUET, CANONICAL = "auto", "jsonl", "parquet", "canonical"

@@ -20,9 +20,9 @@ from pathlib import Path
 import msgspec
 
 from producers.formats.event import Event
-from producers.formats.opened import FileUnreadable, lines_of
-from rankstream.events import encode_event
-from rankstream.topics import CLICKS, QUERIES
+from producers.formats.source_file import FileUnreadable, lines_of
+from rankstream.wire.events import encode_event
+from rankstream.wire.topics import CLICKS, QUERIES
 
 EPOCH_MS = 1_577_836_800_000
 """Where the zero of time is put unless told otherwise: 2020-01-01 UTC."""

@@ -80,7 +80,7 @@ def measured(name: str, *, quick: bool) -> list[dict[str, Any]]:
 
 def measure(name: str, quick: bool) -> list[dict[str, Any]]:
     """The figures of a benchmark, measured in this process."""
-    module = importlib.import_module(f"rankstream.commands.benchmarks.{name}")
+    module = importlib.import_module(f"rankstream.benchmarks.{name}")
     figures: list[dict[str, Any]] = module.measure(quick=quick)
     return figures
 

@@ -20,18 +20,18 @@ from rich.live import Live
 
 from models.bias.examination import ExaminationCurve, estimate_examination
 from models.click_models.position_based import PositionBasedModel
-from models.ndcg import mean_ndcg
-from models.statistics import decode_cell
+from models.counts.cells import decode_cell
+from models.evaluation.ndcg import mean_ndcg
 from producers.formats.generated import generated_queries
 from producers.formats.letor import LetorData, read_letor
 from producers.simulation import Plan, Progress, simulate, step_ms_for
-from rankstream.commands.demo_view import DemoState, result_of, view_of
+from rankstream.demonstration.view import DemoState, result_of, view_of
 from rankstream.ranker import Ranker
-from rankstream.scoring import normalised, scores_of
+from rankstream.ranking.scoring import normalised, scores_of
 from rankstream.settings import ModelSettings, Settings, load_settings
 from rankstream.snapshots import decode_snapshot
-from rankstream.topics import CLICKS
-from streams.folds.statistics_keys import decode, decode_set
+from rankstream.wire.topics import CLICKS
+from streams.fold.statistics_keys import decode, decode_set
 from streams.local import LocalPipeline, local_settings
 
 SUMMARY = "the whole pipeline in one process, live: users click, a ranker learns"

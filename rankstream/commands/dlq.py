@@ -22,8 +22,8 @@ from producers.event_producer import EventProducer
 from producers.replay import utc
 from producers.stopping import Stop
 from producers.topic_reader import TopicReader, reached_ms
-from rankstream.commands.counted import counted
 from rankstream.settings import Settings, load_settings, with_namespace
+from rankstream.terminal.counts import counted
 
 SUMMARY = "dead letters: list, show, count, replay"
 

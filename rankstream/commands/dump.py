@@ -8,10 +8,10 @@ from pathlib import Path
 from producers.formats.canonical import Header, write_dump
 from producers.stopping import Stop
 from producers.topic_reader import TopicReader
-from rankstream.commands.counted import counted
-from rankstream.commands.progress_line import ProgressLine
 from rankstream.settings import load_settings, with_namespace
-from rankstream.topics import EVENTS, INTERACTIONS
+from rankstream.terminal.counts import counted
+from rankstream.terminal.progress_line import ProgressLine
+from rankstream.wire.topics import EVENTS, INTERACTIONS
 
 SUMMARY = "the canonical log into a file"
 

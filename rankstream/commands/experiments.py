@@ -11,8 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from producers.awaiting import Waiting, wait_for_redis
-from rankstream.commands.counted import counted
+from producers.readiness import Waiting, wait_for_redis
 from rankstream.experiments import (
     publish_experiments,
     removed_epochs,
@@ -25,8 +24,9 @@ from rankstream.settings import (
     with_namespace,
 )
 from rankstream.snapshots import store_of
-from rankstream.topics import PREFERENCES
+from rankstream.terminal.counts import counted
 from rankstream.used_epochs import Counted
+from rankstream.wire.topics import PREFERENCES
 
 SUMMARY = "comparisons of rankers: list, publish, show verdicts"
 
@@ -87,7 +87,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _counted(settings: Settings) -> Counted:
     """Epochs that lists were counted under; none where there are no topics yet."""
     # The science is loaded only where it is needed.
-    from streams.folds.preferences import read_records  # noqa: PLC0415
+    from streams.comparisons.preferences import read_records  # noqa: PLC0415
 
     found = read_records(_sums(settings, may_be_missing=True))
     counted: dict[str, dict[int, ExperimentSettings | None]] = {}
@@ -118,7 +118,7 @@ def _sums(settings: Settings, *, may_be_missing: bool = False) -> dict[bytes, by
 def _check_foldable(experiments: Mapping[str, ExperimentSettings]) -> None:
     """Refuse what the fold would: clients would make lists that nobody counts."""
     # The science is loaded only where it is needed.
-    from streams.folds.comparison import Comparison  # noqa: PLC0415
+    from streams.comparisons.comparison import Comparison  # noqa: PLC0415
 
     for name, wanted in sorted(experiments.items()):
         Comparison(name, wanted)
@@ -176,11 +176,11 @@ def _row(
 
 def _show(settings: Settings, arguments: argparse.Namespace) -> int:
     # The science is loaded only where it is needed.
-    from streams.folds.preferences import (  # noqa: PLC0415
+    from streams.comparisons.preferences import (  # noqa: PLC0415
         read_outcomes,
         read_records,
     )
-    from streams.folds.verdicts import verdict_of  # noqa: PLC0415
+    from streams.comparisons.verdicts import verdict_of  # noqa: PLC0415
 
     values = _sums(settings)
     records = read_records(values)

@@ -14,8 +14,8 @@ from producers.feed import (
     lines_of_followed,
 )
 from producers.stopping import Stop
-from rankstream.commands.counted import counted
 from rankstream.settings import load_settings, with_namespace
+from rankstream.terminal.counts import counted
 
 SUMMARY = "live events in: standard input, or a followed file"
 

@@ -8,10 +8,10 @@ from rich.console import Console
 from rich.live import Live
 
 from producers.stopping import Stop
-from rankstream.commands.monitoring.gathered import Gathered
-from rankstream.commands.monitoring.gathering import Gathering
-from rankstream.commands.monitoring.terminal import view_of
-from rankstream.commands.monitoring.web import Server
+from rankstream.monitoring.gathering import Gathering
+from rankstream.monitoring.overview import Gathered
+from rankstream.monitoring.terminal import view_of
+from rankstream.monitoring.web import Server
 from rankstream.settings import load_settings, with_namespace
 
 SUMMARY = "experiments, health and the log, live"

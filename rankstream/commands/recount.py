@@ -10,19 +10,19 @@ from typing import Any
 
 import msgspec
 
-from models.statistics import TOTAL_NAMES, CellSummary
+from models.counts.cells import TOTAL_NAMES, CellSummary
 from producers.formats.canonical import read_dump, read_header
-from rankstream.recount.checking import Found, Statistics, recount
-from rankstream.recount.counting import Cell, CellKey
-from rankstream.recount.rules import Rules, rules_of
-from rankstream.recount.verdict import Verdict
 from rankstream.settings import Settings, load_settings, with_namespace
-from rankstream.topics import EVENTS, INTERACTIONS, STATISTICS
-from streams.folds.canonical import STATE_TOPIC, CanonicalFold
-from streams.folds.parts import Parts
-from streams.folds.statistics_reading import CellName
-from streams.folds.statistics_reading import Statistics as StoredStatistics
+from rankstream.wire.topics import EVENTS, INTERACTIONS, STATISTICS
+from streams.fold.canonical import STATE_TOPIC, CanonicalFold
+from streams.fold.statistics_reading import CellName
+from streams.fold.statistics_reading import Statistics as StoredStatistics
+from streams.recount.checking import Found, Statistics, recount
+from streams.recount.counting import Cell, CellKey
+from streams.recount.rules import Rules, rules_of
+from streams.recount.verdict import Verdict
 from streams.stage import Change
+from streams.state_pieces import Parts
 
 SUMMARY = "count the canonical log again, and compare"
 

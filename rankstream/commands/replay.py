@@ -27,9 +27,9 @@ from producers.replay import (
 )
 from producers.stopping import Stop
 from producers.topic_reader import TopicReader, reached_ms
-from rankstream.commands.counted import counted
-from rankstream.commands.progress_line import ProgressLine
 from rankstream.settings import Settings, load_settings, with_namespace
+from rankstream.terminal.counts import counted
+from rankstream.terminal.progress_line import ProgressLine
 
 SUMMARY = "historical logs in, to Kafka or straight through the folds"
 

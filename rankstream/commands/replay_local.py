@@ -20,9 +20,9 @@ from producers.formats.event import Event
 from producers.formats.reading import AUTO, CANONICAL, form_of
 from producers.replay import Pace, Replayed, replay
 from producers.stopping import Stop
-from rankstream.commands.progress_line import ProgressLine
 from rankstream.settings import Settings
-from rankstream.topics import (
+from rankstream.terminal.progress_line import ProgressLine
+from rankstream.wire.topics import (
     CLICKS,
     EVENTS,
     INTERACTIONS,
@@ -30,8 +30,8 @@ from rankstream.topics import (
     SNAPSHOTS,
     dead_letters,
 )
-from streams.folds.ingest import HEADER_PREFIX
-from streams.folds.statistics_reading import Statistics
+from streams.fold.statistics_reading import Statistics
+from streams.ingest.ingest import HEADER_PREFIX
 from streams.local import LocalPipeline, local_settings, write_changes
 from streams.stage import Change, Output, SourceRecord, Stage
 

@@ -5,8 +5,8 @@ import os
 from pathlib import Path
 
 from models.interleaving.simulated import NAMES
-from rankstream.commands.reproduction import multileaving, online_learning
-from rankstream.commands.reproduction.plan import (
+from rankstream.reproduction import multileaving, online_learning
+from rankstream.reproduction.plan import (
     BASELINES,
     CANDIDATES_TABLE,
     LAG_TABLE,
@@ -15,7 +15,7 @@ from rankstream.commands.reproduction.plan import (
     LONG_RUNS,
     SCORING_ALL,
 )
-from rankstream.commands.reproduction.published import DATA_SETS
+from rankstream.reproduction.published import DATA_SETS
 
 SUMMARY = "tables of the literature, from LETOR folders, beside the printed ones"
 

@@ -21,19 +21,19 @@ from rich.console import Console
 from rich.table import Table
 
 from models.click_models.registry import NAMES, click_model_of
+from models.evaluation.ndcg import mean_ndcg
 from models.learners.duels import MGD_CANDIDATES
-from models.ndcg import mean_ndcg
-from producers.awaiting import Waiting
 from producers.event_producer import EventProducer
 from producers.formats.generated import generated_queries
 from producers.formats.letor import LetorData, read_fold, read_letor
+from producers.readiness import Waiting
 from producers.simulation import Plan, Progress, Sink, simulate, step_ms_for
-from rankstream.commands.progress_line import ProgressLine
-from rankstream.multileaving import Multileaving
 from rankstream.ranker import Ranker
-from rankstream.scoring import normalised, scores_of
+from rankstream.ranking.multileaving import Multileaving
+from rankstream.ranking.scoring import normalised, scores_of
 from rankstream.settings import ModelSettings, Settings, load_settings, with_namespace
 from rankstream.snapshots import Snapshot, store_of
+from rankstream.terminal.progress_line import ProgressLine
 from streams.local import LocalPipeline, local_settings
 
 SUMMARY = "closed loop: users, a ranker that reads Redis, events to Kafka"

@@ -9,8 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from producers.awaiting import Waiting, wait_for_redis
-from rankstream.commands.counted import counted
+from producers.readiness import Waiting, wait_for_redis
 from rankstream.settings import Settings, load_settings, with_namespace
 from rankstream.snapshots import (
     Pointer,
@@ -22,6 +21,7 @@ from rankstream.snapshots import (
     pointer_of,
     store_of,
 )
+from rankstream.terminal.counts import counted
 
 SUMMARY = "model snapshots: list, show, verify, roll back"
 

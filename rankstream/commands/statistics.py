@@ -8,14 +8,14 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from models.statistics import CellSummary
-from rankstream.commands.counted import counted
+from models.counts.cells import CellSummary
 from rankstream.commands.statistics_export import export
-from rankstream.routing import normalised_query
 from rankstream.settings import load_settings, with_namespace
-from rankstream.topics import STATISTICS
-from streams.folds.statistics_keys import OPEN_SET, OVERFLOW_SET
-from streams.folds.statistics_reading import Statistics, summaries_of
+from rankstream.terminal.counts import counted
+from rankstream.wire.routing import normalised_query
+from rankstream.wire.topics import STATISTICS
+from streams.fold.statistics_keys import OPEN_SET, OVERFLOW_SET
+from streams.fold.statistics_reading import Statistics, summaries_of
 
 __all__ = ["SUMMARY", "add_arguments", "run", "summaries_of"]
 

@@ -9,9 +9,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from models.statistics import PAIR_NAMES, TOTAL_NAMES, CellSummary
-from rankstream.events import POLICIES
-from streams.folds.statistics_reading import CellName, Statistics
+from models.counts.cells import PAIR_NAMES, TOTAL_NAMES, CellSummary
+from rankstream.wire.events import POLICIES
+from streams.fold.statistics_reading import CellName, Statistics
 
 ROWS_AT_ONCE = 1 << 17
 

@@ -5,7 +5,7 @@ import argparse
 from rich.console import Console
 from rich.text import Text
 
-from producers.awaiting import Waiting, wait_for_kafka
+from producers.readiness import Waiting, wait_for_kafka
 from producers.topic_admin import TopicAdmin
 from rankstream.settings import load_settings, with_namespace
 

@@ -19,8 +19,8 @@ from rankstream.settings import (
     load_settings,
     with_namespace,
 )
-from streams.kinds import ROLES, kinds_of
-from streams.supervisor import stop_with_parent, supervise
+from streams.kafka.supervisor import stop_with_parent, supervise
+from streams.topology import ROLES, kinds_of
 
 SUMMARY = "the stream processors on Kafka"
 
@@ -124,9 +124,9 @@ def _child(settings: Settings, arguments: argparse.Namespace) -> int:
 
 def _run_stages(settings: Settings, role: str, topic_ids: dict[str, str]) -> int:
     # Faust is loaded only where it runs.
-    from streams.app import build_app, run_app  # noqa: PLC0415
-    from streams.committed_reader import client_options  # noqa: PLC0415
-    from streams.state_log import Cluster  # noqa: PLC0415
+    from streams.kafka.app import build_app, run_app  # noqa: PLC0415
+    from streams.kafka.committed_reader import client_options  # noqa: PLC0415
+    from streams.kafka.state_log import Cluster  # noqa: PLC0415
 
     if role in ("fold", "learn"):
         from streams.warming import warm_up  # noqa: PLC0415
@@ -145,7 +145,7 @@ def _needed(settings: Settings) -> list[str]:
 
 
 async def _publish(settings: Settings) -> int:
-    from streams.publisher import publish_snapshots  # noqa: PLC0415
+    from streams.roles.publisher import publish_snapshots  # noqa: PLC0415
 
     await publish_snapshots(settings, _stopped_by_signal())
     log.info("event=stopped role=publish")
@@ -153,7 +153,7 @@ async def _publish(settings: Settings) -> int:
 
 
 async def _evaluate(settings: Settings) -> int:
-    from streams.evaluator import evaluate  # noqa: PLC0415
+    from streams.roles.evaluator import evaluate  # noqa: PLC0415
 
     await evaluate(settings, _stopped_by_signal())
     log.info("event=stopped role=evaluate")

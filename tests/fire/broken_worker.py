@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from rankstream.cli import main as rankstream
-from rankstream.events import Frontier
-from streams.checkpoint import Checkpointer
-from streams.folds.time import Watermark
-from streams.kinds import ROLES
-from streams.supervisor import supervise
+from rankstream.wire.events import Frontier
+from streams.event_time import Watermark
+from streams.kafka.checkpoint import Checkpointer
+from streams.kafka.supervisor import supervise
+from streams.topology import ROLES
 from tests.fire.events import DISORDER_MS
 
 

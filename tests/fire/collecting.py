@@ -2,7 +2,7 @@
 
 from producers.topic_reader import Record, TopicReader
 from rankstream.settings import Settings
-from rankstream.topics import (
+from rankstream.wire.topics import (
     CLICKS,
     INTERACTIONS,
     LATE,
@@ -10,7 +10,7 @@ from rankstream.topics import (
     STATISTICS,
     dead_letters,
 )
-from streams.folds.canonical import STATE_TOPIC, CanonicalFold
+from streams.fold.canonical import STATE_TOPIC, CanonicalFold
 from streams.stage import Change
 from tests.fire.letters import Found, last_values, letter_of
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from rankstream.routing import (
+from rankstream.wire.routing import (
     normalised_query,
     partition_of_route,
     route_of_query,

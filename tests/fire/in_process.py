@@ -3,12 +3,12 @@
 from collections import Counter
 from typing import Any
 
-from rankstream.events import ACTIVE, Frontier, decode_event_record
 from rankstream.settings import ModelSettings, Settings, TimeSettings
-from rankstream.topics import CLICKS, EVENTS, INTERACTIONS, LATE, QUERIES
-from streams.folds.canonical import CanonicalFold
-from streams.folds.ingest import END_HEADER, Ingest
-from streams.folds.learn import Learn
+from rankstream.wire.events import ACTIVE, Frontier, decode_event_record
+from rankstream.wire.topics import CLICKS, EVENTS, INTERACTIONS, LATE, QUERIES
+from streams.fold.canonical import CanonicalFold
+from streams.ingest.ingest import END_HEADER, Ingest
+from streams.learning.learn import Learn
 from streams.stage import Output, SourceRecord
 from tests.fire.events import (
     DISORDER_MS,

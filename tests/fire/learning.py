@@ -7,8 +7,6 @@ from typing import Any
 import msgspec
 
 from producers.topic_reader import TopicReader
-from rankstream.envelope import Pointer, Snapshot, SnapshotError
-from rankstream.recount.verdict import Verdict
 from rankstream.settings import Settings
 from rankstream.snapshots import (
     SnapshotStore,
@@ -19,8 +17,10 @@ from rankstream.snapshots import (
     pointer_of,
     store_of,
 )
-from rankstream.topics import INTERACTIONS, SNAPSHOTS
-from streams.folds.learn import STATE_TOPIC, InteractionsBroken, Learn
+from rankstream.wire.envelope import Pointer, Snapshot, SnapshotError
+from rankstream.wire.topics import INTERACTIONS, SNAPSHOTS
+from streams.learning.learn import STATE_TOPIC, InteractionsBroken, Learn
+from streams.recount.verdict import Verdict
 from streams.stage import SourceRecord
 from tests.fire.letters import last_values
 

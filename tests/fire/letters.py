@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from rankstream.events import decode_interaction_record
+from rankstream.wire.events import decode_interaction_record
 from tests.fire.expected import LetterKey
 
 PREFIX = "__rankstream.errors."

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from rankstream.routing import (
+from rankstream.wire.routing import (
     normalised_query,
     route_of_query,
     routed_impression_id,

@@ -9,9 +9,9 @@ import msgspec
 from kafka import KafkaConsumer, TopicPartition
 from kafka.errors import KafkaError
 
-from rankstream.events import Frontier, decode_event_record
 from rankstream.settings import Settings
-from rankstream.topics import EVENTS, INTERACTIONS, MAX_RECORD_BYTES, full_name
+from rankstream.wire.events import Frontier, decode_event_record
+from rankstream.wire.topics import EVENTS, INTERACTIONS, MAX_RECORD_BYTES, full_name
 from tests.fire.in_process import Watermarks
 
 STATES = ("fold-state", "learn-state")

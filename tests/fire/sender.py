@@ -8,7 +8,7 @@ from typing import Any
 from kafka import KafkaProducer
 
 from rankstream.settings import Settings
-from rankstream.topics import CLICKS, MAX_EVENT_BYTES, QUERIES, full_name
+from rankstream.wire.topics import CLICKS, MAX_EVENT_BYTES, QUERIES, full_name
 from tests.fire.events import DISORDER_MS, Event, Events
 from tests.fire.observer import Observer
 

@@ -5,10 +5,10 @@ import time
 import pytest
 
 from rankstream.commands.recount import stored
-from rankstream.recount.checking import Found as Cut
-from rankstream.recount.checking import recount
-from rankstream.recount.rules import rules_of
 from rankstream.settings import Settings
+from streams.recount.checking import Found as Cut
+from streams.recount.checking import recount
+from streams.recount.rules import rules_of
 from tests.fire.events import Events, step_of
 from tests.fire.in_process import MODELS, TIME, InProcess, run_in_process
 from tests.fire.verdict import verdict_of

@@ -3,8 +3,8 @@
 from collections import Counter
 from typing import Any
 
-from rankstream.recount.verdict import Verdict
-from streams.folds.statistics_reading import Statistics
+from streams.fold.statistics_reading import Statistics
+from streams.recount.verdict import Verdict
 from tests.fire.expected import Expected, Letter, query_counts
 from tests.fire.letters import Found, FoundLetter
 

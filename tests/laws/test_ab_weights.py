@@ -9,10 +9,10 @@ import pytest
 from models.evaluation.sums import PreferenceSums
 from models.interleaving.method import Shown
 from models.interleaving.split import Split
-from rankstream.events import ClickMark, Interaction
 from rankstream.settings import ExperimentSettings
-from streams.folds.closed import closed_of
-from streams.folds.preferences import PreferencesFold
+from rankstream.wire.events import ClickMark, Interaction
+from streams.comparisons.preferences import PreferencesFold
+from streams.fold.closed_impressions import closed_of
 from tests.event_factory import START_MS, impression
 
 ITEMS = [f"d{i:02}" for i in range(12)]

@@ -12,11 +12,11 @@ from models.interleaving.balanced import merged
 from models.interleaving.counterfactual import Counterfactual
 from models.interleaving.method import NO_ONE, Shown
 from models.interleaving.registry import method_of
-from rankstream.events import ClickMark, Interaction
 from rankstream.settings import ExperimentSettings
-from streams.folds.closed import closed_of
-from streams.folds.preferences import PreferencesFold
-from streams.folds.verdicts import health_of
+from rankstream.wire.events import ClickMark, Interaction
+from streams.comparisons.preferences import PreferencesFold
+from streams.comparisons.verdicts import health_of
+from streams.fold.closed_impressions import closed_of
 from tests import interleaving_cases as cases
 from tests.event_factory import START_MS, impression
 

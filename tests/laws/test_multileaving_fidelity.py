@@ -12,13 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 import pytest
 
+from models.click_preferences import preference_pairs
 from models.interleaving.method import Method, Shown, differences
 from models.interleaving.optimized import Optimized
 from models.interleaving.pairwise_preference import PairwisePreference, pair_weight
 from models.interleaving.pairwise_weights import choice_sizes, first_ranks
 from models.interleaving.rankings import ranks_of
 from models.interleaving.registry import method_of
-from models.preferences import preference_pairs
 from tests import interleaving_cases as cases
 
 N_CASES = 300

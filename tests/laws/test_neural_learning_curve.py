@@ -8,7 +8,7 @@ from models.closed_loops.pairs import PairLoop
 from models.closed_loops.world import World
 from models.learners.pdgd import PdgdConfig
 from models.rankers.registry import ranker_of
-from rankstream.commands.benchmarks.learners_rival import live_neural_in_numpy
+from rankstream.benchmarks.learners_rival import live_neural_in_numpy
 
 N_FEATURES, N_HIDDEN, N_QUERIES, N_DOCUMENTS = 10, 20, 40, 25
 N_IMPRESSIONS, N_SEEDS, CUTOFF = 2_000, 8, 5

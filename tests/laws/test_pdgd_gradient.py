@@ -9,10 +9,10 @@ import numpy.typing as npt
 import pytest
 
 from models.click_models.cascade import TABLES, CascadeModel
+from models.click_preferences import preference_pairs
 from models.learners.learner import Lesson
 from models.learners.pdgd import PdgdConfig, PdgdLearner
 from models.learners.reversed_pairs import PLAIN, logged_pair_coefficients
-from models.preferences import preference_pairs
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]

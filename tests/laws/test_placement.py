@@ -6,8 +6,8 @@ import math
 import numpy as np
 import pytest
 
-from models import placement
-from models.placement import placement_batch, placement_probabilities
+from models.plackett_luce import placement
+from models.plackett_luce.placement import placement_batch, placement_probabilities
 
 
 def enumerated(scores: np.ndarray, cutoff: int) -> np.ndarray:

@@ -7,12 +7,12 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from models.click_preferences import preference_pairs
 from models.learners.reversed_pairs import (
     PLAIN,
     derivative_of_preference,
     logged_pair_coefficients,
 )
-from models.preferences import preference_pairs
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]

@@ -7,8 +7,8 @@ from models.interleaving.balanced import merged
 from models.interleaving.method import Shown
 from models.interleaving.rankings import as_rankings
 from models.interleaving.registry import METHODS, method_of
-from rankstream import scored_beside
-from rankstream.scored_beside import OTHER_OPTIONS, SAME_LISTS, scored_methods
+from rankstream.ranking import scored_beside
+from rankstream.ranking.scored_beside import OTHER_OPTIONS, SAME_LISTS, scored_methods
 from rankstream.settings import ExperimentSettings
 from tests import interleaving_cases as cases
 

@@ -6,7 +6,7 @@ import pytest
 from models.learners.learner import Lesson
 from models.learners.pdgd import PdgdConfig, PdgdLearner
 from models.rankers import normalisation
-from rankstream.scoring import normalised, scores_of
+from rankstream.ranking.scoring import normalised, scores_of
 
 
 @pytest.mark.parametrize("hidden", [(), (4,), (5, 3)])

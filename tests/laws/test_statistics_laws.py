@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.statistics import CellSummary, merge
+from models.counts.cells import CellSummary, merge
 
 counts = st.integers(0, 2**55)
 

@@ -18,9 +18,9 @@ from producers.dead_letters import (
 )
 from producers.topic_reader import Record, TopicReader, read_records
 from rankstream.commands import dlq
-from rankstream.topics import CLICKS, QUERIES, dead_letters, full_name
-from streams.folds import ingest
-from streams.folds.front_door import Origin
+from rankstream.wire.topics import CLICKS, QUERIES, dead_letters, full_name
+from streams.ingest import ingest
+from streams.ingest.validation import Origin
 
 HOSTILE = (
     b"", b"\x00", b"\xff\xfe junk", b"[bold red]x", b"\x1b[31mred", b"{" * 5_000,

@@ -18,8 +18,8 @@ from producers.topic_reader import (
     read_records,
     read_topic,
 )
-from rankstream.events import ACTIVE, ENDED, Frontier, encode_record
-from rankstream.topics import CLICKS, EVENTS, MAX_EVENT_BYTES, QUERIES, full_name
+from rankstream.wire.events import ACTIVE, ENDED, Frontier, encode_record
+from rankstream.wire.topics import CLICKS, EVENTS, MAX_EVENT_BYTES, QUERIES, full_name
 
 pytestmark = pytest.mark.broker
 

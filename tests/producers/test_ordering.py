@@ -6,7 +6,7 @@ import pytest
 
 from producers.formats.event import Event
 from producers.ordering import OrderedEvents
-from rankstream.topics import CLICKS, QUERIES
+from rankstream.wire.topics import CLICKS, QUERIES
 
 
 def shuffled(n_events, seed=0):

@@ -9,7 +9,7 @@ import pytest
 from producers.formats.event import Event
 from producers.prescan import forecast
 from rankstream.settings import Settings, TimeSettings
-from rankstream.topics import CLICKS, QUERIES
+from rankstream.wire.topics import CLICKS, QUERIES
 from streams.local import LocalPipeline, local_settings
 
 START_MS = 1_600_000_000_000

@@ -19,7 +19,7 @@ from producers.replay import (
     utc,
 )
 from producers.stopping import Stop
-from rankstream.topics import QUERIES
+from rankstream.wire.topics import QUERIES
 
 FLAT_OUT = Pace(None)
 

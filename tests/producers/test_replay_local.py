@@ -6,12 +6,12 @@ import pytest
 
 from producers.formats.canonical import Header, write_dump
 from producers.formats.jsonl import read_jsonl
-from producers.formats.opened import FileUnreadable
+from producers.formats.source_file import FileUnreadable
 from rankstream.cli import main
 from rankstream.commands.replay_local import LocalReplay
-from rankstream.events import encode_event
 from rankstream.settings import KafkaSettings, Settings
-from rankstream.topics import EVENTS
+from rankstream.wire.events import encode_event
+from rankstream.wire.topics import EVENTS
 from streams.local import LocalPipeline, local_settings, write_changes
 from streams.stage import Output
 

@@ -13,7 +13,7 @@ from deploy.process import free_port
 from producers.topic_admin import KafkaAway, KafkaRefused, TopicAdmin
 from rankstream.cli import main
 from rankstream.settings import KafkaSettings, Settings
-from rankstream.topics import all_topics
+from rankstream.wire.topics import all_topics
 from tests.services import KafkaService
 
 Admin = Callable[..., TopicAdmin]

@@ -6,8 +6,6 @@ from functools import partial
 import msgspec
 import pytest
 
-from rankstream.combining import draw_seed
-from rankstream.events import QueryEvent
 from rankstream.experiments import (
     ExperimentError,
     Experiments,
@@ -15,12 +13,14 @@ from rankstream.experiments import (
     publish_experiments,
     stored_experiments,
 )
+from rankstream.ranking.combining import draw_seed
 from rankstream.settings import (
     ExperimentSettings,
     Settings,
     SettingsError,
     load_settings,
 )
+from rankstream.wire.events import QueryEvent
 
 BOOST = ExperimentSettings(rankers={"old": "search", "new": ""}, share=0.25)
 

@@ -3,10 +3,10 @@
 import msgspec
 import pytest
 
-from rankstream.combining import METHODS
-from rankstream.events import QueryEvent
 from rankstream.experiments import Running
+from rankstream.ranking.combining import METHODS
 from rankstream.settings import ExperimentSettings
+from rankstream.wire.events import QueryEvent
 
 ITEMS = [f"d{i:02}" for i in range(23)]
 LISTS = {"old": ITEMS, "new": ITEMS[::-1]}

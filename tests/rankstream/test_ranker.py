@@ -7,13 +7,13 @@ import msgspec
 import numpy as np
 import pytest
 
-from rankstream.events import ClickEvent, QueryEvent
 from rankstream.ranker import NoSnapshot, Ranker
-from rankstream.routing import route_of_impression, route_of_query
-from rankstream.scoring import draw_list
+from rankstream.ranking.scoring import draw_list
 from rankstream.settings import load_settings
 from rankstream.snapshots import Pointer, SnapshotError
-from rankstream.topics import CLICKS, QUERIES
+from rankstream.wire.events import ClickEvent, QueryEvent
+from rankstream.wire.routing import route_of_impression, route_of_query
+from rankstream.wire.topics import CLICKS, QUERIES
 from streams.local import LocalPipeline, local_settings
 from tests.snapshot_factory import envelope
 

@@ -20,8 +20,8 @@ if sys.version_info < (3, 11, 3):
 SERVICE = """
 import json, sys
 import models
-import rankstream.envelope, rankstream.events, rankstream.routing, rankstream.settings
-import rankstream.topics
+import rankstream.wire.envelope, rankstream.wire.events, rankstream.wire.routing
+import rankstream.settings, rankstream.wire.topics
 from rankstream.ranker import Ranker
 from rankstream.snapshots import SnapshotStore
 

@@ -8,10 +8,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from rankstream.commands import statistics
-from rankstream.events import DETERMINISTIC, UNKNOWN, ClickMark, Impression, Interaction
 from rankstream.settings import LimitSettings
-from streams.folds.closed import closed_of
-from streams.folds.statistics import StatisticsFold
+from rankstream.wire.events import (
+    DETERMINISTIC,
+    UNKNOWN,
+    ClickMark,
+    Impression,
+    Interaction,
+)
+from streams.fold.closed_impressions import closed_of
+from streams.fold.statistics import StatisticsFold
 
 _encode = msgspec.msgpack.Encoder().encode
 

@@ -7,12 +7,6 @@ from typing import Any
 import msgspec
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
-from rankstream.bounds import LARGEST, MAX_CLICK_BYTES, MAX_CLICKS_BYTES
-from rankstream.routing import (
-    normalised_query,
-    route_of_query,
-    routed_impression_id,
-)
 from rankstream.settings import (
     MAX_RANKERS,
     ExperimentSettings,
@@ -21,7 +15,13 @@ from rankstream.settings import (
     ModelSettings,
     Settings,
 )
-from rankstream.topics import (
+from rankstream.wire.bounds import LARGEST, MAX_CLICK_BYTES, MAX_CLICKS_BYTES
+from rankstream.wire.routing import (
+    normalised_query,
+    route_of_query,
+    routed_impression_id,
+)
+from rankstream.wire.topics import (
     CLICKS,
     EVALUATIONS,
     MAX_EVENT_BYTES,
@@ -29,12 +29,12 @@ from rankstream.topics import (
     PREFERENCES,
     QUERIES,
 )
-from streams.evaluator import encoded_verdict
-from streams.folds.canonical import CanonicalFold
-from streams.folds.front_door import FrontDoor, size_of
-from streams.folds.ingest import Ingest
-from streams.folds.learn import Learn
+from streams.fold.canonical import CanonicalFold
+from streams.ingest.ingest import Ingest
+from streams.ingest.validation import FrontDoor, size_of
+from streams.learning.learn import Learn
 from streams.local import local_settings
+from streams.roles.evaluator import encoded_verdict
 from streams.stage import Output, SourceRecord, Stage
 
 NOW_MS = 1_700_000_000_000

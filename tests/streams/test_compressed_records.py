@@ -10,7 +10,7 @@ from kafka import KafkaConsumer, KafkaProducer
 
 from producers.topic_admin import TopicAdmin
 from rankstream.settings import KafkaSettings, Settings
-from rankstream.topics import MIB, QUERIES
+from rankstream.wire.topics import MIB, QUERIES
 from tests.bombs import Bomb, throw
 from tests.services import ServiceMissing, our_broker, without
 

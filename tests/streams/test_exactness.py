@@ -10,9 +10,9 @@ import pytest
 
 from producers.event_producer import EventProducer
 from producers.topic_reader import read_records
-from rankstream.events import decode_interaction_record
 from rankstream.settings import Settings
-from rankstream.topics import CLICKS, EVENTS, INTERACTIONS, QUERIES, SNAPSHOTS
+from rankstream.wire.events import decode_interaction_record
+from rankstream.wire.topics import CLICKS, EVENTS, INTERACTIONS, QUERIES, SNAPSHOTS
 from streams.local import LocalPipeline
 from tests.services import KafkaService, RedisService
 from tests.worker_process import configured, running, settings_of, waited_until

@@ -6,8 +6,8 @@ import pytest
 from rankstream.experiments import Running
 from rankstream.ranker import Ranker
 from rankstream.settings import ExperimentSettings, Settings
-from rankstream.topics import CLICKS, QUERIES
-from streams.folds.verdicts import verdict_of
+from rankstream.wire.topics import CLICKS, QUERIES
+from streams.comparisons.verdicts import verdict_of
 from streams.local import LocalPipeline, local_settings
 
 START_MS = 1_700_000_000_000

@@ -11,13 +11,13 @@ import pytest
 from producers.event_producer import EventProducer
 from producers.topic_reader import read_records
 from rankstream.cli import main
-from rankstream.commands.monitoring.gathered import Gathered
-from rankstream.commands.monitoring.gathering import Gathering
 from rankstream.experiments import Experiments
+from rankstream.monitoring.gathering import Gathering
+from rankstream.monitoring.overview import Gathered
 from rankstream.ranker import Ranker
 from rankstream.settings import Settings
 from rankstream.snapshots import store_of
-from rankstream.topics import CLICKS, EVALUATIONS, EVENTS, PREFERENCES, QUERIES
+from rankstream.wire.topics import CLICKS, EVALUATIONS, EVENTS, PREFERENCES, QUERIES
 from streams.local import LocalPipeline
 from tests.services import KafkaService, RedisService
 from tests.worker_process import configured, running, settings_of, waited_until

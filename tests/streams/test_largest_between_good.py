@@ -17,9 +17,9 @@ from kafka import KafkaConsumer, TopicPartition
 from producers.dead_letters import read_letters
 from producers.event_producer import EventProducer
 from producers.topic_reader import TopicReader
-from rankstream.events import decode_interaction_record
 from rankstream.settings import Settings
-from rankstream.topics import (
+from rankstream.wire.events import decode_interaction_record
+from rankstream.wire.topics import (
     CLICKS,
     INTERACTIONS,
     MAX_ELEMENTS,

@@ -15,11 +15,11 @@ from rankstream.commands.simulate import (
     needs_candidates,
     policy_for,
 )
-from rankstream.events import decode_interaction_record
 from rankstream.ranker import Ranker
 from rankstream.settings import Settings
 from rankstream.snapshots import SnapshotStore, decode_snapshot
-from rankstream.topics import CLICKS, INTERACTIONS, QUERIES, SNAPSHOTS
+from rankstream.wire.events import decode_interaction_record
+from rankstream.wire.topics import CLICKS, INTERACTIONS, QUERIES, SNAPSHOTS
 from streams.local import LocalPipeline
 from streams.stage import Output
 from tests.services import KafkaService, RedisService

@@ -6,9 +6,9 @@ from collections import Counter
 import numpy as np
 
 from rankstream.settings import Settings
-from rankstream.topics import CLICKS, QUERIES
-from streams.folds.ingest import HEADER_PREFIX
-from streams.folds.statistics_reading import summaries_of
+from rankstream.wire.topics import CLICKS, QUERIES
+from streams.fold.statistics_reading import summaries_of
+from streams.ingest.ingest import HEADER_PREFIX
 from streams.local import LocalPipeline, local_settings
 from streams.stage import Output
 from tests.hostile import NOW_MS, hostile_records, query, strange_but_good

@@ -8,7 +8,14 @@ import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
 from producers.topic_admin import TopicAdmin
-from rankstream.bounds import (
+from rankstream.settings import (
+    KafkaSettings,
+    LimitSettings,
+    ModelSettings,
+    Settings,
+    SettingsError,
+)
+from rankstream.wire.bounds import (
     HEAD_BYTES,
     KEY_BYTES,
     LARGEST,
@@ -17,15 +24,8 @@ from rankstream.bounds import (
     PART_BYTES,
     WIRE_BYTES,
 )
-from rankstream.routing import normalised_query
-from rankstream.settings import (
-    KafkaSettings,
-    LimitSettings,
-    ModelSettings,
-    Settings,
-    SettingsError,
-)
-from rankstream.topics import (
+from rankstream.wire.routing import normalised_query
+from rankstream.wire.topics import (
     BATCH_BYTES,
     CLICKS,
     EVALUATIONS,
@@ -36,11 +36,11 @@ from rankstream.topics import (
     all_topics,
     full_name,
 )
-from streams.folds.canonical import CanonicalFold
-from streams.folds.learn import Learn
-from streams.folds.names import MAX_ID_CHARACTERS, MAX_QUERY_CHARACTERS
+from streams.fold.canonical import CanonicalFold
+from streams.ingest.identifiers import MAX_ID_CHARACTERS, MAX_QUERY_CHARACTERS
+from streams.kafka.state_log import Cluster, StateLog
+from streams.learning.learn import Learn
 from streams.stage import Change, Output
-from streams.state_log import Cluster, StateLog
 from tests.services import KafkaService
 from tests.streams.largest_records import ONE, framed, largest_records, state_of
 

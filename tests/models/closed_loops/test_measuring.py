@@ -5,7 +5,7 @@ import pytest
 
 from models.closed_loops.measuring import Conventions, Judge, discounted_sum
 from models.closed_loops.world import World
-from models.ndcg import ndcg_of_ranking
+from models.evaluation.ndcg import ndcg_of_ranking
 
 WORLD = World(
     np.zeros((9, 1), np.float32),

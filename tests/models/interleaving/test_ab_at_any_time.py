@@ -6,12 +6,12 @@ import pytest
 
 from models.interleaving.method import Shown
 from models.interleaving.split import Split
-from rankstream.combining import combine
-from rankstream.events import ClickMark, Interaction
+from rankstream.ranking.combining import combine
 from rankstream.settings import ExperimentSettings
-from streams.folds.closed import closed_of
-from streams.folds.preferences import PreferencesFold
-from streams.folds.verdicts import verdict_of
+from rankstream.wire.events import ClickMark, Interaction
+from streams.comparisons.preferences import PreferencesFold
+from streams.comparisons.verdicts import verdict_of
+from streams.fold.closed_impressions import closed_of
 from tests.event_factory import START_MS, impression
 
 ITEMS = [f"d{i}" for i in range(6)]

@@ -6,7 +6,7 @@ import pytest
 from models.interleaving.method import NO_ONE, Shown
 from models.interleaving.sample_scored import credits_of_places
 from rankstream.settings import ExperimentSettings
-from streams.folds.comparison import Comparison
+from streams.comparisons.comparison import Comparison
 
 N_SHOWN = 12
 

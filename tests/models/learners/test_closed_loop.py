@@ -11,7 +11,7 @@ from models.click_models.compiled_users import click_on, users_of
 from models.learners.closed_loop import ClosedLoop, World
 from models.learners.learner import Lesson
 from models.learners.pdgd import PdgdConfig, PdgdLearner
-from models.list_sampler import BLOCK, sample_list
+from models.plackett_luce.list_sampler import BLOCK, sample_list
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]

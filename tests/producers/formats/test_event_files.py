@@ -17,11 +17,11 @@ from producers.formats.canonical import (
     write_dump,
 )
 from producers.formats.event import Event
-from producers.formats.opened import FileUnreadable, created, opened
 from producers.formats.reading import files_of, read_events
+from producers.formats.source_file import FileUnreadable, created, opened
 from producers.formats.yandex_sessions import read_yandex_sessions
-from rankstream.events import Frontier, encode_event, encode_record
-from rankstream.topics import CLICKS, QUERIES
+from rankstream.wire.events import Frontier, encode_event, encode_record
+from rankstream.wire.topics import CLICKS, QUERIES
 from tests import event_factory
 
 YANDEX = Path("../shared/data/yandex-sessions/sessions.jsonl.gz")

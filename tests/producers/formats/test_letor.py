@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from producers.formats.letor import read_fold, read_letor
-from producers.formats.opened import FileUnreadable
+from producers.formats.source_file import FileUnreadable
 
 DATA = Path("../shared/data")
 

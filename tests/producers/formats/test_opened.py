@@ -5,7 +5,7 @@ import gzip
 import pytest
 import zstandard
 
-from producers.formats.opened import FileUnreadable, created, lines_of, opened
+from producers.formats.source_file import FileUnreadable, created, lines_of, opened
 
 LINES = [f"line {number} of a file".encode() for number in range(20_000)]
 CONTENT = b"\n".join(LINES)

@@ -10,11 +10,11 @@ from kafka import KafkaProducer
 from rankstream.cli import main
 from rankstream.experiments import Experiments, stored_experiments
 from rankstream.snapshots import store_of
-from rankstream.topics import PREFERENCES, full_name
-from streams.folds.closed import closed_of
-from streams.folds.preferences import PreferencesFold
+from rankstream.wire.topics import PREFERENCES, full_name
+from streams.comparisons.preferences import PreferencesFold
+from streams.fold.closed_impressions import closed_of
 from tests.services import KafkaService, RedisService
-from tests.streams.folds import compared_lists
+from tests.streams.comparisons import compared_lists
 from tests.worker_process import configured, settings_of
 
 BOOST = """

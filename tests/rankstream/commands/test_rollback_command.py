@@ -15,8 +15,8 @@ from rankstream.cli import main
 from rankstream.ranker import Ranker
 from rankstream.settings import Settings, load_settings
 from rankstream.snapshots import store_of
-from rankstream.topics import SNAPSHOTS, full_name
-from streams.publisher import publish_snapshots
+from rankstream.wire.topics import SNAPSHOTS, full_name
+from streams.roles.publisher import publish_snapshots
 from tests.services import KafkaService, RedisService
 from tests.snapshot_factory import envelope
 

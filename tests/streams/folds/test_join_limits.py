@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankstream.events import (
+from rankstream.settings import LimitSettings, TimeSettings
+from rankstream.wire.events import (
     ACTIVE,
     Click,
     Element,
@@ -15,11 +16,10 @@ from rankstream.events import (
     Impression,
     encode_record,
 )
-from rankstream.settings import LimitSettings, TimeSettings
-from streams.folds.join import Join
+from streams.fold.join import Join
 from tests.event_factory import START_MS, as_kept, as_record, click, impression
-from tests.streams.folds.plain_join import PlainJoin
-from tests.streams.folds.test_join import interactions, outcomes, reached
+from tests.streams.fold.plain_join import PlainJoin
+from tests.streams.fold.test_join import interactions, outcomes, reached
 
 WINDOW_MS, DISORDER_MS = 1_000, 100
 TIME = TimeSettings(click_window_ms=WINDOW_MS, disorder_ms=DISORDER_MS, remember_ms=500)

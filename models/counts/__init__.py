@@ -1,0 +1,1 @@
+"""What is counted of closed impressions: cells of integers, and their tables."""

@@ -1,0 +1,1 @@
+"""How compiled code is made, and loops that several rooms share."""

@@ -1,0 +1,1 @@
+"""The Plackett-Luce model: placement probabilities, and lists drawn from it."""

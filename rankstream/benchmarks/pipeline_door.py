@@ -1,0 +1,113 @@
+"""JSON events through the front door, one a record."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from rankstream.benchmarks.pipeline_bed import Bed, say
+from rankstream.benchmarks.pipeline_logs import (
+    await_quiet,
+    preload,
+    progress_of,
+    rate_of,
+    read_all,
+)
+from rankstream.benchmarks.workload import START_MS, Workload, zipf_queries
+from rankstream.settings import Settings
+from rankstream.wire.events import (
+    DETERMINISTIC,
+    Click,
+    ClickEvent,
+    Impression,
+    QueryEvent,
+    decode_event_record,
+    encode_event,
+)
+from rankstream.wire.routing import route_of_query, routed_impression_id
+from rankstream.wire.topics import CLICKS, EVENTS, QUERIES, full_name
+
+PER_SECOND = 400
+N_SHOWN = 10
+CLICKS_PER_LIST = 0.4
+
+STATES = ("ingest-queries-state", "ingest-clicks-state")
+
+
+def front_door_rate(
+    bed: Bed, settings: Settings, n_impressions: int
+) -> tuple[float, float, list[str]]:
+    """Events a second, bytes of an event, and what is wrong with what came out."""
+    width = settings.kafka.front_door_partitions
+    sent: list[int] = []
+
+    def records() -> Iterator[tuple[str, int, bytes]]:
+        for n, (topic, value) in enumerate(front_door_events(n_impressions)):
+            sent.append(len(value))
+            yield full_name(settings.namespace, topic), n % width, value
+
+    # An end, else the sources fall idle while others are still read, and tell the time
+    # for minutes.
+    names = [full_name(settings.namespace, topic) for topic in (QUERIES, CLICKS)]
+    ended = [(name, partition) for name in names for partition in range(width)]
+    preload(settings.kafka.bootstrap, records(), ended=ended)
+    say(f"front door: {len(sent):,} events written")
+    with bed.worker(settings, "ingest") as worker:
+        await_quiet(settings, STATES, width, worker.check)
+    marks = [
+        mark._replace(partition=mark.partition + width * nth)
+        for nth, state in enumerate(STATES)
+        for mark in progress_of(settings, state, width)
+    ]
+    # The end records among them are eight of many thousand.
+    value = rate_of(sorted(marks), lambda _, offset: offset + 1)
+    n_bytes = sum(sent) / len(sent)
+    wrong = _disagreements(settings, n_impressions, len(sent))
+    say(f"front door: {value:,.0f} events/s; recount: {wrong or 'agrees'}")
+    return value, n_bytes, wrong
+
+
+def front_door_events(n_impressions: int) -> Iterator[tuple[str, bytes]]:
+    """`(topic, JSON)` of impressions and their clicks, in the order of time."""
+    rng = np.random.default_rng(1)
+    queries = zipf_queries(Workload(n_impressions, DETERMINISTIC), rng).tolist()
+    clicks_each = rng.poisson(CLICKS_PER_LIST, n_impressions).tolist()
+    for number, (which, n_clicks) in enumerate(zip(queries, clicks_each, strict=True)):
+        at_ms = START_MS + number * 1_000 // PER_SECOND
+        query = f"query {which}"
+        name = routed_impression_id(f"{number:012x}", route_of_query(query))
+        event = QueryEvent(
+            impression_id=name,
+            query_id=query,
+            at_ms=at_ms,
+            model="model",
+            policy="deterministic",
+            shown=[f"d{which}-{row}" for row in range(N_SHOWN)],
+        )
+        yield QUERIES, encode_event(event)
+        for nth in range(n_clicks):
+            click = ClickEvent(
+                impression_id=name,
+                at_ms=at_ms + nth,
+                position=1 + (number + nth) % N_SHOWN,
+                event_id=f"{number:x}-{nth}",
+            )
+            yield CLICKS, encode_event(click)
+
+
+def _disagreements(settings: Settings, n_impressions: int, n_events: int) -> list[str]:
+    kinds = {Impression: 0, Click: 0}
+    sequences: dict[tuple[int, int], int] = {}
+    found: list[str] = []
+    for entry in read_all(settings, EVENTS, settings.kafka.partitions):
+        batch = decode_event_record(entry.value or b"")
+        place = (batch.source, entry.partition)
+        if batch.sequence != sequences.get(place, 0) + 1:
+            found.append(f"events {place} jump to {batch.sequence}")
+        sequences[place] = batch.sequence
+        for element in batch.elements:
+            if type(element) in kinds:
+                kinds[type(element)] += 1
+    got = (kinds[Impression], kinds[Click])
+    if got != (n_impressions, n_events - n_impressions):
+        found.append(f"{got} came out; sent {n_events}, {n_impressions} of them lists")
+    return found

@@ -1,0 +1,223 @@
+"""Topics of a benchmark run, written beforehand and read afterwards.
+
+What a stage did when is told by the markers of its checkpoints: each has the time at
+which it was written, and says up to where its partition was done.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient, NewTopic
+
+from rankstream.benchmarks.pipeline_bed import BenchmarkFailed
+from rankstream.settings import Settings
+from rankstream.wire.topics import MAX_RECORD_BYTES, MIB, full_name
+from streams.ingest.ingest import END_HEADER
+from streams.kafka.resume_position import MARKER, decode_marker
+
+QUIET_S = 3.0
+"""A stage that wrote nothing for so long has nothing left to do."""
+
+PATIENCE_S = 900.0
+
+
+class Entry(NamedTuple):
+    """A record of a topic."""
+
+    partition: int
+    offset: int
+    timestamp_ms: int
+    key: bytes | None
+    value: bytes | None
+
+
+class Progress(NamedTuple):
+    """A checkpoint: its partition is done up to `offset`."""
+
+    timestamp_ms: int
+    partition: int
+    offset: int
+
+
+def create_topic(bootstrap: str, name: str, n_partitions: int) -> None:
+    """A plain topic, for the rival."""
+
+    async def create() -> None:
+        client = AIOKafkaAdminClient(bootstrap_servers=bootstrap)
+        await client.start()
+        try:
+            await client.create_topics([NewTopic(name, n_partitions, 1)])
+        finally:
+            await client.close()
+
+    asyncio.run(create())
+
+
+def new_producer(bootstrap: str) -> AIOKafkaProducer:
+    """A producer for logs whose offsets have no gaps."""
+    return AIOKafkaProducer(
+        bootstrap_servers=bootstrap,
+        enable_idempotence=True,
+        max_request_size=MAX_RECORD_BYTES,
+        max_batch_size=MIB,
+        linger_ms=5,
+    )
+
+
+def preload(
+    bootstrap: str,
+    records: Iterable[tuple[str, int, bytes]],
+    *,
+    ended: Iterable[tuple[str, int]] = (),
+) -> None:
+    """Write `(full name of the topic, partition, value)` in the given order.
+
+    Parameters
+    ----------
+    ended
+        Partitions of the front door that get an end record at last.
+    """
+
+    async def write() -> None:
+        producer = new_producer(bootstrap)
+        await producer.start()
+        try:
+            for topic, partition, value in records:
+                await producer.send(topic, value, partition=partition)
+            for topic, partition in ended:
+                headers = [END_HEADER]
+                await producer.send(topic, b"", partition=partition, headers=headers)
+            await producer.flush()
+        finally:
+            await producer.stop()
+
+    asyncio.run(write())
+
+
+def read_all(settings: Settings, topic: str, n_partitions: int) -> Iterator[Entry]:
+    """Committed records of a topic up to its present end."""
+    with asyncio.Runner() as runner:
+        batches = _batches(settings, topic, n_partitions)
+        while True:
+            batch = runner.run(_next_of(batches))
+            if batch is None:
+                return
+            yield from batch
+
+
+async def _next_of(batches: AsyncIterator[list[Entry]]) -> list[Entry] | None:
+    return await anext(batches, None)
+
+
+async def _batches(
+    settings: Settings, topic: str, n_partitions: int
+) -> AsyncIterator[list[Entry]]:
+    consumer = AIOKafkaConsumer(
+        bootstrap_servers=settings.kafka.bootstrap,
+        isolation_level="read_committed",
+        auto_offset_reset="earliest",
+        enable_auto_commit=False,
+        max_partition_fetch_bytes=MAX_RECORD_BYTES + MIB,
+    )
+    await consumer.start()
+    try:
+        name = full_name(settings.namespace, topic)
+        places = [TopicPartition(name, p) for p in range(n_partitions)]
+        consumer.assign(places)
+        ends = await consumer.end_offsets(places)
+        left = {place for place in places if ends[place]}
+        while left:
+            fetched = await consumer.getmany(*left, timeout_ms=500)
+            yield [
+                Entry(r.partition, r.offset, r.timestamp, r.key, r.value)
+                for records in fetched.values()
+                for r in records
+            ]
+            for place in list(left):
+                if await consumer.position(place) >= ends[place]:
+                    left.discard(place)
+    finally:
+        await consumer.stop()
+
+
+def await_quiet(
+    settings: Settings,
+    topics: tuple[str, ...],
+    n_partitions: int,
+    check: Callable[[], Any],
+) -> None:
+    """Wait until the topics have grown, and then grew no more for a while.
+
+    Parameters
+    ----------
+    check
+        Raises where there is nothing to wait for any more.
+    """
+    asyncio.run(_await_quiet(settings, topics, n_partitions, check))
+
+
+async def _await_quiet(
+    settings: Settings,
+    topics: tuple[str, ...],
+    n_partitions: int,
+    check: Callable[[], Any],
+) -> None:
+    consumer = AIOKafkaConsumer(bootstrap_servers=settings.kafka.bootstrap)
+    await consumer.start()
+    try:
+        places = [
+            TopicPartition(full_name(settings.namespace, topic), p)
+            for topic in topics
+            for p in range(n_partitions)
+        ]
+        first = await consumer.end_offsets(places)
+        known, since_s = first, time.monotonic()
+        deadline_s = since_s + PATIENCE_S
+        while known == first or time.monotonic() - since_s < QUIET_S:
+            check()
+            if time.monotonic() > deadline_s:
+                raise BenchmarkFailed(f"{topics} must grow and end; they do not")
+            await asyncio.sleep(0.25)
+            ends = await consumer.end_offsets(places)
+            if ends != known:
+                known, since_s = ends, time.monotonic()
+    finally:
+        await consumer.stop()
+
+
+def progress_of(settings: Settings, topic: str, n_partitions: int) -> list[Progress]:
+    """The checkpoints of a stage, from its state topic, by time."""
+    found = [
+        Progress(entry.timestamp_ms, entry.partition, decode_marker(entry.value).offset)
+        for entry in read_all(settings, topic, n_partitions)
+        if entry.key == MARKER and entry.value is not None
+    ]
+    return sorted(found)
+
+
+def rate_of(progress: list[Progress], events_up_to: Callable[[int, int], int]) -> float:
+    """Events a second, from the first checkpoint to the last.
+
+    Parameters
+    ----------
+    progress
+        Checkpoints by time; what the first covers was done before and does not count.
+    events_up_to
+        Events in records up to an offset of a partition, that one included.
+    """
+    if len(progress) < 2:
+        raise BenchmarkFailed("a run must last for several checkpoints; it was over")
+    at: dict[int, int] = {}
+    start_ms = end_ms = progress[0].timestamp_ms
+    for mark in progress:
+        # A cut of an idle partition is a checkpoint that goes nowhere.
+        if mark.offset > at.get(mark.partition, -1):
+            at[mark.partition] = mark.offset
+            end_ms = mark.timestamp_ms
+    first = progress[0]
+    n_events = sum(events_up_to(partition, offset) for partition, offset in at.items())
+    n_events -= events_up_to(first.partition, first.offset)
+    return 1_000.0 * n_events / max(1, end_ms - start_ms)

@@ -1,0 +1,109 @@
+"""From kill -9 of the fold role to its first fold, with much state to read back."""
+
+import os
+import re
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from datetime import datetime
+
+import numpy as np
+
+from rankstream.benchmarks.pipeline_bed import Bed, BenchmarkFailed, Worker
+from rankstream.benchmarks.pipeline_logs import await_quiet, preload
+from rankstream.benchmarks.pipeline_recount import Recount
+from rankstream.benchmarks.workload import Workload, canonical_records
+from rankstream.settings import Settings
+from rankstream.wire.topics import EVENTS, full_name
+
+PATIENCE_S = 120.0
+
+_BEHIND = re.compile(r"event=restored partition=(\S+) .*cut=(-?\d+) marker=(-?\d+)")
+_CAUGHT_UP = re.compile(r"event=caught-up partition=(\S+)")
+_READY = re.compile(r"event=(restored|caught-up) ")
+_RESTORED = re.compile(r"event=restored .*records=(\d+) keys=(\d+) ")
+
+
+class Feed(threading.Thread):
+    """Writes a canonical log at a steady pace until told to end, and counts it."""
+
+    def __init__(self, settings: Settings, plan: Workload, per_second: float) -> None:
+        super().__init__(daemon=True)
+        self.recount = Recount()
+        self.is_over = threading.Event()
+        self._settings = settings
+        self._plan = plan
+        self._per_second = per_second
+
+    def run(self) -> None:
+        """Write, and close everything at last."""
+        preload(self._settings.kafka.bootstrap, self._paced())
+
+    def _paced(self) -> Iterator[tuple[str, int, bytes]]:
+        topic = full_name(self._settings.namespace, EVENTS)
+        due_s = time.monotonic()
+        rng = np.random.default_rng(1)
+        records = canonical_records(self._plan, rng, is_over=self.is_over.is_set)
+        for partition, value, n_events in records:
+            time.sleep(max(0.0, due_s - time.monotonic()))
+            due_s += n_events / self._per_second
+            self.recount.take(partition, value)
+            yield topic, partition, value
+
+
+def restart_s(
+    bed: Bed, settings: Settings, plan: Workload, per_second: float, paced_s: float
+) -> tuple[float, int, int, list[str]]:
+    """Seconds, keys, records read back, and what is wrong with the outputs.
+
+    Events come at a steady pace before, during and after the kill. Counts until the
+    last partition is restored and folds what is new.
+    """
+    width = settings.kafka.partitions
+    feed = Feed(settings, plan, per_second)
+    with bed.worker(settings, "fold") as worker:
+        feed.start()
+        ends_s = time.monotonic() + paced_s
+        while time.monotonic() < ends_s:
+            worker.check()
+            time.sleep(0.5)
+        n_lines = len(worker.lines())
+        killed_s = time.time()
+        for child in worker.children():
+            os.kill(child, signal.SIGKILL)
+        lines = _restarted(worker, n_lines, width)
+        feed.is_over.set()
+        feed.join()
+        await_quiet(settings, ("fold-state",), width, worker.check)
+    restored = [found for line in lines if (found := _RESTORED.search(line))]
+    is_ready = ("event=restored", "event=caught-up")
+    ready = [
+        _seconds_of(line) for line in lines if any(each in line for each in is_ready)
+    ]
+    n_records = sum(int(found[1]) for found in restored)
+    n_keys = sum(int(found[2]) for found in restored)
+    wrong = feed.recount.disagreements(settings)
+    return max(ready) - killed_s, n_keys, n_records, wrong
+
+
+def _restarted(worker: Worker, n_lines: int, n_partitions: int) -> list[str]:
+    """What was logged until all partitions are back, and a moment longer."""
+    deadline = time.monotonic() + PATIENCE_S
+    while time.monotonic() < deadline:
+        lines = worker.lines()[n_lines:]
+        if sum("event=restored" in line for line in lines) >= n_partitions:
+            behind = {m[1] for m in map(_BEHIND.search, lines) if m and m[2] != m[3]}
+            done = {m[1] for m in map(_CAUGHT_UP.search, lines) if m}
+            if behind <= done:
+                return lines
+        worker.check()
+        time.sleep(0.05)
+    logged = "\n".join(worker.lines()[n_lines:])
+    raise BenchmarkFailed(f"the worker must be back after kill -9; it logged {logged}")
+
+
+def _seconds_of(line: str) -> float:
+    """The time of a log line, seconds since 1970."""
+    text = " ".join(line.split()[:2]).replace(",", ".")
+    return datetime.fromisoformat(text).astimezone().timestamp()

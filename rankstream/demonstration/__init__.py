@@ -1,0 +1,1 @@
+"""The whole pipeline at work in one process, to look at."""

@@ -1,0 +1,154 @@
+"""The monitor's page: static files, JSON, and events as they happen.
+
+Loopback only unless told otherwise. Nothing is taken from a request but the name of
+an experiment and the number of a pair. A page elsewhere cannot read ours: the host
+must be one that was bound, and everything is said to be for this origin only.
+"""
+
+import sys
+import threading
+import time
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from importlib.resources import files
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import msgspec
+
+from rankstream.monitoring.overview import Gathered
+
+HEARTBEAT_S = 10.0
+LEAST_S = 0.5
+"""Between two events of one page."""
+
+STATIC = {
+    "/": ("page.html", "text/html; charset=utf-8"),
+    "/page.css": ("page.css", "text/css; charset=utf-8"),
+    "/page.js": ("page.js", "text/javascript; charset=utf-8"),
+}
+
+HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; "
+    "style-src 'self'; connect-src 'self'; img-src 'self'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+_to_json = msgspec.json.Encoder().encode
+
+
+class Handler(BaseHTTPRequestHandler):
+    """One request."""
+
+    server: "Server"
+    protocol_version = "HTTP/1.1"
+    timeout = 30.0
+
+    def do_GET(self) -> None:
+        """Answer."""
+        try:
+            place = urlsplit(self.path)
+        except ValueError:  # as of a host that is half an address
+            self._send(HTTPStatus.BAD_REQUEST, "text/plain", b"no such address\n")
+            return
+        if self.headers.get("Host", "") not in self.server.hosts:
+            self._send(HTTPStatus.MISDIRECTED_REQUEST, "text/plain", b"wrong host\n")
+        elif place.path in STATIC:
+            name, kind = STATIC[place.path]
+            self._send(HTTPStatus.OK, kind, _static(name))
+        elif place.path == "/overview":
+            self._json(self.server.gathered.overview())
+        elif place.path == "/experiment":
+            asked = parse_qs(place.query)
+            name, pair = asked.get("name", [""])[0], asked.get("pair", ["0"])[0]
+            number = int(pair) if pair.isdecimal() and len(pair) < 9 else 0
+            self._json(self.server.gathered.experiment(name, number))
+        elif place.path == "/favicon.ico":
+            self._send(HTTPStatus.NO_CONTENT, "image/x-icon", b"")
+        elif place.path == "/events":
+            self._events()
+        else:
+            self._send(HTTPStatus.NOT_FOUND, "text/plain", b"not here\n")
+
+    do_HEAD = do_GET  # noqa: N815  what is named so is called
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+        """Say nothing: who looks is nobody's business."""
+
+    def _json(self, value: object) -> None:
+        status = HTTPStatus.NOT_FOUND if value is None else HTTPStatus.OK
+        self._send(status, "application/json", _to_json(value))
+
+    def _send(self, status: HTTPStatus, kind: str, body: bytes) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        for name, value in HEADERS.items():
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def _events(self) -> None:
+        self.send_response(HTTPStatus.OK)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Connection", "close")
+        for name, value in HEADERS.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.close_connection = True
+        if self.command == "HEAD":
+            return
+        number = -1
+        try:
+            while not self.server.is_closing.is_set():
+                moved = self.server.gathered.wait(number, HEARTBEAT_S)
+                if moved == number:
+                    self.wfile.write(b": still here\n\n")
+                else:
+                    number = moved
+                    overview = self.server.gathered.overview()
+                    self.wfile.write(b"data: " + _to_json(overview) + b"\n\n")
+                self.wfile.flush()
+                time.sleep(LEAST_S)
+        except (BrokenPipeError, ConnectionResetError, TimeoutError):
+            return
+
+
+class Server(ThreadingHTTPServer):
+    """The page of one monitor."""
+
+    daemon_threads = True
+
+    def __init__(self, host: str, port: int, gathered: Gathered) -> None:
+        super().__init__((host, port), Handler)
+        self.gathered = gathered
+        self.is_closing = threading.Event()
+        bound = self.server_address[1]
+        names = {host, "localhost", "127.0.0.1", "[::1]"}
+        self.hosts = {f"{name}:{bound}" for name in names}
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of those who hang up before they have their answer."""
+        if not isinstance(sys.exception(), ConnectionError | TimeoutError):
+            super().handle_error(request, client_address)
+
+    @property
+    def url(self) -> str:
+        """Where it is."""
+        host, port = self.server_address[:2]
+        return f"http://{host!s}:{port}/"
+
+    def close(self) -> None:
+        """End open event streams too."""
+        self.is_closing.set()
+        self.shutdown()
+        self.server_close()
+
+
+def _static(name: str) -> bytes:
+    return files("rankstream.monitoring").joinpath(name).read_bytes()

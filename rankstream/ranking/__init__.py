@@ -1,0 +1,1 @@
+"""Ranking where lists are served: numpy only."""

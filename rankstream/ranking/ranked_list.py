@@ -1,0 +1,57 @@
+"""A list that a ranker made, and what has to be logged about how it came to be."""
+
+import base64
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rankstream.ranking.multileaving import Multileaved
+
+Floats = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """A list, and what has to be logged about how it came to be.
+
+    `order` holds rows of the candidates in displayed order, `scores` [n_documents]
+    those of the policy, `features` [n_documents, n_features] as they were scored.
+    `multileaved` is there where rankers were compared.
+    """
+
+    order: npt.NDArray[np.int64]
+    scores: Floats
+    features: Floats
+    policy: str
+    seed: int
+    model: str
+    version: int
+    multileaved: Multileaved | None = None
+
+    def logged(self, items: Sequence[str], *, log_candidates: bool) -> dict[str, Any]:
+        """Fields of the query event that say how the list came to be."""
+        fields = {
+            "model": self.model,
+            "version": self.version,
+            "seed": self.seed,
+            "policy": self.policy,
+            "shown": [items[row] for row in self.order],
+            "candidates": list(items),
+            "scores": _base64(self.scores),
+            "features": _base64(self.features[self.order]),
+        }
+        if log_candidates:
+            fields["candidate_features"] = _base64(self.features)
+        if self.multileaved is not None:
+            ranks = self.multileaved.ranks.astype("<u2").tobytes()
+            fields["ranks"] = base64.b64encode(ranks).decode("ascii")
+            if len(self.multileaved.teams):
+                fields["assignments"] = self.multileaved.teams.tolist()
+        return fields
+
+
+def _base64(values: Floats) -> str:
+    return base64.b64encode(values.astype("<f4").tobytes()).decode("ascii")

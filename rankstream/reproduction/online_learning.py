@@ -1,0 +1,175 @@
+"""The tables of online learning to rank: runs, what is printed and written."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from models.closed_loops.measuring import Conventions
+from rankstream.reproduction.data import (
+    PARTS,
+    digest_of,
+    n_folds_of,
+    prepare,
+    world_of,
+)
+from rankstream.reproduction.picture import picture_of
+from rankstream.reproduction.plan import (
+    EXACT,
+    IMPRESSIONS,
+    LAG_TABLE,
+    LEARNERS_TABLE,
+    LONG_RUN,
+    PUBLISHED,
+    Cell,
+    cells_of,
+    jobs_of,
+)
+from rankstream.reproduction.published import published_of
+from rankstream.reproduction.runs import (
+    Bed,
+    finished_runs,
+    n_grades_of,
+    run_all,
+)
+from rankstream.reproduction.summary import (
+    OFFLINE,
+    ONLINE,
+    RECENT,
+    Curves,
+    curve_rows,
+    curves_of,
+    write_csv,
+)
+from rankstream.reproduction.tables import (
+    comparison_rows,
+    comparison_table,
+    orderings,
+    orderings_table,
+)
+from rankstream.terminal.progress_line import ProgressLine
+
+WIDE = 130
+"""Columns of a table that is not printed in a terminal."""
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run what is missing, then print and write all there is."""
+    name = arguments.name or arguments.data.resolve().name
+    out = arguments.out or Path("reproduction") / name
+    out.mkdir(parents=True, exist_ok=True)
+    n_folds = _n_folds(arguments)
+    bed = _bed(arguments, out, n_folds)
+    cells = _cells(arguments)
+    jobs = jobs_of(cells, n_folds=n_folds, n_runs=arguments.runs)
+    path = out / "runs.txt"
+    results = finished_runs(path)
+    missing = [job for job in jobs if f"{bed.key()}/{job.key()}" not in results]
+    done = len(jobs) - len(missing)
+    with ProgressLine("runs", total=len(jobs), start=done, unit="runs") as line:
+        everyone = run_all(bed, missing, path, n_processes=arguments.processes)
+        for number, result in enumerate(everyone, start=done + 1):
+            results[result["key"]] = result
+            line.show(number)
+    curves = {
+        cell: curves_of(
+            cell, results, bed.key(), n_folds=n_folds, n_runs=arguments.runs
+        )
+        for cell in cells
+    }
+    _report(arguments, name, out, curves)
+    return 0
+
+
+def _n_folds(arguments: argparse.Namespace) -> int:
+    n_folds = n_folds_of(arguments.data)
+    if arguments.folds is not None:
+        n_folds = min(n_folds, arguments.folds)
+    for option in ("runs", "processes"):
+        if getattr(arguments, option) < 1 or n_folds < 1:
+            raise ValueError(f"--{option} and --folds must be at least 1")
+    return n_folds
+
+
+def _bed(arguments: argparse.Namespace, out: Path, n_folds: int) -> Bed:
+    place = out / "data" / digest_of(arguments.data)
+    largest = 0
+    for fold in range(1, n_folds + 1):
+        prepare(arguments.data, fold, place, normalisation=arguments.normalisation)
+        for part in PARTS:
+            world = world_of(place, fold, part, arguments.normalisation)
+            largest = max(largest, int(world.labels.max()))
+    return Bed(
+        place,
+        arguments.normalisation,
+        n_grades_of(largest),
+        arguments.seed,
+        _conventions(arguments),
+    )
+
+
+def _conventions(arguments: argparse.Namespace) -> Conventions:
+    return Conventions(arguments.cutoff, arguments.gain, purge=not arguments.keep_empty)
+
+
+def is_as_printed(arguments: argparse.Namespace, n_impressions: int) -> bool:
+    """Whether figures mean what those of the printed tables do."""
+    return (
+        arguments.table == LEARNERS_TABLE
+        and n_impressions == IMPRESSIONS[LEARNERS_TABLE]
+        and arguments.normalisation == "min-max"
+        and _conventions(arguments) == Conventions()
+    )
+
+
+def _cells(arguments: argparse.Namespace) -> list[Cell]:
+    forms = (PUBLISHED, EXACT) if arguments.published else (EXACT,)
+    n_impressions = arguments.impressions or IMPRESSIONS[arguments.table]
+    cells = [
+        cell
+        for form in forms
+        for cell in cells_of(arguments.table, form, n_impressions)
+        if arguments.learners is None or cell.learner in arguments.learners
+        if arguments.users is None or cell.users in arguments.users
+    ]
+    if not cells:
+        raise ValueError(
+            f"table {arguments.table} must have some of the learners and users "
+            f"asked for; got {arguments.learners} and {arguments.users}"
+        )
+    return cells
+
+
+def _report(
+    arguments: argparse.Namespace, name: str, out: Path, curves: dict[Cell, Curves]
+) -> None:
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=WIDE)
+    n_impressions = next(iter(curves)).n_impressions
+    table = arguments.table
+    is_printed = is_as_printed(arguments, n_impressions)
+    rows = comparison_rows(curves, published_of(name) if is_printed else {})
+    suffix = f"{table}-{n_impressions}"
+    write_csv(out / f"{suffix}-table.csv", rows)
+    write_csv(out / f"{suffix}-curves.csv", curve_rows(curves))
+    for form in dict.fromkeys(cell.form for cell in curves):
+        shown = {cell: found for cell, found in curves.items() if cell.form == form}
+        title = f"{name}: NDCG@{arguments.cutoff} on held-out queries by impressions"
+        picture = out / f"{suffix}-{form}.svg"
+        picture.write_text(picture_of(title, shown), encoding="utf-8")
+    after = f"after {n_impressions:,} impressions"
+    titles: dict[str, Any] = {
+        OFFLINE: f"{name}: NDCG@{arguments.cutoff} of the ranker, {after}",
+        ONLINE: f"{name}: discounted NDCG@{arguments.cutoff} of lists shown, {after}",
+        RECENT: f"{name}: NDCG@{arguments.cutoff} of the last lists shown, {after}",
+    }
+    for what, title in titles.items():
+        if what == RECENT and table != LAG_TABLE:
+            continue
+        console.print(comparison_table(rows, what, title))
+    if table == LONG_RUN:
+        found = orderings(curves)
+        console.print(orderings_table(found, f"{name}: orderings, {after}"))
+    console.print(f"written to {out}", highlight=False)

@@ -1,0 +1,217 @@
+"""Model snapshots, and the envelope that they travel in.
+
+    magic (4) | schema (2) | length (4) | SHA-256 of the payload (32) | payload
+
+The payload is MessagePack, numbers are big-endian. Equal snapshots have equal bytes.
+"""
+
+import hashlib
+import itertools
+import re
+import struct
+from typing import NamedTuple
+
+import msgspec
+
+MAGIC = b"RSNP"
+SCHEMA = 1
+HEADER = struct.Struct(">4sHI32s")
+
+KINDS = ("linear", "neural", "neural-tanh", "neural-relu")
+NORMALISATIONS = ("min-max", "standard", "none")
+
+_encode = msgspec.msgpack.Encoder().encode
+
+is_pointer = re.compile(rb"([0-9]{1,15})\.([0-9]{1,15})").fullmatch
+
+
+class SnapshotError(ValueError):
+    """A snapshot is not what it should be.
+
+    `reason` is a stable word: truncated, magic, schema, length, checksum, payload,
+    shape, weights; of a reader also pointer, missing, misplaced, model.
+
+    Operator action: `rankstream snapshots verify`; readers keep the last good one.
+    """
+
+    def __init__(self, reason: str, message: str) -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class Snapshot(msgspec.Struct, frozen=True, array_like=True):
+    """A model at one version: all that a ranker needs.
+
+    `version` is the number of interactions folded, `created_ms` the event time of the
+    last of them, `sources` the last sequence number of each partition of the log.
+    `epoch` counts rollbacks. `weights` are little-endian float32, laid out as
+    `rankstream.ranking.scoring` says. Later minor layouts add fields at the end, which
+    this one skips.
+    """
+
+    model: str
+    epoch: int
+    version: int
+    parent: int
+    created_ms: int
+    kind: str
+    hidden: list[int]
+    normalisation: str
+    n_features: int
+    features_hash: bytes
+    sources: list[tuple[int, int]]
+    updates: int
+    weights: bytes
+
+
+_decode = msgspec.msgpack.Decoder(Snapshot).decode
+
+
+class Pointer(NamedTuple):
+    """What a model's pointer says; compared in this order."""
+
+    epoch: int
+    version: int
+
+    def __str__(self) -> str:
+        return f"{self.epoch}.{self.version}"
+
+
+def pointer_from(text: bytes) -> Pointer:
+    """The pointer in `EPOCH.VERSION`.
+
+    Raises
+    ------
+    SnapshotError
+        With the reason `pointer`.
+    """
+    found = is_pointer(text)
+    if found is None:
+        raise SnapshotError(
+            "pointer", f"a pointer must be EPOCH.VERSION; got {text[:40]!r}"
+        )
+    return Pointer(int(found[1]), int(found[2]))
+
+
+def features_hash(names: list[str] | int) -> bytes:
+    """The hash of a feature list: its names, or `f1`, `f2` ... of that number."""
+    if isinstance(names, int):
+        names = [f"f{number + 1}" for number in range(names)]
+    return hashlib.blake2b("\x1f".join(names).encode(), digest_size=8).digest()
+
+
+def encode_snapshot(snapshot: Snapshot) -> bytes:
+    """The envelope; the same snapshot gives the same bytes."""
+    payload = _encode(snapshot)
+    digest = hashlib.sha256(payload).digest()
+    return HEADER.pack(MAGIC, SCHEMA, len(payload), digest) + payload
+
+
+def decode_snapshot(envelope: bytes) -> Snapshot:
+    """The snapshot in an envelope, verified.
+
+    Raises
+    ------
+    SnapshotError
+        With the reason: truncated, magic, schema, length, checksum, payload,
+        shape, weights.
+    """
+    if len(envelope) < HEADER.size:
+        raise SnapshotError(
+            "truncated", f"an envelope holds {HEADER.size} bytes; got {len(envelope)}"
+        )
+    magic, schema, length, digest = HEADER.unpack_from(envelope)
+    if magic != MAGIC:
+        raise SnapshotError(
+            "magic", f"an envelope begins with {MAGIC!r}; got {magic!r}"
+        )
+    if schema != SCHEMA:
+        raise SnapshotError("schema", f"schema must be {SCHEMA}; got {schema}")
+    payload = envelope[HEADER.size :]
+    if len(payload) != length:
+        raise SnapshotError(
+            "length", f"payload must be {length} bytes; got {len(payload)}"
+        )
+    if hashlib.sha256(payload).digest() != digest:
+        raise SnapshotError("checksum", "the payload must match its SHA-256")
+    try:
+        snapshot = _decode(payload)
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        raise SnapshotError(
+            "payload", f"a payload must be a snapshot; {error}"
+        ) from error
+    _check(snapshot)
+    return snapshot
+
+
+def _check(snapshot: Snapshot) -> None:
+    is_known = (
+        snapshot.kind in KINDS
+        and snapshot.normalisation in NORMALISATIONS
+        and (snapshot.kind != "linear") == bool(snapshot.hidden)
+    )
+    sizes = [snapshot.n_features, *snapshot.hidden]
+    if not is_known or min(sizes) < 1 or min(snapshot.epoch, snapshot.version) < 0:
+        raise SnapshotError(
+            "shape",
+            f"a snapshot must be of a known shape; got {snapshot.kind} of {sizes}, "
+            f"normalisation {snapshot.normalisation}, {pointer_of(snapshot)}",
+        )
+    expected = 4 * n_weights(snapshot.n_features, snapshot.hidden)
+    if len(snapshot.weights) != expected:
+        raise SnapshotError(
+            "weights", f"weights must be {expected} bytes; got {len(snapshot.weights)}"
+        )
+
+
+def decode_at(envelope: bytes, model: str, pointer: Pointer) -> Snapshot:
+    """The snapshot that a place must hold, verified.
+
+    Raises
+    ------
+    SnapshotError
+        As `decode_snapshot`; also missing (no bytes), misplaced and model, where the
+        envelope is a good one of something else.
+    """
+    if not envelope:
+        raise SnapshotError("missing", f"version {pointer} of {model!r} must be there")
+    snapshot = decode_snapshot(envelope)
+    if snapshot.model != model:
+        raise SnapshotError(
+            "model", f"the model must be {model!r}; got {snapshot.model!r}"
+        )
+    if pointer_of(snapshot) != pointer:
+        raise SnapshotError(
+            "misplaced", f"version must be {pointer}; got {pointer_of(snapshot)}"
+        )
+    return snapshot
+
+
+def pointer_of(snapshot: Snapshot) -> Pointer:
+    """Where a snapshot stands among the versions of its model."""
+    return Pointer(snapshot.epoch, snapshot.version)
+
+
+def rolled_back(snapshot: Snapshot, epoch: int) -> Snapshot:
+    """An old version made the newest one: the same model in a later epoch.
+
+    Raises
+    ------
+    ValueError
+        Where the epoch is not a later one.
+    """
+    if epoch <= snapshot.epoch:
+        raise ValueError(f"epoch must be above {snapshot.epoch}; got {epoch}")
+    return msgspec.structs.replace(snapshot, epoch=epoch)
+
+
+def n_weights(n_features: int, hidden: list[int]) -> int:
+    """Length of the flat weight vector of a ranker."""
+    sizes = [n_features, *hidden]
+    layers = itertools.pairwise(sizes)
+    return sum((inputs + 1) * outputs for inputs, outputs in layers) + sizes[-1]
+
+
+def following_key(model: str) -> bytes:
+    """The key, in the topic, of the record after which learned versions are served."""
+    return f"{model}/follow".encode()

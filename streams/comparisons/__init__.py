@@ -1,0 +1,1 @@
+"""Rankers compared on the lists that users saw: sums and verdicts."""

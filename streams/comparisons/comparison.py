@@ -1,0 +1,254 @@
+"""One epoch of one experiment: its configuration, its sums and its health."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from models.evaluation.list_counts import BY_RANKER, TOTALS, count_list
+from models.evaluation.sums import N_GROUPS, Integers, PreferenceSums
+from models.interleaving.counterfactual import Counterfactual
+from models.interleaving.method import Method, Shown
+from models.interleaving.possible_lists import is_possible, without_foreign
+from models.interleaving.rankings import lengths_of, n_documents
+from models.interleaving.registry import method_of
+from models.interleaving.split import Split
+from rankstream.ranking.combining import draw_seed
+from rankstream.ranking.scored_beside import scored_methods
+from rankstream.settings import ExperimentSettings
+from rankstream.wire.events import Impression, Interaction
+from streams.comparisons.logged_lists import Extra, Faulty, ListReader, check_drawn
+
+REFUSALS = (
+    "not-started",
+    "ended",
+    "method",
+    "rankers",
+    "no-rankings",
+    "unknown-items",
+    "repeated-items",
+    "depth",
+    "length",
+    "assignments",
+    "impossible-list",
+)
+"""Why impressions of this experiment were not credited."""
+
+UNIDENTIFIED = ("foreign-items", "never-shown", "cut-short")
+"""Why only counterfactual estimates took nothing from an impression."""
+
+
+@dataclass
+class Comparison:
+    """An (experiment, epoch); the method that ran first, then those scored beside.
+
+    Bounds of preferences are made from the rankings and the length that the settings
+    ask for, never from the list that was drawn.
+
+    Raises
+    ------
+    ValueError
+        Where a method or an option is unknown, or not fair on these lists.
+    """
+
+    name: str
+    settings: ExperimentSettings
+    totals: Integers = field(default_factory=lambda: np.zeros(len(TOTALS), np.int64))
+    refusals: dict[str, int] = field(default_factory=dict)
+    first_ms: int = -1
+    last_ms: int = -1
+    n_foreign_seeds: int = 0
+    is_changed: bool = False
+
+    def __post_init__(self) -> None:
+        self.rankers = tuple(sorted(self.settings.rankers))
+        self.by_ranker = np.zeros((len(self.rankers), len(BY_RANKER)), np.int64)
+        try:
+            self.methods = self._methods()
+            self._warm()
+        except ValueError as error:
+            raise ValueError(f"experiments.{self.name}: {error}") from error
+        self.sums = {
+            name: PreferenceSums.empty(len(self.rankers)) for name in self.methods
+        }
+
+    def _methods(self) -> dict[str, Method]:
+        length = {"length": self.settings.length}
+        return {
+            name: method_of(method, options | length if ":" in method else options)
+            for name, (method, options) in scored_methods(self.settings).items()
+        }
+
+    def take(self, interaction: Interaction, extra: Extra, reader: ListReader) -> None:
+        """Credit one closed impression, or count why not."""
+        impression = interaction.impression
+        self.is_changed = True
+        try:
+            self._check_time(impression.at_ms)
+            if extra.experiment is None or (
+                extra.experiment.method != self.settings.method
+            ):
+                raise Faulty("method")
+            logged = reader.read(impression, extra)
+            if logged.names != self.rankers:
+                raise Faulty("rankers")
+            check_drawn(self.settings.method, logged.shown, self.settings.length)
+        except Faulty as error:
+            self._refuse(error.reason)
+            return
+        clicks = np.zeros(len(logged.shown.shown), np.bool_)
+        for mark in interaction.clicks:
+            clicks[mark.position - 1] = True
+        self._check_seed(impression)
+        self._count(logged.shown, clicks, impression.at_ms)
+        own, own_clicks = without_foreign(logged.shown, clicks)
+        group = impression.unit % N_GROUPS
+        for name, method in self.methods.items():
+            if method.needs_assignments and not logged.is_assigned:
+                self.totals[TOTALS.index("without_assignments")] += 1
+            elif why := self._unidentified(method, logged.shown, own):
+                self._refuse(why)
+            else:
+                self._credit(name, own, own_clicks, group)
+
+    def _unidentified(self, method: Method, shown: Shown, own: Shown) -> str:
+        """Why a counterfactual estimate cannot be made of this list; empty if it can.
+
+        What others put in moves documents to ranks that no propensity was made for;
+        what they cut off takes clicks away that the propensities count on. Clicks have
+        no say. Where the draw decides on cuts, the lists that are left are no fair
+        sample, and no estimate of all lists would be fair either.
+        """
+        if not isinstance(method, Counterfactual):
+            return ""
+        if len(own.shown) < len(shown.shown):
+            return "foreign-items"
+        if not method.is_identified(shown.rankings, self.settings.length):
+            return "never-shown"
+        return "" if method.is_whole(own, self.settings.length) else "cut-short"
+
+    def _refuse(self, reason: str) -> None:
+        self.refusals[reason] = self.refusals.get(reason, 0) + 1
+
+    @property
+    def n_refused(self) -> int:
+        """Impressions that were credited by no method."""
+        return sum(n for why, n in self.refusals.items() if why not in UNIDENTIFIED)
+
+    def _credit(self, name: str, shown: Shown, clicks: Any, group: int) -> None:
+        method, sums = self.methods[name], self.sums[name]
+        if isinstance(method, Split) and not lengths_of(shown.rankings).all():
+            return  # else a ranker were compared where others had nothing to show
+        length = min(self.settings.length, n_documents(shown.rankings))
+        bounds = method.bounds(shown.rankings, length)
+        if clicks.any():
+            preferences = method.infer(shown, clicks)
+        else:
+            preferences = np.zeros(bounds.shape)
+        if not sums.add(preferences, bounds, group):
+            self.totals[TOTALS.index("too_heavy")] += 1
+
+    def _check_seed(self, impression: Impression) -> None:
+        """A draw that serves two impressions is not two draws."""
+        named = impression.impression_id
+        expected = draw_seed(self.name, self.settings.epoch, named)
+        self.n_foreign_seeds += impression.seed != expected
+
+    def _check_time(self, at_ms: int) -> None:
+        if at_ms < self.settings.start_ms:
+            raise Faulty("not-started")
+        if self.settings.end_ms and at_ms >= self.settings.end_ms:
+            raise Faulty("ended")
+
+    def _count(self, shown: Shown, clicks: Any, at_ms: int) -> None:
+        count_list(*shown, clicks, self.totals, self.by_ranker)
+        self.first_ms = at_ms if self.first_ms < 0 else min(self.first_ms, at_ms)
+        self.last_ms = max(self.last_ms, at_ms)
+
+    def merge(self, other: "Comparison") -> None:
+        """Add what another partition holds of the same epoch.
+
+        Raises
+        ------
+        ValueError
+            Where it was counted under other settings.
+        """
+        if self.settings != other.settings:
+            raise ValueError(
+                f"experiments.{self.name} must be the same in all partitions; epoch "
+                f"{self.settings.epoch} was counted under different settings"
+            )
+        self.totals += other.totals
+        self.by_ranker += other.by_ranker
+        for reason, count in other.refusals.items():
+            self.refusals[reason] = self.refusals.get(reason, 0) + count
+        times = [each.first_ms for each in (self, other) if each.first_ms >= 0]
+        self.first_ms = min(times, default=-1)
+        self.last_ms = max(self.last_ms, other.last_ms)
+        self.n_foreign_seeds += other.n_foreign_seeds
+        for name, sums in other.sums.items():
+            self.sums[name].merge(sums)
+
+    def encoded(self) -> bytes:
+        """Everything, as bytes that `decoded` takes; equal where sums are equal."""
+        parts = [
+            1,
+            msgspec.json.encode(self.settings, order="deterministic"),
+            self.totals.astype("<i8").tobytes(),
+            self.by_ranker.astype("<i8").tobytes(),
+            sorted(self.refusals.items()),
+            self.first_ms,
+            self.last_ms,
+            [
+                [name, [array.astype("<i8").tobytes() for array in sums.arrays()]]
+                for name, sums in sorted(self.sums.items())
+            ],
+            self.n_foreign_seeds,
+        ]
+        return msgspec.msgpack.encode(parts)
+
+    def _warm(self) -> None:
+        """Have everything compiled before the log is folded."""
+        n = len(self.rankers)
+        rankings = np.tile(np.arange(2), (n, 1))
+        teams = np.zeros(2, np.int64)
+        shown = Shown(rankings, np.arange(2), teams)
+        for method in self.methods.values():
+            bounds = method.bounds(rankings, 2)
+            preferences = method.infer(shown, np.array([True, False]))
+            PreferenceSums.empty(n).add(preferences, bounds, 0)
+        is_possible("pairwise-preference", shown)
+        is_possible("team-draft", shown)
+        count_list(
+            *shown,
+            np.array([True, False]),
+            np.zeros_like(self.totals),
+            np.zeros_like(self.by_ranker),
+        )
+
+
+def decoded(name: str, value: bytes) -> Comparison:
+    """What `Comparison.encoded` gave.
+
+    Raises
+    ------
+    ValueError
+        Where it was written by another version.
+    """
+    parts = msgspec.msgpack.decode(value)
+    if parts[0] != 1:
+        raise ValueError(f"a comparison must be of layout 1; got {parts[0]}")
+    settings = msgspec.json.decode(parts[1], type=ExperimentSettings)
+    found = Comparison(name, settings)
+    found.totals = np.frombuffer(parts[2], "<i8").astype(np.int64)
+    found.by_ranker = (
+        np.frombuffer(parts[3], "<i8").astype(np.int64).reshape(found.by_ranker.shape)
+    )
+    found.refusals = dict(parts[4])
+    found.first_ms, found.last_ms = parts[5:7]
+    found.n_foreign_seeds = sum(parts[8:])  # not in what earlier versions wrote
+    for method, arrays in parts[7]:
+        for mine, packed in zip(found.sums[method].arrays(), arrays, strict=True):
+            mine[...] = np.frombuffer(packed, "<i8").reshape(mine.shape)
+    return found

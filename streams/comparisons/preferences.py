@@ -1,0 +1,241 @@
+"""The fold of closed impressions into preferences between compared rankers.
+
+What is kept of each (experiment, epoch) is said in `comparison`. All of it adds up,
+so that partitions may be merged in any order, to the last bit.
+"""
+
+import struct
+from collections.abc import Iterable, Iterator, Mapping
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from rankstream.settings import ExperimentSettings
+from rankstream.wire.events import Interaction
+from rankstream.wire.topics import PREFERENCES
+from streams.comparisons.comparison import Comparison, decoded
+from streams.comparisons.logged_lists import ListReader, decode_extra
+from streams.fold.closed_impressions import Closed
+from streams.stage import Change, LogRefused
+from streams.state_pieces import Parts
+
+COUNTS = b"\x92\xa6counts"
+"""How the keys of counts begin; the partition follows."""
+
+MARK = b"experiment"
+"""What `extra` holds where an impression takes part."""
+
+UNREADABLE = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    TypeError,
+    ValueError,
+    msgspec.MsgspecError,
+)
+"""What comes of records of other versions: others do not wait for their mending."""
+
+Counts = tuple[int, int, int, dict[str, int]]
+"""Layout, impressions of experiments, those of unknown ones, outcomes of events."""
+
+_encode = msgspec.msgpack.Encoder().encode
+
+
+class ExperimentChanged(LogRefused):
+    """An experiment was changed under the epoch that its sums were kept by.
+
+    Operator action: raise `epoch` of the experiment in the settings.
+    """
+
+
+class PreferencesFold:
+    """Preferences of one partition of the canonical log.
+
+    Parameters
+    ----------
+    experiments
+        Those of the settings. Earlier epochs that the state knows go on counting.
+    """
+
+    def __init__(
+        self, experiments: Mapping[str, ExperimentSettings], partition: int
+    ) -> None:
+        self._partition = partition
+        self._known = {
+            (name, each.epoch): Comparison(name, each)
+            for name, each in sorted(experiments.items())
+        }
+        self._reader = ListReader()
+        self._parts = Parts()
+        self._n_taken = 0
+        self._n_unknown = 0
+
+    def take(self, closed: Closed) -> None:
+        """Take closed impressions; those of no experiment are not even decoded."""
+        if not closed.extras.any():
+            return
+        encoded = closed.encoded.tobytes()
+        found = encoded.find(MARK)
+        while found >= 0:
+            which = int(np.searchsorted(closed.ends, found, "right"))
+            if which == len(closed):
+                return
+            self._take(closed[which])
+            found = encoded.find(MARK, closed.ends[which])
+
+    def _take(self, interaction: Interaction) -> None:
+        packed = interaction.impression.extra
+        if MARK not in packed:
+            return
+        extra = decode_extra(packed)
+        if extra.experiment is None:
+            return
+        self._n_taken += 1
+        place = extra.experiment.id, extra.experiment.epoch
+        comparison = self._known.get(place)
+        if comparison is None:
+            self._n_unknown += 1
+        else:
+            comparison.take(interaction, extra, self._reader)
+
+    def comparisons(self) -> list[Comparison]:
+        """Every epoch of every experiment."""
+        return [comparison for _, comparison in sorted(self._known.items())]
+
+    def changes(self, outcomes: Mapping[str, int]) -> Iterator[Change]:
+        """What changed since the last call.
+
+        Parameters
+        ----------
+        outcomes
+            Of all events of the partition; kept for whoever judges its health.
+        """
+        for (name, epoch), comparison in sorted(self._known.items()):
+            if not comparison.is_changed:
+                continue
+            comparison.is_changed = False
+            key = comparison_key(name, epoch, self._partition)
+            for part, value in self._parts.split(key, comparison.encoded()):
+                yield Change(PREFERENCES, part, value)
+        if self._n_taken:
+            counts = [1, self._n_taken, self._n_unknown, outcomes]
+            key = COUNTS + _encode(self._partition)
+            yield Change(PREFERENCES, key, _encode(counts))
+
+    def restore(self, items: Iterable[Change]) -> None:
+        """Take back what `changes` gave.
+
+        Raises
+        ------
+        ExperimentChanged
+            Where the settings differ from those of the same epoch.
+        """
+        latest = {
+            key: value
+            for topic, key, value in items
+            if topic == PREFERENCES and value is not None
+        }
+        for key, value in self._parts.joined(latest).items():
+            if key.startswith(COUNTS):
+                _, self._n_taken, self._n_unknown, _ = msgspec.msgpack.decode(value)
+                continue
+            _, name, epoch, _ = msgspec.msgpack.decode(key)
+            found = decoded(name, value)
+            known = self._known.get((name, epoch))
+            if known is not None and known.settings != found.settings:
+                raise ExperimentChanged(
+                    f"experiments.{name} must not change within an epoch; epoch "
+                    f"{epoch} was counted under other settings: raise `epoch`"
+                )
+            self._known[name, epoch] = found
+
+    def fingerprint(self) -> bytes:
+        """Counts that equal states share."""
+        totals = [int(each.totals.sum()) for each in self._known.values()]
+        return struct.pack("<3q", self._n_taken, self._n_unknown, sum(totals))
+
+    def counters(self) -> dict[str, int]:
+        """Impressions of experiments: all, credited, refused, and of unknown ones."""
+        known = self._known.values()
+        return {
+            "compared_impressions": self._n_taken,
+            "compared_credited": sum(int(each.totals[0]) for each in known),
+            "compared_refused": sum(each.n_refused for each in known),
+            "compared_unknown": self._n_unknown,
+        }
+
+
+def comparison_key(name: str, epoch: int, partition: int) -> bytes:
+    """Where one partition keeps its share of an (experiment, epoch)."""
+    return _encode(["epoch", name, epoch, partition])
+
+
+class Records(NamedTuple):
+    """What the records of all partitions say.
+
+    The experiments in order, each epoch merged, and why others, by name and epoch,
+    are not among them.
+    """
+
+    comparisons: list[Comparison]
+    refused: dict[tuple[str, int], str]
+
+
+def read_records(values: Mapping[bytes, bytes]) -> Records:
+    """The experiments, from the records of all partitions.
+
+    An epoch of which a record cannot be read, or was counted under other settings
+    than the rest, is refused as a whole: a part of it is another experiment.
+
+    Parameters
+    ----------
+    values
+        The last value of each key of `preferences`.
+    """
+    merged: dict[tuple[str, int], Comparison] = {}
+    refused: dict[tuple[str, int], str] = {}
+    for key in sorted(values):
+        place = _place_of(key)
+        if place is None or place in refused:
+            continue
+        try:
+            found = decoded(place[0], Parts().value(key, values))
+            if place in merged:
+                merged[place].merge(found)
+            else:
+                merged[place] = found
+        except UNREADABLE as error:
+            refused[place] = f"{type(error).__name__}: {error}"
+            merged.pop(place, None)
+    return Records([each for _, each in sorted(merged.items())], refused)
+
+
+def _place_of(key: bytes) -> tuple[str, int] | None:
+    """Name and epoch that a key is of; None where it is of no experiment."""
+    try:
+        kind, name, epoch, _ = msgspec.msgpack.decode(
+            key, type=tuple[str, str, int, int]
+        )
+    except msgspec.DecodeError:
+        return None
+    return (name, epoch) if kind == "epoch" else None
+
+
+def read_outcomes(values: Mapping[bytes, bytes]) -> dict[str, int]:
+    """Outcomes of the events of all partitions, and impressions of experiments.
+
+    `compared` and `unknown`: impressions of any experiment, and of one that nobody
+    has set.
+    """
+    total = {"compared": 0, "unknown": 0}
+    for key, value in values.items():
+        if key.startswith(COUNTS):
+            try:
+                counts = msgspec.msgpack.decode(value, type=Counts)
+            except msgspec.DecodeError:
+                continue  # of another version: that partition says nothing
+            _, compared, unknown, outcomes = counts
+            found = outcomes | {"compared": compared, "unknown": unknown}
+            total = {name: n + total.get(name, 0) for name, n in found.items()}
+    return total

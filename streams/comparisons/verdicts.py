@@ -1,0 +1,395 @@
+"""Verdicts: what may be concluded from the sums of an experiment, and its health.
+
+A verdict is a function of the merged sums alone, so that anybody who reads the topic
+`preferences` to the same place comes to the same one.
+"""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from models.evaluation.balance import log_evidence
+from models.evaluation.betting import log_e_values
+from models.evaluation.confidence_sequence import half_widths
+from models.evaluation.intervals import clustered_half_widths, fixed_half_widths
+from models.evaluation.list_counts import BY_RANKER, TOTALS
+from models.evaluation.session_sequence import (
+    effective_groups,
+    largest_score,
+    session_intervals,
+)
+from models.evaluation.standings import bradley_terry, copeland, cycles
+from models.evaluation.sums import PreferenceSums, n_pairs_of, pairs_of, skew
+from models.interleaving.counterfactual import Counterfactual
+from streams.comparisons.comparison import Comparison
+
+ALPHA = 0.05
+
+QUESTIONS = {
+    "to_come": "For sessions to come, is a better than b? At any time; asymptotic in "
+    "the number of sessions. Winners follow from it.",
+    "came": "For the sessions that came, was a better than b? At any time; exact, by "
+    "the draws alone.",
+    "fixed": "Were impressions independent of each other, is a better than b? For one "
+    "look, at a time that was fixed before.",
+    "sessions": "For sessions to come, is a better than b? For one look, at a time "
+    "that was fixed before.",
+}
+"""What each interval of a pair answers."""
+
+TYPICAL_SQUARES = {
+    "pairwise-preference": 50.0,
+    "probabilistic": 0.3,
+    "optimized": 0.3,
+    "debiased-balanced": 0.3,
+}
+"""Mean squared preference to plan for; others are signs, a half. Only the width of
+intervals depends on it."""
+
+BOUNDED_SPREAD = 64.0
+"""Largest squared preference over the mean one to plan for, where it is declared."""
+
+MOST_CUT = 0.001
+"""Of the lists: where more are cut short, click rates of the rest name no winner."""
+
+UNFAIR = ("sample-scored", "balanced")
+"""Methods that are here for comparison with the literature."""
+
+ALARM, WARNING = math.log(1_000.0), math.log(20.0)
+"""Evidence against a share that was meant; an e-value of 20 is worth a look."""
+
+LEAST_COVERAGE = 0.3
+"""Where rankers differ in fewer impressions, little is learned."""
+
+WELL_JOINED = 0.95
+"""Where more clicks are late or orphans, what is counted is a biased part."""
+
+LOG_COUNTS = (
+    "applied_clicks",
+    "duplicate",
+    "late",
+    "orphan",
+    "dead_letter",
+    "compared",
+    "unknown",
+)
+"""Outcomes of the log's events that its health is made of."""
+
+UNEVEN = 0.2
+"""Lists that differ more in mean length are not compared on equal terms."""
+
+
+def verdict_of(
+    comparison: Comparison,
+    outcomes: Mapping[str, int] | None = None,
+    alpha: float = ALPHA,
+) -> dict[str, Any]:
+    """Everything about one (experiment, epoch), ready for JSON.
+
+    Intervals of all pairs of one method hold together at 1 - alpha: each is made for
+    alpha over the number of pairs (Bonferroni). Each method is a family of its own.
+    Only `to_come` and `came` may be looked at more than once; `QUESTIONS` says what
+    each answers. A winner is better for sessions to come.
+
+    Parameters
+    ----------
+    outcomes
+        Of all events of the log, as `preferences.read_outcomes` gives them.
+    """
+    settings = comparison.settings
+    methods = {
+        name: _of_method(comparison, name, sums, alpha)
+        for name, sums in comparison.sums.items()
+    }
+    totals = dict(zip(TOTALS, comparison.totals.tolist(), strict=True))
+    return {
+        "experiment": comparison.name,
+        "epoch": settings.epoch,
+        "method": settings.method,
+        "rankers": list(comparison.rankers),
+        "alpha": alpha,
+        "correction": f"Bonferroni over {n_pairs_of(len(comparison.rankers))} pairs",
+        "first_ms": comparison.first_ms,
+        "last_ms": comparison.last_ms,
+        "totals": totals,
+        "questions": QUESTIONS,
+        "methods": methods,
+        "clicks_per_list": _rates(comparison, methods[settings.method]["pairs"]),
+        "health": health_of(comparison, outcomes or {}),
+    }
+
+
+def refused_verdict(name: str, epoch: int, why: str) -> dict[str, Any]:
+    """Of an experiment whose records cannot be read or merged: an alarm."""
+    nothing: dict[str, Any] = {
+        "impressions": 0,
+        "sessions": {"effective_groups": 0.0, "needed": 0.0, "enough": False},
+        "matrix": [],
+        "pairs": [],
+        "winner": None,
+        "copeland": [],
+        "bradley_terry": [],
+        "cycles": [],
+        "decided_cycles": [],
+    }
+    alarm = {"name": "records refused", "value": 1.0, "state": "alarm", "detail": why}
+    return {
+        "experiment": name,
+        "epoch": epoch,
+        "method": "refused",
+        "rankers": [],
+        "alpha": ALPHA,
+        "correction": "nothing is compared",
+        "first_ms": -1,
+        "last_ms": -1,
+        "totals": dict.fromkeys(TOTALS, 0),
+        "questions": QUESTIONS,
+        "methods": {"refused": nothing},
+        "clicks_per_list": [],
+        "health": [alarm],
+    }
+
+
+def _of_method(
+    comparison: Comparison, name: str, sums: PreferenceSums, alpha: float
+) -> dict[str, Any]:
+    n = sums.n_rankers
+    each = alpha / n_pairs_of(n)
+    plain = name.rpartition(":")[2]
+    typical = TYPICAL_SQUARES.get(plain, 0.5 * (n * n if plain == "ab" else 1))
+    largest = getattr(comparison.methods[name], "largest_preference", 0.0)
+    if largest:
+        typical = min(typical, largest * largest / BOUNDED_SPREAD)
+    planned = typical * comparison.settings.planned_impressions
+    mean = sums.mean()
+    to_come = session_intervals(sums, each, comparison.settings.planned_impressions)
+    came = half_widths(sums, each, planned)
+    fixed = fixed_half_widths(sums, each)
+    clustered = clustered_half_widths(sums, each)
+    evidence = log_e_values(sums)
+    signs = np.sign(skew(mean, n))
+    excluded = (to_come > 0.0).all(axis=1) | (to_come < 0.0).all(axis=1)
+    decided = np.sign(skew(np.where(excluded, to_come[:, 0], 0.0), n))
+    wins = np.zeros((n, n))
+    first, second = pairs_of(n)
+    wins[first, second], wins[second, first] = sums.counts.T
+    names = comparison.rankers
+    pairs = [
+        {
+            "a": names[first[i]],
+            "b": names[second[i]],
+            "mean": float(mean[i]),
+            "to_come": _ends(*to_come[i]),
+            "came": _ends(mean[i] - came[i], mean[i] + came[i]),
+            "fixed": _ends(mean[i] - fixed[i], mean[i] + fixed[i]),
+            "sessions": _ends(mean[i] - clustered[i], mean[i] + clustered[i]),
+            "log_e_a": float(evidence[first[i], second[i]]),
+            "log_e_b": float(evidence[second[i], first[i]]),
+            "preferred_a": int(sums.counts[i, 0]),
+            "preferred_b": int(sums.counts[i, 1]),
+            "possible": int(sums.possible_impressions()[i]),
+        }
+        for i in range(len(mean))
+    ]
+    best = [i for i in range(n) if (np.delete(decided[i], i) > 0).all()]
+    if _is_cut(comparison, name):
+        best = []
+    return {
+        "impressions": int(sums.impressions.sum()),
+        "sessions": sessions_of(sums, comparison.settings.planned_impressions, each),
+        "matrix": sums.matrix().tolist(),
+        "pairs": pairs,
+        "winner": names[best[0]] if best else None,
+        "copeland": copeland(signs.astype(np.int64)).tolist(),
+        "bradley_terry": bradley_terry(wins).tolist(),
+        "cycles": [[names[i] for i in each] for each in cycles(signs.astype(np.int64))],
+        "decided_cycles": [
+            [names[i] for i in each] for each in cycles(decided.astype(np.int64))
+        ],
+    }
+
+
+def _is_cut(comparison: Comparison, name: str) -> bool:
+    """Whether lists were cut so often that click rates of the others may be a choice.
+
+    Where a cut depends on the draw, what is left is no fair sample, and the log cannot
+    tell.
+    """
+    if not isinstance(comparison.methods[name], Counterfactual):
+        return False
+    n_cut = comparison.refusals.get("cut-short", 0)
+    n = int(comparison.sums[name].impressions.sum())
+    return n_cut >= MOST_CUT * (n + n_cut) and n_cut > 0
+
+
+def _ends(low: float, high: float) -> list[float | None]:
+    """Both ends; None where nothing can be said."""
+    if not math.isfinite(high - low):
+        return [None, None]
+    return [float(low), float(high)]
+
+
+def sessions_of(sums: PreferenceSums, planned: float, alpha: float) -> dict[str, Any]:
+    """Whether sessions are enough to tell of those to come, and of how many groups.
+
+    One session that outweighs the others, or few sessions, fill few groups.
+    """
+    effective = effective_groups(sums)
+    n = int(sums.impressions.sum())
+    needed = largest_score(n / planned, alpha) if n else 0.0
+    return {
+        "effective_groups": effective,
+        "needed": needed,
+        "enough": effective > needed,
+    }
+
+
+def _rates(comparison: Comparison, pairs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Differences in clicks per list between the arms of an A/B comparison.
+
+    Only lists count for which all rankers returned something: a ranker that is silent
+    where queries are hard would else be shown for the easy ones only. A preference of
+    A/B is a difference in clicks, each times the number of rankers that might have
+    been shown, so the pairs say it already, all intervals of the same difference.
+    """
+    if comparison.settings.method != "ab":
+        return []
+    lists = comparison.by_ranker[:, BY_RANKER.index("lists")].tolist()
+    first, second = pairs_of(len(comparison.rankers))
+    return [
+        {
+            **{name: pair[name] for name in ("a", "b", "mean", *QUESTIONS)},
+            "lists": [lists[i], lists[j]],
+        }
+        for i, j, pair in zip(first.tolist(), second.tolist(), pairs, strict=True)
+    ]
+
+
+def health_of(
+    comparison: Comparison, outcomes: Mapping[str, int]
+) -> list[dict[str, Any]]:
+    """Checks with a value, a state and what it means: ok, warning or alarm.
+
+    Parameters
+    ----------
+    outcomes
+        Of all events of the log; without any the log is not judged.
+    """
+    totals = dict(zip(TOTALS, comparison.totals.tolist(), strict=True))
+    of = {name: comparison.by_ranker[:, i] for i, name in enumerate(BY_RANKER)}
+    n = max(1, totals["impressions"])
+    refused, taken = sum(comparison.refusals.values()), n + comparison.n_refused
+    lengths = of["documents"] / n
+    checks = [
+        _check("refused", refused / taken, 0.001, 0.05, comparison.refusals),
+        _check("too heavy", totals["too_heavy"] / n, 0.001, 0.05, None),
+        _check("teams missing", totals["without_assignments"] / n, 0.001, 0.05, None),
+        *_fairness(comparison),
+        _check("empty lists", float(of["empty"].max()) / n, 0.01, 0.2, None),
+        _check(
+            "list length",
+            float(np.ptp(lengths)) / max(1.0, float(lengths.max())),
+            UNEVEN,
+            2 * UNEVEN,
+            lengths.tolist(),
+        ),
+        _check("foreign clicks", totals["foreign_clicks"] / n, 0.05, 0.5, None),
+        _check("abandonment", 1.0 - totals["clicked_lists"] / n, 1.1, 1.1, None),
+        _check("clicks per list", totals["clicks"] / n, math.inf, math.inf, None),
+        *_balances(comparison, of),
+        _coverage(comparison, n),
+        _sessions(comparison),
+        _check("foreign seeds", comparison.n_foreign_seeds / n, 0.001, 0.05, None),
+    ]
+    hours = (comparison.last_ms - comparison.first_ms) / 3_600_000.0
+    checks.append(_check("hours since change", hours, math.inf, math.inf, None))
+    return checks + _log_checks(outcomes)
+
+
+def _log_checks(outcomes: Mapping[str, int]) -> list[dict[str, Any]]:
+    """Shares of the log's events; of clicks, how many found their impression."""
+    if not outcomes.get("consumed"):
+        return []
+    outcomes = dict.fromkeys(LOG_COUNTS, 0) | dict(outcomes)
+    consumed = outcomes["consumed"]
+    lost = outcomes["late"] + outcomes["orphan"]
+    joined = outcomes["applied_clicks"] / max(1, outcomes["applied_clicks"] + lost)
+    unknown = outcomes["unknown"] / max(1, outcomes["compared"])
+    state = "ok" if joined >= WELL_JOINED else "warning"
+    return [
+        {"name": "join rate", "value": joined, "state": state, "detail": None},
+        *(
+            _check(name, outcomes[name] / consumed, 0.01, 0.1, None)
+            for name in ("duplicate", "late", "orphan", "dead_letter")
+        ),
+        _check("unknown experiments", unknown, 0.001, 0.05, None),
+    ]
+
+
+def rounded_log_checks(outcomes: Mapping[str, int]) -> list[tuple[str, str, float]]:
+    """Name, state and value of the log's health, as exactly as it is worth telling."""
+    return [
+        (check["name"], check["state"], round(check["value"], 3))
+        for check in _log_checks(outcomes)
+    ]
+
+
+def _balances(comparison: Comparison, of: dict[str, Any]) -> list[dict[str, Any]]:
+    """Shares that chance alone decides, by tests that may be looked at any time."""
+    checks = []
+    if comparison.settings.method == "ab":
+        checks.append(_balance("sample ratio", of["lists"]))
+    if comparison.settings.method == "team-draft":
+        checks.append(_balance("first picks", of["first_places"]))
+    if of["places"].any():
+        share = of["places"] / max(1, int(of["places"].sum()))
+        spread = float(np.ptp(share)) * len(share)
+        checks.append(_check("places", spread, 0.1, 0.5, share.tolist()))
+    return checks
+
+
+def _balance(name: str, counts: Any) -> dict[str, Any]:
+    shares = np.full(len(counts), 1.0 / len(counts))
+    return _check(name, log_evidence(counts, shares), WARNING, ALARM, counts.tolist())
+
+
+def _fairness(comparison: Comparison) -> list[dict[str, Any]]:
+    """A warning of methods that prefer somebody where relevance plays no part."""
+    published = comparison.settings.options.get("published")
+    unfair = [name for name in comparison.methods if name in UNFAIR]
+    unfair += [comparison.settings.method] if published else []
+    if not unfair:
+        return []
+    return [_check("unfair methods", len(unfair), 1, math.inf, unfair)]
+
+
+def _coverage(comparison: Comparison, n: int) -> dict[str, Any]:
+    """Share of impressions in which the two rankers could be told apart, at least."""
+    sums = comparison.sums[comparison.settings.method]
+    least = float(sums.possible_impressions().min()) / n
+    state = "ok" if least >= LEAST_COVERAGE else "warning"
+    return {"name": "coverage", "value": least, "state": state, "detail": None}
+
+
+def _sessions(comparison: Comparison) -> dict[str, Any]:
+    """Groups of sessions that carry the impressions; few sessions name no winner."""
+    settings = comparison.settings
+    each = ALPHA / n_pairs_of(len(comparison.rankers))
+    sums = comparison.sums[settings.method]
+    found = sessions_of(sums, settings.planned_impressions, each)
+    return {
+        "name": "sessions",
+        "value": found["effective_groups"],
+        "state": "ok" if found["enough"] else "warning",
+        "detail": f"more than {found['needed']:.1f} groups of sessions must carry the "
+        "impressions before anything is said of sessions to come",
+    }
+
+
+def _check(
+    name: str, value: float, warning: float, alarm: float, detail: Any
+) -> dict[str, Any]:
+    state = "alarm" if value >= alarm else "warning" if value >= warning else "ok"
+    return {"name": name, "value": value, "state": state, "detail": detail}

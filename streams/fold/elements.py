@@ -1,0 +1,171 @@
+"""Elements of the canonical log where they lie: fields found, nothing decoded.
+
+A record is copied into an array once; a field is the place at which it begins. What
+is rare is decoded after all, by `Elements.element`.
+"""
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from models.counts.counting_tables import Int64
+from models.kernels.compilation import Number, compiled, inlined
+from rankstream.wire.events import Click, Impression
+from streams.fold.messagepack import (
+    PADDING,
+    Bytes,
+    after,
+    after_plain,
+    array_at,
+    is_number,
+    is_span,
+    number_at,
+    span_at,
+)
+
+IMPRESSION, CLICK, FRONTIER = 1, 2, 3
+"""Tags of elements, as `rankstream.wire.events` gives them."""
+
+# Fields of an impression, in the order of `rankstream.wire.events.Impression`.
+TAG, IDENTITY, IMPRESSION_ID, QUERY, AT_MS, MODEL, VERSION, INTERVENTION, SEED = range(
+    9
+)
+POLICY, CANDIDATES, SHOWN, IS_OPEN_SET, SCORES, EXPOSURES, FEATURES = range(9, 16)
+N_FEATURES, UNIT, EXTRA = 16, 17, 18
+N_FIELDS = 19
+
+# Fields of a click.
+CLICK_IMPRESSION, CLICK_ITEM, CLICK_POSITION, CLICK_AT_MS, CLICK_ACTION = range(2, 7)
+N_CLICK_FIELDS = 9
+
+# Fields of a frontier.
+SOURCE, N_SOURCES, FRONTIER_MS, STATE = range(1, 5)
+N_FRONTIER_FIELDS = 5
+
+IDENTITY_BYTES = 16
+
+Tags = NDArray[np.int8]
+
+WIDTH = N_FIELDS + 1
+"""Places of an element: those of its fields, then its end."""
+
+# By tag: 0 anything, 1 an integer, 2 a string or binary data, 3 an identity.
+_KINDS = np.zeros((4, N_FIELDS), np.int8)
+_KINDS[IMPRESSION] = (1, 3, 2, 2, 1, 2, 1, 2, 1, 1, 2, 2, 0, 2, 2, 2, 1, 1, 2)
+_KINDS[CLICK, :N_CLICK_FIELDS] = (1, 3, 3, 2, 1, 1, 2, 2, 0)
+_KINDS[FRONTIER, :N_FRONTIER_FIELDS] = 1
+_LENGTHS = np.array((0, N_FIELDS, N_CLICK_FIELDS, N_FRONTIER_FIELDS))
+
+decode_impression = msgspec.msgpack.Decoder(Impression).decode
+decode_click = msgspec.msgpack.Decoder(Click).decode
+
+
+@inlined
+def is_kind(data: Bytes, at: Number, kind: Number) -> Number:
+    """Whether a value is of the kind that a field must have."""
+    if kind == 0:
+        return True
+    if kind == 1:
+        return is_number(data, at)
+    if not is_span(data, at):
+        return False
+    start, end = span_at(data, at)
+    return kind == 2 or end - start == IDENTITY_BYTES
+
+
+@compiled
+def find_fields(data: Bytes, at: Number, end: Number, places: Int64) -> Number:
+    """Find the fields of the element that begins here; its end, or -1."""
+    length, field_at = array_at(data, at)
+    if length < 1 or field_at >= end or not is_number(data, field_at):
+        return -1
+    tag = number_at(data, field_at)
+    if tag < IMPRESSION or tag > FRONTIER or length != _LENGTHS[tag]:
+        return -1
+    for field in range(length):
+        places[field] = field_at
+        next_at = after_plain(data, field_at, end)
+        if next_at < 0 or not is_kind(data, field_at, _KINDS[tag, field]):
+            return -1
+        field_at = next_at
+    places[N_FIELDS] = field_at
+    return int(field_at)
+
+
+@compiled
+def find_head(data: Bytes, end: Number, head: Int64) -> Number:
+    """Read schema, source, sequence and the number of elements; where they begin."""
+    length, at = array_at(data, 0)
+    if length != 4:
+        return -1
+    for i in range(3):
+        if at >= end or not is_number(data, at):
+            return -1
+        head[i] = number_at(data, at)
+        at = after(data, at, end)
+    n_elements, first = array_at(data, at)
+    head[3] = n_elements
+    return int(first) if 0 <= n_elements <= end - at else -1
+
+
+@compiled
+def find_elements(
+    data: Bytes, at: Number, end: Number, tags: Tags, places: Int64
+) -> Number:
+    """Find all elements of a record; 0, or -1 where it is not whole."""
+    for i in range(tags.shape[0]):
+        start = at
+        at = find_fields(data, start, end, places[i])
+        if at < 0:
+            return -1
+        tags[i] = number_at(data, places[i, TAG])
+        # The tag is known: its place serves for the start of the element.
+        places[i, TAG] = start
+    return 0 if at == end else -1
+
+
+class Elements:
+    """A record of `events`, and where the fields of its elements begin.
+
+    Raises
+    ------
+    ValueError
+        Where the record is not whole, or holds something else.
+    """
+
+    __slots__ = ("data", "places", "schema", "sequence", "source", "tags")
+
+    def __init__(self, record: bytes) -> None:
+        self.data: Bytes = np.empty(len(record) + PADDING, np.uint8)
+        self.data[: len(record)] = np.frombuffer(record, np.uint8)
+        self.data[len(record) :] = 0
+        head = np.zeros(4, np.int64)
+        first = find_head(self.data, len(record), head)
+        n_elements = int(head[3]) if first >= 0 else 0
+        self.schema, self.source, self.sequence, _ = head.tolist()
+        self.tags: Tags = np.empty(n_elements, np.int8)
+        self.places: Int64 = np.empty((n_elements, WIDTH), np.int64)
+        if first < 0 or find_elements(
+            self.data, first, len(record), self.tags, self.places
+        ):
+            raise ValueError("elements must be whole and of a known layout")
+
+    def __len__(self) -> int:
+        return len(self.tags)
+
+    def raw(self, i: int) -> bytes:
+        """The bytes of an element."""
+        return self.data[self.places[i, TAG] : self.places[i, N_FIELDS]].tobytes()
+
+    def number(self, i: int, field: int) -> int:
+        """An integer of an element."""
+        return int(number_at(self.data, self.places[i, field]))
+
+
+def located(raw: bytes) -> tuple[Bytes, Int64]:
+    """The bytes of an element of ours in an array, and its fields."""
+    data = np.frombuffer(raw + bytes(PADDING), np.uint8).copy()
+    places = np.empty(WIDTH, np.int64)
+    find_fields(data, 0, len(raw), places)
+    places[TAG] = 0
+    return data, places

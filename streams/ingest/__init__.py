@@ -1,0 +1,1 @@
+"""Ingestion: events of the input topics, validated, into the canonical log."""

@@ -1,0 +1,62 @@
+"""Ids and queries in front-door events: how long they may be, and where they lead."""
+
+import hashlib
+
+from rankstream.wire.events import ClickEvent, QueryEvent
+from rankstream.wire.routing import (
+    normalised_query,
+    route_of_impression,
+    route_of_query,
+)
+from streams.ingest.refusal import refuse
+
+MAX_ID_CHARACTERS = 256
+"""Longest impression id, item id, model name or event id."""
+
+MAX_QUERY_CHARACTERS = 4_096
+"""To normalise marks upon a letter takes the square of their number."""
+
+
+def check_id(name: str, value: str, *, may_be_empty: bool = False) -> None:
+    """Refuse an id that is empty or too long."""
+    if not value and not may_be_empty:
+        refuse("identity", f"{name} must not be empty")
+    _check_length(name, value, MAX_ID_CHARACTERS)
+
+
+def _check_length(name: str, value: str, most: int) -> None:
+    if len(value) > most:
+        refuse(
+            "identity", f"{name} must be at most {most} characters; got {len(value)}"
+        )
+
+
+def query_of(query_id: str) -> str:
+    """The normalised query; empty if it holds nothing that can be seen."""
+    _check_length("query_id", query_id, MAX_QUERY_CHARACTERS)
+    return normalised_query(query_id)
+
+
+def route_of_click(event: ClickEvent) -> int:
+    """The route of its query, else that which its impression's id carries."""
+    if event.query_id is not None:
+        query = query_of(event.query_id)
+        if query:
+            return route_of_query(query)
+    route = route_of_impression(event.impression_id)
+    if route is None:
+        refuse("no-route", "a click must name its query_id, or an id that routes it")
+    return route
+
+
+def unit_of(event: QueryEvent) -> int:
+    """What impressions share whose errors go together: session, else user."""
+    if event.session is not None:
+        named = "s" + event.session
+    elif event.user is not None:
+        named = "u" + event.user
+    else:
+        named = "i" + event.impression_id
+    return int.from_bytes(
+        hashlib.blake2b(named.encode(), digest_size=8).digest(), "big"
+    )

@@ -1,0 +1,247 @@
+"""The front door: records of `queries` and `clicks` into the canonical log.
+
+The only stage that hears a clock. Its state is small and written whole at every
+checkpoint: the clock of its source and the sequence numbers of what it wrote.
+"""
+
+import hashlib
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from rankstream.settings import Settings
+from rankstream.wire.bounds import LETTER_BYTES, WIRE_BYTES, carried_bytes
+from rankstream.wire.events import SCHEMA, Click, Frontier, Impression, encode_record
+from rankstream.wire.routing import partition_of_route
+from rankstream.wire.topics import (
+    BATCH_BYTES,
+    EVENTS,
+    MAX_RECORD_BYTES,
+    QUERIES,
+    dead_letters,
+)
+from streams.event_time import SourceClock
+from streams.ingest.refusal import Refused
+from streams.ingest.validation import (
+    Accepted,
+    FrontDoor,
+    Origin,
+    elements_of,
+    size_of,
+)
+from streams.stage import Change, Output, SourceRecord
+
+END_HEADER = ("rankstream", b"end")
+"""Marks the empty record that ends a source."""
+
+HEADER_PREFIX = "__rankstream.errors."
+"""Before the name of each header that we add to a dead letter."""
+
+MAX_LETTER_BYTES = MAX_RECORD_BYTES - LETTER_BYTES - WIRE_BYTES
+"""A dead letter keeps this much of its record, which leaves room for its reasons."""
+
+MAX_REASON_BYTES = 384
+"""Longest text of a reason."""
+
+_encode = msgspec.msgpack.Encoder().encode
+
+
+class Ingest:
+    """One partition of `queries` or `clicks`.
+
+    Parameters
+    ----------
+    topic
+        `queries` or `clicks`.
+    partition
+        Which of its partitions.
+    """
+
+    def __init__(self, topic: str, partition: int, settings: Settings) -> None:
+        time = settings.time
+        fronts = settings.kafka.front_door_partitions
+        self._topic = topic
+        self._partition = partition
+        self._source = partition if topic == QUERIES else fronts + partition
+        self._n_sources = 2 * fronts
+        self._n_partitions = settings.kafka.partitions
+        self._state_topic = f"ingest-{topic}-state"
+        self._door = FrontDoor(
+            max_documents=settings.limits.documents, ahead_ms=time.ahead_ms
+        )
+        self._clock = SourceClock(
+            disorder_ms=time.disorder_ms,
+            step_ms=max(2 * time.disorder_ms, time.click_window_ms // 2),
+            idle_ms=time.idle_ms,
+            closing_ms=time.click_window_ms + time.disorder_ms + 1,
+        )
+        self._now_ms = 0
+        self._sequences = [0] * self._n_partitions
+        self._written: tuple[int, int] | None = None
+        self._batches: list[list[Impression | Click]] = [
+            [] for _ in range(self._n_partitions)
+        ]
+        self._sizes = [0] * self._n_partitions
+        self._outputs: list[Output] = []
+        self._counts = {"consumed": 0, "passed": 0, "dead_letter": 0}
+
+    def fold(self, record: SourceRecord) -> None:
+        """Validate, normalise and route every event of a record."""
+        if not record.value and END_HEADER in record.headers:
+            self._clock.end()
+            return
+        try:
+            carried = carried_bytes(record.key, record.headers)
+            elements = elements_of(record.value or b"", carried)
+        except Refused as refusal:
+            self._bury(record, record.value, 0, refusal)
+            self._clock.hear()
+            return
+        for index, raw in enumerate(elements):
+            self._take(record, raw, index)
+
+    def tick(self, now_ms: int, *, at_end: bool) -> None:
+        """Hear the time; it judges what is ahead, and lets idle sources pass on."""
+        self._now_ms = now_ms
+        self._clock.tick(now_ms, at_end=at_end)
+
+    def settle(self) -> None:
+        """Nothing is pending here."""
+
+    def outputs(self) -> list[Output]:
+        """What was accepted, the dead letters, and the frontier where it moved."""
+        for partition in range(self._n_partitions):
+            self._flush(partition)
+        frontier = self._clock.frontier()
+        if frontier != self._written:
+            self._written = frontier
+            element = Frontier(self._source, self._n_sources, *frontier)
+            for partition in range(self._n_partitions):
+                self._write(partition, [element])
+        written, self._outputs = self._outputs, []
+        return written
+
+    def changes(self) -> Iterable[Change]:
+        """The whole state, as one value."""
+        state = [
+            SCHEMA,
+            self._clock.state(),
+            self._sequences,
+            self._written,
+            self._counts,
+        ]
+        yield Change(self._state_topic, b"state", _encode(state))
+
+    def restore(self, items: Iterable[Change]) -> None:
+        """Take back the state."""
+        for item in items:
+            if item.key == b"state" and item.value is not None:
+                state: Any = msgspec.msgpack.decode(item.value)
+                _, clock, self._sequences, written, self._counts = state
+                self._clock.restore(clock)
+                self._written = tuple(written) if written else None
+
+    def fingerprint(self) -> bytes:
+        """A digest of the counts and sequence numbers."""
+        return hashlib.blake2b(
+            _encode([self._counts, self._sequences]), digest_size=16
+        ).digest()
+
+    def counters(self) -> dict[str, int]:
+        """Consumed, passed on, dead letters, and the frontier."""
+        return {**self._counts, "frontier_ms": self._clock.frontier()[0]}
+
+    def _take(self, record: SourceRecord, raw: bytes, index: int) -> None:
+        try:
+            if self._topic == QUERIES:
+                accepted = self._door.query(raw, self._now_ms)
+            else:
+                origin = Origin(self._topic, self._partition, record.offset, index)
+                accepted = self._door.click(raw, self._now_ms, origin)
+        except Refused as refusal:
+            self._bury(record, raw, index, refusal)
+            self._clock.hear()
+            return
+        self._accept(accepted)
+
+    def _accept(self, accepted: Accepted) -> None:
+        self._counts["consumed"] += 1
+        self._counts["passed"] += 1
+        self._clock.see(accepted.at_ms)
+        partition = partition_of_route(accepted.route, self._n_partitions)
+        size = size_of(accepted.event)
+        if self._sizes[partition] + size > BATCH_BYTES:
+            self._flush(partition)
+        self._batches[partition].append(accepted.event)
+        self._sizes[partition] += size
+
+    def _flush(self, partition: int) -> None:
+        if self._batches[partition]:
+            self._write(partition, self._batches[partition])
+            self._batches[partition] = []
+            self._sizes[partition] = 0
+
+    def _write(self, partition: int, elements: Any) -> None:
+        self._sequences[partition] += 1
+        value = encode_record(
+            [SCHEMA, self._source, self._sequences[partition], elements]
+        )
+        self._outputs.append(Output(EVENTS, partition, None, value))
+
+    def _bury(
+        self, record: SourceRecord, raw: bytes | None, index: int, refusal: Refused
+    ) -> None:
+        self._counts["consumed"] += 1
+        self._counts["dead_letter"] += 1
+        place = Origin(self._topic, self._partition, record.offset, index)
+        stage = "decode" if refusal.code in ("not-json", "empty") else "validate"
+        reason = {
+            "stage": stage,
+            "code": refusal.code,
+            "exception.message": str(refusal),
+            "timestamp": str(record.timestamp_ms),
+        }
+        self._outputs.append(
+            dead_letter(place, raw, reason, record.key, record.headers)
+        )
+
+
+def dead_letter(
+    place: Origin,
+    raw: bytes | None,
+    reason: dict[str, str],
+    key: bytes | None = None,
+    headers: tuple[tuple[str, bytes], ...] = (),
+) -> Output:
+    """The record that keeps what could not be taken: its own bytes, and why.
+
+    What a broker takes as one of our records is never cut.
+    """
+    added = {
+        "topic": place.topic,
+        "partition": str(place.partition),
+        "offset": str(place.offset),
+        "index": str(place.element),
+        **reason,
+    }
+    value, room = raw, MAX_LETTER_BYTES - carried_bytes(key, headers)
+    if room < 0:
+        added["truncated"] = "true"
+        key, headers, room = None, (), MAX_LETTER_BYTES
+    if raw is not None and len(raw) > room:
+        added["truncated"] = "true"
+        added["sha256"] = hashlib.sha256(raw).hexdigest()
+        value = raw[:room]
+    ours = tuple((HEADER_PREFIX + name, _reason(text)) for name, text in added.items())
+    return Output(
+        dead_letters(place.topic), place.partition, key, value, headers + ours
+    )
+
+
+def _reason(text: str) -> bytes:
+    """A text in UTF-8, cut between two characters where it is too long."""
+    packed = text.encode("utf-8", "backslashreplace")
+    if len(packed) <= MAX_REASON_BYTES:
+        return packed
+    return packed[:MAX_REASON_BYTES].decode("utf-8", "ignore").encode()

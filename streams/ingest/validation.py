@@ -1,0 +1,379 @@
+"""From one front-door element to one canonical event, or a reason why not."""
+
+import base64
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from rankstream.wire.bounds import (
+    LETTER_BYTES,
+    LETTERS_FACTOR,
+    MAX_CLICK_BYTES,
+)
+from rankstream.wire.events import (
+    LOGGED,
+    PLACKETT_LUCE,
+    POLICIES,
+    SCHEMA,
+    TAIL_SHUFFLE,
+    Click,
+    ClickEvent,
+    Impression,
+    QueryEvent,
+)
+from rankstream.wire.routing import (
+    identity,
+    route_of_query,
+)
+from rankstream.wire.topics import MAX_ELEMENTS, MAX_EVENT_BYTES
+from streams.ingest.identifiers import check_id, query_of, route_of_click, unit_of
+from streams.ingest.refusal import Refused, refuse
+from streams.ingest.vectors import (
+    check_assignments,
+    check_attributes,
+    check_ranks,
+    exposures_of,
+    feature_rows,
+    permuted,
+    vector,
+)
+
+MAX_SHOWN = 1_000
+"""Longest list that one impression may show."""
+
+KNOWN_SETS = 4_096
+"""Candidate sets whose canonical order is remembered."""
+
+KNOWN_ITEMS = 1 << 18
+"""Nor more items than this in all of them."""
+
+LAST_MS = 253_402_300_799_999
+"""The last millisecond of the year 9999."""
+
+UNREADABLE = (
+    msgspec.DecodeError,
+    RecursionError,
+    UnicodeError,
+    ValueError,
+    OverflowError,
+)
+"""What a decoder raises on bytes that are no JSON."""
+
+EXTRA_FIELDS = (
+    "experiment",
+    "rankings",
+    "assignments",
+    "ranks",
+    "user",
+    "session",
+    "attributes",
+)
+"""Fields of a query event that only later stages read."""
+
+_decode_query = msgspec.json.Decoder(QueryEvent).decode
+_decode_click = msgspec.json.Decoder(ClickEvent).decode
+_decode_batch = msgspec.json.Decoder(list[msgspec.Raw]).decode
+_encode = msgspec.msgpack.Encoder().encode
+_POLICY_NUMBER = {name: number for number, name in enumerate(POLICIES)}
+
+
+class Accepted(NamedTuple):
+    """A canonical event, where it goes, and when it happened."""
+
+    event: Impression | Click
+    route: int
+    at_ms: int
+
+
+class Origin(NamedTuple):
+    """Where an element stood: topic, partition, offset, place in the record."""
+
+    topic: str
+    partition: int
+    offset: int
+    element: int
+
+
+class CandidateSet(NamedTuple):
+    """A candidate set in canonical order, and how to get there."""
+
+    packed: bytes
+    order: npt.NDArray[np.int64]
+    row_of: dict[str, int]
+
+
+class FrontDoor:
+    """Validates and normalises; knows its limits and nothing else.
+
+    Parameters
+    ----------
+    max_documents
+        Most candidates that an impression may have.
+    ahead_ms
+        How far ahead of the clock an event's time may be.
+    """
+
+    def __init__(self, *, max_documents: int, ahead_ms: int) -> None:
+        self._max_documents = max_documents
+        self._ahead_ms = ahead_ms
+        self._known_sets: dict[tuple[str, ...], CandidateSet] = {}
+        self._n_known_items = 0
+
+    def query(self, raw: bytes, now_ms: int) -> Accepted:
+        """The impression in `raw`.
+
+        Raises
+        ------
+        Refused
+            With a code of those in the operator's table of dead letters.
+        """
+        event = _decoded_query(raw)
+        _check_schema(event.schema)
+        self._check_time(event.at_ms, now_ms)
+        check_id("impression_id", event.impression_id)
+        check_id("model", event.model, may_be_empty=True)
+        check_id("intervention", event.intervention or "", may_be_empty=True)
+        query = query_of(event.query_id)
+        if not query:
+            refuse("no-route", "query_id must hold a visible character")
+        policy = _POLICY_NUMBER.get(event.policy)
+        if policy is None:
+            refuse("policy", f"policy must be one of {POLICIES}; got {event.policy!r}")
+        if not -(2**63) <= event.seed < 2**64 or not 0 <= event.version < 2**63:
+            refuse("malformed", "seed and version must fit 64 bits")
+        impression = self._impression(event, query, policy)
+        if size_of(impression) > MAX_EVENT_BYTES:
+            refuse("too-large", f"an event must fit {MAX_EVENT_BYTES} bytes")
+        return Accepted(impression, route_of_query(query), event.at_ms)
+
+    def click(self, raw: bytes, now_ms: int, origin: Origin) -> Accepted:
+        """The click in `raw`.
+
+        Raises
+        ------
+        Refused
+            With a code of those in the operator's table of dead letters.
+        """
+        event = _decoded_click(raw)
+        _check_schema(event.schema)
+        self._check_time(event.at_ms, now_ms)
+        check_id("impression_id", event.impression_id)
+        item, position = event.item_id or "", event.position or 0
+        if not item and event.position is None:
+            refuse("identity", "a click must name its item_id or its position")
+        if event.position is not None and not 1 <= position <= self._max_documents:
+            refuse("position", f"position must be 1 or more; got {position}")
+        check_id("item_id", item, may_be_empty=True)
+        check_id("action", event.action)
+        if len(raw) > MAX_CLICK_BYTES:
+            refuse("too-large", f"a click must fit {MAX_CLICK_BYTES} bytes")
+        named = identity("i", event.impression_id)
+        if event.event_id:
+            check_id("event_id", event.event_id)
+            own = identity("e", event.event_id)
+        else:
+            own = identity(
+                "c",
+                event.impression_id,
+                item,
+                str(position),
+                event.action,
+                str(event.at_ms),
+            )
+        click = Click(
+            own, named, item, position, event.at_ms, event.action, raw, (*origin,)
+        )
+        return Accepted(click, route_of_click(event), event.at_ms)
+
+    def _check_time(self, at_ms: int, now_ms: int) -> None:
+        if not 0 <= at_ms <= LAST_MS:
+            refuse("time", f"at_ms must be milliseconds since 1970; got {at_ms}")
+        if at_ms > now_ms + self._ahead_ms:
+            refuse("time-future", f"at_ms must not be ahead of the clock; got {at_ms}")
+
+    def _impression(self, event: QueryEvent, query: str, policy: int) -> Impression:
+        is_open = event.candidates is None
+        names = event.shown if event.candidates is None else event.candidates
+        if not event.shown or len(event.shown) > MAX_SHOWN:
+            refuse(
+                "shown",
+                f"shown must hold 1 to {MAX_SHOWN} items; got {len(event.shown)}",
+            )
+        if len(names) > self._max_documents:
+            refuse(
+                "too-many-documents",
+                f"candidates must be at most {self._max_documents}; got {len(names)}",
+            )
+        known = self._candidates(names)
+        shown = _rows(event.shown, known.row_of)
+        n, k = len(names), len(event.shown)
+        scores = permuted(vector("scores", event.scores, n), known.order, n)
+        exposures = exposures_of(event.exposures, known.order, (n, k), policy)
+        if is_open and (
+            scores or exposures or policy in (PLACKETT_LUCE, TAIL_SHUFFLE, LOGGED)
+        ):
+            refuse("candidates", f"candidates must be given with policy {event.policy}")
+        if policy == PLACKETT_LUCE and not scores:
+            refuse("scores", "scores must be given with policy plackett-luce")
+        rows, n_features = feature_rows(event.features, k)
+        return Impression(
+            identity("i", event.impression_id),
+            event.impression_id,
+            query,
+            event.at_ms,
+            event.model,
+            event.version,
+            event.intervention if event.intervention is not None else event.model,
+            event.seed,
+            policy,
+            known.packed,
+            shown,
+            is_open,
+            scores,
+            exposures,
+            rows,
+            n_features,
+            unit_of(event),
+            _extra(event, known, n, k),
+        )
+
+    def _candidates(self, names: list[str]) -> "CandidateSet":
+        key = tuple(names)
+        known = self._known_sets.get(key)
+        if known is not None:
+            return known
+        if len(set(names)) != len(names):
+            refuse("candidates", "candidates must differ from each other")
+        for name in names:
+            check_id("item_id", name)
+        order = sorted(range(len(names)), key=names.__getitem__)
+        found = CandidateSet(
+            _encode([names[row] for row in order]),
+            np.array(order, np.int64),
+            {names[original]: row for row, original in enumerate(order)},
+        )
+        self._n_known_items += len(key)
+        if len(self._known_sets) >= KNOWN_SETS or self._n_known_items > KNOWN_ITEMS:
+            self._known_sets.clear()
+            self._n_known_items = len(key)
+        self._known_sets[key] = found
+        return found
+
+
+def _rows(shown: list[str], row_of: dict[str, int]) -> bytes:
+    try:
+        rows = [row_of[item] for item in shown]
+    except KeyError as error:
+        raise Refused(
+            "shown", f"shown items must be candidates; got {error.args[0]!r:.100}"
+        ) from error
+    if len(set(rows)) != len(rows):
+        refuse("shown", "shown items must differ from each other")
+    return np.array(rows, "<u2").tobytes()
+
+
+def size_of(event: Impression | Click) -> int:
+    """About how many bytes the canonical event takes, and never less."""
+    if isinstance(event, Click):
+        return 256 + len(event.raw) + 4 * (len(event.item_id) + len(event.action))
+    texts = (event.impression_id, event.query_id, event.model, event.intervention)
+    vectors = (event.candidates, event.shown, event.scores, event.exposures)
+    return (
+        256
+        + 4 * sum(map(len, texts))
+        + sum(map(len, vectors))
+        + len(event.features)
+        + len(event.extra)
+    )
+
+
+def _decoded_query(raw: bytes) -> QueryEvent:
+    try:
+        return _decode_query(raw)
+    except msgspec.ValidationError as error:
+        raise Refused("malformed", str(error)) from error
+    except UNREADABLE as error:
+        raise Refused("not-json", _reason(error)) from error
+
+
+def _decoded_click(raw: bytes) -> ClickEvent:
+    try:
+        return _decode_click(raw)
+    except msgspec.ValidationError as error:
+        raise Refused("malformed", str(error)) from error
+    except UNREADABLE as error:
+        raise Refused("not-json", _reason(error)) from error
+
+
+def elements_of(value: bytes, n_carried: int = 0) -> list[bytes]:
+    """The raw elements of a front-door record: itself, or those of its array.
+
+    Parameters
+    ----------
+    n_carried
+        Bytes of key and headers, which a dead letter of each element repeats.
+
+    Raises
+    ------
+    Refused
+        Where the record is no JSON at all, or holds no event or too many.
+    """
+    start = value.lstrip()[:1]
+    if not start:
+        refuse("empty", "a record must hold an event; got none")
+    if start != b"[":
+        return [value]
+    try:
+        elements = _decode_batch(value)
+    except UNREADABLE as error:
+        raise Refused("not-json", _reason(error)) from error
+    if not elements:
+        refuse("empty-batch", "a batch must hold an event; got none")
+    if (n := len(elements)) > MAX_ELEMENTS:
+        refuse("batch", f"a batch must hold at most {MAX_ELEMENTS} events; got {n}")
+    n_bytes = LETTER_BYTES + n_carried
+    if n * n_bytes > LETTERS_FACTOR * (n_bytes + len(value)):
+        refuse(
+            "batch-letters",
+            f"dead letters of a batch must take at most {LETTERS_FACTOR} times its "
+            f"bytes; {n} events of {len(value) // n} bytes with {n_carried} of key "
+            "and headers could take more: send fewer in a record, or shorter keys",
+        )
+    return [bytes(element) for element in elements]
+
+
+def _reason(error: Exception) -> str:
+    return f"a record must be JSON; {error}"[:1024]
+
+
+def _check_schema(schema: int) -> None:
+    if schema != SCHEMA:
+        refuse("schema", f"schema must be {SCHEMA}; got {schema}")
+
+
+def _extra(event: QueryEvent, known: CandidateSet, n: int, k: int) -> bytes:
+    fields = {
+        name: value
+        for name in EXTRA_FIELDS
+        if (value := getattr(event, name)) is not None
+    }
+    if event.assignments is not None:
+        check_assignments(event.assignments, k)
+    if event.experiment is not None and not 0 < event.experiment.epoch < 2**31:
+        refuse("experiment", "an experiment's epoch must be 1 or more, of 31 bits")
+    if event.attributes is not None:
+        check_attributes(event.attributes)
+    if event.ranks is not None:
+        check_ranks(event.ranks, n, k)
+    if event.candidate_features is not None:
+        rows, n_features = feature_rows(
+            event.candidate_features, n, name="candidate_features"
+        )
+        matrix = np.frombuffer(rows, "<f4").reshape(n, n_features)
+        # As an event has it, so that a log can be sent through the door again.
+        fields["candidate_features"] = base64.b64encode(
+            matrix[known.order].tobytes()
+        ).decode("ascii")
+    return _encode(fields) if fields else b""

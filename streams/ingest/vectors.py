@@ -1,0 +1,142 @@
+"""Vectors of front-door events: base64 of little-endian float32, or plain numbers."""
+
+import base64
+import binascii
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rankstream.wire.events import LOGGED, Vector
+from rankstream.wire.exposures import pack_exposures
+from streams.ingest.refusal import Refused, refuse
+
+Order = npt.NDArray[np.int64]
+
+LARGEST_TEAM = 999
+"""Numbers of rankers in one list lie below a thousand."""
+
+DEEPEST = 16
+"""Levels of attributes; what may be nested for ever has no end that all agree on."""
+
+SUM_TOLERANCE = 1e-4
+"""By how much float32 exposures may sum to more than one."""
+
+
+def _numbers(name: str, value: str | list[float]) -> npt.NDArray[np.float32]:
+    if isinstance(value, str):
+        try:
+            numbers = np.frombuffer(base64.b64decode(value, validate=True), "<f4")
+        except (binascii.Error, ValueError) as error:
+            raise Refused(name, f"{name} must be base64 of float32; {error}") from error
+    else:
+        with np.errstate(over="ignore"):
+            numbers = np.array(value, np.float64).astype("<f4")
+    if not np.isfinite(numbers).all():
+        refuse(name, f"{name} must be finite float32 numbers")
+    return numbers
+
+
+def vector(
+    name: str, value: Vector | None, length: int
+) -> npt.NDArray[np.float32] | None:
+    """Numbers of a field, or None where it is absent."""
+    if value is None:
+        return None
+    numbers = _numbers(name, value)
+    if len(numbers) != length:
+        refuse(name, f"{name} must hold {length} numbers; got {len(numbers)}")
+    return numbers
+
+
+def permuted(
+    numbers: npt.NDArray[np.float32] | None, order: Order, n_rows: int
+) -> bytes:
+    """Rows in canonical order, as bytes; empty where absent."""
+    if numbers is None:
+        return b""
+    return numbers.reshape(n_rows, -1)[order].tobytes()
+
+
+def exposures_of(
+    value: Vector | None, order: Order, shape: tuple[int, int], policy: int
+) -> bytes:
+    """Placement probabilities of candidates x ranks, in canonical order and packed."""
+    n_rows, n_ranks = shape
+    numbers = vector("exposures", value, n_rows * n_ranks)
+    if numbers is None:
+        if policy == LOGGED:
+            refuse("exposures", "exposures must be given with policy logged")
+        return b""
+    matrix = numbers.reshape(n_rows, n_ranks)[order]
+    largest = max(matrix.max(), matrix.sum(axis=0).max(), matrix.sum(axis=1).max())
+    if matrix.min() < 0 or largest > 1 + SUM_TOLERANCE:
+        refuse(
+            "exposures",
+            "exposures must be probabilities whose rows and columns sum to at most 1; "
+            f"got {matrix.min():.6g} to {largest:.6g}",
+        )
+    return pack_exposures(matrix)
+
+
+def check_assignments(assignments: list[int], n_shown: int) -> None:
+    """Refuse what does not say of each shown item whose it is, -1 for nobody's."""
+    if len(assignments) != n_shown:
+        refuse(
+            "assignments",
+            f"assignments must be of the {n_shown} shown items; got {len(assignments)}",
+        )
+    if not all(-1 <= each <= LARGEST_TEAM for each in assignments):
+        refuse("assignments", f"assignments must lie in -1 to {LARGEST_TEAM}")
+
+
+def check_attributes(attributes: Any) -> None:
+    """Refuse attributes that not every reader can hold: deep, or of huge numbers."""
+    level = [attributes]
+    for _ in range(DEEPEST):
+        below: list[Any] = []
+        for each in level:
+            if isinstance(each, dict):
+                below += each.values()
+            elif isinstance(each, list):
+                below += each
+            elif isinstance(each, int) and not -(2**63) <= each < 2**64:
+                refuse("attributes", "numbers of attributes must fit 64 bits")
+        if not below:
+            return
+        level = below
+    refuse("attributes", f"attributes must nest no deeper than {DEEPEST}")
+
+
+def check_ranks(value: str, n_rows: int, n_shown: int) -> None:
+    """Refuse what are no ranks of the shown items by some rankers."""
+    try:
+        raw = base64.b64decode(value, validate=True)
+        ranks = np.frombuffer(raw, "<u2").reshape(n_shown, -1)
+    except (binascii.Error, ValueError) as error:
+        raise Refused(
+            "ranks", f"ranks must be base64 of uint16 for {n_shown} items; {error}"
+        ) from error
+    if not ranks.size or ranks.min() < 1 or ranks.max() > n_rows:
+        refuse("ranks", f"ranks must lie in 1 to {n_rows}, of at least one ranker")
+    if (np.diff(np.sort(ranks.astype(np.int64), axis=0), axis=0) == 0).any():
+        refuse("ranks", "ranks of one ranker must differ from each other")
+
+
+def feature_rows(
+    value: str | list[list[float]] | None, n_rows: int, *, name: str = "features"
+) -> tuple[bytes, int]:
+    """Rows of items as bytes, and how many features each has."""
+    if value is None:
+        return b"", 0
+    if isinstance(value, str):
+        numbers = _numbers(name, value)
+        n_features, rest = divmod(len(numbers), n_rows)
+        if rest or not n_features:
+            refuse(name, f"{name} must be rows for {n_rows} items")
+        return numbers.tobytes(), n_features
+    lengths = {len(row) for row in value}
+    if len(value) != n_rows or len(lengths) != 1 or 0 in lengths:
+        refuse(name, f"{name} must be {n_rows} rows of one length")
+    flat = [number for row in value for number in row]
+    return _numbers(name, flat).tobytes(), lengths.pop()

@@ -1,0 +1,1 @@
+"""What runs the stages on Kafka: transport, transactions, state, supervision."""

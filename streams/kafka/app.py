@@ -1,0 +1,375 @@
+"""One role of the pipeline as a Faust application.
+
+Faust does what it is good at: membership, assignment, flow control, the life of the
+process. What a partition knows is the business of its checkpointer.
+"""
+
+import asyncio
+import contextlib
+import gc
+import logging
+import os
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any, NoReturn
+
+import faust
+from faust.types import TP
+
+from rankstream.settings import Settings
+from rankstream.wire.topics import full_name
+from streams.kafka.checkpoint import Checkpointer, Cluster, StageKind
+from streams.kafka.metrics import Gauges
+from streams.kafka.pacing import Progress, held_back
+from streams.kafka.transport import Transport
+from streams.stage import LogRefused, SourceRecord
+
+CONFIGURATION_EXIT = 78
+"""Exit status where starting again would not help."""
+
+FAILURE_EXIT = 70
+"""Exit status where the parent is to start the process again."""
+
+TURN_RECORDS = 64
+"""Records after which an agent lets others have a turn."""
+
+BUFFERED_RECORDS = 65_536
+"""Beyond four fifths of it Faust pauses for a second; bytes are bounded before."""
+
+RESTORE_S = 1_800.0
+"""How long opening partitions may take; Faust has no other name for it."""
+
+log = logging.getLogger("rankstream.worker")
+
+
+class StageApp(faust.App):
+    """A Faust application whose partitions are checkpointers."""
+
+    def prepare(
+        self, settings: Settings, kinds: Iterable[StageKind], cluster: Cluster
+    ) -> None:
+        """Say which stages run here; called once, before the start."""
+        self.stage_settings = settings
+        self.cluster = cluster
+        self.kinds = {full_name(cluster.namespace, kind.source): kind for kind in kinds}
+        self.open_checkpointers: dict[TP, Checkpointer] = {}
+        self.gauges = Gauges(self.open_checkpointers, self.lag_of)
+        self.pump: asyncio.Task[None] | None = None
+        self.is_closing = False
+        self.n_revocations = 0
+        self._held: set[TP] = set()
+        self._opening = asyncio.Lock()
+        self._hurry = asyncio.Event()
+        self.on_partitions_revoked.connect(self.suspend_partitions)
+        self.on_partitions_assigned.connect(self.keep_partitions)  # type: ignore[arg-type]
+
+    def _create_directories(self) -> None:
+        """Nothing of ours lies in Faust's directories."""
+
+    def _crash(self, reason: BaseException) -> None:
+        # Any service below ends here; waiting for the others could be for ever.
+        fail(reason)
+
+    async def on_start(self) -> None:
+        """Start checkpointing: a plain task, as Faust's timers stop too early."""
+        await self.guarded(super().on_start())
+        self.pump = asyncio.get_running_loop().create_task(self.run_checkpoints())
+        self.gauges.serve(self.stage_settings.metrics)
+
+    async def on_stop(self) -> None:
+        """Take no more, checkpoint what was folded, cut, and let go."""
+        self.is_closing = True
+        await super().on_stop()
+        await self.suspend_partitions()
+        if self.pump is not None:
+            self.pump.cancel()
+        await self.close_partitions(set(self.open_checkpointers))
+        log.info("event=stopped")
+
+    async def open_partitions(
+        self, committed: Mapping[TP, int | None]
+    ) -> dict[TP, int]:
+        """Fence, restore, and say where each assigned partition starts."""
+        async with self._opening:
+            await self.close_partitions(set(self.open_checkpointers) - set(committed))
+            found = await asyncio.gather(
+                *(self._opened(place, at) for place, at in committed.items())
+            )
+        return {place: start for place, start in found if start is not None}
+
+    async def suspend_partitions(self, *_: Any, **__: Any) -> None:
+        """Checkpoint and cut every partition, before anybody else may open it.
+
+        Faust takes all away at every rebalance. What comes back at once goes on from
+        memory: had anybody else written meanwhile, our next transaction would be
+        fenced, and that ends the process.
+        """
+        self.n_revocations += 1
+        live = [one for one in self.open_checkpointers.values() if not one.is_suspended]
+        await self.guarded(
+            asyncio.gather(
+                *(one.checkpoint(now_ms(), at_end=False, final=True) for one in live)
+            )
+        )
+        for one in live:
+            one.is_suspended = True
+
+    async def keep_partitions(self, _: Any, *assigned: Any, **__: Any) -> None:
+        """Let go of all others, also where nothing is left to be opened."""
+        await self.close_partitions(set(self.open_checkpointers) - set(assigned[0]))
+
+    async def close_partitions(self, places: set[TP]) -> None:
+        """Let go of partitions that went."""
+        for place in places & set(self.open_checkpointers):
+            checkpointer = self.open_checkpointers.pop(place, None)
+            if checkpointer is not None:
+                await self.guarded(checkpointer.close())
+
+    async def checkpoint(self, place: TP, checkpointer: Checkpointer) -> None:
+        """One checkpoint of one partition."""
+        if checkpointer.is_suspended:
+            return
+        consumer: Any = self.consumer
+        last, position, highwater = consumer.progress(place)
+        reached = position if checkpointer.folded >= last else None
+        at_end = (
+            not self.rebalancing
+            and reached is not None
+            and highwater is not None
+            and reached >= highwater
+        )
+        await checkpointer.checkpoint(now_ms(), at_end=at_end, reached=reached)
+
+    def lag_of(self, place: TP) -> int:
+        """Records of a partition that the broker has and the stage has not folded."""
+        consumer: Any = self.consumer
+        last, position, highwater = consumer.progress(place)
+        if highwater is None or position is None:
+            return 0
+        folded = self.open_checkpointers[place].folded
+        return max(0, int(highwater - (position if folded >= last else folded + 1)))
+
+    def not_held_back(self, places: set[TP]) -> set[TP]:
+        """Without sources that are far ahead of others."""
+        sources = {
+            place: Progress(frontier_ms, is_behind=self.lag_of(place) > 0)
+            for place, one in self.open_checkpointers.items()
+            if (frontier_ms := one.counts.get("frontier_ms")) is not None
+        }
+        held = held_back(sources, self.stage_settings.time.lead_ms)
+        if held != self._held:
+            names = ",".join(sorted(f"{at.topic}[{at.partition}]" for at in held))
+            log.info("event=held-back partitions=%s", names or "none")
+            self._held = held
+        return places - held
+
+    async def run_checkpoints(self) -> None:
+        """Checkpoint every partition, again and again."""
+        every_s = self.stage_settings.delivery.checkpoint_s
+        while True:
+            started = time.monotonic()
+            self._hurry.clear()
+            await self.guarded(
+                asyncio.gather(
+                    *(
+                        self.checkpoint(place, checkpointer)
+                        for place, checkpointer in list(self.open_checkpointers.items())
+                    )
+                )
+            )
+            spent_s = time.monotonic() - started
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(max(0.005, every_s - spent_s)):
+                    await self._hurry.wait()
+
+    async def guarded(self, work: Any) -> Any:
+        """Do it, or end the process: nothing goes on after a failed checkpoint."""
+        try:
+            return await work
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:  # noqa: BLE001  whatever it is, this is the end
+            fail(error)
+
+    async def fold_events(self, stream: Any, kind: StageKind) -> None:
+        """The body of an agent: fold what comes, acknowledge nothing."""
+        n_taken = 0
+        places: dict[int, TP] = {}
+        consumer: Any = self.consumer
+        async for event in stream.noack().events():
+            message = event.message
+            consumer.taken(message)
+            place = places.get(message.partition)
+            if place is None:
+                place = TP(message.topic, message.partition)
+                places[message.partition] = place
+            checkpointer = self.open_checkpointers.get(place)
+            if (
+                checkpointer is None
+                or checkpointer.is_suspended
+                or message.generation_id != self.consumer_generation_id
+            ):
+                # Taken away meanwhile: its owner reads it again.
+                event.ack()
+                continue
+            if checkpointer.lock.locked() or checkpointer.is_full:
+                await self._turn_of(checkpointer)
+            try:
+                checkpointer.fold(_record_of(message, kind.source), event)
+            except BaseException as error:  # noqa: BLE001  whatever it is
+                fail(error)
+            if checkpointer.is_due:
+                self._hurry.set()
+            n_taken += 1
+            if n_taken % TURN_RECORDS == 0:
+                await asyncio.sleep(0)
+
+    async def _turn_of(self, checkpointer: Checkpointer) -> None:
+        while checkpointer.lock.locked() or checkpointer.is_full:
+            if checkpointer.is_full:
+                self._hurry.set()
+                checkpointer.room.clear()
+                await checkpointer.room.wait()
+            async with checkpointer.lock:
+                pass
+
+    async def _opened(self, place: TP, committed: int | None) -> tuple[TP, int | None]:
+        kind = self.kinds.get(place.topic)
+        if kind is None or self.is_closing:
+            return place, None
+        known = self.open_checkpointers.get(place)
+        if known is not None:
+            known.is_suspended = False
+            known.stage.tick(now_ms(), at_end=False)
+            return place, known.folded + 1
+        checkpointer = Checkpointer(
+            kind, place.partition, self.cluster, self.stage_settings.delivery
+        )
+        n_revocations = self.n_revocations
+        start = await self.guarded(checkpointer.open(committed, now_ms()))
+        # Taken away while it was opened: it stays quiet until it is given again.
+        checkpointer.is_suspended = self.n_revocations != n_revocations
+        self.open_checkpointers[place] = checkpointer
+        return place, start
+
+
+def _record_of(message: Any, topic: str) -> SourceRecord:
+    headers = message.headers or ()
+    return SourceRecord(
+        topic,
+        message.partition,
+        message.offset,
+        round(message.timestamp * 1_000) if message.timestamp else 0,
+        message.key,
+        message.value,
+        tuple(headers.items() if isinstance(headers, Mapping) else headers),
+    )
+
+
+def build_app(
+    settings: Settings, role: str, kinds: list[StageKind], cluster: Cluster
+) -> StageApp:
+    """The application of a role, ready to be run.
+
+    Parameters
+    ----------
+    kinds
+        The stages of this role, each on a topic of its own.
+    """
+    delivery = settings.delivery
+    app = StageApp(
+        full_name(settings.namespace, f"rankstream-{role}"),
+        broker=[
+            f"kafka://{one.strip()}" for one in settings.kafka.bootstrap.split(",")
+        ],
+        broker_credentials=_credentials_of(cluster.client),
+        store="memory://",
+        web_enabled=False,
+        topic_disable_leader=True,
+        topic_allow_declare=False,
+        stream_buffer_maxsize=BUFFERED_RECORDS,
+        broker_session_timeout=delivery.session_timeout_s,
+        broker_heartbeat_interval=delivery.session_timeout_s / 4,
+        broker_request_timeout=RESTORE_S,
+        consumer_group_instance_id=_instance_of(delivery.instance_id, role),
+        autodiscover=False,
+    )
+    app.transport = Transport(
+        app.conf.broker_consumer, app, loop=app.loop
+    )  # the setter: Faust would make its own
+    app.prepare(settings, kinds, cluster)
+    for kind in kinds:
+        _declare(app, kind)
+    return app
+
+
+def _declare(app: StageApp, kind: StageKind) -> None:
+    topic = app.topic(
+        full_name(app.cluster.namespace, kind.source),
+        key_type=bytes,
+        value_type=bytes,
+        key_serializer="raw",
+        value_serializer="raw",
+        internal=False,
+    )
+
+    async def fold(stream: faust.StreamT[bytes]) -> None:
+        await app.fold_events(stream, kind)
+
+    app.agent(topic, name=f"fold-{kind.source}")(fold)
+
+
+def _credentials_of(client: Mapping[str, Any]) -> Any:
+    """What Faust makes aiokafka's options of, where the cluster wants credentials."""
+    context = client.get("ssl_context")
+    if "sasl_mechanism" in client:
+        return faust.SASLCredentials(
+            username=client["sasl_plain_username"],
+            password=client["sasl_plain_password"],
+            mechanism=client["sasl_mechanism"],
+            ssl_context=context,
+        )
+    return faust.SSLCredentials(context=context) if context is not None else None
+
+
+def _instance_of(instance_id: str, role: str) -> str | None:
+    return f"{instance_id}-{role}" if instance_id else None
+
+
+def run_app(app: StageApp) -> int:
+    """Run until SIGTERM; returns the exit status."""
+    # Objects of the folds hold no cycles; a collector that walks them only costs.
+    gc.set_threshold(100_000, 50, 1_000)
+    worker = faust.Worker(
+        app,
+        loglevel="WARN",
+        quiet=True,
+        redirect_stdouts=False,
+        override_logging=False,
+    )
+    worker.spinner = None  # it would write to the terminal whatever it is
+    try:
+        worker.execute_from_commandline()
+    except SystemExit as status:
+        return int(status.code or 0)
+    return 0
+
+
+def now_ms() -> int:
+    """The wall clock, which only ingest hears."""
+    return time.time_ns() // 1_000_000
+
+
+def fail(error: BaseException) -> NoReturn:
+    """Say why and end the process, with a status that says whether to start again."""
+    if isinstance(error, LogRefused):
+        log.error("event=refused reason=%s", error)
+        status = CONFIGURATION_EXIT
+    else:
+        log.error(
+            "event=failed error=%s reason=%s cause=%r",
+            type(error).__name__, error, error.__cause__,
+        )  # fmt: skip
+        status = FAILURE_EXIT
+    logging.shutdown()
+    os._exit(status)

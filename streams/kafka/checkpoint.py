@@ -1,0 +1,358 @@
+"""One consistent cut per partition, checkpointed in a Kafka transaction.
+
+A *checkpoint* writes a stage's outputs and the marker (up to where they reach), and at
+a *cut* also the state that changed, in one transaction of a producer whose id names the
+partition. Taking a partition over is: initialise that producer (which fences whoever
+had it), read the state back, go on behind the marker. Records between the last cut and
+the marker are folded again with their outputs dropped: a stage is a pure function of
+its log, and the fingerprint in the marker proves that it was.
+"""
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from rankstream.settings import DeliverySettings
+from rankstream.wire.bounds import carried_bytes
+from rankstream.wire.topics import MIB
+from streams.kafka.faults import REPEATED_RECORDS, SKIP_MARKER, is_planted
+from streams.kafka.resume_position import (
+    MARKER,
+    SCHEMA,
+    Marker,
+    Source,
+    StateRefused,
+    check_marker,
+    check_missing,
+    decode_marker,
+    encode_marker,
+    start_of,
+)
+from streams.kafka.state_log import Cluster, StateLog
+from streams.stage import Change, Output, SourceRecord, Stage
+
+__all__ = [
+    "MARKER",
+    "Checkpointer",
+    "Cluster",
+    "StageKind",
+    "StateRefused",
+    "decode_marker",
+]
+
+RECORD_BYTES = 512
+"""What a record costs in memory beside its value, roughly."""
+
+SOON_BYTES = 8 * MIB
+"""After so much a checkpoint is due, whatever the clock says."""
+
+FULL_BYTES = 16 * MIB
+"""After so much nothing more is folded before a checkpoint has begun."""
+
+log = logging.getLogger("rankstream.checkpoint")
+
+
+@dataclass(frozen=True)
+class StageKind:
+    """A stage of the pipeline, before it has a partition.
+
+    Parameters
+    ----------
+    state_topics
+        Where its state lies; the first holds the marker.
+    outputs
+        All other topics that it writes to.
+    cut_always
+        Write the state at every checkpoint: for small states, and for the one stage
+        that hears a clock.
+    version
+        Of what the stage folds and keeps; another one refuses the state.
+    """
+
+    name: str
+    source: str
+    state_topics: tuple[str, ...]
+    build: Callable[[int], Stage]
+    outputs: tuple[str, ...] = ()
+    cut_always: bool = False
+    version: int = 1
+
+
+class Checkpointer:
+    """A stage on one partition of its source.
+
+    Not for use after an error: whoever runs it ends the process, and the next owner's
+    producer closes what was open.
+    """
+
+    def __init__(
+        self,
+        kind: StageKind,
+        partition: int,
+        cluster: Cluster,
+        delivery: DeliverySettings,
+    ) -> None:
+        self.kind = kind
+        self.partition = partition
+        self.stage = kind.build(partition)
+        self.folded = -1
+        self.seconds = 0.0
+        self.lock = asyncio.Lock()
+        self.room = asyncio.Event()
+        self.is_suspended = False
+        self.counts: dict[str, int] = {}
+        self._cluster = cluster
+        self._delivery = delivery
+        self._state = StateLog(
+            kind.name, kind.source, kind.state_topics, kind.outputs, partition
+        )
+        self._writing = asyncio.Lock()
+        self._resumed: Marker | None = None
+        self._written = self._committed = -1
+        self._next_offset = 0
+        self._cut = -1
+        self._cut_fingerprint = b""
+        self._cut_at_s = time.monotonic()
+        self._records_since_cut = 0
+        self._is_dirty = False
+        self._number = 0
+        self._n_partitions = 0
+        self._events: list[Any] = []
+        self._unwritten_bytes = 0
+
+    @property
+    def name(self) -> str:
+        """Topic and partition, for log lines."""
+        return f"{self.kind.source}[{self.partition}]"
+
+    @property
+    def number(self) -> int:
+        """Checkpoints that this partition has had."""
+        return self._number
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether records before the marker are being folded again."""
+        return self._resumed is not None
+
+    @property
+    def is_due(self) -> bool:
+        """Whether so much waits that a checkpoint cannot."""
+        return self._unwritten_bytes >= SOON_BYTES
+
+    @property
+    def is_full(self) -> bool:
+        """Whether folding is to wait for `room`."""
+        return self._unwritten_bytes >= FULL_BYTES
+
+    @property
+    def n_unacknowledged(self) -> int:
+        """Records that were folded and are not in a committed checkpoint."""
+        return len(self._events)
+
+    async def open(self, committed: int | None, now_ms: int) -> int:
+        """Fence, read back, and say at which offset to start.
+
+        Parameters
+        ----------
+        committed
+            What the consumer group committed for the partition, if anything.
+        now_ms
+            A stage that hears a clock must have heard it before its first record.
+
+        Raises
+        ------
+        StateRefused
+            Where state and log do not belong together.
+        """
+        try:
+            return await self._open(committed, now_ms)
+        except BaseException:  # a cancelled start must not leave its producer open
+            await self._state.close()
+            raise
+
+    def fold(self, record: SourceRecord, event: Any) -> None:
+        """Take a record; `event` is acknowledged when a checkpoint covers it."""
+        if record.offset <= self.folded:
+            self._hold(record.offset, event)
+            return
+        self.stage.fold(record)
+        self.folded = record.offset
+        self._records_since_cut += 1
+        self._is_dirty = True
+        self._hold(record.offset, event)
+        if self._resumed is None:
+            self._unwritten_bytes += RECORD_BYTES + len(record.value or b"")
+            if record.key or record.headers:
+                self._unwritten_bytes += carried_bytes(record.key, record.headers)
+        elif record.offset >= self._resumed.offset:
+            self._catch_up(self._resumed)
+
+    async def checkpoint(
+        self,
+        now_ms: int,
+        *,
+        at_end: bool,
+        reached: int | None = None,
+        final: bool = False,
+    ) -> bool:
+        """Write what is new, if anything; False if there was nothing to write.
+
+        Parameters
+        ----------
+        reached
+            Offset behind all that was read, where all that was read is folded.
+        final
+            Cut now: the partition goes.
+        """
+        async with self._writing:
+            async with self.lock:
+                if self.is_silent or not self._state.is_open:
+                    return False
+                if not final:
+                    self.stage.tick(now_ms, at_end=at_end)
+                if self.folded > self._written:
+                    await asyncio.to_thread(self.stage.settle)
+                outputs = self.stage.outputs()
+                is_cut = self._is_cut_due(final=final)
+                if not (outputs or self.folded > self._written or is_cut):
+                    return False
+                self._next_offset = max(self.folded + 1, reached or 0)
+                is_cut = is_cut or self.kind.cut_always
+                changes, events = self._gathered(is_cut=is_cut)
+            await self._write(outputs, changes)
+            for event in events:
+                event.ack()
+            if is_cut and not self.kind.cut_always:
+                log.info(
+                    "event=cut partition=%s offset=%d records=%d",
+                    self.name, self._cut, len(changes),
+                )  # fmt: skip
+            return True
+
+    async def close(self) -> None:
+        """Let go of the producer, once nothing is being written."""
+        async with self._writing:
+            await self._state.close()
+        self.room.set()
+
+    async def _open(self, committed: int | None, now_ms: int) -> int:
+        log.info("event=restoring partition=%s", self.name)
+        started = time.monotonic()
+        await self._state.fence(self._cluster, self._delivery.transaction_timeout_ms)
+        items, n_records, source = await self._state.read()
+        self._n_partitions = source.n_partitions
+        packed = items.pop((self.kind.state_topics[0], MARKER), None)
+        if packed is None:
+            state_topic = self.kind.state_topics[0]
+            check_missing(source, state_topic, committed=committed, n_keys=len(items))
+        else:
+            marker = decode_marker(packed)
+            check_marker(marker, source, self.kind.version)
+        changes = (Change(topic, key, value) for (topic, key), value in items.items())
+        # Beside the loop, which reads what other partitions need meanwhile.
+        await asyncio.to_thread(self.stage.restore, changes)
+        start = source.first if packed is None else self._resume(marker)
+        self.stage.tick(now_ms, at_end=False)
+        if packed is None:
+            await self._begin(source)
+        # Partitions of a process cut one after another, not all at once.
+        share = self.partition / max(1, source.n_partitions)
+        self._cut_at_s = time.monotonic() - self._delivery.state_s * share
+        if is_planted(SKIP_MARKER, self.kind.name):
+            log.warning("event=fault-planted partition=%s", self.name)
+            start = max(source.first, self._cut + 1 - REPEATED_RECORDS)
+            self._resumed, self.folded = None, start - 1
+        log.info(
+            "event=restored partition=%s records=%d keys=%d cut=%d marker=%d "
+            "seconds=%.2f",
+            self.name, n_records, len(items), self._cut, self._written,
+            time.monotonic() - started,
+        )  # fmt: skip
+        return start
+
+    async def _begin(self, source: Source) -> None:
+        """Write a marker before anything is read, and so before commits."""
+        self.folded = source.first - 1
+        self._next_offset = source.first
+        # What a stage says before its first record goes with the first marker.
+        outputs = self.stage.outputs()
+        changes, _ = self._gathered(is_cut=True)
+        await self._write(outputs, changes)
+
+    def _resume(self, marker: Marker) -> int:
+        self._cut = self.folded = marker.cut_offset
+        self._cut_fingerprint = marker.cut_fingerprint
+        self._written = self._committed = marker.offset
+        self._number = marker.number
+        if self.stage.fingerprint() != marker.cut_fingerprint:
+            raise StateRefused(
+                f"the state of {self.name} must match its marker; it does not: fold "
+                "the log from its beginning in a new --namespace"
+            )
+        if marker.offset > marker.cut_offset:
+            self._resumed = marker
+            self._is_dirty = True
+        return start_of(marker)
+
+    def _catch_up(self, marker: Marker) -> None:
+        self.stage.settle()
+        self.stage.outputs()
+        if self.stage.fingerprint() != marker.fingerprint:
+            raise StateRefused(
+                f"folding {self.name} again up to offset {marker.offset} must give the "
+                "same; it did not: was it written by another version? Run that one and "
+                "stop it gracefully, or fold the log in a new --namespace"
+            )
+        self._resumed = None
+        log.info("event=caught-up partition=%s offset=%d", self.name, marker.offset)
+
+    def _hold(self, offset: int, event: Any) -> None:
+        if offset <= self._committed:
+            event.ack()
+        else:
+            self._events.append(event)
+
+    def _gathered(self, *, is_cut: bool) -> tuple[list[Change], list[Any]]:
+        """Everything that the checkpoint covers, before anything else is folded."""
+        fingerprint = self.stage.fingerprint()
+        changes: list[Change] = []
+        if is_cut:
+            changes = list(self.stage.changes())
+            self._cut, self._cut_fingerprint = self.folded, fingerprint
+            self._cut_at_s = time.monotonic()
+            self._records_since_cut = 0
+            self._is_dirty = False
+        self._written = self.folded
+        self._number += 1
+        marker = Marker(
+            SCHEMA, self.folded, self._cut, fingerprint, self._cut_fingerprint,
+            self._cluster.topic_ids.get(self.kind.source, ""), self._number,
+            self._next_offset, self._n_partitions, self.kind.version,
+        )  # fmt: skip
+        changes.append(Change(self.kind.state_topics[0], MARKER, encode_marker(marker)))
+        self.counts = self.stage.counters()
+        events, self._events = self._events, []
+        self._unwritten_bytes = 0
+        self.room.set()
+        return changes, events
+
+    async def _write(self, outputs: list[Output], changes: list[Change]) -> None:
+        started = time.monotonic()
+        written = self._written
+        await self._state.write(outputs, changes)
+        self._committed = written
+        self.seconds = time.monotonic() - started
+
+    def _is_cut_due(self, *, final: bool) -> bool:
+        """Whether state is to be written, also where nothing else is."""
+        if not self._is_dirty or self.kind.cut_always:
+            return False
+        return (
+            final
+            or time.monotonic() - self._cut_at_s >= self._delivery.state_s
+            or self._records_since_cut >= self._delivery.state_records
+        )

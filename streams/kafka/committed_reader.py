@@ -1,0 +1,123 @@
+"""Committed records of one partition, from its beginning and on for ever.
+
+A plain consumer without a group: for readers that keep no place of their own, such
+as the publisher of snapshots, which takes a compacted topic from its beginning.
+"""
+
+import asyncio
+import logging
+import ssl
+import time
+from collections.abc import AsyncGenerator
+from typing import Any, NamedTuple
+
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.errors import KafkaError, UnknownTopicOrPartitionError
+
+from rankstream.settings import KafkaSettings, secret
+from rankstream.wire.topics import MAX_RECORD_BYTES, MIB
+
+RETRY_S = 1.0
+SAY_EVERY_S = 60.0
+POLL_MS = 500
+
+log = logging.getLogger("rankstream.committed_reader")
+
+
+class CommittedBatch(NamedTuple):
+    """Keys and values in order; `at_end` says that nothing more was committed."""
+
+    records: list[tuple[bytes | None, bytes | None]]
+    at_end: bool
+
+
+def client_options(kafka: KafkaSettings) -> dict[str, Any]:
+    """What any aiokafka client needs to reach the cluster."""
+    options: dict[str, Any] = {
+        "bootstrap_servers": kafka.bootstrap,
+        "security_protocol": kafka.security_protocol,
+    }
+    if kafka.security_protocol.endswith("SSL"):
+        options["ssl_context"] = ssl.create_default_context(
+            cafile=kafka.ca_file or None
+        )
+    if kafka.security_protocol.startswith("SASL"):
+        options["sasl_mechanism"] = kafka.sasl_mechanism or "PLAIN"
+        options["sasl_plain_username"] = kafka.username
+        options["sasl_plain_password"] = secret("KAFKA_PASSWORD", kafka.password_file)
+    return options
+
+
+async def committed_batches(
+    kafka: KafkaSettings, topic: str, partition: int = 0
+) -> AsyncGenerator[CommittedBatch, None]:
+    """Batches of committed records, with an empty one now and then.
+
+    Rides out a broker or topic that is away; after an error it reads from the beginning
+    again, so whoever listens must bear repeats.
+
+    Parameters
+    ----------
+    topic
+        Its full name.
+    """
+    place = TopicPartition(topic, partition)
+    waiting = Waiting(f"{topic}[{partition}] at {kafka.bootstrap}")
+    while True:
+        consumer = _consumer(kafka, place)
+        try:
+            await consumer.start()
+            if partition not in (consumer.partitions_for_topic(topic) or ()):
+                raise UnknownTopicOrPartitionError
+            waiting.over()
+            while True:
+                yield await _batch(consumer, place)
+        except KafkaError as error:
+            waiting.say(error)
+        finally:
+            await consumer.stop()
+        await asyncio.sleep(RETRY_S)
+
+
+class Waiting:
+    """Says what is waited for: at once, then once a minute, then that it is over."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._said_s: float | None = None
+
+    def say(self, error: Exception) -> None:
+        """Tell of a failure, unless that was told lately."""
+        now = time.monotonic()
+        if self._said_s is None or now - self._said_s >= SAY_EVERY_S:
+            self._said_s = now
+            log.warning("event=waiting for=%s reason=%s", self._what, error)
+
+    def over(self) -> None:
+        """Tell that it answers again, if the wait was told of."""
+        if self._said_s is not None:
+            log.info("event=reached what=%s", self._what)
+        self._said_s = None
+
+
+def _consumer(kafka: KafkaSettings, place: TopicPartition) -> AIOKafkaConsumer:
+    consumer = AIOKafkaConsumer(
+        **client_options(kafka),
+        group_id=None,
+        enable_auto_commit=False,
+        # A seek to the beginning would race with the automatic reset.
+        auto_offset_reset="earliest",
+        isolation_level="read_committed",
+        max_partition_fetch_bytes=MAX_RECORD_BYTES + MIB,
+        fetch_max_wait_ms=100,
+    )
+    consumer.assign([place])
+    return consumer
+
+
+async def _batch(consumer: AIOKafkaConsumer, place: TopicPartition) -> CommittedBatch:
+    polled = await consumer.getmany(place, timeout_ms=POLL_MS, max_records=500)
+    records = [(record.key, record.value) for record in polled.get(place, [])]
+    stable = consumer.last_stable_offset(place)
+    at_end = stable is not None and await consumer.position(place) >= stable
+    return CommittedBatch(records, at_end)

@@ -1,0 +1,291 @@
+"""State topics of one partition, and the transactions that write to them."""
+
+import asyncio
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+
+from rankstream.wire.topics import MAX_RECORD_BYTES, MIB, full_name
+from streams.kafka.resume_position import Source, StateRefused
+from streams.stage import Change, Output
+
+LOOKS, BETWEEN_LOOKS_S = 5, 0.3
+"""How often, and how far apart, to look whether a transaction of ours has ended."""
+
+BULK = 64
+"""More records than this for one partition are packed into batches of our own."""
+
+log = logging.getLogger("rankstream.state_log")
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """How to reach Kafka, and which topics are meant.
+
+    Parameters
+    ----------
+    client
+        Options that every aiokafka client takes.
+    topic_ids
+        Ids of the source topics as they were when the process started.
+    """
+
+    namespace: str
+    client: Mapping[str, Any]
+    topic_ids: Mapping[str, str]
+
+    def place(self, topic: str, partition: int) -> TopicPartition:
+        """A partition of one of our topics on the cluster."""
+        return TopicPartition(full_name(self.namespace, topic), partition)
+
+
+class StateRead(NamedTuple):
+    """The last value of every key, how many records that took, and the source."""
+
+    items: dict[tuple[str, bytes], bytes]
+    n_records: int
+    source: Source
+
+
+class StateLog:
+    """The state of a stage's partition on Kafka.
+
+    Parameters
+    ----------
+    name
+        Of the stage: with topic and partition it is the id of the transactions, so
+        that the next owner of the partition fences this one.
+    outputs
+        Topics that are written beside the state.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        source: str,
+        state_topics: tuple[str, ...],
+        outputs: tuple[str, ...],
+        partition: int,
+    ) -> None:
+        self._name = name
+        self._source = source
+        self._topics = state_topics
+        self._outputs = outputs
+        self._partition = partition
+        self._producer: AIOKafkaProducer | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it may be written to."""
+        return self._producer is not None
+
+    async def fence(self, cluster: Cluster, timeout_ms: int) -> None:
+        """Become the only one who writes; ends what the one before had begun."""
+        transactions = f"rankstream-{self._name}-{self._source}-{self._partition}"
+        self._producer = AIOKafkaProducer(
+            **cluster.client,
+            transactional_id=full_name(cluster.namespace, transactions),
+            transaction_timeout_ms=timeout_ms,
+            request_timeout_ms=timeout_ms,
+            acks="all",
+            max_request_size=MAX_RECORD_BYTES + MIB,
+            max_batch_size=MIB,
+            linger_ms=0,
+        )
+        self._cluster = cluster
+        await self._producer.start()
+
+    async def read(self) -> StateRead:
+        """Read everything that was committed.
+
+        Raises
+        ------
+        StateRefused
+            Where the state topics have other partitions than the source.
+        """
+        cluster = self._cluster
+        places = {cluster.place(name, self._partition): name for name in self._topics}
+        # With "latest", a consumer without a group may begin at the end and read
+        # nothing back; a seek would race with that.
+        consumer = AIOKafkaConsumer(
+            **cluster.client,
+            isolation_level="read_committed",
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
+            max_partition_fetch_bytes=4 * MIB,
+        )
+        await consumer.start()
+        try:
+            consumer.assign(list(places))
+            await self._end_what_hangs(consumer, list(places))
+            source = await self._described(consumer)
+            items, n_records = await _read_to_end(consumer, places)
+        finally:
+            await consumer.stop()
+        return StateRead(items, n_records, source)
+
+    async def write(self, outputs: list[Output], changes: Iterable[Change]) -> None:
+        """All of it, in one transaction; returns when that is committed."""
+        producer = self._producer
+        if producer is None:
+            raise StateRefused(f"{self._source}[{self._partition}] was given away")
+        records: dict[tuple[str, int], list[Output]] = {}
+        for output in outputs:
+            records.setdefault((output.topic, output.partition), []).append(output)
+        for topic, key, value in changes:
+            record = Output(topic, self._partition, key, value)
+            records.setdefault((topic, self._partition), []).append(record)
+        await producer.begin_transaction()
+        sent: list[Any] = []
+        for (topic, partition), together in records.items():
+            send = _send_bulk if len(together) > BULK else _send_each
+            sent += await send(
+                producer, self._cluster.place(topic, partition), together
+            )
+        await asyncio.gather(*sent)
+        await producer.commit_transaction()
+
+    async def close(self) -> None:
+        """Let go."""
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            await producer.stop()
+
+    async def _end_what_hangs(
+        self, committed: AIOKafkaConsumer, places: list[TopicPartition]
+    ) -> None:
+        """Abort records of ours that a broker keeps open although nobody commits them.
+
+        No transaction of ours is under way: the broker has just said so. But a
+        partition that had no leader while one was committed lacks its marker for good
+        (KAFKA-20734), and our next commit would bring in what is there beside the same
+        records folded again.
+        """
+        everything = AIOKafkaConsumer(**self._cluster.client)
+        await everything.start()
+        try:
+            for _ in range(LOOKS):
+                ends = await committed.end_offsets(places)
+                if ends == await everything.end_offsets(places):
+                    return
+                await asyncio.sleep(BETWEEN_LOOKS_S)
+        finally:
+            await everything.stop()
+        log.warning(
+            "event=ending-what-hangs partition=%s[%d]", self._source, self._partition
+        )
+        await self._abort_everywhere(places)
+
+    async def _abort_everywhere(self, places: list[TopicPartition]) -> None:
+        """A marker that aborts, wherever this stage may have written."""
+        producer = self._producer
+        if producer is None:
+            return
+        everywhere = list(places)
+        for topic in self._outputs:
+            name = self._cluster.place(topic, 0).topic
+            partitions = await producer.partitions_for(name)
+            everywhere += [TopicPartition(name, each) for each in sorted(partitions)]
+        await producer.begin_transaction()
+        # A transaction has the partitions that it wrote to; nobody ever reads these.
+        sent = [
+            await producer.send(
+                place.topic, partition=place.partition, key=b"nothing", value=b""
+            )
+            for place in everywhere
+        ]
+        await asyncio.gather(*sent)
+        await producer.abort_transaction()
+
+    async def _described(self, consumer: AIOKafkaConsumer) -> Source:
+        place = self._cluster.place(self._source, self._partition)
+        first = await consumer.beginning_offsets([place])
+        end = await consumer.end_offsets([place])
+        counts = {
+            topic: len(
+                consumer.partitions_for_topic(self._cluster.place(topic, 0).topic) or ()
+            )
+            for topic in (self._source, *self._topics)
+        }
+        n_partitions = counts.pop(self._source)
+        for topic, count in counts.items():
+            if count != n_partitions:
+                raise StateRefused(
+                    f"{topic} must have as many partitions as {self._source}, "
+                    f"{n_partitions}; it has {count}: run `rankstream topics check`"
+                )
+        return Source(
+            f"{place.topic}[{place.partition}]",
+            self._cluster.topic_ids.get(self._source, ""),
+            n_partitions,
+            first[place],
+            end[place],
+        )
+
+
+async def _read_to_end(
+    consumer: AIOKafkaConsumer, places: Mapping[TopicPartition, str]
+) -> tuple[dict[tuple[str, bytes], bytes], int]:
+    ends = await consumer.end_offsets(list(places))
+    items: dict[tuple[str, bytes], bytes] = {}
+    n_records = 0
+    left = {place for place in places if ends[place] > 0}
+    while left:
+        fetched = await consumer.getmany(*left, timeout_ms=500)
+        for place, records in fetched.items():
+            n_records += len(records)
+            topic = places[place]
+            for record in records:
+                if record.value is None:
+                    items.pop((topic, record.key), None)
+                else:
+                    items[topic, record.key] = record.value
+        # The position steps over what transactions leave in the log.
+        left = {each for each in left if await consumer.position(each) < ends[each]}
+    return items, n_records
+
+
+async def _send_each(
+    producer: AIOKafkaProducer, place: TopicPartition, records: list[Output]
+) -> list[Any]:
+    return [
+        await producer.send(
+            place.topic,
+            partition=place.partition,
+            key=record.key,
+            value=record.value,
+            headers=list(record.headers),
+        )
+        for record in records
+    ]
+
+
+async def _send_bulk(
+    producer: AIOKafkaProducer, place: TopicPartition, records: list[Output]
+) -> list[Any]:
+    sent = []
+    batch = producer.create_batch()
+
+    async def send() -> None:
+        batch.close()
+        sent.append(
+            await producer.send_batch(batch, place.topic, partition=place.partition)
+        )
+
+    for record in records:
+        content = {
+            "key": record.key,
+            "value": record.value,
+            "headers": list(record.headers),
+            "timestamp": None,
+        }
+        if batch.append(**content) is None:
+            await send()
+            batch = producer.create_batch()
+            # An empty batch takes a record of any size.
+            batch.append(**content)
+    await send()
+    return sent

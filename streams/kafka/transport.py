@@ -1,0 +1,237 @@
+"""Faust's transport, with a few differences: where reading starts, and what is read.
+
+Reading starts where the checkpoints say, whatever the consumer group committed, and
+sees committed records only. What was read and is not folded yet is bounded in bytes.
+And most of Faust's cost per record is saved: a callback that does not wait is not made
+a task. This is the one place that knows Faust's and aiokafka's insides.
+"""
+
+import asyncio
+import inspect
+import types
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from typing import Any, ClassVar, NamedTuple
+
+import aiokafka
+from faust.transport.drivers import aiokafka as driver
+from faust.types import TP
+from mode.services import Service, WaitResults
+
+from rankstream.wire.bounds import carried_bytes
+from rankstream.wire.topics import MIB
+from streams.kafka.header_names import tell_all_names
+
+Opener = Callable[[Mapping[TP, int | None]], Awaitable[dict[TP, int]]]
+"""Takes what the group committed for each partition, gives where to start."""
+
+Picker = Callable[[set[TP]], set[TP]]
+"""Takes the partitions that could be fetched from, gives those that are to be."""
+
+Positions = dict[TP, tuple[int, int | None]]
+"""Position and highwater of each partition that has one."""
+
+WAITING_BYTES = 64 * MIB
+"""Read and not yet folded: at most so much, and one fetch."""
+
+RECORD_BYTES = 1_024
+"""What a waiting record costs beside its value, roughly."""
+
+FULL_PAUSE_S = 0.005
+
+tell_all_names()
+
+REQUEST_MS = 90_000
+"""Longer than a rebalance, which a request to join waits for."""
+
+
+class Progress(NamedTuple):
+    """How far a partition was read.
+
+    Parameters
+    ----------
+    last
+        Offset of the last record that was handed to the stage's stream.
+    position
+        Offset before which every record was handed to it, in this fetch or an earlier
+        one; behind what transactions leave.
+    highwater
+        The broker's end of the partition, as of that fetch.
+    """
+
+    last: int
+    position: int | None
+    highwater: int | None
+
+
+class CommittedReadsThread(driver.AIOKafkaConsumerThread):
+    """The consumer's thread; reads committed records."""
+
+    def _create_worker_consumer(
+        self, transport: driver.Transport
+    ) -> aiokafka.AIOKafkaConsumer:
+        consumer = super()._create_worker_consumer(transport)
+        # Faust gives no setting for these; the consumer has not started yet.
+        consumer._isolation_level = "read_committed"  # noqa: SLF001
+        # A larger record comes all the same: a broker gives at least one batch.
+        consumer._max_partition_fetch_bytes = 4 * MIB  # noqa: SLF001
+        consumer._fetch_max_wait_ms = 100  # noqa: SLF001  a stage waits for the last
+        # Faust's own stands for how long opening partitions may take.
+        consumer._client._request_timeout_ms = REQUEST_MS  # noqa: SLF001
+        consumer._request_timeout_ms = REQUEST_MS  # noqa: SLF001
+        return consumer
+
+    async def on_thread_stop(self) -> None:
+        """Leave the group for good, even where a crash would not have left it."""
+        if self._consumer is not None:
+            # A static member does not say that it leaves, and its partitions would
+            # wait for the session's end.
+            self._consumer._coordinator._group_instance_id = None  # noqa: SLF001
+        await super().on_thread_stop()
+
+    async def _fetch_records(self, *args: Any, **kwargs: Any) -> Any:
+        """Records, and where their partitions are once these are taken.
+
+        Both at once: by the time that another thread asks, the next fetch may have
+        moved the position past records that nobody was given.
+        """
+        records = await super()._fetch_records(*args, **kwargs)
+        return records, self._positions()
+
+    def _positions(self) -> Positions:
+        consumer: Any = self._consumer
+        assigned = consumer and consumer._subscription.subscription  # noqa: SLF001
+        assignment = assigned and assigned.assignment
+        if assignment is None:
+            return {}
+        states = ((place, assignment.state_value(place)) for place in assignment.tps)
+        return {
+            TP(place.topic, place.partition): (state.position, state.highwater)
+            for place, state in states
+            if state is not None and state.has_valid_position
+        }
+
+
+class EagerService(Service):
+    """A service that makes no task of what needs no waiting."""
+
+    async def wait_first(self, *coros: Any, timeout: Any = None) -> WaitResults:
+        """As Faust's, but steps the first coroutine before it makes tasks of all."""
+        first = coros[0]
+        if not inspect.iscoroutine(first):
+            return await super().wait_first(*coros, timeout=timeout)
+        try:
+            pending = first.send(None)
+        except StopIteration as done:
+            _close(coros[1:])
+            return WaitResults([first], [done.value], False)
+        except BaseException:  # a cancelled wait closes the others too
+            _close(coros[1:])
+            raise
+        rest = _resumed(first, pending)
+        return await super().wait_first(
+            _as_coroutine(rest), *coros[1:], timeout=timeout
+        )
+
+
+class Consumer(EagerService, driver.Consumer):
+    """Asks the application where each partition starts."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.waiting_bytes = 0
+        self._last: dict[TP, int] = {}
+        self._positions: Positions = {}
+        self._n_seeks = 0
+
+    def _new_consumer_thread(self) -> CommittedReadsThread:
+        return CommittedReadsThread(self, loop=self.loop, beacon=self.beacon)
+
+    def progress(self, place: TP) -> Progress:
+        """How far a partition was read."""
+        position, highwater = self._positions.get(place, (None, None))
+        return Progress(self._last.get(place, -1), position, highwater)
+
+    def taken(self, message: Any) -> None:
+        """Hear that a waiting record was folded or dropped."""
+        self.waiting_bytes -= bytes_of(message)
+
+    async def seek_to_committed(self) -> Mapping[TP, int]:
+        """Open the partitions, and go where they say."""
+        committed = await super().seek_to_committed()
+        opener: Opener = self.app.open_partitions  # type: ignore[attr-defined]
+        known = {TP(tp.topic, tp.partition): at for tp, at in committed.items()}
+        starts = await opener(known)
+        # Faust has emptied its queues by now.
+        self.waiting_bytes = 0
+        self._forget_positions()
+        if starts:
+            await self._thread.seek_wait(starts)
+            self._forget_positions()
+        return starts
+
+    def _forget_positions(self) -> None:
+        """Nothing that was fetched before a seek says how far a partition is."""
+        self._n_seeks += 1
+        self._last.clear()
+        self._positions.clear()
+
+    async def _getmany(self, active_partitions: Any, timeout: float) -> Any:
+        if self.waiting_bytes >= WAITING_BYTES:
+            await asyncio.sleep(FULL_PAUSE_S)
+            return {}
+        pick: Picker = self.app.not_held_back  # type: ignore[attr-defined]
+        active_partitions = pick(active_partitions)
+        if not active_partitions:
+            await asyncio.sleep(FULL_PAUSE_S)
+            return {}
+        n_seeks = self._n_seeks
+        # A fetch that is given up hands nothing over, and so moves nothing here.
+        given: Any = await super()._getmany(active_partitions, timeout)
+        fetched, positions = given
+        if n_seeks == self._n_seeks:
+            self._positions.update(positions)
+        for place, records in fetched.items():
+            if records:
+                self._last[TP(place.topic, place.partition)] = records[-1].offset
+                self.waiting_bytes += sum(map(bytes_of, records))
+        return fetched
+
+
+def bytes_of(record: Any) -> int:
+    """What a record takes while it waits, as the client or as Faust has it."""
+    size = RECORD_BYTES + len(record.value or b"")
+    if record.key or record.headers:
+        size += carried_bytes(record.key, record.headers or ())
+    return size
+
+
+def _close(others: tuple[Any, ...]) -> None:
+    for other in others:
+        if inspect.iscoroutine(other):
+            other.close()
+
+
+async def _as_coroutine(rest: Awaitable[Any]) -> Any:
+    return await rest
+
+
+@types.coroutine
+def _resumed(coroutine: Any, pending: Any) -> Generator[Any, Any, Any]:
+    """The rest of a coroutine that was stepped once."""
+    while True:
+        try:
+            sent = yield pending
+        except BaseException as error:  # noqa: BLE001  whatever comes goes in
+            step = coroutine.throw, error
+        else:
+            step = coroutine.send, sent
+        try:
+            pending = step[0](step[1])
+        except StopIteration as done:
+            return done.value
+
+
+class Transport(driver.Transport):
+    """Kafka as stages need it."""
+
+    Consumer: ClassVar[Any] = Consumer

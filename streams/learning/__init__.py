@@ -1,0 +1,1 @@
+"""Learning: interactions into model snapshots."""

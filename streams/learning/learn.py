@@ -1,0 +1,336 @@
+"""Learning: interactions, in the order of their log, into model snapshots.
+
+The version of a model is the number of interactions folded into it, so the bytes
+of a version are a function of the log alone; which versions are given out is not.
+"""
+
+import base64
+import hashlib
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from models.learners.learner import Lesson
+from models.learners.registry import Learner, learner_of
+from rankstream.settings import ModelSettings, Settings, SettingsError
+from rankstream.snapshots import Snapshot, encode_snapshot, features_hash
+from rankstream.wire.bounds import LARGEST, NUMBERS_BYTES
+from rankstream.wire.events import (
+    POLICIES,
+    SCHEMA,
+    Interaction,
+    InteractionRecord,
+    decode_interaction_record,
+)
+from rankstream.wire.topics import SNAPSHOTS
+from streams.fold.canonical import partition_of_model
+from streams.fold.statistics_keys import n_items_of
+from streams.stage import Change, LogRefused, Output, SourceRecord
+from streams.state_pieces import Parts
+
+STATE_TOPIC = "learn-state"
+
+_encode = msgspec.msgpack.Encoder().encode
+
+
+class InteractionsBroken(LogRefused):
+    """A record of the interactions log is missing, repeated or unreadable.
+
+    Operator action: something else wrote to `interactions`, or it was truncated;
+    learn from its beginning in a new namespace.
+    """
+
+
+class ModelChanged(LogRefused):
+    """A model's settings are not those that its versions were learned under.
+
+    Operator action: restore them, or name the new model differently.
+    """
+
+
+class ModelFold:
+    """One model: its learner, its version, and what was given out."""
+
+    def __init__(self, name: str, settings: ModelSettings) -> None:
+        self.name = name
+        self.version = 0
+        self.created_ms = 0
+        self.skipped = 0
+        self.sources: dict[int, int] = {}
+        self.given_out: deque[int] = deque()
+        try:
+            self.learner: Learner = learner_of(settings)
+        except ValueError as error:
+            raise SettingsError(f"models.{name}: {error}") from error
+        self._settings = settings
+        n_bytes = len(encode_snapshot(self.snapshot()))
+        if n_bytes > LARGEST[SNAPSHOTS] - NUMBERS_BYTES:
+            raise SettingsError(
+                f"models.{name} must fit a record of {SNAPSHOTS}; a snapshot of it "
+                f"takes {n_bytes} bytes: take fewer hidden units"
+            )
+
+    def take(self, interaction: Interaction, source: int, sequence: int) -> None:
+        """Fold one interaction; what the learner cannot use counts as skipped.
+
+        Parameters
+        ----------
+        source, sequence
+            The partition of `events` that it is from, and its number there.
+        """
+        impression = interaction.impression
+        self.version += 1
+        self.sources[source] = sequence
+        self.created_ms = impression.at_ms
+        usable = (
+            POLICIES[impression.policy] in self.learner.policies
+            and impression.n_features == self._settings.features
+        )
+        if not usable:
+            self.skipped += 1
+            return
+        try:
+            self.learner.learn(lesson_of(interaction))
+        except (ValueError, OverflowError):
+            # What this learner needs was not logged, or contradicts itself.
+            self.skipped += 1
+
+    def snapshot(self) -> Snapshot:
+        """The model as it is: a function of the log alone, whenever it is asked for."""
+        return Snapshot(
+            model=self.name,
+            epoch=0,
+            version=self.version,
+            parent=max(0, self.version - 1),
+            created_ms=self.created_ms,
+            kind=self._settings.kind,
+            hidden=self._settings.hidden,
+            normalisation=self._settings.normalisation,
+            n_features=self._settings.features,
+            features_hash=features_hash(self._settings.features),
+            sources=sorted(self.sources.items()),
+            updates=self.learner.updates,
+            weights=self.learner.weights().astype("<f4").tobytes(),
+        )
+
+    def state(self) -> list[Any]:
+        """What `restore` takes."""
+        return [
+            self.version,
+            self.created_ms,
+            self.skipped,
+            sorted(self.sources.items()),
+            list(self.given_out),
+            self._form(),
+            self.learner.state(),
+        ]
+
+    def restore(self, state: list[Any]) -> None:
+        """Take back a state.
+
+        Raises
+        ------
+        ModelChanged
+            Where the settings are not those that it was learned under.
+        """
+        self.version, self.created_ms, self.skipped, sources, *rest = state
+        given_out, form, learner = rest
+        if form != self._form():
+            raise ModelChanged(
+                f"models.{self.name} must stay as it was learned, as each version is a "
+                f"function of the log and of these settings; it was {form}: restore "
+                "them, or dump the log and replay it into another --namespace, where "
+                "the new one folds it from its beginning under the same name"
+            )
+        self.sources = dict(sources)
+        self.given_out = deque(given_out)
+        self.learner.restore(learner)
+
+    def _form(self) -> dict[str, Any]:
+        form: dict[str, Any] = msgspec.to_builtins(self._settings)
+        return form
+
+
+class UnclaimedRecord(msgspec.Struct, frozen=True, array_like=True):
+    """A record of interactions where nobody learns from them."""
+
+    schema: int
+    source: int
+    first_sequence: int
+    interactions: msgspec.Raw
+
+    def __len__(self) -> int:
+        return n_items_of(bytes(memoryview(self.interactions)[:5]))
+
+
+_decode_unclaimed = msgspec.msgpack.Decoder(UnclaimedRecord).decode
+
+
+def lesson_of(interaction: Interaction) -> Lesson:
+    """An interaction as learners read it.
+
+    Raises
+    ------
+    ValueError
+        Where what it logged beside the list contradicts the list.
+    """
+    impression = interaction.impression
+    shown = np.frombuffer(impression.shown, "<u2").astype(np.int64)
+    clicks = np.zeros(len(shown), np.bool_)
+    for mark in interaction.clicks:
+        clicks[mark.position - 1] = True
+    lesson = Lesson(
+        np.frombuffer(impression.scores, "<f4"),
+        shown,
+        clicks,
+        _rows(impression.features, impression.n_features),
+        impression.seed,
+    )
+    if not impression.extra:
+        return lesson
+    extra = msgspec.msgpack.decode(impression.extra)
+    if "ranks" in extra:
+        ranks = np.frombuffer(base64.b64decode(extra["ranks"]), "<u2")
+        lesson = lesson._replace(ranks=ranks.reshape(len(shown), -1).astype(np.int64))
+    if "assignments" in extra:
+        lesson = lesson._replace(teams=np.array(extra["assignments"], np.int64))
+    if "candidate_features" in extra:
+        raw = base64.b64decode(extra["candidate_features"])
+        lesson = lesson._replace(candidates=_rows(raw, impression.n_features))
+    return lesson
+
+
+def _rows(raw: bytes, n_features: int) -> npt.NDArray[np.float32]:
+    return np.frombuffer(raw, "<f4").reshape(-1, n_features)
+
+
+class Learn:
+    """One partition of `interactions`: the models whose log it is."""
+
+    def __init__(self, partition: int, settings: Settings) -> None:
+        n_partitions = settings.kafka.learner_partitions
+        self._keep = settings.redis.keep_versions
+        self.models = {
+            name: ModelFold(name, model)
+            for name, model in sorted(settings.models.items())
+            if partition_of_model(name, n_partitions) == partition
+        }
+        self._decode: Callable[[bytes], InteractionRecord | UnclaimedRecord] = (
+            decode_interaction_record if self.models else _decode_unclaimed
+        )
+        self._moved = set(self.models)
+        self._changed = set(self.models)
+        self._sequences: dict[int, int] = {}
+        self._unclaimed = 0
+        self._parts = Parts()
+
+    def fold(self, record: SourceRecord) -> None:
+        """Take a record of interactions.
+
+        Raises
+        ------
+        InteractionsBroken
+            Where the log itself is not whole; no event can cause that.
+        """
+        where = f"{record.topic}[{record.partition}]@{record.offset}"
+        try:
+            batch = self._decode(record.value or b"")
+        except msgspec.DecodeError as error:
+            raise InteractionsBroken(
+                f"a record of interactions must be readable; {error}, at {where}"
+            ) from error
+        expected = self._sequences.get(batch.source, 0) + 1
+        if batch.first_sequence != expected:
+            raise InteractionsBroken(
+                f"interactions of a source must follow each other; got "
+                f"{batch.first_sequence} after {expected - 1} of source "
+                f"{batch.source}, at {where}"
+            )
+        if isinstance(batch, UnclaimedRecord):
+            self._sequences[batch.source] = expected - 1 + len(batch)
+            self._unclaimed += len(batch)
+            return
+        self._sequences[batch.source] = expected - 1 + len(batch.interactions)
+        for sequence, interaction in enumerate(batch.interactions, expected):
+            name = interaction.impression.model
+            model = self.models.get(name)
+            if model is None:
+                self._unclaimed += 1
+            else:
+                model.take(interaction, batch.source, sequence)
+                self._moved.add(name)
+
+    def tick(self, now_ms: int, *, at_end: bool) -> None:
+        """A pure fold hears no clock."""
+
+    def settle(self) -> None:
+        """Nothing is pending here."""
+
+    def outputs(self) -> list[Output]:
+        """A snapshot of every model that moved; tombstones beyond the last kept."""
+        written: list[Output] = []
+        for name in sorted(self._moved):
+            model = self.models[name]
+            value = encode_snapshot(model.snapshot())
+            model.given_out.append(model.version)
+            written.append(
+                Output(SNAPSHOTS, 0, _snapshot_key(name, model.version), value)
+            )
+            while len(model.given_out) > self._keep:
+                key = _snapshot_key(name, model.given_out.popleft())
+                written.append(Output(SNAPSHOTS, 0, key, None))
+        self._changed |= self._moved
+        self._moved.clear()
+        return written
+
+    def changes(self) -> Iterable[Change]:
+        """The state of every model that moved, and the sequence numbers."""
+        for name in sorted(self._changed):
+            state = _encode([SCHEMA, self.models[name].state()])
+            for key, value in self._parts.split(b"model/" + name.encode(), state):
+                yield Change(STATE_TOPIC, key, value)
+        self._changed.clear()
+        numbers = [SCHEMA, sorted(self._sequences.items()), self._unclaimed]
+        yield Change(STATE_TOPIC, b"sequences", _encode(numbers))
+
+    def restore(self, items: Iterable[Change]) -> None:
+        """Take back a state; models that it does not know begin at version 0."""
+        latest = {
+            key: value
+            for topic, key, value in items
+            if topic == STATE_TOPIC and value is not None
+        }
+        for key, value in self._parts.joined(latest).items():
+            state = msgspec.msgpack.decode(value)
+            if key == b"sequences":
+                self._sequences, self._unclaimed = dict(state[1]), state[2]
+            else:
+                name = key.removeprefix(b"model/").decode()
+                if name in self.models:
+                    self.models[name].restore(state[1])
+                    self._moved.discard(name)
+                    self._changed.discard(name)
+
+    def fingerprint(self) -> bytes:
+        """A digest of versions and sequence numbers."""
+        versions = [[name, model.version] for name, model in self.models.items()]
+        parts = [versions, sorted(self._sequences.items())]
+        return hashlib.blake2b(_encode(parts), digest_size=16).digest()
+
+    def counters(self) -> dict[str, int]:
+        """Interactions folded, skipped, and belonging to no model."""
+        models = self.models.values()
+        return {
+            "learned": sum(model.version for model in models),
+            "learner_updates": sum(model.learner.updates for model in models),
+            "learner_skipped": sum(model.skipped for model in models),
+            "interactions_without_model": self._unclaimed,
+        }
+
+
+def _snapshot_key(model: str, version: int) -> bytes:
+    return f"{model}/0.{version}".encode()

@@ -1,0 +1,1 @@
+"""Roles that read topics and fold nothing."""

@@ -1,0 +1,34 @@
+"""What the demonstration shows of position bias."""
+
+import io
+
+import numpy as np
+from rich.console import Console
+
+from models.bias.examination import ExaminationCurve
+from rankstream.demonstration.view import DemoState, view_of
+
+
+def printed(estimated: ExaminationCurve | None) -> str:
+    """The screen as text."""
+    state = DemoState("data", 10, 0.5, (1.0, 0.5, 0.25), estimated=estimated)
+    console = Console(width=120, record=True, file=io.StringIO())
+    console.print(view_of(state))
+    return console.export_text()
+
+
+def test_estimates_stand_beside_the_truth_with_their_intervals() -> None:
+    """Where there is no interval, or no estimate, none is shown."""
+    curve = ExaminationCurve(
+        np.array([1.0, 0.61, np.nan]),
+        np.array([1.0, 0.4, np.nan]),
+        np.array([1.0, 0.7, np.nan]),
+        ("", "", "not shown"),
+    )
+    screen = printed(curve)
+
+    assert "2  0.500     0.610  0.400-0.700" in screen
+    assert "3  0.250         -  " in screen
+    assert "nan" not in screen
+    assert "1.000-1.000" not in screen
+    assert "0.610" not in printed(None)

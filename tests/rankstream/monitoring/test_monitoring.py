@@ -1,0 +1,375 @@
+"""The monitor: what it keeps, what it shows, and what its page gives away."""
+
+import http.client
+import io
+import json
+import socket
+import threading
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from rich.console import Console
+
+from producers.topic_reader import Record
+from rankstream.monitoring import position_bias
+from rankstream.monitoring.overview import (
+    COURSE_POINTS,
+    Gathered,
+    added_up,
+)
+from rankstream.monitoring.position_bias import PositionBias
+from rankstream.monitoring.terminal import view_of
+from rankstream.monitoring.web import STATIC, Server
+from rankstream.settings import LimitSettings
+from rankstream.wire.events import ClickMark, Interaction
+from streams.fold.closed_impressions import closed_of
+from streams.fold.statistics import StatisticsFold
+from tests.event_factory import impression
+
+EVIL = "<script>alert(1)</script>"
+
+
+def verdict(name: str = "boost", *, n: int = 100, epoch: int = 1, rankers: int = 3):
+    """As the evaluator writes it."""
+    names = [f"r{i}" for i in range(rankers)]
+    names[0] = EVIL
+    pairs = [
+        {
+            "a": names[i],
+            "b": names[j],
+            "mean": 0.1 * (j - i),
+            "to_come": [0.05, 0.2],
+            "came": [0.07, 0.2],
+        }
+        for i in range(rankers)
+        for j in range(i + 1, rankers)
+    ]
+    matrix = [[0.1 * (j - i) for j in range(rankers)] for i in range(rankers)]
+    found = {
+        "impressions": n,
+        "matrix": matrix,
+        "pairs": pairs,
+        "winner": names[0],
+        "decided_cycles": [],
+    }
+    return {
+        "experiment": name,
+        "epoch": epoch,
+        "method": "team-draft",
+        "rankers": names,
+        "alpha": 0.05,
+        "correction": "Bonferroni over 3 pairs",
+        "methods": {"team-draft": found},
+        "health": [
+            {"name": "refused", "value": 0.2, "state": "alarm", "detail": {}},
+            {"name": "coverage", "value": None, "state": "ok", "detail": None},
+        ],
+    }
+
+
+def printed(gathered: Gathered, selected: str | None = None) -> str:
+    """The screen as text."""
+    console = Console(width=120, record=True, file=io.StringIO())
+    console.print(view_of(gathered, selected))
+    return console.export_text()
+
+
+def test_the_last_verdict_of_the_last_epoch_is_kept_with_its_course() -> None:
+    """An old epoch that still counts does not come back; nonsense is passed over."""
+    gathered = Gathered()
+    for n in range(3 * COURSE_POINTS):
+        gathered.take_verdict(msgspec.json.encode(verdict(n=n, epoch=2)))
+    gathered.take_verdict(msgspec.json.encode(verdict(n=7, epoch=1)))
+    for nonsense in (b"", None, b"{", b"[]", b'{"experiment": 1}'):
+        gathered.take_verdict(nonsense)
+    found = gathered.experiment("boost")
+
+    assert found is not None
+    assert found["verdict"]["epoch"] == 2
+    assert len(found["course"]) <= COURSE_POINTS
+    assert found["course"][-1][0] == 3 * COURSE_POINTS - 1
+    assert found["course"][0] == pytest.approx([0, 0.1, 0.05, 0.2])
+    other = gathered.experiment("boost", 1)
+    assert other is not None
+    assert other["course"][0] == pytest.approx([0, 0.2, 0.05, 0.2])
+    assert (gathered.experiment("boost", 99) or {})["course"] == []
+    (row,) = gathered.overview()["experiments"]
+    assert (row["impressions"], row["health"]) == (3 * COURSE_POINTS - 1, "alarm")
+
+
+def test_readers_hear_of_news_and_of_nothing_else() -> None:
+    """The number moves with every change only."""
+    gathered = Gathered()
+    gathered.set_counts({"late": 3, "unheard": 1})
+    first = gathered.wait(-1, 0.0)
+    gathered.set_counts({"late": 3})
+    gathered.set_trouble("")
+
+    assert gathered.wait(first, 0.01) == first
+    gathered.set_trouble("Redis must answer")
+    assert gathered.wait(first, 0.01) == first + 1
+    assert gathered.overview()["counts"] == {"late": 3}
+
+
+def test_metrics_are_added_up() -> None:
+    """Over partitions and roles; comments and strangers are left out."""
+    page = (
+        '# HELP x\nrankstream_late_total{partition="0",stage="fold"} 2.0\n'
+        'rankstream_late_total{partition="1",stage="fold"} 3.0\n'
+        'rankstream_lag_records{partition="1",stage="fold"} 1e+03\npython_info{} 1\n'
+    )
+    assert added_up(page) == {"late": 5, "lag_records": 1000}
+
+
+def test_what_is_no_verdict_and_no_number_stops_nothing() -> None:
+    """Without health, with a state of nobody; metrics that are NaN or infinite."""
+    gathered = Gathered()
+    gathered.take_verdict(msgspec.json.encode(verdict("good")))
+    without = verdict("without")
+    del without["health"]
+    strange = verdict("strange")
+    strange["health"][0]["state"] = "purple"
+    for bad in (
+        without, strange, verdict("other") | {"health": [1]},
+        verdict() | {"experiment": 5}, verdict() | {"epoch": 2.5},
+        verdict() | {"epoch": None}, verdict() | {"experiment": ["x"]},
+    ):  # fmt: skip
+        gathered.take_verdict(msgspec.json.encode(bad))
+    page = "\n".join(
+        f'rankstream_lag_records{{partition="{i}"}} {value}'
+        for i, value in enumerate(("NaN", "3", "+Inf", "nonsense"))
+    )
+
+    assert [row["name"] for row in gathered.overview()["experiments"]] == ["good"]
+    assert added_up(page) == {"lag_records": 3}
+    assert "good" in printed(gathered)
+
+
+def test_the_terminal_says_what_to_do_and_then_what_came_out() -> None:
+    """Empty state; experiments, matrix, intervals, health; names as they are."""
+    gathered = Gathered()
+    assert "rankstream experiments publish" in printed(gathered)
+    gathered.take_verdict(msgspec.json.encode(verdict()))
+    gathered.set_counts({"late": 12_345})
+    gathered.set_snapshots(
+        [{"model": "m", "version": "0.7", "created_ms": 0, "updates": 1}]
+    )
+    screen = printed(gathered)
+
+    for text in ("boost", "team-draft", "+0.200", "refused", "12,345", "version 0.7"):
+        assert text in screen
+    assert "has no verdict" in printed(gathered, "else")
+
+
+@pytest.fixture
+def page() -> Iterator[tuple[Server, Gathered]]:
+    """A page on any port."""
+    gathered = Gathered()
+    server = Server("127.0.0.1", 0, gathered)
+    thread = threading.Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield server, gathered
+    server.close()
+    thread.join()
+
+
+def got(
+    server: Server, path: str, host: str | None = None, method: str = "GET"
+) -> tuple[int, http.client.HTTPMessage, bytes]:
+    """One answer."""
+    port = server.server_address[1]
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=5)
+    headers = {} if host is None else {"Host": host}
+    connection.request(method, path, headers=headers)
+    answer = connection.getresponse()
+    body = answer.read()
+    connection.close()
+    return answer.status, answer.headers, body
+
+
+def test_a_head_is_a_get_without_its_body(page: tuple[Server, Gathered]) -> None:
+    """Same status, same length said, nothing sent; also of the endless stream."""
+    for path in (*STATIC, "/overview", "/experiment?name=else", "/nowhere"):
+        status, _, body = got(page[0], path)
+        only = got(page[0], path, method="HEAD")
+        assert (only[0], only[1]["Content-Length"]) == (status, str(len(body)))
+        assert only[2] == b""
+    assert got(page[0], "/events", method="HEAD")[0] == 200
+
+
+def test_the_page_and_its_data(page: tuple[Server, Gathered]) -> None:
+    """Static files under a strict policy; a verdict by name; names are data only."""
+    server, gathered = page
+    gathered.take_verdict(msgspec.json.encode(verdict(EVIL)))
+    for path in STATIC:
+        status, headers, body = got(server, path)
+        assert status == 200
+        assert "default-src 'none'" in headers["Content-Security-Policy"]
+        assert headers["X-Content-Type-Options"] == "nosniff"
+        assert b"innerHTML" not in body
+        assert b" style=" not in body
+        assert b" onclick=" not in body
+    _, headers, body = got(server, "/experiment?name=%3Cscript%3Ealert(1)%3C/script%3E")
+
+    assert headers["Content-Type"] == "application/json"
+    assert json.loads(body)["verdict"]["experiment"] == EVIL
+    assert got(server, "/experiment?name=else")[0] == 404
+    assert got(server, "/favicon.ico")[0] == 204
+    assert got(server, "/../../etc/passwd")[0] == 404
+    assert json.loads(got(server, "/overview")[2])["experiments"][0]["name"] == EVIL
+
+
+def test_another_host_name_is_refused(page: tuple[Server, Gathered]) -> None:
+    """A name that somebody else points at this machine reads nothing."""
+    server, _ = page
+    port = server.server_address[1]
+
+    assert got(server, "/overview", f"evil.example:{port}")[0] == 421
+    assert got(server, "/overview", f"localhost:{port}")[0] == 200
+
+
+def test_half_an_address_is_a_bad_request(page: tuple[Server, Gathered]) -> None:
+    """Answered, as anything else is."""
+    port = page[0].server_address[1]
+    with socket.create_connection(("127.0.0.1", port), timeout=5) as connection:
+        host = f"Host: 127.0.0.1:{port}\r\n\r\n".encode()
+        connection.sendall(b"GET http://[::1/ HTTP/1.1\r\n" + host)
+        assert connection.recv(100).startswith(b"HTTP/1.1 400 ")
+
+
+def test_who_hangs_up_leaves_no_trace(
+    page: tuple[Server, Gathered], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Faults of ours are told."""
+    for error in (
+        BrokenPipeError(),
+        ConnectionResetError(),
+        TimeoutError(),
+        KeyError(),
+    ):
+        try:
+            raise error
+        except (OSError, KeyError):
+            page[0].handle_error(None, ("127.0.0.1", 1))
+        is_ours = isinstance(error, KeyError)
+        assert ("Traceback" in capsys.readouterr().err) == is_ours
+
+
+def test_events_come_as_they_happen(page: tuple[Server, Gathered]) -> None:
+    """The first overview at once, another with the next verdict."""
+    server, gathered = page
+    port = server.server_address[1]
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
+    connection.request("GET", "/events")
+    answer = connection.getresponse()
+    first = answer.readline()
+    answer.readline()
+    gathered.take_verdict(msgspec.json.encode(verdict()))
+    second = answer.readline()
+    connection.close()
+
+    assert json.loads(first.removeprefix(b"data: "))["experiments"] == []
+    rows = json.loads(second.removeprefix(b"data: "))["experiments"]
+    assert [row["name"] for row in rows] == ["boost"]
+
+
+def counted(orders: Iterable[np.ndarray], planted: np.ndarray) -> StatisticsFold:
+    """Lists of ten items and the clicks of users who like every second one more."""
+    rng = np.random.default_rng(3)
+    fold = StatisticsFold(LimitSettings(), keep_ms=90 * 86_400_000)
+    interactions = []
+    for n, shown in enumerate(orders):
+        liked = np.where(shown % 2, 0.8, 0.3)
+        clicked = np.flatnonzero(rng.random(10) < planted * liked) + 1
+        one = impression(f"i{n}", items=[f"d{row}" for row in shown])
+        marks = [ClickMark(int(rank), n, "click") for rank in clicked]
+        interactions.append(Interaction(one, marks))
+    fold.take(closed_of(interactions))
+    return fold
+
+
+def records_of(fold: StatisticsFold) -> list[Record]:
+    """As the topic holds them."""
+    changes = enumerate(fold.changes())
+    return [Record(0, i, 0, each.key, each.value, ()) for i, each in changes]
+
+
+def estimated(fold: StatisticsFold) -> list[dict[str, Any]]:
+    """What the monitor makes of it."""
+    bias = PositionBias()
+    bias.take(records_of(fold))
+    return bias.estimate()
+
+
+def test_position_bias_is_that_of_the_users() -> None:
+    """Planted examination is in its intervals; items that never moved say nothing."""
+    planted = np.arange(1.0, 11.0) ** -0.8
+    rng = np.random.default_rng(3)
+    # Those that are liked stand above the others, but for an exchange now and then.
+    orders = []
+    for _ in range(6_000):
+        order = np.array([1, 3, 5, 7, 9, 0, 2, 4, 6, 8], "<u2")
+        at = rng.integers(9)
+        order[[at, at + 1]] = order[[at + 1, at]]
+        orders.append(order)
+    found = estimated(counted(orders, planted))
+    rates = [each["ratio"] for each in found]
+
+    assert len(found) == 10
+    assert rates == pytest.approx(planted.tolist(), rel=0.35)
+    for each, truth in zip(found, planted, strict=True):
+        low, high = each["interval"]
+        assert low <= truth <= high
+        assert high < 2.0 * low or truth < 0.2
+        assert each["reason"] == ""
+    assert estimated(counted([orders[0]] * 50, planted)) == []
+    gathered = Gathered()
+    gathered.set_examination(found)
+    screen = printed(gathered)
+    assert "examination by rank" in screen
+    assert "{:.3f}-{:.3f}".format(*found[1]["interval"]) in screen
+
+
+def test_ranks_without_an_interval_say_why() -> None:
+    """In the terminal, and to the page."""
+    exchanged = np.arange(10)
+    exchanged[[0, 1]] = 1, 0
+    orders = [np.arange(10), exchanged] * 200
+    found = estimated(counted(orders, 1.0 / np.arange(1.0, 11.0)))
+    gathered = Gathered()
+    gathered.set_examination(found)
+
+    assert [each["ratio"] is None for each in found] == [False] * 2 + [True] * 8
+    assert found[2]["interval"] is None
+    assert found[2]["reason"] in printed(gathered)
+    assert gathered.overview()["examination"] == found
+
+
+def test_position_bias_is_computed_again_only_where_counts_changed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Records of other kinds, or none, ask for nothing; a cell that goes does."""
+    bias, calls = PositionBias(), list[object]()
+
+    def noted(curve: object) -> list[dict[str, Any]]:
+        calls.append(curve)
+        return []
+
+    monkeypatch.setattr(position_bias, "curve_of", noted)
+    orders = [np.random.default_rng(n).permutation(10) for n in range(40)]
+    records = records_of(counted(orders, np.ones(10)))
+    bias.estimate()
+    assert not calls
+    bias.take(records)
+    bias.estimate()
+    bias.estimate()
+    bias.take([Record(0, 9_000, 0, b"\xa3set", b"\x01", ())])
+    bias.estimate()
+    assert len(calls) == 1
+    cell = next(each for each in records if (each.key or b"")[1:6] == b"\xa4cell")
+    bias.take([Record(0, 9_001, 0, cell.key, None, ())])
+    bias.estimate()
+    assert len(calls) == 2

@@ -1,0 +1,73 @@
+"""What a learner has learned, and how fast, in the terminal and on the page."""
+
+import io
+from pathlib import Path
+
+from rich.console import Console
+
+from rankstream.monitoring.overview import COURSE_POINTS, Gathered, Progress
+from rankstream.monitoring.terminal import view_of
+from tests.rankstream.monitoring.test_page_in_chromium import asked
+
+
+def gathered_of(*versions: tuple[str, int]) -> Gathered:
+    """A monitor that saw these versions, each with its event time."""
+    gathered = Gathered()
+    for version, created_ms in versions:
+        gathered.set_snapshots(
+            [
+                {
+                    "model": "search",
+                    "version": version,
+                    "created_ms": created_ms,
+                    "updates": 345,
+                }
+            ]
+        )
+    return gathered
+
+
+def test_the_pace_is_of_event_time() -> None:
+    """600 lists in half a minute; none from one snapshot; again after a new epoch."""
+    gathered = gathered_of(("2.1000", 0), ("2.1000", 5), ("2.1600", 30_000))
+    (found,) = gathered.overview()["snapshots"]
+    assert found["learned"] == 1_600
+    assert found["per_minute"] == 1_200.0
+    assert found["course"] == [[0, 1_000], [30_000, 1_600]]
+    (alone,) = gathered_of(("2.1000", 0)).overview()["snapshots"]
+    assert alone["per_minute"] is None
+    (again,) = gathered_of(("2.1000", 0), ("3.10", 9)).overview()["snapshots"]
+    assert again["course"] == [[9, 10]]
+
+
+def test_a_long_course_keeps_its_ends_near() -> None:
+    """Every second point goes when there are too many."""
+    progress = Progress()
+    for i in range(10_000):
+        progress.add(i, i)
+    assert len(progress.points) <= COURSE_POINTS
+    assert progress.points[0] == (0, 0)
+    assert abs((progress.per_minute() or 0.0) - 60_000.0) < 1e-6
+
+
+def test_the_terminal_tells_it() -> None:
+    """Lists, updates and pace."""
+    console = Console(width=200, file=io.StringIO())
+    with console.capture() as capture:
+        console.print(view_of(gathered_of(("2.1000", 0), ("2.1600", 30_000))))
+    assert "1,600 lists learned, 345 updates, 1,200 lists a minute" in capture.get()
+
+
+def test_the_page_tells_and_draws_it(tmp_path: Path) -> None:
+    """A row for the model with its course."""
+    found = asked(
+        gathered_of(("2.1000", 0), ("2.1200", 9_000), ("2.1600", 30_000)),
+        [
+            "document.querySelectorAll('#snapshots polyline').length === 1",
+            "document.getElementById('snapshots').textContent",
+        ],
+        tmp_path,
+    )
+    assert found[0]
+    for text in ("1,600 lists learned", "345 updates", "1,200 lists a minute"):
+        assert text in found[1]

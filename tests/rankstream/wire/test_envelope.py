@@ -1,0 +1,171 @@
+import hashlib
+import struct
+
+import msgspec
+import numpy as np
+import pytest
+
+from rankstream.wire.envelope import (
+    HEADER,
+    Pointer,
+    SnapshotError,
+    decode_at,
+    decode_snapshot,
+    encode_snapshot,
+    features_hash,
+    n_weights,
+    pointer_from,
+    pointer_of,
+    rolled_back,
+)
+from tests.snapshot_factory import envelope, snapshot
+
+
+def reason_of(damaged: bytes) -> str:
+    """Why an envelope is refused."""
+    with pytest.raises(SnapshotError) as caught:
+        decode_snapshot(damaged)
+    return caught.value.reason
+
+
+def sealed(payload: bytes, schema: int = 1) -> bytes:
+    """An envelope with a right checksum around any payload, by the layout's text."""
+    digest = hashlib.sha256(payload).digest()
+    return b"RSNP" + struct.pack(">HI", schema, len(payload)) + digest + payload
+
+
+def fields_of(version: int = 1) -> list[object]:
+    """The fields of a snapshot in their order on the wire."""
+    return [
+        "m", 0, version, 0, 5, "linear", [], "none", 3, features_hash(3), [[2, 7]], 4,
+        np.full(3, version, "<f4").tobytes(),
+    ]  # fmt: skip
+
+
+def test_layout_is_pinned() -> None:
+    """The bytes of schema 1 are header, digest and a MessagePack array in order."""
+    made = snapshot(1, parent=0, created_ms=5, sources=[(2, 7)], updates=4)
+    assert encode_snapshot(made) == sealed(msgspec.msgpack.encode(fields_of()))
+
+
+def test_decoding_gives_back_what_was_encoded() -> None:
+    """Encoding and decoding are inverse, and the bytes are the same each time."""
+    for made in (snapshot(7), snapshot(8, hidden=[4, 2], n_features=5, epoch=3)):
+        assert decode_snapshot(encode_snapshot(made)) == made
+        assert encode_snapshot(made) == encode_snapshot(msgspec.structs.replace(made))
+
+
+def test_every_flipped_bit_is_refused() -> None:
+    """Whatever single bit of a small snapshot is flipped, it is not taken."""
+    good = envelope(12, n_features=46)
+    for bit in range(8 * len(good)):
+        damaged = bytearray(good)
+        damaged[bit // 8] ^= 1 << bit % 8
+        assert reason_of(bytes(damaged))
+
+
+def test_flipped_bits_of_a_large_snapshot_are_refused() -> None:
+    """A megabyte is guarded as well as a few bytes are."""
+    good = bytearray(envelope(12, n_features=250_000))
+    rng = np.random.default_rng(1)
+    for bit in rng.integers(8 * len(good), size=200).tolist():
+        good[bit // 8] ^= 1 << bit % 8
+        assert reason_of(bytes(good))
+        good[bit // 8] ^= 1 << bit % 8
+
+
+def test_every_truncation_and_extension_is_refused() -> None:
+    """A part of an envelope is none, nor is one with more behind it."""
+    good = envelope(3, n_features=20)
+    for length in range(len(good)):
+        assert reason_of(good[:length]) in {"truncated", "length"}
+    assert reason_of(good + b"\0") == "length"
+
+
+def test_zero_filled_bytes_are_refused() -> None:
+    """Pages that were never written do not pass."""
+    good = envelope(3, n_features=20)
+    for start in range(len(good)):
+        damaged = good[:start] + bytes(len(good) - start)
+        if damaged != good:
+            assert reason_of(damaged)
+
+
+def test_swapped_payloads_are_refused() -> None:
+    """The header of one version does not pass with the payload of another."""
+    one, two = envelope(1), envelope(2)
+    assert len(one) == len(two)
+    assert reason_of(one[: HEADER.size] + two[HEADER.size :]) == "checksum"
+
+
+@pytest.mark.parametrize(
+    ("place", "value", "reason"),
+    [
+        (5, "tree", "shape"),
+        (5, "neural", "shape"),
+        (6, [2], "shape"),
+        (6, [0], "shape"),
+        (7, "ranks", "shape"),
+        (8, 0, "shape"),
+        (8, 4, "weights"),
+        (1, -1, "shape"),
+        (2, "one", "payload"),
+        (12, b"", "weights"),
+    ],
+)
+def test_well_sealed_nonsense_is_refused(
+    place: int, value: object, reason: str
+) -> None:
+    """A right checksum does not make a wrong snapshot right."""
+    fields = fields_of()
+    fields[place] = value
+    assert reason_of(sealed(msgspec.msgpack.encode(fields))) == reason
+
+
+def test_other_major_is_refused_and_later_minor_is_read() -> None:
+    """Fields that a later minor layout adds at the end are skipped."""
+    payload = msgspec.msgpack.encode([*fields_of(), "new", {"more": 1}])
+    assert decode_snapshot(sealed(payload)).sources == [(2, 7)]
+    assert reason_of(sealed(payload, schema=2)) == "schema"
+    assert reason_of(sealed(b"\xc1")) == "payload"
+    assert reason_of(sealed(b"\x91" * 100_000)) == "payload"
+
+
+def test_a_good_snapshot_in_a_wrong_place_is_refused() -> None:
+    """Whole envelopes that changed places are found out, and so are absent ones."""
+    for bytes_there, model, place, reason in (
+        (envelope(1), "m", Pointer(0, 2), "misplaced"),
+        (envelope(1), "m", Pointer(1, 1), "misplaced"),
+        (envelope(1), "n", Pointer(0, 1), "model"),
+        (b"", "m", Pointer(0, 1), "missing"),
+    ):
+        with pytest.raises(SnapshotError) as caught:
+            decode_at(bytes_there, model, place)
+        assert caught.value.reason == reason
+    assert decode_at(envelope(1), "m", Pointer(0, 1)) == snapshot(1)
+
+
+def test_number_of_weights_is_that_of_the_layers() -> None:
+    """Each hidden layer has weights and biases, the score has weights only."""
+    assert n_weights(5, []) == 5
+    assert n_weights(5, [3]) == 5 * 3 + 3 + 3
+    assert n_weights(5, [3, 2]) == 5 * 3 + 3 + 3 * 2 + 2 + 2
+
+
+def test_a_rollback_is_the_same_model_in_a_later_epoch() -> None:
+    """Whatever is learned in an earlier epoch stays behind it."""
+    old = snapshot(5)
+    new = rolled_back(old, 1)
+    assert new.weights == old.weights
+    assert pointer_of(new) > pointer_of(snapshot(1_000_000))
+    with pytest.raises(ValueError, match="epoch must be above 1"):
+        rolled_back(new, 1)
+
+
+def test_pointers_are_read_strictly() -> None:
+    """Only two numbers with a dot between are a pointer."""
+    assert pointer_from(b"3.12") == Pointer(3, 12)
+    assert str(Pointer(3, 12)) == "3.12"
+    for wrong in (b"", b"3", b"3.", b".1", b"3.1.2", b"-1.2", b"a.b", "٣.١".encode()):
+        with pytest.raises(SnapshotError):
+            pointer_from(wrong)

@@ -1,0 +1,166 @@
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from kafka import KafkaProducer
+
+from rankstream.wire.topics import COMPACTED
+from streams.kafka.app import CONFIGURATION_EXIT
+from tests.services import KafkaService
+from tests.streams.kafka.toy import SOURCE, STATE, ToyRun
+
+NOTHING = {"lost": 0, "double": 0, "wrong": 0}
+
+
+@pytest.fixture
+def run(kafka: KafkaService, namespace: str, tmp_path: Path) -> Iterator[ToyRun]:
+    """Topics of the test's own, and its workers."""
+    toy = ToyRun(kafka.bootstrap, namespace, tmp_path)
+    yield toy
+    toy.close()
+
+
+def stop(run: ToyRun) -> None:
+    """Stop what runs, gracefully."""
+    for worker in run.workers:
+        if worker.poll() is None:
+            worker.send_signal(signal.SIGTERM)
+            # One that was asked before it could listen ends by the signal.
+            assert worker.wait(15) in (0, -signal.SIGTERM), run.said(worker)
+
+
+def test_five_kills_lose_and_repeat_nothing(run: ToyRun) -> None:
+    """A worker that is killed under load goes on where its last checkpoint was."""
+    chance = np.random.default_rng(5)
+    with run.load(per_s=2_000):
+        for _ in range(5):
+            worker = run.start("one")
+            run.wait_for(worker, "event=restored")
+            time.sleep(chance.uniform(0.3, 2.0))
+            worker.kill()
+            worker.wait()
+        run.start("one")
+    run.wait_for_all()
+    stop(run)
+    assert run.verdict() == NOTHING
+    assert any("event=caught-up" in run.said(worker) for worker in run.workers)
+
+
+def test_a_harness_without_the_marker_check_counts_twice(run: ToyRun) -> None:
+    """Where the marker is ignored, the verdict says so."""
+    with run.load(per_s=2_000):
+        worker = run.start("one", RANKSTREAM_FAULTS="no-marker-check")
+        run.wait_for(worker, "event=cut")
+        time.sleep(1.0)
+        worker.kill()
+        worker.wait()
+        run.start("one", RANKSTREAM_FAULTS="no-marker-check")
+    run.wait_for_all()
+    stop(run)
+    assert run.verdict()["double"] > 0
+
+
+def test_workers_that_join_pause_and_leave_lose_nothing(run: ToyRun) -> None:
+    """Partitions move between workers, also from one that was paused too long."""
+    with run.load(per_s=2_000):
+        first = run.start("one")
+        run.wait_for(first, "event=restored")
+        second = run.start()
+        run.wait_for(second, "event=restored")
+        second.kill()
+        third = run.start()
+        run.wait_for(third, "event=restored")
+        time.sleep(1.0)
+        third.send_signal(signal.SIGSTOP)
+        # Longer than a session: others have its partitions when it comes back.
+        time.sleep(7.0)
+        third.send_signal(signal.SIGCONT)
+        time.sleep(2.0)
+        fourth = run.start()
+        run.wait_for(fourth, "event=restored")
+        fourth.send_signal(signal.SIGTERM)
+        assert fourth.wait(15) == 0
+    run.wait_for_all()
+    stop(run)
+    assert run.verdict() == NOTHING
+    assert first.returncode == 0
+    assert third.returncode in {0, 70}
+
+
+def test_a_stop_under_load_leaves_nothing_to_be_done_again(run: ToyRun) -> None:
+    """SIGTERM cuts: exit status 0 soon, and the next start folds nothing again."""
+    with run.load(per_s=2_500):
+        for _ in range(3):
+            worker = run.start()
+            run.wait_for(worker, "event=restored")
+            time.sleep(1.0)
+            worker.send_signal(signal.SIGTERM)
+            assert worker.wait(10) == 0
+        run.start()
+    run.wait_for_all()
+    stop(run)
+    assert run.verdict() == NOTHING
+    assert not any("event=caught-up" in run.said(worker) for worker in run.workers)
+
+
+def test_a_broker_that_goes_and_comes_is_ridden_out(
+    kafka: KafkaService, run: ToyRun
+) -> None:
+    """A worker waits for its broker, and goes on without being started again."""
+    if kafka.broker is None:
+        pytest.skip("the broker must be ours to be stopped")
+    with run.load(per_s=2_000):
+        worker = run.start()
+        run.wait_for(worker, "event=restored")
+        time.sleep(1.0)
+        kafka.broker.kill()
+        time.sleep(3.0)
+        kafka.broker.start()
+        time.sleep(1.0)
+    run.wait_for_all(60.0)
+    stop(run)
+    assert run.verdict() == NOTHING
+
+
+@pytest.mark.parametrize(
+    ("topic", "configs", "reason"),
+    [
+        (SOURCE, {}, "it was created anew"),
+        (STATE, COMPACTED, "must have a marker"),
+    ],
+)
+def test_a_topic_that_is_not_what_it_was_is_refused(
+    run: ToyRun, topic: str, configs: dict[str, str], reason: str
+) -> None:
+    """A new source, or an emptied state, ends the worker for good and says why."""
+    with run.load(per_s=500):
+        run.start()
+        run.wait_for(run.workers[0], "event=restored")
+    run.wait_for_all()
+    stop(run)
+    run.delete(topic)
+    run.create({topic: configs})
+    worker = run.start()
+    assert worker.wait(20) == CONFIGURATION_EXIT
+    assert reason in run.said(worker)
+
+
+def test_large_records_go_through(run: ToyRun) -> None:
+    """A record may be larger than a fetch asks for."""
+    run.delete(SOURCE)
+    run.create({SOURCE: {"max.message.bytes": str(8 << 20)}})
+    run.start()
+    producer = KafkaProducer(
+        bootstrap_servers=run.bootstrap, max_request_size=9 << 20, acks="all"
+    )
+    for number in range(8):
+        value = number.to_bytes(8, "big") + bytes(7 << 20)
+        producer.send(run.name(SOURCE), key=b"k", value=value, partition=0).get(30)
+        run.sent[0].append((b"k", number))
+    producer.close()
+    run.wait_for_all()
+    stop(run)
+    assert run.verdict() == NOTHING

@@ -1,0 +1,82 @@
+import msgspec
+import pytest
+
+from streams.kafka.resume_position import (
+    SCHEMA,
+    Marker,
+    Source,
+    StateRefused,
+    check_marker,
+    check_missing,
+    decode_marker,
+    encode_marker,
+    start_of,
+)
+
+SOURCE = Source("events[1]", "id", 4, first=3, end=20)
+MARKER = Marker(SCHEMA, 9, 9, b"f", b"f", "id", 7, 12, 4, 1)
+
+
+def changed(**fields: object) -> Marker:
+    """The marker, but for some fields."""
+    marker: Marker = msgspec.structs.replace(MARKER, **fields)
+    return marker
+
+
+def test_a_marker_comes_back_as_it_was() -> None:
+    """What was written is what is read."""
+    assert decode_marker(encode_marker(MARKER)) == MARKER
+
+
+@pytest.mark.parametrize(
+    "packed",
+    [b"", b"\xc1", msgspec.msgpack.encode([SCHEMA + 1, 9, 9, b"", b"", "", 1])],
+)
+def test_a_marker_of_another_version_is_refused(packed: bytes) -> None:
+    """Neither is it guessed at, nor does it end in an error that is tried again."""
+    with pytest.raises(StateRefused, match="a marker must"):
+        decode_marker(packed)
+
+
+def test_the_state_of_this_log_is_taken() -> None:
+    """Nothing is refused that belongs together."""
+    check_marker(MARKER, SOURCE, 1)
+    check_marker(MARKER, SOURCE._replace(first=12, end=10), 1)
+    check_missing(SOURCE, "fold-state", committed=None, n_keys=0)
+    check_missing(SOURCE, "fold-state", committed=0, n_keys=0)
+
+
+@pytest.mark.parametrize(
+    ("source", "version", "reason"),
+    [
+        (SOURCE._replace(topic_id="other"), 1, "created anew"),
+        (SOURCE._replace(n_partitions=8), 1, "keep its 4 partitions"),
+        (SOURCE, 2, "of version 2"),
+        (SOURCE._replace(end=9), 1, "truncated"),
+        (SOURCE._replace(first=13), 1, "truncated"),
+    ],
+)
+def test_the_state_of_another_log_is_refused(
+    source: Source, version: int, reason: str
+) -> None:
+    """Each refusal says what is wrong, and where."""
+    with pytest.raises(StateRefused, match=reason) as refusal:
+        check_marker(MARKER, source, version)
+    assert "events[1]" in str(refusal.value)
+    assert "--namespace" in str(refusal.value)
+
+
+@pytest.mark.parametrize(("committed", "n_keys"), [(5, 0), (None, 1), (5, 1)])
+def test_a_missing_marker_beside_what_was_counted_is_refused(
+    committed: int | None, n_keys: int
+) -> None:
+    """Counting anew beside old counts would count twice."""
+    with pytest.raises(StateRefused, match="must have a marker"):
+        check_missing(SOURCE, "fold-state", committed=committed, n_keys=n_keys)
+
+
+def test_reading_starts_behind_the_cut_and_behind_what_transactions_left() -> None:
+    """After a cut at the marker, offsets that hold no record may be gone already."""
+    assert start_of(MARKER) == 12
+    assert start_of(changed(next_offset=0)) == 10
+    assert start_of(changed(cut_offset=4)) == 5

@@ -1,0 +1,271 @@
+"""The insides of Faust and aiokafka that the transport counts on."""
+
+import asyncio
+import inspect
+import types
+from collections.abc import Awaitable
+from types import SimpleNamespace
+from typing import Any
+
+import aiokafka
+import faust
+import pytest
+from aiokafka.consumer.group_coordinator import GroupCoordinator
+from aiokafka.consumer.subscription_state import SubscriptionState
+from faust.transport.consumer import Consumer as FaustConsumer
+from faust.transport.drivers import aiokafka as driver
+from faust.types import TP
+
+from streams.kafka.transport import (
+    RECORD_BYTES,
+    CommittedReadsThread,
+    Consumer,
+    EagerService,
+    Progress,
+    bytes_of,
+)
+
+PLACE = TP("queries", 0)
+
+
+def waited(*coroutines: Awaitable[Any]) -> Any:
+    """What comes of waiting for the first of some coroutines."""
+
+    async def run() -> Any:
+        return await EagerService().wait_first(*coroutines)
+
+    return asyncio.run(run())
+
+
+async def at_once() -> int:
+    """Give a number without waiting."""
+    return 7
+
+
+async def after(seconds: float, log: list[str]) -> int:
+    """Give a number after some time."""
+    try:
+        await asyncio.sleep(seconds)
+    except asyncio.CancelledError:
+        log.append("cancelled")
+        raise
+    return 8
+
+
+def test_what_does_not_wait_is_done_at_once() -> None:
+    """The first wins without a task; the other is never begun."""
+    other = after(10.0, [])
+    result = waited(at_once(), other)
+    assert result.results == [7]
+    assert inspect.getcoroutinestate(other) == inspect.CORO_CLOSED
+
+
+def test_what_waits_goes_on_where_it_was() -> None:
+    """A coroutine that was stepped once is not begun anew."""
+    log: list[str] = []
+    result = waited(after(0.01, log), after(10.0, log))
+    assert result.results == [8]
+
+
+def test_what_waits_is_cancelled_when_the_other_is_first() -> None:
+    """A suspended flow ends a callback that waits for room."""
+    log: list[str] = []
+    result = waited(after(10.0, log), after(0.01, []))
+    assert result.results == [8]
+    assert log == ["cancelled"]
+
+
+def test_an_error_of_the_first_is_raised() -> None:
+    """Nothing is swallowed on the short way."""
+
+    async def broken() -> None:
+        raise KeyError("x")
+
+    try:
+        waited(broken(), after(10.0, []))
+    except KeyError:
+        return
+    raise AssertionError("the error must be raised")
+
+
+def test_faust_still_waits_for_each_message_as_it_did() -> None:
+    """The short way is made for this line; where it moves, look again."""
+    source = "".join(inspect.getsource(FaustConsumer._drain_messages).split())
+    assert "self.wait_first(callback(message),self.suspend_flow.wait())" in source
+    assert faust.__version__ == "0.15.3"
+
+
+def test_what_is_overridden_is_still_there() -> None:
+    """Names without which an override would be silently without effect."""
+    thread = driver.AIOKafkaConsumerThread
+    for place, name in (
+        (thread, "_create_worker_consumer"),
+        (thread, "on_thread_stop"),
+        (thread, "_fetch_records"),
+        (thread, "seek_wait"),
+        (driver.Consumer, "_new_consumer_thread"),
+        (driver.Consumer, "seek_to_committed"),
+        (FaustConsumer, "_getmany"),
+        (faust.App, "_create_directories"),
+        (faust.App, "_crash"),
+    ):
+        assert callable(getattr(place, name)), name
+    assert "self._fetch_records," in inspect.getsource(thread.getmany)
+    assert Consumer.wait_first is EagerService.wait_first
+    assert "self._getmany(" in inspect.getsource(FaustConsumer._wait_next_records)
+    assert "_group_instance_id is None" in inspect.getsource(
+        GroupCoordinator._maybe_leave_group
+    )
+
+
+def test_what_is_set_on_a_consumer_is_what_it_uses() -> None:
+    """Options that Faust has no setting for are still attributes of these names."""
+
+    async def consumer() -> aiokafka.AIOKafkaConsumer:
+        return aiokafka.AIOKafkaConsumer(bootstrap_servers="127.0.0.1:1")
+
+    made = asyncio.run(consumer())
+    made._closed = True  # it was never started
+    for name in (
+        "_isolation_level",
+        "_max_partition_fetch_bytes",
+        "_fetch_max_wait_ms",
+    ):
+        assert hasattr(made, name), name
+        assert f"self.{name}" in inspect.getsource(type(made).start), name
+    assert hasattr(made, "_request_timeout_ms")
+    assert hasattr(made._client, "_request_timeout_ms")
+
+
+def fetched(offset: int, **fields: Any) -> Any:
+    """A record as aiokafka gives it, and as Faust hands it on."""
+    nothing = {"key": None, "value": b"", "headers": ()}
+    return SimpleNamespace(offset=offset, **(nothing | fields))
+
+
+def test_what_waits_is_counted_with_its_key_and_headers() -> None:
+    """A record may be all key; headers may have no content."""
+    plain = bytes_of(fetched(1, value=b"v" * 10))
+    heavy = bytes_of(
+        fetched(1, value=b"v" * 10, key=b"k" * 100, headers=(("a", None), ("b", b"c")))
+    )
+    assert plain == RECORD_BYTES + 10
+    assert heavy >= plain + 100 + 3
+
+
+def test_what_was_counted_when_it_came_is_counted_when_it_goes() -> None:
+    """Nothing waits when everything was taken."""
+
+    async def run() -> None:
+        consumer, _, thread = fetching()
+        thread.may_return.set()
+        for record in (await consumer._getmany({PLACE}, 1.0))[PLACE]:
+            assert consumer.waiting_bytes > 0
+            consumer.taken(record)
+        assert consumer.waiting_bytes == 0
+
+    asyncio.run(run())
+
+
+class Fetcher:
+    """In place of aiokafka's: takes three records, which moves the position."""
+
+    def __init__(self) -> None:
+        self._closed = False
+        self._subscriptions: Any = SubscriptionState()
+        self._subscriptions.assign_from_user({aiokafka.TopicPartition(*PLACE)})
+        assignment = self._subscriptions.subscription.assignment
+        self.partition: Any = assignment.state_value(PLACE)
+        self.partition.reset_to(5)
+
+    async def fetched_records(self, *_: Any, **__: Any) -> dict[TP, list[Any]]:
+        """Take them, and answer."""
+        self.partition.highwater = 8
+        self.partition.consumed_to(8)
+        return {PLACE: [fetched(offset) for offset in (5, 6, 7)]}
+
+
+class FetchingThread(CommittedReadsThread):
+    """The consumer's thread; its answers wait until the other loop has time."""
+
+    def __init__(self, fetcher: Fetcher) -> None:
+        self.may_return = asyncio.Event()
+        self.consumer: Any = SimpleNamespace(flow_active=True)
+        self._consumer: Any = SimpleNamespace(
+            _closed=False,
+            _max_poll_records=None,
+            _fetcher=fetcher,
+            _subscription=fetcher._subscriptions,
+        )
+
+    def _ensure_consumer(self) -> Any:
+        return self._consumer
+
+    async def call_thread(self, fun: Any, *args: Any, **kwargs: Any) -> Any:
+        """Answer after a while."""
+        answer = await fun(*args, **kwargs)
+        await self.may_return.wait()
+        return answer
+
+
+def fetching() -> tuple[Any, Fetcher, FetchingThread]:
+    """A consumer whose next fetch finds three records."""
+    fetcher = Fetcher()
+    thread = FetchingThread(fetcher)
+    consumer: Any = Consumer.__new__(Consumer)
+    consumer.waiting_bytes = consumer._n_seeks = 0
+    consumer._last, consumer._positions = {}, {}
+    consumer._thread = thread
+    consumer.app = types.SimpleNamespace(not_held_back=lambda places: places)
+    return consumer, fetcher, thread
+
+
+async def begun(consumer: Consumer) -> asyncio.Task[Any]:
+    """A fetch that has taken its records and not handed them over."""
+    task = asyncio.create_task(consumer._getmany({PLACE}, 1.0))
+    await asyncio.sleep(0.01)
+    return task
+
+
+def test_what_is_fetched_and_not_handed_over_is_not_reached() -> None:
+    """A marker behind records that nobody folded would lose them."""
+
+    async def run() -> None:
+        consumer, fetcher, thread = fetching()
+        task = await begun(consumer)
+        assert fetcher.partition.position == 8
+        assert consumer.progress(PLACE).position is None
+        thread.may_return.set()
+        assert len((await task)[PLACE]) == 3
+        assert consumer.progress(PLACE) == Progress(7, 8, 8)
+
+    asyncio.run(run())
+
+
+def test_a_fetch_that_is_given_up_reaches_nothing() -> None:
+    """A stop cancels the fetch that is under way, and its records are dropped."""
+
+    async def run() -> None:
+        consumer, fetcher, _ = fetching()
+        task = await begun(consumer)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert fetcher.partition.position == 8
+        assert consumer.progress(PLACE).position is None
+
+    asyncio.run(run())
+
+
+def test_a_fetch_from_before_a_seek_reaches_nothing() -> None:
+    """Its position is of another place in the log."""
+
+    async def run() -> None:
+        consumer, _, thread = fetching()
+        task = await begun(consumer)
+        consumer._forget_positions()
+        thread.may_return.set()
+        await task
+        assert consumer.progress(PLACE).position is None
+
+    asyncio.run(run())

@@ -1,0 +1,33 @@
+"""A worker process of the toy stage."""
+
+import logging
+import sys
+
+from rankstream.settings import DeliverySettings, KafkaSettings, Settings
+from streams.kafka.app import build_app, run_app
+from streams.kafka.checkpoint import StageKind
+from streams.kafka.state_log import Cluster
+from tests.streams.kafka.toy import OUT, SOURCE, STATE, Toy
+
+
+def main() -> int:
+    """Run it until SIGTERM."""
+    bootstrap, namespace, topic_id, instance = sys.argv[1:]
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
+    for noisy in ("aiokafka", "faust", "mode"):
+        logging.getLogger(noisy).setLevel(logging.ERROR)
+    settings = Settings(
+        namespace=namespace,
+        kafka=KafkaSettings(bootstrap=bootstrap),
+        delivery=DeliverySettings(
+            state_s=2.0, state_records=4_000, session_timeout_s=4.0,
+            instance_id=instance,
+        ),
+    )  # fmt: skip
+    cluster = Cluster(namespace, {"bootstrap_servers": bootstrap}, {SOURCE: topic_id})
+    kind = StageKind("toy", SOURCE, (STATE,), Toy, (OUT,))
+    return run_app(build_app(settings, "toy", [kind], cluster))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

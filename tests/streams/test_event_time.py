@@ -1,0 +1,266 @@
+"""Laws of event time: frontiers of sources, and the watermark of the log."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rankstream.wire.events import ACTIVE, ENDED, IDLE, Frontier
+from streams.event_time import PlausibleTime, SourceClock, Watermark
+from streams.fold.schedule import Schedule
+
+HOUR_MS = 3_600_000
+DAY_MS = 24 * HOUR_MS
+START_MS = 1_700_000_000_000
+
+
+def clock_of_a_source() -> SourceClock:
+    """A clock with 30 s of disorder and five minutes until all is closed."""
+    return SourceClock(
+        disorder_ms=30_000, step_ms=60_000, idle_ms=10_000, closing_ms=330_001
+    )
+
+
+def test_nothing_is_believed_before_enough_events_agree() -> None:
+    """The first events of a source set no frontier, the twenty-fourth does."""
+    clock = clock_of_a_source()
+    for i in range(23):
+        clock.see(START_MS + i)
+
+    before = clock.frontier()
+    clock.see(START_MS + 23)
+
+    assert before == (-1, ACTIVE)
+    assert clock.frontier() == (START_MS + 23 - 30_000, ACTIVE)
+
+
+def test_one_wrong_event_does_not_move_time() -> None:
+    """An event two hours ahead, even the very first, leaves the frontier alone."""
+    plausible = PlausibleTime(60_000)
+    plausible.see(START_MS + 2 * HOUR_MS)
+    for i in range(1_000):
+        plausible.see(START_MS + i)
+        if i == 500:
+            plausible.see(START_MS + 2 * HOUR_MS)
+
+    assert plausible.largest_ms == START_MS + 999
+
+
+@given(st.integers(0, 2**32))
+def test_a_client_hours_ahead_does_not_move_time(seed: int) -> None:
+    """Five percent of events two hours ahead move nothing, wherever they stand."""
+    state = seed
+    plausible = PlausibleTime(60_000)
+    for i in range(2_000):
+        state = (state * 6364136223846793005 + 1442695040888963407) % 2**64
+        ahead = (state >> 33) % 20 == 0
+        plausible.see(START_MS + i * 100 + (2 * HOUR_MS if ahead else 0))
+
+    assert plausible.largest_ms <= START_MS + 2_000 * 100
+
+
+@given(st.integers(1, 30), st.data())
+def test_one_wrong_event_does_not_move_a_young_source(
+    n_right: int, data: st.DataObject
+) -> None:
+    """However few there are besides, wherever it stands, and whenever silence falls."""
+    place = data.draw(st.integers(0, n_right))
+    times = [START_MS + i for i in range(n_right)]
+    times.insert(place, START_MS + 2 * HOUR_MS)
+    quiet = data.draw(st.sets(st.integers(0, n_right)))
+    clock, now_ms = clock_of_a_source(), DAY_MS
+    for i, at_ms in enumerate(times):
+        clock.see(at_ms)
+        if i in quiet:
+            clock.tick(now_ms, at_end=True)
+            now_ms += 20_000
+            clock.tick(now_ms, at_end=True)
+
+            assert clock.frontier()[0] <= START_MS + n_right
+
+
+def test_a_lone_event_is_believed_when_its_window_is_over() -> None:
+    """Nothing contradicts it for as long as it would have stayed open anyway."""
+    clock = clock_of_a_source()
+    clock.see(START_MS)
+    clock.tick(0, at_end=True)
+    clock.tick(330_000, at_end=True)
+    before = clock.frontier()
+    clock.tick(330_001, at_end=True)
+    then = clock.frontier()
+    clock.tick(360_001, at_end=True)
+
+    assert before == (-1, IDLE)
+    assert then == (START_MS + 300_001, IDLE)
+    assert clock.frontier() == (START_MS + 330_001, IDLE)
+
+
+def test_a_quiet_hour_counts_across_a_restart() -> None:
+    """What comes after it is believed by the source that was restored meanwhile."""
+    clock, restored = clock_of_a_source(), clock_of_a_source()
+    clock.tick(DAY_MS, at_end=False)
+    for _ in range(2):
+        clock.see(START_MS)
+    clock.tick(DAY_MS, at_end=True)
+    clock.tick(DAY_MS + 10_000, at_end=True)
+    restored.restore(clock.state())
+    restored.tick(DAY_MS + HOUR_MS, at_end=False)
+    restored.see(START_MS + HOUR_MS)
+
+    assert restored.frontier() == (START_MS + HOUR_MS - 30_000, ACTIVE)
+
+
+def test_a_state_of_the_earlier_layout_is_read() -> None:
+    """It lacks its last field."""
+    clock, restored = clock_of_a_source(), clock_of_a_source()
+    for _ in range(30):
+        clock.see(START_MS)
+    restored.restore(clock.state()[:-1])
+
+    assert restored.frontier() == clock.frontier()
+
+
+def test_a_true_gap_of_days_is_followed_soon() -> None:
+    """After three silent days time jumps within a hundred events."""
+    plausible = PlausibleTime(60_000)
+    for i in range(200):
+        plausible.see(START_MS + i)
+    for i in range(100):
+        plausible.see(START_MS + 3 * DAY_MS + i)
+
+    assert plausible.largest_ms == START_MS + 3 * DAY_MS + 99
+
+
+def test_an_idle_source_passes_on_until_all_is_closed() -> None:
+    """Ticks move event time by wall time, never to the wall clock, and then stop."""
+    clock = clock_of_a_source()
+    for _ in range(30):
+        clock.see(START_MS)
+    clock.tick(0, at_end=True)
+    clock.tick(9_999, at_end=True)
+    active = clock.frontier()
+    clock.tick(10_000, at_end=True)
+    idle = clock.frontier()
+    clock.tick(DAY_MS, at_end=True)
+
+    assert active == (START_MS - 30_000, ACTIVE)
+    assert idle == (START_MS - 30_000 + 10_000, IDLE)
+    assert clock.frontier() == (START_MS + 330_001, IDLE)
+
+
+def test_silence_is_counted_anew_where_the_wall_clock_goes_back() -> None:
+    """A source falls idle soon after, not when the clock is back where it was."""
+    clock = clock_of_a_source()
+    for _ in range(30):
+        clock.see(START_MS)
+    clock.tick(DAY_MS, at_end=True)
+    clock.tick(0, at_end=True)
+    clock.tick(9_999, at_end=True)
+    active = clock.frontier()
+    clock.tick(10_000, at_end=True)
+
+    assert active == (START_MS - 30_000, ACTIVE)
+    assert clock.frontier() == (START_MS - 30_000 + 10_000, IDLE)
+
+
+def test_a_source_may_leap_by_the_wall_time_that_passed() -> None:
+    """The first event after a quiet hour is believed, a step further is not."""
+    clock, other = clock_of_a_source(), clock_of_a_source()
+    for one in (clock, other):
+        one.tick(DAY_MS, at_end=False)
+        for _ in range(30):
+            one.see(START_MS)
+        one.tick(DAY_MS + HOUR_MS, at_end=False)
+    clock.see(START_MS + 60_000 + HOUR_MS)
+    other.see(START_MS + 60_000 + HOUR_MS + 1)
+
+    assert clock.frontier() == (START_MS + HOUR_MS + 30_000, ACTIVE)
+    assert other.frontier() == (START_MS - 30_000, ACTIVE)
+
+
+def test_a_source_that_is_behind_is_not_idle() -> None:
+    """Where the broker has more, silence does not count."""
+    clock = clock_of_a_source()
+    for _ in range(30):
+        clock.see(START_MS)
+    clock.tick(0, at_end=True)
+    clock.tick(8_000, at_end=False)
+    clock.tick(12_000, at_end=True)
+
+    assert clock.frontier()[1] == ACTIVE
+
+
+def test_an_end_closes_the_windows_even_of_what_was_out_of_line() -> None:
+    """However few events came, and however far apart they were."""
+    clock = clock_of_a_source()
+    for at in (START_MS, START_MS + DAY_MS):
+        clock.see(at)
+    clock.end()
+
+    assert clock.frontier() == (START_MS + DAY_MS + 330_001, ENDED)
+
+
+def test_an_end_closes_the_window_of_what_the_others_outvote() -> None:
+    """One event out of line among many moves no time before the end, but at it."""
+    clock = clock_of_a_source()
+    clock.see(START_MS + DAY_MS)
+    for _ in range(30):
+        clock.see(START_MS)
+    before = clock.frontier()
+    clock.end()
+
+    assert before == (START_MS - 30_000, ACTIVE)
+    assert clock.frontier() == (START_MS + DAY_MS + 330_001, ENDED)
+
+
+def test_the_watermark_waits_for_every_source() -> None:
+    """There is none before all have spoken; then the least of the active ones."""
+    watermark = Watermark()
+    first = watermark.take(Frontier(0, 2, 500, ACTIVE))
+    second = watermark.take(Frontier(1, 2, 300, ACTIVE))
+
+    assert (first, second, watermark.at_ms) == (False, True, 300)
+
+
+def test_idle_sources_hold_nothing_back() -> None:
+    """An idle source is left out; where all are idle the largest counts."""
+    watermark = Watermark()
+    watermark.take(Frontier(0, 2, 100, IDLE))
+    watermark.take(Frontier(1, 2, 300, ACTIVE))
+    with_one = watermark.at_ms
+    watermark.take(Frontier(1, 2, 900, ENDED))
+
+    assert (with_one, watermark.at_ms) == (300, 900)
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 2), st.integers(-1, 1_000), st.integers(0, 2)),
+        max_size=50,
+    )
+)
+def test_the_watermark_never_goes_back(
+    frontiers: list[tuple[int, int, int]],
+) -> None:
+    """Whatever the frontiers say, time does not reverse."""
+    watermark, reached = Watermark(), -1
+    for source, at_ms, state in frontiers:
+        watermark.take(Frontier(source, 3, at_ms, state))
+
+        assert watermark.at_ms >= reached
+        reached = watermark.at_ms
+
+
+@given(st.lists(st.integers(0, 20_000)), st.lists(st.integers(0, 20_000), min_size=1))
+def test_a_schedule_gives_what_is_due_in_order(
+    due: list[int], looks: list[int]
+) -> None:
+    """Items come at the first look at or after their time, ordered, none twice."""
+    schedule: Schedule[tuple[int, int]] = Schedule()
+    for number, at in enumerate(due):
+        schedule.add((at, (at, number)))
+    expected = sorted((at, number) for number, at in enumerate(due))
+
+    for now in sorted(looks):
+        came = schedule.due(now)
+
+        assert came == [item for item in expected if item[0] <= now]
+        expected = [item for item in expected if item[0] > now]

@@ -115,13 +115,16 @@ class Running:
         Raises
         ------
         ValueError
-            Where the rankings are not those of the experiment's rankers.
+            Where the rankings are not those of the experiment's rankers, or the id is
+            empty.
         """
         if set(rankings) != set(self.settings.rankers):
             raise ValueError(
                 f"rankings must be those of {sorted(self.settings.rankers)}; "
                 f"got {sorted(rankings)}"
             )
+        if impression_id == "":
+            raise ValueError("impression_id must not be empty; leave it out for a new")
         named = new_impression_id(query_id) if impression_id is None else impression_id
         seed = draw_seed(self.name, self.settings.epoch, named)
         found = combine(
@@ -146,7 +149,8 @@ class Running:
         Returns
         -------
         list
-            Empty beyond the last item. Send it with `page_event`.
+            Empty beyond the last item: then nothing was shown, and nothing is sent.
+            Else send it with `page_event`.
 
         Raises
         ------
@@ -186,14 +190,19 @@ class Running:
         Parameters
         ----------
         fields
-            Further fields of the event: session, user, candidates ...
+            Further fields of the event: candidates ... and `session`, else `user`. A
+            winner rests on sessions: without any it is not named.
 
         Raises
         ------
         ValueError
             Where a field would name another impression, query or seed than was drawn.
         """
-        own = {"impression_id", "query_id", "seed"} & set(fields)
+        if "seed" in fields:
+            raise ValueError(
+                "seed cannot be given: it follows from the impression id; leave it out"
+            )
+        own = {"impression_id", "query_id"} & set(fields)
         if own:
             raise ValueError(
                 f"{sorted(own)} must be those of the drawn list: give them to `combine`"

@@ -10,7 +10,11 @@ from typing import Annotated, Any
 import msgspec
 
 from rankstream.ranking.scored_beside import scored_methods
-from rankstream.wire.bounds import MAX_CLICKS_BYTES
+from rankstream.wire.bounds import (
+    CLICK_OVERHEAD_BYTES,
+    MAX_CLICK_BYTES,
+    MAX_CLICKS_BYTES,
+)
 from rankstream.wire.envelope import KINDS, NORMALISATIONS
 
 ENVIRONMENT_PREFIX = "RANKSTREAM_"
@@ -313,11 +317,12 @@ def _contradictions(settings: Settings) -> Iterator[tuple[str, str]]:
             "time.remember_ms must be time.disorder_ms or more; "
             f"got {time.remember_ms}, which is less than {time.disorder_ms}",
         )
-    if settings.limits.click_bytes > MAX_CLICKS_BYTES:
-        # A list and its clicks leave the fold as one record.
+    least = MAX_CLICK_BYTES + CLICK_OVERHEAD_BYTES
+    if not least <= settings.limits.click_bytes <= MAX_CLICKS_BYTES:
+        # Any click that is taken fits; a list and its clicks leave as one record.
         yield (
             "limits.click_bytes",
-            f"limits.click_bytes must be {MAX_CLICKS_BYTES} at most; "
+            f"limits.click_bytes must be {least} to {MAX_CLICKS_BYTES}; "
             f"got {settings.limits.click_bytes}",
         )
     for name, model in settings.models.items():

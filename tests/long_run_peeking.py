@@ -83,6 +83,9 @@ def told(figures: dict[str, Any]) -> None:
 
 def main(arguments: list[str]) -> int:
     """Run all of them; 1 if a sequence erred too often or decided too late."""
+    if arguments not in ([], ["ten"], ["sessions"]):
+        sys.stdout.write(__doc__ or "")
+        return 0 if arguments == ["--help"] else 2
     if arguments == ["sessions"]:
         return int(not all([*tastes_hold(), *differences_are_found()]))
     failed = False
@@ -170,7 +173,7 @@ def differences_are_found() -> Iterator[bool]:
         for strength in (0.05, 0.1, 0.2):
             for lengths in ("1", "5", "20"):
                 world = with_difference_and_tastes(strength, method, lengths)
-                size = fixed_sessions(world, 100_000 // int(lengths), seed=10_000)
+                size = fixed_sessions(world, 200_000, seed=10_000)
                 n = int(6 * size) * int(lengths)
                 ratio = median_sessions(world, 200, n) / size
                 told(

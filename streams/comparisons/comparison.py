@@ -59,6 +59,7 @@ class Comparison:
     first_ms: int = -1
     last_ms: int = -1
     n_foreign_seeds: int = 0
+    n_without_session: int = 0
     is_changed: bool = False
 
     def __post_init__(self) -> None:
@@ -101,6 +102,7 @@ class Comparison:
         for mark in interaction.clicks:
             clicks[mark.position - 1] = True
         self._check_seed(impression)
+        self.n_without_session += extra.session is None and extra.user is None
         self._count(logged.shown, clicks, impression.at_ms)
         own, own_clicks = without_foreign(logged.shown, clicks)
         group = impression.unit % N_GROUPS
@@ -187,6 +189,7 @@ class Comparison:
         self.first_ms = min(times, default=-1)
         self.last_ms = max(self.last_ms, other.last_ms)
         self.n_foreign_seeds += other.n_foreign_seeds
+        self.n_without_session += other.n_without_session
         for name, sums in other.sums.items():
             self.sums[name].merge(sums)
 
@@ -204,7 +207,7 @@ class Comparison:
                 [name, [array.astype("<i8").tobytes() for array in sums.arrays()]]
                 for name, sums in sorted(self.sums.items())
             ],
-            self.n_foreign_seeds,
+            [self.n_foreign_seeds, self.n_without_session],
         ]
         return msgspec.msgpack.encode(parts)
 
@@ -247,7 +250,8 @@ def decoded(name: str, value: bytes) -> Comparison:
     )
     found.refusals = dict(parts[4])
     found.first_ms, found.last_ms = parts[5:7]
-    found.n_foreign_seeds = sum(parts[8:])  # not in what earlier versions wrote
+    if len(parts) > 8:  # not in what earlier versions wrote
+        found.n_foreign_seeds, found.n_without_session = parts[8]
     for method, arrays in parts[7]:
         for mine, packed in zip(found.sums[method].arrays(), arrays, strict=True):
             mine[...] = np.frombuffer(packed, "<i8").reshape(mine.shape)

@@ -30,6 +30,8 @@ class Extra(msgspec.Struct, frozen=True, gc=False):
     experiment: Experiment | None = None
     rankings: dict[str, list[str]] | None = None
     assignments: list[int] | None = None
+    session: str | None = None
+    user: str | None = None
 
 
 class Logged(NamedTuple):

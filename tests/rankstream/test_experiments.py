@@ -168,7 +168,11 @@ def test_the_draw_follows_from_the_impression_and_cannot_be_chosen() -> None:
     assert len({tuple(each.shown) for each in fresh}) > 5
     other = Running("boost", changed(method="team-draft", length=8, epoch=2))
     assert other.combine(lists, query_id="q", impression_id="i1").seed != first.seed
-    for field in ({"seed": 1}, {"impression_id": "i2"}, {"query_id": "shoes"}):
+    with pytest.raises(ValueError, match="leave it out"):
+        running.query_event(first, at_ms=1, seed=1)
+    with pytest.raises(ValueError, match="must not be empty"):
+        running.combine(lists, query_id="q", impression_id="")
+    for field in ({"impression_id": "i2"}, {"query_id": "shoes"}):
         with pytest.raises(ValueError, match="must be those of the drawn list"):
             running.query_event(first, at_ms=1, **field)
 

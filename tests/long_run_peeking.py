@@ -152,7 +152,7 @@ def tastes_hold() -> Iterator[bool]:
         world = with_tastes(method, lengths, repeats=repeats)
         share = false_winners(world, n_runs, N_IMPRESSIONS)
         came = [
-            look_at_sessions(world, N_IMPRESSIONS, seed=seed, planned_squares=1e4).came
+            look_at_sessions(world, N_IMPRESSIONS, seed=seed, to_the_end=True).came
             for seed in range(50)
         ]
         told(

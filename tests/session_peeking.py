@@ -15,10 +15,14 @@ from models.interleaving.pairwise_bounds import largest_preferences
 from models.interleaving.pairwise_preference import LARGEST_WEIGHT, agreement, draw
 from models.interleaving.team_draft import draft
 from models.kernels.compilation import compiled
+from rankstream.settings import ExperimentSettings
 
 ALPHA = 0.05
-PLANNED = 20_000.0
-"""What the settings plan where nobody says more."""
+PLANNED = float(ExperimentSettings(rankers={"a": "", "b": ""}).planned_impressions)
+"""Impressions that the settings plan where nobody says more."""
+
+TYPICAL = {"team-draft": 0.5, "pairwise-preference": 50.0, "ab": 2.0}
+"""Mean squared preferences that verdicts plan for."""
 
 METHODS = ("team-draft", "pairwise-preference", "ab")
 LENGTHS = ("1", "5", "20", "50", "Pareto", "one session")
@@ -28,7 +32,8 @@ class World(NamedTuple):
     """Two rankings [2, k] of k documents, and users of several tastes.
 
     `click` [n_tastes, k, k]: P(click at rank on document); each taste is as likely as
-    any other. `repeats`: impressions of a session that show one draw.
+    any other. `repeats`: impressions of a session that show one draw. `rare`: share of
+    the sessions that have the first taste and this length, 0: none is special.
     """
 
     rankings: np.ndarray
@@ -36,6 +41,16 @@ class World(NamedTuple):
     method: str
     lengths: str
     repeats: int = 1
+    rare: float = 0.0
+
+
+def with_rare_sessions(method: str, length: int) -> World:
+    """One long session to `length` short ones of one impression; no difference.
+
+    Long sessions like A, short ones B as much, so the impressions of both weigh alike.
+    """
+    world = with_tastes(method, str(length))
+    return world._replace(rare=1.0 / (length + 1))
 
 
 def with_tastes(method: str, lengths: str, *, repeats: int = 1) -> World:
@@ -71,35 +86,36 @@ def session_lengths(kind: str, n: int, rng: np.random.Generator) -> np.ndarray:
 
 
 class Seen(NamedTuple):
-    """After how many impressions each interval first excluded 0; 0: never.
+    """After how many impressions there was a winner; 0: never.
 
-    `came`: of the exact sequence for sessions that came; `to_come`: of the asymptotic
-    one; `total`: the sum of all preferences.
+    `came`: the exact interval for sessions that came excluded 0; `winner`: that and
+    the one for sessions to come did, on the same side; `total`: the sum of all
+    preferences.
     """
 
     came: int
-    to_come: int
+    winner: int
     total: float
 
 
-def look(world: World, n: int, *, seed: int, planned_squares: float = 0.0) -> Seen:
+def look(world: World, n: int, *, seed: int, to_the_end: bool = False) -> Seen:
     """One experiment of `n` impressions, looked at after every one.
 
     Parameters
     ----------
-    planned_squares
-        Of the exact sequence, which is slow to look at; 0: it is left out, and the
-        experiment ends with the decision of the other.
+    to_the_end
+        Look at the exact interval too, every tenth impression, as it is slow to look
+        at; else the experiment ends with its winner.
     """
     rng = np.random.default_rng(seed)
     found = np.zeros(3)
-    squares = planned_squares or 1.0
     _experiment(
         world.rankings,
         world.click,
-        np.array([n, METHODS.index(world.method), world.repeats, planned_squares > 0]),
+        np.array([n, METHODS.index(world.method), world.repeats, to_the_end]),
+        world.rare,
         session_lengths(world.lengths, n, rng),
-        mixture_weights(squares, ALPHA),
+        mixture_weights(TYPICAL[world.method] * PLANNED, ALPHA),
         found,
         rng,
     )
@@ -108,7 +124,7 @@ def look(world: World, n: int, *, seed: int, planned_squares: float = 0.0) -> Se
 
 def false_winners(world: World, n_runs: int, n: int) -> float:
     """Share of experiments without a difference that ever name a winner."""
-    return sum(look(world, n, seed=seed).to_come > 0 for seed in range(n_runs)) / n_runs
+    return sum(look(world, n, seed=seed).winner > 0 for seed in range(n_runs)) / n_runs
 
 
 def fixed_sessions(world: World, n_sessions: int, *, seed: int) -> float:
@@ -116,7 +132,7 @@ def fixed_sessions(world: World, n_sessions: int, *, seed: int) -> float:
     each = int(world.lengths)
     totals = np.array(
         [
-            look(world, each, seed=seed + i, planned_squares=1.0).total
+            look(world, each, seed=seed + i, to_the_end=True).total
             for i in range(n_sessions)
         ]
     )
@@ -126,7 +142,7 @@ def fixed_sessions(world: World, n_sessions: int, *, seed: int) -> float:
 
 def median_sessions(world: World, n_runs: int, n: int) -> float:
     """Sessions to a decision, at the median; infinite where there is none."""
-    found = [look(world, n, seed=seed).to_come or math.inf for seed in range(n_runs)]
+    found = [look(world, n, seed=seed).winner or math.inf for seed in range(n_runs)]
     return float(np.median(found)) / int(world.lengths)
 
 
@@ -135,6 +151,7 @@ def _experiment(  # noqa: PLR0912, PLR0913, PLR0915  one loop, compiled
     rankings: Any,
     click: Any,
     plan: Any,
+    rare: float,
     lengths: Any,
     weights: Any,
     found: Any,
@@ -161,6 +178,10 @@ def _experiment(  # noqa: PLR0912, PLR0913, PLR0915  one loop, compiled
             session += 1
             group = int(rng.random() * N_GROUPS)
             taste = int(rng.random() * click.shape[0])
+            if rare > 0.0:
+                taste = int(rng.random() >= rare)
+                if taste == 1:
+                    left = 1
             used = 0
         left -= 1
         if used == 0:
@@ -199,7 +220,9 @@ def _experiment(  # noqa: PLR0912, PLR0913, PLR0915  one loop, compiled
         n = i + 1
         if found[1] == 0.0:
             low, high = means_within(moments, largest_score(n / PLANNED, ALPHA))
-            if low > 0.0 or high < 0.0:
+            if (low > 0.0 or high < 0.0) and abs(moments[0]) > half_width(
+                squares, possible, weights, ALPHA
+            ):
                 found[1] = n
                 if not is_exact:
                     break

@@ -17,13 +17,15 @@ at times proportional to n, and
 
 is a mixture of Robbins' martingales, which ever passes 1 / alpha with probability at
 most alpha. The interval is all m where it has not. It is bounded only where n^2 over
-the sum of the N_g^2, the *effective* number of groups, passes the threshold of R:
-with fewer sessions nothing is said of those to come.
+the sum of the N_g^2, the *effective* number of groups, passes the threshold of R, and
+`LEAST_GROUPS`: with fewer sessions nothing is said of those to come.
 
 The guarantee is asymptotic in the number of sessions, unlike that of
-`confidence_sequence`, which is exact but speaks of the sessions that came. Where each
-group's total is as likely as its opposite, it holds at each single look whatever the
-number of sessions, as `exp(l S - l^2 sum of T_g^2 / 2)` has a mean of at most 1.
+`confidence_sequence`, which is exact but speaks of the sessions that came. It cannot
+know of a rare kind of session that has not come yet: `LEAST_GROUPS` is where it
+starts. Where each group's total is as likely as its opposite, it holds at each single
+look whatever the number of sessions, as `exp(l S - l^2 sum of T_g^2 / 2)` has a mean
+of at most 1.
 
 References
 ----------
@@ -47,6 +49,9 @@ DECAY = 0.5
 
 SCALE_WEIGHTS = DECAY ** np.abs(np.log2(SCALES) / 2.0)
 SCALE_WEIGHTS /= SCALE_WEIGHTS.sum()
+
+LEAST_GROUPS = 35.0
+"""Effective groups to begin with: some 54 sessions of equal length in 100 groups."""
 
 
 @compiled
@@ -90,7 +95,7 @@ def log_session_evidence(
 def largest_score(size: float, alpha: float) -> float:
     """The squared standard score from which on a mean is excluded.
 
-    Also the effective number of groups that must be passed for any to be.
+    The effective number of groups must pass it for any to be.
     """
     target = -math.log(alpha)
     score = 0.0
@@ -123,7 +128,8 @@ def means_within(moments: Floats, largest: float) -> tuple[float, float]:
     """
     total, n, squares, products, sizes, absolute = moments
     spare = n * n - largest * sizes
-    if spare <= 0.0 or absolute * absolute <= largest * squares:
+    is_early = n * n <= LEAST_GROUPS * sizes
+    if is_early or spare <= 0.0 or absolute * absolute <= largest * squares:
         return -math.inf, math.inf
     middle = (n * total - largest * products) / spare
     constant = (total * total - largest * squares) / spare

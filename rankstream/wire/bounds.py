@@ -82,5 +82,5 @@ def carried_bytes(
     size = len(key or b"")
     for name, content in headers:
         # A name in UTF-8, and the two lengths.
-        size += 4 * len(name) + len(content or b"") + 10
+        size += len(name.encode(errors="surrogatepass")) + len(content or b"") + 10
     return size

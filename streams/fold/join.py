@@ -304,6 +304,9 @@ class Join:
         self._remembered.append((closing.times, closing.names))
 
     def _expire(self, click: Click) -> None:
+        waiting = self._waiting.get(click.impression)
+        if waiting is None or waiting.clicks.get(click.identity) is not click:
+            return  # another click of that identity may wait by now
         if self._stop_waiting(click.impression, click.identity):
             self._put_aside("orphan", click)
 

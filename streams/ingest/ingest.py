@@ -216,7 +216,7 @@ def dead_letter(
 ) -> Output:
     """The record that keeps what could not be taken: its own bytes, and why.
 
-    What a broker takes as one of our records is never cut.
+    What a broker takes as one of our records is not cut, headers without end apart.
     """
     added = {
         "topic": place.topic,

@@ -89,6 +89,9 @@ def test_an_epoch_that_was_used_is_refused() -> None:
     counted = {"boost": {4: changed(epoch=4), 2: BOOST}}
     assert publish_experiments(shelf, again, lambda: counted) == {"boost": "new"}
     assert publish_experiments(shelf, again, pytest.fail) == {"boost": "unchanged"}
+    publish_experiments(shelf, {})
+    with pytest.raises(ExperimentError, match="above 4, as that one was removed"):
+        publish_experiments(shelf, again, lambda: counted)
 
 
 def test_the_share_is_kept_and_sticks_to_the_session() -> None:

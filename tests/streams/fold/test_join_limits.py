@@ -16,6 +16,7 @@ from rankstream.wire.events import (
     Impression,
     encode_record,
 )
+from rankstream.wire.routing import identity
 from streams.fold.join import Join
 from tests.event_factory import START_MS, as_kept, as_record, click, impression
 from tests.streams.fold.plain_join import PlainJoin
@@ -200,3 +201,37 @@ def test_an_interaction_is_smaller_than_its_impression_and_clicks() -> None:
 
     assert outcomes(join) == {"applied_impressions": 1, "applied_clicks": 500}
     assert int(join.closed[0].ends[-1]) < len(encode_record(shown)) + n_bytes
+
+
+def test_orphans_free_the_bytes_that_they_waited_in() -> None:
+    """One keeps the place of their impression; three more have room again."""
+    big = [click(identity=bytes([n]) * 16, raw=b"x" * 300) for n in range(9)]
+    limits = LimitSettings(clicks=9, click_bytes=4 * len(encode_record(big[0])))
+    stays = click(at_ms=START_MS + 900, identity=b"s" * 16, raw=b"x" * 300)
+    join = joined(stays, *big[:3], reached(DISORDER_MS + 60), limits=limits)
+    later = [
+        click(at_ms=START_MS + 800 + n, identity=bytes([99 + n]) * 16, raw=b"x" * 300)
+        for n in range(3)
+    ]
+    join.take(as_record([*later]))
+
+    assert outcomes(join) == {"orphan": 3, "pending": 4}
+
+
+def test_a_click_that_waits_twice_expires_at_its_second_time() -> None:
+    """Late at first and forgotten with its impression, then it comes again, later."""
+    name = identity("c", "c")
+    join = joined(
+        click("i", START_MS + 4_000, identity=name), impression("i"), reached(1_000)
+    )
+    assert outcomes(join)["late"] == 1
+    join.take(as_record([reached(1_600)]))
+    join.take(as_record([click("i", START_MS + 5_000, identity=name), reached(4_200)]))
+    assert outcomes(join) == {"applied_impressions": 1, "late": 1, "pending": 1}
+    join.take(as_record([impression("i", START_MS + 4_300), reached(5_400)]))
+
+    assert outcomes(join) == {
+        "applied_impressions": 2,
+        "applied_clicks": 1,
+        "late": 1,
+    }

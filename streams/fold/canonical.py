@@ -16,7 +16,7 @@ import numpy as np
 
 from rankstream.settings import Settings
 from rankstream.wire.events import SCHEMA, Click, Impression, encode_event
-from rankstream.wire.topics import BATCH_BYTES, INTERACTIONS, LATE
+from rankstream.wire.topics import BATCH_BYTES, INTERACTIONS, LATE, state_topic
 from streams.comparisons.preferences import PreferencesFold
 from streams.fold.closed_impressions import Closed
 from streams.fold.elements import Elements
@@ -27,7 +27,7 @@ from streams.ingest.validation import Origin
 from streams.stage import Change, LogRefused, Output, SourceRecord
 from streams.state_pieces import Parts
 
-STATE_TOPIC = "fold-state"
+STATE_TOPIC = state_topic("fold")
 KNOWN_MODELS = 4_096
 """Names of models whose partition is remembered."""
 

@@ -17,6 +17,7 @@ from rankstream.wire.topics import EVENTS, INTERACTIONS, SNAPSHOTS
 from streams.comparisons.comparison import Comparison
 from streams.comparisons.preferences import comparison_key, read_records
 from streams.fold.canonical import CanonicalFold
+from streams.fold.consumers import preferences_among
 from streams.ingest.ingest import END_HEADER
 from streams.learning.learn import Learn
 from streams.stage import Change, Output, SourceRecord, Stage
@@ -171,7 +172,7 @@ class LocalPipeline:
         """Every epoch of every experiment, merged over the partitions."""
         values: dict[bytes, bytes] = {}
         for fold in self.folds:
-            for comparison in fold.preferences.comparisons():
+            for comparison in preferences_among(fold.consumers).comparisons():
                 key = comparison_key(
                     comparison.name, comparison.settings.epoch, fold.partition
                 )

@@ -56,7 +56,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _line_of(role: Role) -> str:
-    return f"  {role.name:<10}{role.metrics_port}  {role.summary}\n"
+    page = f"+{role.metrics_port}" if kinds_of(role.name) else "none"
+    return f"  {role.name:<10}{page:<6}{role.summary}\n"
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -2,7 +2,7 @@
 
 import contextlib
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from kafka import KafkaAdminClient
@@ -11,7 +11,7 @@ from kafka.errors import KafkaError, KafkaTimeoutError
 
 from producers.connection import client_options, topics_command
 from rankstream.settings import Settings
-from rankstream.wire.topics import Topic, all_topics, full_name
+from rankstream.wire.topics import Topic, full_name
 
 CHECKED = (
     "cleanup.policy",
@@ -51,15 +51,23 @@ class Done(NamedTuple):
 
 
 class TopicAdmin:
-    """Creates and checks the topics of a namespace."""
+    """Creates and checks the topics of a namespace.
+
+    Parameters
+    ----------
+    topics
+        Those that must exist; `streams.topology` knows them.
+    """
 
     def __init__(
         self,
         settings: Settings,
+        topics: Sequence[Topic],
         *,
         timeout_ms: int = 10_000,
     ) -> None:
         self._settings = settings
+        self._wanted = list(topics)
         options = client_options(settings.kafka)
         try:
             self._client = KafkaAdminClient(**options, bootstrap_timeout_ms=timeout_ms)
@@ -82,7 +90,7 @@ class TopicAdmin:
                 "replication_factor": self._settings.kafka.replication_factor,
                 "configs": topic.config,
             }
-            for topic in self._wanted()
+            for topic in self._wanted
             if self._full(topic.name) not in there
         }
         created = self._create(missing) if missing else []
@@ -93,7 +101,7 @@ class TopicAdmin:
         there = self._described()
         configs = self._configs(there)
         problems = []
-        for topic in self._wanted():
+        for topic in self._wanted:
             name = self._full(topic.name)
             if name in there:
                 problems += self._wrong_shape(topic, name, there[name])
@@ -117,16 +125,8 @@ class TopicAdmin:
         """Let go of the connection."""
         self._client.close()
 
-    def _wanted(self) -> list[Topic]:
-        kafka = self._settings.kafka
-        return all_topics(
-            front_door_partitions=kafka.front_door_partitions,
-            partitions=kafka.partitions,
-            learner_partitions=kafka.learner_partitions,
-        )
-
     def _names(self) -> list[str]:
-        return [topic.name for topic in self._wanted()]
+        return [topic.name for topic in self._wanted]
 
     def _full(self, name: str) -> str:
         return full_name(self._settings.namespace, name)
@@ -156,7 +156,7 @@ class TopicAdmin:
     def _alter(self, there: Mapping[str, Any]) -> dict[str, list[str]]:
         configs = self._configs(there)
         resources, corrected = [], {}
-        for topic in self._wanted():
+        for topic in self._wanted:
             name = self._full(topic.name)
             wrong = _differences(topic, configs.get(name, {}))
             if wrong:
@@ -179,7 +179,7 @@ class TopicAdmin:
             configs = self._configs(there)
             if not any(
                 _differences(topic, configs.get(self._full(topic.name), {}))
-                for topic in self._wanted()
+                for topic in self._wanted
             ):
                 return
             time.sleep(0.05)

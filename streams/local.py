@@ -8,17 +8,20 @@ import struct
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import cast
 
 import msgspec
 
 from rankstream.settings import Settings
-from rankstream.wire.topics import CLICKS, EVENTS, INTERACTIONS, QUERIES, SNAPSHOTS
+from rankstream.wire.topics import EVENTS, INTERACTIONS, SNAPSHOTS
 from streams.comparisons.comparison import Comparison
 from streams.comparisons.preferences import comparison_key, read_records
 from streams.fold.canonical import CanonicalFold
-from streams.ingest.ingest import END_HEADER, Ingest
+from streams.fold.consumers import preferences_among
+from streams.ingest.ingest import END_HEADER
 from streams.learning.learn import Learn
 from streams.stage import Change, Output, SourceRecord, Stage
+from streams.topology import STAGES, n_partitions_of, written_topics
 
 RECORDS_AT_ONCE = 256
 """Front-door records that are taken before they are passed on."""
@@ -35,7 +38,10 @@ def local_settings(settings: Settings) -> Settings:
 
 
 class LocalPipeline:
-    """Every stage in one process, called one after another.
+    """Every stage of the topology in one process, called one after another.
+
+    What the roles without stages do on Kafka is asked of it instead: `snapshots`
+    for `publish`, `comparisons` for `evaluate`.
 
     Parameters
     ----------
@@ -55,20 +61,27 @@ class LocalPipeline:
         now: Callable[[], int],
         on_output: Callable[[Output], None] | None = None,
     ) -> None:
-        kafka = settings.kafka
         self._now = now
         self._on_output = on_output
-        self._fronts = {
-            topic: [
-                Ingest(topic, p, settings) for p in range(kafka.front_door_partitions)
-            ]
-            for topic in (QUERIES, CLICKS)
-        }
         beside = ThreadPoolExecutor(1, "counting")
-        self.folds = [
-            CanonicalFold(p, settings, beside) for p in range(kafka.partitions)
-        ]
-        self.learners = [Learn(p, settings) for p in range(kafka.learner_partitions)]
+        written = written_topics()
+        self._fronts: dict[str, list[Stage]] = {}
+        self._inner: dict[str, list[Stage]] = {}
+        self._readers: dict[tuple[str, int], list[Stage]] = {}
+        for kind in STAGES:
+            stages = [
+                kind.build(settings, partition, beside)
+                for partition in range(n_partitions_of(kind, settings.kafka))
+            ]
+            if kind.source in written:
+                self._inner[kind.name] = stages
+            else:
+                self._fronts[kind.source] = stages
+            for partition, stage in enumerate(stages):
+                self._readers.setdefault((kind.source, partition), []).append(stage)
+        self.folds = cast("list[CanonicalFold]", self._inner["fold"])
+        self.learners = cast("list[Learn]", self._inner["learn"])
+        self._is_past_door = False
         self._offsets: dict[tuple[str, int], int] = {}
         self._waiting = 0
         self._turn = 0
@@ -78,11 +91,15 @@ class LocalPipeline:
         """Give out version 0 of every model."""
         self._pass_on()
 
+    def start_past_door(self) -> None:
+        """Give out version 0 of every model; what comes is a log as it is."""
+        self._is_past_door = True
+        self._pass_on()
+
     def send(self, topic: str, value: bytes, key: bytes | None = None) -> None:
         """Take a front-door record."""
-        fronts = self._fronts[topic]
-        self._turn = (self._turn + 1) % len(fronts)
-        self._give(fronts[self._turn], topic, self._turn, value, key)
+        self._turn = (self._turn + 1) % len(self._fronts[topic])
+        self._give(topic, self._turn, value, key)
         self._waiting += 1
         if self._waiting >= RECORDS_AT_ONCE:
             self._pass_on()
@@ -90,8 +107,8 @@ class LocalPipeline:
     def end(self) -> None:
         """End every source: what is open closes."""
         for topic, fronts in self._fronts.items():
-            for partition, front in enumerate(fronts):
-                self._give(front, topic, partition, b"", None, (END_HEADER,))
+            for partition in range(len(fronts)):
+                self._give(topic, partition, b"", None, (END_HEADER,))
         self._pass_on()
 
     def flush(self) -> None:
@@ -100,26 +117,47 @@ class LocalPipeline:
 
     def fold_events(self, partition: int, value: bytes) -> None:
         """Take a record of a canonical log; the front door stays out of it."""
-        self._fronts = {}
-        self._give(self.folds[partition], EVENTS, partition, value)
+        self._is_past_door = True
+        self._give(EVENTS, partition, value)
         self._waiting += 1
         if self._waiting >= RECORDS_AT_ONCE:
             self._pass_on()
 
     def fold_interactions(self, partition: int, value: bytes) -> None:
         """Take a record of an interactions log."""
-        self._give(self.learners[partition], INTERACTIONS, partition, value)
-        self._collect(self.learners[partition])
+        self.fold_log(INTERACTIONS, partition, value)
+
+    def fold_log(self, topic: str, partition: int, value: bytes) -> None:
+        """Take a record of a log as it is, and pass on at once what follows from it.
+
+        The front door stays out of it: it would write frontiers of its own between
+        those of the log.
+
+        Raises
+        ------
+        ValueError
+            Where no stage reads this partition.
+        """
+        self._is_past_door = True
+        readers = self._readers.get((topic, partition))
+        if readers is None:
+            n_partitions = sum(name == topic for name, _ in self._readers)
+            raise ValueError(
+                f"a partition must be below {n_partitions}; got {partition} of {topic}"
+            )
+        self._give(topic, partition, value)
+        for stage in readers:
+            self._collect(stage)
 
     def counters(self) -> dict[str, int]:
         """Counts of all stages, added up; times are the least of the stages."""
         total: dict[str, int] = {}
-        fronts = [front for each in self._fronts.values() for front in each]
-        stages: list[Stage] = [*self.folds, *self.learners]
-        for stage in stages:
-            _add(total, stage.counters(), "")
-        for front in fronts:
-            _add(total, front.counters(), "front_door_")
+        for stages in self._inner.values():
+            for stage in stages:
+                _add(total, stage.counters(), "")
+        for fronts in self._fronts.values():
+            for front in fronts:
+                _add(total, front.counters(), "front_door_")
         return total
 
     def statistics(self) -> Iterator[Change]:
@@ -134,7 +172,7 @@ class LocalPipeline:
         """Every epoch of every experiment, merged over the partitions."""
         values: dict[bytes, bytes] = {}
         for fold in self.folds:
-            for comparison in fold.preferences.comparisons():
+            for comparison in preferences_among(fold.consumers).comparisons():
                 key = comparison_key(
                     comparison.name, comparison.settings.epoch, fold.partition
                 )
@@ -143,7 +181,6 @@ class LocalPipeline:
 
     def _give(
         self,
-        stage: Stage,
         topic: str,
         partition: int,
         value: bytes,
@@ -154,31 +191,30 @@ class LocalPipeline:
         offset = self._offsets.get(place, -1) + 1
         self._offsets[place] = offset
         now_ms = self._now()
-        stage.tick(now_ms, at_end=False)
         record = SourceRecord(topic, partition, offset, now_ms, key, value, headers)
-        stage.fold(record)
+        for stage in self._readers[place]:
+            stage.tick(now_ms, at_end=False)
+            stage.fold(record)
 
     def _pass_on(self) -> None:
         self._waiting = 0
-        for fronts in self._fronts.values():
-            for front in fronts:
-                self._collect(front)
-        for fold in self.folds:
-            self._collect(fold)
-        for learner in self.learners:
-            self._collect(learner)
+        if not self._is_past_door:
+            for fronts in self._fronts.values():
+                for front in fronts:
+                    self._collect(front)
+        for stages in self._inner.values():
+            for stage in stages:
+                self._collect(stage)
 
     def _collect(self, stage: Stage) -> None:
         for output in stage.outputs():
             if self._on_output is not None:
                 self._on_output(output)
-            if output.topic == EVENTS and output.value is not None:
-                fold = self.folds[output.partition]
-                self._give(fold, EVENTS, output.partition, output.value)
-            elif output.topic == INTERACTIONS and output.value is not None:
-                learner = self.learners[output.partition]
-                self._give(learner, INTERACTIONS, output.partition, output.value)
-            elif output.topic == SNAPSHOTS and output.value is not None:
+            if output.value is None:
+                continue
+            if (output.topic, output.partition) in self._readers:
+                self._give(output.topic, output.partition, output.value)
+            elif output.topic == SNAPSHOTS:
                 model, _, _ = (output.key or b"").rpartition(b"/")
                 self.snapshots[model] = output.value
 

@@ -1,66 +1,305 @@
-"""The stages of each role: what is folded from where, and where its state lies."""
+"""The pipeline as tables: topics, stages, and the roles of a worker that run them.
 
-from functools import partial
+Everybody who must know what reads and writes what reads it here: the worker, the
+runtime on Kafka, the one in process, `topics`, the monitor, and a test for the tables
+in `docs/topics.md`. A new stage is a file of its own and a row of `STAGES`. Nothing
+heavy is loaded before a stage is built.
+"""
 
-from rankstream.settings import Settings
+from asyncio import Event
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from rankstream.settings import KafkaSettings, Settings
 from rankstream.wire.topics import (
     CLICKS,
+    COMPACTED,
+    EVALUATIONS,
     EVENTS,
+    FORTNIGHT,
+    FRONT_DOOR,
     INTERACTIONS,
+    KEPT,
     LATE,
     PREFERENCES,
     QUERIES,
     SNAPSHOTS,
     STATISTICS,
+    Topic,
     dead_letters,
+    state_topic,
 )
-from streams.fold.canonical import CanonicalFold
-from streams.ingest.ingest import Ingest
-from streams.kafka.checkpoint import StageKind
-from streams.learning.learn import Learn
-
-ROLES = ("ingest", "fold", "learn", "publish", "evaluate")
-"""What a worker can do; `publish` brings snapshots to Redis, `evaluate` gives verdicts
-on experiments: both fold nothing."""
+from streams.stage import Stage
 
 
-def kinds_of(role: str, settings: Settings) -> list[StageKind]:
-    """The stages of a role."""
-    if role == "ingest":
-        return [
-            StageKind(
-                f"ingest-{topic}",
-                topic,
-                (f"ingest-{topic}-state",),
-                partial(_ingest, topic, settings),
-                (EVENTS, dead_letters(topic)),
-                cut_always=True,
-            )
-            for topic in (QUERIES, CLICKS)
-        ]
-    if role == "fold":
-        states = ("fold-state", STATISTICS, PREFERENCES)
-        outputs = (INTERACTIONS, LATE, dead_letters(QUERIES), dead_letters(CLICKS))
-        return [StageKind("fold", EVENTS, states, partial(_fold, settings), outputs)]
-    return [
-        StageKind(
-            "learn",
-            INTERACTIONS,
-            ("learn-state",),
-            partial(_learn, settings),
-            (SNAPSHOTS,),
-            cut_always=True,
-        )
+class TopicRow(NamedTuple):
+    """A topic that is no stage's state.
+
+    `width` names the setting of `[kafka]` that says how many partitions it has; ""
+    is one.
+    """
+
+    name: str
+    width: str
+    config: dict[str, str]
+
+
+DOOR, LOG, LEARNERS = "front_door_partitions", "partitions", "learner_partitions"
+
+TOPICS = (
+    TopicRow(QUERIES, DOOR, FRONT_DOOR),
+    TopicRow(CLICKS, DOOR, FRONT_DOOR),
+    TopicRow(dead_letters(QUERIES), DOOR, KEPT | FORTNIGHT),
+    TopicRow(dead_letters(CLICKS), DOOR, KEPT | FORTNIGHT),
+    TopicRow(EVENTS, LOG, KEPT),
+    TopicRow(LATE, LOG, KEPT | FORTNIGHT),
+    TopicRow(INTERACTIONS, LEARNERS, KEPT),
+    TopicRow(SNAPSHOTS, "", COMPACTED),
+    TopicRow(EVALUATIONS, "", KEPT | FORTNIGHT),
+)
+
+
+class Build(Protocol):
+    """Makes a stage for one partition of its source.
+
+    `beside` counts while the log is read on, where a runtime has a thread for that.
+    """
+
+    def __call__(
+        self, settings: Settings, partition: int, beside: Executor | None = None, /
+    ) -> Stage:
+        """Make it."""
+
+
+@dataclass(frozen=True)
+class StageKind:
+    """A stage of the pipeline, before it has a partition.
+
+    Parameters
+    ----------
+    state_topics
+        Where its state lies, compacted, as many partitions as its source; the first
+        holds the marker.
+    outputs
+        All other topics that it writes to.
+    role
+        Whose process it runs in.
+    cut_always
+        Write the state at every checkpoint: for small states, and for the one stage
+        that hears a clock.
+    version
+        Of what the stage folds and keeps; another one refuses the state.
+    warm_up
+        Compiles what the stage calls, before it is given a partition.
+    """
+
+    name: str
+    source: str
+    state_topics: tuple[str, ...]
+    build: Build
+    outputs: tuple[str, ...] = ()
+    role: str = ""
+    cut_always: bool = False
+    version: int = 1
+    warm_up: Callable[[Settings], None] | None = None
+
+
+# Modules are loaded where a stage is built or a role begins: the parent of a worker,
+# `topics` and the monitor read the tables without numba and Faust.
+
+
+def _ingest_queries(
+    settings: Settings, partition: int, _beside: Executor | None = None
+) -> Stage:
+    from streams.ingest.ingest import Ingest  # noqa: PLC0415
+
+    return Ingest(QUERIES, partition, settings)
+
+
+def _ingest_clicks(
+    settings: Settings, partition: int, _beside: Executor | None = None
+) -> Stage:
+    from streams.ingest.ingest import Ingest  # noqa: PLC0415
+
+    return Ingest(CLICKS, partition, settings)
+
+
+def _fold(settings: Settings, partition: int, beside: Executor | None = None) -> Stage:
+    from streams.fold.canonical import CanonicalFold  # noqa: PLC0415
+
+    return CanonicalFold(partition, settings, beside)
+
+
+def _learn(
+    settings: Settings, partition: int, _beside: Executor | None = None
+) -> Stage:
+    from streams.learning.learn import Learn  # noqa: PLC0415
+
+    return Learn(partition, settings)
+
+
+def _warm_up(settings: Settings) -> None:
+    from streams.warming import warm_up  # noqa: PLC0415
+
+    warm_up(settings)
+
+
+STAGES = (
+    StageKind(
+        name="ingest-queries",
+        role="ingest",
+        source=QUERIES,
+        state_topics=(state_topic("ingest-queries"),),
+        build=_ingest_queries,
+        outputs=(EVENTS, dead_letters(QUERIES)),
+        cut_always=True,
+    ),
+    StageKind(
+        name="ingest-clicks",
+        role="ingest",
+        source=CLICKS,
+        state_topics=(state_topic("ingest-clicks"),),
+        build=_ingest_clicks,
+        outputs=(EVENTS, dead_letters(CLICKS)),
+        cut_always=True,
+    ),
+    StageKind(
+        name="fold",
+        role="fold",
+        source=EVENTS,
+        state_topics=(state_topic("fold"), STATISTICS, PREFERENCES),
+        build=_fold,
+        outputs=(INTERACTIONS, LATE, dead_letters(QUERIES), dead_letters(CLICKS)),
+        warm_up=_warm_up,
+    ),
+    StageKind(
+        name="learn",
+        role="learn",
+        source=INTERACTIONS,
+        state_topics=(state_topic("learn"),),
+        build=_learn,
+        outputs=(SNAPSHOTS,),
+        cut_always=True,
+        warm_up=_warm_up,
+    ),
+)
+"""In the order in which an event passes them."""
+
+
+Serve = Callable[[Settings, Event], Awaitable[None]]
+"""Works until the event is set."""
+
+
+@dataclass(frozen=True)
+class Role:
+    """What one process of a worker does.
+
+    Parameters
+    ----------
+    metrics_port
+        Its page is at `metrics.port` plus this; a role without stages has none.
+    serve
+        What it runs, where it has no stages.
+    source, outputs
+        What it then reads and writes.
+    is_needed
+        Whether a worker that is told no role starts it.
+    """
+
+    name: str
+    summary: str
+    metrics_port: int
+    serve: Serve | None = None
+    source: str = ""
+    outputs: tuple[str, ...] = ()
+    is_needed: Callable[[Settings], bool] = lambda _: True
+
+
+async def _publish(settings: Settings, stop: Event) -> None:
+    from streams.roles.publisher import publish_snapshots  # noqa: PLC0415
+
+    await publish_snapshots(settings, stop)
+
+
+async def _evaluate(settings: Settings, stop: Event) -> None:
+    from streams.roles.evaluator import evaluate  # noqa: PLC0415
+
+    await evaluate(settings, stop)
+
+
+def _is_comparing(settings: Settings) -> bool:
+    return bool(settings.experiments)
+
+
+ROLES = {
+    role.name: role
+    for role in (
+        Role("ingest", "front door to canonical log", 0),
+        Role("fold", "join, statistics and preferences", 1),
+        Role("learn", "models", 2),
+        Role("publish", "snapshots to Redis", 3, _publish, SNAPSHOTS),
+        Role(
+            "evaluate",
+            "verdicts on experiments, where one is set",
+            4,
+            _evaluate,
+            PREFERENCES,
+            (EVALUATIONS,),
+            _is_comparing,
+        ),
+    )
+}
+"""What a worker can do, by name, in the order in which it starts them."""
+
+
+def role_of(name: str) -> Role:
+    """The role of a name.
+
+    Raises
+    ------
+    ValueError
+        Where there is none of it.
+    """
+    role = ROLES.get(name)
+    if role is None:
+        raise ValueError(f"a role must be one of {', '.join(ROLES)}; got {name!r}")
+    return role
+
+
+def kinds_of(role: str) -> list[StageKind]:
+    """The stages of a role; `publish` and `evaluate` have none.
+
+    Raises
+    ------
+    ValueError
+        Where there is no such role.
+    """
+    known = role_of(role).name
+    return [kind for kind in STAGES if kind.role == known]
+
+
+def written_topics() -> frozenset[str]:
+    """What stages write for others; what they read beside it comes from outside."""
+    return frozenset(name for kind in STAGES for name in kind.outputs)
+
+
+def topics_of(kafka: KafkaSettings) -> list[Topic]:
+    """Every topic as it must exist, names without namespace: states come last."""
+    topics = [
+        Topic(row.name, getattr(kafka, row.width) if row.width else 1, row.config)
+        for row in TOPICS
+    ]
+    partitions = {topic.name: topic.partitions for topic in topics}
+    return topics + [
+        Topic(name, partitions[kind.source], COMPACTED)
+        for kind in STAGES
+        for name in kind.state_topics
     ]
 
 
-def _ingest(topic: str, settings: Settings, partition: int) -> Ingest:
-    return Ingest(topic, partition, settings)
-
-
-def _fold(settings: Settings, partition: int) -> CanonicalFold:
-    return CanonicalFold(partition, settings)
-
-
-def _learn(settings: Settings, partition: int) -> Learn:
-    return Learn(partition, settings)
+def n_partitions_of(kind: StageKind, kafka: KafkaSettings) -> int:
+    """Partitions of a stage's source, which are those of its state."""
+    by_name = {topic.name: topic.partitions for topic in topics_of(kafka)}
+    return by_name[kind.source]

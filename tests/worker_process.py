@@ -11,6 +11,7 @@ import psutil
 
 from producers.topic_admin import TopicAdmin
 from rankstream.settings import Settings, load_settings
+from streams.topology import topics_of
 
 
 class WorkerProcess:
@@ -69,7 +70,8 @@ def configured(
         f'namespace = "{namespace}"\n[kafka]\nbootstrap = "{bootstrap}"\n'
         f'[redis]\nurl = "{redis_url}"\n{more}'
     )
-    admin = TopicAdmin(load_settings(config))
+    settings = load_settings(config)
+    admin = TopicAdmin(settings, topics_of(settings.kafka))
     admin.create()
     admin.close()
     return config

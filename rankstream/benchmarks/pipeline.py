@@ -31,7 +31,7 @@ from rankstream.benchmarks.pipeline_restart import restart_s
 from rankstream.benchmarks.workload import Workload, canonical_records
 from rankstream.settings import Settings
 from rankstream.wire.events import DETERMINISTIC, LOGGED, PLACKETT_LUCE
-from rankstream.wire.topics import EVENTS, STATISTICS, full_name
+from rankstream.wire.topics import EVENTS, STATISTICS, full_name, state_topic
 
 RIVAL_BYTES = 300
 N_PARTITIONS = 4
@@ -134,9 +134,9 @@ def fold_rate(bed: Bed, plan: Workload) -> Run:
     n_bytes, about = recount.bytes_per_event, f"policy {plan.policy}"
     say(f"{about}: {recount.n_events:,} events of {n_bytes:.0f} bytes written")
     with bed.worker(settings, "fold") as worker:
-        topics = ("fold-state",)
+        topics = (state_topic("fold"),)
         await_quiet(settings, topics, N_PARTITIONS, worker.check)
-    marks = progress_of(settings, "fold-state", N_PARTITIONS)
+    marks = progress_of(settings, state_topic("fold"), N_PARTITIONS)
     value = rate_of(marks, recount.events_up_to)
     wrong = recount.disagreements(settings)
     say(f"{about}: {value:,.0f} events/s; recount: {wrong or 'agrees'}")

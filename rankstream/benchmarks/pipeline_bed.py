@@ -17,6 +17,7 @@ from deploy.broker import Broker
 from deploy.redis_server import Redis
 from producers.topic_admin import TopicAdmin
 from rankstream.settings import Settings, load_settings
+from streams.topology import topics_of
 
 
 class BenchmarkFailed(RuntimeError):
@@ -70,7 +71,7 @@ class Bed:
             f"[models.model]\nfeatures = {n_features}\n"
         )
         settings = load_settings(path, {})
-        admin = TopicAdmin(settings)
+        admin = TopicAdmin(settings, topics_of(settings.kafka))
         admin.create()
         admin.close()
         return settings

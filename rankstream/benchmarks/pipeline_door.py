@@ -25,12 +25,13 @@ from rankstream.wire.events import (
 )
 from rankstream.wire.routing import route_of_query, routed_impression_id
 from rankstream.wire.topics import CLICKS, EVENTS, QUERIES, full_name
+from streams.topology import kinds_of
 
 PER_SECOND = 400
 N_SHOWN = 10
 CLICKS_PER_LIST = 0.4
 
-STATES = ("ingest-queries-state", "ingest-clicks-state")
+STATES = tuple(kind.state_topics[0] for kind in kinds_of("ingest"))
 
 
 def front_door_rate(

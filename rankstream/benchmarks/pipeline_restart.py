@@ -15,7 +15,7 @@ from rankstream.benchmarks.pipeline_logs import await_quiet, preload
 from rankstream.benchmarks.pipeline_recount import Recount
 from rankstream.benchmarks.workload import Workload, canonical_records
 from rankstream.settings import Settings
-from rankstream.wire.topics import EVENTS, full_name
+from rankstream.wire.topics import EVENTS, full_name, state_topic
 
 PATIENCE_S = 120.0
 
@@ -75,7 +75,7 @@ def restart_s(
         lines = _restarted(worker, n_lines, width)
         feed.is_over.set()
         feed.join()
-        await_quiet(settings, ("fold-state",), width, worker.check)
+        await_quiet(settings, (state_topic("fold"),), width, worker.check)
     restored = [found for line in lines if (found := _RESTORED.search(line))]
     is_ready = ("event=restored", "event=caught-up")
     ready = [

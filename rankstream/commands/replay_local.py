@@ -25,15 +25,13 @@ from rankstream.terminal.progress_line import ProgressLine
 from rankstream.wire.topics import (
     CLICKS,
     EVENTS,
-    INTERACTIONS,
     QUERIES,
-    SNAPSHOTS,
     dead_letters,
 )
 from streams.fold.statistics_reading import Statistics
 from streams.ingest.ingest import HEADER_PREFIX
 from streams.local import LocalPipeline, local_settings, write_changes
-from streams.stage import Change, Output, SourceRecord, Stage
+from streams.stage import Change, Output
 
 STATISTICS_FILE = "statistics.bin"
 """What `rankstream statistics --local` reads."""
@@ -163,61 +161,17 @@ def fold_dump(
     own = local_settings(settings)
     kafka = msgspec.structs.replace(own.kafka, **{name: header.n_partitions})
     local = LocalReplay(msgspec.structs.replace(own, kafka=kafka))
-    log = _DumpedLog(local.pipeline, header.topic)
+    local.pipeline.start_past_door()
     number = 0
     with ProgressLine("folding", total=None) as line:
         for number, (partition, value) in enumerate(read_dump(file), 1):
-            log.fold(partition, value)
+            local.pipeline.fold_log(header.topic, partition, value)
             if number % 64 == 0:
                 line.show(number)
             if stop.asked:
                 return _stopped()
         line.show(number)
     return _conclude(local, line, "records", out)
-
-
-class _DumpedLog:
-    """Gives the records of a dump to the stages that read their topic.
-
-    The stages are reached past the pipeline: its front door would write frontiers of
-    its own between those of the log.
-    """
-
-    def __init__(self, pipeline: LocalPipeline, topic: str) -> None:
-        self._pipeline = pipeline
-        self._topic = topic
-        self._offsets: Counter[tuple[str, int]] = Counter()
-        for learner in pipeline.learners:
-            self._collect(learner)
-
-    def fold(self, partition: int, value: bytes) -> None:
-        """Take one record, and all that follows from it."""
-        self._give(self._topic, partition, value)
-
-    def _give(self, topic: str, partition: int, value: bytes) -> None:
-        pipeline = self._pipeline
-        stages: Sequence[Stage] = (
-            pipeline.folds if topic == EVENTS else pipeline.learners
-        )
-        if not 0 <= partition < len(stages):
-            raise ValueError(
-                f"a partition must be below {len(stages)}; got {partition} of {topic}"
-            )
-        offset = self._offsets[topic, partition]
-        self._offsets[topic, partition] += 1
-        stage = stages[partition]
-        stage.fold(SourceRecord(topic, partition, offset, 0, None, value, ()))
-        self._collect(stage)
-
-    def _collect(self, stage: Stage) -> None:
-        for output in stage.outputs():
-            if output.value is None:
-                continue
-            if output.topic == INTERACTIONS:
-                self._give(INTERACTIONS, output.partition, output.value)
-            elif output.topic == SNAPSHOTS:
-                model, _, _ = (output.key or b"").rpartition(b"/")
-                self._pipeline.snapshots[model] = output.value
 
 
 def _stopped() -> int:

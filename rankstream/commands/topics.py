@@ -8,6 +8,7 @@ from rich.text import Text
 from producers.readiness import Waiting, wait_for_kafka
 from producers.topic_admin import TopicAdmin
 from rankstream.settings import load_settings, with_namespace
+from streams.topology import topics_of
 
 SUMMARY = "create the topics, or check them"
 
@@ -35,7 +36,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise ValueError("--alter goes with create; got check")
     settings = with_namespace(load_settings(arguments.config), arguments.namespace)
     wait_for_kafka(settings.kafka, Waiting())
-    admin = TopicAdmin(settings)
+    admin = TopicAdmin(settings, topics_of(settings.kafka))
     console = Console(soft_wrap=True, highlight=False)
     try:
         if arguments.what == "create":

@@ -20,7 +20,7 @@ from rankstream.settings import (
     with_namespace,
 )
 from streams.kafka.supervisor import stop_with_parent, supervise
-from streams.topology import ROLES, kinds_of
+from streams.topology import ROLES, Role, Serve, kinds_of, role_of, topics_of
 
 SUMMARY = "the stream processors on Kafka"
 
@@ -38,11 +38,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = (
-        "roles: ingest (front door to canonical log), fold (join and statistics),\n"
-        "learn (models), publish (snapshots to Redis). Each runs in a process of its\n"
-        "own under one parent, which starts it again when it ends by accident.\n"
-        "Start as many workers of a namespace as there is work for; they share the\n"
-        "partitions. Metrics are at metrics.port, one port higher for each role.\n\n"
+        "roles, and what is added to metrics.port for the page of each:\n"
+        + "".join(map(_line_of, ROLES.values()))
+        + "\nEach runs in a process of its own under one parent, which starts it\n"
+        "again when it ends by accident. Start as many workers of a namespace as\n"
+        "there is work for; they share the partitions.\n\n"
         "examples:\n"
         "  rankstream worker --config shop.toml\n"
         "  rankstream worker --role fold --role learn\n\n"
@@ -53,6 +53,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--child", choices=ROLES, help=argparse.SUPPRESS)
     parser.add_argument("--instance", default="", help=argparse.SUPPRESS)
+
+
+def _line_of(role: Role) -> str:
+    page = f"+{role.metrics_port}" if kinds_of(role.name) else "none"
+    return f"  {role.name:<10}{page:<6}{role.summary}\n"
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -90,30 +95,28 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _settings_of(settings: Settings, arguments: argparse.Namespace) -> Settings:
     """What one role's process is to know."""
-    metrics, role = settings.metrics, ROLES.index(arguments.child)
+    metrics, role = settings.metrics, role_of(arguments.child)
     changed: Settings = msgspec.structs.replace(
         settings,
         delivery=msgspec.structs.replace(
             settings.delivery, instance_id=arguments.instance
         ),
         metrics=msgspec.structs.replace(
-            metrics, port=metrics.port + role if metrics.port else 0
+            metrics, port=metrics.port + role.metrics_port if metrics.port else 0
         ),
     )
     return changed
 
 
 def _child(settings: Settings, arguments: argparse.Namespace) -> int:
-    role = arguments.child
+    role = role_of(arguments.child)
     try:
         topic_ids = _checked_topics(settings)
         if topic_ids is None:
             return CONFIGURATION_EXIT
-        if role == "publish":
-            return asyncio.run(_publish(settings))
-        if role == "evaluate":
-            return asyncio.run(_evaluate(settings))
-        return _run_stages(settings, role, topic_ids)
+        if role.serve is not None:
+            return asyncio.run(_serve(settings, role.name, role.serve))
+        return _run_stages(settings, role.name, topic_ids)
     except SettingsError as error:
         log.error("event=refused reason=%s", error)
         return CONFIGURATION_EXIT
@@ -128,35 +131,26 @@ def _run_stages(settings: Settings, role: str, topic_ids: dict[str, str]) -> int
     from streams.kafka.committed_reader import client_options  # noqa: PLC0415
     from streams.kafka.state_log import Cluster  # noqa: PLC0415
 
-    if role in ("fold", "learn"):
-        from streams.warming import warm_up  # noqa: PLC0415
-
+    kinds = kinds_of(role)
+    warm_ups = dict.fromkeys(kind.warm_up for kind in kinds if kind.warm_up)
+    if warm_ups:
         started = time.monotonic()
         log.info("event=compiling role=%s, a minute or two the first time", role)
-        warm_up(settings)
+        for warm_up in warm_ups:
+            warm_up(settings)
         log.info("event=kernels-ready seconds=%.2f", time.monotonic() - started)
     cluster = Cluster(settings.namespace, client_options(settings.kafka), topic_ids)
-    return run_app(build_app(settings, role, kinds_of(role, settings), cluster))
+    return run_app(build_app(settings, role, kinds, cluster))
 
 
 def _needed(settings: Settings) -> list[str]:
-    """All roles; nobody evaluates where nothing is compared."""
-    return [role for role in ROLES if role != "evaluate" or settings.experiments]
+    """All roles that there is work for."""
+    return [name for name, role in ROLES.items() if role.is_needed(settings)]
 
 
-async def _publish(settings: Settings) -> int:
-    from streams.roles.publisher import publish_snapshots  # noqa: PLC0415
-
-    await publish_snapshots(settings, _stopped_by_signal())
-    log.info("event=stopped role=publish")
-    return 0
-
-
-async def _evaluate(settings: Settings) -> int:
-    from streams.roles.evaluator import evaluate  # noqa: PLC0415
-
-    await evaluate(settings, _stopped_by_signal())
-    log.info("event=stopped role=evaluate")
+async def _serve(settings: Settings, name: str, serve: Serve) -> int:
+    await serve(settings, _stopped_by_signal())
+    log.info("event=stopped role=%s", name)
     return 0
 
 
@@ -172,7 +166,7 @@ def _checked_topics(settings: Settings) -> dict[str, str] | None:
     """Ids of the topics, once they are right; None where they are wrong."""
 
     def attempt() -> tuple[list[str], dict[str, str]]:
-        admin = TopicAdmin(settings, timeout_ms=ATTEMPT_MS)
+        admin = TopicAdmin(settings, topics_of(settings.kafka), timeout_ms=ATTEMPT_MS)
         try:
             return admin.problems(), admin.topic_ids()
         finally:

@@ -20,7 +20,7 @@ from rankstream.snapshots import (
     store_of,
 )
 from rankstream.wire.topics import EVALUATIONS
-from streams.topology import ROLES
+from streams.topology import ROLES, kinds_of
 
 EVERY_S = 2.0
 EXAMINATION_EVERY_S = 20.0
@@ -96,8 +96,9 @@ def metrics_of(settings: Settings) -> dict[str, int]:
     total: dict[str, int] = {}
     if not settings.metrics.port:
         return total
-    for role in range(len(ROLES)):
-        page = _page(settings.metrics.host, settings.metrics.port + role)
+    ports = [role.metrics_port for name, role in ROLES.items() if kinds_of(name)]
+    for port in ports:
+        page = _page(settings.metrics.host, settings.metrics.port + port)
         for name, count in added_up(page).items():
             total[name] = total.get(name, 0) + count
     return total

@@ -21,6 +21,7 @@ from rankstream.wire.topics import (
     SNAPSHOTS,
     STATISTICS,
     dead_letters,
+    state_topic,
 )
 
 WIRE_BYTES = 1_024
@@ -56,16 +57,16 @@ NUMBERS_BYTES = MIB
 LARGEST = {
     dead_letters(QUERIES): MAX_EVENT_BYTES + LETTER_BYTES,
     dead_letters(CLICKS): MAX_EVENT_BYTES + LETTER_BYTES,
-    "ingest-queries-state": NUMBERS_BYTES,
-    "ingest-clicks-state": NUMBERS_BYTES,
+    state_topic("ingest-queries"): NUMBERS_BYTES,
+    state_topic("ingest-clicks"): NUMBERS_BYTES,
     EVENTS: MAX_EVENT_BYTES + HEAD_BYTES,
     LATE: MAX_CLICK_BYTES + LETTER_BYTES,
-    "fold-state": MAX_EVENT_BYTES + HEAD_BYTES,
+    state_topic("fold"): MAX_EVENT_BYTES + HEAD_BYTES,
     STATISTICS: PART_BYTES + KEY_BYTES,
     PREFERENCES: PART_BYTES + KEY_BYTES,
     EVALUATIONS: MAX_RECORD_BYTES - WIRE_BYTES,
     INTERACTIONS: MAX_EVENT_BYTES + MAX_CLICKS_BYTES + HEAD_BYTES,
-    "learn-state": PART_BYTES + KEY_BYTES,
+    state_topic("learn"): PART_BYTES + KEY_BYTES,
     SNAPSHOTS: MAX_RECORD_BYTES - WIRE_BYTES,
 }
 """The largest record of each topic that we write.

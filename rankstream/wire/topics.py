@@ -1,4 +1,7 @@
-"""The topics: names, partitions, clean-up and limits, for whoever creates or checks."""
+"""The names of topics, and what they take, for whoever sends or reads.
+
+Which topics there are, and which stage reads and writes them, `streams.topology` says.
+"""
 
 from typing import NamedTuple
 
@@ -62,31 +65,9 @@ def dead_letters(topic: str) -> str:
     return f"{topic}.dlq"
 
 
-def all_topics(
-    *, front_door_partitions: int, partitions: int, learner_partitions: int
-) -> list[Topic]:
-    """Every topic of the pipeline, names without namespace.
-
-    `partitions` is the number of partitions of the canonical log.
-    """
-    front, folds, learners = front_door_partitions, partitions, learner_partitions
-    return [
-        Topic(QUERIES, front, FRONT_DOOR),
-        Topic(CLICKS, front, FRONT_DOOR),
-        Topic(dead_letters(QUERIES), front, KEPT | FORTNIGHT),
-        Topic(dead_letters(CLICKS), front, KEPT | FORTNIGHT),
-        Topic("ingest-queries-state", front, COMPACTED),
-        Topic("ingest-clicks-state", front, COMPACTED),
-        Topic(EVENTS, folds, KEPT),
-        Topic(LATE, folds, KEPT | FORTNIGHT),
-        Topic("fold-state", folds, COMPACTED),
-        Topic(STATISTICS, folds, COMPACTED),
-        Topic(PREFERENCES, folds, COMPACTED),
-        Topic(EVALUATIONS, 1, KEPT | FORTNIGHT),
-        Topic(INTERACTIONS, learners, KEPT),
-        Topic("learn-state", learners, COMPACTED),
-        Topic(SNAPSHOTS, 1, COMPACTED),
-    ]
+def state_topic(stage: str) -> str:
+    """The topic of a stage's own state."""
+    return f"{stage}-state"
 
 
 def full_name(namespace: str, name: str) -> str:

@@ -58,6 +58,8 @@ class PreferencesFold:
         Those of the settings. Earlier epochs that the state knows go on counting.
     """
 
+    topic = PREFERENCES
+
     def __init__(
         self, experiments: Mapping[str, ExperimentSettings], partition: int
     ) -> None:
@@ -98,6 +100,12 @@ class PreferencesFold:
             self._n_unknown += 1
         else:
             comparison.take(interaction, extra, self._reader)
+
+    def advance(self, watermark_ms: int) -> None:
+        """Nothing here passes with time."""
+
+    def settle(self) -> None:
+        """Nothing is pending here."""
 
     def comparisons(self) -> list[Comparison]:
         """Every epoch of every experiment."""

@@ -1,4 +1,4 @@
-"""The fold over the canonical log: join, statistics and interactions as one.
+"""The fold over the canonical log: join, consumers and interactions as one.
 
 Its state at an offset is one consistent cut. The join's share of it is kept in
 *segments*: what was accepted between two cuts, in the order of the log, written
@@ -16,18 +16,17 @@ import numpy as np
 
 from rankstream.settings import Settings
 from rankstream.wire.events import SCHEMA, Click, Impression, encode_event
-from rankstream.wire.topics import BATCH_BYTES, INTERACTIONS, LATE
-from streams.comparisons.preferences import PreferencesFold
+from rankstream.wire.topics import BATCH_BYTES, INTERACTIONS, LATE, state_topic
 from streams.fold.closed_impressions import Closed
+from streams.fold.consumers import consumers_of
 from streams.fold.elements import Elements
 from streams.fold.join import Join
-from streams.fold.statistics import StatisticsFold
 from streams.ingest.ingest import dead_letter
 from streams.ingest.validation import Origin
 from streams.stage import Change, LogRefused, Output, SourceRecord
 from streams.state_pieces import Parts
 
-STATE_TOPIC = "fold-state"
+STATE_TOPIC = state_topic("fold")
 KNOWN_MODELS = 4_096
 """Names of models whose partition is remembered."""
 
@@ -59,8 +58,7 @@ class CanonicalFold:
         self.join = Join(settings.time, self._pass_on, settings.limits)
         self._limits = settings.limits
         self._parts = Parts()
-        self.statistics = StatisticsFold(settings.limits, settings.time.keep_ms, beside)
-        self.preferences = PreferencesFold(settings.experiments, partition)
+        self.consumers = consumers_of(settings, partition, beside)
         self._outputs: list[Output] = []
         self._closed: list[list[Closed]] = [[] for _ in range(self._n_targets)]
         self._sequences = [0] * self._n_targets
@@ -100,7 +98,8 @@ class CanonicalFold:
 
     def settle(self) -> None:
         """Count what was collected, and compute the placements that it needs."""
-        self.statistics.settle()
+        for consumer in self.consumers:
+            consumer.settle()
 
     def outputs(self) -> list[Output]:
         """Interactions, dead letters, and what came too late."""
@@ -125,8 +124,8 @@ class CanonicalFold:
         ]
         for key, value in self._parts.split(b"state", _encode(state)):
             yield Change(STATE_TOPIC, key, value)
-        yield from self.statistics.changes()
-        yield from self.preferences.changes(self.join.counts)
+        for consumer in self.consumers:
+            yield from consumer.changes(self.join.counts)
 
     def restore(self, items: Iterable[Change]) -> None:
         """Take back a state."""
@@ -137,8 +136,8 @@ class CanonicalFold:
                 counted.append(item)
             elif item.value is not None:
                 known[item.key] = item.value
-        self.statistics.restore(counted)
-        self.preferences.restore(counted)
+        for consumer in self.consumers:
+            consumer.restore(counted)
         if b"state" not in known:
             return
         _, join, self._sequences, expected, segments, self._next_segment = (
@@ -155,35 +154,36 @@ class CanonicalFold:
             self.join.state(),
             self._sequences,
             sorted(self._expected.items()),
-            self.statistics.fingerprint(),
-            self.preferences.fingerprint(),
+            *(consumer.fingerprint() for consumer in self.consumers),
         ]
         return hashlib.blake2b(_encode(parts), digest_size=16).digest()
 
     def counters(self) -> dict[str, int]:
-        """Outcomes, what is pending, and what the statistics hold."""
-        return {
+        """Outcomes, what is pending, and what the consumers hold."""
+        counts = {
             **self.join.counts,
             "pending": self.join.pending,
             "open_impressions": self.join.n_open,
             "known_identities": self.join.n_known,
             "watermark_ms": self.join.watermark.at_ms,
             "interactions": sum(self._sequences),
-            **self.statistics.counters(),
-            **self.preferences.counters(),
         }
+        for consumer in self.consumers:
+            counts |= consumer.counters()
+        return counts
 
     def _pass_on(self) -> None:
-        """Give what closed to the statistics and to its model's log."""
+        """Give what closed to every consumer and to its model's log."""
         closed, self.join.closed = self.join.closed, []
         for piece in closed:
-            self.statistics.take(piece)
-            self.preferences.take(piece)
+            for consumer in self.consumers:
+                consumer.take(piece)
             if self._n_targets == 1:
                 self._closed[0].append(piece)
             else:
                 self._route(piece)
-        self.statistics.advance(self.join.watermark.at_ms)
+        for consumer in self.consumers:
+            consumer.advance(self.join.watermark.at_ms)
 
     def _route(self, closed: Closed) -> None:
         if (closed.models == closed.models[0]).all():

@@ -7,7 +7,7 @@ when `flush`, `settle` or `changes` are called changes nothing.
 """
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from concurrent.futures import Executor, Future
 
 import numpy as np
@@ -55,6 +55,8 @@ class StatisticsFold:
     beside
         Counts full batches while the log is read on.
     """
+
+    topic = STATISTICS
 
     def __init__(
         self, limits: LimitSettings, keep_ms: int, beside: Executor | None = None
@@ -119,7 +121,7 @@ class StatisticsFold:
         self.flush()
         self._settlement.settle()
 
-    def changes(self) -> list[Change]:
+    def changes(self, _outcomes: Mapping[str, int] | None = None) -> list[Change]:
         """What changed since the last call, each key once."""
         self.settle()
         places = self._places

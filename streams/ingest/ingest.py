@@ -20,6 +20,7 @@ from rankstream.wire.topics import (
     MAX_RECORD_BYTES,
     QUERIES,
     dead_letters,
+    state_topic,
 )
 from streams.event_time import SourceClock
 from streams.ingest.refusal import Refused
@@ -66,7 +67,7 @@ class Ingest:
         self._source = partition if topic == QUERIES else fronts + partition
         self._n_sources = 2 * fronts
         self._n_partitions = settings.kafka.partitions
-        self._state_topic = f"ingest-{topic}-state"
+        self._state_topic = state_topic(f"ingest-{topic}")
         self._door = FrontDoor(
             max_documents=settings.limits.documents, ahead_ms=time.ahead_ms
         )

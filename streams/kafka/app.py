@@ -18,11 +18,12 @@ from faust.types import TP
 
 from rankstream.settings import Settings
 from rankstream.wire.topics import full_name
-from streams.kafka.checkpoint import Checkpointer, Cluster, StageKind
+from streams.kafka.checkpoint import Checkpointer, Cluster
 from streams.kafka.metrics import Gauges
 from streams.kafka.pacing import Progress, held_back
 from streams.kafka.transport import Transport
 from streams.stage import LogRefused, SourceRecord
+from streams.topology import StageKind
 
 CONFIGURATION_EXIT = 78
 """Exit status where starting again would not help."""
@@ -243,7 +244,7 @@ class StageApp(faust.App):
             known.stage.tick(now_ms(), at_end=False)
             return place, known.folded + 1
         checkpointer = Checkpointer(
-            kind, place.partition, self.cluster, self.stage_settings.delivery
+            kind, place.partition, self.cluster, self.stage_settings
         )
         n_revocations = self.n_revocations
         start = await self.guarded(checkpointer.open(committed, now_ms()))

@@ -11,11 +11,9 @@ its log, and the fingerprint in the marker proves that it was.
 import asyncio
 import logging
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
-from rankstream.settings import DeliverySettings
+from rankstream.settings import Settings
 from rankstream.wire.bounds import carried_bytes
 from rankstream.wire.topics import MIB
 from streams.kafka.faults import REPEATED_RECORDS, SKIP_MARKER, is_planted
@@ -32,13 +30,13 @@ from streams.kafka.resume_position import (
     start_of,
 )
 from streams.kafka.state_log import Cluster, StateLog
-from streams.stage import Change, Output, SourceRecord, Stage
+from streams.stage import Change, Output, SourceRecord
+from streams.topology import StageKind
 
 __all__ = [
     "MARKER",
     "Checkpointer",
     "Cluster",
-    "StageKind",
     "StateRefused",
     "decode_marker",
 ]
@@ -55,32 +53,6 @@ FULL_BYTES = 16 * MIB
 log = logging.getLogger("rankstream.checkpoint")
 
 
-@dataclass(frozen=True)
-class StageKind:
-    """A stage of the pipeline, before it has a partition.
-
-    Parameters
-    ----------
-    state_topics
-        Where its state lies; the first holds the marker.
-    outputs
-        All other topics that it writes to.
-    cut_always
-        Write the state at every checkpoint: for small states, and for the one stage
-        that hears a clock.
-    version
-        Of what the stage folds and keeps; another one refuses the state.
-    """
-
-    name: str
-    source: str
-    state_topics: tuple[str, ...]
-    build: Callable[[int], Stage]
-    outputs: tuple[str, ...] = ()
-    cut_always: bool = False
-    version: int = 1
-
-
 class Checkpointer:
     """A stage on one partition of its source.
 
@@ -93,11 +65,11 @@ class Checkpointer:
         kind: StageKind,
         partition: int,
         cluster: Cluster,
-        delivery: DeliverySettings,
+        settings: Settings,
     ) -> None:
         self.kind = kind
         self.partition = partition
-        self.stage = kind.build(partition)
+        self.stage = kind.build(settings, partition)
         self.folded = -1
         self.seconds = 0.0
         self.lock = asyncio.Lock()
@@ -105,7 +77,7 @@ class Checkpointer:
         self.is_suspended = False
         self.counts: dict[str, int] = {}
         self._cluster = cluster
-        self._delivery = delivery
+        self._delivery = settings.delivery
         self._state = StateLog(
             kind.name, kind.source, kind.state_topics, kind.outputs, partition
         )

@@ -26,13 +26,13 @@ from rankstream.wire.events import (
     InteractionRecord,
     decode_interaction_record,
 )
-from rankstream.wire.topics import SNAPSHOTS
+from rankstream.wire.topics import SNAPSHOTS, state_topic
 from streams.fold.canonical import partition_of_model
 from streams.fold.statistics_keys import n_items_of
 from streams.stage import Change, LogRefused, Output, SourceRecord
 from streams.state_pieces import Parts
 
-STATE_TOPIC = "learn-state"
+STATE_TOPIC = state_topic("learn")
 
 _encode = msgspec.msgpack.Encoder().encode
 

@@ -9,6 +9,7 @@ from deploy.broker import Broker, cache_folder, jars, java, main
 from deploy.process import ServerFailed, free_port
 from producers.topic_admin import TopicAdmin
 from rankstream.settings import KafkaSettings, Settings
+from streams.topology import topics_of
 from tests.services import our_broker
 
 POM = (Path(broker_module.__file__).parent / "kafka" / "pom.xml").read_text()
@@ -78,7 +79,7 @@ def test_a_killed_broker_starts_again_on_its_data(tmp_path: Path) -> None:
 
 def topics_after(settings: Settings) -> list[str]:
     """What had to be created."""
-    admin = TopicAdmin(settings)
+    admin = TopicAdmin(settings, topics_of(settings.kafka))
     try:
         return admin.create().created
     finally:

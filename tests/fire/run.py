@@ -11,6 +11,7 @@ from deploy.redis_server import Redis
 from producers.topic_admin import TopicAdmin
 from rankstream.commands.recount import recount_topics
 from rankstream.settings import Settings, load_settings
+from streams.topology import topics_of
 from tests.fire.cluster import Missed, Worker, restarts
 from tests.fire.collecting import collected
 from tests.fire.events import (
@@ -119,7 +120,7 @@ class Run:
         self._stops: dict[str, list[float]] = {}
         config = self._configured(folder, "first")
         self.settings: Settings = load_settings(config, {})
-        admin = TopicAdmin(self.settings)
+        admin = TopicAdmin(self.settings, topics_of(self.settings.kafka))
         admin.create()
         admin.close()
         second = self._configured(folder, "second")

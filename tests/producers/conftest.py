@@ -4,6 +4,7 @@ import pytest
 
 from producers.topic_admin import TopicAdmin
 from rankstream.settings import KafkaSettings, Settings
+from streams.topology import topics_of
 
 
 @pytest.fixture
@@ -16,7 +17,7 @@ def settings(kafka, namespace):
         learner_partitions=1,
     )
     chosen = Settings(namespace=namespace, kafka=cluster)
-    admin = TopicAdmin(chosen)
+    admin = TopicAdmin(chosen, topics_of(chosen.kafka))
     admin.create()
     admin.close()
     return chosen

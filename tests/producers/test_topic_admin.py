@@ -13,7 +13,7 @@ from deploy.process import free_port
 from producers.topic_admin import KafkaAway, KafkaRefused, TopicAdmin
 from rankstream.cli import main
 from rankstream.settings import KafkaSettings, Settings
-from rankstream.wire.topics import all_topics
+from streams.topology import topics_of
 from tests.services import KafkaService
 
 Admin = Callable[..., TopicAdmin]
@@ -29,7 +29,7 @@ def admin(kafka: KafkaService, namespace: str) -> Iterator[Admin]:
         tree = {"bootstrap": kafka.bootstrap} | few | changes
         cluster = msgspec.convert(tree, KafkaSettings)
         settings = Settings(namespace=namespace, kafka=cluster, file=file)
-        made.append(TopicAdmin(settings))
+        made.append(TopicAdmin(settings, topics_of(settings.kafka)))
         return made[-1]
 
     yield admin_with
@@ -57,7 +57,9 @@ def problems_once_known(admin: TopicAdmin) -> list[str]:
 
 def test_created_once_and_then_as_they_must_be(admin: Admin, namespace: str) -> None:
     """The second call finds nothing to do."""
-    wanted = all_topics(front_door_partitions=2, partitions=3, learner_partitions=1)
+    wanted = topics_of(
+        KafkaSettings(front_door_partitions=2, partitions=3, learner_partitions=1)
+    )
     ours = admin()
     assert len(ours.problems()) == len(wanted)
     assert set(ours.create().created) == {
@@ -147,7 +149,7 @@ def test_nobody_answers() -> None:
     address = f"127.0.0.1:{free_port()}"
     settings = Settings(kafka=KafkaSettings(bootstrap=address))
     with pytest.raises(KafkaAway, match=f"Kafka must answer at {address}"):
-        TopicAdmin(settings, timeout_ms=300)
+        TopicAdmin(settings, topics_of(settings.kafka), timeout_ms=300)
 
 
 def test_the_command_checks_and_creates(

@@ -30,6 +30,7 @@ from rankstream.wire.topics import (
     QUERIES,
 )
 from streams.fold.canonical import CanonicalFold
+from streams.fold.consumers import preferences_among
 from streams.ingest.ingest import Ingest
 from streams.ingest.validation import FrontDoor, size_of
 from streams.learning.learn import Learn
@@ -212,7 +213,7 @@ def of_experiments() -> list[Output]:
         ONE, experiments={"all": ExperimentSettings(rankers=rankers, method="ab")}
     )
     fold = CanonicalFold(0, settings)
-    (comparison,) = fold.preferences.comparisons()
+    (comparison,) = preferences_among(fold.consumers).comparisons()
     comparison.is_changed = True
     return [
         *(each for each in state_of(fold) if each.topic == PREFERENCES),

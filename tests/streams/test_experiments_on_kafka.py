@@ -18,6 +18,7 @@ from rankstream.ranker import Ranker
 from rankstream.settings import Settings
 from rankstream.snapshots import store_of
 from rankstream.wire.topics import CLICKS, EVALUATIONS, EVENTS, PREFERENCES, QUERIES
+from streams.fold.consumers import preferences_among
 from streams.local import LocalPipeline
 from tests.services import KafkaService, RedisService
 from tests.worker_process import configured, running, settings_of, waited_until
@@ -131,7 +132,7 @@ def test_an_experiment_is_exact_under_fire_and_judged(
     refolded = {
         (partition, change.key): change.value
         for partition, fold in enumerate(pipeline.folds)
-        for change in fold.preferences.changes(fold.join.counts)
+        for change in preferences_among(fold.consumers).changes(fold.join.counts)
     }
 
     assert struck.count("fold") >= 1

@@ -33,7 +33,6 @@ from rankstream.wire.topics import (
     MAX_EVENT_BYTES,
     MAX_RECORD_BYTES,
     QUERIES,
-    all_topics,
     full_name,
 )
 from streams.fold.canonical import CanonicalFold
@@ -41,12 +40,13 @@ from streams.ingest.identifiers import MAX_ID_CHARACTERS, MAX_QUERY_CHARACTERS
 from streams.kafka.state_log import Cluster, StateLog
 from streams.learning.learn import Learn
 from streams.stage import Change, Output
+from streams.topology import topics_of
 from tests.services import KafkaService
 from tests.streams.largest_records import ONE, framed, largest_records, state_of
 
 LIMIT = {
     topic.name: int(topic.config["max.message.bytes"])
-    for topic in all_topics(front_door_partitions=1, partitions=1, learner_partitions=1)
+    for topic in topics_of(KafkaSettings())
 }
 WRITTEN = sorted(LIMIT.keys() - {QUERIES, CLICKS})
 STATIC = {"ingest-queries-state", "ingest-clicks-state", INTERACTIONS}
@@ -141,7 +141,7 @@ def cluster(kafka: KafkaService, namespace: str) -> Iterator[Cluster]:
         partitions=1,
         learner_partitions=1,
     )
-    admin = TopicAdmin(Settings(namespace=namespace, kafka=one))
+    admin = TopicAdmin(Settings(namespace=namespace, kafka=one), topics_of(one))
     admin.create()
     yield Cluster(namespace, {"bootstrap_servers": kafka.bootstrap}, admin.topic_ids())
     admin.close()

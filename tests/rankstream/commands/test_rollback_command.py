@@ -17,6 +17,7 @@ from rankstream.settings import Settings, load_settings
 from rankstream.snapshots import store_of
 from rankstream.wire.topics import SNAPSHOTS, full_name
 from streams.roles.publisher import publish_snapshots
+from streams.topology import topics_of
 from tests.services import KafkaService, RedisService
 from tests.snapshot_factory import envelope
 
@@ -33,7 +34,7 @@ def settings(
     monkeypatch.setenv("RANKSTREAM_KAFKA__BOOTSTRAP", f"'{kafka.bootstrap}'")
     monkeypatch.setenv("RANKSTREAM_REDIS__URL", f"'{redis_server.url}'")
     found = load_settings()
-    admin = TopicAdmin(found)
+    admin = TopicAdmin(found, topics_of(found.kafka))
     admin.create()
     admin.close()
     return found

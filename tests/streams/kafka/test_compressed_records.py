@@ -11,6 +11,7 @@ from kafka import KafkaConsumer, KafkaProducer
 from producers.topic_admin import TopicAdmin
 from rankstream.settings import KafkaSettings, Settings
 from rankstream.wire.topics import MIB, QUERIES
+from streams.topology import topics_of
 from tests.bombs import Bomb, throw
 from tests.services import ServiceMissing, our_broker, without
 
@@ -25,7 +26,7 @@ def bootstrap() -> Iterator[str]:
     try:
         with our_broker() as broker:
             settings = Settings(kafka=KafkaSettings(bootstrap=broker.bootstrap))
-            admin = TopicAdmin(settings)
+            admin = TopicAdmin(settings, topics_of(settings.kafka))
             admin.create()
             admin.close()
             yield broker.bootstrap

@@ -19,6 +19,7 @@ from producers.topic_reader import read_records
 from rankstream.settings import Settings, load_settings
 from rankstream.wire.events import decode_interaction_record
 from rankstream.wire.topics import CLICKS, INTERACTIONS, QUERIES
+from streams.topology import topics_of
 from tests.services import RedisService, ServiceMissing, without
 from tests.worker_process import running, waited_until
 
@@ -113,7 +114,7 @@ def test_a_click_finds_its_list_over_tls_with_a_password(
 ) -> None:
     """Topics, worker, producer and reader all say who they are; the log does not."""
     settings = load_settings(config)
-    admin = TopicAdmin(settings)
+    admin = TopicAdmin(settings, topics_of(settings.kafka))
     admin.create()
     assert admin.problems() == []
     admin.close()

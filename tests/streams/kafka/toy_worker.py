@@ -5,9 +5,14 @@ import sys
 
 from rankstream.settings import DeliverySettings, KafkaSettings, Settings
 from streams.kafka.app import build_app, run_app
-from streams.kafka.checkpoint import StageKind
 from streams.kafka.state_log import Cluster
+from streams.stage import Stage
+from streams.topology import StageKind
 from tests.streams.kafka.toy import OUT, SOURCE, STATE, Toy
+
+
+def _toy(_settings: Settings, partition: int, _beside: object = None) -> Stage:
+    return Toy(partition)
 
 
 def main() -> int:
@@ -25,7 +30,7 @@ def main() -> int:
         ),
     )  # fmt: skip
     cluster = Cluster(namespace, {"bootstrap_servers": bootstrap}, {SOURCE: topic_id})
-    kind = StageKind("toy", SOURCE, (STATE,), Toy, (OUT,))
+    kind = StageKind("toy", SOURCE, (STATE,), _toy, (OUT,))
     return run_app(build_app(settings, "toy", [kind], cluster))
 
 

@@ -1,0 +1,267 @@
+"""The one table of stages, topics and roles: whole, consistent, and as the docs say."""
+
+import ast
+import importlib
+import pkgutil
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+import streams
+import streams.roles
+from rankstream.settings import KafkaSettings, Settings
+from rankstream.wire.bounds import LARGEST
+from rankstream.wire.topics import CLICKS, EVENTS, QUERIES, state_topic
+from streams import topology
+from streams.fold.canonical import CanonicalFold
+from streams.local import LocalPipeline
+from streams.stage import Change, Output, SourceRecord
+from streams.topology import (
+    ROLES,
+    STAGES,
+    TOPICS,
+    Role,
+    StageKind,
+    kinds_of,
+    n_partitions_of,
+    role_of,
+    topics_of,
+    written_topics,
+)
+
+PAGE = Path(__file__).parents[2] / "docs" / "topics.md"
+NAMES = [topic.name for topic in topics_of(KafkaSettings())]
+STAGE_WORDS = {
+    "fold", "tick", "settle", "outputs", "changes", "restore", "fingerprint",
+    "counters",
+}  # fmt: skip
+CONSUMER_WORDS = {
+    "take", "advance", "settle", "changes", "restore", "fingerprint", "counters",
+}  # fmt: skip
+
+
+def classes_with(words: set[str]) -> set[type]:
+    """All classes of `streams` that have these methods; protocols only say them."""
+    found = set()
+    for module in pkgutil.walk_packages(streams.__path__, "streams."):
+        loaded = importlib.import_module(module.name)
+        for each in vars(loaded).values():
+            if isinstance(each, type) and each.__module__ == module.name:
+                own = words <= set(dir(each)) and not getattr(each, "_is_protocol", 0)
+                found |= {each} if own else set()
+    return found
+
+
+def test_every_stage_has_a_row():
+    """A stage without a row would be run by nobody."""
+    built = {type(kind.build(Settings(), 0)) for kind in STAGES}
+    assert classes_with(STAGE_WORDS) == built
+
+
+def test_every_consumer_of_closed_impressions_is_in_the_folds_list():
+    """And its state lies in a topic of the fold's row, in the same order."""
+    fold = CanonicalFold(0, Settings())
+    assert classes_with(CONSUMER_WORDS) == {type(each) for each in fold.consumers}
+    (kind,) = kinds_of("fold")
+    of_consumers = tuple(each.topic for each in fold.consumers)
+    assert kind.state_topics == (state_topic("fold"), *of_consumers)
+
+
+def test_every_role_without_stages_has_a_row():
+    """Each module of `streams.roles` is what some role serves."""
+    source = Path(topology.__file__).read_text(encoding="utf-8")
+    imported = {
+        node.module.removeprefix("streams.roles.")
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.ImportFrom)
+        and node.module
+        and node.module.startswith("streams.roles.")
+    }
+    assert imported == {m.name for m in pkgutil.iter_modules(streams.roles.__path__)}
+    serving = [role for role in ROLES.values() if role.serve is not None]
+    assert len(serving) == len(imported)
+
+
+def test_a_role_has_stages_or_serves():
+    """Not both, not neither; and each stage is of a role that there is."""
+    for name, role in ROLES.items():
+        assert (role.serve is None) == bool(kinds_of(name)), name
+        assert (role.serve is None) == (role.source == ""), name
+    assert {kind.role for kind in STAGES} <= set(ROLES)
+
+
+def test_pages_stay_where_they_were_and_apart():
+    """A scraper is told ports once."""
+    ports = {name: role.metrics_port for name, role in ROLES.items()}
+    known = {"ingest": 0, "fold": 1, "learn": 2, "publish": 3, "evaluate": 4}
+    assert known.items() <= ports.items()
+    assert len(set(ports.values())) == len(ports)
+
+
+def test_names_of_stages_and_topics_stay():
+    """Transactional ids and states are named after them."""
+    kept = {kind.name: kind.state_topics for kind in STAGES}
+    assert kept == {
+        "ingest-queries": ("ingest-queries-state",),
+        "ingest-clicks": ("ingest-clicks-state",),
+        "fold": ("fold-state", "statistics", "preferences"),
+        "learn": ("learn-state",),
+    }
+
+
+def test_topics_are_what_is_read_and_written():
+    """Each once; what no stage writes comes from services."""
+    read = {kind.source for kind in STAGES} | {r.source for r in ROLES.values()} - {""}
+    written = set(written_topics()).union(*(role.outputs for role in ROLES.values()))
+    states = {name for kind in STAGES for name in kind.state_topics}
+    assert len(NAMES) == len(set(NAMES))
+    assert {row.name for row in TOPICS} == (read - states) | written
+    assert read - states - written == {QUERIES, CLICKS}
+    assert set(LARGEST) == set(NAMES) - {QUERIES, CLICKS}
+
+
+@pytest.mark.parametrize("ask", [kinds_of, role_of])
+def test_an_unknown_role_is_refused_with_those_that_there_are(ask):
+    """`promote` gave the learn stage once."""
+    with pytest.raises(ValueError, match="ingest, fold, learn, publish, evaluate; got"):
+        ask("promote")
+
+
+def test_the_tables_are_read_without_what_the_stages_need():
+    """By `topics`, the monitor and the parent of a worker."""
+    heavy = "import sys, streams.topology; print({'numba', 'faust'} & set(sys.modules))"
+    command = [sys.executable, "-c", heavy]
+    root = Path(streams.__path__[0]).parent
+    said = subprocess.run(
+        command, check=True, capture_output=True, text=True, cwd=root
+    ).stdout
+    assert said.strip() == "set()"
+
+
+def test_the_pipeline_in_process_runs_every_stage():
+    """With as many partitions as its source has."""
+    kafka = KafkaSettings(front_door_partitions=2, partitions=3, learner_partitions=1)
+    pipeline = LocalPipeline(Settings(kafka=kafka), now=lambda: 0)
+    found = {place: type(stage) for place, (stage,) in pipeline._readers.items()}
+    assert found == {
+        (kind.source, partition): type(kind.build(Settings(), 0))
+        for kind in STAGES
+        for partition in range(n_partitions_of(kind, kafka))
+    }
+
+
+class Counted:
+    """A stage that only counts the records of its partition."""
+
+    def __init__(self, partition: int) -> None:
+        self.places: list[tuple[int, int]] = []
+        self.partition = partition
+
+    def fold(self, record: SourceRecord) -> None:
+        """Take a record."""
+        self.places.append((record.partition, record.offset))
+
+    def tick(self, now_ms: int, *, at_end: bool) -> None:
+        """Hear nothing."""
+
+    def settle(self) -> None:
+        """Nothing is pending."""
+
+    def outputs(self) -> list[Output]:
+        """None."""
+        return []
+
+    def changes(self) -> list[Change]:
+        """None."""
+        return []
+
+    def restore(self, items: Iterable[Change]) -> None:
+        """Nothing was kept."""
+
+    def fingerprint(self) -> bytes:
+        """Of nothing."""
+        return b""
+
+    def counters(self) -> dict[str, int]:
+        """How many came."""
+        return {"seen": len(self.places)}
+
+
+def test_a_new_stage_is_a_row(monkeypatch):
+    """It runs in process, beside whoever reads the same topic; its state is a topic."""
+    row = StageKind(
+        name="counted",
+        role="learn",
+        source=EVENTS,
+        state_topics=(state_topic("counted"),),
+        build=lambda _settings, partition, _beside=None: Counted(partition),
+    )
+    monkeypatch.setattr("streams.topology.STAGES", (*STAGES, row))
+    monkeypatch.setattr("streams.local.STAGES", (*STAGES, row))
+    kafka = KafkaSettings(front_door_partitions=1, partitions=2, learner_partitions=1)
+    pipeline = LocalPipeline(Settings(kafka=kafka), now=lambda: 0)
+    pipeline.end()
+    counted = cast("list[Counted]", pipeline._inner["counted"])
+    assert [stage.places[0] for stage in counted] == [(0, 0), (1, 0)]
+    assert pipeline.counters()["seen"] == sum(len(each.places) for each in counted) > 2
+    wide = {topic.name: topic.partitions for topic in topics_of(kafka)}
+    assert wide["counted-state"] == 2
+    assert row in kinds_of("learn")
+
+
+def test_state_topics_are_compacted_and_as_wide_as_the_source():
+    """As a partition's state goes with its partition."""
+    kafka = KafkaSettings(front_door_partitions=2, partitions=3, learner_partitions=5)
+    topics = {topic.name: topic for topic in topics_of(kafka)}
+    for kind in STAGES:
+        for name in kind.state_topics:
+            assert topics[name].partitions == topics[kind.source].partitions
+            assert topics[name].config["cleanup.policy"] == "compact"
+
+
+def _row(*cells: str) -> str:
+    return "| " + " | ".join(cells) + " |"
+
+
+def _named(actors: Sequence[StageKind | Role], nobody: str) -> str:
+    return ", ".join(f"`{each.name}`" for each in actors) or nobody
+
+
+def _topic_row(name: str) -> str:
+    """What the page must say of a topic."""
+    config = next(t.config for t in topics_of(KafkaSettings()) if t.name == name)
+    state_of = [kind for kind in STAGES if name in kind.state_topics]
+    source = state_of[0].source if state_of else name
+    width = next(row.width for row in TOPICS if row.name == source)
+    actors: list[StageKind | Role] = [*STAGES, *ROLES.values()]
+    writers = [each for each in actors if each in state_of or name in each.outputs]
+    readers = [each for each in actors if each in state_of or each.source == name]
+    days = int(config.get("retention.ms", 0)) // 86_400_000
+    kept = "last of each key" if config["cleanup.policy"] == "compact" else "log"
+    return _row(
+        f"`{name}`",
+        f"`{width}`" if width else "1",
+        f"{kept}, {days} days" if days else kept,
+        _named(writers, "services"),
+        _named(readers, "operators"),
+    )
+
+
+def _role_row(role: Role) -> str:
+    """What the page must say of a role."""
+    stages = kinds_of(role.name)
+    page = f"`metrics.port` + {role.metrics_port}" if stages else "none"
+    return _row(f"`{role.name}`", role.summary, _named(stages, "none"), page)
+
+
+def test_the_page_has_the_tables():
+    """`docs/topics.md` says what the code says, row for row."""
+    said = PAGE.read_text(encoding="utf-8").splitlines()
+    rows = [line for line in said if line.startswith("| `")]
+    expected = [_role_row(role) for role in ROLES.values()]
+    expected += [_topic_row(name) for name in NAMES]
+    assert rows == expected, "\n" + "\n".join(expected)

@@ -240,7 +240,8 @@ def reached_ms(reader: TopicReader) -> int | None:
     """
     frontiers: dict[int, Frontier] = {}
     for record in reader.last_records(EVENTS, TAIL_RECORDS):
-        for element in decode_event_record(record.value or b"").elements:
+        where = f"{EVENTS}[{record.partition}]@{record.offset}"
+        for element in decode_event_record(record.value or b"", where).elements:
             if isinstance(element, Frontier) and element.at_ms >= 0:
                 known = frontiers.get(element.source)
                 if known is None or known.at_ms <= element.at_ms:

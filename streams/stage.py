@@ -7,9 +7,9 @@ records and takes outputs and state; a stage never waits, fetches or publishes.
 from collections.abc import Iterable
 from typing import NamedTuple, Protocol
 
+from rankstream.wire.schemas import LogRefused
 
-class LogRefused(RuntimeError):
-    """A log, or a state, that a stage cannot go on from; a new start would not help."""
+__all__ = ["Change", "LogRefused", "Output", "SourceRecord", "Stage"]
 
 
 class SourceRecord(NamedTuple):

@@ -48,7 +48,7 @@ class Parts:
     def value(self, key: bytes, values: Mapping[bytes, bytes]) -> bytes:
         """The whole value of one key; remembers its parts."""
         value = values[key]
-        if value[:1] != _MARK:
+        if not is_split(value):
             return value
         n_parts = int.from_bytes(value[1:], "little")
         self._n_parts[key] = n_parts
@@ -59,6 +59,11 @@ class Parts:
         return (value is None or len(value) <= self._part_bytes) and (
             key not in self._n_parts
         )
+
+
+def is_split(value: bytes) -> bool:
+    """Whether a value continues under the keys of its parts."""
+    return value[:1] == _MARK
 
 
 def part_key(key: bytes, i: int) -> bytes:

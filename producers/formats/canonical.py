@@ -123,12 +123,14 @@ def read_dumped_events(path: Path) -> Iterator[Event]:
     ------
     FileUnreadable
         Where the file is no dump of `events`, or is damaged.
+    SchemaRefused
+        Where another release wrote a record.
     """
     if (topic := read_header(path).topic) != EVENTS:
         raise FileUnreadable(path, 0, f"a dump must be of {EVENTS}; got {topic}")
     for number, (_, value) in enumerate(read_dump(path)):
         try:
-            elements = decode_event_record(value).elements
+            elements = decode_event_record(value, f"{path}, record {number}").elements
         except msgspec.DecodeError as error:
             reason = f"record {number} must be canonical; {error}"
             raise FileUnreadable(path, 0, reason) from error
@@ -197,5 +199,9 @@ def _bodies(path: Path, file: IO[bytes]) -> Iterator[list[Any]]:
 def _header(path: Path, bodies: Iterator[list[Any]]) -> Header:
     header = next(bodies, None)
     if header is None or len(header) != 3 or header[0] != SCHEMA:
-        raise FileUnreadable(path, 0, f"a dump must have schema {SCHEMA}")
+        got = header[0] if header else "nothing"
+        raise FileUnreadable(
+            path, 0, f"a dump must have schema {SCHEMA}; got {got!r:.20}: read it with "
+            "the release that wrote it",
+        )  # fmt: skip
     return Header(header[1], header[2])

@@ -11,6 +11,8 @@ from producers.topic_reader import TopicReader
 from rankstream.settings import load_settings, with_namespace
 from rankstream.terminal.counts import counted
 from rankstream.terminal.progress_line import ProgressLine
+from rankstream.wire.events import SCHEMA
+from rankstream.wire.schemas import check_schema
 from rankstream.wire.topics import EVENTS, INTERACTIONS
 
 SUMMARY = "the canonical log into a file"
@@ -68,6 +70,9 @@ def _records(
 ) -> Iterator[tuple[int, bytes]]:
     number = 0
     for number, record in enumerate(reader.records(topic), 1):
+        # A file of records that this release cannot read would not be read back by it.
+        where = f"{topic}[{record.partition}]@{record.offset}"
+        check_schema(record.value or b"", SCHEMA, f"a record of {topic}", where)
         yield record.partition, record.value or b""
         if number % 64 == 0:
             line.show(number)

@@ -27,6 +27,7 @@ from rankstream.snapshots import store_of
 from rankstream.terminal.counts import counted
 from rankstream.used_epochs import Counted
 from rankstream.wire.topics import PREFERENCES
+from rankstream.wire.verdicts import Ends, MethodVerdict, Verdict, encode_verdict
 
 SUMMARY = "comparisons of rankers: list, publish, show verdicts"
 
@@ -193,12 +194,12 @@ def _show(settings: Settings, arguments: argparse.Namespace) -> int:
     comparison = records.comparisons[places.index(found[-1])]
     verdict = verdict_of(comparison, read_outcomes(values))
     if arguments.json:
-        sys.stdout.write(msgspec.json.encode(verdict).decode() + "\n")
+        sys.stdout.write(encode_verdict(verdict).decode() + "\n")
         return 0
-    method = arguments.method or verdict["method"]
-    if method not in verdict["methods"]:
+    method = arguments.method or verdict.method
+    if method not in verdict.methods:
         raise ValueError(
-            f"--method must be one of {sorted(verdict['methods'])}; got {method!r}"
+            f"--method must be one of {sorted(verdict.methods)}; got {method!r}"
         )
     for table in tables_of(verdict, method):
         Console().print(table)
@@ -230,13 +231,13 @@ def _say_refused(
             _nothing(f"epoch {place[1]} of {place[0]!r} must be readable; {why}")
 
 
-def tables_of(verdict: dict[str, Any], method: str) -> list[Table]:
+def tables_of(verdict: Verdict, method: str) -> list[Table]:
     """Pairs and health of a verdict, as people read them."""
-    of_method = verdict["methods"][method]
-    name, epoch = escape(verdict["experiment"]), verdict["epoch"]
-    winner = escape(of_method["winner"] or "none yet")
+    of_method = verdict.methods[method]
+    name, epoch = escape(verdict.experiment), verdict.epoch
+    winner = escape(of_method.winner or "none yet")
     pairs = Table(
-        title=f"{name}, epoch {epoch}, {method}: {of_method['impressions']:,} "
+        title=f"{name}, epoch {epoch}, {method}: {of_method.impressions:,} "
         f"impressions; winner: {winner}",
         caption=caption_of(verdict, of_method),
         caption_justify="left",
@@ -246,43 +247,43 @@ def tables_of(verdict: dict[str, Any], method: str) -> list[Table]:
         "pair", "preference", "sessions to come", "sessions that came", "e-value",
     ):  # fmt: skip
         pairs.add_column(heading, justify="left" if heading == "pair" else "right")
-    for pair in of_method["pairs"]:
+    for pair in of_method.pairs:
         pairs.add_row(
-            escape(f"{pair['a']} over {pair['b']}"),
-            f"{pair['mean']:+.4f}",
-            _range(pair["to_come"]),
-            _range(pair["came"]),
-            f"10^{max(pair['log_e_a'], pair['log_e_b']) / 2.302585:.1f}",
+            escape(f"{pair.a} over {pair.b}"),
+            f"{pair.mean:+.4f}",
+            _range(pair.to_come),
+            _range(pair.came),
+            f"10^{max(pair.log_e_a, pair.log_e_b) / 2.302585:.1f}",
         )
     health = Table(title="health", title_justify="left")
     for heading in ("check", "value", "state"):
         health.add_column(heading)
-    for check in verdict["health"]:
-        colour = LIGHTS[check["state"]]
-        state = f"[{colour}]{check['state']}[/]"
-        health.add_row(check["name"], f"{check['value']:.4g}", state)
+    for check in verdict.health:
+        state = f"[{LIGHTS[check.state]}]{check.state}[/]"
+        value = "-" if check.value is None else f"{check.value:.4g}"
+        health.add_row(check.name, value, state)
     return [pairs, health]
 
 
-def caption_of(verdict: dict[str, Any], of_method: dict[str, Any]) -> str:
+def caption_of(verdict: Verdict, of_method: MethodVerdict) -> str:
     """What the intervals answer, and whether sessions are enough for it."""
     told = [
-        f"Intervals hold for all pairs at {1 - verdict['alpha']:.0%}, at any time "
-        f"({verdict['correction']}).",
-        verdict["questions"]["to_come"],
-        f"{verdict['questions']['came']} The e-value is theirs.",
+        f"Intervals hold for all pairs at {1 - verdict.alpha:.0%}, at any time "
+        f"({verdict.correction}).",
+        verdict.questions["to_come"],
+        f"{verdict.questions['came']} The e-value is theirs.",
     ]
-    sessions = of_method["sessions"]
-    if not sessions["enough"]:
+    sessions = of_method.sessions
+    if not sessions.enough:
         told.append(
             "Too few sessions to tell of those to come: they fill "
-            f"{sessions['effective_groups']:.1f} groups of 100 evenly, and more than "
-            f"{sessions['needed']:.1f} are needed."
+            f"{sessions.effective_groups:.1f} groups of 100 evenly, and more than "
+            f"{sessions.needed:.1f} are needed."
         )
     return "\n".join(told)
 
 
-def _range(ends: list[float | None]) -> str:
+def _range(ends: Ends) -> str:
     low, high = ends
     return "-" if low is None or high is None else f"{low:+.4f} .. {high:+.4f}"
 

@@ -15,8 +15,10 @@ from producers.formats.canonical import read_dump, read_header
 from rankstream.settings import Settings, load_settings, with_namespace
 from rankstream.wire.topics import EVENTS, INTERACTIONS, STATISTICS
 from streams.fold.canonical import STATE_TOPIC, CanonicalFold
+from streams.fold.statistics_keys import checked
 from streams.fold.statistics_reading import CellName
 from streams.fold.statistics_reading import Statistics as StoredStatistics
+from streams.kafka.resume_position import decode_marker
 from streams.recount.checking import Found, Statistics, recount
 from streams.recount.counting import Cell, CellKey
 from streams.recount.rules import Rules, rules_of
@@ -166,8 +168,8 @@ def markers_of(settings: Settings) -> dict[int, tuple[int, int]]:
     markers: dict[int, tuple[int, int]] = {}
     for partition, _, key, value in read_topic(settings, STATE_TOPIC):
         if key == MARKER and value:
-            _, offset, cut_offset, *_ = msgspec.msgpack.decode(value)
-            markers[partition] = (cut_offset, offset)
+            marker = decode_marker(value)
+            markers[partition] = (marker.cut_offset, marker.offset)
     return markers
 
 
@@ -230,7 +232,7 @@ def _named_masks(
 ) -> dict[tuple[tuple[str, ...], tuple[int, ...]], int]:
     if value is None:
         return {}
-    _, rows = msgspec.msgpack.decode(value)
+    (rows,) = checked(msgspec.msgpack.decode(value))
     named = {}
     for numbers, packed, count in rows:
         shown = tuple(items[number] for number in memoryview(numbers).cast("i"))

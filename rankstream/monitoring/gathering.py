@@ -73,7 +73,7 @@ class Gathering:
                 self._bias.read(reader)
                 self._into.set_examination(self._bias.estimate())
                 self._examine_at_s = time.monotonic() + EXAMINATION_EVERY_S
-            trouble = ""
+            trouble = self._bias.refused
             try:
                 self._into.set_snapshots(snapshots_of(store))
             except StoreUnavailable as error:

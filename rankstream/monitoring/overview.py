@@ -11,6 +11,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from rankstream.wire.verdicts import Verdict, decode_verdict
+
 COURSE_POINTS = 240
 """Verdicts of each experiment that are remembered; every second goes when full."""
 
@@ -29,7 +31,14 @@ OUTCOMES = (
 )
 """Counts of the workers that are shown, added up over partitions."""
 
-Verdict = dict[str, Any]
+
+class _Named(msgspec.Struct):
+    """What a verdict of any release says."""
+
+    experiment: str
+
+
+decode_named = msgspec.json.Decoder(_Named).decode
 
 
 @dataclass
@@ -43,9 +52,9 @@ class Course:
 
     def add(self, verdict: Verdict) -> None:
         """Remember a verdict."""
-        found = verdict["methods"][verdict["method"]]
-        ends = [[pair["mean"], *pair["to_come"]] for pair in found["pairs"]]
-        self.points.append((found["impressions"], np.array(ends, np.float32)))
+        found = verdict.drawn_by
+        ends = [[pair.mean, *pair.to_come] for pair in found.pairs]
+        self.points.append((found.impressions, np.array(ends, np.float32)))
         if len(self.points) > COURSE_POINTS:
             self.points = deque(list(self.points)[::2])
 
@@ -96,28 +105,37 @@ class Gathered:
         self._progress: dict[str, Progress] = {}
         self._examination: list[dict[str, Any]] = []
         self._trouble = ""
+        self._passed_over: set[str] = set()
         self._number = 0
 
     def take_verdict(self, value: bytes | None) -> None:
-        """Take a record of `evaluations`; one that cannot be read is passed over."""
+        """Take a record of `evaluations`; one that cannot be read is passed over.
+
+        An experiment of which nothing else came yet is named in `overview`, once.
+        """
         try:
-            verdict = msgspec.json.decode(value or b"")
-            name, epoch = verdict["experiment"], verdict["epoch"]
-            _row_of(verdict)  # what no line can be made of is not kept
-            with self._lock:
-                self._courses.setdefault((name, epoch), Course()).add(verdict)
-                held = self._verdicts.get(name)
-                if held is None or held["epoch"] <= epoch:
-                    self._verdicts[name] = verdict
-                self._moved()
-        except (
-            msgspec.DecodeError,
-            AttributeError,
-            LookupError,
-            TypeError,
-            ValueError,
-        ):
+            verdict = decode_verdict(value or b"")
+        except msgspec.DecodeError:
+            self._pass_over(value or b"")
             return
+        name, epoch = verdict.experiment, verdict.epoch
+        with self._lock:
+            self._courses.setdefault((name, epoch), Course()).add(verdict)
+            held = self._verdicts.get(name)
+            if held is None or held.epoch <= epoch:
+                self._verdicts[name] = verdict
+            self._passed_over.discard(name)
+            self._moved()
+
+    def _pass_over(self, value: bytes) -> None:
+        try:
+            name = decode_named(value).experiment
+        except msgspec.DecodeError:
+            return
+        with self._lock:
+            if name not in self._verdicts and name not in self._passed_over:
+                self._passed_over.add(name)
+                self._moved()
 
     def set_counts(self, counts: Mapping[str, int]) -> None:
         """Take the counts of the workers."""
@@ -168,7 +186,7 @@ class Gathered:
             rows = [_row_of(each) for _, each in sorted(self._verdicts.items())]
             return {
                 "number": self._number,
-                "trouble": self._trouble,
+                "trouble": " ".join(filter(None, (self._trouble, self._unread()))),
                 "experiments": rows,
                 "counts": dict(self._counts),
                 "snapshots": list(self._snapshots),
@@ -181,8 +199,17 @@ class Gathered:
             verdict = self._verdicts.get(name)
             if verdict is None:
                 return None
-            course = self._courses[name, verdict["epoch"]]
+            course = self._courses[name, verdict.epoch]
             return {"verdict": verdict, "pair": pair, "course": course.of_pair(pair)}
+
+    def _unread(self) -> str:
+        if not self._passed_over:
+            return ""
+        names = ", ".join(sorted(self._passed_over))
+        return (
+            f"Verdicts on {names} were written by another release and are passed over; "
+            "the role evaluate of this one writes new ones as soon as sums move."
+        )
 
     def _moved(self) -> None:
         self._number += 1
@@ -190,23 +217,15 @@ class Gathered:
 
 
 def _row_of(verdict: Verdict) -> dict[str, Any]:
-    found = verdict["methods"][verdict["method"]]
-    name, epoch = verdict["experiment"], verdict["epoch"]
-    if type(name) is not str or type(epoch) is not int:
-        raise ValueError(
-            f"a verdict must be of a name and a number; got {name!r}, {epoch!r}"
-        )
-    for check in verdict["health"]:
-        if check["state"] not in WORST:
-            raise ValueError(f"a state must be one of {WORST}; got {check['state']!r}")
-    states = [check["state"] for check in verdict["health"]]
+    found = verdict.drawn_by
+    states = [check.state for check in verdict.health]
     return {
-        "name": name,
-        "epoch": epoch,
-        "method": verdict["method"],
-        "rankers": len(verdict["rankers"]),
-        "impressions": found["impressions"],
-        "winner": found["winner"],
+        "name": verdict.experiment,
+        "epoch": verdict.epoch,
+        "method": verdict.method,
+        "rankers": len(verdict.rankers),
+        "impressions": found.impressions,
+        "winner": found.winner,
         "health": max(states, key=WORST.index, default="ok"),
     }
 

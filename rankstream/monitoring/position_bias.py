@@ -10,7 +10,10 @@ import numpy.typing as npt
 from models.bias.examination import ExaminationCurve, estimate_examination
 from models.counts.cells import decode_pairs
 from producers.topic_reader import Record, TopicReader
+from rankstream.wire.schemas import SchemaRefused
 from rankstream.wire.topics import STATISTICS
+from streams.fold.statistics_keys import check_value
+from streams.state_pieces import is_split
 
 N_RANKS = 10
 MOST_CELLS = 4_000
@@ -23,13 +26,17 @@ _decode_key = msgspec.msgpack.Decoder().decode
 
 
 class PositionBias:
-    """Keeps the newest cells, and estimates the position-based model from them."""
+    """Keeps the newest cells, and estimates the position-based model from them.
+
+    `refused` says why cells were left out, the last time that some were; empty if none.
+    """
 
     def __init__(self) -> None:
         self._cells: dict[bytes, npt.NDArray[np.int64]] = {}
         self._sets: dict[tuple[str, bytes], int] = {}
         self._next: dict[int, int] = {}
         self._estimated: list[dict[str, Any]] | None = []
+        self.refused = ""
 
     def read(self, reader: TopicReader) -> None:
         """Take what is new."""
@@ -45,7 +52,12 @@ class PositionBias:
             key = record.key or b""
             if self._cells.pop(key, None) is not None:
                 self._estimated = None
-            if not record.value or record.value[0] != 1 or key[1:6] != b"\xa4cell":
+            if not record.value or key[1:6] != b"\xa4cell" or is_split(record.value):
+                continue
+            try:
+                check_value("cell", key, record.value)
+            except SchemaRefused as error:
+                self.refused = str(error)
                 continue
             _, query, candidate_set, _, _ = _decode_key(key)
             number = self._sets.setdefault((query, candidate_set), len(self._sets))

@@ -10,6 +10,7 @@ from rich.text import Text
 
 from rankstream.monitoring.overview import Gathered
 from rankstream.terminal.counts import counted
+from rankstream.wire.verdicts import Ends, PairVerdict, Verdict
 
 LIGHTS = {"ok": "green", "warning": "yellow", "alarm": "red"}
 BAR = 41
@@ -63,12 +64,12 @@ def _experiments(rows: list[dict[str, Any]]) -> Table:
     return table
 
 
-def _detail(verdict: dict[str, Any]) -> RenderableType:
-    found = verdict["methods"][verdict["method"]]
+def _detail(verdict: Verdict) -> RenderableType:
+    found = verdict.drawn_by
     side = Table.grid(padding=(0, 3))
-    side.add_row(_matrix(verdict["rankers"], found["matrix"]), _health(verdict))
-    title = Text(f"{verdict['experiment']}, epoch {verdict['epoch']}")
-    return Panel(Group(side, _intervals(found["pairs"])), title=title)
+    side.add_row(_matrix(verdict.rankers, found.matrix), _health(verdict))
+    title = Text(f"{verdict.experiment}, epoch {verdict.epoch}")
+    return Panel(Group(side, _intervals(found.pairs)), title=title)
 
 
 def _matrix(rankers: list[str], matrix: list[list[float]]) -> Table:
@@ -92,22 +93,21 @@ def _cell(value: float, largest: float) -> Text:
     return Text(f"{value:+.3f}", style=f"white on {colour}")
 
 
-def _health(verdict: dict[str, Any]) -> Table:
+def _health(verdict: Verdict) -> Table:
     table = Table(box=None, title="health", title_justify="left")
-    for check in verdict["health"]:
-        value = check["value"]
-        shown = "-" if value is None else f"{value:.4g}"
-        light = Text("●", style=LIGHTS[check["state"]])
-        table.add_row(light, Text(check["name"]), shown)
+    for check in verdict.health:
+        shown = "-" if check.value is None else f"{check.value:.4g}"
+        light = Text("●", style=LIGHTS[check.state])
+        table.add_row(light, Text(check.name), shown)
     return table
 
 
-def _intervals(pairs: list[dict[str, Any]]) -> Table:
-    ordered = sorted(pairs, key=lambda pair: -abs(pair["mean"]))[:MOST_PAIRS]
+def _intervals(pairs: list[PairVerdict]) -> Table:
+    ordered = sorted(pairs, key=lambda pair: -abs(pair.mean))[:MOST_PAIRS]
     ends = [
         abs(end)
         for pair in ordered
-        for end in (*pair["to_come"], *pair["came"])
+        for end in (*pair.to_come, *pair.came)
         if end is not None
     ]
     largest = max(ends, default=1.0) or 1.0
@@ -118,15 +118,15 @@ def _intervals(pairs: list[dict[str, Any]]) -> Table:
     table.add_column("mean", justify="right")
     for pair in ordered:
         table.add_row(
-            Text(f"{pair['a']} over {pair['b']}"),
-            _bar(pair["to_come"], pair["mean"], largest, "too few sessions yet"),
-            _bar(pair["came"], pair["mean"], largest, "no data yet"),
-            f"{pair['mean']:+.4f}",
+            Text(f"{pair.a} over {pair.b}"),
+            _bar(pair.to_come, pair.mean, largest, "too few sessions yet"),
+            _bar(pair.came, pair.mean, largest, "no data yet"),
+            f"{pair.mean:+.4f}",
         )
     return table
 
 
-def _bar(ends: list[float | None], mean: float, largest: float, missing: str) -> Text:
+def _bar(ends: Ends, mean: float, largest: float, missing: str) -> Text:
     low, high = ends
     if low is None or high is None:
         return Text(missing, style="dim")

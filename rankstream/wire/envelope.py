@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from rankstream.wire.schemas import schema_refusal
+
 MAGIC = b"RSNP"
 SCHEMA = 1
 HEADER = struct.Struct(">4sHI32s")
@@ -126,7 +128,9 @@ def decode_snapshot(envelope: bytes) -> Snapshot:
             "magic", f"an envelope begins with {MAGIC!r}; got {magic!r}"
         )
     if schema != SCHEMA:
-        raise SnapshotError("schema", f"schema must be {SCHEMA}; got {schema}")
+        where = "byte 4 of its envelope"
+        reason = schema_refusal(schema, SCHEMA, "a snapshot", where)
+        raise SnapshotError("schema", reason)
     payload = envelope[HEADER.size :]
     if len(payload) != length:
         raise SnapshotError(

@@ -13,6 +13,8 @@ from typing import Any
 
 import msgspec
 
+from rankstream.wire.schemas import check_schema
+
 SCHEMA = 1
 """Major version of every layout in this module; others are refused."""
 
@@ -205,7 +207,29 @@ class InteractionRecord(msgspec.Struct, frozen=True, array_like=True):
 
 
 encode_record = msgspec.msgpack.Encoder().encode
-decode_event_record = msgspec.msgpack.Decoder(EventRecord).decode
-decode_interaction_record = msgspec.msgpack.Decoder(InteractionRecord).decode
+_decode_event_record = msgspec.msgpack.Decoder(EventRecord).decode
+_decode_interaction_record = msgspec.msgpack.Decoder(InteractionRecord).decode
 decode_items = msgspec.msgpack.Decoder(list[str]).decode
 encode_event = msgspec.json.Encoder().encode
+
+
+def decode_event_record(packed: bytes, where: str = "events") -> EventRecord:
+    """A record of `events`; `where` it lies, for who must be told.
+
+    Raises
+    ------
+    SchemaRefused
+        Where another release wrote it.
+    msgspec.DecodeError
+        Where it is no such record.
+    """
+    check_schema(packed, SCHEMA, "a record of events", where)
+    return _decode_event_record(packed)
+
+
+def decode_interaction_record(
+    packed: bytes, where: str = "interactions"
+) -> InteractionRecord:
+    """A record of `interactions`; see `decode_event_record`."""
+    check_schema(packed, SCHEMA, "a record of interactions", where)
+    return _decode_interaction_record(packed)

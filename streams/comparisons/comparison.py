@@ -18,7 +18,11 @@ from rankstream.ranking.combining import draw_seed
 from rankstream.ranking.scored_beside import scored_methods
 from rankstream.settings import ExperimentSettings
 from rankstream.wire.events import Impression, Interaction
+from rankstream.wire.schemas import check_schema
 from streams.comparisons.logged_lists import Extra, Faulty, ListReader, check_drawn
+
+SCHEMA = 1
+"""Of every value of the topic `preferences`; others are refused."""
 
 REFUSALS = (
     "not-started",
@@ -196,7 +200,7 @@ class Comparison:
     def encoded(self) -> bytes:
         """Everything, as bytes that `decoded` takes; equal where sums are equal."""
         parts = [
-            1,
+            SCHEMA,
             msgspec.json.encode(self.settings, order="deterministic"),
             self.totals.astype("<i8").tobytes(),
             self.by_ranker.astype("<i8").tobytes(),
@@ -236,12 +240,12 @@ def decoded(name: str, value: bytes) -> Comparison:
 
     Raises
     ------
-    ValueError
-        Where it was written by another version.
+    SchemaRefused
+        Where another release wrote it.
     """
+    where = f"preferences, experiment {name!r}"
+    check_schema(value, SCHEMA, "the sums of an experiment", where)
     parts = msgspec.msgpack.decode(value)
-    if parts[0] != 1:
-        raise ValueError(f"a comparison must be of layout 1; got {parts[0]}")
     settings = msgspec.json.decode(parts[1], type=ExperimentSettings)
     found = Comparison(name, settings)
     found.totals = np.frombuffer(parts[2], "<i8").astype(np.int64)

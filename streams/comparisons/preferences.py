@@ -13,8 +13,9 @@ import numpy as np
 
 from rankstream.settings import ExperimentSettings
 from rankstream.wire.events import Interaction
+from rankstream.wire.schemas import SchemaRefused, check_schema
 from rankstream.wire.topics import PREFERENCES
-from streams.comparisons.comparison import Comparison, decoded
+from streams.comparisons.comparison import SCHEMA, Comparison, decoded
 from streams.comparisons.logged_lists import ListReader, decode_extra
 from streams.fold.closed_impressions import Closed
 from streams.stage import Change, LogRefused
@@ -23,6 +24,8 @@ from streams.state_pieces import Parts
 COUNTS = b"\x92\xa6counts"
 """How the keys of counts begin; the partition follows."""
 
+COUNTED = "the counts of comparisons"
+
 MARK = b"experiment"
 """What `extra` holds where an impression takes part."""
 
@@ -30,6 +33,7 @@ UNREADABLE = (
     ArithmeticError,
     AttributeError,
     LookupError,
+    SchemaRefused,
     TypeError,
     ValueError,
     msgspec.MsgspecError,
@@ -37,7 +41,7 @@ UNREADABLE = (
 """What comes of records of other versions: others do not wait for their mending."""
 
 Counts = tuple[int, int, int, dict[str, int]]
-"""Layout, impressions of experiments, those of unknown ones, outcomes of events."""
+"""Schema, impressions of experiments, those of unknown ones, outcomes of events."""
 
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -127,7 +131,7 @@ class PreferencesFold:
             for part, value in self._parts.split(key, comparison.encoded()):
                 yield Change(PREFERENCES, part, value)
         if self._n_taken:
-            counts = [1, self._n_taken, self._n_unknown, outcomes]
+            counts = [SCHEMA, self._n_taken, self._n_unknown, outcomes]
             key = COUNTS + _encode(self._partition)
             yield Change(PREFERENCES, key, _encode(counts))
 
@@ -138,6 +142,8 @@ class PreferencesFold:
         ------
         ExperimentChanged
             Where the settings differ from those of the same epoch.
+        SchemaRefused
+            Where another release wrote it.
         """
         latest = {
             key: value
@@ -146,6 +152,8 @@ class PreferencesFold:
         }
         for key, value in self._parts.joined(latest).items():
             if key.startswith(COUNTS):
+                where = f"preferences[{self._partition}], key 'counts'"
+                check_schema(value, SCHEMA, COUNTED, where)
                 _, self._n_taken, self._n_unknown, _ = msgspec.msgpack.decode(value)
                 continue
             _, name, epoch, _ = msgspec.msgpack.decode(key)
@@ -234,16 +242,19 @@ def read_outcomes(values: Mapping[bytes, bytes]) -> dict[str, int]:
     """Outcomes of the events of all partitions, and impressions of experiments.
 
     `compared` and `unknown`: impressions of any experiment, and of one that nobody
-    has set.
+    has set. `unread`, where there are any: partitions whose counts are of another
+    release, so that the rest is no sum of all.
     """
     total = {"compared": 0, "unknown": 0}
     for key, value in values.items():
         if key.startswith(COUNTS):
             try:
+                check_schema(value, SCHEMA, COUNTED, "preferences, key 'counts'")
                 counts = msgspec.msgpack.decode(value, type=Counts)
-            except msgspec.DecodeError:
-                continue  # of another version: that partition says nothing
-            _, compared, unknown, outcomes = counts
-            found = outcomes | {"compared": compared, "unknown": unknown}
-            total = {name: n + total.get(name, 0) for name, n in found.items()}
+            except (SchemaRefused, msgspec.DecodeError):
+                found = {"unread": 1}
+            else:
+                _, compared, unknown, outcomes = counts
+                found = outcomes | {"compared": compared, "unknown": unknown}
+            total |= {name: n + total.get(name, 0) for name, n in found.items()}
     return total

@@ -23,6 +23,16 @@ from models.evaluation.session_sequence import (
 from models.evaluation.standings import bradley_terry, copeland, cycles
 from models.evaluation.sums import PreferenceSums, n_pairs_of, pairs_of, skew
 from models.interleaving.counterfactual import Counterfactual
+from rankstream.wire.verdicts import (
+    Ends,
+    HealthCheck,
+    Light,
+    MethodVerdict,
+    PairVerdict,
+    RateDifference,
+    SessionCoverage,
+    Verdict,
+)
 from streams.comparisons.comparison import Comparison
 
 ALPHA = 0.05
@@ -85,8 +95,8 @@ def verdict_of(
     comparison: Comparison,
     outcomes: Mapping[str, int] | None = None,
     alpha: float = ALPHA,
-) -> dict[str, Any]:
-    """Everything about one (experiment, epoch), ready for JSON.
+) -> Verdict:
+    """Everything about one (experiment, epoch).
 
     Intervals of all pairs of one method hold together at 1 - alpha: each is made for
     alpha over the number of pairs (Bonferroni). Each method is a family of its own.
@@ -104,57 +114,56 @@ def verdict_of(
         for name, sums in comparison.sums.items()
     }
     totals = dict(zip(TOTALS, comparison.totals.tolist(), strict=True))
-    return {
-        "experiment": comparison.name,
-        "epoch": settings.epoch,
-        "method": settings.method,
-        "rankers": list(comparison.rankers),
-        "alpha": alpha,
-        "correction": f"Bonferroni over {n_pairs_of(len(comparison.rankers))} pairs",
-        "first_ms": comparison.first_ms,
-        "last_ms": comparison.last_ms,
-        "totals": totals,
-        "questions": QUESTIONS,
-        "methods": methods,
-        "clicks_per_list": _rates(comparison, methods[settings.method]["pairs"]),
-        "health": health_of(comparison, outcomes or {}),
-    }
+    return Verdict(
+        experiment=comparison.name,
+        epoch=settings.epoch,
+        method=settings.method,
+        rankers=list(comparison.rankers),
+        alpha=alpha,
+        correction=f"Bonferroni over {n_pairs_of(len(comparison.rankers))} pairs",
+        first_ms=comparison.first_ms,
+        last_ms=comparison.last_ms,
+        totals=totals,
+        questions=QUESTIONS,
+        methods=methods,
+        clicks_per_list=_rates(comparison, methods[settings.method].pairs),
+        health=health_of(comparison, outcomes or {}),
+    )
 
 
-def refused_verdict(name: str, epoch: int, why: str) -> dict[str, Any]:
+def refused_verdict(name: str, epoch: int, why: str) -> Verdict:
     """Of an experiment whose records cannot be read or merged: an alarm."""
-    nothing: dict[str, Any] = {
-        "impressions": 0,
-        "sessions": {"effective_groups": 0.0, "needed": 0.0, "enough": False},
-        "matrix": [],
-        "pairs": [],
-        "winner": None,
-        "copeland": [],
-        "bradley_terry": [],
-        "cycles": [],
-        "decided_cycles": [],
-    }
-    alarm = {"name": "records refused", "value": 1.0, "state": "alarm", "detail": why}
-    return {
-        "experiment": name,
-        "epoch": epoch,
-        "method": "refused",
-        "rankers": [],
-        "alpha": ALPHA,
-        "correction": "nothing is compared",
-        "first_ms": -1,
-        "last_ms": -1,
-        "totals": dict.fromkeys(TOTALS, 0),
-        "questions": QUESTIONS,
-        "methods": {"refused": nothing},
-        "clicks_per_list": [],
-        "health": [alarm],
-    }
+    nothing = MethodVerdict(
+        impressions=0,
+        sessions=SessionCoverage(effective_groups=0.0, needed=0.0, enough=False),
+        matrix=[],
+        pairs=[],
+        winner=None,
+        copeland=[],
+        bradley_terry=[],
+        cycles=[],
+        decided_cycles=[],
+    )
+    return Verdict(
+        experiment=name,
+        epoch=epoch,
+        method="refused",
+        rankers=[],
+        alpha=ALPHA,
+        correction="nothing is compared",
+        first_ms=-1,
+        last_ms=-1,
+        totals=dict.fromkeys(TOTALS, 0),
+        questions=QUESTIONS,
+        methods={"refused": nothing},
+        clicks_per_list=[],
+        health=[_stated("records refused", 1.0, "alarm", why)],
+    )
 
 
 def _of_method(
     comparison: Comparison, name: str, sums: PreferenceSums, alpha: float
-) -> dict[str, Any]:
+) -> MethodVerdict:
     n = sums.n_rankers
     each = alpha / n_pairs_of(n)
     plain = name.rpartition(":")[2]
@@ -177,38 +186,38 @@ def _of_method(
     wins[first, second], wins[second, first] = sums.counts.T
     names = comparison.rankers
     pairs = [
-        {
-            "a": names[first[i]],
-            "b": names[second[i]],
-            "mean": float(mean[i]),
-            "to_come": _ends(*to_come[i]),
-            "came": _ends(mean[i] - came[i], mean[i] + came[i]),
-            "fixed": _ends(mean[i] - fixed[i], mean[i] + fixed[i]),
-            "sessions": _ends(mean[i] - clustered[i], mean[i] + clustered[i]),
-            "log_e_a": float(evidence[first[i], second[i]]),
-            "log_e_b": float(evidence[second[i], first[i]]),
-            "preferred_a": int(sums.counts[i, 0]),
-            "preferred_b": int(sums.counts[i, 1]),
-            "possible": int(sums.possible_impressions()[i]),
-        }
+        PairVerdict(
+            a=names[first[i]],
+            b=names[second[i]],
+            mean=float(mean[i]),
+            to_come=_ends(*to_come[i]),
+            came=_ends(mean[i] - came[i], mean[i] + came[i]),
+            fixed=_ends(mean[i] - fixed[i], mean[i] + fixed[i]),
+            sessions=_ends(mean[i] - clustered[i], mean[i] + clustered[i]),
+            log_e_a=float(evidence[first[i], second[i]]),
+            log_e_b=float(evidence[second[i], first[i]]),
+            preferred_a=int(sums.counts[i, 0]),
+            preferred_b=int(sums.counts[i, 1]),
+            possible=int(sums.possible_impressions()[i]),
+        )
         for i in range(len(mean))
     ]
     best = [i for i in range(n) if (np.delete(decided[i], i) > 0).all()]
     if _is_cut(comparison, name):
         best = []
-    return {
-        "impressions": int(sums.impressions.sum()),
-        "sessions": sessions_of(sums, comparison.settings.planned_impressions, each),
-        "matrix": sums.matrix().tolist(),
-        "pairs": pairs,
-        "winner": names[best[0]] if best else None,
-        "copeland": copeland(signs.astype(np.int64)).tolist(),
-        "bradley_terry": bradley_terry(wins).tolist(),
-        "cycles": [[names[i] for i in each] for each in cycles(signs.astype(np.int64))],
-        "decided_cycles": [
+    return MethodVerdict(
+        impressions=int(sums.impressions.sum()),
+        sessions=sessions_of(sums, comparison.settings.planned_impressions, each),
+        matrix=sums.matrix().tolist(),
+        pairs=pairs,
+        winner=names[best[0]] if best else None,
+        copeland=copeland(signs.astype(np.int64)).tolist(),
+        bradley_terry=bradley_terry(wins).tolist(),
+        cycles=[[names[i] for i in each] for each in cycles(signs.astype(np.int64))],
+        decided_cycles=[
             [names[i] for i in each] for each in cycles(decided.astype(np.int64))
         ],
-    }
+    )
 
 
 def _is_cut(comparison: Comparison, name: str) -> bool:
@@ -224,14 +233,14 @@ def _is_cut(comparison: Comparison, name: str) -> bool:
     return n_cut >= MOST_CUT * (n + n_cut) and n_cut > 0
 
 
-def _ends(low: float, high: float) -> list[float | None]:
+def _ends(low: float, high: float) -> Ends:
     """Both ends; None where nothing can be said."""
     if not math.isfinite(high - low):
-        return [None, None]
-    return [float(low), float(high)]
+        return None, None
+    return float(low), float(high)
 
 
-def sessions_of(sums: PreferenceSums, planned: float, alpha: float) -> dict[str, Any]:
+def sessions_of(sums: PreferenceSums, planned: float, alpha: float) -> SessionCoverage:
     """Whether sessions are enough to tell of those to come, and of how many groups.
 
     One session that outweighs the others, or few sessions, fill few groups.
@@ -239,14 +248,12 @@ def sessions_of(sums: PreferenceSums, planned: float, alpha: float) -> dict[str,
     effective = effective_groups(sums)
     n = int(sums.impressions.sum())
     needed = largest_score(n / planned, alpha) if n else 0.0
-    return {
-        "effective_groups": effective,
-        "needed": needed,
-        "enough": effective > needed,
-    }
+    return SessionCoverage(
+        effective_groups=effective, needed=needed, enough=effective > needed
+    )
 
 
-def _rates(comparison: Comparison, pairs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _rates(comparison: Comparison, pairs: list[PairVerdict]) -> list[RateDifference]:
     """Differences in clicks per list between the arms of an A/B comparison.
 
     Only lists count for which all rankers returned something: a ranker that is silent
@@ -259,17 +266,21 @@ def _rates(comparison: Comparison, pairs: list[dict[str, Any]]) -> list[dict[str
     lists = comparison.by_ranker[:, BY_RANKER.index("lists")].tolist()
     first, second = pairs_of(len(comparison.rankers))
     return [
-        {
-            **{name: pair[name] for name in ("a", "b", "mean", *QUESTIONS)},
-            "lists": [lists[i], lists[j]],
-        }
+        RateDifference(
+            a=pair.a,
+            b=pair.b,
+            mean=pair.mean,
+            to_come=pair.to_come,
+            came=pair.came,
+            fixed=pair.fixed,
+            sessions=pair.sessions,
+            lists=(lists[i], lists[j]),
+        )
         for i, j, pair in zip(first.tolist(), second.tolist(), pairs, strict=True)
     ]
 
 
-def health_of(
-    comparison: Comparison, outcomes: Mapping[str, int]
-) -> list[dict[str, Any]]:
+def health_of(comparison: Comparison, outcomes: Mapping[str, int]) -> list[HealthCheck]:
     """Checks with a value, a state and what it means: ok, warning or alarm.
 
     Parameters
@@ -308,8 +319,12 @@ def health_of(
     return checks + _log_checks(outcomes)
 
 
-def _log_checks(outcomes: Mapping[str, int]) -> list[dict[str, Any]]:
+def _log_checks(outcomes: Mapping[str, int]) -> list[HealthCheck]:
     """Shares of the log's events; of clicks, how many found their impression."""
+    unread = outcomes.get("unread", 0)
+    if unread:
+        why = "counts of another release: run one release of all roles"
+        return [_stated("partitions unread", unread, "alarm", why)]
     if not outcomes.get("consumed"):
         return []
     outcomes = dict.fromkeys(LOG_COUNTS, 0) | dict(outcomes)
@@ -317,9 +332,9 @@ def _log_checks(outcomes: Mapping[str, int]) -> list[dict[str, Any]]:
     lost = outcomes["late"] + outcomes["orphan"]
     joined = outcomes["applied_clicks"] / max(1, outcomes["applied_clicks"] + lost)
     unknown = outcomes["unknown"] / max(1, outcomes["compared"])
-    state = "ok" if joined >= WELL_JOINED else "warning"
+    state: Light = "ok" if joined >= WELL_JOINED else "warning"
     return [
-        {"name": "join rate", "value": joined, "state": state, "detail": None},
+        _stated("join rate", joined, state, None),
         *(
             _check(name, outcomes[name] / consumed, 0.01, 0.1, None)
             for name in ("duplicate", "late", "orphan", "dead_letter")
@@ -331,12 +346,12 @@ def _log_checks(outcomes: Mapping[str, int]) -> list[dict[str, Any]]:
 def rounded_log_checks(outcomes: Mapping[str, int]) -> list[tuple[str, str, float]]:
     """Name, state and value of the log's health, as exactly as it is worth telling."""
     return [
-        (check["name"], check["state"], round(check["value"], 3))
+        (check.name, check.state, round(check.value or 0.0, 3))
         for check in _log_checks(outcomes)
     ]
 
 
-def _balances(comparison: Comparison, of: dict[str, Any]) -> list[dict[str, Any]]:
+def _balances(comparison: Comparison, of: dict[str, Any]) -> list[HealthCheck]:
     """Shares that chance alone decides, by tests that may be looked at any time."""
     checks = []
     if comparison.settings.method == "ab":
@@ -350,12 +365,12 @@ def _balances(comparison: Comparison, of: dict[str, Any]) -> list[dict[str, Any]
     return checks
 
 
-def _balance(name: str, counts: Any) -> dict[str, Any]:
+def _balance(name: str, counts: Any) -> HealthCheck:
     shares = np.full(len(counts), 1.0 / len(counts))
     return _check(name, log_evidence(counts, shares), WARNING, ALARM, counts.tolist())
 
 
-def _fairness(comparison: Comparison) -> list[dict[str, Any]]:
+def _fairness(comparison: Comparison) -> list[HealthCheck]:
     """A warning of methods that prefer somebody where relevance plays no part."""
     published = comparison.settings.options.get("published")
     unfair = [name for name in comparison.methods if name in UNFAIR]
@@ -365,31 +380,37 @@ def _fairness(comparison: Comparison) -> list[dict[str, Any]]:
     return [_check("unfair methods", len(unfair), 1, math.inf, unfair)]
 
 
-def _coverage(comparison: Comparison, n: int) -> dict[str, Any]:
+def _coverage(comparison: Comparison, n: int) -> HealthCheck:
     """Share of impressions in which the two rankers could be told apart, at least."""
     sums = comparison.sums[comparison.settings.method]
     least = float(sums.possible_impressions().min()) / n
-    state = "ok" if least >= LEAST_COVERAGE else "warning"
-    return {"name": "coverage", "value": least, "state": state, "detail": None}
+    state: Light = "ok" if least >= LEAST_COVERAGE else "warning"
+    return _stated("coverage", least, state, None)
 
 
-def _sessions(comparison: Comparison) -> dict[str, Any]:
+def _sessions(comparison: Comparison) -> HealthCheck:
     """Groups of sessions that carry the impressions; few sessions name no winner."""
     settings = comparison.settings
     each = ALPHA / n_pairs_of(len(comparison.rankers))
     sums = comparison.sums[settings.method]
     found = sessions_of(sums, settings.planned_impressions, each)
-    return {
-        "name": "sessions",
-        "value": found["effective_groups"],
-        "state": "ok" if found["enough"] else "warning",
-        "detail": f"more than {found['needed']:.1f} groups of sessions must carry the "
+    return _stated(
+        "sessions",
+        found.effective_groups,
+        "ok" if found.enough else "warning",
+        f"more than {found.needed:.1f} groups of sessions must carry the "
         "impressions before anything is said of sessions to come",
-    }
+    )
 
 
 def _check(
     name: str, value: float, warning: float, alarm: float, detail: Any
-) -> dict[str, Any]:
-    state = "alarm" if value >= alarm else "warning" if value >= warning else "ok"
-    return {"name": name, "value": value, "state": state, "detail": detail}
+) -> HealthCheck:
+    state: Light = (
+        "alarm" if value >= alarm else "warning" if value >= warning else "ok"
+    )
+    return _stated(name, value, state, detail)
+
+
+def _stated(name: str, value: float, state: Light, detail: Any) -> HealthCheck:
+    return HealthCheck(name=name, value=value, state=state, detail=detail)

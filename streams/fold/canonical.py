@@ -16,6 +16,7 @@ import numpy as np
 
 from rankstream.settings import Settings
 from rankstream.wire.events import SCHEMA, Click, Impression, encode_event
+from rankstream.wire.schemas import check_schema
 from rankstream.wire.topics import BATCH_BYTES, INTERACTIONS, LATE, state_topic
 from streams.fold.closed_impressions import Closed
 from streams.fold.consumers import consumers_of
@@ -74,20 +75,24 @@ class CanonicalFold:
         ------
         LogBroken
             Where the log itself is not whole; no event can cause that.
+        SchemaRefused
+            Where another release wrote it.
         """
+        value = record.value or b""
+        where = f"{record.topic}[{record.partition}]@{record.offset}"
+        # Compiled loops find elements by their tags: the number is compared here.
+        check_schema(value, SCHEMA, "a record of events", where)
         try:
-            batch = Elements(record.value or b"")
+            batch = Elements(value)
         except ValueError as error:
             raise LogBroken(
-                f"a record of events must be readable; {error}, at "
-                f"{record.topic}[{record.partition}]@{record.offset}"
+                f"a record of events must be readable; {error}, at {where}"
             ) from error
         expected = self._expected.get(batch.source, 0) + 1
         if batch.sequence != expected:
             raise LogBroken(
                 f"records of a source must follow each other; got {batch.sequence} "
-                f"after {expected - 1} of source {batch.source}, at "
-                f"{record.topic}[{record.partition}]@{record.offset}"
+                f"after {expected - 1} of source {batch.source}, at {where}"
             )
         self._expected[batch.source] = expected
         self.join.take(batch)
@@ -128,7 +133,13 @@ class CanonicalFold:
             yield from consumer.changes(self.join.counts)
 
     def restore(self, items: Iterable[Change]) -> None:
-        """Take back a state."""
+        """Take back a state.
+
+        Raises
+        ------
+        SchemaRefused
+            Where another release wrote it.
+        """
         known: dict[bytes, bytes] = {}
         counted: list[Change] = []
         for item in items:
@@ -140,8 +151,11 @@ class CanonicalFold:
             consumer.restore(counted)
         if b"state" not in known:
             return
+        packed = self._parts.value(b"state", known)
+        where = f"{STATE_TOPIC}[{self.partition}], key 'state'"
+        check_schema(packed, SCHEMA, "the state of a fold", where)
         _, join, self._sequences, expected, segments, self._next_segment = (
-            msgspec.msgpack.decode(self._parts.value(b"state", known))
+            msgspec.msgpack.decode(packed)
         )
         self.join.restore(join)
         self._expected = dict(expected)

@@ -140,7 +140,13 @@ class StatisticsFold:
         return self._as_records(changed)
 
     def restore(self, items: Iterable[Change]) -> None:
-        """Take back what `changes` gave, into a fold that took nothing yet."""
+        """Take back what `changes` gave, into a fold that took nothing yet.
+
+        Raises
+        ------
+        SchemaRefused
+            Where another release wrote it.
+        """
         latest: dict[bytes, bytes] = {}
         for topic, key, value in items:
             if topic != STATISTICS:
@@ -152,6 +158,7 @@ class StatisticsFold:
         by_kind: dict[str, list[tuple[list[object], bytes]]] = {}
         for key, value in self._parts.joined(latest).items():
             kind, *rest = keys.decode(key)
+            keys.check_value(kind, key, value)
             by_kind.setdefault(kind, []).append((rest, value))
         self._sets: dict[tuple[str, bytes], bytes] = {}
         self._restore_places(by_kind)

@@ -20,6 +20,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from rankstream.wire.schemas import SchemaRefused, schema_of, schema_refusal
+
 SCHEMA = 1
 """Of every value of this topic; others are refused."""
 
@@ -92,13 +94,26 @@ def decode_row(value: bytes) -> Row:
     return Row(*checked(decode(value)))
 
 
+def check_value(kind: str, key: bytes, value: bytes) -> None:
+    """Compare the schema of a whole value, which for a cell is its first byte.
+
+    Raises
+    ------
+    SchemaRefused
+        Where another release wrote it.
+    """
+    found = value[0] if kind == "cell" else schema_of(value)
+    if found != SCHEMA and found is not None:
+        where = f"statistics, key {key!r:.200}"
+        reason = schema_refusal(found, SCHEMA, f"a {kind} of statistics", where)
+        raise SchemaRefused(reason)
+
+
 def checked(value: Any) -> Any:
     """A decoded value without its schema, which must be ours."""
     if value[0] != SCHEMA:
-        raise ValueError(
-            f"schema of statistics must be {SCHEMA}; got {value[0]}; read them with "
-            "the release that wrote them"
-        )
+        what, where = "a value of statistics", "statistics"
+        raise SchemaRefused(schema_refusal(value[0], SCHEMA, what, where))
     return value[1:]
 
 

@@ -36,7 +36,13 @@ class CellName(NamedTuple):
 
 
 class Statistics:
-    """What lies in the topic, the last value of each key; decoded when asked for."""
+    """What lies in the topic, the last value of each key; decoded when asked for.
+
+    Raises
+    ------
+    SchemaRefused
+        Where another release wrote a value.
+    """
 
     def __init__(self, items: Iterable[tuple[bytes, bytes | None]]) -> None:
         latest: dict[bytes, bytes] = {}
@@ -51,6 +57,7 @@ class Statistics:
         self._items: dict[tuple[str, bytes], tuple[str, ...]] = {}
         for key, value in Parts().joined(latest).items():
             kind, *rest = _decode_key(key)
+            keys.check_value(kind, key, value)
             if kind == "cell":
                 self._cells[CellName(*rest)] = value
             elif kind == "set":

@@ -14,6 +14,7 @@ from rankstream.settings import Settings
 from rankstream.wire.bounds import LETTER_BYTES, WIRE_BYTES, carried_bytes
 from rankstream.wire.events import SCHEMA, Click, Frontier, Impression, encode_record
 from rankstream.wire.routing import partition_of_route
+from rankstream.wire.schemas import check_schema
 from rankstream.wire.topics import (
     BATCH_BYTES,
     EVENTS,
@@ -135,9 +136,17 @@ class Ingest:
         yield Change(self._state_topic, b"state", _encode(state))
 
     def restore(self, items: Iterable[Change]) -> None:
-        """Take back the state."""
+        """Take back the state.
+
+        Raises
+        ------
+        SchemaRefused
+            Where another release wrote it.
+        """
+        where = f"{self._state_topic}[{self._partition}], key 'state'"
         for item in items:
             if item.key == b"state" and item.value is not None:
+                check_schema(item.value, SCHEMA, "the state of ingestion", where)
                 state: Any = msgspec.msgpack.decode(item.value)
                 _, clock, self._sequences, written, self._counts = state
                 self._clock.restore(clock)

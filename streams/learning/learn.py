@@ -26,6 +26,7 @@ from rankstream.wire.events import (
     InteractionRecord,
     decode_interaction_record,
 )
+from rankstream.wire.schemas import check_schema
 from rankstream.wire.topics import SNAPSHOTS, state_topic
 from streams.fold.canonical import partition_of_model
 from streams.fold.statistics_keys import n_items_of
@@ -170,6 +171,12 @@ class UnclaimedRecord(msgspec.Struct, frozen=True, array_like=True):
 _decode_unclaimed = msgspec.msgpack.Decoder(UnclaimedRecord).decode
 
 
+def decode_unclaimed(packed: bytes, where: str) -> UnclaimedRecord:
+    """A record of `interactions` whose interactions stay as they are."""
+    check_schema(packed, SCHEMA, "a record of interactions", where)
+    return _decode_unclaimed(packed)
+
+
 def lesson_of(interaction: Interaction) -> Lesson:
     """An interaction as learners read it.
 
@@ -219,8 +226,9 @@ class Learn:
             for name, model in sorted(settings.models.items())
             if partition_of_model(name, n_partitions) == partition
         }
-        self._decode: Callable[[bytes], InteractionRecord | UnclaimedRecord] = (
-            decode_interaction_record if self.models else _decode_unclaimed
+        self._partition = partition
+        self._decode: Callable[[bytes, str], InteractionRecord | UnclaimedRecord] = (
+            decode_interaction_record if self.models else decode_unclaimed
         )
         self._moved = set(self.models)
         self._changed = set(self.models)
@@ -235,10 +243,12 @@ class Learn:
         ------
         InteractionsBroken
             Where the log itself is not whole; no event can cause that.
+        SchemaRefused
+            Where another release wrote it.
         """
         where = f"{record.topic}[{record.partition}]@{record.offset}"
         try:
-            batch = self._decode(record.value or b"")
+            batch = self._decode(record.value or b"", where)
         except msgspec.DecodeError as error:
             raise InteractionsBroken(
                 f"a record of interactions must be readable; {error}, at {where}"
@@ -298,13 +308,21 @@ class Learn:
         yield Change(STATE_TOPIC, b"sequences", _encode(numbers))
 
     def restore(self, items: Iterable[Change]) -> None:
-        """Take back a state; models that it does not know begin at version 0."""
+        """Take back a state; models that it does not know begin at version 0.
+
+        Raises
+        ------
+        SchemaRefused
+            Where another release wrote it.
+        """
         latest = {
             key: value
             for topic, key, value in items
             if topic == STATE_TOPIC and value is not None
         }
         for key, value in self._parts.joined(latest).items():
+            where = f"{STATE_TOPIC}[{self._partition}], key {key.decode()!r}"
+            check_schema(value, SCHEMA, "the state of a learner", where)
             state = msgspec.msgpack.decode(value)
             if key == b"sequences":
                 self._sequences, self._unclaimed = dict(state[1]), state[2]

@@ -73,6 +73,11 @@ def recount(
     interactions
         Partition and value of the records of `interactions`; None where there are
         none to compare with.
+
+    Raises
+    ------
+    SchemaRefused
+        Where another release wrote either log.
     """
     verdict = Verdict()
     written = None
@@ -83,7 +88,8 @@ def recount(
         state = found.get(partition, Found(-1, -1, None))
         one = Partition(partition, state, rules, written, verdict)
         for _, offset, value in records:
-            one.take(offset, decode_event_record(value))
+            where = f"events[{partition}]@{offset}"
+            one.take(offset, decode_event_record(value, where))
         one.compare_outcomes()
         for query, impressions in one.by_query.items():
             counted.add(query)
@@ -110,7 +116,7 @@ class InteractionsLog:
             self._take(target, value)
 
     def _take(self, target: int, value: bytes) -> None:
-        batch = decode_interaction_record(value)
+        batch = decode_interaction_record(value, f"interactions[{target}]")
         digests = self._digests.setdefault((batch.source, target), bytearray())
         number = batch.first_sequence
         for interaction in batch.interactions:

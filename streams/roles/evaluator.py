@@ -18,6 +18,7 @@ from aiokafka.errors import KafkaError
 from rankstream.settings import Settings
 from rankstream.wire.bounds import LARGEST
 from rankstream.wire.topics import EVALUATIONS, MAX_RECORD_BYTES, PREFERENCES, full_name
+from rankstream.wire.verdicts import Verdict, encode_verdict
 from streams.comparisons.comparison import Comparison
 from streams.comparisons.preferences import UNREADABLE, read_outcomes, read_records
 from streams.comparisons.verdicts import refused_verdict, rounded_log_checks, verdict_of
@@ -77,7 +78,7 @@ class Evaluator:
         ]
 
     @staticmethod
-    def _judge(comparison: Comparison, outcomes: Mapping[str, int]) -> dict[str, Any]:
+    def _judge(comparison: Comparison, outcomes: Mapping[str, int]) -> Verdict:
         try:
             return verdict_of(comparison, outcomes)
         except UNREADABLE as error:
@@ -85,17 +86,17 @@ class Evaluator:
             return _refused(comparison.name, comparison.settings.epoch, why)
 
 
-def encoded_verdict(place: tuple[str, int], verdict: dict[str, Any]) -> bytes:
+def encoded_verdict(place: tuple[str, int], verdict: Verdict) -> bytes:
     """A verdict as JSON; an alarm where no record holds all that there is to say."""
-    value = _to_json(verdict)
+    value = encode_verdict(verdict)
     most = LARGEST[EVALUATIONS] - len(place[0].encode())
     if len(value) <= most:
         return value
     why = f"a verdict must fit {most} bytes; got {len(value)}: compare fewer at once"
-    return _to_json(_refused(*place, why))
+    return encode_verdict(_refused(*place, why))
 
 
-def _refused(name: str, epoch: int, why: str) -> dict[str, Any]:
+def _refused(name: str, epoch: int, why: str) -> Verdict:
     log.error("event=experiment-refused experiment=%s epoch=%d %s", name, epoch, why)
     return refused_verdict(name, epoch, why)
 

@@ -125,8 +125,9 @@ class Publisher:
         except SnapshotError as error:
             self._counts["snapshots_rejected"] += 1
             log.warning(
-                "event=snapshot-rejected key=%r reason=%s", name[:100], error.reason
-            )
+                "event=snapshot-rejected key=%r reason=%s %s",
+                name[:100], error.reason, error,
+            )  # fmt: skip
             return
         model = self._models.setdefault(snapshot.model, _Model())
         if name == whole and model.follows_in > pointer.epoch:

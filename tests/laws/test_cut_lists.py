@@ -133,9 +133,9 @@ def test_lists_that_were_cut_take_no_part(method: str) -> None:
     assert of_method.impressions.sum() == n_lists * (CUT + LENGTH)
     assert beside.impressions.sum() == n_lists * LENGTH
     assert credited.fold.counters()["compared_refused"] == 0
-    (health,) = (c for c in health_of(credited.found, {}) if c["name"] == "refused")
-    assert health["state"] == "alarm"
-    assert health["detail"] == credited.found.refusals
+    (health,) = (c for c in health_of(credited.found, {}) if c.name == "refused")
+    assert health.state == "alarm"
+    assert health.detail == credited.found.refusals
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -147,8 +147,8 @@ def test_a_cut_that_follows_the_draw_leaves_a_sample_that_is_not_fair(
     found = expected(credited, where_the_first_leads)
 
     assert abs(found - rate_difference(LENGTH)) > 0.02
-    (health,) = (c for c in health_of(credited.found, {}) if c["name"] == "refused")
-    assert health["state"] == "alarm"
+    (health,) = (c for c in health_of(credited.found, {}) if c.name == "refused")
+    assert health.state == "alarm"
 
 
 def at_shown_depth(method: str, cut: Cut) -> float:

@@ -29,6 +29,8 @@ from rankstream.wire.topics import (
     PREFERENCES,
     QUERIES,
 )
+from rankstream.wire.verdicts import encode_verdict
+from streams.comparisons.verdicts import refused_verdict
 from streams.fold.canonical import CanonicalFold
 from streams.fold.consumers import preferences_among
 from streams.ingest.ingest import Ingest
@@ -203,11 +205,12 @@ def of_many_partitions() -> list[Output]:
 def of_experiments() -> list[Output]:
     """The sums of as many rankers as settings allow, and the verdict on them."""
     rankers = {f"ranker-{n:03}": "" for n in range(MAX_RANKERS)}
-    most = LARGEST[EVALUATIONS] - len(b"all") - len(b'{"":""}')
     place = ("all", 1)
+    empty = len(encode_verdict(refused_verdict(*place, "")))
+    most = LARGEST[EVALUATIONS] - len(b"all") - empty
     verdicts = [
-        (b"all", encoded_verdict(place, {"": "x" * most})),
-        (b"all", encoded_verdict(place, {"": "x" * (most + 1)})),
+        (b"all", encoded_verdict(place, refused_verdict(*place, "x" * n)))
+        for n in (most, most + 1)
     ]
     settings = msgspec.structs.replace(
         ONE, experiments={"all": ExperimentSettings(rankers=rankers, method="ab")}

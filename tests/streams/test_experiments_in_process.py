@@ -44,7 +44,7 @@ def test_compared_lists_are_judged_and_counted_with_their_exposures(
     (found,) = pipeline.comparisons()
     counters = pipeline.counters()
 
-    assert verdict_of(found)["methods"][method]["winner"] == "good"
+    assert verdict_of(found).methods[method].winner == "good"
     assert found.totals[0] == 400
     assert found.refusals == {}
     assert counters["statistics_without_exposure"] == n_without

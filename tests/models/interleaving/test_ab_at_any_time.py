@@ -12,6 +12,7 @@ from rankstream.wire.events import ClickMark, Interaction
 from streams.comparisons.preferences import PreferencesFold
 from streams.comparisons.verdicts import verdict_of
 from streams.fold.closed_impressions import closed_of
+from tests.ends import ends_of
 from tests.event_factory import START_MS, impression
 
 ITEMS = [f"d{i}" for i in range(6)]
@@ -53,11 +54,12 @@ def test_the_difference_is_covered_and_narrower_with_few_clicks() -> None:
             marks = [ClickMark(1, START_MS, "click")] if is_clicked else []
             log.append(Interaction(one, marks))
         fold.take(closed_of(log))
-        (row,) = verdict_of(fold.comparisons()[0])["clicks_per_list"]
-        low, high = row["came"]
+        (row,) = verdict_of(fold.comparisons()[0]).clicks_per_list
+        low, high = ends_of(row, "came")
         assert 0.0 < low < 0.3 < high
-        assert row["mean"] == pytest.approx(sum(row["fixed"]) / 2)
+        assert row.mean == pytest.approx(sum(ends_of(row, "fixed")) / 2)
         for other in ("fixed", "to_come"):
-            assert low < row[other][0] < 0.3 < row[other][1] < high
+            inner_low, inner_high = ends_of(row, other)
+            assert low < inner_low < 0.3 < inner_high < high
         widths.append(high - low)
     assert widths[1] < widths[0]

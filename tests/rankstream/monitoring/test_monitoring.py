@@ -43,6 +43,13 @@ def verdict(name: str = "boost", *, n: int = 100, epoch: int = 1, rankers: int =
             "mean": 0.1 * (j - i),
             "to_come": [0.05, 0.2],
             "came": [0.07, 0.2],
+            "fixed": [0.08, 0.2],
+            "sessions": [0.06, 0.2],
+            "log_e_a": 3.5,
+            "log_e_b": -2.0,
+            "preferred_a": n // 2,
+            "preferred_b": n // 4,
+            "possible": n,
         }
         for i in range(rankers)
         for j in range(i + 1, rankers)
@@ -50,9 +57,13 @@ def verdict(name: str = "boost", *, n: int = 100, epoch: int = 1, rankers: int =
     matrix = [[0.1 * (j - i) for j in range(rankers)] for i in range(rankers)]
     found = {
         "impressions": n,
+        "sessions": {"effective_groups": 20.0, "needed": 8.5, "enough": True},
         "matrix": matrix,
         "pairs": pairs,
         "winner": names[0],
+        "copeland": list(range(rankers)),
+        "bradley_terry": [0.1 * i for i in range(rankers)],
+        "cycles": [],
         "decided_cycles": [],
     }
     return {
@@ -62,7 +73,12 @@ def verdict(name: str = "boost", *, n: int = 100, epoch: int = 1, rankers: int =
         "rankers": names,
         "alpha": 0.05,
         "correction": "Bonferroni over 3 pairs",
+        "first_ms": 0,
+        "last_ms": 1,
+        "totals": {"impressions": n},
+        "questions": {"to_come": "For sessions to come?", "came": "For those?"},
         "methods": {"team-draft": found},
+        "clicks_per_list": [],
         "health": [
             {"name": "refused", "value": 0.2, "state": "alarm", "detail": {}},
             {"name": "coverage", "value": None, "state": "ok", "detail": None},
@@ -88,7 +104,7 @@ def test_the_last_verdict_of_the_last_epoch_is_kept_with_its_course() -> None:
     found = gathered.experiment("boost")
 
     assert found is not None
-    assert found["verdict"]["epoch"] == 2
+    assert found["verdict"].epoch == 2
     assert len(found["course"]) <= COURSE_POINTS
     assert found["course"][-1][0] == 3 * COURSE_POINTS - 1
     assert found["course"][0] == pytest.approx([0, 0.1, 0.05, 0.2])
@@ -146,6 +162,40 @@ def test_what_is_no_verdict_and_no_number_stops_nothing() -> None:
     assert [row["name"] for row in gathered.overview()["experiments"]] == ["good"]
     assert added_up(page) == {"lag_records": 3}
     assert "good" in printed(gathered)
+
+
+def before_sessions(name: str) -> dict[str, Any]:
+    """As an earlier release wrote it: one interval that might be looked at."""
+    old: dict[str, Any] = verdict(name)
+    del old["questions"]
+    for pair in old["methods"]["team-draft"]["pairs"]:
+        del pair["came"]
+        pair["anytime"] = pair.pop("to_come")
+    del old["methods"]["team-draft"]["sessions"]
+    return old
+
+
+def test_a_verdict_of_an_earlier_release_is_passed_over_and_said_once() -> None:
+    """Until one of this release comes; not where one was read already."""
+    gathered = Gathered()
+    gathered.take_verdict(msgspec.json.encode(verdict("good")))
+    gathered.take_verdict(msgspec.json.encode(before_sessions("good")))
+    assert gathered.overview()["trouble"] == ""
+    first = gathered.wait(-1, 0.0)
+    for _ in range(3):
+        gathered.take_verdict(msgspec.json.encode(before_sessions("old")))
+    told = gathered.overview()["trouble"]
+
+    assert gathered.wait(first, 0.0) == first + 1
+    assert told.count("old") == 1
+    assert "another release" in told
+    assert "another release" in printed(gathered)
+    assert [row["name"] for row in gathered.overview()["experiments"]] == ["good"]
+    gathered.set_trouble("Redis must answer")
+    assert gathered.overview()["trouble"].startswith("Redis must answer Verdicts on")
+    gathered.set_trouble("")
+    gathered.take_verdict(msgspec.json.encode(verdict("old")))
+    assert gathered.overview()["trouble"] == ""
 
 
 def test_the_terminal_says_what_to_do_and_then_what_came_out() -> None:

@@ -58,8 +58,8 @@ def test_rankings_that_cannot_be_shown_whole_are_refused(method: str) -> None:
         assert beside.impressions.sum() == (not reasons)
         assert beside.totals.any() == (not reasons)
         assert (counters["compared_credited"], counters["compared_refused"]) == (1, 0)
-        (health,) = (c for c in health_of(found, {}) if c["name"] == "refused")
-        assert (health["value"], health["detail"]) == (float(bool(reasons)), reasons)
+        (health,) = (c for c in health_of(found, {}) if c.name == "refused")
+        assert (health.value, health.detail) == (float(bool(reasons)), reasons)
 
 
 @pytest.mark.parametrize("method", METHODS[:-1])

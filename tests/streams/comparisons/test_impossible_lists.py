@@ -58,8 +58,8 @@ def test_what_cannot_have_been_drawn_is_refused(
 
     assert found.refusals == {"impossible-list": 1}
     assert not found.sums[method].impressions.any()
-    (refused,) = (c for c in health_of(found, {}) if c["name"] == "refused")
-    assert refused["state"] == "alarm"
+    (refused,) = (c for c in health_of(found, {}) if c.name == "refused")
+    assert refused.state == "alarm"
 
 
 def test_a_foreign_item_takes_no_place() -> None:
@@ -93,7 +93,7 @@ def test_the_limits_of_health_are_those_that_are_said() -> None:
         found.totals[0] = 100
         found.sums["team-draft"].possible[0, 8] = possible
         outcomes = {"consumed": 200, "applied_clicks": 100 - lost, "late": lost}
-        checks = {c["name"]: c["state"] for c in health_of(found, outcomes)}
+        checks = {c.name: c.state for c in health_of(found, outcomes)}
         assert checks["coverage"] == state
         assert checks["join rate"] == state
 

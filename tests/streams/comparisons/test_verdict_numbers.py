@@ -14,8 +14,10 @@ from models.evaluation.session_sequence import session_intervals
 from models.evaluation.sums import PreferenceSums, pairs_of
 from models.interleaving.method import Shown
 from rankstream.settings import ExperimentSettings
+from rankstream.wire.verdicts import HealthCheck, PairVerdict
 from streams.comparisons.comparison import Comparison
 from streams.comparisons.verdicts import ALPHA, QUESTIONS, health_of, verdict_of
+from tests.ends import ends_of
 
 PLANNED = 400
 
@@ -48,11 +50,11 @@ def filled(names: str, share: float, n: int, *, winner: int | None = 0) -> Compa
     return found
 
 
-def widths_of(pair: dict, kind: str) -> float:
+def widths_of(pair: PairVerdict, kind: str) -> float:
     """Half of an interval, which has the mean in the middle."""
-    low, high = pair[kind]
-    assert pair["mean"] == pytest.approx((low + high) / 2)
-    return float(high - low) / 2
+    low, high = ends_of(pair, kind)
+    assert pair.mean == pytest.approx((low + high) / 2)
+    return (high - low) / 2
 
 
 def test_intervals_and_evidence_of_each_pair_are_corrected_for_all() -> None:
@@ -60,7 +62,7 @@ def test_intervals_and_evidence_of_each_pair_are_corrected_for_all() -> None:
     found = filled("abc", 0.7, 300)
     sums = found.sums["team-draft"]
     assert isinstance(sums, PreferenceSums)
-    pairs = verdict_of(found)["methods"]["team-draft"]["pairs"]
+    pairs = verdict_of(found).methods["team-draft"].pairs
     each = ALPHA / 3
     expected = {
         "came": half_widths(sums, each, 0.5 * PLANNED),
@@ -72,15 +74,16 @@ def test_intervals_and_evidence_of_each_pair_are_corrected_for_all() -> None:
 
     assert np.isfinite(to_come).all(axis=1).tolist() == [True, True, False]
     for pair, ends in zip(pairs, to_come.tolist(), strict=True):
-        assert pair["to_come"] == (ends if np.isfinite(ends).all() else [None, None])
+        is_known = np.isfinite(ends).all()
+        assert pair.to_come == (tuple(ends) if is_known else (None, None))
     for kind, widths in expected.items():
         assert [widths_of(pair, kind) for pair in pairs] == pytest.approx(widths)
     assert not np.allclose(expected["fixed"], expected["sessions"], rtol=1e-3)
     for pair, n, m in zip(pairs, *pairs_of(3), strict=True):
-        assert pair["log_e_a"] == evidence[n, m]
-        assert pair["log_e_b"] == evidence[m, n]
-    assert pairs[0]["a"] == "a"
-    assert pairs[0]["log_e_a"] > 1.0 > pairs[0]["log_e_b"]
+        assert pair.log_e_a == evidence[n, m]
+        assert pair.log_e_b == evidence[m, n]
+    assert pairs[0].a == "a"
+    assert pairs[0].log_e_a > 1.0 > pairs[0].log_e_b
 
 
 PREFERENCE = "pairwise-preference"
@@ -107,32 +110,30 @@ def test_the_same_computation_plans_the_same_width(
                 value * np.array([[0, 1], [-1, 0]]), 8 * (1 - np.eye(2)), i % 9
             )
     expected = half_widths(found.sums[PREFERENCE], ALPHA, typical * PLANNED)
-    for method in verdict_of(found)["methods"].values():
-        assert widths_of(method["pairs"][0], "came") == pytest.approx(expected[0])
+    for method in verdict_of(found).methods.values():
+        assert widths_of(method.pairs[0], "came") == pytest.approx(expected[0])
 
 
 def test_who_is_ahead_by_the_fixed_interval_only_has_not_won() -> None:
     """Peeking decides nothing; with more of the same the sequence does."""
-    early = verdict_of(filled("ab", 0.64, 100))["methods"]["team-draft"]
-    (pair,) = early["pairs"]
+    early = verdict_of(filled("ab", 0.64, 100)).methods["team-draft"]
+    (pair,) = early.pairs
 
-    assert pair["fixed"][0] > 0 > pair["came"][0]
-    assert pair["to_come"] == [None, None]
-    assert early["winner"] is None
-    assert verdict_of(filled("ab", 0.64, 2_000))["methods"]["team-draft"]["winner"] == (
-        "a"
-    )
+    assert ends_of(pair, "fixed")[0] > 0 > ends_of(pair, "came")[0]
+    assert pair.to_come == (None, None)
+    assert early.winner is None
+    assert verdict_of(filled("ab", 0.64, 2_000)).methods["team-draft"].winner == ("a")
 
 
 def test_circles_are_decided_by_the_sequence_too() -> None:
     """Each over the next: a circle of means first, a decided one later."""
-    early = verdict_of(filled("abc", 0.64, 100, winner=None))["methods"]["team-draft"]
-    late = verdict_of(filled("abc", 0.64, 2_000, winner=None))["methods"]["team-draft"]
+    early = verdict_of(filled("abc", 0.64, 100, winner=None)).methods["team-draft"]
+    late = verdict_of(filled("abc", 0.64, 2_000, winner=None)).methods["team-draft"]
 
-    assert len(early["cycles"]) == 1
-    assert early["decided_cycles"] == []
-    assert [sorted(each) for each in late["decided_cycles"]] == [["a", "b", "c"]]
-    assert late["winner"] is None
+    assert len(early.cycles) == 1
+    assert early.decided_cycles == []
+    assert [sorted(each) for each in late.decided_cycles] == [["a", "b", "c"]]
+    assert late.winner is None
 
 
 def test_rates_of_a_b_are_one_difference_by_every_interval() -> None:
@@ -154,21 +155,19 @@ def test_rates_of_a_b_are_one_difference_by_every_interval() -> None:
         other = Shown(silent, silent[i % 2], np.full(2, i % 2))
         found._credit("ab", other, np.full(2, i % 2 == 1), i // 3)
     verdict = verdict_of(found)
-    a_over_b, a_over_c, b_over_c = verdict["clicks_per_list"]
+    a_over_b, a_over_c, b_over_c = verdict.clicks_per_list
 
-    assert verdict["methods"]["ab"]["impressions"] == 300
-    assert a_over_b["mean"] == a_over_c["mean"] == 1.0
-    assert b_over_c["mean"] == 0.0
+    assert verdict.methods["ab"].impressions == 300
+    assert a_over_b.mean == a_over_c.mean == 1.0
+    assert b_over_c.mean == 0.0
     for rates in (a_over_b, a_over_c, b_over_c):
         for kind in QUESTIONS:
-            low, high = rates[kind]
-            assert low is None or low <= rates["mean"] <= high
-    assert a_over_b["to_come"] == pytest.approx([1.0, 1.0])
+            low, high = getattr(rates, kind)
+            assert low is None or low <= rates.mean <= high
+    assert a_over_b.to_come == pytest.approx([1.0, 1.0])
     quantile, n = norm.ppf(1 - ALPHA / 6), 300
     error = np.sqrt((3 - 1) * n / (n - 1) / n)
-    assert a_over_b["fixed"] == pytest.approx(
-        [1 - quantile * error, 1 + quantile * error]
-    )
+    assert a_over_b.fixed == pytest.approx([1 - quantile * error, 1 + quantile * error])
 
 
 def test_sessions_that_share_a_taste_name_no_winner() -> None:
@@ -181,23 +180,26 @@ def test_sessions_that_share_a_taste_name_no_winner() -> None:
         assert sums.add(better, 1.0 - np.eye(2), i % 4)
     found.totals[TOTALS.index("impressions")] = 2_800
     verdict = verdict_of(found)
-    of_method = verdict["methods"]["team-draft"]
-    (pair,) = of_method["pairs"]
+    of_method = verdict.methods["team-draft"]
+    (pair,) = of_method.pairs
 
-    assert pair["came"][0] > 0.4
-    assert pair["to_come"] == [None, None]
-    assert of_method["winner"] is None
-    assert of_method["sessions"]["effective_groups"] == pytest.approx(4.0)
-    assert of_method["sessions"]["needed"] > 8.0
-    assert not of_method["sessions"]["enough"]
+    assert ends_of(pair, "came")[0] > 0.4
+    assert pair.to_come == (None, None)
+    assert of_method.winner is None
+    assert of_method.sessions.effective_groups == pytest.approx(4.0)
+    assert of_method.sessions.needed > 8.0
+    assert not of_method.sessions.enough
     check = checks_of(found)["sessions"]
-    assert (check["state"], check["value"]) == ("warning", pytest.approx(4.0))
-    assert set(verdict["questions"]) == {"to_come", "came", "fixed", "sessions"}
+    assert check.state == "warning"
+    assert check.value == pytest.approx(4.0)
+    assert set(verdict.questions) == {"to_come", "came", "fixed", "sessions"}
 
 
-def checks_of(found: Comparison, outcomes: dict | None = None) -> dict[str, dict]:
+def checks_of(
+    found: Comparison, outcomes: dict | None = None
+) -> dict[str, HealthCheck]:
     """Health by name."""
-    return {check["name"]: check for check in health_of(found, outcomes or {})}
+    return {check.name: check for check in health_of(found, outcomes or {})}
 
 
 def test_orphans_and_late_clicks_lower_the_join_rate_alike() -> None:
@@ -206,27 +208,27 @@ def test_orphans_and_late_clicks_lower_the_join_rate_alike() -> None:
     for lost in ({"late": 2}, {"orphan": 2}, {"late": 1, "orphan": 1}):
         outcomes = {"consumed": 100, "applied_clicks": 8} | lost
         check = checks_of(found, outcomes)["join rate"]
-        assert (check["value"], check["state"]) == (0.8, "warning")
+        assert (check.value, check.state) == (0.8, "warning")
 
 
 def test_refused_and_foreign_and_uneven_are_seen() -> None:
     """With values and lights at their limits."""
     found = filled("ab", 0.5, 90)
-    assert checks_of(found)["refused"]["state"] == "ok"
+    assert checks_of(found)["refused"].state == "ok"
     found.refusals = {"depth": 4, "teams": 6}
     found.totals[TOTALS.index("foreign_clicks")] = 45
     found.by_ranker[:, BY_RANKER.index("places")] = 30, 70
     checks = checks_of(found)
 
-    assert (checks["refused"]["value"], checks["refused"]["state"]) == (0.1, "alarm")
-    assert checks["refused"]["detail"] == {"depth": 4, "teams": 6}
-    assert (checks["foreign clicks"]["value"], checks["foreign clicks"]["state"]) == (
+    assert (checks["refused"].value, checks["refused"].state) == (0.1, "alarm")
+    assert checks["refused"].detail == {"depth": 4, "teams": 6}
+    assert (checks["foreign clicks"].value, checks["foreign clicks"].state) == (
         0.5,
         "alarm",
     )
-    assert checks["places"]["value"] == pytest.approx(0.8)
-    assert checks["places"]["state"] == "alarm"
-    assert checks["places"]["detail"] == pytest.approx([0.3, 0.7])
+    assert checks["places"].value == pytest.approx(0.8)
+    assert checks["places"].state == "alarm"
+    assert checks["places"].detail == pytest.approx([0.3, 0.7])
 
 
 def test_coverage_is_that_of_the_pair_that_differs_least() -> None:
@@ -240,7 +242,8 @@ def test_coverage_is_that_of_the_pair_that_differs_least() -> None:
     found.totals[TOTALS.index("impressions")] = 10
     check = checks_of(found)["coverage"]
 
-    assert (check["value"], check["state"]) == (pytest.approx(0.1), "warning")
+    assert check.state == "warning"
+    assert check.value == pytest.approx(0.1)
 
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 0, 2), (1, 2, 0)])
@@ -266,7 +269,8 @@ def test_abandoned_lists_are_those_without_a_click() -> None:
     found.totals[TOTALS.index("clicked_lists")] = 3
     check = checks_of(found)["abandonment"]
 
-    assert (check["value"], check["state"]) == (pytest.approx(0.7), "ok")
+    assert check.state == "ok"
+    assert check.value == pytest.approx(0.7)
 
 
 def test_averaged_pairs_are_not_fair() -> None:
@@ -276,7 +280,7 @@ def test_averaged_pairs_are_not_fair() -> None:
     )
     check = checks_of(Comparison("x", settings))["unfair methods"]
 
-    assert (check["state"], check["detail"]) == ("warning", [PREFERENCE])
+    assert (check.state, check.detail) == ("warning", [PREFERENCE])
 
 
 @pytest.mark.parametrize("share", [0.5, 0.3])
@@ -315,7 +319,7 @@ def test_click_rates_beside_cut_lists_name_no_winner(
         for i in range(2_000):
             sums.add(better * (1.0 if i % 4 else -1.0), 1.0 - np.eye(2), i // 4 % 100)
     found.refusals = {"cut-short": n_cut}
-    methods = verdict_of(found)["methods"]
+    methods = verdict_of(found).methods
 
-    assert methods["team-draft"]["winner"] == "a"
-    assert methods["counterfactual:team-draft"]["winner"] == winner
+    assert methods["team-draft"].winner == "a"
+    assert methods["counterfactual:team-draft"].winner == winner

@@ -11,11 +11,13 @@ from rankstream.monitoring.overview import Gathered
 from rankstream.ranking.combining import combine, draw_seed
 from rankstream.settings import ExperimentSettings
 from rankstream.wire.events import MULTILEAVE, ClickMark, Interaction
+from rankstream.wire.verdicts import Verdict, decode_verdict, encode_verdict
 from streams.comparisons.preferences import COUNTS, PreferencesFold, comparison_key
 from streams.comparisons.verdicts import health_of, verdict_of
 from streams.fold.closed_impressions import closed_of
 from streams.fold.join import OUTCOMES
 from streams.roles.evaluator import Evaluator
+from tests.ends import ends_of
 from tests.event_factory import START_MS, impression
 
 ITEMS = [f"d{i}" for i in range(10)]
@@ -56,9 +58,9 @@ def settings_of(method: str, **fields: object) -> ExperimentSettings:
     return ExperimentSettings(rankers={"good": "", "bad": ""}, method=method, **given)
 
 
-def lights(verdict: dict) -> dict[str, str]:
+def lights(verdict: Verdict) -> dict[str, str]:
     """State of each check."""
-    return {check["name"]: check["state"] for check in verdict["health"]}
+    return {check.name: check.state for check in verdict.health}
 
 
 @pytest.mark.parametrize("method", ["team-draft", "pairwise-preference", "ab"])
@@ -66,19 +68,20 @@ def test_a_planted_winner_is_found(method: str) -> None:
     """By the interval that allows peeking; all checks are green."""
     fold = run_of(settings_of(method), {"good": GOOD, "bad": BAD}, 2_000)
     verdict = verdict_of(fold.comparisons()[0])
-    found = verdict["methods"][method]
-    (pair,) = found["pairs"]
+    found = verdict.methods[method]
+    (pair,) = found.pairs
 
-    assert found["winner"] == "good"
-    assert found["copeland"] == [-1, 1]
-    assert found["bradley_terry"][1] > 0
-    assert (pair["a"], pair["b"]) == ("bad", "good")
+    assert found.winner == "good"
+    assert found.copeland == [-1, 1]
+    assert found.bradley_terry[1] > 0
+    assert (pair.a, pair.b) == ("bad", "good")
     for which in ("to_come", "came"):
-        assert pair[which][0] < pair["mean"] < pair[which][1] < 0
-    assert pair["log_e_b"] > np.log(100)
+        low, high = ends_of(pair, which)
+        assert low < pair.mean < high < 0
+    assert pair.log_e_b > np.log(100)
     assert set(lights(verdict).values()) == {"ok"}
-    assert msgspec.json.decode(msgspec.json.encode(verdict)) == verdict
-    assert len(verdict["clicks_per_list"]) == (method == "ab")
+    assert decode_verdict(encode_verdict(verdict)) == verdict
+    assert len(verdict.clicks_per_list) == (method == "ab")
 
 
 def test_equal_rankers_have_no_winner_and_no_coverage() -> None:
@@ -86,9 +89,9 @@ def test_equal_rankers_have_no_winner_and_no_coverage() -> None:
     fold = run_of(settings_of("pairwise-preference"), {"good": GOOD, "bad": GOOD}, 300)
     verdict = verdict_of(fold.comparisons()[0])
 
-    assert verdict["methods"]["pairwise-preference"]["winner"] is None
-    (pair,) = verdict["methods"]["pairwise-preference"]["pairs"]
-    assert pair["came"] == pair["to_come"] == [None, None]
+    assert verdict.methods["pairwise-preference"].winner is None
+    (pair,) = verdict.methods["pairwise-preference"].pairs
+    assert pair.came == pair.to_come == (None, None)
     assert lights(verdict)["coverage"] == "warning"
 
 
@@ -109,16 +112,16 @@ def test_sick_logs_are_seen() -> None:
     verdict = verdict_of(fold.comparisons()[0])
     outcomes = dict.fromkeys(OUTCOMES, 0) | {"consumed": 100, "late": 20}
     outcomes |= {"applied_clicks": 80, "compared": 50, "unknown": 5}
-    checks = {c["name"]: c for c in health_of(fold.comparisons()[0], outcomes)}
+    checks = {c.name: c for c in health_of(fold.comparisons()[0], outcomes)}
 
     assert lights(verdict)["empty lists"] == "alarm"
     assert lights(verdict)["list length"] == "alarm"
-    assert checks["late"]["state"] == "alarm"
-    assert checks["orphan"]["state"] == "ok"
-    assert checks["join rate"] | {"value": 0.8} == checks["join rate"]
-    assert checks["join rate"]["state"] == "warning"
-    assert checks["unknown experiments"]["state"] == "alarm"
-    assert verdict["methods"]["team-draft"]["winner"] is None
+    assert checks["late"].state == "alarm"
+    assert checks["orphan"].state == "ok"
+    assert checks["join rate"].value == 0.8
+    assert checks["join rate"].state == "warning"
+    assert checks["unknown experiments"].state == "alarm"
+    assert verdict.methods["team-draft"].winner is None
 
 
 def test_nothing_yet_is_a_verdict_too() -> None:
@@ -126,7 +129,7 @@ def test_nothing_yet_is_a_verdict_too() -> None:
     fold = PreferencesFold({"x": settings_of("team-draft")}, 0)
     verdict = verdict_of(fold.comparisons()[0])
 
-    assert verdict["methods"]["team-draft"]["winner"] is None
+    assert verdict.methods["team-draft"].winner is None
     assert msgspec.json.encode(verdict)
 
 
@@ -140,7 +143,7 @@ def test_the_evaluator_speaks_when_something_moved() -> None:
     ((key, value),) = evaluator.verdicts(evaluator.values())
 
     assert key == b"x"
-    assert msgspec.json.decode(value)["totals"]["impressions"] == 20
+    assert decode_verdict(value).totals["impressions"] == 20
     assert evaluator.verdicts(evaluator.values()) == []
 
 
@@ -154,10 +157,10 @@ def records_of(
     return {key: comparison.encoded()}
 
 
-def states_of(evaluator: Evaluator) -> dict[str, dict[str, Any]]:
+def states_of(evaluator: Evaluator) -> dict[str, Verdict]:
     """The verdicts of now by experiment."""
     found = evaluator.verdicts(evaluator.values())
-    return {key.decode(): msgspec.json.decode(value) for key, value in found}
+    return {key.decode(): decode_verdict(value) for key, value in found}
 
 
 @pytest.mark.parametrize(
@@ -182,9 +185,9 @@ def test_partitions_of_different_settings_are_not_merged(
             evaluator.take(0, key, value)
     found = states_of(evaluator)
 
-    assert found["y"]["totals"]["impressions"] == 40
+    assert found["y"].totals["impressions"] == 40
     assert lights(found["x"]) == {"records refused": "alarm"}
-    assert "different settings" in found["x"]["health"][0]["detail"]
+    assert "different settings" in found["x"].health[0].detail
     assert "event=experiment-refused experiment=x" in caplog.text
     assert states_of(evaluator) == {}
 
@@ -201,7 +204,7 @@ def test_a_record_that_cannot_be_read_stops_nobody(value: bytes) -> None:
     evaluator.take(0, COUNTS + b"\x00", value)
     found = states_of(evaluator)
 
-    assert found["y"]["totals"]["impressions"] == 20
+    assert found["y"].totals["impressions"] == 20
     assert lights(found["x"]) == {"records refused": "alarm"}
     gathered = Gathered()
     gathered.take_verdict(msgspec.json.encode(found["x"]))
@@ -260,10 +263,11 @@ def test_rates_are_compared_where_every_ranker_returned_something() -> None:
         marks = [ClickMark(1, START_MS, "click")] if is_clicked else []
         fold.take(closed_of([Interaction(one, marks)]))
     verdict = verdict_of(fold.comparisons()[0])
-    (rates,) = verdict["clicks_per_list"]
+    (rates,) = verdict.clicks_per_list
+    low, high = ends_of(rates, "fixed")
 
-    assert rates["fixed"][0] < 0 < rates["fixed"][1]
-    assert 1_800 < sum(rates["lists"]) < 2_200
+    assert low < 0 < high
+    assert 1_800 < sum(rates.lists) < 2_200
     assert lights(verdict)["empty lists"] == "alarm"
     assert lights(verdict)["sample ratio"] == "ok"
 

@@ -13,6 +13,7 @@ from rankstream.wire.events import (
     Impression,
     Interaction,
 )
+from rankstream.wire.schemas import SchemaRefused
 from streams.fold import statistics as module
 from streams.fold import statistics_settlement
 from streams.fold.closed_impressions import closed_of
@@ -131,7 +132,7 @@ def test_a_schema_of_another_release_is_refused():
     """State that another release wrote is not guessed at."""
     fold = StatisticsFold(LIMITS, KEEP_MS)
     key = _encode(["counts"])
-    with pytest.raises(ValueError, match="schema of statistics must be 1; got 9"):
+    with pytest.raises(SchemaRefused, match="must have schema 1; got 9"):
         fold.restore([Change("statistics", key, _encode([9]))])
 
 

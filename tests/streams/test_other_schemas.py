@@ -1,0 +1,270 @@
+"""Every reader of a topic of ours refuses another schema, before it reads on."""
+
+import zlib
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import msgspec
+import pytest
+
+from producers.formats import canonical
+from producers.formats.canonical import Header, read_dumped_events, write_dump
+from producers.formats.source_file import FileUnreadable
+from producers.stopping import Stop
+from producers.topic_reader import Record
+from rankstream.commands import dump
+from rankstream.monitoring.position_bias import PositionBias
+from rankstream.settings import ExperimentSettings, ModelSettings, Settings
+from rankstream.terminal.progress_line import ProgressLine
+from rankstream.wire.events import (
+    SCHEMA,
+    ClickMark,
+    Interaction,
+    decode_interaction_record,
+    encode_record,
+)
+from rankstream.wire.schemas import SchemaRefused, schema_of
+from rankstream.wire.topics import (
+    CLICKS,
+    EVENTS,
+    INTERACTIONS,
+    PREFERENCES,
+    QUERIES,
+    STATISTICS,
+)
+from streams.comparisons.preferences import read_outcomes, read_records
+from streams.comparisons.verdicts import health_of
+from streams.fold.canonical import CanonicalFold
+from streams.fold.statistics_reading import Statistics
+from streams.ingest.ingest import Ingest
+from streams.learning.learn import Learn
+from streams.local import local_settings
+from streams.recount.checking import Statistics as NoStatistics
+from streams.recount.checking import recount
+from streams.recount.rules import rules_of
+from streams.stage import Change, LogRefused, SourceRecord, Stage
+from tests.event_factory import START_MS, click, impression
+
+SETTINGS = local_settings(
+    Settings(
+        models={"m": ModelSettings(features=2)},
+        experiments={"x": ExperimentSettings(rankers={"a": "", "b": ""})},
+    )
+)
+OTHER = [0, 2, 99, 300]
+
+
+def with_schema(packed: bytes, number: int, *, is_cell: bool = False) -> bytes:
+    """The same value, of another schema; its decoder would not see it."""
+    if is_cell:
+        return bytes((number % 256,)) + packed[1:]
+    assert packed[1] == SCHEMA
+    return packed[:1] + msgspec.msgpack.encode(number) + packed[2:]
+
+
+def record_of(topic: str, value: bytes) -> SourceRecord:
+    """As a stage is given it."""
+    return SourceRecord(topic, 0, 7, START_MS, None, value, ())
+
+
+def an_impression() -> Any:
+    """Of the model and of the experiment."""
+    extra = {
+        "experiment": {"id": "x", "epoch": 1, "method": "pairwise-preference"},
+        "rankings": {"a": ["d0", "d1"], "b": ["d1", "d0"]},
+    }
+    items = ["d0", "d1"]
+    return impression(items=items, shown=items, extra=msgspec.msgpack.encode(extra))
+
+
+def events() -> bytes:
+    """A record of `events`."""
+    return encode_record([SCHEMA, 0, 1, [an_impression(), click()]])
+
+
+def interactions() -> bytes:
+    """A record of `interactions`."""
+    marks = [ClickMark(1, START_MS, "click")]
+    return encode_record([SCHEMA, 0, 1, [Interaction(an_impression(), marks)]])
+
+
+def refusal(attempt: Callable[[], object]) -> str:
+    """What is said; the worker ends with the status that says not to start again."""
+    with pytest.raises(SchemaRefused) as refused:
+        attempt()
+    assert isinstance(refused.value, LogRefused)
+    return str(refused.value)
+
+
+@pytest.mark.parametrize("number", OTHER)
+@pytest.mark.parametrize(
+    ("topic", "make", "stage"),
+    [
+        (EVENTS, events, lambda: CanonicalFold(0, SETTINGS)),
+        (INTERACTIONS, interactions, lambda: Learn(0, SETTINGS)),
+        (INTERACTIONS, interactions, lambda: Learn(0, Settings())),
+    ],
+)
+def test_records_of_another_schema_are_not_folded(
+    topic: str, make: Callable[[], bytes], stage: Callable[[], Stage], number: int
+) -> None:
+    """With the topic, the place and the remedy; nothing of it is taken."""
+    folding, untouched = stage(), stage().fingerprint()
+    told = refusal(lambda: folding.fold(record_of(topic, with_schema(make(), number))))
+
+    assert f"a record of {topic} must have schema 1; got {number}" in told
+    assert f"at {topic}[0]@7: " in told
+    assert ("a later" if number > 1 else "an earlier") + " release wrote it" in told
+    assert "--namespace" in told
+    assert folding.fingerprint() == untouched
+    folding.fold(record_of(topic, make()))
+    assert folding.fingerprint() != untouched
+
+
+def folded() -> CanonicalFold:
+    """One impression that closed, and was counted and compared; another is open."""
+    fold = CanonicalFold(0, SETTINGS)
+    window_ms = SETTINGS.time.click_window_ms + SETTINGS.time.disorder_ms
+    later = impression("later", START_MS + window_ms)
+    frontiers = [[3, 0, 1, START_MS + window_ms, 0]]
+    for number, elements in enumerate(([an_impression()], frontiers, [later]), 1):
+        fold.fold(record_of(EVENTS, encode_record([SCHEMA, 0, number, elements])))
+    fold.outputs()
+    return fold
+
+
+def kept(changes: Iterable[Change]) -> list[Change]:
+    """State that is no tombstone."""
+    return [change for change in changes if change.value is not None]
+
+
+def states() -> dict[str, tuple[Callable[[], Stage], list[Change]]]:
+    """By a name, the stage that restores, and all that it wrote."""
+    learn = Learn(0, SETTINGS)
+    learn.fold(record_of(INTERACTIONS, interactions()))
+    found: dict[str, tuple[Callable[[], Stage], list[Change]]] = {
+        "fold": (lambda: CanonicalFold(0, SETTINGS), kept(folded().changes())),
+        "learn": (lambda: Learn(0, SETTINGS), kept(learn.changes())),
+    }
+    for topic in (QUERIES, CLICKS):
+        made = Ingest(topic, 0, SETTINGS)
+        found[topic] = partial(Ingest, topic, 0, SETTINGS), kept(made.changes())
+    return found
+
+
+def is_numbered(change: Change) -> bool:
+    """Segments have no number of their own: that of `state` is theirs."""
+    return change.topic != "fold-state" or change.key == b"state"
+
+
+def test_every_piece_of_state_is_refused_in_another_schema() -> None:
+    """One after another, in front of all the others as they should be."""
+    refused = set()
+    for make, changes in states().values():
+        make().restore(changes)
+        for i, change in enumerate(changes):
+            if not is_numbered(change):
+                continue
+            is_cell = change.key[1:6] == b"\xa4cell"
+            value = with_schema(change.value or b"", 99, is_cell=is_cell)
+            other = [*changes[:i], change._replace(value=value), *changes[i + 1 :]]
+            told = refusal(partial(make().restore, other))
+            assert "must have schema 1; got 99, at " + change.topic in told
+            assert "a later release wrote it" in told
+            kind = change.key[2:5] if change.topic == STATISTICS else b""
+            refused.add((change.topic, kind))
+
+    assert refused == {
+        ("fold-state", b""), ("learn-state", b""), (PREFERENCES, b""),
+        ("ingest-queries-state", b""), ("ingest-clicks-state", b""),
+        *((STATISTICS, kind) for kind in (b"cel", b"set", b"row", b"cou")),
+    }  # fmt: skip
+
+
+def test_readers_of_statistics_refuse_too_and_the_monitor_says_so() -> None:
+    """Before anything is counted from it; what the monitor leaves out, it tells."""
+    records = [c for c in kept(folded().changes()) if c.topic == STATISTICS]
+    assert len(Statistics((key, value) for _, key, value in records)) == 1
+    for i, (_, key, value) in enumerate(records):
+        is_cell = key[1:6] == b"\xa4cell"
+        pairs = [(key, value) for _, key, value in records]
+        pairs[i] = key, with_schema(value or b"", 99, is_cell=is_cell)
+        assert "at statistics, key " in refusal(partial(Statistics, pairs))
+        bias = PositionBias()
+        bias.take([Record(0, n, 0, *pair, ()) for n, pair in enumerate(pairs)])
+        assert ("got 99" in bias.refused) == is_cell
+
+
+def test_the_evaluator_gives_an_alarm_and_judges_the_others() -> None:
+    """Sums of another schema are refused by name; counts of one are no silence."""
+    changes = [c for c in kept(folded().changes()) if c.topic == PREFERENCES]
+    good = {change.key: change.value or b"" for change in changes}
+    other = {key: with_schema(value, 99) for key, value in good.items()}
+    (comparison,) = read_records(good).comparisons
+    records = read_records(other)
+
+    assert records.comparisons == []
+    assert "must have schema 1; got 99" in records.refused["x", 1]
+    assert read_outcomes(other)["unread"] == 1
+    assert "unread" not in read_outcomes(good)
+    lights = {c.name: c.state for c in health_of(comparison, read_outcomes(other))}
+    assert lights["partitions unread"] == "alarm"
+    lights = {c.name: c.state for c in health_of(comparison, read_outcomes(good))}
+    assert "partitions unread" not in lights
+
+
+def test_the_recount_and_dumped_logs_refuse_too(tmp_path: Path) -> None:
+    """Events and interactions; a dump names the file and the record."""
+    nothing = NoStatistics(set(), lambda _: {})
+
+    def counted(log: bytes, written: bytes) -> object:
+        pairs = [(0, 3, log)], [(0, written)]
+        return recount(pairs[0], {}, nothing, pairs[1], rules_of(SETTINGS))
+
+    assert "at events[0]@3" in refusal(
+        lambda: counted(with_schema(events(), 99), interactions())
+    )
+    assert "at interactions[0]" in refusal(
+        lambda: counted(events(), with_schema(interactions(), 99))
+    )
+    file = tmp_path / "events.dump"
+    write_dump(file, Header(EVENTS, 1), [(0, events()), (0, with_schema(events(), 99))])
+    assert f"at {file}, record 1: " in refusal(lambda: list(read_dumped_events(file)))
+
+
+def test_a_log_of_another_schema_is_not_dumped() -> None:
+    """The file could not be read back; only the broker is left out here."""
+    values = [events(), with_schema(events(), 99)]
+    records = [Record(0, n, 0, None, value, ()) for n, value in enumerate(values)]
+    reader: Any = SimpleNamespace(records=lambda _: records)
+    with ProgressLine("dumping", total=2) as line, Stop() as stop:
+        given = dump._records(reader, EVENTS, line, stop)
+        assert next(given) == (0, values[0])
+        assert "at events[0]@1: " in refusal(partial(next, given))
+
+
+def test_a_dump_file_of_another_schema_says_what_it_has(tmp_path: Path) -> None:
+    """The file's own number, in its header."""
+    file = tmp_path / "events.dump"
+    body = msgspec.msgpack.encode([99, EVENTS, 1])
+    head = len(body).to_bytes(4, "little")
+    file.write_bytes(
+        canonical.MAGIC + zlib.crc32(body).to_bytes(4, "little") + head + body
+    )
+    with pytest.raises(FileUnreadable, match="must have schema 1; got 99"):
+        canonical.read_header(file)
+
+
+def test_what_has_no_number_is_left_to_its_decoder() -> None:
+    """Nothing, no array, an array that begins with something else or is cut off."""
+    for packed in (b"", b"\x01", b"\x90", b"\x91", b"\x91\xa1x", b"\xdc\x00"):
+        assert schema_of(packed) is None
+    for number in (0, 127, 128, 300, 70_000, 2**40):
+        assert schema_of(msgspec.msgpack.encode([number, "x"])) == number
+        assert schema_of(msgspec.msgpack.encode([number] * 20)) == number
+        assert schema_of(msgspec.msgpack.encode([number] * 70_000)) == number
+    with pytest.raises(msgspec.DecodeError):
+        decode_interaction_record(b"\x91\x01")

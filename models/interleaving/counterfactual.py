@@ -146,8 +146,8 @@ class Counterfactual:
         """P(looked at) in each ranker's list [n_rankers, k], and in those drawn [k]."""
         if len(shown.rankings) > self.logged.traits.exact_up_to:
             raise ValueError(
-                f"lists must be of {self.logged.traits.exact_up_to} rankers or fewer "
-                f"for exact propensities; got {len(shown.rankings)}"
+                f"click rates must be of {self.logged.traits.exact_up_to} rankers at "
+                f"most from such lists; got {len(shown.rankings)}"
             )
         rng = np.random.default_rng(0)  # exact exposures draw nothing
         exposures = self.logged.exposures(shown.rankings, length, rng=rng)

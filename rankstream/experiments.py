@@ -22,6 +22,7 @@ import msgspec
 
 from rankstream.ranking.combining import combine, draw_seed
 from rankstream.ranking.list_exposures import list_exposures
+from rankstream.ranking.methods import DRAWN
 from rankstream.ranking.scored_beside import scored_methods
 from rankstream.settings import ExperimentSettings
 from rankstream.used_epochs import Counted, why_used
@@ -364,7 +365,8 @@ def publish_experiments(
         Where one differs from what is stored under the same epoch, or its epoch was
         used before; nothing is written then.
     ValueError
-        Where one is scored by a method that is not fair on its lists.
+        Where one is scored by a method that is not fair on its lists, or its lists
+        cannot be drawn by clients.
     """
     stored, removed = stored_experiments(store), removed_epochs(store)
     verdicts = {
@@ -396,6 +398,12 @@ def _becomes(
 ) -> str:
     """What becomes of an experiment beside what clients follow."""
     scored_methods(wanted)
+    if wanted.method not in DRAWN:
+        raise ValueError(
+            f"experiments.{name} must have a method that clients can draw, one of "
+            f"{sorted(DRAWN)}; got {wanted.method!r}, which takes more than numpy: "
+            "leave it out of what is published, and draw where models is installed"
+        )
     if held is None:
         return "new"
     if held == wanted:

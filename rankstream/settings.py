@@ -9,6 +9,8 @@ from typing import Annotated, Any
 
 import msgspec
 
+from rankstream.ranking.learners import check_learner
+from rankstream.ranking.methods import METHODS
 from rankstream.ranking.scored_beside import scored_methods
 from rankstream.wire.bounds import (
     CLICK_OVERHEAD_BYTES,
@@ -343,6 +345,11 @@ def _of_model(place: str, model: ModelSettings) -> Iterator[tuple[str, str]]:
         if value not in known:
             setting = f"{place}.{option}"
             yield setting, f"{setting} must be one of {list(known)}; got {value!r}"
+    try:
+        check_learner(model.learner, model.options)
+    except ValueError as error:
+        setting, _, _ = str(error).partition(" ")  # learner or options
+        yield f"{place}.{setting}", f"{place}.{error}"
 
 
 def _of_experiment(
@@ -365,6 +372,10 @@ def _of_experiment(
         scored_methods(experiment)
     except ValueError as error:
         yield place, f"{place}: {error}"
+        return
+    if METHODS[experiment.method].is_for_two and n_rankers > 2:
+        setting, names = f"{place}.rankers", sorted(experiment.rankers)
+        yield setting, f"{setting} must be two for {experiment.method}; got {names}"
 
 
 def with_namespace(settings: Settings, namespace: str | None) -> Settings:

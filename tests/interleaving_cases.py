@@ -1,11 +1,12 @@
 """Small comparisons in full: every list, every pattern of clicks."""
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fractions import Fraction
 
 import numpy as np
 
+from models.interleaving.allowed_lists import all_lists
 from models.interleaving.method import Method, Shown
 
 Lists = list[tuple[float, Shown]]
@@ -102,6 +103,45 @@ def soft_lists(rankings: np.ndarray, length: int, tau: float) -> Lists:
                     following[key] = following.get(key, 0.0) + probability * share
         states = following or states
     return [(p, _shown(rankings, placed)) for placed, p in states.items()]
+
+
+def optimized_lists(rankings: np.ndarray, length: int) -> Lists:
+    """Every list that optimized multileaving may draw; its chances are its own."""
+    rows = all_lists(rankings, length, 1_000)
+    return [(1.0 / len(rows), _shown(rankings, tuple(row))) for row in rows]
+
+
+def merged_lists(rankings: np.ndarray, length: int) -> Lists:
+    """Both lists of balanced interleaving, by taking turns."""
+    found = []
+    for order in ((0, 1), (1, 0)):
+        turns = [d for each in rankings[list(order)].T.tolist() for d in each]
+        shown = tuple(dict.fromkeys(d for d in turns if d >= 0))[:length]
+        found.append((0.5, _shown(rankings, shown)))
+    return found
+
+
+def split_lists(rankings: np.ndarray, length: int) -> Lists:
+    """The whole list of each ranker that has one."""
+    tops = [tuple(d for d in row.tolist() if d >= 0)[:length] for row in rankings]
+    able = [ranker for ranker, top in enumerate(tops) if top]
+    return [
+        (1 / len(able), _shown(rankings, tops[ranker], (ranker,) * len(tops[ranker])))
+        for ranker in able
+    ]
+
+
+LISTS_OF: dict[str, Callable[[np.ndarray, int], Lists]] = {
+    "pairwise-preference": pairwise_lists,
+    "team-draft": draft_lists,
+    "optimized": optimized_lists,
+    "probabilistic": lambda rankings, length: soft_lists(rankings, length, 3.0),
+    "sample-scored": draft_lists,
+    "balanced": merged_lists,
+    "debiased-balanced": merged_lists,
+    "ab": split_lists,
+}
+"""How the lists of each method are enumerated: laws run over all methods by it."""
 
 
 def patterns(length: int) -> np.ndarray:

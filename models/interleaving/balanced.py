@@ -11,7 +11,9 @@ each place's credit the mean over both lists is taken away, so that clicks which
 ignore relevance give nothing in expectation, place by place.
 """
 
+import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -20,6 +22,7 @@ from models.interleaving.method import (
     Clicks,
     Combined,
     Shown,
+    Traits,
     among_present,
     differences,
     largest_gaps,
@@ -39,7 +42,15 @@ from models.interleaving.rankings import (
 class Balanced:
     """Plain balanced interleaving: known to be unfair, kept for comparison."""
 
-    needs_assignments: bool = False
+    traits: ClassVar[Traits] = Traits(
+        is_for_two=True,
+        is_fair=False,
+        exact_up_to=math.inf,
+        shows_one_ranker=False,
+        counts_where_silent=True,
+        even_shares=(),
+    )
+    needs_assignments: ClassVar[bool] = False
 
     def combine(
         self, rankings: Integers, length: int, *, rng: np.random.Generator
@@ -48,6 +59,16 @@ class Balanced:
         _check_two(rankings)
         first = int(rng.random() < 0.5)
         return Combined(merged(rankings, length, first), NO_ONE)
+
+    def can_draw(self, shown: Shown) -> bool:
+        """The merges are two."""
+        k = len(shown.shown)
+        merges = (merged(shown.rankings, k, first) for first in (0, 1))
+        return any(np.array_equal(shown.shown, merge) for merge in merges)
+
+    def typical_square(self, n_rankers: int) -> float:  # noqa: ARG002  for any number
+        """A sign, where somebody is preferred in every other list."""
+        return 0.5
 
     def infer(self, shown: Shown, clicks: Clicks) -> Floats:
         """Whose top, as deep as it takes to hold the lowest click, has more clicks."""
@@ -91,6 +112,12 @@ class DebiasedBalanced(Balanced):
     A click gives each ranker 1 / rank of the document, less what the document at
     this place gives on the mean of both lists.
     """
+
+    traits: ClassVar[Traits] = Balanced.traits._replace(is_fair=True)
+
+    def typical_square(self, n_rankers: int) -> float:  # noqa: ARG002  for any number
+        """Of differences of inverse ranks."""
+        return 0.3
 
     def infer(self, shown: Shown, clicks: Clicks) -> Floats:
         """Differences of the centred credits."""

@@ -13,18 +13,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from models.interleaving.balanced import Balanced
 from models.interleaving.method import (
     NO_ONE,
     Clicks,
     Combined,
     Method,
     Shown,
+    Traits,
     among_present,
     differences,
     largest_gaps,
 )
-from models.interleaving.pairwise_preference import PairwisePreference
 from models.interleaving.rankings import (
     Floats,
     Integers,
@@ -33,11 +32,6 @@ from models.interleaving.rankings import (
     ranks_of,
     size_of,
 )
-from models.interleaving.split import Split
-from models.interleaving.team_draft import TeamDraft
-
-EXACT = (PairwisePreference, Balanced, Split, TeamDraft)
-"""Methods whose exposures have a closed form; team drafts of two rankers only."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +54,7 @@ class Counterfactual:
     length: int = 0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.logged, EXACT):
+        if not self.logged.traits.exact_up_to:
             raise ValueError(
                 "counterfactual estimates must be of a method whose exposures are "
                 f"exact; got {type(self.logged).__name__}"
@@ -72,15 +66,31 @@ class Counterfactual:
             )
 
     @property
+    def traits(self) -> Traits:
+        """Those of the logged method; but fair on its lists, even if its credit is not.
+
+        Rankers that returned nothing have no clicks: nothing has to be left out.
+        """
+        return self.logged.traits._replace(is_fair=True, counts_where_silent=True)
+
+    @property
     def needs_assignments(self) -> bool:
         """Of A/B lists: else a cut one may look like the whole list of another."""
-        return isinstance(self.logged, Split)
+        return self.logged.traits.shows_one_ranker
 
     def combine(
         self, rankings: Integers, length: int, *, rng: np.random.Generator
     ) -> Combined:
         """Draw a list of the logged method."""
         return self.logged.combine(rankings, length, rng=rng)
+
+    def can_draw(self, shown: Shown) -> bool:
+        """What the logged method can."""
+        return self.logged.can_draw(shown)
+
+    def typical_square(self, n_rankers: int) -> float:
+        """That of the logged method, whatever the options of its own credit."""
+        return type(self.logged)().typical_square(n_rankers)
 
     def infer(self, shown: Shown, clicks: Clicks) -> Floats:
         """Differences of the estimated clicks per list."""
@@ -128,14 +138,17 @@ class Counterfactual:
         those above it say nothing of what a whole list would have had.
         """
         whole = n_documents(shown.rankings)
-        if isinstance(self.logged, Split) and len(shown.assignments):
+        if self.logged.traits.shows_one_ranker and len(shown.assignments):
             whole = lengths_of(shown.rankings)[shown.assignments[0]]
         return len(shown.shown) >= min(self.length or length, whole)
 
     def _looked_at(self, shown: Shown, length: int) -> tuple[Floats, Floats]:
         """P(looked at) in each ranker's list [n_rankers, k], and in those drawn [k]."""
-        if isinstance(self.logged, TeamDraft) and len(shown.rankings) > 2:
-            raise ValueError("team drafts must be of two rankers to be exact")
+        if len(shown.rankings) > self.logged.traits.exact_up_to:
+            raise ValueError(
+                f"click rates must be of {self.logged.traits.exact_up_to} rankers at "
+                f"most from such lists; got {len(shown.rankings)}"
+            )
         rng = np.random.default_rng(0)  # exact exposures draw nothing
         exposures = self.logged.exposures(shown.rankings, length, rng=rng)
         examined = np.zeros(length + 1)  # the last is for what is not in a list

@@ -39,12 +39,45 @@ class Shown(NamedTuple):
     assignments: Integers
 
 
+class Traits(NamedTuple):
+    """What is true of a method, whatever the rankings. Nothing has a default.
+
+    Parameters
+    ----------
+    is_for_two
+        Whether it compares two rankers only.
+    is_fair
+        Whether clicks that ignore relevance prefer nobody, on lists of its own.
+    exact_up_to
+        Number of rankers up to which `exposures` has a closed form: 0 for none,
+        `math.inf` for any.
+    shows_one_ranker
+        Whether each list is one ranker's own.
+    counts_where_silent
+        Whether impressions count for which some ranker returned nothing.
+    even_shares
+        What chance alone shares out evenly among rankers: the name of the check, and
+        of the count in `models.evaluation.list_counts.BY_RANKER`.
+    """
+
+    is_for_two: bool
+    is_fair: bool
+    exact_up_to: float
+    shows_one_ranker: bool
+    counts_where_silent: bool
+    even_shares: tuple[tuple[str, str], ...]
+
+
 class Method(Protocol):
     """A way of combining rankings, and of crediting clicks on the list.
 
     Preferences are skew-symmetric matrices [n_rankers, n_rankers]: element (n, m) is
     positive where the clicks speak for n over m.
     """
+
+    @property
+    def traits(self) -> Traits:
+        """What is true of it, with the options that it was made with."""
 
     @property
     def needs_assignments(self) -> bool:
@@ -54,6 +87,16 @@ class Method(Protocol):
         self, rankings: Integers, length: int, *, rng: np.random.Generator
     ) -> Combined:
         """Draw a list of `length` documents, or of all there are."""
+
+    def can_draw(self, shown: Shown) -> bool:
+        """Whether it draws this list of different documents from these rankings.
+
+        As these teams, if any are named. A list may have been cut short. Ask
+        `models.interleaving.possible_lists.is_possible`.
+        """
+
+    def typical_square(self, n_rankers: int) -> float:
+        """Mean squared preference to plan for; only the width of intervals needs it."""
 
     def infer(self, shown: Shown, clicks: Clicks) -> Floats:
         """Preferences of one impression."""

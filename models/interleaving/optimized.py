@@ -14,6 +14,7 @@ the lists are balanced for another method.
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -28,10 +29,12 @@ from models.interleaving.method import (
     Clicks,
     Combined,
     Shown,
+    Traits,
     among_present,
     differences,
     largest_gaps,
 )
+from models.interleaving.possible_lists import is_best_of_some
 from models.interleaving.rankings import (
     ABSENT,
     Floats,
@@ -70,7 +73,7 @@ class Optimized:
     n_lists: int = 100
     published: bool = False
     failures: float = 0.0
-    needs_assignments: bool = False
+    needs_assignments: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if self.credit not in CREDITS:
@@ -122,6 +125,26 @@ class Optimized:
             return inverse
         lowest = rankings.shape[1] + 1
         return np.asarray(-np.minimum(ranks, lowest), np.float64)
+
+    @property
+    def traits(self) -> Traits:
+        """Fair where its programme has a solution, but not as it was published."""
+        return Traits(
+            is_for_two=False,
+            is_fair=not self.published,
+            exact_up_to=0,
+            shows_one_ranker=False,
+            counts_where_silent=True,
+            even_shares=(),
+        )
+
+    def can_draw(self, shown: Shown) -> bool:
+        """Whether each document is some ranker's best that is left."""
+        return is_best_of_some(shown)
+
+    def typical_square(self, n_rankers: int) -> float:  # noqa: ARG002  for any number
+        """Of differences of inverse ranks."""
+        return 0.3
 
     def infer(self, shown: Shown, clicks: Clicks) -> Floats:
         """Differences of the clicked documents' credits."""

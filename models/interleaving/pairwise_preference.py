@@ -15,7 +15,9 @@ pair adds the *difference* of the two rankers' scores, as the equation says and 
 listing does not.
 """
 
+import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -25,6 +27,7 @@ from models.interleaving.method import (
     Clicks,
     Combined,
     Shown,
+    Traits,
 )
 from models.interleaving.pairwise_bounds import largest_preferences
 from models.interleaving.pairwise_weights import (
@@ -33,6 +36,7 @@ from models.interleaving.pairwise_weights import (
     order_of,
     weight_of_ranks,
 )
+from models.interleaving.possible_lists import comes_early_enough
 from models.interleaving.rankings import (
     ABSENT,
     Floats,
@@ -43,6 +47,9 @@ from models.interleaving.rankings import (
     size_of,
 )
 from models.kernels.compilation import compiled
+
+BOUNDED_SPREAD = 64.0
+"""Largest squared preference over the mean one to plan for, where it is declared."""
 
 LARGEST_WEIGHT = 2.0**14
 """Pairs that weigh more are left out: they survive once in so many lists."""
@@ -79,7 +86,7 @@ class PairwisePreference:
     largest_weight: float = LARGEST_WEIGHT
     largest_preference: float = 0.0
     published: bool = False
-    needs_assignments: bool = False
+    needs_assignments: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if not self.largest_weight >= 1.0:
@@ -96,6 +103,27 @@ class PairwisePreference:
     ) -> Combined:
         """Draw a list; see `models.interleaving.method.Method`."""
         return Combined(draw(rankings, length, rng), NO_ONE)
+
+    @property
+    def traits(self) -> Traits:
+        """Fair but as it was published."""
+        return Traits(
+            is_for_two=False,
+            is_fair=not self.published,
+            exact_up_to=math.inf,
+            shows_one_ranker=False,
+            counts_where_silent=True,
+            even_shares=(),
+        )
+
+    def can_draw(self, shown: Shown) -> bool:
+        """Whether some ranker puts each document at its place or above."""
+        return bool(comes_early_enough(shown.rankings, shown.shown))
+
+    def typical_square(self, n_rankers: int) -> float:  # noqa: ARG002  for any number
+        """Of pairs that are weighted, as large as is declared at most."""
+        largest = self.largest_preference
+        return min(50.0, largest * largest / BOUNDED_SPREAD) if largest else 50.0
 
     def infer(self, shown: Shown, clicks: Clicks) -> Floats:
         """Differences of how well each ranker orders the preferred pairs."""

@@ -6,8 +6,7 @@ it says nothing. A list that was cut short is possible: places are drawn from th
 
 import numpy as np
 
-from models.interleaving.balanced import merged
-from models.interleaving.method import NOBODY, Clicks, Shown
+from models.interleaving.method import NOBODY, Clicks, Method, Shown
 from models.interleaving.pairwise_weights import first_ranks
 from models.interleaving.rankings import (
     ABSENT,
@@ -20,48 +19,46 @@ from models.interleaving.rankings import (
 )
 from models.kernels.compilation import compiled
 
-TEAMS = ("team-draft", "sample-scored")
 
-
-def is_possible(method: str, shown: Shown) -> bool:
+def is_possible(method: Method, shown: Shown) -> bool:
     """Whether the method can have drawn this list, as these teams if any are named.
-
-    Of a draft, places that credit nobody as the shortest list may have ended are held
-    to be possible where they are some ranker's best, whoever's turn it was.
 
     Parameters
     ----------
-    method
-        A name of `models.interleaving.registry.METHODS`.
     shown
         With documents of the rankings only; see `without_foreign`.
 
     Examples
     --------
+    >>> from models.interleaving.registry import method_of
     >>> rankings = np.array([[0, 1, 2], [1, 2, 0]])
     >>> nobody = np.empty(0, np.int64)
-    >>> is_possible("balanced", Shown(rankings, np.array([0, 1, 2]), nobody))
+    >>> balanced = method_of("balanced")
+    >>> is_possible(balanced, Shown(rankings, np.array([0, 1, 2]), nobody))
     True
-    >>> is_possible("balanced", Shown(rankings, np.array([2, 1, 0]), nobody))
+    >>> is_possible(balanced, Shown(rankings, np.array([2, 1, 0]), nobody))
     False
     """
-    rankings, documents, teams = shown
-    k = len(documents)
-    if len(np.unique(documents)) < k:
+    if len(np.unique(shown.shown)) < len(shown.shown):
         return False
-    possible = True  # of soft rankings every order can come; whole lists are whole
-    if method == "pairwise-preference":
-        possible = bool(_comes_early_enough(rankings, documents))
-    elif method in ("balanced", "debiased-balanced"):
-        merges = (merged(rankings, k, first) for first in (0, 1))
-        possible = any(np.array_equal(documents, merge) for merge in merges)
-    elif method in TEAMS and len(teams):
-        possible = bool(_can_be_drafted(rankings, documents, teams))
-    elif method in TEAMS:
-        possible = _has_teams(rankings, documents)
-    elif method == "optimized":
-        possible = all(_able(rankings, documents, place) for place in range(k))
-    return possible
+    return method.can_draw(shown)
+
+
+def can_be_drafted(shown: Shown) -> bool:
+    """Whether rankers that take turns make this list, as these teams if any are named.
+
+    Places that credit nobody as the shortest list may have ended are held to be
+    possible where they are some ranker's best, whoever's turn it was.
+    """
+    if len(shown.assignments):
+        return bool(_is_draft_of(*shown))
+    return _has_teams(shown.rankings, shown.shown)
+
+
+def is_best_of_some(shown: Shown) -> bool:
+    """Whether each document is the best that some ranker has left."""
+    rankings, documents, _ = shown
+    return all(_able(rankings, documents, place) for place in range(len(documents)))
 
 
 def without_foreign(shown: Shown, clicks: Clicks) -> tuple[Shown, Clicks]:
@@ -87,7 +84,7 @@ def _size(rankings: Integers, documents: Integers) -> int:
 
 
 @compiled
-def _comes_early_enough(rankings: Integers, documents: Integers) -> bool:
+def comes_early_enough(rankings: Integers, documents: Integers) -> bool:
     """Whether some ranker puts each document at its place or above."""
     first = first_ranks(rankings, _size(rankings, documents))
     for place in range(documents.shape[0]):
@@ -97,7 +94,7 @@ def _comes_early_enough(rankings: Integers, documents: Integers) -> bool:
 
 
 @compiled
-def _can_be_drafted(rankings: Integers, documents: Integers, teams: Integers) -> bool:
+def _is_draft_of(rankings: Integers, documents: Integers, teams: Integers) -> bool:
     """Whether each team adds its best document, all once before any twice.
 
     The prefix that all share, and places where the shortest list may have ended, are

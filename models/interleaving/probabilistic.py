@@ -16,6 +16,7 @@ Hofmann, Whiteson & de Rijke (CIKM 2011); Schuth et al. (SIGIR 2015). The sign o
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +26,7 @@ from models.interleaving.method import (
     Clicks,
     Combined,
     Shown,
+    Traits,
     among_present,
     differences,
     sampled_exposures,
@@ -69,7 +71,15 @@ class Probabilistic:
 
     tau: float = 3.0
     outcome: str = "sign"
-    needs_assignments: bool = False
+    traits: ClassVar[Traits] = Traits(
+        is_for_two=False,
+        is_fair=True,
+        exact_up_to=0,
+        shows_one_ranker=False,
+        counts_where_silent=True,
+        even_shares=(),
+    )
+    needs_assignments: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         if self.outcome not in OUTCOMES:
@@ -82,6 +92,14 @@ class Probabilistic:
     ) -> Combined:
         """Draw a list; see `models.interleaving.method.Method`."""
         return Combined(draw(rankings, length, self.tau, rng), NO_ONE)
+
+    def can_draw(self, shown: Shown) -> bool:  # noqa: ARG002  soft rankings
+        """Every order can come."""
+        return True
+
+    def typical_square(self, n_rankers: int) -> float:  # noqa: ARG002  for any number
+        """Of expected signs."""
+        return 0.3
 
     def infer(self, shown: Shown, clicks: Clicks) -> Floats:
         """Expectation over all assignments that could have made the list."""

@@ -1,5 +1,6 @@
 """Ways of comparing rankers, by the name that settings and events use."""
 
+import dataclasses
 import math
 from collections.abc import Mapping
 from typing import Any
@@ -14,7 +15,7 @@ from models.interleaving.sample_scored import SampleScored
 from models.interleaving.split import Split
 from models.interleaving.team_draft import TeamDraft
 
-METHODS: dict[str, type[Any]] = {
+METHODS: dict[str, type[Method]] = {
     "pairwise-preference": PairwisePreference,
     "team-draft": TeamDraft,
     "optimized": Optimized,
@@ -53,17 +54,17 @@ def method_of(name: str, options: Mapping[str, Any] | None = None) -> Method:
         return Counterfactual(method_of(logged, given), tuple(examination), length)
     if name not in METHODS:
         raise ValueError(f"method must be one of {sorted(METHODS)}; got {name!r}")
-    fields = METHODS[name].__dataclass_fields__
-    known = set(fields) - {"needs_assignments"}
-    unknown = set(given) - known
+    made: type[Any] = METHODS[name]
+    known = {field.name: field.default for field in dataclasses.fields(made)}
+    unknown = set(given) - set(known)
     if unknown:
         raise ValueError(
             f"options of {name} must be among {sorted(known)}; got {sorted(unknown)}"
         )
     for option, value in given.items():
-        _check_kind(option, value, type(fields[option].default))
-    made: Method = METHODS[name](**given)
-    return made
+        _check_kind(option, value, type(known[option]))
+    method: Method = made(**given)
+    return method
 
 
 def _check_kind(option: str, value: object, kind: type) -> None:

@@ -11,6 +11,7 @@ Brost et al. (CIKM 2016); Oosterhuis (2020), section 3.3.4, has the counter-exam
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from models.interleaving.method import (
     Clicks,
     Combined,
     Shown,
+    Traits,
     among_present,
     signs,
     where_different,
@@ -45,13 +47,29 @@ class SampleScored:
     Nor for places where the shortest list may have ended.
     """
 
-    needs_assignments: bool = False
+    traits: ClassVar[Traits] = Traits(
+        is_for_two=False,
+        is_fair=False,
+        exact_up_to=TeamDraft.traits.exact_up_to,
+        shows_one_ranker=False,
+        counts_where_silent=True,
+        even_shares=(),
+    )
+    needs_assignments: ClassVar[bool] = False
 
     def combine(
         self, rankings: Integers, length: int, *, rng: np.random.Generator
     ) -> Combined:
         """Draw the list of a team draft; the teams are not needed."""
         return _draft.combine(rankings, length, rng=rng)
+
+    def can_draw(self, shown: Shown) -> bool:
+        """What the draft can."""
+        return _draft.can_draw(shown)
+
+    def typical_square(self, n_rankers: int) -> float:  # noqa: ARG002  for any number
+        """A sign, where somebody is preferred in every other list."""
+        return 0.5
 
     def infer(self, shown: Shown, clicks: Clicks) -> Floats:
         """Who puts the clicked documents higher among the shown ones."""

@@ -1,6 +1,8 @@
 """A/B: each user sees the list of one ranker, drawn uniformly."""
 
+import math
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -9,6 +11,7 @@ from models.interleaving.method import (
     Clicks,
     Combined,
     Shown,
+    Traits,
     among_present,
     differences,
     one_each,
@@ -32,7 +35,15 @@ class Split:
     """
 
     most_clicks: int = 0
-    needs_assignments: bool = True
+    traits: ClassVar[Traits] = Traits(
+        is_for_two=False,
+        is_fair=True,
+        exact_up_to=math.inf,
+        shows_one_ranker=True,
+        counts_where_silent=False,
+        even_shares=(("sample ratio", "lists"),),
+    )
+    needs_assignments: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.most_clicks < 0:
@@ -49,6 +60,21 @@ class Split:
         ranker = able[int(rng.random() * len(able))]
         shown = rankings[ranker, : min(length, lengths[ranker])]
         return Combined(shown.copy(), np.full(len(shown), ranker, np.int64))
+
+    def can_draw(self, shown: Shown) -> bool:
+        """Whether it is the top of a ranker's list, of the named one if any is."""
+        rankings, documents, teams = shown
+        k = len(documents)
+        if not k:
+            return True
+        if k > rankings.shape[1] or (teams != teams[:1]).any() or (teams < 0).any():
+            return False
+        able = rankings[teams[:1]] if len(teams) else rankings
+        return bool((able[:, :k] == documents).all(axis=1).any())
+
+    def typical_square(self, n_rankers: int) -> float:
+        """A click in every other list, times the number of rankers."""
+        return 0.5 * n_rankers * n_rankers
 
     def infer(self, shown: Shown, clicks: Clicks) -> Floats:
         """Clicks of the ranker that was shown, over its probability."""

@@ -10,6 +10,7 @@ Radlinski, Kurup & Joachims (CIKM 2008); Schuth et al. (CIKM 2014).
 """
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
@@ -18,11 +19,13 @@ from models.interleaving.method import (
     Clicks,
     Combined,
     Shown,
+    Traits,
     among_present,
     one_each,
     sampled_exposures,
     signs,
 )
+from models.interleaving.possible_lists import can_be_drafted
 from models.interleaving.rankings import (
     Floats,
     Integers,
@@ -50,13 +53,29 @@ class TeamDraft:
            [ 1.,  0.]])
     """
 
-    needs_assignments: bool = True
+    traits: ClassVar[Traits] = Traits(
+        is_for_two=False,
+        is_fair=True,
+        exact_up_to=2,
+        shows_one_ranker=False,
+        counts_where_silent=True,
+        even_shares=(("first picks", "first_places"),),
+    )
+    needs_assignments: ClassVar[bool] = True
 
     def combine(
         self, rankings: Integers, length: int, *, rng: np.random.Generator
     ) -> Combined:
         """Draw a list; see `models.interleaving.method.Method`."""
         return Combined(*draft(rankings, length, rng))
+
+    def can_draw(self, shown: Shown) -> bool:
+        """Whether turns can have made it; see `models.interleaving.possible_lists`."""
+        return can_be_drafted(shown)
+
+    def typical_square(self, n_rankers: int) -> float:  # noqa: ARG002  for any number
+        """A sign, where somebody is preferred in every other list."""
+        return 0.5
 
     def infer(self, shown: Shown, clicks: Clicks) -> Floats:
         """Who has more clicked places."""

@@ -1,7 +1,7 @@
 """What every online learner offers: interactions in, weights and state out."""
 
 from collections.abc import Mapping
-from typing import NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -53,6 +53,9 @@ class Learner(Protocol):
 
     policies: frozenset[str]
     """Logging policies that it can learn from."""
+
+    needs_candidates: ClassVar[bool]
+    """Whether it must know the features of what was not shown."""
 
     @property
     def updates(self) -> int:

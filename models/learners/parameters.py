@@ -71,6 +71,8 @@ Config = TypeVar("Config", bound=LearnerConfig)
 class ParameterLearner(Generic[Config]):
     """Parameters, how they step, and counts of what became of interactions."""
 
+    needs_candidates: ClassVar[bool] = False
+
     def __init__(self, config: Config) -> None:
         self.config = config
         self.ranker: Ranker = ranker_of(config.kind, config.n_features, config.hidden)
@@ -174,9 +176,6 @@ class ParameterLearner(Generic[Config]):
 
 class LessonLearner(ParameterLearner[Config], ABC):
     """A learner that folds one lesson after another, by its own `_learn`."""
-
-    needs_candidates: ClassVar[bool] = False
-    """Whether it must know the features of what was not shown."""
 
     def learn(self, lesson: Lesson) -> bool:
         """Fold one interaction; returns whether the parameters moved.

@@ -1,12 +1,14 @@
 """Learners by the name that settings use; where a new one is entered."""
 
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple, Protocol
 
 from models.learners.coltr import ColtrConfig, ColtrLearner
 from models.learners.duels import MGD_CANDIDATES, DuelConfig, DuelLearner
 from models.learners.learner import Learner
 from models.learners.pairwise import PairwiseConfig, PairwiseLearner
+from models.learners.parameters import LearnerConfig
 from models.learners.pdgd import PdgdConfig, PdgdLearner
 from models.learners.pl_rank import PlRankConfig, PlRankLearner
 
@@ -49,65 +51,40 @@ class LearnerSettings(Protocol):
         """What only this learner knows."""
 
 
-def _common(settings: LearnerSettings, *own: str) -> dict[str, Any]:
-    """What all learners take, and the options; `own` are those of this one."""
-    known = {"optimiser", *own}
-    if unknown := sorted(set(settings.options) - known):
-        raise ValueError(
-            f"options of {settings.learner} must be among {sorted(known)}; "
-            f"got {unknown}"
-        )
-    return {
-        "n_features": settings.features,
-        "kind": settings.kind,
-        "hidden": tuple(settings.hidden),
-        "learning_rate": settings.learning_rate,
-        "decay": settings.decay,
-        "seed": settings.seed,
-        **settings.options,
-    }
+class Entry(NamedTuple):
+    """A learner by name: its class, how it is made, and what settings may say of it.
+
+    `options` are those beside the ones of every learner; `given` holds what this name
+    means where settings are silent.
+    """
+
+    learner: type[Any]
+    config: Callable[..., LearnerConfig]
+    options: tuple[str, ...] = ()
+    given: Mapping[str, Any] = MappingProxyType({})
 
 
-def _pdgd(settings: LearnerSettings) -> Learner:
-    own = ("counterfactual", "biased", "all_observed")
-    return PdgdLearner(PdgdConfig(**_common(settings, *own)))
+OPTIONS = ("optimiser",)
+"""Of every learner."""
 
-
-def _dbgd(settings: LearnerSettings) -> Learner:
-    own = ("comparison", "unit", "tau")
-    return DuelLearner(DuelConfig(**_common(settings, *own)))
-
-
-def _mgd(settings: LearnerSettings) -> Learner:
-    own = ("n_candidates", "comparison", "unit", "tau")
-    given = {"n_candidates": MGD_CANDIDATES, **_common(settings, *own)}
-    return DuelLearner(DuelConfig(**given))
-
-
-def _pairwise(settings: LearnerSettings) -> Learner:
-    return PairwiseLearner(PairwiseConfig(**_common(settings)))
-
-
-def _coltr(settings: LearnerSettings) -> Learner:
-    own = ("n_candidates", "unit", "variance_weight")
-    return ColtrLearner(ColtrConfig(**_common(settings, *own)))
-
-
-def _pl_rank(settings: LearnerSettings) -> Learner:
-    own = ("n_samples", "cutoff", "examination")
-    given = _common(settings, *own)
-    if "examination" in given:
-        given["examination"] = tuple(given["examination"])
-    return PlRankLearner(PlRankConfig(**given))
-
-
-LEARNERS: dict[str, Callable[[LearnerSettings], Learner]] = {
-    "pdgd": _pdgd,
-    "dbgd": _dbgd,
-    "mgd": _mgd,
-    "pairwise": _pairwise,
-    "coltr": _coltr,
-    "pl-rank": _pl_rank,
+LEARNERS: dict[str, Entry] = {
+    "pdgd": Entry(
+        PdgdLearner, PdgdConfig, ("counterfactual", "biased", "all_observed")
+    ),
+    "dbgd": Entry(DuelLearner, DuelConfig, ("comparison", "unit", "tau")),
+    "mgd": Entry(
+        DuelLearner,
+        DuelConfig,
+        ("n_candidates", "comparison", "unit", "tau"),
+        {"n_candidates": MGD_CANDIDATES},
+    ),
+    "pairwise": Entry(PairwiseLearner, PairwiseConfig),
+    "coltr": Entry(
+        ColtrLearner, ColtrConfig, ("n_candidates", "unit", "variance_weight")
+    ),
+    "pl-rank": Entry(
+        PlRankLearner, PlRankConfig, ("n_samples", "cutoff", "examination")
+    ),
 }
 
 
@@ -123,4 +100,26 @@ def learner_of(settings: LearnerSettings) -> Learner:
         raise ValueError(
             f"learner must be one of {sorted(LEARNERS)}; got {settings.learner!r}"
         )
-    return LEARNERS[settings.learner](settings)
+    entry = LEARNERS[settings.learner]
+    known = {*OPTIONS, *entry.options}
+    if unknown := sorted(set(settings.options) - known):
+        raise ValueError(
+            f"options of {settings.learner} must be among {sorted(known)}; "
+            f"got {unknown}"
+        )
+    given = {**entry.given, **settings.options}
+    learner: Learner = entry.learner(
+        entry.config(
+            n_features=settings.features,
+            kind=settings.kind,
+            hidden=tuple(settings.hidden),
+            learning_rate=settings.learning_rate,
+            decay=settings.decay,
+            seed=settings.seed,
+            **{
+                name: tuple(value) if isinstance(value, list) else value
+                for name, value in given.items()
+            },
+        )
+    )
+    return learner

@@ -22,7 +22,7 @@ from rich.table import Table
 
 from models.click_models.registry import NAMES, click_model_of
 from models.evaluation.ndcg import mean_ndcg
-from models.learners.duels import MGD_CANDIDATES
+from models.learners.registry import LEARNERS
 from producers.event_producer import EventProducer
 from producers.formats.generated import generated_queries
 from producers.formats.letor import LetorData, read_fold, read_letor
@@ -43,9 +43,6 @@ SETTLE_S = 60.0
 
 MOST_GRADES = 5
 START_WAIT_S, TRY_FOR_S = 300.0, 2.0
-
-DUELS = {"dbgd": 1, "mgd": MGD_CANDIDATES}
-"""Learners that compare rankers, and how many candidates they do by themselves."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -155,22 +152,28 @@ def _data(arguments: argparse.Namespace) -> tuple[LetorData, LetorData]:
 
 def policy_for(model: ModelSettings | None) -> str:
     """The lists that a model's learner can learn from."""
-    is_duel = model is not None and model.learner in DUELS
-    return "multileave" if is_duel else "plackett-luce"
+    return "multileave" if _is_duel(model) else "plackett-luce"
 
 
 def multileaving_of(model: ModelSettings | None) -> Multileaving:
     """How a model's rankers are compared, as its learner has it."""
-    if model is None or model.learner not in DUELS:
+    if model is None or not _is_duel(model):
         return Multileaving()
-    given = {"n_candidates": DUELS[model.learner], **model.options}
+    given = {**LEARNERS[model.learner].given, **model.options}
     known = {field.name for field in dataclasses.fields(Multileaving)}
     return Multileaving(**{name: given[name] for name in known & given.keys()})
 
 
 def needs_candidates(model: ModelSettings | None) -> bool:
     """Whether a model's learner must score what was not shown."""
-    return model is not None and model.learner in ("coltr", "pl-rank")
+    return model is not None and LEARNERS[model.learner].learner.needs_candidates
+
+
+def _is_duel(model: ModelSettings | None) -> bool:
+    """Whether its learner compares rankers."""
+    return (
+        model is not None and "multileave" in LEARNERS[model.learner].learner.policies
+    )
 
 
 def _part(data: LetorData, first: int, last: int) -> LetorData:

@@ -9,31 +9,7 @@ have drawn the same lists, and estimates made for lists of the method that drew 
 from collections.abc import Mapping
 from typing import Any, Protocol
 
-METHODS = (
-    "pairwise-preference",
-    "team-draft",
-    "optimized",
-    "probabilistic",
-    "sample-scored",
-    "balanced",
-    "debiased-balanced",
-    "ab",
-)
-"""Ways of drawing lists."""
-
-SAME_LISTS = {
-    "team-draft": ("sample-scored",),
-    "balanced": ("debiased-balanced",),
-    "debiased-balanced": ("balanced",),
-}
-"""Whose lists are drawn alike; the teams of a sample-scored list are not logged."""
-
-OTHER_OPTIONS = {
-    "ab": ("most_clicks",),
-    "pairwise-preference": ("largest_preference", "largest_weight"),
-    "probabilistic": ("outcome",),
-}
-"""Options of inference: they change neither the draw nor that credit is fair."""
+from rankstream.ranking.methods import METHODS, check_method
 
 COUNTERFACTUAL = "counterfactual"
 
@@ -74,8 +50,7 @@ def scored_methods(experiment: Compared) -> dict[str, tuple[str, dict[str, Any]]
     ('probabilistic', {'outcome': 'clicks'})
     """
     main = experiment.method
-    if main not in METHODS:
-        raise ValueError(f"method must be one of {sorted(METHODS)}; got {main!r}")
+    check_method(main)
     found = {main: (main, dict(experiment.options))}
     for name, options in experiment.also.items():
         label, _, method = name.rpartition(":")
@@ -83,9 +58,9 @@ def scored_methods(experiment: Compared) -> dict[str, tuple[str, dict[str, Any]]
             _check_options(name, options, ("examination",))
             found[name] = name, {**experiment.options, **options}
         elif method == main and label:
-            _check_options(name, options, OTHER_OPTIONS.get(main, ()))
+            _check_options(name, options, METHODS[main].options_of_credit)
             found[name] = main, {**experiment.options, **options}
-        elif name in SAME_LISTS.get(main, ()):
+        elif name in METHODS[main].fair_beside:
             found[name] = name, dict(options)
         else:
             raise ValueError(_why_not(name, main))
@@ -104,9 +79,9 @@ def _check_options(
 
 
 def _why_not(name: str, main: str) -> str:
-    fair = [f"{COUNTERFACTUAL}:{main}", *SAME_LISTS.get(main, ())]
-    if main in OTHER_OPTIONS:
-        fair.append(f"LABEL:{main} with {' or '.join(OTHER_OPTIONS[main])}")
+    fair = [f"{COUNTERFACTUAL}:{main}", *METHODS[main].fair_beside]
+    if options := METHODS[main].options_of_credit:
+        fair.append(f"LABEL:{main} with {' or '.join(options)}")
     return (
         f"also must name what is fair on lists of {main}: {', '.join(fair)}; got "
         f"{name!r}, whose credit favours rankers on lists that it did not draw"

@@ -9,11 +9,10 @@ import numpy as np
 from models.evaluation.list_counts import BY_RANKER, TOTALS, count_list
 from models.evaluation.sums import N_GROUPS, Integers, PreferenceSums
 from models.interleaving.counterfactual import Counterfactual
-from models.interleaving.method import Method, Shown
+from models.interleaving.method import NO_ONE, Method, Shown
 from models.interleaving.possible_lists import is_possible, without_foreign
 from models.interleaving.rankings import lengths_of, n_documents
 from models.interleaving.registry import method_of
-from models.interleaving.split import Split
 from rankstream.ranking.combining import draw_seed
 from rankstream.ranking.scored_beside import scored_methods
 from rankstream.settings import ExperimentSettings
@@ -78,6 +77,11 @@ class Comparison:
             name: PreferenceSums.empty(len(self.rankers)) for name in self.methods
         }
 
+    @property
+    def _drawing(self) -> Method:
+        """The method that draws the lists."""
+        return self.methods[self.settings.method]
+
     def _methods(self) -> dict[str, Method]:
         length = {"length": self.settings.length}
         return {
@@ -98,7 +102,7 @@ class Comparison:
             logged = reader.read(impression, extra)
             if logged.names != self.rankers:
                 raise Faulty("rankers")
-            check_drawn(self.settings.method, logged.shown, self.settings.length)
+            check_drawn(self._drawing, logged.shown, self.settings.length)
         except Faulty as error:
             self._refuse(error.reason)
             return
@@ -144,7 +148,8 @@ class Comparison:
 
     def _credit(self, name: str, shown: Shown, clicks: Any, group: int) -> None:
         method, sums = self.methods[name], self.sums[name]
-        if isinstance(method, Split) and not lengths_of(shown.rankings).all():
+        is_silent = not lengths_of(shown.rankings).all()
+        if is_silent and not method.traits.counts_where_silent:
             return  # else a ranker were compared where others had nothing to show
         length = min(self.settings.length, n_documents(shown.rankings))
         bounds = method.bounds(shown.rankings, length)
@@ -225,8 +230,8 @@ class Comparison:
             bounds = method.bounds(rankings, 2)
             preferences = method.infer(shown, np.array([True, False]))
             PreferenceSums.empty(n).add(preferences, bounds, 0)
-        is_possible("pairwise-preference", shown)
-        is_possible("team-draft", shown)
+        for each in (shown, shown._replace(assignments=NO_ONE)):
+            is_possible(self._drawing, each)
         count_list(
             *shown,
             np.array([True, False]),

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import msgspec
 import numpy as np
 
-from models.interleaving.method import NO_ONE, NOBODY, Shown
+from models.interleaving.method import NO_ONE, NOBODY, Method, Shown
 from models.interleaving.possible_lists import is_possible, without_foreign
 from models.interleaving.rankings import ABSENT, first_faulty, n_shared, ranks_of
 from rankstream.settings import MAX_RANKERS
@@ -98,7 +98,7 @@ class ListReader:
         return found
 
 
-def check_drawn(method: str, shown: Shown, length: int) -> None:
+def check_drawn(method: Method, shown: Shown, length: int) -> None:
     """Refuse a list that the method cannot have made of these rankings.
 
     It is no longer than was asked for; who is named for a place has its document, and
@@ -113,7 +113,7 @@ def check_drawn(method: str, shown: Shown, length: int) -> None:
     if len(shown.shown) > length:
         raise Faulty("length")
     teams = shown.assignments
-    if method == "ab" and len(teams):
+    if method.traits.shows_one_ranker and len(teams):
         own = shown.rankings[teams[0]][:length]
         is_whole = teams[0] != NOBODY and np.array_equal(own[own >= 0], shown.shown)
         if not is_whole or (teams != teams[0]).any():

@@ -49,23 +49,8 @@ QUESTIONS = {
 }
 """What each interval of a pair answers."""
 
-TYPICAL_SQUARES = {
-    "pairwise-preference": 50.0,
-    "probabilistic": 0.3,
-    "optimized": 0.3,
-    "debiased-balanced": 0.3,
-}
-"""Mean squared preference to plan for; others are signs, a half. Only the width of
-intervals depends on it."""
-
-BOUNDED_SPREAD = 64.0
-"""Largest squared preference over the mean one to plan for, where it is declared."""
-
 MOST_CUT = 0.001
 """Of the lists: where more are cut short, click rates of the rest name no winner."""
-
-UNFAIR = ("sample-scored", "balanced")
-"""Methods that are here for comparison with the literature."""
 
 ALARM, WARNING = math.log(1_000.0), math.log(20.0)
 """Evidence against a share that was meant; an e-value of 20 is worth a look."""
@@ -166,11 +151,7 @@ def _of_method(
 ) -> MethodVerdict:
     n = sums.n_rankers
     each = alpha / n_pairs_of(n)
-    plain = name.rpartition(":")[2]
-    typical = TYPICAL_SQUARES.get(plain, 0.5 * (n * n if plain == "ab" else 1))
-    largest = getattr(comparison.methods[name], "largest_preference", 0.0)
-    if largest:
-        typical = min(typical, largest * largest / BOUNDED_SPREAD)
+    typical = comparison.methods[name].typical_square(n)
     planned = typical * comparison.settings.planned_impressions
     mean = sums.mean()
     to_come = session_intervals(sums, each, comparison.settings.planned_impressions)
@@ -261,7 +242,7 @@ def _rates(comparison: Comparison, pairs: list[PairVerdict]) -> list[RateDiffere
     A/B is a difference in clicks, each times the number of rankers that might have
     been shown, so the pairs say it already, all intervals of the same difference.
     """
-    if comparison.settings.method != "ab":
+    if not comparison.methods[comparison.settings.method].traits.shows_one_ranker:
         return []
     lists = comparison.by_ranker[:, BY_RANKER.index("lists")].tolist()
     first, second = pairs_of(len(comparison.rankers))
@@ -353,11 +334,8 @@ def rounded_log_checks(outcomes: Mapping[str, int]) -> list[tuple[str, str, floa
 
 def _balances(comparison: Comparison, of: dict[str, Any]) -> list[HealthCheck]:
     """Shares that chance alone decides, by tests that may be looked at any time."""
-    checks = []
-    if comparison.settings.method == "ab":
-        checks.append(_balance("sample ratio", of["lists"]))
-    if comparison.settings.method == "team-draft":
-        checks.append(_balance("first picks", of["first_places"]))
+    shares = comparison.methods[comparison.settings.method].traits.even_shares
+    checks = [_balance(name, of[count]) for name, count in shares]
     if of["places"].any():
         share = of["places"] / max(1, int(of["places"].sum()))
         spread = float(np.ptp(share)) * len(share)
@@ -372,9 +350,8 @@ def _balance(name: str, counts: Any) -> HealthCheck:
 
 def _fairness(comparison: Comparison) -> list[HealthCheck]:
     """A warning of methods that prefer somebody where relevance plays no part."""
-    published = comparison.settings.options.get("published")
-    unfair = [name for name in comparison.methods if name in UNFAIR]
-    unfair += [comparison.settings.method] if published else []
+    methods = comparison.methods.items()
+    unfair = [name for name, method in methods if not method.traits.is_fair]
     if not unfair:
         return []
     return [_check("unfair methods", len(unfair), 1, math.inf, unfair)]

@@ -3,37 +3,16 @@
 import numpy as np
 import pytest
 
-from models.interleaving.balanced import merged
 from models.interleaving.method import Shown
 from models.interleaving.rankings import as_rankings
 from models.interleaving.registry import METHODS, method_of
-from rankstream.ranking import scored_beside
-from rankstream.ranking.scored_beside import OTHER_OPTIONS, SAME_LISTS, scored_methods
+from rankstream.ranking.methods import METHODS as SERVED
+from rankstream.ranking.scored_beside import scored_methods
 from rankstream.settings import ExperimentSettings
 from tests import interleaving_cases as cases
 
 LENGTH = 4
 BY_RANK = np.tile(0.9 / np.arange(1, LENGTH + 1)[:, None], (1, LENGTH))
-UNFAIR_ALWAYS = {"sample-scored", "balanced"}
-
-
-def drawn_lists(method: str, rankings: np.ndarray) -> cases.Lists:
-    """Every list that a method draws."""
-    if method == "pairwise-preference":
-        return cases.pairwise_lists(rankings, LENGTH)
-    if method == "probabilistic":
-        return cases.soft_lists(rankings, LENGTH, 3.0)
-    if method in ("team-draft", "sample-scored"):
-        return cases.draft_lists(rankings, LENGTH)
-    if method == "ab":
-        share = 1.0 / len(rankings)
-        teams = np.arange(len(rankings))[:, None].repeat(LENGTH, 1)
-        rows = zip(rankings, teams, strict=True)
-        return [(share, Shown(rankings, row, team)) for row, team in rows]
-    return [
-        (0.5, Shown(rankings, merged(rankings, LENGTH, first), cases.EMPTY))
-        for first in (0, 1)
-    ]
 
 
 def largest_preference(main: str, name: str, options: dict, n_rankers: int) -> float:
@@ -41,7 +20,8 @@ def largest_preference(main: str, name: str, options: dict, n_rankers: int) -> f
     rng, largest = np.random.default_rng(1), 0.0
     method = method_of(name, options)
     for _ in range(8):
-        lists = drawn_lists(main, cases.random_rankings(rng, n_rankers, LENGTH))
+        rankings = cases.random_rankings(rng, n_rankers, LENGTH)
+        lists = cases.LISTS_OF[main](rankings, LENGTH)
         chances = cases.independent_chances(lists, BY_RANK)
         found = cases.expectation(lists, cases.outcomes(method, lists), chances)
         largest = max(largest, float(np.abs(found).max()))
@@ -55,11 +35,11 @@ OPTIONS = {
     "most_clicks": 1,
 }
 SAME = [
-    *((main, other, {}) for main, others in SAME_LISTS.items() for other in others),
+    *((main, other, {}) for main in SERVED for other in SERVED[main].fair_beside),
     *(
         (main, main, {option: OPTIONS[option]})
-        for main, options in OTHER_OPTIONS.items()
-        for option in options
+        for main in SERVED
+        for option in SERVED[main].options_of_credit
     ),
 ]
 
@@ -69,11 +49,11 @@ def test_what_may_be_named_is_as_fair_as_on_its_own_lists(
     main: str, name: str, options: dict
 ) -> None:
     """Zero where clicks ignore relevance, but for methods that never are."""
-    for n_rankers in (2,) if "balanced" in main else (2, 3):
+    for n_rankers in (2,) if SERVED[main].is_for_two else (2, 3):
         found = largest_preference(main, name, options, n_rankers)
         own = largest_preference(name, name, options, n_rankers)
         assert found == pytest.approx(own, abs=1e-12)
-        assert found < 1e-9 or name in UNFAIR_ALWAYS
+        assert found < 1e-9 or not method_of(name).traits.is_fair
 
 
 @pytest.mark.parametrize(
@@ -122,6 +102,18 @@ def test_click_rates_of_unequal_lists_are_unbiased(lists: list[list[int]]) -> No
         assert expected[0, 1] == pytest.approx(truth[0] - truth[1], abs=1e-12)
 
 
-def test_the_ways_of_drawing_are_those_of_the_models() -> None:
-    """By the same names."""
-    assert sorted(scored_beside.METHODS) == sorted(METHODS)
+@pytest.mark.parametrize("name", sorted(set(METHODS) - {"optimized"}))
+def test_methods_are_fair_on_their_own_lists_where_they_say_so(name: str) -> None:
+    """And not where they do not; the lists of `optimized` have chances of their own."""
+    traits = method_of(name).traits
+    for n_rankers in (2,) if traits.is_for_two else (2, 3):
+        assert (largest_preference(name, name, {}, n_rankers) < 1e-9) == traits.is_fair
+
+
+def test_as_published_pairwise_preference_says_that_it_is_not_fair() -> None:
+    """Nor is it."""
+    options = {"published": True}
+    name = "pairwise-preference"
+
+    assert not method_of(name, options).traits.is_fair
+    assert largest_preference(name, name, options, 2) > 0.01

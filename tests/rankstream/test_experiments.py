@@ -216,3 +216,27 @@ def test_exposures_of_unequal_lists_of_one_ranker_each_are_not_logged() -> None:
             event = msgspec.json.decode(raw, type=QueryEvent)
             assert (event.policy == "logged") == is_logged
             assert (event.exposures is not None) == is_logged
+
+
+def test_what_clients_cannot_draw_is_not_published() -> None:
+    """They would find out with the first list; settings may hold it, to be folded."""
+    settings = load_settings(
+        environment={
+            "RANKSTREAM_EXPERIMENTS__X__RANKERS": '{a = "", b = ""}',
+            "RANKSTREAM_EXPERIMENTS__X__METHOD": "optimized",
+        }
+    )
+    shelf = Shelf()
+    with pytest.raises(ValueError, match=r"clients can draw, one of .*'optimized'"):
+        publish_experiments(shelf, settings.experiments)
+    assert shelf.held == {}
+
+
+def test_methods_of_two_rankers_are_refused_for_three_when_settings_are_read() -> None:
+    """With the rankers that were named."""
+    environment = {
+        "RANKSTREAM_EXPERIMENTS__X__RANKERS": '{a = "", b = "", c = ""}',
+        "RANKSTREAM_EXPERIMENTS__X__METHOD": "balanced",
+    }
+    with pytest.raises(SettingsError, match=r"x\.rankers must be two for balanced"):
+        load_settings(environment=environment)

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from rankstream.experiments import Running
-from rankstream.ranking.combining import METHODS
+from rankstream.ranking.methods import DRAWN
 from rankstream.settings import ExperimentSettings
 from rankstream.wire.events import QueryEvent
 
@@ -12,7 +12,7 @@ ITEMS = [f"d{i:02}" for i in range(23)]
 LISTS = {"old": ITEMS, "new": ITEMS[::-1]}
 
 
-@pytest.mark.parametrize("method", sorted(METHODS))
+@pytest.mark.parametrize("method", sorted(DRAWN))
 def test_pages_are_one_list_cut_in_pieces(method: str) -> None:
     """Nothing twice, nothing lost, the same again, empty after the end."""
     running = Running(

@@ -27,6 +27,16 @@ MODEL = "[models.good]\nfeatures = 3\n[models.search]\nfeatures = 46\n"
         ("[models.a]\nseed = 1", {}, ("models.a.features: ", "missing", "FILE")),
         (MODEL + "kind = 'linera'", {}, ("models.search.kind must", "linera", "FILE")),
         (
+            MODEL + "learner = 'pdgdd'",
+            {},
+            ("models.search.learner must be one of", "'pdgd'", "'pdgdd'", "FILE"),
+        ),
+        (
+            MODEL + "options = {tau = 1}",
+            {},
+            ("models.search.options of pdgd must", "'biased'", "['tau']", "FILE"),
+        ),
+        (
             "[experiments.e]\nrankers = {a = '', b = 3}",
             {},
             ("experiments.e.rankers[", "FILE"),

@@ -5,8 +5,9 @@ import pytest
 
 from models.interleaving.rankings import as_rankings
 from models.interleaving.registry import method_of
-from rankstream.ranking.combining import METHODS, combine
+from rankstream.ranking.combining import combine
 from rankstream.ranking.list_exposures import list_exposures
+from rankstream.ranking.methods import DRAWN, METHODS
 
 
 def random_lists(rng: np.random.Generator, n_rankers: int) -> list[list[int]]:
@@ -17,13 +18,13 @@ def random_lists(rng: np.random.Generator, n_rankers: int) -> list[list[int]]:
     ]
 
 
-@pytest.mark.parametrize("name", sorted(METHODS))
+@pytest.mark.parametrize("name", sorted(DRAWN))
 def test_the_same_seed_gives_the_list_of_the_models(name: str) -> None:
     """Item by item, team by team, over many rankings."""
     rng = np.random.default_rng(0)
     method = method_of(name)
     for seed in range(200):
-        n = 2 if "balanced" in name else int(rng.integers(2, 6))
+        n = 2 if METHODS[name].is_for_two else int(rng.integers(2, 6))
         lists = random_lists(rng, n)
         named = {f"r{i}": [f"d{d:02}" for d in row] for i, row in enumerate(lists)}
         ours = combine(name, named, 8, seed=seed)
@@ -57,7 +58,7 @@ def test_senseless_requests_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["pairwise-preference", "team-draft", "balanced", "ab"]
+    "name", sorted(name for name, each in METHODS.items() if each.exposures)
 )
 def test_exposures_are_those_of_the_models(name: str) -> None:
     """Over random lists of two rankers, unequal and empty ones among them."""

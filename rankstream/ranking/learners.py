@@ -1,0 +1,37 @@
+"""The names and options of learners, as far as settings need them.
+
+What a learner can learn from stands on its class in `models.learners`, which is not
+imported here: a service has numpy only. A test holds both to the same rows.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+EVERY = ("optimiser",)
+"""Options of every learner."""
+
+LEARNERS: dict[str, tuple[str, ...]] = {
+    "pdgd": (*EVERY, "counterfactual", "biased", "all_observed"),
+    "dbgd": (*EVERY, "comparison", "unit", "tau"),
+    "mgd": (*EVERY, "n_candidates", "comparison", "unit", "tau"),
+    "pairwise": EVERY,
+    "coltr": (*EVERY, "n_candidates", "unit", "variance_weight"),
+    "pl-rank": (*EVERY, "n_samples", "cutoff", "examination"),
+}
+"""Options by name; the same as those of `models.learners.registry`."""
+
+
+def check_learner(name: str, options: Mapping[str, Any]) -> None:
+    """Refuse a name that no learner has, and options that this one has not.
+
+    Raises
+    ------
+    ValueError
+        With those that there are.
+    """
+    if name not in LEARNERS:
+        raise ValueError(f"learner must be one of {sorted(LEARNERS)}; got {name!r}")
+    if unknown := sorted(set(options) - set(LEARNERS[name])):
+        raise ValueError(
+            f"options of {name} must be among {sorted(LEARNERS[name])}; got {unknown}"
+        )

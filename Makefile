@@ -3,8 +3,10 @@ PYTHON ?= $(shell for python in python3 python3.11 python3.12 python3.13; do \
   $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
   && echo $$python && break; done)
 BIN := .venv/bin
-INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -e
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+INSTALL := $(PIP) -e
 SPELLED := README.md ARCHITECTURE.md CHANGELOG.md rankstream models streams producers deploy tests
+LOCK := deploy/requirements.lock
 
 help:  ## say what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 12
@@ -16,7 +18,7 @@ help:  ## say what can be made
 # Stamps: nothing is installed twice while pyproject.toml stays as it is.
 .venv/installed: pyproject.toml | .venv/bin/python
 	@echo "installing rankstream into .venv; this takes a minute, once"
-	@$(INSTALL) .
+	@$(INSTALL) '.[pipeline]'
 	@touch $@
 
 .venv/installed-dev: pyproject.toml | .venv/bin/python
@@ -43,4 +45,9 @@ format: .venv/installed-dev  ## put the code into shape
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-.PHONY: help demo test lint check format
+lock: .venv/installed-dev  ## write deploy/requirements.lock anew; UPGRADE=--upgrade for newer versions
+	$(BIN)/python -m uv pip compile pyproject.toml --extra pipeline --universal --python-version 3.11 \
+	  --generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate --quiet \
+	  --custom-compile-command 'make lock' $(UPGRADE) -o $(LOCK)
+
+.PHONY: help demo test lint check format lock

@@ -84,7 +84,8 @@ def uv(*words: str | Path) -> None:
         capture_output=True, text=True, timeout=120, check=False,
     )  # fmt: skip
     if done.returncode and UNREACHED.search(done.stderr):
-        raise ServiceMissing(f"no package index is reached: {done.stderr[-400:]}")
+        said = " ".join(done.stderr.split())
+        raise ServiceMissing(f"no package index is reached: {said[-400:]}")
     assert done.returncode == 0, done.stderr
 
 

@@ -3,8 +3,11 @@ PYTHON ?= $(shell for python in python3 python3.11 python3.12 python3.13; do \
   $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null \
   && echo $$python && break; done)
 BIN := .venv/bin
-INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -e
-SPELLED := README.md ARCHITECTURE.md CHANGELOG.md rankstream models streams producers deploy tests
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+INSTALL := $(PIP) -e
+SPELLED := README.md ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md SECURITY.md rankstream models streams producers deploy tests
+LOCK := deploy/requirements.lock
+PURE_TESTS := tests/models tests/laws tests/streams tests/rankstream/wire tests/rankstream/ranking
 
 help:  ## say what can be made
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:[^#]*##/\t/' | expand -t 12
@@ -16,7 +19,7 @@ help:  ## say what can be made
 # Stamps: nothing is installed twice while pyproject.toml stays as it is.
 .venv/installed: pyproject.toml | .venv/bin/python
 	@echo "installing rankstream into .venv; this takes a minute, once"
-	@$(INSTALL) .
+	@$(INSTALL) '.[pipeline]'
 	@touch $@
 
 .venv/installed-dev: pyproject.toml | .venv/bin/python
@@ -43,4 +46,30 @@ format: .venv/installed-dev  ## put the code into shape
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-.PHONY: help demo test lint check format
+coverage: .venv/installed-dev  ## lines of the pure rooms that tests without a broker run; takes minutes
+	@$(PIP) -e '.[coverage]'
+	$(BIN)/python -m coverage run -m pytest -q -m "not broker" $(PURE_TESTS)
+	$(BIN)/python -m coverage report
+
+hooks: .venv/installed-dev  ## check style before each commit
+	@$(PIP) 'pre-commit>=4'
+	$(BIN)/pre-commit install
+
+lock: .venv/installed-dev  ## write deploy/requirements.lock anew; UPGRADE=--upgrade for newer versions
+	$(BIN)/python -m uv pip compile pyproject.toml --extra pipeline --universal --python-version 3.11 \
+	  --generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate --quiet \
+	  --custom-compile-command 'make lock' $(UPGRADE) -o $(LOCK)
+
+dist: .venv/installed-dev  ## build the wheel and the source distribution into dist/
+	$(BIN)/python -m uv build --quiet --out-dir dist .
+
+release:  ## name a version: make release VERSION=1.2.3; commits and tags, sends nothing
+	@echo "$(VERSION)" | grep -qE '^[0-9]+\.[0-9]+\.[0-9]+$$' || { echo "release needs VERSION=1.2.3; got '$(VERSION)'"; exit 2; }
+	@test -z "$$(git status --porcelain)" || { echo "release needs a clean tree; commit or stash what 'git status' shows"; exit 2; }
+	@! git rev-parse --quiet --verify "refs/tags/v$(VERSION)" >/dev/null || { echo "release needs a new version; v$(VERSION) is a tag already"; exit 2; }
+	@sed -i.old 's/^version = ".*"/version = "$(VERSION)"/' pyproject.toml && rm pyproject.toml.old
+	@awk -v name="$(VERSION) - $$(date +%F)" '{ print } /^## Unreleased$$/ { print "\n## " name }' CHANGELOG.md > CHANGELOG.new && mv CHANGELOG.new CHANGELOG.md
+	git commit --quiet --all --message "Release $(VERSION)"
+	git tag --annotate --message "rankstream $(VERSION)" "v$(VERSION)"
+
+.PHONY: help demo test lint check format coverage hooks lock dist release

@@ -8,6 +8,8 @@ import os
 import sys
 from pathlib import Path
 
+from rankstream.installation import NotInstalled, check_rooms, not_installed
+
 COMMANDS = {
     "demo": "the whole pipeline in one process, live: users click, a ranker learns",
     "topics": "create the topics, or check them",
@@ -46,9 +48,8 @@ def main(words: list[str] | None = None) -> int:
     are, so starting it again would not help; 130: Ctrl-C.
     """
     words = sys.argv[1:] if words is None else words
-    arguments = parser_for(words).parse_args(words)
     try:
-        return int(arguments.run(arguments))
+        return _run(words)
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
@@ -56,8 +57,22 @@ def main(words: list[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (ValueError, RuntimeError, OSError) as error:
-        print(f"rankstream {arguments.command}: {error}", file=sys.stderr)  # noqa: T201
-        return 2
+        command = _command_of(words)
+        print(f"rankstream {command}: {error}", file=sys.stderr)  # noqa: T201
+        is_final = command == "worker" and isinstance(error, NotInstalled)
+        return os.EX_CONFIG if is_final else 2
+
+
+def _run(words: list[str]) -> int:
+    try:
+        arguments = parser_for(words).parse_args(words)
+        return int(arguments.run(arguments))
+    except ModuleNotFoundError as error:
+        raise not_installed(error) from error
+
+
+def _command_of(words: list[str]) -> str:
+    return next((word for word in words if not word.startswith("-")), "")
 
 
 def parser_for(words: list[str]) -> argparse.ArgumentParser:
@@ -71,12 +86,13 @@ def parser_for(words: list[str]) -> argparse.ArgumentParser:
     version = importlib.metadata.version("rankstream")
     parser.add_argument("--version", action="version", version=version)
     verbs = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    wanted = next((word for word in words if not word.startswith("-")), "")
+    wanted = _command_of(words)
     for name, summary in COMMANDS.items():
         if importlib.util.find_spec(f"rankstream.commands.{name}") is None:
             continue
         verb = verbs.add_parser(name, help=summary, description=summary)
         if name == wanted:
+            check_rooms()
             module = importlib.import_module(f"rankstream.commands.{name}")
             verb.set_defaults(run=module.run)
             module.add_arguments(verb)

@@ -35,6 +35,12 @@ KAFKA_IN_A_CONTAINER = {
 }
 
 
+REDIS_IMAGE = "redis:7.4-alpine"
+REDIS_IN_A_CONTAINER = (
+    "redis-server --save '' --appendonly no --maxmemory-policy noeviction"
+)
+
+
 @dataclass(frozen=True)
 class KafkaService:
     """A broker's address, and its control where it is ours."""
@@ -102,7 +108,7 @@ def our_broker() -> Iterator[Broker]:
 def redis_service(
     environment: Mapping[str, str] = os.environ,
 ) -> Iterator[RedisService]:
-    """A Redis for as long as the context lasts; its binary comes with our packages.
+    """A Redis for as long as the context lasts.
 
     Raises
     ------
@@ -112,9 +118,12 @@ def redis_service(
     named = environment.get("RANKSTREAM_TEST_REDIS")
     if named:
         yield RedisService(named)
-        return
-    with _started(Redis, "Redis") as redis:
-        yield RedisService(redis.url, redis)
+    elif has_container_engine():
+        with _redis_container() as url:
+            yield RedisService(url)
+    else:
+        with _started(Redis, "Redis") as redis:
+            yield RedisService(redis.url, redis)
 
 
 @contextlib.contextmanager
@@ -165,3 +174,13 @@ def _kafka_container() -> Iterator[str]:
         container.with_env(name, value)
     with container:
         yield container.get_bootstrap_server()
+
+
+@contextlib.contextmanager
+def _redis_container() -> Iterator[str]:
+    from testcontainers.community.redis import RedisContainer  # noqa: PLC0415
+
+    container = RedisContainer(REDIS_IMAGE).with_command(REDIS_IN_A_CONTAINER)
+    with container:
+        port = container.get_exposed_port(container.port)
+        yield f"redis://{container.get_container_host_ip()}:{port}/0"

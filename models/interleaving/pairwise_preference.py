@@ -76,11 +76,15 @@ class PairwisePreference:
 
     Examples
     --------
+    Document 0 is clicked, and preferred to 1 and to 3. The pair with 1 counts once, as
+    both are free at the first place; 3 first comes at the third, when 0 has gone. The
+    first ranker has 1 for it and the second -1.
+
     >>> rankings = np.array([[0, 1, 2, 3], [1, 2, 3, 0]])
     >>> shown = Shown(rankings, np.array([1, 0, 3, 2]), np.empty(0, np.int64))
     >>> PairwisePreference().infer(shown, np.array([False, True, False, False]))
-    array([[ 0.,  6.],
-           [-6.,  0.]])
+    array([[ 0.,  2.],
+           [-2.,  0.]])
     """
 
     largest_weight: float = LARGEST_WEIGHT

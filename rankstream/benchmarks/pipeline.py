@@ -29,6 +29,7 @@ from rankstream.benchmarks.pipeline_logs import (
 from rankstream.benchmarks.pipeline_recount import Recount
 from rankstream.benchmarks.pipeline_restart import restart_s
 from rankstream.benchmarks.workload import Workload, canonical_records
+from rankstream.installation import path_options
 from rankstream.settings import Settings
 from rankstream.wire.events import DETERMINISTIC, LOGGED, PLACKETT_LUCE
 from rankstream.wire.topics import EVENTS, STATISTICS, full_name, state_topic
@@ -87,7 +88,8 @@ def stock_rate(bed: Bed, sizes: Sizes) -> float:
     value = b"x" * RIVAL_BYTES
     preload(bootstrap, ((topic, n % N_PARTITIONS, value) for n in range(sizes.rival)))
     module = "rankstream.benchmarks.stock_agent"
-    command = [sys.executable, "-m", module, bootstrap, topic, str(sizes.rival)]
+    command = [sys.executable, *path_options(), "-m", module]
+    command += [bootstrap, topic, str(sizes.rival)]
     rates = []
     for _ in range(sizes.repeats):
         done = subprocess.run(  # noqa: S603  our own command

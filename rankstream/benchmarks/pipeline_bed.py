@@ -16,6 +16,7 @@ from pathlib import Path
 from deploy.broker import Broker
 from deploy.redis_server import Redis
 from producers.topic_admin import TopicAdmin
+from rankstream.installation import path_options
 from rankstream.settings import Settings, load_settings
 from streams.topology import topics_of
 
@@ -84,7 +85,7 @@ class Bed:
     def worker(self, settings: Settings, *roles: str) -> Iterator["Worker"]:
         """A worker, stopped gracefully at the end."""
         log = self.folder / f"{settings.namespace}.log"
-        command = [sys.executable, "-m", "rankstream.cli", "worker"]
+        command = [sys.executable, *path_options(), "-m", "rankstream.cli", "worker"]
         command += ["--config", str(self.configuration(settings))]
         command += [word for role in roles for word in ("--role", role)]
         with log.open("ab") as output:

@@ -13,6 +13,7 @@ from typing import TypeVar
 import msgspec
 
 from producers.topic_admin import KafkaAway, TopicAdmin
+from rankstream.installation import path_options
 from rankstream.settings import (
     Settings,
     SettingsError,
@@ -79,7 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.instance:
             stop_with_parent(sys.stdin.buffer)
         return _child(_settings_of(settings, arguments), arguments)
-    command = [sys.executable, "-m", "rankstream.cli", "worker"]
+    command = [sys.executable, *path_options(), "-m", "rankstream.cli", "worker"]
     for name in ("config", "namespace"):
         if getattr(arguments, name) is not None:
             command += [f"--{name}", str(getattr(arguments, name))]

@@ -89,8 +89,10 @@ def test_a_service_with_its_own_models_ranks(service: list[str]) -> None:
     assert answer["ours"] == [
         f"rankstream.{name}"
         for name in (
-            "envelope", "events", "multileaving", "ranker", "ranking", "routing",
-            "scored_beside", "scoring", "settings", "snapshots", "topics",
+            "ranker", "ranking", "ranking.multileaving", "ranking.ranked_list",
+            "ranking.scored_beside", "ranking.scoring", "settings", "snapshots",
+            "wire", "wire.bounds", "wire.envelope", "wire.events", "wire.routing",
+            "wire.topics",
         )
     ]  # fmt: skip
 

@@ -1,0 +1,68 @@
+"""What a command says where a package is missing or somebody else's."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rankstream.installation import check_rooms, not_installed, path_options
+
+TREE = Path(__file__).parents[2]
+
+
+def test_ours_are_ours() -> None:
+    """Nothing is said where all is well."""
+    check_rooms()
+
+
+@pytest.mark.parametrize("file", ["models/__init__.py", "models.py"])
+@pytest.mark.parametrize(("command", "status"), [("topics", 2), ("worker", 78)])
+def test_a_stranger_s_models_are_named(
+    file: str, command: str, status: int, tmp_path: Path
+) -> None:
+    """A package or a module, with its place and ours, in one line."""
+    theirs = tmp_path / file
+    theirs.parent.mkdir(exist_ok=True)
+    theirs.touch()
+    done = subprocess.run(
+        [sys.executable, "-m", "rankstream.cli", command],
+        capture_output=True, text=True, check=False, cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(TREE)},
+    )  # fmt: skip
+    assert done.returncode == status
+    assert done.stderr.startswith(f"rankstream {command}: the package `models` must")
+    assert str(tmp_path / "models") in done.stderr
+    assert str(TREE / "models") in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_package_of_the_extra_is_named_with_the_extra() -> None:
+    """The package is what Python missed, not its module."""
+    missing = ModuleNotFoundError("No module named 'faust'", name="faust.types")
+    assert "faust is not installed: pip install 'rankstream[pipeline]'" in str(
+        not_installed(missing)
+    )
+
+
+def test_a_room_that_was_written_over_is_named() -> None:
+    """As where two distributions share a folder."""
+    missing = ModuleNotFoundError("No module named", name="models.kernels")
+    assert "`models.kernels` must lie beside" in str(not_installed(missing))
+
+
+@pytest.mark.parametrize("name", ["rankstream.rankers", "json.tool2", ""])
+def test_a_fault_of_ours_stays_a_fault(name: str) -> None:
+    """No installation would help, so the traceback stays."""
+    missing = ModuleNotFoundError("No module named", name=name)
+    with pytest.raises(ModuleNotFoundError):
+        not_installed(missing)
+
+
+def test_a_child_s_path_begins_as_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the folder at hand only where ours does."""
+    monkeypatch.setattr(sys, "path", [str(Path.cwd()), "/elsewhere"])
+    assert path_options() == []
+    monkeypatch.setattr(sys, "path", ["/elsewhere/bin", "/elsewhere"])
+    assert path_options() == ["-P"]

@@ -244,9 +244,9 @@ def tables_of(verdict: Verdict, method: str) -> list[Table]:
         title_justify="left",
     )
     for heading in (
-        "pair", "preference", "sessions to come", "sessions that came", "e-value",
+        "a over b", "preference", "sessions to come", "sessions that came", "e-value",
     ):  # fmt: skip
-        pairs.add_column(heading, justify="left" if heading == "pair" else "right")
+        pairs.add_column(heading, justify="left" if heading == "a over b" else "right")
     for pair in of_method.pairs:
         pairs.add_row(
             escape(f"{pair.a} over {pair.b}"),
@@ -256,12 +256,13 @@ def tables_of(verdict: Verdict, method: str) -> list[Table]:
             f"10^{max(pair.log_e_a, pair.log_e_b) / 2.302585:.1f}",
         )
     health = Table(title="health", title_justify="left")
-    for heading in ("check", "value", "state"):
+    for heading in ("check", "value", "state", "why"):
         health.add_column(heading)
     for check in verdict.health:
         state = f"[{LIGHTS[check.state]}]{check.state}[/]"
         value = "-" if check.value is None else f"{check.value:.4g}"
-        health.add_row(check.name, value, state)
+        why = "" if check.state == "ok" or not check.detail else str(check.detail)
+        health.add_row(check.name, value, state, escape(why))
     return [pairs, health]
 
 
@@ -272,15 +273,9 @@ def caption_of(verdict: Verdict, of_method: MethodVerdict) -> str:
         f"({verdict.correction}).",
         verdict.questions["to_come"],
         f"{verdict.questions['came']} The e-value is theirs.",
+        verdict.questions["winner"],
     ]
-    sessions = of_method.sessions
-    if not sessions.enough:
-        told.append(
-            "Too few sessions to tell of those to come: they fill "
-            f"{sessions.effective_groups:.1f} groups of 100 evenly, and more than "
-            f"{sessions.needed:.1f} are needed."
-        )
-    return "\n".join(told)
+    return "\n".join(told + [of_method.sessions.why] * bool(of_method.sessions.why))
 
 
 def _range(ends: Ends) -> str:

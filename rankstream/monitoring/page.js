@@ -135,14 +135,16 @@ async function fetchDetail() {
   if (isFetching) { isStale = true; return; }
   isFetching = true;
   const name = selected;
+  let isNew = false;
   try {
     const answer = await fetch("/experiment?name=" + encodeURIComponent(name) + "&pair=" + shownPair);
     if (answer.ok && name === selected) {
       detail = await answer.json();
-      drawDetail();
+      isNew = true;
     }
   } catch { /* the stream of events says that the monitor is away */ }
   isFetching = false;
+  if (isNew) drawDetail();
   if (isStale) { isStale = false; fetchDetail(); }
 }
 
@@ -164,10 +166,8 @@ function drawDetail() {
     + (found.decided_cycles.length ? "; in circles: " + found.decided_cycles[0].join(", ") : "");
   byId("correction").textContent = "All intervals hold together at "
     + Math.round(100 * (1 - verdict.alpha)) + " %, at any time (" + verdict.correction + "). "
-    + verdict.questions.to_come + " " + verdict.questions.came
-    + (found.sessions.enough ? "" : " Too few sessions to tell of those to come: they fill "
-      + found.sessions.effective_groups.toFixed(1) + " groups of 100 evenly, and more than "
-      + found.sessions.needed.toFixed(1) + " are needed.");
+    + [verdict.questions.to_come, verdict.questions.came, verdict.questions.winner,
+      found.sessions.why].join(" ");
   drawMatrix(verdict.rankers, found);
   drawPairs(found.pairs);
   drawHealth(verdict.health);
@@ -209,7 +209,7 @@ function drawPairs(pairs) {
   byId("pairs").replaceChildren(head, ...order.slice(0, MOST_PAIRS).map((i) => {
     const pair = pairs[i];
     const made = row(element("td", pair.a + " over " + pair.b));
-    for (const [ends, missing] of [[pair.to_come, "too few sessions yet"], [pair.came, "no data yet"]]) {
+    for (const [ends, missing] of [[pair.to_come, "nothing can be said yet"], [pair.came, "no data yet"]]) {
       const cell = element("td", ends[0] === null ? missing : "");
       if (ends[0] !== null) cell.append(barOf(pair.mean, ends, largest));
       made.append(cell);
@@ -235,11 +235,14 @@ function barOf(mean, [low, high], largest) {
   return bar;
 }
 
+const text = (detail) => typeof detail === "string" ? detail : JSON.stringify(detail);
+
 function drawHealth(checks) {
   byId("health").replaceChildren(...checks.map((check) => row(
     element("td", check.name, "light " + check.state),
     element("td", check.value === null ? "–" : Number(check.value).toPrecision(4), "number"),
     element("td", check.state, check.state),
+    element("td", check.state === "ok" || !check.detail ? "" : text(check.detail)),
   )));
 }
 

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from rankstream.monitoring.overview import Gathered
 from rankstream.terminal.counts import counted
-from rankstream.wire.verdicts import Ends, PairVerdict, Verdict
+from rankstream.wire.verdicts import Ends, MethodVerdict, Verdict
 
 LIGHTS = {"ok": "green", "warning": "yellow", "alarm": "red"}
 BAR = 41
@@ -69,7 +69,7 @@ def _detail(verdict: Verdict) -> RenderableType:
     side = Table.grid(padding=(0, 3))
     side.add_row(_matrix(verdict.rankers, found.matrix), _health(verdict))
     title = Text(f"{verdict.experiment}, epoch {verdict.epoch}")
-    return Panel(Group(side, _intervals(found.pairs)), title=title)
+    return Panel(Group(side, _intervals(verdict, found)), title=title)
 
 
 def _matrix(rankers: list[str], matrix: list[list[float]]) -> Table:
@@ -102,8 +102,8 @@ def _health(verdict: Verdict) -> Table:
     return table
 
 
-def _intervals(pairs: list[PairVerdict]) -> Table:
-    ordered = sorted(pairs, key=lambda pair: -abs(pair.mean))[:MOST_PAIRS]
+def _intervals(verdict: Verdict, found: MethodVerdict) -> Table:
+    ordered = sorted(found.pairs, key=lambda pair: -abs(pair.mean))[:MOST_PAIRS]
     ends = [
         abs(end)
         for pair in ordered
@@ -111,7 +111,12 @@ def _intervals(pairs: list[PairVerdict]) -> Table:
         if end is not None
     ]
     largest = max(ends, default=1.0) or 1.0
-    table = Table(box=None, title="is a better than b?", title_justify="left")
+    told = [verdict.questions[name] for name in ("to_come", "came", "winner")]
+    table = Table(
+        box=None,
+        caption="\n".join(each for each in (*told, found.sessions.why) if each),
+        caption_justify="left",
+    )
     table.add_column("a over b")
     table.add_column("sessions to come")
     table.add_column("sessions that came")
@@ -119,7 +124,7 @@ def _intervals(pairs: list[PairVerdict]) -> Table:
     for pair in ordered:
         table.add_row(
             Text(f"{pair.a} over {pair.b}"),
-            _bar(pair.to_come, pair.mean, largest, "too few sessions yet"),
+            _bar(pair.to_come, pair.mean, largest, "nothing can be said yet"),
             _bar(pair.came, pair.mean, largest, "no data yet"),
             f"{pair.mean:+.4f}",
         )

@@ -39,11 +39,15 @@ class PairVerdict(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class SessionCoverage(msgspec.Struct, frozen=True, kw_only=True):
-    """Groups of sessions, of 100, that carry the impressions, and how many must."""
+    """Groups of sessions, of 100, that carry the impressions, and how many must.
+
+    `why` says in words what is missing before a winner may be named; else it is empty.
+    """
 
     effective_groups: float
     needed: float
     enough: bool
+    why: str
 
 
 class MethodVerdict(msgspec.Struct, frozen=True, kw_only=True):

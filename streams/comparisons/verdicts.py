@@ -16,6 +16,7 @@ from models.evaluation.confidence_sequence import half_widths
 from models.evaluation.intervals import clustered_half_widths, fixed_half_widths
 from models.evaluation.list_counts import BY_RANKER, TOTALS
 from models.evaluation.session_sequence import (
+    LEAST_GROUPS,
     effective_groups,
     largest_score,
     session_intervals,
@@ -39,7 +40,7 @@ ALPHA = 0.05
 
 QUESTIONS = {
     "to_come": "For sessions to come, is a better than b? At any time; asymptotic in "
-    "the number of sessions. Winners follow from it.",
+    "the number of sessions.",
     "came": "For the sessions that came, was a better than b? At any time; exact, by "
     "the draws alone.",
     "fixed": "Were impressions independent of each other, is a better than b? For one "
@@ -48,6 +49,12 @@ QUESTIONS = {
     "that was fixed before.",
 }
 """What each interval of a pair answers."""
+
+RULE = "A winner is better by both intervals, for sessions that came and to come."
+"""What makes one."""
+
+MOST_WITHOUT_SESSION = 0.05
+"""Of the lists: where more name no session and no user, there is no winner."""
 
 MOST_CUT = 0.001
 """Of the lists: where more are cut short, click rates of the rest name no winner."""
@@ -86,7 +93,8 @@ def verdict_of(
     Intervals of all pairs of one method hold together at 1 - alpha: each is made for
     alpha over the number of pairs (Bonferroni). Each method is a family of its own.
     Only `to_come` and `came` may be looked at more than once; `QUESTIONS` says what
-    each answers. A winner is better for sessions to come.
+    each answers. A winner is better by both: better for sessions to come, as far as
+    their number tells, and, without any doubt about sessions, for those that came.
 
     Parameters
     ----------
@@ -99,17 +107,18 @@ def verdict_of(
         for name, sums in comparison.sums.items()
     }
     totals = dict(zip(TOTALS, comparison.totals.tolist(), strict=True))
+    n_pairs = n_pairs_of(len(comparison.rankers))
     return Verdict(
         experiment=comparison.name,
         epoch=settings.epoch,
         method=settings.method,
         rankers=list(comparison.rankers),
         alpha=alpha,
-        correction=f"Bonferroni over {n_pairs_of(len(comparison.rankers))} pairs",
+        correction=f"Bonferroni over {n_pairs} pair{'s' * (n_pairs > 1)}",
         first_ms=comparison.first_ms,
         last_ms=comparison.last_ms,
         totals=totals,
-        questions=QUESTIONS,
+        questions={**QUESTIONS, "winner": RULE},
         methods=methods,
         clicks_per_list=_rates(comparison, methods[settings.method].pairs),
         health=health_of(comparison, outcomes or {}),
@@ -120,7 +129,9 @@ def refused_verdict(name: str, epoch: int, why: str) -> Verdict:
     """Of an experiment whose records cannot be read or merged: an alarm."""
     nothing = MethodVerdict(
         impressions=0,
-        sessions=SessionCoverage(effective_groups=0.0, needed=0.0, enough=False),
+        sessions=SessionCoverage(
+            effective_groups=0.0, needed=LEAST_GROUPS, enough=False, why=""
+        ),
         matrix=[],
         pairs=[],
         winner=None,
@@ -139,7 +150,7 @@ def refused_verdict(name: str, epoch: int, why: str) -> Verdict:
         first_ms=-1,
         last_ms=-1,
         totals=dict.fromkeys(TOTALS, 0),
-        questions=QUESTIONS,
+        questions={**QUESTIONS, "winner": RULE},
         methods={"refused": nothing},
         clicks_per_list=[],
         health=[_stated("records refused", 1.0, "alarm", why)],
@@ -160,8 +171,10 @@ def _of_method(
     clustered = clustered_half_widths(sums, each)
     evidence = log_e_values(sums)
     signs = np.sign(skew(mean, n))
-    excluded = (to_come > 0.0).all(axis=1) | (to_come < 0.0).all(axis=1)
-    decided = np.sign(skew(np.where(excluded, to_come[:, 0], 0.0), n))
+    is_better = (to_come[:, 0] > 0.0) & (mean > came)
+    is_worse = (to_come[:, 1] < 0.0) & (mean < -came)
+    decided = skew(np.where(is_better, 1.0, np.where(is_worse, -1.0, 0.0)), n)
+    sessions = sessions_of(comparison, sums, each)
     wins = np.zeros((n, n))
     first, second = pairs_of(n)
     wins[first, second], wins[second, first] = sums.counts.T
@@ -184,11 +197,11 @@ def _of_method(
         for i in range(len(mean))
     ]
     best = [i for i in range(n) if (np.delete(decided[i], i) > 0).all()]
-    if _is_cut(comparison, name):
+    if _is_cut(comparison, name) or not sessions.enough:
         best = []
     return MethodVerdict(
         impressions=int(sums.impressions.sum()),
-        sessions=sessions_of(sums, comparison.settings.planned_impressions, each),
+        sessions=sessions,
         matrix=sums.matrix().tolist(),
         pairs=pairs,
         winner=names[best[0]] if best else None,
@@ -221,16 +234,47 @@ def _ends(low: float, high: float) -> Ends:
     return float(low), float(high)
 
 
-def sessions_of(sums: PreferenceSums, planned: float, alpha: float) -> SessionCoverage:
-    """Whether sessions are enough to tell of those to come, and of how many groups.
+def sessions_of(
+    comparison: Comparison, sums: PreferenceSums, alpha: float
+) -> SessionCoverage:
+    """Whether sessions are enough to name a winner, and what is missing.
 
-    One session that outweighs the others, or few sessions, fill few groups.
+    One session that outweighs the others, or few sessions, fill few groups. Lists that
+    name no session would each be one.
+
+    Parameters
+    ----------
+    alpha
+        Of one pair.
     """
-    effective = effective_groups(sums)
-    n = int(sums.impressions.sum())
-    needed = largest_score(n / planned, alpha) if n else 0.0
+    effective, n = effective_groups(sums), int(sums.impressions.sum())
+    planned = comparison.settings.planned_impressions
+    score = largest_score(n / planned, alpha) if n else 0.0
+    needed = max(LEAST_GROUPS, score)
+    without = comparison.n_without_session
+    n_lists = max(1, int(comparison.totals[0]))
+    why = ""
+    if without >= MOST_WITHOUT_SESSION * n_lists:
+        why = (
+            f"No winner: {without:,} of {n_lists:,} lists name neither session nor "
+            "user, so tastes that a session shares are not seen. Send `session` in "
+            "query events."
+        )
+    elif n and needed >= len(sums.impressions):
+        why = (
+            f"No winner yet: {n:,} impressions are too few where {planned:,} are "
+            "planned (`planned_impressions`)."
+        )
+    elif n and effective <= needed:
+        why = (
+            f"No winner yet: too few sessions. They fill {effective:.1f} groups of "
+            f"{len(sums.impressions)} evenly, and more than {needed:.1f} are needed."
+        )
     return SessionCoverage(
-        effective_groups=effective, needed=needed, enough=effective > needed
+        effective_groups=effective,
+        needed=needed,
+        enough=effective > needed and not why,
+        why=why,
     )
 
 
@@ -292,7 +336,7 @@ def health_of(comparison: Comparison, outcomes: Mapping[str, int]) -> list[Healt
         _check("clicks per list", totals["clicks"] / n, math.inf, math.inf, None),
         *_balances(comparison, of),
         _coverage(comparison, n),
-        _sessions(comparison),
+        *_sessions(comparison),
         _check("foreign seeds", comparison.n_foreign_seeds / n, 0.001, 0.05, None),
     ]
     hours = (comparison.last_ms - comparison.first_ms) / 3_600_000.0
@@ -365,19 +409,23 @@ def _coverage(comparison: Comparison, n: int) -> HealthCheck:
     return _stated("coverage", least, state, None)
 
 
-def _sessions(comparison: Comparison) -> HealthCheck:
-    """Groups of sessions that carry the impressions; few sessions name no winner."""
-    settings = comparison.settings
+def _sessions(comparison: Comparison) -> list[HealthCheck]:
+    """Groups of sessions that carry the impressions; lists that name no session."""
     each = ALPHA / n_pairs_of(len(comparison.rankers))
-    sums = comparison.sums[settings.method]
-    found = sessions_of(sums, settings.planned_impressions, each)
-    return _stated(
-        "sessions",
-        found.effective_groups,
-        "ok" if found.enough else "warning",
-        f"more than {found.needed:.1f} groups of sessions must carry the "
-        "impressions before anything is said of sessions to come",
-    )
+    sums = comparison.sums[comparison.settings.method]
+    found = sessions_of(comparison, sums, each)
+    without = comparison.n_without_session / max(1, int(comparison.totals[0]))
+    is_covered = found.effective_groups > found.needed
+    return [
+        _stated(
+            "sessions",
+            found.effective_groups,
+            "ok" if is_covered else "warning",
+            f"more than {found.needed:.1f} groups of sessions must carry the "
+            "impressions before anything is said of sessions to come",
+        ),
+        _check("without session", without, 0.001, MOST_WITHOUT_SESSION, None),
+    ]
 
 
 def _check(

@@ -34,7 +34,9 @@ def test_compared_lists_are_judged_and_counted_with_their_exposures(
         rankings = {"good": ITEMS[:5], "bad": ITEMS[:2:-1]}
         name = Ranker.impression_id(f"i{number}", "shoes")
         drawn = running.combine(rankings, query_id="shoes", impression_id=name)
-        event = running.query_event(drawn, at_ms=at_ms, candidates=ITEMS)
+        event = running.query_event(
+            drawn, at_ms=at_ms, session=f"s{number}", candidates=ITEMS
+        )
         pipeline.send(QUERIES, event)
         for place, item in enumerate(drawn.shown, 1):
             if rng.random() < (0.6 if item < "d4" else 0.05):

@@ -47,6 +47,7 @@ def test_the_difference_is_covered_and_narrower_with_few_clicks() -> None:
                 "experiment": {"id": "x", "epoch": 1, "method": "ab"},
                 "rankings": found.rankings,
                 "assignments": found.assignments,
+                "session": f"s{i}",
             }
             packed = msgspec.msgpack.encode(extra)
             one = impression(f"i{i}", items=ITEMS, shown=found.shown, extra=packed)

@@ -36,6 +36,7 @@ def run_of(
         extra = {
             "experiment": {"id": "x", "epoch": 1, "method": settings.method},
             "rankings": found.rankings,
+            "session": f"s{i}",
         }
         if found.assignments is not None:
             extra["assignments"] = found.assignments

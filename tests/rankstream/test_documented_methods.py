@@ -15,7 +15,7 @@ def rows_of(page: str, head: str) -> dict[str, list[str]]:
     """The cells of each row of the table that begins so, by each name in its first."""
     text = (DOCS / page).read_text(encoding="utf-8")
     table = text[text.index(f"| {head} |") :].partition("\n\n")[0]
-    found = {}
+    found: dict[str, list[str]] = {}
     for line in table.splitlines()[2:]:
         first, *rest = [cell.strip() for cell in line.split("|")[1:-1]]
         found |= dict.fromkeys(NAME.findall(first), rest)

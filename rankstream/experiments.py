@@ -393,17 +393,28 @@ def publish_experiments(
     return verdicts
 
 
-def _becomes(
-    name: str, wanted: ExperimentSettings, held: ExperimentSettings | None
-) -> str:
-    """What becomes of an experiment beside what clients follow."""
-    scored_methods(wanted)
+def check_drawable(name: str, wanted: ExperimentSettings) -> None:
+    """Refuse an experiment whose lists clients cannot draw.
+
+    Raises
+    ------
+    ValueError
+        With the methods that they can.
+    """
     if wanted.method not in DRAWN:
         raise ValueError(
             f"experiments.{name} must have a method that clients can draw, one of "
             f"{sorted(DRAWN)}; got {wanted.method!r}, which takes more than numpy: "
             "leave it out of what is published, and draw where models is installed"
         )
+
+
+def _becomes(
+    name: str, wanted: ExperimentSettings, held: ExperimentSettings | None
+) -> str:
+    """What becomes of an experiment beside what clients follow."""
+    scored_methods(wanted)
+    check_drawable(name, wanted)
     if held is None:
         return "new"
     if held == wanted:

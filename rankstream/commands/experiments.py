@@ -13,6 +13,7 @@ from rich.table import Table
 
 from producers.readiness import Waiting, wait_for_redis
 from rankstream.experiments import (
+    check_drawable,
     publish_experiments,
     removed_epochs,
     stored_experiments,
@@ -117,12 +118,13 @@ def _sums(settings: Settings, *, may_be_missing: bool = False) -> dict[bytes, by
 
 
 def _check_foldable(experiments: Mapping[str, ExperimentSettings]) -> None:
-    """Refuse what the fold would: clients would make lists that nobody counts."""
+    """Refuse what clients cannot draw, or the fold would not count."""
     # The science is loaded only where it is needed.
     from streams.comparisons.comparison import Comparison  # noqa: PLC0415
 
     for name, wanted in sorted(experiments.items()):
         Comparison(name, wanted)
+        check_drawable(name, wanted)
 
 
 def _told(found: dict[str, str], arguments: argparse.Namespace) -> int:

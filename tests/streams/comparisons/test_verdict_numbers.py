@@ -10,7 +10,11 @@ from models.evaluation.betting import log_e_values
 from models.evaluation.confidence_sequence import half_widths
 from models.evaluation.intervals import clustered_half_widths, fixed_half_widths
 from models.evaluation.list_counts import BY_RANKER, TOTALS
-from models.evaluation.session_sequence import session_intervals
+from models.evaluation.session_sequence import (
+    LEAST_GROUPS,
+    largest_score,
+    session_intervals,
+)
 from models.evaluation.sums import PreferenceSums, pairs_of
 from models.interleaving.method import Shown
 from rankstream.settings import ExperimentSettings
@@ -192,7 +196,67 @@ def test_sessions_that_share_a_taste_name_no_winner() -> None:
     check = checks_of(found)["sessions"]
     assert check.state == "warning"
     assert check.value == pytest.approx(4.0)
-    assert set(verdict.questions) == {"to_come", "came", "fixed", "sessions"}
+    assert set(verdict.questions) == {
+        "to_come",
+        "came",
+        "fixed",
+        "sessions",
+        "winner",
+    }
+    assert "4.0 groups of 100" in of_method.sessions.why
+
+
+def test_what_is_needed_is_that_of_each_pair_and_said() -> None:
+    """At alpha over three pairs, in the verdict and in health; then in words."""
+    found = filled("abc", 0.7, 300)
+    settings = msgspec.structs.replace(found.settings, planned_impressions=4_000)
+    found.settings = settings
+    needed = largest_score(300 / 4_000, ALPHA / 3)
+    sessions = verdict_of(found).methods["team-draft"].sessions
+
+    assert needed == pytest.approx(sessions.needed) or needed < LEAST_GROUPS
+    assert sessions.needed == max(needed, LEAST_GROUPS)
+    assert sessions.effective_groups > 8.0
+    assert sessions.enough == (sessions.effective_groups > sessions.needed)
+    assert f"{sessions.needed:.1f}" in str(checks_of(found)["sessions"].detail)
+    found.settings = msgspec.structs.replace(settings, planned_impressions=10**7)
+    assert largest_score(300 / 10**7, ALPHA / 3) > 100.0
+    few = verdict_of(found).methods["team-draft"]
+    assert "too few where 10,000,000 are planned" in few.sessions.why
+    assert few.winner is None
+    assert verdict_of(comparison_of("team-draft", "ab")).drawn_by.sessions.why == ""
+
+
+def test_lists_that_name_no_session_name_no_winner() -> None:
+    """From one in twenty on; until then it is a warning."""
+    for without, winner, state in (
+        (0, "a", "ok"),
+        (99, "a", "warning"),
+        (100, None, "alarm"),
+    ):
+        found = filled("ab", 0.7, 2_000)
+        found.n_without_session = without
+        of_method = verdict_of(found).drawn_by
+
+        assert of_method.winner == winner
+        assert checks_of(found)["without session"].state == state
+        assert ("neither session nor user" in of_method.sessions.why) == (
+            winner is None
+        )
+
+
+def test_a_winner_is_better_for_those_that_came_as_well() -> None:
+    """A preference of which the exact interval is not sure yet names nobody."""
+    settings = ExperimentSettings(rankers={"a": "", "b": ""}, planned_impressions=400)
+    found = Comparison("x", settings)
+    sums = found.sums[PREFERENCE]
+    for i in range(400):
+        better = (1.0 if i % 4 else -1.0) * np.array([[0.0, 1.0], [-1.0, 0.0]])
+        assert sums.add(better, 64.0 * (1.0 - np.eye(2)), i % 100)
+    (pair,) = verdict_of(found).drawn_by.pairs
+
+    assert ends_of(pair, "to_come")[0] > 0.0 > ends_of(pair, "came")[0]
+    assert verdict_of(found).drawn_by.winner is None
 
 
 def checks_of(

@@ -1,24 +1,73 @@
 """Events from files of any format: which reader takes which file."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from producers.formats.canonical import is_dump, read_dumped_events
 from producers.formats.event import Event
 from producers.formats.jsonl import read_jsonl
 from producers.formats.parquet import read_parquet
 from producers.formats.source_file import FileUnreadable
-from producers.formats.yandex_sessions import EPOCH_MS, read_yandex_sessions
+from producers.formats.yandex_sessions import read_yandex_sessions
 
 AUTO, JSONL, PARQUET, CANONICAL = "auto", "jsonl", "parquet", "canonical"
 YANDEX_SESSIONS = "yandex-sessions"
 
-FORMATS = (AUTO, JSONL, PARQUET, CANONICAL, YANDEX_SESSIONS)
-
-ENDINGS = (".jsonl", ".ndjson", ".json", ".parquet", ".dump")
-"""Names of event files in a directory, before `.gz` or `.zst`."""
-
 PARQUET_MAGIC = b"PAR1"
+
+
+@dataclass(frozen=True)
+class Format:
+    """A kind of event file.
+
+    Parameters
+    ----------
+    name
+        As `replay --format` takes it.
+    sniff
+        Whether a file is of it, by path and first four bytes; None where nothing in
+        the file tells.
+    read
+        Its events. It takes the path and, by name, its options.
+    options
+        Names of those of `read_events` that it takes.
+    endings
+        Names of such files in a directory, before `.gz` or `.zst`.
+    """
+
+    name: str
+    sniff: Callable[[Path, bytes], bool] | None
+    read: Callable[..., Iterator[Event]]
+    options: tuple[str, ...] = ()
+    endings: tuple[str, ...] = ()
+
+
+CATALOGUE = (
+    Format(
+        PARQUET,
+        lambda _, start: start == PARQUET_MAGIC,
+        read_parquet,
+        endings=(".parquet",),
+    ),
+    Format(
+        CANONICAL, lambda path, _: is_dump(path), read_dumped_events, (), (".dump",)
+    ),
+    Format(
+        JSONL,
+        lambda *_: True,
+        read_jsonl,
+        ("bad_lines",),
+        (".jsonl", ".ndjson", ".json"),
+    ),
+    Format(YANDEX_SESSIONS, None, read_yandex_sessions, ("epoch_ms",)),
+)
+"""Of those that can be told, the first that takes a file is its format."""
+
+FORMATS = (AUTO, *(each.name for each in CATALOGUE))
+
+ENDINGS = tuple(ending for each in CATALOGUE for ending in each.endings)
 
 
 def files_of(paths: Sequence[Path]) -> list[Path]:
@@ -50,43 +99,34 @@ def files_of(paths: Sequence[Path]) -> list[Path]:
 
 
 def read_events(
-    files: Sequence[Path],
-    *,
-    form: str = AUTO,
-    epoch_ms: int = EPOCH_MS,
-    bad_lines: list[int] | None = None,
+    files: Sequence[Path], *, form: str = AUTO, **options: Any
 ) -> Iterator[Event]:
     """The events of files one after another.
 
     Parameters
     ----------
     form
-        One of `FORMATS`; `auto` tells Parquet, dumps and JSON lines apart.
-    epoch_ms
-        For files whose zero of time is unknown.
-    bad_lines
-        Takes the numbers of JSON lines that are no events, which are passed on then;
-        without it the first of them ends the reading.
+        One of `FORMATS`; `auto` goes by what the file holds.
+    options
+        Each goes to the formats that take it. `epoch_ms`, for files whose zero of time
+        is unknown; `bad_lines`, a list that takes the numbers of JSON lines that are no
+        events, which are passed on then: without it the first of them ends the reading.
     """
     for file in files:
-        yield from _reader(file, form, epoch_ms, bad_lines)(file)
+        found = format_of(file) if form == AUTO else _named(form)
+        taken = {name: options[name] for name in found.options if name in options}
+        yield from found.read(file, **taken)
 
 
-def _reader(
-    file: Path, form: str, epoch_ms: int, bad_lines: list[int] | None
-) -> Callable[[Path], Iterator[Event]]:
-    if form == YANDEX_SESSIONS:
-        return lambda path: read_yandex_sessions(path, epoch_ms=epoch_ms)
-    readers: dict[str, Callable[[Path], Iterator[Event]]] = {
-        JSONL: lambda path: read_jsonl(path, bad_lines=bad_lines),
-        PARQUET: read_parquet,
-        CANONICAL: read_dumped_events,
-    }
-    return readers[form_of(file) if form == AUTO else form]
+def _named(form: str) -> Format:
+    for each in CATALOGUE:
+        if each.name == form:
+            return each
+    raise ValueError(f"a format must be one of {FORMATS}; got {form!r}")
 
 
-def form_of(file: Path) -> str:
-    """The format that the first bytes of a file tell.
+def format_of(file: Path) -> Format:
+    """The format that a file itself tells.
 
     Raises
     ------
@@ -100,9 +140,7 @@ def form_of(file: Path) -> str:
         raise FileUnreadable(
             file, 0, f"a file must be readable; {error.strerror}"
         ) from error
-    if start == PARQUET_MAGIC:
-        return PARQUET
-    return CANONICAL if is_dump(file) else JSONL
+    return next(each for each in CATALOGUE if each.sniff and each.sniff(file, start))
 
 
 def _is_event_file(file: Path) -> bool:

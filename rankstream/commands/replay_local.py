@@ -17,7 +17,7 @@ from rich.table import Table
 
 from producers.formats.canonical import read_dump, read_header
 from producers.formats.event import Event
-from producers.formats.reading import AUTO, CANONICAL, form_of
+from producers.formats.reading import AUTO, CANONICAL, format_of
 from producers.replay import Pace, Replayed, replay
 from producers.stopping import Stop
 from rankstream.settings import Settings
@@ -137,7 +137,9 @@ def dump_among(files: Sequence[Path], form: str) -> Path | None:
         Where a dump is named beside other files.
     """
     dumps = [
-        file for file in files if (form_of(file) if form == AUTO else form) == CANONICAL
+        file
+        for file in files
+        if (format_of(file).name if form == AUTO else form) == CANONICAL
     ]
     if dumps and len(files) > 1:
         raise ValueError(

@@ -16,7 +16,7 @@ def test_every_reader_takes_its_options_and_no_other() -> None:
             if parameter.kind is parameter.KEYWORD_ONLY
         ]
         assert sorted(keywords) == sorted(each.options), each.name
-    assert FORMATS == ("auto", *(each.name for each in CATALOGUE))
+    assert ("auto", *(each.name for each in CATALOGUE)) == FORMATS
 
 
 def test_an_option_goes_to_the_formats_that_take_it(tmp_path) -> None:

@@ -113,8 +113,8 @@ def test_the_interval_is_all_means_whose_score_is_small_enough() -> None:
     """Against the definition, mean by mean."""
     rng = np.random.default_rng(1)
     for _ in range(50):
-        sizes = rng.integers(1, 60, 40).astype(float)
-        totals = sizes * rng.normal(0.2, 0.4) + 5 * rng.standard_normal(40)
+        sizes = rng.integers(1, 60, 100).astype(float)
+        totals = sizes * rng.normal(0.2, 0.4) + 5 * rng.standard_normal(100)
         low, high = means_within(moments_of(totals, sizes), 10.0)
         for mean in np.linspace(low - 1, high + 1, 201):
             rest = totals - mean * sizes
@@ -128,6 +128,9 @@ def test_few_sessions_or_one_that_outweighs_the_others_say_nothing() -> None:
     assert np.isfinite(means_within(moments_of(signs, even), 10.0)).all()
     assert means_within(moments_of(one, one), 10.0) == (-math.inf, math.inf)
     assert means_within(moments_of(even[:9], even[:9]), 10.0)[0] == -math.inf
+    assert means_within(moments_of(signs[:35], even[:35]), 10.0)[0] == -math.inf
+    assert np.isfinite(means_within(moments_of(signs[:36], even[:36]), 10.0)).all()
+    assert means_within(moments_of(signs[:40], even[:40]), 50.0)[0] == -math.inf
     rare = np.zeros(100)
     rare[:8] = 1.0
     assert means_within(moments_of(rare, 1e3 * even), 10.0)[0] == -math.inf
@@ -184,7 +187,7 @@ def test_other_sessions_and_repeated_draws_make_no_winner(
 def test_a_difference_is_found_in_time(lengths: str) -> None:
     """At most 2.5 times a cluster-robust sample of fixed size, at the median."""
     world = with_difference(0.2, "pairwise-preference", lengths)
-    size = fixed_sessions(world, 3_000, seed=10_000)
+    size = fixed_sessions(world, 60_000 // int(lengths), seed=10_000)
 
     assert median_sessions(world, 60, int(6 * size) * int(lengths)) <= 2.5 * size
 

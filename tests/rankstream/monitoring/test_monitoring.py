@@ -57,7 +57,12 @@ def verdict(name: str = "boost", *, n: int = 100, epoch: int = 1, rankers: int =
     matrix = [[0.1 * (j - i) for j in range(rankers)] for i in range(rankers)]
     found = {
         "impressions": n,
-        "sessions": {"effective_groups": 20.0, "needed": 8.5, "enough": True},
+        "sessions": {
+            "effective_groups": 20.0,
+            "needed": 8.5,
+            "enough": True,
+            "why": "",
+        },
         "matrix": matrix,
         "pairs": pairs,
         "winner": names[0],
@@ -76,7 +81,7 @@ def verdict(name: str = "boost", *, n: int = 100, epoch: int = 1, rankers: int =
         "first_ms": 0,
         "last_ms": 1,
         "totals": {"impressions": n},
-        "questions": {"to_come": "For sessions to come?", "came": "For those?"},
+        "questions": {"to_come": "To come?", "came": "For those?", "winner": "Both."},
         "methods": {"team-draft": found},
         "clicks_per_list": [],
         "health": [

@@ -1,10 +1,10 @@
 """What the demonstration shows in a terminal while it runs, and at its end."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from rich.console import Group, RenderableType
+from rich.console import Console, ConsoleOptions, Group, RenderableType
 from rich.panel import Panel
 from rich.progress_bar import ProgressBar
 from rich.table import Table
@@ -12,6 +12,9 @@ from rich.text import Text
 
 from models.bias.examination import ExaminationCurve
 from rankstream.terminal.counts import counted
+
+WIDE = 48
+"""Columns that intervals and bars need."""
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
 OUTCOMES = (
@@ -49,7 +52,7 @@ def view_of(state: DemoState) -> RenderableType:
     panels.add_column(ratio=4)
     panels.add_row(
         Group(_learning(state), _outcomes(state)),
-        _examination(state),
+        _Examination(state),
     )
     return Panel(
         Group(_progress(state), panels),
@@ -108,25 +111,33 @@ def _outcomes(state: DemoState) -> RenderableType:
     return Panel(table, title="every event has one outcome")
 
 
-def _examination(state: DemoState) -> RenderableType:
-    table = Table(box=None, expand=True, pad_edge=False)
-    table.add_column("rank", justify="right")
-    table.add_column("truth", justify="right")
-    table.add_column("estimate", justify="right")
-    table.add_column("95 %")
-    table.add_column("", ratio=1)
-    for row, truth in enumerate(state.examination):
-        ratio, low, high = _estimate_of(state, row)
-        interval = "" if row == 0 or math.isnan(low) else f"{low:.3f}-{high:.3f}"
-        table.add_row(
-            str(row + 1),
-            f"{truth:.3f}",
-            "-" if math.isnan(ratio) else f"{ratio:.3f}",
-            interval,
-            bar_of(0.0 if math.isnan(ratio) else ratio, truth),
-        )
-    note = Text("bar: estimated from clicks   │: planted truth", "dim")
-    return Panel(Group(table, note), title="examination by rank")
+@dataclass(frozen=True)
+class _Examination:
+    """Planted and estimated examination by rank; with intervals where there is room."""
+
+    state: DemoState
+
+    def __rich_console__(
+        self, console: Console, options: ConsoleOptions
+    ) -> Iterator[RenderableType]:
+        """Draw it as wide as it may be."""
+        is_wide = options.max_width >= WIDE
+        table = Table(box=None, expand=True, pad_edge=False)
+        for heading in ("rank", "truth", "estimate"):
+            table.add_column(heading, justify="right", no_wrap=True)
+        if is_wide:
+            table.add_column("95 %", no_wrap=True)
+        table.add_column("", ratio=1, no_wrap=True)
+        for row, truth in enumerate(self.state.examination):
+            ratio, low, high = _estimate_of(self.state, row)
+            interval = "" if row == 0 or math.isnan(low) else f"{low:.3f}-{high:.3f}"
+            estimate = "-" if math.isnan(ratio) else f"{ratio:.3f}"
+            value = 0.0 if math.isnan(ratio) else ratio
+            bar = bar_of(value, truth, 9 if is_wide else 5)
+            cells = [interval] if is_wide else []
+            table.add_row(str(row + 1), f"{truth:.3f}", estimate, *cells, bar)
+        note = Text("bar: estimated from clicks   │: planted truth", "dim")
+        yield Panel(Group(table, note), title="examination by rank")
 
 
 def _estimate_of(state: DemoState, row: int) -> tuple[float, float, float]:

@@ -9,10 +9,10 @@ from models.bias.examination import ExaminationCurve
 from rankstream.demonstration.view import DemoState, view_of
 
 
-def printed(estimated: ExaminationCurve | None) -> str:
+def printed(estimated: ExaminationCurve | None, width: int = 120) -> str:
     """The screen as text."""
     state = DemoState("data", 10, 0.5, (1.0, 0.5, 0.25), estimated=estimated)
-    console = Console(width=120, record=True, file=io.StringIO())
+    console = Console(width=width, record=True, file=io.StringIO())
     console.print(view_of(state))
     return console.export_text()
 
@@ -32,3 +32,20 @@ def test_estimates_stand_beside_the_truth_with_their_intervals() -> None:
     assert "nan" not in screen
     assert "1.000-1.000" not in screen
     assert "0.610" not in printed(None)
+
+
+def test_a_narrow_terminal_shows_estimates_and_bars_without_intervals() -> None:
+    """Eighty columns: nothing is cut."""
+    curve = ExaminationCurve(
+        np.array([1.0, 0.61, 0.2]),
+        np.array([1.0, 0.4, 0.1]),
+        np.array([1.0, 0.7, 0.3]),
+        ("", "", ""),
+    )
+    screen = printed(curve, 80)
+
+    assert "0.610" in screen
+    assert "0.400" not in screen
+    assert "█" in screen
+    assert "2  0.500     0.610  ██" in screen
+    assert "… │" not in screen

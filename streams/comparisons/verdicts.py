@@ -273,7 +273,7 @@ def sessions_of(
     return SessionCoverage(
         effective_groups=effective,
         needed=needed,
-        enough=effective > needed and not why,
+        enough=n > 0 and not why,
         why=why,
     )
 

@@ -35,8 +35,8 @@ from rankstream.wire.topics import (
     QUERIES,
     STATISTICS,
 )
+from streams.comparisons.health import health_of
 from streams.comparisons.preferences import read_outcomes, read_records
-from streams.comparisons.verdicts import health_of
 from streams.fold.canonical import CanonicalFold
 from streams.fold.statistics_reading import Statistics
 from streams.ingest.ingest import Ingest

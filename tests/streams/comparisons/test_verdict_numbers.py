@@ -20,7 +20,9 @@ from models.interleaving.method import Shown
 from rankstream.settings import ExperimentSettings
 from rankstream.wire.verdicts import HealthCheck, PairVerdict
 from streams.comparisons.comparison import Comparison
-from streams.comparisons.verdicts import ALPHA, QUESTIONS, health_of, verdict_of
+from streams.comparisons.health import health_of
+from streams.comparisons.session_coverage import ALPHA
+from streams.comparisons.verdicts import QUESTIONS, verdict_of
 from tests.ends import ends_of
 
 PLANNED = 400

@@ -12,12 +12,12 @@ from rich.markup import escape
 from rich.table import Table
 
 from producers.readiness import Waiting, wait_for_redis
-from rankstream.experiments import (
+from rankstream.experiment_publication import (
     check_drawable,
     publish_experiments,
     removed_epochs,
-    stored_experiments,
 )
+from rankstream.experiments import stored_experiments
 from rankstream.settings import (
     ExperimentSettings,
     Settings,

@@ -6,13 +6,8 @@ from functools import partial
 import msgspec
 import pytest
 
-from rankstream.experiments import (
-    ExperimentError,
-    Experiments,
-    Running,
-    publish_experiments,
-    stored_experiments,
-)
+from rankstream.experiment_publication import ExperimentError, publish_experiments
+from rankstream.experiments import Experiments, Running, stored_experiments
 from rankstream.ranking.combining import draw_seed
 from rankstream.settings import (
     ExperimentSettings,

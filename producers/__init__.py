@@ -1,1 +1,1 @@
-"""What comes before the front door."""
+"""What comes before the input topics."""

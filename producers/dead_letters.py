@@ -184,7 +184,7 @@ def outlook(
 
 
 def send_again(letters: Iterable[DeadLetter], sink: Sink) -> tuple[int, int]:
-    """Send their own bytes back to the front door that they came from.
+    """Send their own bytes back to the input topic that they came from.
 
     Returns
     -------

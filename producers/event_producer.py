@@ -1,4 +1,4 @@
-"""Events to the front door: nothing is called sent before the broker has it.
+"""Events to the input topics: nothing is called sent before the broker has it.
 
 Idempotent, acks=all, and bounded in what is under way, because the client itself
 bounds nothing. The partition of an event depends on its bytes alone, so that events
@@ -31,7 +31,7 @@ from rankstream.wire.topics import (
 )
 
 END_HEADER = ("rankstream", b"end")
-"""Marks the empty record that ends a partition of the front door."""
+"""Marks the empty record that ends a partition of the input topics."""
 
 ROOM_BYTES = 1_024
 """What a record takes beyond key, value and headers, and never more."""
@@ -112,7 +112,7 @@ class EventProducer:
         self._waiting = waiting or Waiting()
         self._is_stopped = is_stopped
         self._bootstrap = settings.kafka.bootstrap
-        self._n_partitions = settings.kafka.front_door_partitions
+        self._n_partitions = settings.kafka.input_partitions
         self._batch = batch
         self._names = {
             kind: full_name(settings.namespace, kind) for kind in (QUERIES, CLICKS)
@@ -216,7 +216,7 @@ class EventProducer:
             self._wait_for_oldest(min(left_s, PATIENCE_S))
 
     def end(self) -> None:
-        """Say on every partition of the front door that nothing more comes."""
+        """Say on every partition of the input topics that nothing more comes."""
         self.flush()
         for kind in (QUERIES, CLICKS):
             for partition in range(self._n_partitions):

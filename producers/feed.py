@@ -1,6 +1,6 @@
 """Live events, line by line: standard input, or a file that grows and is rotated.
 
-Nothing that comes in is dropped: a line that is no event goes to the front door too,
+Nothing that comes in is dropped: a line that is no event goes to the input topics too,
 which keeps it as a dead letter.
 """
 
@@ -43,7 +43,7 @@ class Fed:
 
 
 class _Lines:
-    """Cuts chunks into lines; one that grows too long is cut off and given out."""
+    """Cuts chunks into lines; one that grows too long is cut off and handed on."""
 
     def __init__(self) -> None:
         self._rest = b""

@@ -1,7 +1,7 @@
 """What would be late or orphaned if events were sent in this order.
 
-Follows the rules of the join for one front-door partition of each topic, with the
-largest time seen as the source's time. The pipeline writes its time at checkpoints,
+Follows the rules of the join for one input partition of each topic, with the
+largest time seen as the source's time. The pipeline writes its time at commits,
 so it may be more lenient, never stricter.
 """
 

@@ -23,7 +23,7 @@ class Sink(Protocol):
     """Where events go: Kafka, or the pipeline in process."""
 
     def send(self, kind: str, value: bytes) -> None:
-        """Take one front-door event."""
+        """Take one input event."""
 
     def end(self) -> None:
         """Hear that nothing more comes."""

@@ -40,7 +40,7 @@ class Sink(Protocol):
     """Where events go: Kafka, or the pipeline in process."""
 
     def send(self, topic: str, value: bytes, /) -> object:
-        """Take one front-door event."""
+        """Take one input event."""
 
     def flush(self) -> object:
         """Bring on its way what was taken."""

@@ -19,7 +19,7 @@ CHECKED = (
     "max.message.bytes",
     "compression.type",
 )
-"""Configuration without which counting would be wrong or a checkpoint could fail."""
+"""Configuration without which counting would be wrong or a commit could fail."""
 
 DEFAULTS = {"cleanup.policy": "delete", "message.timestamp.type": "CreateTime"}
 

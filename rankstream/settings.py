@@ -45,7 +45,7 @@ class KafkaSettings(Section, frozen=True):
     username: str = ""
     password_file: str = ""
     ca_file: str = ""
-    front_door_partitions: Positive = 4
+    input_partitions: Positive = 4
     partitions: Positive = 4
     learner_partitions: Positive = 4
     replication_factor: Positive = 1
@@ -73,7 +73,7 @@ class TimeSettings(Section, frozen=True):
 
 
 class LimitSettings(Section, frozen=True):
-    """What the front door accepts and what statistics keep apart."""
+    """What ingestion accepts and what statistics keep apart."""
 
     documents: Positive = 10_000
     clicks: Positive = 1_000
@@ -85,9 +85,9 @@ class LimitSettings(Section, frozen=True):
 
 
 class DeliverySettings(Section, frozen=True):
-    """How often stages checkpoint, and how often the fold writes its state."""
+    """How often stages commit, and how often the fold writes its state."""
 
-    checkpoint_s: PositiveFloat = 0.1
+    commit_s: PositiveFloat = 0.1
     state_s: PositiveFloat = 5.0
     state_records: Positive = 2_000
     transaction_timeout_ms: Positive = 60_000
@@ -260,9 +260,16 @@ def _fault(tree: dict[str, Any], error: Exception) -> tuple[str, str]:
                     return f"{table}.{name}" + (f".{below}" if below else ""), fact
     unknown = re.search(r"(?:unknown|required) field `(.*?)`", fact)
     if unknown:
-        return ".".join(filter(None, (place, unknown[1]))), fact
+        setting = ".".join(filter(None, (place, unknown[1])))
+        renamed = _RENAMED.get(setting)
+        return setting, f"it is called {renamed} now" if renamed else fact
     return place, fact
 
+
+_RENAMED = {
+    "delivery.checkpoint_s": "delivery.commit_s",
+    "kafka.front_door_partitions": "kafka.input_partitions",
+}
 
 _NAMED_TABLES = {"models": ModelSettings, "experiments": ExperimentSettings}
 

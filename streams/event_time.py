@@ -1,6 +1,6 @@
 """Event time: what a source is believed to have reached, and what all have.
 
-A source is one partition of the front door. Its *frontier* is its largest
+A source is one partition of the input topics. Its *frontier* is its largest
 plausible event time minus the allowed disorder; it is written into the canonical
 log, so that every reader of the log sees the same time at the same place.
 """

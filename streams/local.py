@@ -24,7 +24,7 @@ from streams.stage import Change, Output, SourceRecord, Stage
 from streams.topology import STAGES, n_partitions_of, written_topics
 
 RECORDS_AT_ONCE = 256
-"""Front-door records that are taken before they are passed on."""
+"""Input records that are taken before they are passed on."""
 
 _length = struct.Struct("<I")
 
@@ -32,7 +32,7 @@ _length = struct.Struct("<I")
 def local_settings(settings: Settings) -> Settings:
     """The same settings with one partition everywhere."""
     kafka = msgspec.structs.replace(
-        settings.kafka, front_door_partitions=1, partitions=1, learner_partitions=1
+        settings.kafka, input_partitions=1, partitions=1, learner_partitions=1
     )
     return msgspec.structs.replace(settings, kafka=kafka)
 
@@ -65,7 +65,7 @@ class LocalPipeline:
         self._on_output = on_output
         beside = ThreadPoolExecutor(1, "counting")
         written = written_topics()
-        self._fronts: dict[str, list[Stage]] = {}
+        self._ingests: dict[str, list[Stage]] = {}
         self._inner: dict[str, list[Stage]] = {}
         self._readers: dict[tuple[str, int], list[Stage]] = {}
         for kind in STAGES:
@@ -76,29 +76,29 @@ class LocalPipeline:
             if kind.source in written:
                 self._inner[kind.name] = stages
             else:
-                self._fronts[kind.source] = stages
+                self._ingests[kind.source] = stages
             for partition, stage in enumerate(stages):
                 self._readers.setdefault((kind.source, partition), []).append(stage)
         self.folds = cast("list[CanonicalFold]", self._inner["fold"])
         self.learners = cast("list[Learn]", self._inner["learn"])
-        self._is_past_door = False
+        self._is_past_ingestion = False
         self._offsets: dict[tuple[str, int], int] = {}
         self._waiting = 0
         self._turn = 0
         self.snapshots: dict[bytes, bytes] = {}
 
     def start(self) -> None:
-        """Give out version 0 of every model."""
+        """Publish version 0 of every model."""
         self._pass_on()
 
-    def start_past_door(self) -> None:
-        """Give out version 0 of every model; what comes is a log as it is."""
-        self._is_past_door = True
+    def start_past_ingestion(self) -> None:
+        """Publish version 0 of every model; what comes is a log as it is."""
+        self._is_past_ingestion = True
         self._pass_on()
 
     def send(self, topic: str, value: bytes, key: bytes | None = None) -> None:
-        """Take a front-door record."""
-        self._turn = (self._turn + 1) % len(self._fronts[topic])
+        """Take an input record."""
+        self._turn = (self._turn + 1) % len(self._ingests[topic])
         self._give(topic, self._turn, value, key)
         self._waiting += 1
         if self._waiting >= RECORDS_AT_ONCE:
@@ -106,8 +106,8 @@ class LocalPipeline:
 
     def end(self) -> None:
         """End every source: what is open closes."""
-        for topic, fronts in self._fronts.items():
-            for partition in range(len(fronts)):
+        for topic, ingests in self._ingests.items():
+            for partition in range(len(ingests)):
                 self._give(topic, partition, b"", None, (END_HEADER,))
         self._pass_on()
 
@@ -116,8 +116,8 @@ class LocalPipeline:
         self._pass_on()
 
     def fold_events(self, partition: int, value: bytes) -> None:
-        """Take a record of a canonical log; the front door stays out of it."""
-        self._is_past_door = True
+        """Take a record of a canonical log; ingestion stays out of it."""
+        self._is_past_ingestion = True
         self._give(EVENTS, partition, value)
         self._waiting += 1
         if self._waiting >= RECORDS_AT_ONCE:
@@ -130,7 +130,7 @@ class LocalPipeline:
     def fold_log(self, topic: str, partition: int, value: bytes) -> None:
         """Take a record of a log as it is, and pass on at once what follows from it.
 
-        The front door stays out of it: it would write frontiers of its own between
+        Ingestion stays out of it: it would write frontiers of its own between
         those of the log.
 
         Raises
@@ -138,7 +138,7 @@ class LocalPipeline:
         ValueError
             Where no stage reads this partition.
         """
-        self._is_past_door = True
+        self._is_past_ingestion = True
         readers = self._readers.get((topic, partition))
         if readers is None:
             n_partitions = sum(name == topic for name, _ in self._readers)
@@ -155,9 +155,9 @@ class LocalPipeline:
         for stages in self._inner.values():
             for stage in stages:
                 _add(total, stage.counters(), "")
-        for fronts in self._fronts.values():
-            for front in fronts:
-                _add(total, front.counters(), "front_door_")
+        for ingests in self._ingests.values():
+            for ingest in ingests:
+                _add(total, ingest.counters(), "ingestion_")
         return total
 
     def statistics(self) -> Iterator[Change]:
@@ -198,10 +198,10 @@ class LocalPipeline:
 
     def _pass_on(self) -> None:
         self._waiting = 0
-        if not self._is_past_door:
-            for fronts in self._fronts.values():
-                for front in fronts:
-                    self._collect(front)
+        if not self._is_past_ingestion:
+            for ingests in self._ingests.values():
+                for ingest in ingests:
+                    self._collect(ingest)
         for stages in self._inner.values():
             for stage in stages:
                 self._collect(stage)

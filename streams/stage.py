@@ -1,6 +1,6 @@
 """What a stage of the pipeline is: a fold over one partition of one topic.
 
-The shell (`streams.kafka.checkpoint` on Kafka, `streams.local` in process) brings
+The shell (`streams.kafka.committer` on Kafka, `streams.local` in process) brings
 records and takes outputs and state; a stage never waits, fetches or publishes.
 """
 

@@ -19,7 +19,7 @@ from rankstream.wire.topics import (
     EVALUATIONS,
     EVENTS,
     FORTNIGHT,
-    FRONT_DOOR,
+    INPUT,
     INTERACTIONS,
     KEPT,
     LATE,
@@ -46,13 +46,13 @@ class TopicRow(NamedTuple):
     config: dict[str, str]
 
 
-DOOR, LOG, LEARNERS = "front_door_partitions", "partitions", "learner_partitions"
+INPUTS, LOG, LEARNERS = "input_partitions", "partitions", "learner_partitions"
 
 TOPICS = (
-    TopicRow(QUERIES, DOOR, FRONT_DOOR),
-    TopicRow(CLICKS, DOOR, FRONT_DOOR),
-    TopicRow(dead_letters(QUERIES), DOOR, KEPT | FORTNIGHT),
-    TopicRow(dead_letters(CLICKS), DOOR, KEPT | FORTNIGHT),
+    TopicRow(QUERIES, INPUTS, INPUT),
+    TopicRow(CLICKS, INPUTS, INPUT),
+    TopicRow(dead_letters(QUERIES), INPUTS, KEPT | FORTNIGHT),
+    TopicRow(dead_letters(CLICKS), INPUTS, KEPT | FORTNIGHT),
     TopicRow(EVENTS, LOG, KEPT),
     TopicRow(LATE, LOG, KEPT | FORTNIGHT),
     TopicRow(INTERACTIONS, LEARNERS, KEPT),
@@ -81,13 +81,13 @@ class StageKind:
     ----------
     state_topics
         Where its state lies, compacted, as many partitions as its source; the first
-        holds the marker.
+        holds the resume position.
     outputs
         All other topics that it writes to.
     role
         Whose process it runs in.
-    cut_always
-        Write the state at every checkpoint: for small states, and for the one stage
+    state_always
+        Write the state at every commit: for small states, and for the one stage
         that hears a clock.
     version
         Of what the stage folds and keeps; another one refuses the state.
@@ -101,7 +101,7 @@ class StageKind:
     build: Build
     outputs: tuple[str, ...] = ()
     role: str = ""
-    cut_always: bool = False
+    state_always: bool = False
     version: int = 1
     warm_up: Callable[[Settings], None] | None = None
 
@@ -154,7 +154,7 @@ STAGES = (
         state_topics=(state_topic("ingest-queries"),),
         build=_ingest_queries,
         outputs=(EVENTS, dead_letters(QUERIES)),
-        cut_always=True,
+        state_always=True,
     ),
     StageKind(
         name="ingest-clicks",
@@ -163,7 +163,7 @@ STAGES = (
         state_topics=(state_topic("ingest-clicks"),),
         build=_ingest_clicks,
         outputs=(EVENTS, dead_letters(CLICKS)),
-        cut_always=True,
+        state_always=True,
     ),
     StageKind(
         name="fold",
@@ -181,7 +181,7 @@ STAGES = (
         state_topics=(state_topic("learn"),),
         build=_learn,
         outputs=(SNAPSHOTS,),
-        cut_always=True,
+        state_always=True,
         warm_up=_warm_up,
     ),
 )
@@ -236,7 +236,7 @@ def _is_comparing(settings: Settings) -> bool:
 ROLES = {
     role.name: role
     for role in (
-        Role("ingest", "front door to canonical log", 0),
+        Role("ingest", "input topics to canonical log", 0),
         Role("fold", "join, statistics and preferences", 1),
         Role("learn", "models", 2),
         Role("publish", "snapshots to Redis", 3, _publish, SNAPSHOTS),

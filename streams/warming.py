@@ -7,7 +7,7 @@ two records would stand still with its partitions, and look like a dead one.
 import msgspec
 import numpy as np
 
-from models.learners.learner import Learner, Lesson
+from models.learners.learner import Learner, TrainingExample
 from rankstream.settings import ExperimentSettings, ModelSettings, Settings
 from rankstream.wire.events import (
     ACTIVE,
@@ -60,7 +60,7 @@ def warm_up(settings: Settings) -> None:
             learners[output.partition].fold(SourceRecord(*place))
     for learner in learners:
         for name, model in learner.models.items():
-            model.learner.learn(_lesson(model.learner, settings.models[name].features))
+            model.learner.learn(_example(model.learner, settings.models[name].features))
     state += fold.changes()
     CanonicalFold(0, small).restore(state)
     _fold(fold, 3, [Frontier(0, 1, passed_ms, ACTIVE)])
@@ -113,13 +113,13 @@ def _compared(name: str, of: ExperimentSettings) -> Impression:
     )
 
 
-def _lesson(learner: Learner, n_features: int) -> Lesson:
+def _example(learner: Learner, n_features: int) -> TrainingExample:
     """A list with all that any learner may need."""
     config = getattr(learner, "config", None)
     width = 1 + getattr(config, "n_candidates", 1)
     ranks = np.tile(np.array([[1], [2]]), width)
     ranks[:, 1] = [2, 1]
-    return Lesson(
+    return TrainingExample(
         scores=np.arange(3, dtype="<f4"),
         shown=np.arange(2),
         clicks=np.array([False, True]),

@@ -74,5 +74,5 @@ def as_record(elements: list[Element], sequence: int = 1) -> Elements:
 
 
 def as_kept(raw: list[bytes]) -> Elements:
-    """Elements that are encoded already, as a checkpoint gives them back."""
+    """Elements that are encoded already, as a commit gives them back."""
     return Elements(encode_record([SCHEMA, 0, 1, [msgspec.Raw(one) for one in raw]]))

@@ -1,4 +1,4 @@
-"""Front-door records that nobody should send, each with how many dead letters it is."""
+"""Input records that nobody should send, each with how many dead letters it is."""
 
 import gzip
 import json

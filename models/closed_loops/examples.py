@@ -1,4 +1,4 @@
-"""Learners that have no compiled loop, with simulated users, one lesson at a time.
+"""Learners that have no compiled loop, with simulated users, one at a time.
 
 Lists are drawn from the ranker's Plackett-Luce model, as COLTR and PL-Rank have them.
 """
@@ -11,15 +11,15 @@ from models.click_models.click_model import ClickModel
 from models.click_models.compiled_users import click_on
 from models.closed_loops.ranker_loop import RankerLoop
 from models.closed_loops.world import Integers, World, any_query
-from models.learners.learner import Lesson
-from models.learners.parameters import LessonLearner
+from models.learners.learner import TrainingExample
+from models.learners.parameters import ExampleLearner
 from models.plackett_luce.list_sampler import BLOCK, sample_list
 
 SEEDS = 2**62
 """Below it lie the seeds of impressions."""
 
 
-class LessonLoop(RankerLoop):
+class ExampleLoop(RankerLoop):
     """A learner that lives with its users, by the verbs that a pipeline uses too.
 
     Parameters
@@ -36,7 +36,7 @@ class LessonLoop(RankerLoop):
 
     def __init__(
         self,
-        learner: LessonLearner[Any],
+        learner: ExampleLearner[Any],
         world: World,
         users: ClickModel,
         *,
@@ -65,7 +65,7 @@ class LessonLoop(RankerLoop):
         clicks = np.empty(len(shown), np.bool_)
         click_on(self._world.labels[first:last], shown, self._users, clicks, self._rng)
         return self._learner.learn(
-            Lesson(
+            TrainingExample(
                 scores,
                 shown,
                 clicks,

@@ -6,7 +6,7 @@ import numpy as np
 
 from models.click_models.click_model import ClickModel
 from models.closed_loops.duels import DuelLoop
-from models.closed_loops.examples import LessonLoop
+from models.closed_loops.examples import ExampleLoop
 from models.closed_loops.lagging import LaggingLoop
 from models.closed_loops.pairs import PairLoop
 from models.closed_loops.world import Loop, World
@@ -14,7 +14,7 @@ from models.learners.closed_loop import ClosedLoop
 from models.learners.coltr import ColtrConfig, ColtrLearner
 from models.learners.duels import DuelConfig
 from models.learners.pairwise import PairwiseConfig
-from models.learners.parameters import LearnerConfig, LessonLearner
+from models.learners.parameters import ExampleLearner, LearnerConfig
 from models.learners.pdgd import PdgdConfig
 from models.learners.pl_rank import PlRankConfig, PlRankLearner
 
@@ -58,10 +58,10 @@ def loop_of(
     if isinstance(config, DuelConfig):
         return DuelLoop(config, world, users, cutoff=cutoff, rng=rng)
     learner = _learner_of(config)
-    return LessonLoop(learner, world, users, cutoff=cutoff, rng=rng)
+    return ExampleLoop(learner, world, users, cutoff=cutoff, rng=rng)
 
 
-def _learner_of(config: LearnerConfig) -> LessonLearner[Any]:
+def _learner_of(config: LearnerConfig) -> ExampleLearner[Any]:
     """The learner that lives by its own verbs."""
     if isinstance(config, ColtrConfig):
         return ColtrLearner(config)

@@ -16,13 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from models.learners.duels import directions_of
-from models.learners.learner import Lesson
+from models.learners.learner import TrainingExample
 from models.learners.parameters import (
     REFUSED,
     UPDATED,
     WITHOUT_PREFERENCE,
+    ExampleLearner,
     LearnerConfig,
-    LessonLearner,
 )
 from models.optimisers.kernel import step
 
@@ -67,40 +67,42 @@ class ColtrConfig(LearnerConfig):
             )
 
 
-class ColtrLearner(LessonLearner[ColtrConfig]):
+class ColtrLearner(ExampleLearner[ColtrConfig]):
     """COLTR as a fold over interactions that logged all candidates' features."""
 
     policies = frozenset({"plackett-luce"})
     needs_candidates = True
 
-    def _learn(self, lesson: Lesson) -> int:
-        risk = risks_of(lesson.clicks)
-        if lesson.clicks.all() or not risk.any():
+    def _learn(self, example: TrainingExample) -> int:
+        risk = risks_of(example.clicks)
+        if example.clicks.all() or not risk.any():
             return WITHOUT_PREFERENCE
-        is_finite = np.isfinite(lesson.scores).all()
-        if not (is_finite and np.isfinite(lesson.candidates).all()):
+        is_finite = np.isfinite(example.scores).all()
+        if not (is_finite and np.isfinite(example.candidates).all()):
             return REFUSED
         directions = directions_of(
-            lesson.seed,
+            example.seed,
             self.config.n_candidates,
             self.ranker.n_parameters,
             self.config.unit,
         )
-        is_better = self._better(lesson, risk, directions)
+        is_better = self._better(example, risk, directions)
         if not is_better.any():
             return WITHOUT_PREFERENCE
         self._gradient[:] = directions[is_better].mean(axis=0)
         moved = step(self._parameters, self._gradient, self._optimiser)
         return UPDATED if moved else REFUSED
 
-    def _better(self, lesson: Lesson, risk: Floats, directions: Floats) -> Flags:
-        shown = lesson.shown.astype(np.int64)
-        logged = placement_logs(lesson.scores.astype(np.float64), shown)
+    def _better(
+        self, example: TrainingExample, risk: Floats, directions: Floats
+    ) -> Flags:
+        shown = example.shown.astype(np.int64)
+        logged = placement_logs(example.scores.astype(np.float64), shown)
         threshold = margin_of(risk, np.ones(len(risk)), self.config.variance_weight)
         found = np.zeros(len(directions), np.bool_)
         for at, direction in enumerate(directions):
             scores = self.ranker.score(
-                self._parameters + direction, lesson.candidates.astype(np.float64)
+                self._parameters + direction, example.candidates.astype(np.float64)
             )
             # Only ratios to each other count, so the largest may be 1.
             logs = placement_logs(scores, shown) - logged

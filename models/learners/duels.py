@@ -16,13 +16,13 @@ import numpy.typing as npt
 
 from models.learners import multileaved_lists as lists
 from models.learners import multileaved_verdicts as verdicts
-from models.learners.learner import Lesson
+from models.learners.learner import TrainingExample
 from models.learners.parameters import (
     REFUSED,
     UPDATED,
     WITHOUT_PREFERENCE,
+    ExampleLearner,
     LearnerConfig,
-    LessonLearner,
 )
 from models.optimisers.kernel import step
 
@@ -111,10 +111,10 @@ def directions_of(
     return directions
 
 
-class DuelLearner(LessonLearner[DuelConfig]):
+class DuelLearner(ExampleLearner[DuelConfig]):
     """DBGD and MGD as a fold over interactions with multileaved lists.
 
-    A lesson holds the ranks of the shown documents by every ranker, or their teams;
+    An example holds the ranks of the shown documents by every ranker, or their teams;
     the candidates are drawn again from its seed.
     """
 
@@ -128,21 +128,21 @@ class DuelLearner(LessonLearner[DuelConfig]):
             )
         super().__init__(config)
 
-    def _learn(self, lesson: Lesson) -> int:
-        if not lesson.clicks.any():
+    def _learn(self, example: TrainingExample) -> int:
+        if not example.clicks.any():
             return WITHOUT_PREFERENCE
         is_winner = np.zeros(self.config.n_candidates + 1, np.bool_)
         if self.config.comparison == "team-draft":
-            self._check_teams(lesson)
+            self._check_teams(example)
             verdicts.mark_team_winners(
-                lesson.teams.astype(np.int64), lesson.clicks, is_winner
+                example.teams.astype(np.int64), example.clicks, is_winner
             )
         else:
-            self._mark_winners(lesson, is_winner)
+            self._mark_winners(example, is_winner)
         if not is_winner.any():
             return WITHOUT_PREFERENCE
         drawn = directions_of(
-            lesson.seed,
+            example.seed,
             self.config.n_candidates,
             self.ranker.n_parameters,
             self.config.unit,
@@ -151,10 +151,12 @@ class DuelLearner(LessonLearner[DuelConfig]):
         moved = step(self._parameters, self._gradient, self._optimiser)
         return UPDATED if moved else REFUSED
 
-    def _mark_winners(self, lesson: Lesson, is_winner: npt.NDArray[np.bool_]) -> None:
-        n, k = len(lesson.scores), len(lesson.shown)
+    def _mark_winners(
+        self, example: TrainingExample, is_winner: npt.NDArray[np.bool_]
+    ) -> None:
+        n, k = len(example.scores), len(example.shown)
         width = self.config.n_candidates + 1
-        ranks = lesson.ranks.astype(np.int32)
+        ranks = example.ranks.astype(np.int32)
         if ranks.shape != (k, width):
             raise ValueError(
                 f"ranks must be of {k} shown documents by {width} rankers; "
@@ -168,22 +170,22 @@ class DuelLearner(LessonLearner[DuelConfig]):
             raise ValueError("a ranker must rank documents apart; two share a rank")
         shares = np.empty(n)
         lists.fill_shares(shares, self.config.tau)
-        assignment = np.empty((int(lesson.clicks.sum()), width))
-        verdicts.fill_assignment(ranks, shares, lesson.clicks, assignment)
+        assignment = np.empty((int(example.clicks.sum()), width))
+        verdicts.fill_assignment(ranks, shares, example.clicks, assignment)
         if self.config.n_samples:
             # Seeded by the impression, so that a fold stays a function of its log.
-            rng = np.random.Generator(np.random.PCG64([lesson.seed, 1]))
+            rng = np.random.Generator(np.random.PCG64([example.seed, 1]))
             verdicts.mark_winners_by_sample(
                 assignment, self.config.n_samples, is_winner, rng
             )
         else:
             verdicts.mark_winners(assignment, is_winner)
 
-    def _check_teams(self, lesson: Lesson) -> None:
-        teams, last = lesson.teams, self.config.n_candidates
-        if len(teams) != len(lesson.shown):
+    def _check_teams(self, example: TrainingExample) -> None:
+        teams, last = example.teams, self.config.n_candidates
+        if len(teams) != len(example.shown):
             raise ValueError(
-                f"teams must be of {len(lesson.shown)} shown documents; "
+                f"teams must be of {len(example.shown)} shown documents; "
                 f"got {len(teams)}"
             )
         if teams.min() < lists.NO_TEAM or teams.max() > last:

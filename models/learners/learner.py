@@ -13,7 +13,7 @@ NOTHING = np.zeros((0, 0))
 NOBODY = np.zeros(0, np.int64)
 
 
-class Lesson(NamedTuple):
+class TrainingExample(NamedTuple):
     """One closed impression, as learners read it.
 
     A learner uses what it needs; what an impression did not log is empty.
@@ -61,7 +61,7 @@ class Learner(Protocol):
     def updates(self) -> int:
         """Interactions that moved the parameters."""
 
-    def learn(self, lesson: Lesson) -> bool:
+    def learn(self, example: TrainingExample) -> bool:
         """Fold one interaction; returns whether the parameters moved.
 
         Raises

@@ -14,13 +14,13 @@ import numpy.typing as npt
 
 from models.click_preferences import n_compared
 from models.kernels.compilation import compiled
-from models.learners.learner import Lesson
+from models.learners.learner import TrainingExample
 from models.learners.parameters import (
     REFUSED,
     UPDATED,
     WITHOUT_PREFERENCE,
+    ExampleLearner,
     LearnerConfig,
-    LessonLearner,
 )
 from models.optimisers.kernel import step
 from models.rankers.layers import add_gradient, n_activations, score_rows
@@ -55,27 +55,29 @@ class PairwiseConfig(LearnerConfig):
             raise ValueError(f"exploration must lie in [0, 1]; got {self.exploration}")
 
 
-class PairwiseLearner(LessonLearner[PairwiseConfig]):
+class PairwiseLearner(ExampleLearner[PairwiseConfig]):
     """The pairwise baseline as a fold over interactions, whatever made the lists."""
 
     policies = frozenset(
         {"plackett-luce", "deterministic", "tail-shuffle", "logged", "unknown"}
     )
 
-    def _learn(self, lesson: Lesson) -> int:
-        coefficients = np.zeros(len(lesson.shown))
-        if not add_preferences(lesson.clicks, coefficients):
+    def _learn(self, example: TrainingExample) -> int:
+        coefficients = np.zeros(len(example.shown))
+        if not add_preferences(example.clicks, coefficients):
             return WITHOUT_PREFERENCE
-        activations = np.empty((len(lesson.shown), n_activations(self._shape)))
-        present = np.empty(len(lesson.shown))
-        score_rows(self._parameters, self._shape, lesson.features, present, activations)
+        activations = np.empty((len(example.shown), n_activations(self._shape)))
+        present = np.empty(len(example.shown))
+        score_rows(
+            self._parameters, self._shape, example.features, present, activations
+        )
         self._gradient[:] = 0.0
         add_gradient(
             self._gradient,
             coefficients,
             self._parameters,
             self._shape,
-            lesson.features,
+            example.features,
             activations,
         )
         moved = step(self._parameters, self._gradient, self._optimiser)

@@ -8,7 +8,7 @@ from typing import ClassVar, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from models.learners.learner import Lesson, State
+from models.learners.learner import State, TrainingExample
 from models.optimisers.kernel import RATE
 from models.optimisers.optimiser import (
     OptimiserConfig,
@@ -141,52 +141,52 @@ class ParameterLearner(Generic[Config]):
         for name, place in COUNT_NAMES.items():
             self._counts[place] = state[name]
 
-    def _checked(self, lesson: Lesson) -> Lesson:
-        """The lesson in the types of kernels.
+    def _checked(self, example: TrainingExample) -> TrainingExample:
+        """The training example in the types of kernels.
 
         Raises
         ------
         ValueError
             Where shapes or rows contradict each other.
         """
-        n, k = len(lesson.scores), len(lesson.shown)
+        n, k = len(example.scores), len(example.shown)
         width = self.ranker.sizes[0]
-        if len(lesson.clicks) != k or lesson.features.shape != (k, width):
+        if len(example.clicks) != k or example.features.shape != (k, width):
             raise ValueError(
                 "shown, clicks and features must share their documents; got "
-                f"{k} shown, {len(lesson.clicks)} clicks and features of shape "
-                f"{lesson.features.shape} for {width} features"
+                f"{k} shown, {len(example.clicks)} clicks and features of shape "
+                f"{example.features.shape} for {width} features"
             )
-        shown = np.array(lesson.shown, np.int64)
+        shown = np.array(example.shown, np.int64)
         if k and (shown.min() < 0 or shown.max() >= n or len({*shown.tolist()}) < k):
             raise ValueError(
                 "shown must hold different rows of the candidates; got "
                 f"{shown.tolist()} of {n} candidates"
             )
-        return lesson._replace(
-            scores=np.array(lesson.scores, np.float64),
+        return example._replace(
+            scores=np.array(example.scores, np.float64),
             shown=shown,
-            clicks=np.array(lesson.clicks, np.bool_),
-            features=np.array(lesson.features, np.float64, order="C"),
-            candidates=np.array(lesson.candidates, np.float64, order="C"),
-            ranks=np.array(lesson.ranks, np.int64, order="C"),
-            teams=np.array(lesson.teams, np.int64),
+            clicks=np.array(example.clicks, np.bool_),
+            features=np.array(example.features, np.float64, order="C"),
+            candidates=np.array(example.candidates, np.float64, order="C"),
+            ranks=np.array(example.ranks, np.int64, order="C"),
+            teams=np.array(example.teams, np.int64),
         )
 
 
-class LessonLearner(ParameterLearner[Config], ABC):
-    """A learner that folds one lesson after another, by its own `_learn`."""
+class ExampleLearner(ParameterLearner[Config], ABC):
+    """A learner that folds one training example after another, by its own `_learn`."""
 
-    def learn(self, lesson: Lesson) -> bool:
+    def learn(self, example: TrainingExample) -> bool:
         """Fold one interaction; returns whether the parameters moved.
 
         Raises
         ------
         ValueError
-            Where what a lesson holds contradicts itself, or lacks what this learner
+            Where what an example holds contradicts itself, or lacks what this learner
             needs.
         """
-        checked = self._checked(lesson)
+        checked = self._checked(example)
         expected = (len(checked.scores), self.ranker.sizes[0])
         if self.needs_candidates and checked.candidates.shape != expected:
             raise ValueError(
@@ -198,5 +198,5 @@ class LessonLearner(ParameterLearner[Config], ABC):
         return became == UPDATED
 
     @abstractmethod
-    def _learn(self, lesson: Lesson) -> int:
-        """What became of a lesson whose shapes and rows are right."""
+    def _learn(self, example: TrainingExample) -> int:
+        """What became of a training example whose shapes and rows are right."""

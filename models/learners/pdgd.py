@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from models.learners import pdgd_kernel
-from models.learners.learner import Lesson
+from models.learners.learner import TrainingExample
 from models.learners.parameters import LearnerConfig, ParameterLearner
 from models.learners.reversed_pairs import Pairs
 
@@ -83,7 +83,7 @@ class PdgdLearner(ParameterLearner[PdgdConfig]):
             Pairs(config.all_observed, not config.biased), config.counterfactual
         )
 
-    def learn(self, lesson: Lesson) -> bool:
+    def learn(self, example: TrainingExample) -> bool:
         """Fold one interaction; returns whether the parameters moved.
 
         Raises
@@ -91,15 +91,15 @@ class PdgdLearner(ParameterLearner[PdgdConfig]):
         ValueError
             Where shapes or rows contradict each other.
         """
-        ends = (len(lesson.scores), len(lesson.shown))
+        ends = (len(example.scores), len(example.shown))
         offsets = np.array([[0, end] for end in ends], np.int64)
         moved = self.learn_batch(
             Interactions(
-                lesson.scores,
+                example.scores,
                 offsets[0],
-                lesson.shown,
-                lesson.clicks,
-                lesson.features,
+                example.shown,
+                example.clicks,
+                example.features,
                 offsets[1],
             )
         )

@@ -17,13 +17,13 @@ import numpy.typing as npt
 
 from models.kernels.compilation import compiled
 from models.kernels.exponentials import largest_of
-from models.learners.learner import Lesson
+from models.learners.learner import TrainingExample
 from models.learners.parameters import (
     REFUSED,
     UPDATED,
     WITHOUT_PREFERENCE,
+    ExampleLearner,
     LearnerConfig,
-    LessonLearner,
 )
 from models.learners.reversed_pairs import log_sum, rest_log
 from models.optimisers.kernel import step
@@ -68,23 +68,23 @@ class PlRankConfig(LearnerConfig):
             raise ValueError(f"examination must lie in (0, 1]; got {self.examination}")
 
 
-class PlRankLearner(LessonLearner[PlRankConfig]):
+class PlRankLearner(ExampleLearner[PlRankConfig]):
     """PL-Rank as a fold over interactions that logged all candidates' features."""
 
     policies = frozenset({"plackett-luce", "tail-shuffle", "deterministic", "logged"})
     needs_candidates = True
 
-    def _learn(self, lesson: Lesson) -> int:
+    def _learn(self, example: TrainingExample) -> int:
         # The only candidate is first whatever it scores.
-        if not lesson.clicks.any() or len(lesson.scores) < 2:
+        if not example.clicks.any() or len(example.scores) < 2:
             return WITHOUT_PREFERENCE
-        features = lesson.candidates.astype(np.float64)
+        features = example.candidates.astype(np.float64)
         scores = self.ranker.score(self._parameters, features)
         if not np.isfinite(scores).all():
             return REFUSED
         relevance = np.zeros(len(scores))
-        relevance[lesson.shown] = lesson.clicks / self._looked(len(lesson.shown))
-        rng = np.random.Generator(np.random.PCG64([lesson.seed, 2]))
+        relevance[example.shown] = example.clicks / self._looked(len(example.shown))
+        rng = np.random.Generator(np.random.PCG64([example.seed, 2]))
         slopes = score_gradient(
             scores,
             relevance,

@@ -98,7 +98,7 @@ def read_dump(path: Path) -> Iterator[tuple[int, bytes]]:
     ------
     FileUnreadable
         Where the file is no dump, or is damaged or cut off; records before the
-        damage were given out.
+        damage were handed on.
     """
     with opened(path) as file:
         bodies = _bodies(path, file)
@@ -115,7 +115,7 @@ def read_dump(path: Path) -> Iterator[tuple[int, bytes]]:
 
 
 def read_dumped_events(path: Path) -> Iterator[Event]:
-    """The events of a dump of `events`, as the front door would take them again.
+    """The events of a dump of `events`, as ingestion would take them again.
 
     Queries are normalised and candidates sorted already; clicks are as they came.
 
@@ -142,7 +142,7 @@ def read_dumped_events(path: Path) -> Iterator[Event]:
 
 
 def query_event(impression: Impression) -> bytes:
-    """The front-door event of a canonical impression."""
+    """The input event of a canonical impression."""
     items = decode_items(impression.candidates)
     rows = np.frombuffer(impression.shown, "<u2").tolist()
     event: dict[str, Any] = {

@@ -1,4 +1,4 @@
-"""A front-door event as it stands in a file: when, which kind, its bytes."""
+"""An input event as it stands in a file: when, which kind, its bytes."""
 
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ class Event(NamedTuple):
 
 
 class EventTooLarge(ValueError):
-    """An event is larger than the front door accepts; it was not sent.
+    """An event is larger than ingestion accepts; it was not sent.
 
     Operator action: send fewer candidates or features with it.
     """
@@ -44,7 +44,7 @@ def recognised(value: bytes) -> Event:
     """The event in `value`; a query event is one that has `shown`.
 
     Or `candidates` or `scores`, as no click has those either. Whether its fields are
-    sound is for the front door to judge.
+    sound is for ingestion to judge.
 
     Raises
     ------

@@ -19,7 +19,7 @@ def read_jsonl(path: Path, *, bad_lines: list[int] | None = None) -> Iterator[Ev
     ----------
     bad_lines
         Takes the numbers of lines that are no events. They are passed on
-        at the time of the event before them, for the front door to bury.
+        at the time of the event before them, for ingestion to bury.
 
     Raises
     ------

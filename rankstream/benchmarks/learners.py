@@ -19,7 +19,7 @@ from models.closed_loops.duels import DuelLoop
 from models.closed_loops.pairs import PairLoop
 from models.closed_loops.world import World
 from models.learners.duels import DuelConfig
-from models.learners.learner import Lesson
+from models.learners.learner import TrainingExample
 from models.learners.pdgd import PdgdConfig, PdgdLearner
 from rankstream.benchmarks import pdgd
 from rankstream.benchmarks.learners_rival import (
@@ -140,8 +140,8 @@ def _update_s(n_shown: int, n_candidates: int, n_timed: int) -> float:
     rng = np.random.default_rng(0)
     learner = PdgdLearner(PdgdConfig(pdgd.N_FEATURES))
     features = rng.random((n_shown, pdgd.N_FEATURES))
-    lessons = [
-        Lesson(
+    examples = [
+        TrainingExample(
             rng.normal(size=n_candidates),
             rng.permutation(n_candidates)[:n_shown],
             rng.random(n_shown) < 0.5,
@@ -153,7 +153,7 @@ def _update_s(n_shown: int, n_candidates: int, n_timed: int) -> float:
     for _ in range(N_REPEATS + 1):
         started = time.process_time()
         for number in range(n_timed):
-            learner.learn(lessons[number % len(lessons)])
+            learner.learn(examples[number % len(examples)])
         times.append((time.process_time() - started) / n_timed)
     return min(times)
 

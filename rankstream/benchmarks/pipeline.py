@@ -1,10 +1,10 @@
 """Events through the pipeline on one broker, over an empty agent of stock Faust.
 
 One run brings up its own broker and Redis, writes each log beforehand, and times the
-stage that reads it by the markers of its checkpoints; what the first of them covers is
-start-up, and does not count. A throughput counts only if an independent recount of the
-log agrees with what came out. Throughputs are medians of runs, each in a namespace of
-its own; latency and restart are measured once.
+stage that reads it by the resume positions of its commits; what the first of them
+covers is start-up, and does not count. A throughput counts only if an independent
+recount of the log agrees with what came out. Throughputs are medians of runs, each in a
+namespace of its own; latency and restart are measured once.
 """
 
 import subprocess
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from rankstream.benchmarks.pipeline_bed import Bed, running_bed, say
-from rankstream.benchmarks.pipeline_door import front_door_rate
+from rankstream.benchmarks.pipeline_ingestion import ingestion_rate
 from rankstream.benchmarks.pipeline_latency import latencies_s
 from rankstream.benchmarks.pipeline_local import local_rates
 from rankstream.benchmarks.pipeline_logs import (
@@ -53,7 +53,7 @@ class Sizes(NamedTuple):
     rival: int
     fold: int
     placed: int
-    door: int
+    ingestion: int
     local: int
     paced_s: float
     restart_s: float
@@ -74,7 +74,7 @@ def measure(*, quick: bool = False) -> list[Figure]:
         figures.append(fold_figure(bed, sizes, DETERMINISTIC, rival))
         placed = fold_figure(bed, sizes, PLACKETT_LUCE, rival)
         figures.append(placed)
-        figures.append(door_figure(bed, sizes, rival))
+        figures.append(ingestion_figure(bed, sizes, rival))
         figures.append(local_figure(sizes))
         figures.append(latency_figure(bed, sizes, placed["value"] / 2))
         figures.append(restart_figure(bed, sizes, placed["value"] / 2))
@@ -161,14 +161,14 @@ def counted(
         yield topic, partition, value
 
 
-def door_figure(bed: Bed, sizes: Sizes, rival: float) -> Figure:
+def ingestion_figure(bed: Bed, sizes: Sizes, rival: float) -> Figure:
     """JSON events through the ingest role, median of the repeats."""
     value, n_bytes, wrong = median_rate(
-        front_door_rate(bed, bed.settings(N_FEATURES), sizes.door)
+        ingestion_rate(bed, bed.settings(N_FEATURES), sizes.ingestion)
         for _ in range(sizes.repeats)
     )
     return {
-        "name": f"front door, one JSON event a record ({n_bytes:.0f} bytes)",
+        "name": f"ingestion, one JSON event a record ({n_bytes:.0f} bytes)",
         "value": value,
         "unit": "events/s",
         "rival": rival,

@@ -31,7 +31,7 @@ from rankstream.wire.topics import EVENTS, full_name
 POLL_S = 0.005
 PATIENCE_S = 60.0
 
-_CUT = re.compile(r"event=cut partition=events\[(\d+)\] offset=(\d+)")
+_CHECKPOINT = re.compile(r"event=checkpoint partition=events\[(\d+)\] offset=(\d+)")
 
 Record = tuple[int, bytes, int]
 """Partition, value and number of events."""
@@ -102,7 +102,7 @@ def latencies_s(
     def is_settled() -> bool:
         # The burst's state is written, as it would be long before in a steady stream.
         worker.check()
-        return watcher.total() >= wanted_before and _is_cut(worker, lengths)
+        return watcher.total() >= wanted_before and _is_checkpoint(worker, lengths)
 
     with bed.worker(settings, "fold", "learn", "publish") as worker:
         watcher.start()
@@ -150,10 +150,14 @@ async def _feed(
     return sent
 
 
-def _is_cut(worker: Worker, lengths: Counter[int]) -> bool:
+def _is_checkpoint(worker: Worker, lengths: Counter[int]) -> bool:
     """Whether state was written behind so many records of each partition."""
-    cuts = map(_CUT.search, worker.lines())
-    reached = {int(cut[1]): int(cut[2]) for cut in cuts if cut is not None}
+    checkpoints = map(_CHECKPOINT.search, worker.lines())
+    reached = {
+        int(checkpoint[1]): int(checkpoint[2])
+        for checkpoint in checkpoints
+        if checkpoint is not None
+    }
     return all(reached.get(one, -1) >= n - 1 for one, n in lengths.items())
 
 

@@ -1,7 +1,7 @@
 """Topics of a benchmark run, written beforehand and read afterwards.
 
-What a stage did when is told by the markers of its checkpoints: each has the time at
-which it was written, and says up to where its partition was done.
+What a stage did when is told by the resume positions of its commits: each has
+the time at which it was written, and says up to where its partition was done.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from rankstream.benchmarks.pipeline_bed import BenchmarkFailed
 from rankstream.settings import Settings
 from rankstream.wire.topics import MAX_RECORD_BYTES, MIB, full_name
 from streams.ingest.ingest import END_HEADER
-from streams.kafka.resume_position import MARKER, decode_marker
+from streams.kafka.resume_position import POSITION_KEY, decode_position
 
 QUIET_S = 3.0
 """A stage that wrote nothing for so long has nothing left to do."""
@@ -35,7 +35,7 @@ class Entry(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """A checkpoint: its partition is done up to `offset`."""
+    """A commit: its partition is done up to `offset`."""
 
     timestamp_ms: int
     partition: int
@@ -78,7 +78,7 @@ def preload(
     Parameters
     ----------
     ended
-        Partitions of the front door that get an end record at last.
+        Partitions of the input topics that get an end record at last.
     """
 
     async def write() -> None:
@@ -189,31 +189,33 @@ async def _await_quiet(
 
 
 def progress_of(settings: Settings, topic: str, n_partitions: int) -> list[Progress]:
-    """The checkpoints of a stage, from its state topic, by time."""
+    """The commits of a stage, from its state topic, by time."""
     found = [
-        Progress(entry.timestamp_ms, entry.partition, decode_marker(entry.value).offset)
+        Progress(
+            entry.timestamp_ms, entry.partition, decode_position(entry.value).offset
+        )
         for entry in read_all(settings, topic, n_partitions)
-        if entry.key == MARKER and entry.value is not None
+        if entry.key == POSITION_KEY and entry.value is not None
     ]
     return sorted(found)
 
 
 def rate_of(progress: list[Progress], events_up_to: Callable[[int, int], int]) -> float:
-    """Events a second, from the first checkpoint to the last.
+    """Events a second, from the first commit to the last.
 
     Parameters
     ----------
     progress
-        Checkpoints by time; what the first covers was done before and does not count.
+        Commits by time; what the first covers was done before and does not count.
     events_up_to
         Events in records up to an offset of a partition, that one included.
     """
     if len(progress) < 2:
-        raise BenchmarkFailed("a run must last for several checkpoints; it was over")
+        raise BenchmarkFailed("a run must last for several commits; it was over")
     at: dict[int, int] = {}
     start_ms = end_ms = progress[0].timestamp_ms
     for mark in progress:
-        # A cut of an idle partition is a checkpoint that goes nowhere.
+        # A checkpoint of an idle partition is a commit that goes nowhere.
         if mark.offset > at.get(mark.partition, -1):
             at[mark.partition] = mark.offset
             end_ms = mark.timestamp_ms

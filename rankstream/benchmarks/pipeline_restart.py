@@ -19,7 +19,9 @@ from rankstream.wire.topics import EVENTS, full_name, state_topic
 
 PATIENCE_S = 120.0
 
-_BEHIND = re.compile(r"event=restored partition=(\S+) .*cut=(-?\d+) marker=(-?\d+)")
+_BEHIND = re.compile(
+    r"event=restored partition=(\S+) .*checkpoint=(-?\d+) position=(-?\d+)"
+)
 _CAUGHT_UP = re.compile(r"event=caught-up partition=(\S+)")
 _READY = re.compile(r"event=(restored|caught-up) ")
 _RESTORED = re.compile(r"event=restored .*records=(\d+) keys=(\d+) ")

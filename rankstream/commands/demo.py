@@ -195,7 +195,7 @@ class Demonstration:
         self._counter.take(self._pipeline)
         state.estimated = self._counter.estimate()
         counts = self._pipeline.counters()
-        letters = counts["dead_letter"] + counts["front_door_dead_letter"]
+        letters = counts["dead_letter"] + counts["ingestion_dead_letter"]
         state.counts = {**counts, "dead_letters": letters}
 
     def _learned(self) -> Weights:

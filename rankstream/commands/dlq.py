@@ -37,7 +37,7 @@ EPILOG = """examples:
   rankstream dlq replay --code schema --dry-run     what would become of them
   rankstream dlq replay --code schema
 
-Replayed letters go back to the front door they came from, byte for byte. What is
+Replayed letters go back to the input topic they came from, byte for byte. What is
 still wrong dies again; what is too old is late; what was applied before is a duplicate.
 """
 

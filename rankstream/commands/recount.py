@@ -18,7 +18,7 @@ from streams.fold.canonical import STATE_TOPIC, CanonicalFold
 from streams.fold.statistics_keys import checked
 from streams.fold.statistics_reading import CellName
 from streams.fold.statistics_reading import Statistics as StoredStatistics
-from streams.kafka.resume_position import decode_marker
+from streams.kafka.resume_position import decode_position
 from streams.recount.checking import Found, Statistics, recount
 from streams.recount.counting import Cell, CellKey
 from streams.recount.rules import Rules, rules_of
@@ -28,7 +28,7 @@ from streams.state_pieces import Parts
 
 SUMMARY = "count the canonical log again, and compare"
 
-MARKER = b"marker"
+POSITION_KEY = b"marker"
 ATTEMPTS = 20
 BETWEEN_S = 0.5
 
@@ -38,7 +38,7 @@ EPILOG = """examples:
                                                what `replay --local --out run/` counted
 
 It reads `events` from its beginning with code of its own, and compares with the
-statistics and the outcomes at their cut, and with `interactions`.
+statistics and the outcomes at their checkpoint, and with `interactions`.
 exit status: 0 where nothing is lost, double, wrong or extra, else 1
 """
 
@@ -118,7 +118,7 @@ class _State:
 
         self.values: dict[tuple[str, bytes], bytes] = {}
         self._of: dict[int, dict[tuple[str, bytes], bytes]] = {}
-        self.markers = markers_of(settings)
+        self.positions = positions_of(settings)
         for topic in (STATISTICS, STATE_TOPIC):
             for partition, _, key, value in read_topic(settings, topic):
                 of_it = self._of.setdefault(partition, {})
@@ -129,27 +129,27 @@ class _State:
                     of_it.pop(place, None)
         for of_it in self._of.values():
             self.values |= {k: v for k, v in of_it.items() if k[0] == STATISTICS}
-        after = markers_of(settings)
-        self.is_steady = {p: cut for p, (cut, _) in self.markers.items()} == {
-            p: cut for p, (cut, _) in after.items()
-        }
+        after = positions_of(settings)
+        self.is_steady = {
+            p: checkpoint for p, (checkpoint, _) in self.positions.items()
+        } == {p: checkpoint for p, (checkpoint, _) in after.items()}
 
     def found(self, settings: Settings) -> dict[int, Found]:
         """What the state says of each partition."""
         found = {}
-        for partition, (cut_offset, offset) in self.markers.items():
+        for partition, (checkpoint_offset, offset) in self.positions.items():
             fold = CanonicalFold(partition, settings)
             fold.restore(
                 Change(topic, key, value)
                 for (topic, key), value in self._of.get(partition, {}).items()
-                if key != MARKER
+                if key != POSITION_KEY
             )
-            found[partition] = Found(cut_offset, offset, fold.counters())
+            found[partition] = Found(checkpoint_offset, offset, fold.counters())
         return found
 
 
 def _steady_state(settings: Settings) -> _State:
-    """The state as it was at one cut of each partition."""
+    """The state as it was at one checkpoint of each partition."""
     for _ in range(ATTEMPTS):
         state = _State(settings)
         if state.is_steady:
@@ -161,16 +161,16 @@ def _steady_state(settings: Settings) -> _State:
     )
 
 
-def markers_of(settings: Settings) -> dict[int, tuple[int, int]]:
-    """Cut and offset of the fold's marker, by partition."""
+def positions_of(settings: Settings) -> dict[int, tuple[int, int]]:
+    """Checkpoint and offset of the fold's resume position, by partition."""
     from producers.topic_reader import read_topic  # noqa: PLC0415
 
-    markers: dict[int, tuple[int, int]] = {}
+    positions: dict[int, tuple[int, int]] = {}
     for partition, _, key, value in read_topic(settings, STATE_TOPIC):
-        if key == MARKER and value:
-            marker = decode_marker(value)
-            markers[partition] = (marker.cut_offset, marker.offset)
-    return markers
+        if key == POSITION_KEY and value:
+            position = decode_position(value)
+            positions[partition] = (position.checkpoint_offset, position.offset)
+    return positions
 
 
 def stored(values: Sequence[tuple[bytes, bytes]]) -> Statistics:

@@ -329,7 +329,7 @@ def _progress(
         name: getattr(arguments, name)
         for name in ("form", "epoch_ms", "as_is", "pass_bad_lines")
     }
-    options["partitions"] = settings.kafka.front_door_partitions
+    options["partitions"] = settings.kafka.input_partitions
     target = f"{settings.kafka.bootstrap}/{settings.namespace}"
     identity = identity_of(log.files, options=options, target=target)
     path = arguments.progress_file or progress_path(identity)

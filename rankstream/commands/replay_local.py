@@ -47,7 +47,7 @@ OUTCOMES = (
     ("duplicate", ("duplicate",)),
     ("late", ("late",)),
     ("orphan", ("orphan",)),
-    ("dead letter", ("dead_letter", "front_door_dead_letter")),
+    ("dead letter", ("dead_letter", "ingestion_dead_letter")),
     ("pending", ("pending",)),
 )
 """Rows of the table, and the counters that each adds up."""
@@ -75,7 +75,7 @@ class LocalReplay:
     def counters(self) -> dict[str, int]:
         """Counts of all stages; `consumed` is what came in, wherever it ended."""
         counts = self.pipeline.counters()
-        consumed = counts["consumed"] + counts["front_door_dead_letter"]
+        consumed = counts["consumed"] + counts["ingestion_dead_letter"]
         return counts | {"consumed": consumed}
 
     def outcomes(self) -> list[tuple[str, int]]:
@@ -100,7 +100,7 @@ def replay_events(  # noqa: PLR0913  what a replay is made of
     is_ended: bool = True,
     out: Path | None = None,
 ) -> int:
-    """Pass front-door events through every stage; 130 if stopped.
+    """Pass input events through every stage; 130 if stopped.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ def dump_among(files: Sequence[Path], form: str) -> Path | None:
 def fold_dump(
     file: Path, settings: Settings, *, stop: Stop, out: Path | None = None
 ) -> int:
-    """Fold the records of a dump as they are, past the front door; 130 if stopped.
+    """Fold the records of a dump as they are, past ingestion; 130 if stopped.
 
     Gives the statistics (a dump of `events`) or the snapshots (a dump of
     `interactions`) byte for byte as the workers gave them. Windows that the log
@@ -163,7 +163,7 @@ def fold_dump(
     own = local_settings(settings)
     kafka = msgspec.structs.replace(own.kafka, **{name: header.n_partitions})
     local = LocalReplay(msgspec.structs.replace(own, kafka=kafka))
-    local.pipeline.start_past_door()
+    local.pipeline.start_past_ingestion()
     number = 0
     with ProgressLine("folding", total=None) as line:
         for number, (partition, value) in enumerate(read_dump(file), 1):

@@ -141,7 +141,7 @@ def finished_runs(path: Path) -> dict[str, dict[str, Any]]:
 def run_all(
     bed: Bed, jobs: Sequence[Job], path: Path, *, n_processes: int
 ) -> Iterator[dict[str, Any]]:
-    """Run jobs over processes; each result is on disk before it is given out."""
+    """Run jobs over processes; each result is on disk before it is handed on."""
     _end_last_line(path)
     context = multiprocessing.get_context("spawn")
     with (

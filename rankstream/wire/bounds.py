@@ -31,7 +31,7 @@ HEAD_BYTES = 64
 """Begins each record of `events` and `interactions`: schema, source, number, length."""
 
 MAX_CLICK_BYTES = 64 * 1_024
-"""Largest click at the front door: its texts at their longest fit, all escaped."""
+"""Largest click at ingestion: its texts at their longest fit, all escaped."""
 
 CLICK_OVERHEAD_BYTES = 4_096
 """What a canonical click may take beside its own bytes: its texts once more."""

@@ -1,6 +1,6 @@
 """The events of the pipeline: what crosses a topic, with schema versions.
 
-Two families. The *front door* (`QueryEvent`, `ClickEvent`) is JSON, written by
+Two families. *Input events* (`QueryEvent`, `ClickEvent`) are JSON, written by
 anybody, strict. The *canonical log* (`Impression`, `Click`, `Frontier` in an
 `EventRecord`) and what is folded from it (`Interaction` in an
 `InteractionRecord`) is MessagePack, written by our own stages only.
@@ -46,7 +46,7 @@ class Experiment(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class QueryEvent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Front door: a ranker showed a list (topic `queries`).
+    """An input event: a ranker showed a list (topic `queries`).
 
     `ranks` says where every ranker of a multileaved list has the shown items, from
     1: base64 of little-endian uint16, shown items by rankers, the one that learns
@@ -80,7 +80,7 @@ class QueryEvent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
 
 
 class ClickEvent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """Front door: a user acted on an item of a list (topic `clicks`)."""
+    """An input event: a user acted on an item of a list (topic `clicks`)."""
 
     schema: int = SCHEMA
     impression_id: str
@@ -148,7 +148,7 @@ class Click(msgspec.Struct, frozen=True, array_like=True, tag=2, gc=False):
 class Frontier(msgspec.Struct, frozen=True, array_like=True, tag=3, gc=False):
     """Canonical: no event of `source` before `at_ms` is expected any more.
 
-    `source` numbers the front-door partitions, `n_sources` says how many there
+    `source` numbers the input partitions, `n_sources` says how many there
     are. `at_ms` is -1 while nothing plausible was seen. `state` is 0 while the
     source is read, 1 when it is idle, 2 when it has ended.
     """

@@ -1,6 +1,6 @@
 """Where an event goes: the normalised query, its partition, and ids that carry it.
 
-Both sides of the front door use these rules: ingest, and the ranker that makes
+Both sides of ingestion use these rules: ingest, and the ranker that makes
 impression ids.
 """
 

@@ -11,13 +11,13 @@ BATCH_BYTES = 512 * 1024
 """A batch is cut before its record grows past this."""
 
 MAX_EVENT_BYTES = 8 * MIB
-"""Largest record that the front door accepts."""
+"""Largest record that ingestion accepts."""
 
 MAX_ELEMENTS = 65_536
-"""Longest array that the front door accepts in a record: each may be a dead letter."""
+"""Longest array that ingestion accepts in a record: each may be a dead letter."""
 
 MAX_RECORD_BYTES = 16 * MIB
-"""Largest record of any topic of ours: a front-door record, its headers, its state."""
+"""Largest record of any topic of ours: an input record, its headers, its state."""
 
 
 class Topic(NamedTuple):
@@ -40,7 +40,7 @@ KEPT = {
     "cleanup.policy": "delete",
     "max.message.bytes": str(MAX_RECORD_BYTES),
 }
-FRONT_DOOR = {
+INPUT = {
     "cleanup.policy": "delete",
     "message.timestamp.type": "LogAppendTime",
     "max.message.bytes": str(MAX_EVENT_BYTES),

@@ -1,7 +1,7 @@
 """The fold over the canonical log: join, consumers and interactions as one.
 
-Its state at an offset is one consistent cut. The join's share of it is kept in
-*segments*: what was accepted between two cuts, in the order of the log, written
+Its state at an offset is one consistent checkpoint. The join's share of it is kept in
+*segments*: what was accepted between two checkpoints, in the order of the log, written
 once and removed by a tombstone when the watermark has passed all of it.
 """
 
@@ -258,7 +258,7 @@ class CanonicalFold:
         self.join.beyond.clear()
 
     def _new_segment(self) -> Iterator[Change]:
-        """What was accepted since the last cut, and is not decided yet."""
+        """What was accepted since the last checkpoint, and is not decided yet."""
         due, raw = self.join.new_accepted()
         parts = _joined((1, one) for one in raw)
         blocks = (_array(n) + packed for n, packed in parts)

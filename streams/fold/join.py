@@ -103,7 +103,7 @@ class Join:
         self._waiting: dict[bytes, Awaiting] = {}
         self._n_waiting = 0
         self._expiring: Schedule[Click] = Schedule()
-        # Accepted clicks that lie in no table, since the last checkpoint.
+        # Accepted clicks that lie in no table, since the last commit.
         self._objects: list[Click] = []
         self._forgetting: deque[Remembered] = deque()
         self._remembered: deque[Remembered] = deque()

@@ -108,7 +108,7 @@ def with_space(tables: Open, n_elements: int, n_bytes: int, now_ms: int) -> Open
 
 @compiled
 def forget_decided(tables: Open, now_ms: Number) -> None:
-    """Drop what was accepted and is due since: no checkpoint needs it."""
+    """Drop what was accepted and is due since: no commit needs it."""
     accepted, n_kept = tables.accepted, 0
     for i in range(tables.sizes[N_ACCEPTED]):
         if accepted[i, 0] > now_ms:
@@ -166,7 +166,7 @@ def taken(sizes: Int64, rows: Int64, first_free: Number, n_rows: Number) -> Numb
 
 @inlined
 def accept(tables: Open, due_ms: Number, kind: Number, row: Number) -> None:
-    """Note what a checkpoint must hold."""
+    """Note what a commit must hold."""
     entry = tables.accepted[tables.sizes[N_ACCEPTED]]
     entry[0], entry[1], entry[2] = due_ms, kind, row
     tables.sizes[N_ACCEPTED] += 1

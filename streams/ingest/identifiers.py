@@ -1,4 +1,4 @@
-"""Ids and queries in front-door events: how long they may be, and where they lead."""
+"""Ids and queries in input events: how long they may be, and where they lead."""
 
 import hashlib
 

@@ -1,7 +1,7 @@
-"""The front door: records of `queries` and `clicks` into the canonical log.
+"""Ingestion: records of `queries` and `clicks` into the canonical log.
 
 The only stage that hears a clock. Its state is small and written whole at every
-checkpoint: the clock of its source and the sequence numbers of what it wrote.
+commit: the clock of its source and the sequence numbers of what it wrote.
 """
 
 import hashlib
@@ -27,7 +27,7 @@ from streams.event_time import SourceClock
 from streams.ingest.refusal import Refused
 from streams.ingest.validation import (
     Accepted,
-    FrontDoor,
+    EventValidator,
     Origin,
     elements_of,
     size_of,
@@ -62,14 +62,14 @@ class Ingest:
 
     def __init__(self, topic: str, partition: int, settings: Settings) -> None:
         time = settings.time
-        fronts = settings.kafka.front_door_partitions
+        n_inputs = settings.kafka.input_partitions
         self._topic = topic
         self._partition = partition
-        self._source = partition if topic == QUERIES else fronts + partition
-        self._n_sources = 2 * fronts
+        self._source = partition if topic == QUERIES else n_inputs + partition
+        self._n_sources = 2 * n_inputs
         self._n_partitions = settings.kafka.partitions
         self._state_topic = state_topic(f"ingest-{topic}")
-        self._door = FrontDoor(
+        self._validator = EventValidator(
             max_documents=settings.limits.documents, ahead_ms=time.ahead_ms
         )
         self._clock = SourceClock(
@@ -165,10 +165,10 @@ class Ingest:
     def _take(self, record: SourceRecord, raw: bytes, index: int) -> None:
         try:
             if self._topic == QUERIES:
-                accepted = self._door.query(raw, self._now_ms)
+                accepted = self._validator.query(raw, self._now_ms)
             else:
                 origin = Origin(self._topic, self._partition, record.offset, index)
-                accepted = self._door.click(raw, self._now_ms, origin)
+                accepted = self._validator.click(raw, self._now_ms, origin)
         except Refused as refusal:
             self._bury(record, raw, index, refusal)
             self._clock.hear()

@@ -1,4 +1,4 @@
-"""From one front-door element to one canonical event, or a reason why not."""
+"""From one input element to one canonical event, or a reason why not."""
 
 import base64
 from typing import NamedTuple
@@ -104,7 +104,7 @@ class CandidateSet(NamedTuple):
     row_of: dict[str, int]
 
 
-class FrontDoor:
+class EventValidator:
     """Validates and normalises; knows its limits and nothing else.
 
     Parameters
@@ -308,7 +308,7 @@ def _decoded_click(raw: bytes) -> ClickEvent:
 
 
 def elements_of(value: bytes, n_carried: int = 0) -> list[bytes]:
-    """The raw elements of a front-door record: itself, or those of its array.
+    """The raw elements of an input record: itself, or those of its array.
 
     Parameters
     ----------
@@ -372,7 +372,7 @@ def _extra(event: QueryEvent, known: CandidateSet, n: int, k: int) -> bytes:
             event.candidate_features, n, name="candidate_features"
         )
         matrix = np.frombuffer(rows, "<f4").reshape(n, n_features)
-        # As an event has it, so that a log can be sent through the door again.
+        # As an event has it, so that a log can be ingested again.
         fields["candidate_features"] = base64.b64encode(
             matrix[known.order].tobytes()
         ).decode("ascii")

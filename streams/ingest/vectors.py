@@ -1,4 +1,4 @@
-"""Vectors of front-door events: base64 of little-endian float32, or plain numbers."""
+"""Vectors of input events: base64 of little-endian float32, or plain numbers."""
 
 import base64
 import binascii

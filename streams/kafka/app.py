@@ -1,7 +1,7 @@
 """One role of the pipeline as a Faust application.
 
 Faust does what it is good at: membership, assignment, flow control, the life of the
-process. What a partition knows is the business of its checkpointer.
+process. What a partition knows is the business of its committer.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from faust.types import TP
 
 from rankstream.settings import Settings
 from rankstream.wire.topics import full_name
-from streams.kafka.checkpoint import Checkpointer, Cluster
+from streams.kafka.committer import Cluster, Committer
 from streams.kafka.metrics import Gauges
 from streams.kafka.pacing import Progress, held_back
 from streams.kafka.transport import Transport
@@ -44,7 +44,7 @@ log = logging.getLogger("rankstream.worker")
 
 
 class StageApp(faust.App):
-    """A Faust application whose partitions are checkpointers."""
+    """A Faust application whose partitions are committers."""
 
     def prepare(
         self, settings: Settings, kinds: Iterable[StageKind], cluster: Cluster
@@ -53,8 +53,8 @@ class StageApp(faust.App):
         self.stage_settings = settings
         self.cluster = cluster
         self.kinds = {full_name(cluster.namespace, kind.source): kind for kind in kinds}
-        self.open_checkpointers: dict[TP, Checkpointer] = {}
-        self.gauges = Gauges(self.open_checkpointers, self.lag_of)
+        self.open_committers: dict[TP, Committer] = {}
+        self.gauges = Gauges(self.open_committers, self.lag_of)
         self.pump: asyncio.Task[None] | None = None
         self.is_closing = False
         self.n_revocations = 0
@@ -72,19 +72,19 @@ class StageApp(faust.App):
         fail(reason)
 
     async def on_start(self) -> None:
-        """Start checkpointing: a plain task, as Faust's timers stop too early."""
+        """Start committing: a plain task, as Faust's timers stop too early."""
         await self.guarded(super().on_start())
-        self.pump = asyncio.get_running_loop().create_task(self.run_checkpoints())
+        self.pump = asyncio.get_running_loop().create_task(self.run_commits())
         self.gauges.serve(self.stage_settings.metrics)
 
     async def on_stop(self) -> None:
-        """Take no more, checkpoint what was folded, cut, and let go."""
+        """Take no more, commit what was folded, checkpoint, and let go."""
         self.is_closing = True
         await super().on_stop()
         await self.suspend_partitions()
         if self.pump is not None:
             self.pump.cancel()
-        await self.close_partitions(set(self.open_checkpointers))
+        await self.close_partitions(set(self.open_committers))
         log.info("event=stopped")
 
     async def open_partitions(
@@ -92,24 +92,24 @@ class StageApp(faust.App):
     ) -> dict[TP, int]:
         """Fence, restore, and say where each assigned partition starts."""
         async with self._opening:
-            await self.close_partitions(set(self.open_checkpointers) - set(committed))
+            await self.close_partitions(set(self.open_committers) - set(committed))
             found = await asyncio.gather(
                 *(self._opened(place, at) for place, at in committed.items())
             )
         return {place: start for place, start in found if start is not None}
 
     async def suspend_partitions(self, *_: Any, **__: Any) -> None:
-        """Checkpoint and cut every partition, before anybody else may open it.
+        """Commit and checkpoint every partition, before anybody else may open it.
 
         Faust takes all away at every rebalance. What comes back at once goes on from
         memory: had anybody else written meanwhile, our next transaction would be
         fenced, and that ends the process.
         """
         self.n_revocations += 1
-        live = [one for one in self.open_checkpointers.values() if not one.is_suspended]
+        live = [one for one in self.open_committers.values() if not one.is_suspended]
         await self.guarded(
             asyncio.gather(
-                *(one.checkpoint(now_ms(), at_end=False, final=True) for one in live)
+                *(one.commit(now_ms(), at_end=False, final=True) for one in live)
             )
         )
         for one in live:
@@ -117,29 +117,29 @@ class StageApp(faust.App):
 
     async def keep_partitions(self, _: Any, *assigned: Any, **__: Any) -> None:
         """Let go of all others, also where nothing is left to be opened."""
-        await self.close_partitions(set(self.open_checkpointers) - set(assigned[0]))
+        await self.close_partitions(set(self.open_committers) - set(assigned[0]))
 
     async def close_partitions(self, places: set[TP]) -> None:
         """Let go of partitions that went."""
-        for place in places & set(self.open_checkpointers):
-            checkpointer = self.open_checkpointers.pop(place, None)
-            if checkpointer is not None:
-                await self.guarded(checkpointer.close())
+        for place in places & set(self.open_committers):
+            committer = self.open_committers.pop(place, None)
+            if committer is not None:
+                await self.guarded(committer.close())
 
-    async def checkpoint(self, place: TP, checkpointer: Checkpointer) -> None:
-        """One checkpoint of one partition."""
-        if checkpointer.is_suspended:
+    async def commit_partition(self, place: TP, committer: Committer) -> None:
+        """One commit of one partition."""
+        if committer.is_suspended:
             return
         consumer: Any = self.consumer
         last, position, highwater = consumer.progress(place)
-        reached = position if checkpointer.folded >= last else None
+        reached = position if committer.folded >= last else None
         at_end = (
             not self.rebalancing
             and reached is not None
             and highwater is not None
             and reached >= highwater
         )
-        await checkpointer.checkpoint(now_ms(), at_end=at_end, reached=reached)
+        await committer.commit(now_ms(), at_end=at_end, reached=reached)
 
     def lag_of(self, place: TP) -> int:
         """Records of a partition that the broker has and the stage has not folded."""
@@ -147,14 +147,14 @@ class StageApp(faust.App):
         last, position, highwater = consumer.progress(place)
         if highwater is None or position is None:
             return 0
-        folded = self.open_checkpointers[place].folded
+        folded = self.open_committers[place].folded
         return max(0, int(highwater - (position if folded >= last else folded + 1)))
 
     def not_held_back(self, places: set[TP]) -> set[TP]:
         """Without sources that are far ahead of others."""
         sources = {
             place: Progress(frontier_ms, is_behind=self.lag_of(place) > 0)
-            for place, one in self.open_checkpointers.items()
+            for place, one in self.open_committers.items()
             if (frontier_ms := one.counts.get("frontier_ms")) is not None
         }
         held = held_back(sources, self.stage_settings.time.lead_ms)
@@ -164,17 +164,17 @@ class StageApp(faust.App):
             self._held = held
         return places - held
 
-    async def run_checkpoints(self) -> None:
-        """Checkpoint every partition, again and again."""
-        every_s = self.stage_settings.delivery.checkpoint_s
+    async def run_commits(self) -> None:
+        """Commit every partition, again and again."""
+        every_s = self.stage_settings.delivery.commit_s
         while True:
             started = time.monotonic()
             self._hurry.clear()
             await self.guarded(
                 asyncio.gather(
                     *(
-                        self.checkpoint(place, checkpointer)
-                        for place, checkpointer in list(self.open_checkpointers.items())
+                        self.commit_partition(place, committer)
+                        for place, committer in list(self.open_committers.items())
                     )
                 )
             )
@@ -184,7 +184,7 @@ class StageApp(faust.App):
                     await self._hurry.wait()
 
     async def guarded(self, work: Any) -> Any:
-        """Do it, or end the process: nothing goes on after a failed checkpoint."""
+        """Do it, or end the process: nothing goes on after a failed commit."""
         try:
             return await work
         except asyncio.CancelledError:
@@ -204,53 +204,51 @@ class StageApp(faust.App):
             if place is None:
                 place = TP(message.topic, message.partition)
                 places[message.partition] = place
-            checkpointer = self.open_checkpointers.get(place)
+            committer = self.open_committers.get(place)
             if (
-                checkpointer is None
-                or checkpointer.is_suspended
+                committer is None
+                or committer.is_suspended
                 or message.generation_id != self.consumer_generation_id
             ):
                 # Taken away meanwhile: its owner reads it again.
                 event.ack()
                 continue
-            if checkpointer.lock.locked() or checkpointer.is_full:
-                await self._turn_of(checkpointer)
+            if committer.lock.locked() or committer.is_full:
+                await self._turn_of(committer)
             try:
-                checkpointer.fold(_record_of(message, kind.source), event)
+                committer.fold(_record_of(message, kind.source), event)
             except BaseException as error:  # noqa: BLE001  whatever it is
                 fail(error)
-            if checkpointer.is_due:
+            if committer.is_due:
                 self._hurry.set()
             n_taken += 1
             if n_taken % TURN_RECORDS == 0:
                 await asyncio.sleep(0)
 
-    async def _turn_of(self, checkpointer: Checkpointer) -> None:
-        while checkpointer.lock.locked() or checkpointer.is_full:
-            if checkpointer.is_full:
+    async def _turn_of(self, committer: Committer) -> None:
+        while committer.lock.locked() or committer.is_full:
+            if committer.is_full:
                 self._hurry.set()
-                checkpointer.room.clear()
-                await checkpointer.room.wait()
-            async with checkpointer.lock:
+                committer.room.clear()
+                await committer.room.wait()
+            async with committer.lock:
                 pass
 
     async def _opened(self, place: TP, committed: int | None) -> tuple[TP, int | None]:
         kind = self.kinds.get(place.topic)
         if kind is None or self.is_closing:
             return place, None
-        known = self.open_checkpointers.get(place)
+        known = self.open_committers.get(place)
         if known is not None:
             known.is_suspended = False
             known.stage.tick(now_ms(), at_end=False)
             return place, known.folded + 1
-        checkpointer = Checkpointer(
-            kind, place.partition, self.cluster, self.stage_settings
-        )
+        committer = Committer(kind, place.partition, self.cluster, self.stage_settings)
         n_revocations = self.n_revocations
-        start = await self.guarded(checkpointer.open(committed, now_ms()))
+        start = await self.guarded(committer.open(committed, now_ms()))
         # Taken away while it was opened: it stays quiet until it is given again.
-        checkpointer.is_suspended = self.n_revocations != n_revocations
-        self.open_checkpointers[place] = checkpointer
+        committer.is_suspended = self.n_revocations != n_revocations
+        self.open_committers[place] = committer
         return place, start
 
 

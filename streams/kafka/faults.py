@@ -2,8 +2,8 @@
 
 import os
 
-SKIP_MARKER = "no-marker-check"
-"""Start before the cut, and fold again what the state holds already."""
+SKIP_RESUME_POSITION = "no-resume-position"
+"""Start before the checkpoint, and fold again what the state holds already."""
 
 REPEATED_RECORDS = 1_000
 

@@ -30,15 +30,15 @@ GAUGES = (
 
 
 class Gauges:
-    """Shows what every open partition counted, as of its last checkpoint.
+    """Shows what every open partition counted, as of its last commit.
 
     The page is served by another thread, which must not touch a stage.
     """
 
     def __init__(
-        self, checkpointers: Mapping[Any, Any], lag_of: Callable[[Any], int]
+        self, committers: Mapping[Any, Any], lag_of: Callable[[Any], int]
     ) -> None:
-        self._checkpointers = checkpointers
+        self._committers = committers
         self._lag_of = lag_of
         self.registry = CollectorRegistry()
         self.registry.register(self)
@@ -59,14 +59,14 @@ class Gauges:
         """One family for each count, labelled by stage and partition."""
         families: dict[str, Metric] = {}
         labels = ("stage", "partition")
-        for place, checkpointer in list(self._checkpointers.items()):
-            where = (checkpointer.kind.name, str(checkpointer.partition))
-            counts: dict[str, float] = dict(checkpointer.counts)
-            counts["unacknowledged_records_pending"] = checkpointer.n_unacknowledged
+        for place, committer in list(self._committers.items()):
+            where = (committer.kind.name, str(committer.partition))
+            counts: dict[str, float] = dict(committer.counts)
+            counts["unacknowledged_records_pending"] = committer.n_unacknowledged
             counts["lag_records"] = self._lag_of(place)
-            counts["folded_offset"] = checkpointer.folded
-            counts["checkpoints"] = checkpointer.number
-            counts["checkpoint_seconds"] = checkpointer.seconds
+            counts["folded_offset"] = committer.folded
+            counts["commits"] = committer.number
+            counts["commit_seconds"] = committer.seconds
             for name, count in counts.items():
                 family = families.get(name)
                 if family is None:

@@ -1,4 +1,4 @@
-"""The marker of a partition: how far it is, and what that was counted from."""
+"""The resume position of a partition: how far it is, and what that was counted from."""
 
 from typing import NamedTuple
 
@@ -6,8 +6,8 @@ import msgspec
 
 from streams.stage import LogRefused
 
-MARKER = b"marker"
-"""Key of the marker in the state topic."""
+POSITION_KEY = b"marker"  # as earlier versions wrote it
+"""Key of the resume position in the state topic."""
 
 SCHEMA = 2
 
@@ -19,8 +19,8 @@ class StateRefused(LogRefused):
     """
 
 
-class Marker(msgspec.Struct, frozen=True, array_like=True):
-    """How far a partition is: outputs up to `offset`, state as of `cut_offset`.
+class ResumePosition(msgspec.Struct, frozen=True, array_like=True):
+    """How far a partition is: outputs up to `offset`, state as of `checkpoint_offset`.
 
     Parameters
     ----------
@@ -29,14 +29,14 @@ class Marker(msgspec.Struct, frozen=True, array_like=True):
     topic_id, n_partitions
         Of the source. The id is unique over all clusters.
     number
-        Checkpoints so far.
+        Commits so far.
     """
 
     schema: int
     offset: int
-    cut_offset: int
+    checkpoint_offset: int
     fingerprint: bytes
-    cut_fingerprint: bytes
+    checkpoint_fingerprint: bytes
     topic_id: str
     number: int
     next_offset: int = 0
@@ -60,12 +60,12 @@ class Source(NamedTuple):
     end: int
 
 
-_decode = msgspec.msgpack.Decoder(Marker).decode
-encode_marker = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(ResumePosition).decode
+encode_position = msgspec.msgpack.Encoder().encode
 
 
-def decode_marker(packed: bytes) -> Marker:
-    """Take a marker back.
+def decode_position(packed: bytes) -> ResumePosition:
+    """Take a resume position back.
 
     Raises
     ------
@@ -73,15 +73,15 @@ def decode_marker(packed: bytes) -> Marker:
         Where another version wrote it.
     """
     try:
-        marker = _decode(packed)
+        position = _decode(packed)
     except msgspec.DecodeError as error:
-        raise StateRefused(f"a marker must be readable; {error}") from error
-    if marker.schema != SCHEMA:
+        raise StateRefused(f"a resume position must be readable; {error}") from error
+    if position.schema != SCHEMA:
         raise StateRefused(
-            f"a marker must have schema {SCHEMA}; got {marker.schema}: run the version "
-            "that wrote it, or fold the log in a new --namespace"
+            f"a resume position must have schema {SCHEMA}; got {position.schema}: run "
+            "the version that wrote it, or fold the log in a new --namespace"
         )
-    return marker
+    return position
 
 
 def check_missing(
@@ -101,13 +101,15 @@ def check_missing(
             else f"the group has committed offset {committed}"
         )
         raise StateRefused(
-            f"{source.name} must have a marker in {state_topic}; it has none, but "
-            f"{fact}: something else wrote to that topic or emptied it; use a new "
+            f"{source.name} must have a resume position in {state_topic}; it has none, "
+            f"but {fact}: something else wrote to that topic or emptied it; use a new "
             "--namespace to count from the beginning"
         )
 
 
-def check_marker(marker: Marker, source: Source, stage_version: int) -> None:
+def check_position(
+    position: ResumePosition, source: Source, stage_version: int
+) -> None:
     """Refuse a state that was not counted from this log, by this stage.
 
     Raises
@@ -116,26 +118,26 @@ def check_marker(marker: Marker, source: Source, stage_version: int) -> None:
         Where the source was created anew, truncated or given more partitions, or the
         stage folds differently by now.
     """
-    if marker.topic_id != source.topic_id:
+    if position.topic_id != source.topic_id:
         raise StateRefused(
             f"{source.name} must be the topic that its state was counted from; its id "
-            f"is {source.topic_id}, not {marker.topic_id}: it was created anew; use a "
-            "new --namespace"
+            f"is {source.topic_id}, not {position.topic_id}: it was created anew; use "
+            "a new --namespace"
         )
-    if marker.n_partitions != source.n_partitions:
+    if position.n_partitions != source.n_partitions:
         raise StateRefused(
-            f"the topic of {source.name} must keep its {marker.n_partitions} "
+            f"the topic of {source.name} must keep its {position.n_partitions} "
             f"partitions; it has {source.n_partitions}: records are routed by that "
             "number; use a new --namespace"
         )
-    if marker.stage_version != stage_version:
+    if position.stage_version != stage_version:
         raise StateRefused(
             f"the state of {source.name} must be of version {stage_version}; it is "
-            f"of {marker.stage_version}: run the version that wrote it, or fold the "
+            f"of {position.stage_version}: run the version that wrote it, or fold the "
             "log in a new --namespace"
         )
-    start = start_of(marker)
-    if source.end <= marker.offset or source.first > start:
+    start = start_of(position)
+    if source.end <= position.offset or source.first > start:
         raise StateRefused(
             f"{source.name} must still hold offset {start}; it holds {source.first} "
             f"to {source.end - 1}: it was truncated, or its retention is shorter than "
@@ -143,8 +145,8 @@ def check_marker(marker: Marker, source: Source, stage_version: int) -> None:
         )
 
 
-def start_of(marker: Marker) -> int:
+def start_of(position: ResumePosition) -> int:
     """The first offset that is to be folded on top of the state."""
-    if marker.cut_offset < marker.offset:
-        return marker.cut_offset + 1
-    return max(marker.cut_offset + 1, marker.next_offset)
+    if position.checkpoint_offset < position.offset:
+        return position.checkpoint_offset + 1
+    return max(position.checkpoint_offset + 1, position.next_offset)

@@ -1,6 +1,6 @@
 """Faust's transport, with a few differences: where reading starts, and what is read.
 
-Reading starts where the checkpoints say, whatever the consumer group committed, and
+Reading starts where the commits say, whatever the consumer group committed, and
 sees committed records only. What was read and is not folded yet is bounded in bytes.
 And most of Faust's cost per record is saved: a callback that does not wait is not made
 a task. This is the one place that knows Faust's and aiokafka's insides.

@@ -1,7 +1,7 @@
 """Learning: interactions, in the order of their log, into model snapshots.
 
 The version of a model is the number of interactions folded into it, so the bytes
-of a version are a function of the log alone; which versions are given out is not.
+of a version are a function of the log alone; which versions are published is not.
 """
 
 import base64
@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from models.learners.learner import Lesson
+from models.learners.learner import TrainingExample
 from models.learners.registry import Learner, learner_of
 from rankstream.settings import ModelSettings, Settings, SettingsError
 from rankstream.snapshots import Snapshot, encode_snapshot, features_hash
@@ -54,7 +54,7 @@ class ModelChanged(LogRefused):
 
 
 class ModelFold:
-    """One model: its learner, its version, and what was given out."""
+    """One model: its learner, its version, and which of its versions are published."""
 
     def __init__(self, name: str, settings: ModelSettings) -> None:
         self.name = name
@@ -62,7 +62,7 @@ class ModelFold:
         self.created_ms = 0
         self.skipped = 0
         self.sources: dict[int, int] = {}
-        self.given_out: deque[int] = deque()
+        self.published: deque[int] = deque()
         try:
             self.learner: Learner = learner_of(settings)
         except ValueError as error:
@@ -95,7 +95,7 @@ class ModelFold:
             self.skipped += 1
             return
         try:
-            self.learner.learn(lesson_of(interaction))
+            self.learner.learn(example_of(interaction))
         except (ValueError, OverflowError):
             # What this learner needs was not logged, or contradicts itself.
             self.skipped += 1
@@ -125,7 +125,7 @@ class ModelFold:
             self.created_ms,
             self.skipped,
             sorted(self.sources.items()),
-            list(self.given_out),
+            list(self.published),
             self._form(),
             self.learner.state(),
         ]
@@ -139,7 +139,7 @@ class ModelFold:
             Where the settings are not those that it was learned under.
         """
         self.version, self.created_ms, self.skipped, sources, *rest = state
-        given_out, form, learner = rest
+        published, form, learner = rest
         if form != self._form():
             raise ModelChanged(
                 f"models.{self.name} must stay as it was learned, as each version is a "
@@ -148,7 +148,7 @@ class ModelFold:
                 "the new one folds it from its beginning under the same name"
             )
         self.sources = dict(sources)
-        self.given_out = deque(given_out)
+        self.published = deque(published)
         self.learner.restore(learner)
 
     def _form(self) -> dict[str, Any]:
@@ -177,7 +177,7 @@ def decode_unclaimed(packed: bytes, where: str) -> UnclaimedRecord:
     return _decode_unclaimed(packed)
 
 
-def lesson_of(interaction: Interaction) -> Lesson:
+def example_of(interaction: Interaction) -> TrainingExample:
     """An interaction as learners read it.
 
     Raises
@@ -190,7 +190,7 @@ def lesson_of(interaction: Interaction) -> Lesson:
     clicks = np.zeros(len(shown), np.bool_)
     for mark in interaction.clicks:
         clicks[mark.position - 1] = True
-    lesson = Lesson(
+    example = TrainingExample(
         np.frombuffer(impression.scores, "<f4"),
         shown,
         clicks,
@@ -198,17 +198,17 @@ def lesson_of(interaction: Interaction) -> Lesson:
         impression.seed,
     )
     if not impression.extra:
-        return lesson
+        return example
     extra = msgspec.msgpack.decode(impression.extra)
     if "ranks" in extra:
         ranks = np.frombuffer(base64.b64decode(extra["ranks"]), "<u2")
-        lesson = lesson._replace(ranks=ranks.reshape(len(shown), -1).astype(np.int64))
+        example = example._replace(ranks=ranks.reshape(len(shown), -1).astype(np.int64))
     if "assignments" in extra:
-        lesson = lesson._replace(teams=np.array(extra["assignments"], np.int64))
+        example = example._replace(teams=np.array(extra["assignments"], np.int64))
     if "candidate_features" in extra:
         raw = base64.b64decode(extra["candidate_features"])
-        lesson = lesson._replace(candidates=_rows(raw, impression.n_features))
-    return lesson
+        example = example._replace(candidates=_rows(raw, impression.n_features))
+    return example
 
 
 def _rows(raw: bytes, n_features: int) -> npt.NDArray[np.float32]:
@@ -286,12 +286,12 @@ class Learn:
         for name in sorted(self._moved):
             model = self.models[name]
             value = encode_snapshot(model.snapshot())
-            model.given_out.append(model.version)
+            model.published.append(model.version)
             written.append(
                 Output(SNAPSHOTS, 0, _snapshot_key(name, model.version), value)
             )
-            while len(model.given_out) > self._keep:
-                key = _snapshot_key(name, model.given_out.popleft())
+            while len(model.published) > self._keep:
+                key = _snapshot_key(name, model.published.popleft())
                 written.append(Output(SNAPSHOTS, 0, key, None))
         self._changed |= self._moved
         self._moved.clear()

@@ -31,12 +31,12 @@ DIGEST = 8
 class Found(NamedTuple):
     """What the pipeline says of one partition of the log.
 
-    `cut_offset` is the last record that its statistics and outcomes hold,
-    `marker_offset` the last one whose outputs were written; -1 for none.
+    `checkpoint_offset` is the last record that its statistics and outcomes hold,
+    `position_offset` the last one whose outputs were written; -1 for none.
     """
 
-    cut_offset: int
-    marker_offset: int
+    checkpoint_offset: int
+    position_offset: int
     outcomes: dict[str, int] | None
 
 
@@ -160,7 +160,7 @@ class InteractionsLog:
 
 
 class Partition:
-    """One partition of the log: joined to its end, counted up to the cut."""
+    """One partition of the log: joined to its end, counted up to the checkpoint."""
 
     def __init__(
         self,
@@ -198,13 +198,13 @@ class Partition:
         before = self._join.outcomes["consumed"]
         self._join.take(record.elements)
         self._verdict.n_events += self._join.outcomes["consumed"] - before
-        if offset <= self._found.cut_offset:
+        if offset <= self._found.checkpoint_offset:
             self._outcomes = dict(self._join.outcomes)
 
     def compare_outcomes(self) -> None:
-        """Hold the outcomes at the cut against those that were counted."""
+        """Hold the outcomes at the checkpoint against those that were counted."""
         where = f"events[{self._number}]"
-        if self._offset < self._found.marker_offset - 1:
+        if self._offset < self._found.position_offset - 1:
             self._verdict.find("lost", f"{where}: the log ends at {self._offset}")
         if self._found.outcomes is not None:
             found = {name: self._found.outcomes.get(name, 0) for name in OUTCOMES}
@@ -213,15 +213,18 @@ class Partition:
     def _close(self, interaction: Interaction) -> None:
         if self._written is not None:
             target = target_of(interaction.impression.model, self._rules.n_targets)
-            is_due = self._offset <= self._found.marker_offset
+            is_due = self._offset <= self._found.position_offset
             self._written.compare(self._number, target, interaction, is_due=is_due)
-        if self._offset <= self._found.cut_offset:
+        if self._offset <= self._found.checkpoint_offset:
             query = interaction.impression.query_id
             closed = closed_of(interaction, len(self.expiries))
             self.by_query.setdefault(query, []).append(closed)
 
     def _enter(self, watermark_ms: int) -> None:
-        if watermark_ms >= self._next_day_ms and self._offset <= self._found.cut_offset:
+        if (
+            watermark_ms >= self._next_day_ms
+            and self._offset <= self._found.checkpoint_offset
+        ):
             day_ms = watermark_ms // DAY_MS * DAY_MS
             self._next_day_ms = day_ms + DAY_MS
             self.expiries.append(day_ms - self._rules.keep_ms)

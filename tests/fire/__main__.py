@@ -45,7 +45,7 @@ figures, all of which must be 0
   torn, missing, backward      snapshots, for readers that poll through all of it
 
 breaks, to see that it can fail
-  marker      what lies between the state and the marker is written again: double
+  position    what lies behind the checkpoint is written again: double
   watermark   the largest time seen instead of the written one: late, lost, extra
 
 Progress goes to standard error. Event times are the seed's, relative to the present;
@@ -54,7 +54,7 @@ the moments of the faults are the seed's too, but not what the pipeline does in 
 examples
   python -m tests.fire --events 200000 --kills 20 --seed 1 --json
   python -m tests.fire --events 20000 --kills 4 --seed 1 --plan small
-  python -m tests.fire --events 6000 --rate 300 --plan kill:fold --break marker
+  python -m tests.fire --events 6000 --rate 300 --plan kill:fold --break position
   python -m tests.fire --events 9000 --plan second:join,pause:fold --keep /tmp/fire
 """
 

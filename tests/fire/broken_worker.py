@@ -1,6 +1,6 @@
 """A worker without one of its safeguards, to prove that the harness can fail.
 
-python -m tests.fire.broken_worker {marker|watermark} --config FILE
+python -m tests.fire.broken_worker {position|watermark} --config FILE
 """
 
 import sys
@@ -10,22 +10,22 @@ from typing import Any
 from rankstream.cli import main as rankstream
 from rankstream.wire.events import Frontier
 from streams.event_time import Watermark
-from streams.kafka.checkpoint import Checkpointer
+from streams.kafka.committer import Committer
 from streams.kafka.supervisor import supervise
 from streams.topology import ROLES
 from tests.fire.events import DISORDER_MS
 
 
-def without_marker_check() -> None:
-    """Records between the cut and the marker are folded again, and written again."""
-    resume = Checkpointer._resume
+def without_resume_position() -> None:
+    """Records behind the checkpoint are folded again, and written again."""
+    resume = Committer._resume
 
-    def heedless(self: Any, marker: Any) -> int:
-        start = resume(self, marker)
+    def heedless(self: Any, position: Any) -> int:
+        start = resume(self, position)
         self._resumed = None
         return start
 
-    Checkpointer._resume = heedless  # type: ignore[method-assign]
+    Committer._resume = heedless  # type: ignore[method-assign]
 
 
 def with_the_largest_time() -> None:
@@ -40,7 +40,7 @@ def with_the_largest_time() -> None:
     Watermark.take = take  # type: ignore[method-assign]
 
 
-FAULTS = {"marker": without_marker_check, "watermark": with_the_largest_time}
+FAULTS = {"position": without_resume_position, "watermark": with_the_largest_time}
 
 
 def main(words: list[str]) -> int:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psutil
 
-BREAKS = ("marker", "watermark")
+BREAKS = ("position", "watermark")
 
 
 class Missed(RuntimeError):

@@ -41,7 +41,7 @@ N_QUERIES = 300
 class Event:
     """Something to send, not before a watermark.
 
-    `expect` is told where it went: partition and offset at the front door.
+    `expect` is told where it went: partition and offset at ingestion.
     """
 
     topic: str

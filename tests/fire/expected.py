@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 LetterKey = tuple[str, int, int, int]
-"""Front-door topic, partition, offset, place in the record."""
+"""Input topic, partition, offset, place in the record."""
 
 Mark = tuple[int, int, str]
 """A click that counts: time, position, action."""
@@ -57,7 +57,7 @@ class Expected:
         }
         return {"consumed": sum(counts.values()), **counts}
 
-    def front_door(self) -> dict[str, int]:
+    def ingestion(self) -> dict[str, int]:
         """Counters of ingest, all partitions together."""
         passed = self.outcomes()["consumed"]
         dead = sum(not one.is_of_join for one in self.letters.values())

@@ -1,4 +1,4 @@
-"""Records that a front door meets one day, and what must become of each.
+"""Records that ingestion meets one day, and what must become of each.
 
 Every one is built around an otherwise good event of the given time, so that it is bad
 for one reason only. Those with an empty list of codes are strange but good.
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 Headers = tuple[tuple[str, bytes], ...]
 
 LARGEST_BYTES = 8 * 1024 * 1024 - 4_096
-"""About the largest value that fits a front-door record, with its headers."""
+"""About the largest value that fits an input record, with its headers."""
 
 TWO_HOURS_MS = 7_200_000
 

@@ -70,7 +70,7 @@ class InProcess:
     """Ingest and folds, called one after another."""
 
     def __init__(self, settings: Settings, now_ms: int) -> None:
-        fronts = range(settings.kafka.front_door_partitions)
+        inputs = range(settings.kafka.input_partitions)
         self.found = Found()
         self.log: list[tuple[int, int, bytes]] = []
         self.interactions: list[tuple[int, bytes]] = []
@@ -79,7 +79,7 @@ class InProcess:
         self._ingest = {
             (topic, p): Ingest(topic, p, settings)
             for topic in (QUERIES, CLICKS)
-            for p in fronts
+            for p in inputs
         }
         self.folds = [
             CanonicalFold(p, settings) for p in range(settings.kafka.partitions)
@@ -87,13 +87,13 @@ class InProcess:
         self._offsets: Counter[tuple[str, int]] = Counter()
 
     def send(self, event: Event, partition: int) -> None:
-        """Send one event to a partition of the front door."""
+        """Send one event to a partition of the input topics."""
         offset = self._give(event.topic, partition, event)
         if event.expect is not None:
             event.expect(partition, offset)
 
     def pass_on(self) -> None:
-        """A checkpoint of every stage."""
+        """A commit of every stage."""
         for ingest in self._ingest.values():
             for output in ingest.outputs():
                 self._take(output)
@@ -157,30 +157,30 @@ def run_in_process(
     """Send all events, holding back what must be held back."""
     pipeline = InProcess(settings, now_ms)
     held: list[Event] = []
-    fronts = settings.kafka.front_door_partitions
+    inputs = settings.kafka.input_partitions
     for number, event in enumerate(events):
         if event.not_before_ms > pipeline.watermarks.of(event.partition_of_log):
             held.append(event)
         else:
-            pipeline.send(event, number * 7919 % fronts)
+            pipeline.send(event, number * 7919 % inputs)
         if number % every == every - 1:
             pipeline.pass_on()
-            held = _released(held, pipeline, fronts)
+            held = _released(held, pipeline, inputs)
     pipeline.pass_on()
-    left = _released(held, pipeline, fronts)
+    left = _released(held, pipeline, inputs)
     if left:
         raise RuntimeError(f"{len(left)} events were held back to the end")
     pipeline.end()
     return pipeline
 
 
-def _released(held: list[Event], pipeline: InProcess, fronts: int) -> list[Event]:
+def _released(held: list[Event], pipeline: InProcess, inputs: int) -> list[Event]:
     left = []
     for number, event in enumerate(held):
         if event.not_before_ms > pipeline.watermarks.of(event.partition_of_log):
             left.append(event)
         else:
-            pipeline.send(event, number % fronts)
+            pipeline.send(event, number % inputs)
     return left
 
 

@@ -106,13 +106,13 @@ def _compare_states(
     partition: int, learner: Learn, values: dict[bytes, bytes], verdict: Verdict
 ) -> None:
     for change in learner.changes():
-        expected = _without_given_out(change.key, change.value or b"")
+        expected = _without_published(change.key, change.value or b"")
         found = values.get(change.key)
-        if found is None or expected != _without_given_out(change.key, found):
+        if found is None or expected != _without_published(change.key, found):
             verdict.find("wrong", f"{change.key!r} of interactions[{partition}]")
 
 
-def _without_given_out(key: bytes, value: bytes) -> Any:
+def _without_published(key: bytes, value: bytes) -> Any:
     state = msgspec.msgpack.decode(value)
     if key.startswith(b"model/"):
         state[1][4] = None

@@ -59,7 +59,7 @@ class Found:
     letters: list[FoundLetter] = field(default_factory=list)
     statistics: list[tuple[bytes, bytes]] = field(default_factory=list)
     outcomes: Counter[str] = field(default_factory=Counter)
-    front_door: Counter[str] = field(default_factory=Counter)
+    ingestion: Counter[str] = field(default_factory=Counter)
 
     def take_interactions(self, value: bytes) -> None:
         """A record of `interactions`."""
@@ -84,9 +84,9 @@ class Found:
         self.aside[outcome, what] += 1
 
     def take_ingest_state(self, value: bytes) -> None:
-        """The state of one front-door partition."""
+        """The state of one input partition."""
         *_, counts = msgspec.msgpack.decode(value)
-        self.front_door.update(counts)
+        self.ingestion.update(counts)
 
 
 def last_values(

@@ -18,7 +18,7 @@ STATES = ("fold-state", "learn-state")
 
 
 class Observer:
-    """Follows the canonical log and the markers behind it, in a thread.
+    """Follows the canonical log and the resume positions of stages, in a thread.
 
     Attributes
     ----------
@@ -26,17 +26,17 @@ class Observer:
         Of each partition of the log.
     n_events
         Committed in the log.
-    markers
-        Offset of the marker by state topic and partition.
+    positions
+        Resume position by state topic and partition.
     longest_pause_s
-        Longest time in which no marker moved, between the first and the last.
+        Longest time in which no position moved, between the first and the last.
     """
 
     def __init__(self, settings: Settings) -> None:
         kafka = settings.kafka
         self.watermarks = Watermarks(kafka.partitions)
         self.n_events = 0
-        self.markers: dict[tuple[str, int], int] = {}
+        self.positions: dict[tuple[str, int], int] = {}
         self.longest_pause_s = 0.0
         self.failure: BaseException | None = None
         self._marked_s = 0.0
@@ -84,8 +84,8 @@ class Observer:
             self._consumer.close()
 
     def progress(self) -> int:
-        """A number that grows while the worker folds: offsets of all its markers."""
-        return sum(self.markers.values())
+        """A number that grows while the worker folds: offsets of all its positions."""
+        return sum(self.positions.values())
 
     @property
     def quiet_s(self) -> float:
@@ -97,7 +97,7 @@ class Observer:
         topics = [(EVENTS, "fold-state")]
         topics += [(INTERACTIONS, "learn-state")] if learned else []
         return self.watermarks.is_ended() and all(
-            self.markers.get((state, p), -1) >= offset
+            self.positions.get((state, p), -1) >= offset
             for topic, state in topics
             for (name, p), offset in list(self._last.items())
             if name == topic
@@ -121,7 +121,7 @@ class Observer:
         if name in STATES:
             if record.key == b"marker" and record.value:
                 _, offset, *_ = msgspec.msgpack.decode(record.value)
-                self.markers[name, partition] = offset
+                self.positions[name, partition] = offset
                 self._mark()
             return
         self._last[name, partition] = record.offset

@@ -33,7 +33,7 @@ def _of_events(result: dict[str, Any]) -> list[str]:
     return [
         f"events                  {result['events']:,}, seed {result['seed']}",
         *(f"  {name:<22}{count:,}" for name, count in result["outcomes"].items()),
-        f"  of the front door     {result['dead_letters']:,} dead letters in all",
+        f"  of ingestion     {result['dead_letters']:,} dead letters in all",
         f"reads of snapshots      {result['reads']:,}, {result['versions_read']:,} "
         f"versions; Redis did not answer {result['unavailable']:,}",
         f"longest pause           {result['longest_pause_s']} s",

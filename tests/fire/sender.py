@@ -44,7 +44,7 @@ class Sender:
         self._names = {
             topic: full_name(settings.namespace, topic) for topic in (QUERIES, CLICKS)
         }
-        self._n_partitions = settings.kafka.front_door_partitions
+        self._n_partitions = settings.kafka.input_partitions
         self._under_way: deque[tuple[Event, Any]] = deque()
         self._held: list[Event] = []
         self._stopped = threading.Event()
@@ -123,7 +123,7 @@ class Sender:
                 self._held.append(event)
 
     def _send(self, event: Event) -> None:
-        # Any partition will do: what belongs together meets behind the front door.
+        # Any partition will do: what belongs together meets behind ingestion.
         future = self._producer.send(
             self._names[event.topic],
             value=event.value,

@@ -6,7 +6,7 @@ import pytest
 
 from rankstream.commands.recount import stored
 from rankstream.settings import Settings
-from streams.recount.checking import Found as Cut
+from streams.recount.checking import Found as Checkpoint
 from streams.recount.checking import recount
 from streams.recount.rules import rules_of
 from tests.fire.events import Events, step_of
@@ -39,7 +39,10 @@ def test_what_was_sent_came_out_and_the_recount_agrees(seed: int, every: int) ->
     assert len(expected.letters) > 250
     again = recount(
         sorted(pipeline.log, key=lambda record: record[0]),
-        {p: Cut(10**9, -1, fold.counters()) for p, fold in enumerate(pipeline.folds)},
+        {
+            p: Checkpoint(10**9, -1, fold.counters())
+            for p, fold in enumerate(pipeline.folds)
+        },
         stored(pipeline.found.statistics),
         pipeline.interactions,
         rules_of(SETTINGS),

@@ -18,10 +18,10 @@ def test_kills_and_a_broker_that_goes_change_nothing() -> None:
     assert {"kill:fold@restoring", "kill:publish@publishing", "broker:8"} <= struck
 
 
-def test_without_the_marker_check_something_is_double() -> None:
+def test_without_the_resume_position_something_is_double() -> None:
     """Or the harness would not notice."""
     options = ("--events", "4000", "--rate", "250", "--plan", "kill:fold")
-    result = fire(*options, "--break", "marker")
+    result = fire(*options, "--break", "position")
     assert result["double"] > 0, result
     assert not result["ok"]
 

@@ -17,7 +17,7 @@ def verdict_of(expected: Expected, found: Found) -> tuple[Verdict, int]:
     _compare_statistics(expected, found, verdict)
     for where, must_be, counted in (
         ("fold", expected.outcomes(), found.outcomes),
-        ("front door", expected.front_door(), found.front_door),
+        ("ingestion", expected.ingestion(), found.ingestion),
     ):
         for name, count in must_be.items():
             verdict.compare(f"{where} {name}", count, counted[name])

@@ -11,7 +11,7 @@ from models.learners.coltr import (
     risks_of,
 )
 from models.learners.duels import directions_of
-from models.learners.learner import Lesson
+from models.learners.learner import TrainingExample
 
 
 def test_risk_is_what_was_passed_over() -> None:
@@ -33,14 +33,16 @@ def test_placements_are_plackett_luce() -> None:
     assert far == pytest.approx([-2_900.0, -900.0, 0.0])
 
 
-def lesson_of(seed: int) -> Lesson:
+def example_of(seed: int) -> TrainingExample:
     """A list of four out of nine documents with a click at place 3."""
     rng = np.random.default_rng(seed)
     features = rng.normal(size=(9, 3))
     shown = rng.permutation(9)[:4]
     clicks = np.array([False, False, True, False])
     scores = rng.normal(size=9)
-    return Lesson(scores, shown, clicks, features[shown], seed, candidates=features)
+    return TrainingExample(
+        scores, shown, clicks, features[shown], seed, candidates=features
+    )
 
 
 def test_a_step_is_the_mean_of_better_candidates() -> None:
@@ -48,26 +50,26 @@ def test_a_step_is_the_mean_of_better_candidates() -> None:
     n_different = 0
     for seed in range(20):
         learner = ColtrLearner(ColtrConfig(3, learning_rate=1.0, n_candidates=8))
-        lesson = lesson_of(seed)
+        example = example_of(seed)
         directions = directions_of(seed, 8, 3, 1.0)
-        risk = risks_of(lesson.clicks)
+        risk = risks_of(example.clicks)
         threshold = margin_of(risk, np.ones(4), 1.0)
-        sizes = np.exp(lesson.scores)
+        sizes = np.exp(example.scores)
         better, wrongly_better = [], []
         for direction in directions:
-            own = np.exp(lesson.candidates @ direction)
+            own = np.exp(example.candidates @ direction)
             ratios, wrong = np.ones(4), np.ones(4)
-            below = np.setdiff1d(np.arange(9), lesson.shown)
+            below = np.setdiff1d(np.arange(9), example.shown)
             for x in range(4):
-                left = lesson.shown[x:]
-                row = lesson.shown[x]
+                left = example.shown[x:]
+                row = example.shown[x]
                 logged = sizes[row] / (sizes[left].sum() + sizes[below].sum())
                 ratios[x] = own[row] / (own[left].sum() + own[below].sum()) / logged
                 wrong[x] = own[row] / (own[left].sum() + sizes[below].sum()) / logged
             better.append(margin_of(risk, ratios, 1.0) < threshold)
             wrongly_better.append(margin_of(risk, wrong, 1.0) < threshold)
         n_different += better != wrongly_better
-        moved = learner.learn(lesson)
+        moved = learner.learn(example)
         assert moved == any(better)
         if moved:
             expected = directions[better].mean(axis=0)
@@ -102,15 +104,15 @@ def test_candidates_lie_around_what_was_learned(
     learner = ColtrLearner(config)
     n_moved = n_alone = 0
     for seed in range(30):
-        lesson = lesson_of(seed)
+        example = example_of(seed)
         before = learner.parameters()
         directions = directions_of(seed, 8, len(before), unit)
-        risk = risks_of(lesson.clicks)
+        risk = risks_of(example.clicks)
         threshold = margin_of(risk, np.ones(4), 1.0)
 
-        shown = lesson.shown.astype(np.int64)
-        candidates = lesson.candidates.astype(np.float64)
-        logged = placement_logs(lesson.scores.astype(np.float64), shown)
+        shown = example.shown.astype(np.int64)
+        candidates = example.candidates.astype(np.float64)
+        logged = placement_logs(example.scores.astype(np.float64), shown)
         found = []
         for origin in (before, 0.0):
             margins = []
@@ -121,7 +123,7 @@ def test_candidates_lie_around_what_was_learned(
             found.append([margin < threshold for margin in margins])
         better = found[0]
         n_alone += better != found[1]
-        assert learner.learn(lesson) == any(better)
+        assert learner.learn(example) == any(better)
         if any(better):
             n_moved += 1
             step = 0.5 * directions[better].mean(axis=0)
@@ -135,25 +137,25 @@ def test_a_restored_learner_goes_on_with_the_same_bits() -> None:
     config = ColtrConfig(3, "neural", (4,), n_candidates=10, optimiser="adam")
     whole, first, second = (ColtrLearner(config) for _ in range(3))
     for seed in range(30):
-        whole.learn(lesson_of(seed))
+        whole.learn(example_of(seed))
     for seed in range(13):
-        first.learn(lesson_of(seed))
+        first.learn(example_of(seed))
     second.restore(first.state())
     for seed in range(13, 30):
-        second.learn(lesson_of(seed))
+        second.learn(example_of(seed))
 
     assert second.state() == whole.state()
     assert whole.updates > 10
 
 
-def test_lessons_without_all_features_raise() -> None:
+def test_examples_without_all_features_raise() -> None:
     """Candidates cannot be judged without the features of what was not shown."""
     learner = ColtrLearner(ColtrConfig(3))
-    lesson = lesson_of(1)
+    example = example_of(1)
 
     with pytest.raises(ValueError, match="candidates must be 9 documents by 3"):
-        learner.learn(lesson._replace(candidates=lesson.features))
-    assert not learner.learn(lesson._replace(clicks=np.ones(4, np.bool_)))
+        learner.learn(example._replace(candidates=example.features))
+    assert not learner.learn(example._replace(clicks=np.ones(4, np.bool_)))
     for settings in ({"n_candidates": 0}, {"unit": -1.0}):
         with pytest.raises(ValueError, match="must be"):
             ColtrConfig(3, **settings)

@@ -10,7 +10,7 @@ import pytest
 
 from models.click_models.cascade import TABLES, CascadeModel
 from models.click_preferences import preference_pairs
-from models.learners.learner import Lesson
+from models.learners.learner import TrainingExample
 from models.learners.pdgd import PdgdConfig, PdgdLearner
 from models.learners.reversed_pairs import PLAIN, logged_pair_coefficients
 
@@ -170,7 +170,7 @@ def test_a_step_is_the_gradient_of_weighted_preferences(
         (objective(start + step) - objective(start - step)) / 2e-5 for step in steps
     ]
 
-    assert learner.learn(Lesson(scores, rows, clicks, features))
+    assert learner.learn(TrainingExample(scores, rows, clicks, features))
     assert learner.parameters() - start == pytest.approx(differences, abs=1e-9)
 
 
@@ -194,7 +194,7 @@ def step_of(form: str, kind: str, scores: Floats, clicks: Flags) -> Floats:
     )
     before = learner.parameters()
     features = np.random.default_rng(8).normal(size=(SHOWN, 6))
-    learner.learn(Lesson(scores, np.arange(SHOWN), clicks, features))
+    learner.learn(TrainingExample(scores, np.arange(SHOWN), clicks, features))
     return learner.parameters() - before
 
 

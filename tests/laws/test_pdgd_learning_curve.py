@@ -5,7 +5,7 @@ import pytest
 
 from models.click_models.cascade import cascade_of
 from models.learners.closed_loop import ClosedLoop
-from models.learners.learner import Lesson
+from models.learners.learner import TrainingExample
 from models.learners.pdgd import PdgdConfig, PdgdLearner
 from tests import mq2008
 from tests.long_run_pdgd import offline_ndcg
@@ -45,7 +45,7 @@ def test_a_neural_learner_in_steps_of_its_own_reaches_it_too() -> None:
         scores = learner.ranker.score(learner.parameters(), features)
         rows = np.argsort(-(scores + rng.gumbel(size=len(scores))))[:10]
         clicks = users.sample_clicks(train.labels[span][rows], rng=rng)
-        learner.learn(Lesson(scores, rows, clicks, features[rows]))
+        learner.learn(TrainingExample(scores, rows, clicks, features[rows]))
     scores = learner.ranker.score(
         learner.parameters(), test.features.astype(np.float64)
     )

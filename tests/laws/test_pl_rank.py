@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from models.learners.learner import Lesson
+from models.learners.learner import TrainingExample
 from models.learners.pl_rank import (
     PlRankConfig,
     PlRankLearner,
@@ -97,7 +97,7 @@ def test_the_learner_steps_by_reweighted_clicks() -> None:
     """One click at rank 2 counts twice; a seed gives the same step again."""
     rng = np.random.default_rng(4)
     features = rng.normal(size=(5, 3))
-    lesson = Lesson(
+    example = TrainingExample(
         np.zeros(5),
         np.array([4, 1, 0]),
         np.array([False, True, False]),
@@ -109,8 +109,8 @@ def test_the_learner_steps_by_reweighted_clicks() -> None:
         PlRankLearner(PlRankConfig(3, learning_rate=1.0, n_samples=50_000))
         for _ in range(2)
     )
-    assert learner.learn(lesson)
-    assert again.learn(lesson)
+    assert learner.learn(example)
+    assert again.learn(example)
     relevance = np.array([0.0, 2.0, 0.0, 0.0, 0.0])
     slopes = [
         (expected_utility(step, relevance, 5) - expected_utility(-step, relevance, 5))
@@ -120,15 +120,15 @@ def test_the_learner_steps_by_reweighted_clicks() -> None:
 
     assert learner.parameters() == pytest.approx(slopes @ features, abs=0.02)
     assert again.state() == learner.state()
-    assert not learner.learn(lesson._replace(clicks=np.zeros(3, np.bool_)))
+    assert not learner.learn(example._replace(clicks=np.zeros(3, np.bool_)))
     with pytest.raises(ValueError, match="candidates must be 5 documents by 3"):
-        learner.learn(lesson._replace(candidates=features[:3]))
+        learner.learn(example._replace(candidates=features[:3]))
 
 
 def test_samples_come_from_the_seed_of_the_impression() -> None:
     """Another impression is another sample, and the same one the same."""
     features = np.random.default_rng(4).normal(size=(5, 3))
-    lesson = Lesson(
+    example = TrainingExample(
         np.zeros(5),
         np.array([4, 1, 0]),
         np.array([False, True, False]),
@@ -138,7 +138,7 @@ def test_samples_come_from_the_seed_of_the_impression() -> None:
     steps = []
     for seed in (1, 2, 1):
         learner = PlRankLearner(PlRankConfig(3, n_samples=3, seed=7))
-        assert learner.learn(lesson._replace(seed=seed))
+        assert learner.learn(example._replace(seed=seed))
         steps.append(learner.parameters().tobytes())
 
     assert steps[0] == steps[2] != steps[1]
@@ -150,10 +150,12 @@ def test_a_list_of_the_only_candidate_tells_nothing() -> None:
     learner = PlRankLearner(PlRankConfig(3, optimiser="adam", decay=0.5))
     clicks = np.array([True, False, False])
     several, one = rng.random((3, 3)), rng.random((1, 3))
-    told = Lesson(np.zeros(3), np.arange(3), clicks, several, candidates=several)
+    told = TrainingExample(
+        np.zeros(3), np.arange(3), clicks, several, candidates=several
+    )
     assert learner.learn(told)
     before, rate = learner.parameters(), learner.learning_rate
-    alone = Lesson(np.zeros(1), np.arange(1), clicks[:1], one, candidates=one)
+    alone = TrainingExample(np.zeros(1), np.arange(1), clicks[:1], one, candidates=one)
 
     assert not learner.learn(alone)
     assert (learner.updates, learner.without_preference) == (1, 1)
@@ -168,10 +170,10 @@ def test_known_looks_replace_those_by_rank() -> None:
     for rank, chance in enumerate((0.5, 0.25, 1.0 / 3.0)):
         learner = PlRankLearner(config)
         clicks = np.arange(3) == rank
-        lesson = Lesson(
+        example = TrainingExample(
             np.zeros(3), np.arange(3), clicks, features, candidates=features
         )
-        assert learner.learn(lesson)
+        assert learner.learn(example)
         slopes = score_gradient(
             np.zeros(3),
             clicks / chance,

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from models.learners.learner import Lesson
+from models.learners.learner import TrainingExample
 from models.learners.pdgd import PdgdConfig, PdgdLearner
 from models.rankers import normalisation
 from rankstream.ranking.scoring import normalised, scores_of
@@ -19,7 +19,7 @@ def test_served_weights_score_as_the_learner_scores(hidden: tuple[int, ...]) -> 
     clicks = np.array([False, True, False])
     for _ in range(20):
         rows = rng.permutation(6)[:3]
-        learner.learn(Lesson(rng.normal(size=6), rows, clicks, features[rows]))
+        learner.learn(TrainingExample(rng.normal(size=6), rows, clicks, features[rows]))
     meant = learner.ranker.score(learner.parameters(), features.astype(np.float64))
 
     served = scores_of(features, learner.weights(), list(hidden))

@@ -12,7 +12,7 @@ def settings(kafka, namespace):
     """Settings of a namespace whose topics exist, with two partitions each."""
     cluster = KafkaSettings(
         bootstrap=kafka.bootstrap,
-        front_door_partitions=2,
+        input_partitions=2,
         partitions=2,
         learner_partitions=1,
     )

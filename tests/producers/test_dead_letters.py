@@ -109,7 +109,7 @@ def test_the_outlook_is_that_of_the_join():
 def run(settings, monkeypatch, capfd):
     """The command in this namespace; returns status, output and errors."""
     monkeypatch.setenv("RANKSTREAM_KAFKA__BOOTSTRAP", settings.kafka.bootstrap)
-    monkeypatch.setenv("RANKSTREAM_KAFKA__FRONT_DOOR_PARTITIONS", "2")
+    monkeypatch.setenv("RANKSTREAM_KAFKA__INPUT_PARTITIONS", "2")
     monkeypatch.setenv("COLUMNS", "200")
 
     def command(**options):

@@ -30,7 +30,7 @@ def event(number):
 
 
 def elements(record):
-    """The events of a front-door record."""
+    """The events of an input record."""
     value = record.value
     return json.loads(value) if value.startswith(b"[") else [json.loads(value)]
 
@@ -106,7 +106,7 @@ def test_missing_topics_are_refused_with_the_command_that_helps(settings):
     command = r"`rankstream topics create --config shop.toml --namespace"
     with pytest.raises(TopicUnreadable, match=command):
         EventProducer(other)
-    kafka = msgspec.structs.replace(settings.kafka, front_door_partitions=3)
+    kafka = msgspec.structs.replace(settings.kafka, input_partitions=3)
     with pytest.raises(TopicUnreadable, match=r"topics check --namespace"):
         EventProducer(msgspec.structs.replace(settings, kafka=kafka))
     with pytest.raises(TopicUnreadable, match="must exist"):

@@ -33,7 +33,7 @@ class Collected:
 
 
 def test_kinds_are_told_by_fields_and_nothing_is_dropped():
-    """What is no event goes to the front door too."""
+    """What is no event goes to ingestion too."""
     sink = Collected()
     large = CLICK.replace(b'"i"', b'"large"')
     fed = feed(iter([QUERY, CLICK, None, b"junk", large]), sink)
@@ -51,7 +51,7 @@ def test_kinds_are_told_by_fields_and_nothing_is_dropped():
     ],
 )
 def test_a_query_with_one_bad_field_dies_as_a_query(line):
-    """It goes to the front door of queries, whose dead letters keep it."""
+    """It goes to ingestion of queries, whose dead letters keep it."""
     sink = Collected()
     feed(iter([line]), sink)
     assert sink.values == [("queries raw", line)]
@@ -65,7 +65,7 @@ def test_a_query_without_its_list_dies_as_a_query():
 
 
 def test_a_named_kind_holds_for_every_line():
-    """The front door judges."""
+    """Ingestion judges."""
     sink = Collected()
     feed(iter([CLICK, b"junk"]), sink, kind="query")
     assert sink.values == [(QUERIES, CLICK), ("queries raw", b"junk")]

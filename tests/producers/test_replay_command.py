@@ -46,7 +46,7 @@ def start(settings, tmp_path):
     """Start a command in this namespace."""
     environment = os.environ | {
         "RANKSTREAM_KAFKA__BOOTSTRAP": settings.kafka.bootstrap,
-        "RANKSTREAM_KAFKA__FRONT_DOOR_PARTITIONS": "2",
+        "RANKSTREAM_KAFKA__INPUT_PARTITIONS": "2",
         "XDG_STATE_HOME": str(tmp_path / "state"),
     }
 
@@ -67,7 +67,7 @@ def finished(process):
 
 
 def sent(settings):
-    """Values of all events in the front door, and how many end records."""
+    """Values of all events in ingestion, and how many end records."""
     records = [r for topic in (QUERIES, CLICKS) for r in read_records(settings, topic)]
     values = Counter(record.value for record in records if record.value)
     return values, len(records) - values.total()
@@ -113,7 +113,7 @@ def test_killed_and_resumed_nothing_is_missing(start, log, settings, tmp_path, b
     saved = progress(tmp_path, process)
     process.kill()
     process.communicate()
-    elements_ = elements_of_front_door(settings)
+    elements_ = input_elements(settings)
     assert len(elements_) >= saved
     status, errors = finished(start(*words, "--resume"))
     assert status == 0, errors
@@ -121,14 +121,14 @@ def test_killed_and_resumed_nothing_is_missing(start, log, settings, tmp_path, b
     assert going_on is not None
     resumed = int(going_on[1].replace(",", ""))
     assert saved <= resumed <= len(elements_)
-    everything = elements_of_front_door(settings)
+    everything = input_elements(settings)
     assert {value for value, _ in everything} == set(log.read_bytes().split(b"\n"))
     assert len({*everything}) == N_EVENTS
     assert len(everything) == len(elements_) + N_EVENTS - resumed
 
 
-def elements_of_front_door(settings):
-    """Value and partition of every event that the front door holds."""
+def input_elements(settings):
+    """Value and partition of every event that ingestion holds."""
     found = []
     for topic in (QUERIES, CLICKS):
         for record in read_records(settings, topic):

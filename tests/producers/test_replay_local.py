@@ -62,7 +62,7 @@ def test_order_of_the_file_and_memory_change_nothing(log: Path, tmp_path: Path) 
 def test_a_dump_gives_the_same_bits_as_the_run_that_wrote_it(
     tmp_path: Path, n_partitions: int
 ) -> None:
-    """Folded as it is, past the front door."""
+    """Folded as it is, past ingestion."""
     settings = _settings_of(n_partitions)
     records: list[Output] = []
     pipeline = LocalPipeline(
@@ -85,7 +85,7 @@ def test_a_dump_gives_the_same_bits_as_the_run_that_wrote_it(
 
 
 def _settings_of(n_partitions: int) -> Settings:
-    kafka = KafkaSettings(front_door_partitions=1, partitions=n_partitions)
+    kafka = KafkaSettings(input_partitions=1, partitions=n_partitions)
     return Settings(kafka=kafka)
 
 

@@ -23,7 +23,7 @@ Admin = Callable[..., TopicAdmin]
 def admin(kafka: KafkaService, namespace: str) -> Iterator[Admin]:
     """Makes an admin of the test's namespace; keywords are settings of Kafka."""
     made: list[TopicAdmin] = []
-    few = {"front_door_partitions": 2, "partitions": 3, "learner_partitions": 1}
+    few = {"input_partitions": 2, "partitions": 3, "learner_partitions": 1}
 
     def admin_with(file: str = "", **changes: int) -> TopicAdmin:
         tree = {"bootstrap": kafka.bootstrap} | few | changes
@@ -58,7 +58,7 @@ def problems_once_known(admin: TopicAdmin) -> list[str]:
 def test_created_once_and_then_as_they_must_be(admin: Admin, namespace: str) -> None:
     """The second call finds nothing to do."""
     wanted = topics_of(
-        KafkaSettings(front_door_partitions=2, partitions=3, learner_partitions=1)
+        KafkaSettings(input_partitions=2, partitions=3, learner_partitions=1)
     )
     ours = admin()
     assert len(ours.problems()) == len(wanted)
@@ -109,7 +109,7 @@ def test_a_drifted_configuration_is_told_and_corrected(
     assert ours.problems() == []
 
 
-def test_a_front_door_that_takes_what_is_packed_is_told_and_corrected(
+def test_an_input_topic_that_takes_what_is_packed_is_told_and_corrected(
     admin: Admin, client: KafkaAdminClient, namespace: str
 ) -> None:
     """As one that was created by an older release: it has the broker's default."""

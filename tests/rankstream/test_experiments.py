@@ -129,7 +129,7 @@ def test_a_client_follows_and_keeps_the_last_good_ones() -> None:
 
 
 def test_the_event_holds_what_every_method_needs() -> None:
-    """Lists, teams, seed and experiment, as the front door reads them."""
+    """Lists, teams, seed and experiment, as ingestion reads them."""
     running = Running("boost", changed(method="team-draft", epoch=3))
     lists = {"old": ["a", "b"], "new": ["b", "c"]}
     drawn = running.combine(lists, query_id="Shoes", impression_id="i1")

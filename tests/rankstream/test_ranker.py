@@ -162,7 +162,7 @@ def test_the_query_event_says_how_the_list_came_to_be() -> None:
         assert route == route_of_query("running shoes")
 
 
-def test_events_of_the_ranker_pass_the_front_door() -> None:
+def test_events_of_the_ranker_pass_ingestion() -> None:
     """Its events are applied; none is a dead letter."""
     pipeline = LocalPipeline(local_settings(load_settings(None, {})), now=lambda: 1_000)
     ranker, _ = ranker_of(envelope(7))
@@ -180,7 +180,7 @@ def test_events_of_the_ranker_pass_the_front_door() -> None:
     pipeline.end()
     counts = pipeline.counters()
     assert (counts["applied_impressions"], counts["applied_clicks"]) == (20, 20)
-    assert counts["front_door_dead_letter"] == counts["dead_letter"] == 0
+    assert counts["ingestion_dead_letter"] == counts["dead_letter"] == 0
 
 
 @pytest.mark.parametrize(

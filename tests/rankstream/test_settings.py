@@ -14,6 +14,16 @@ MODEL = "[models.good]\nfeatures = 3\n[models.search]\nfeatures = 46\n"
     [
         ("[kafka]\nbootstraps = 'x'", {}, ("kafka.bootstraps: ", "FILE")),
         ("shard = 1", {}, ("; shard: ", "FILE")),
+        (
+            "[delivery]\ncheckpoint_s = 1",
+            {},
+            ("delivery.checkpoint_s: it is called delivery.commit_s now", "FILE"),
+        ),
+        (
+            "",
+            {"RANKSTREAM_KAFKA__FRONT_DOOR_PARTITIONS": "2"},
+            ("called kafka.input_partitions now; in RANKSTREAM_KAFKA__FRONT",),
+        ),
         ("[time]\nkeep_ms = 'x'", {}, ("time.keep_ms: ", "`str`", "FILE")),
         (
             "[time]\ndisorder_ms = 301\nremember_ms = 300",

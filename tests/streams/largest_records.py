@@ -34,7 +34,7 @@ from streams.comparisons.verdicts import refused_verdict
 from streams.fold.canonical import CanonicalFold
 from streams.fold.consumers import preferences_among
 from streams.ingest.ingest import Ingest
-from streams.ingest.validation import FrontDoor, size_of
+from streams.ingest.validation import EventValidator, size_of
 from streams.learning.learn import Learn
 from streams.local import local_settings
 from streams.roles.evaluator import encoded_verdict
@@ -81,11 +81,11 @@ def large_query(name: str, at_ms: int = NOW_MS) -> bytes:
         "features": [[0] * 1_300] * 1_000,
         "attributes": {"note": ""},
     }
-    door = FrontDoor(max_documents=10_000, ahead_ms=0)
-    room = MAX_EVENT_BYTES - size_of(door.query(as_json(event), at_ms).event)
+    validator = EventValidator(max_documents=10_000, ahead_ms=0)
+    room = MAX_EVENT_BYTES - size_of(validator.query(as_json(event), at_ms).event)
     # The length of the note takes four bytes more.
     event["attributes"] = {"note": "y" * (room - 4)}
-    found = door.query(as_json(event), at_ms).event
+    found = validator.query(as_json(event), at_ms).event
     assert size_of(found) == MAX_EVENT_BYTES
     return as_json(event)
 
@@ -109,7 +109,8 @@ class Stages:
     """Ingest and fold, and all that they write."""
 
     def __init__(self, settings: Settings = ONE) -> None:
-        self.fronts = {topic: Ingest(topic, 0, settings) for topic in (QUERIES, CLICKS)}
+        topics = QUERIES, CLICKS
+        self.ingests = {topic: Ingest(topic, 0, settings) for topic in topics}
         self.fold = CanonicalFold(0, settings)
         self.written: list[Output] = []
         self._offset = 0
@@ -121,22 +122,22 @@ class Stages:
         key: bytes | None = None,
         headers: tuple[tuple[str, bytes], ...] = (),
     ) -> None:
-        """A front-door record, and what comes of it."""
-        front = self.fronts[topic]
-        front.tick(NOW_MS, at_end=False)
+        """An input record, and what comes of it."""
+        ingest = self.ingests[topic]
+        ingest.tick(NOW_MS, at_end=False)
         self._offset += 1
-        front.fold(SourceRecord(topic, 0, self._offset, 0, key, value, headers))
+        ingest.fold(SourceRecord(topic, 0, self._offset, 0, key, value, headers))
         self.pass_on()
 
     def end(self) -> None:
         """Say on both topics that nothing comes any more."""
-        for topic in self.fronts:
+        for topic in self.ingests:
             self.send(topic, b"", None, (("rankstream", b"end"),))
 
     def pass_on(self) -> None:
         """What ingest wrote, to the fold."""
-        for front in self.fronts.values():
-            for output in front.outputs():
+        for ingest in self.ingests.values():
+            for output in ingest.outputs():
                 self.written.append(output)
                 if output.topic == "events":
                     self.fold.fold(
@@ -144,15 +145,15 @@ class Stages:
                     )
         self.written += self.fold.outputs()
 
-    def cut(self) -> None:
+    def checkpoint(self) -> None:
         """The state of all three."""
-        stages: list[Stage] = [*self.fronts.values(), self.fold]
+        stages: list[Stage] = [*self.ingests.values(), self.fold]
         for stage in stages:
             self.written += state_of(stage)
 
 
 def state_of(stage: Stage) -> Iterator[Output]:
-    """What a stage writes at a cut."""
+    """What a stage writes at a checkpoint."""
     stage.settle()
     for topic, key, value in stage.changes():
         yield Output(topic, 0, key, value)
@@ -164,13 +165,13 @@ def of_events() -> list[Output]:
     stages.send(QUERIES, large_query(ROUTED))
     for number in range(MAX_CLICKS_BYTES // len(large_click(ROUTED))):
         stages.send(CLICKS, large_click(ROUTED, number))
-    stages.cut()
+    stages.checkpoint()
     stages.end()
     # Everything is over by now.
     stages.send(QUERIES, large_query("late", NOW_MS - 1_000_000))
     late = large_click(ROUTED, 9_999)
     stages.send(CLICKS, late + b" " * (MAX_CLICK_BYTES - len(late)))
-    stages.cut()
+    stages.checkpoint()
     return stages.written
 
 
@@ -192,7 +193,7 @@ def of_hostile_records() -> list[Output]:
 def of_many_partitions() -> list[Output]:
     """State that grows with the cluster, and with the time that a window is open."""
     settings = msgspec.structs.replace(
-        ONE, kafka=KafkaSettings(partitions=100_000, front_door_partitions=1)
+        ONE, kafka=KafkaSettings(partitions=100_000, input_partitions=1)
     )
     written = [out for topic in (QUERIES, CLICKS)
                for out in state_of(Ingest(topic, 0, settings))]  # fmt: skip

@@ -158,7 +158,8 @@ def test_killed_workers_lose_nothing_and_double_nothing(
     folded_again = [
         line
         for line in words.splitlines()
-        if "event=restored" in line and _field(line, "cut") != _field(line, "marker")
+        if "event=restored" in line
+        and _field(line, "checkpoint") != _field(line, "position")
     ]
 
     assert folded_again == []

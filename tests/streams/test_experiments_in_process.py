@@ -1,4 +1,4 @@
-"""An experiment through the whole pipeline in this process, from the front door on."""
+"""An experiment through the whole pipeline in this process, from ingestion on."""
 
 import numpy as np
 import pytest

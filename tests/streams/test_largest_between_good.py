@@ -184,7 +184,7 @@ def test_in_process_the_good_are_exact_and_memory_is_flat() -> None:
 
 
 N_STAGES = 16
-"""Two front doors, the fold and the learner, of four partitions each."""
+"""Ingestion of both topics, the fold and the learner, of four partitions each."""
 
 CONFIG = """
 [time]

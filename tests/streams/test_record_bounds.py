@@ -65,7 +65,7 @@ def test_every_topic_that_is_written_has_a_bound_that_it_takes() -> None:
 
 
 def test_the_bounds_follow_from_what_is_accepted() -> None:
-    """Each from the numbers that the front door and the folds refuse by."""
+    """Each from the numbers that ingestion and the folds refuse by."""
     impression, clicks = MAX_EVENT_BYTES, MAX_CLICKS_BYTES
     assert impression + clicks + HEAD_BYTES <= LARGEST[INTERACTIONS]
     assert LARGEST[INTERACTIONS] + WIRE_BYTES <= MAX_RECORD_BYTES
@@ -95,7 +95,7 @@ def test_the_largest_record_that_events_can_cause_fits_its_topic(topic: str) -> 
 
 
 def test_state_that_grows_with_open_windows_comes_back_from_its_parts() -> None:
-    """A long window has many cuts, each with a segment or two."""
+    """A long window has many checkpoints, each with a segment or two."""
     fold = CanonicalFold(0, ONE)
     fold._segments = [("open", n, 2**40 + n, 0) for n in range(200_000)]
     state = {out.key: out.value for out in state_of(fold) if out.topic == "fold-state"}
@@ -137,7 +137,7 @@ def cluster(kafka: KafkaService, namespace: str) -> Iterator[Cluster]:
     """Topics as `topics create` makes them, of a partition each."""
     one = KafkaSettings(
         bootstrap=kafka.bootstrap,
-        front_door_partitions=1,
+        input_partitions=1,
         partitions=1,
         learner_partitions=1,
     )

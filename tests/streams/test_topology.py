@@ -144,7 +144,7 @@ def test_the_tables_are_read_without_what_the_stages_need():
 
 def test_the_pipeline_in_process_runs_every_stage():
     """With as many partitions as its source has."""
-    kafka = KafkaSettings(front_door_partitions=2, partitions=3, learner_partitions=1)
+    kafka = KafkaSettings(input_partitions=2, partitions=3, learner_partitions=1)
     pipeline = LocalPipeline(Settings(kafka=kafka), now=lambda: 0)
     found = {place: type(stage) for place, (stage,) in pipeline._readers.items()}
     assert found == {
@@ -202,7 +202,7 @@ def test_a_new_stage_is_a_row(monkeypatch):
     )
     monkeypatch.setattr("streams.topology.STAGES", (*STAGES, row))
     monkeypatch.setattr("streams.local.STAGES", (*STAGES, row))
-    kafka = KafkaSettings(front_door_partitions=1, partitions=2, learner_partitions=1)
+    kafka = KafkaSettings(input_partitions=1, partitions=2, learner_partitions=1)
     pipeline = LocalPipeline(Settings(kafka=kafka), now=lambda: 0)
     pipeline.end()
     counted = cast("list[Counted]", pipeline._inner["counted"])
@@ -215,7 +215,7 @@ def test_a_new_stage_is_a_row(monkeypatch):
 
 def test_state_topics_are_compacted_and_as_wide_as_the_source():
     """As a partition's state goes with its partition."""
-    kafka = KafkaSettings(front_door_partitions=2, partitions=3, learner_partitions=5)
+    kafka = KafkaSettings(input_partitions=2, partitions=3, learner_partitions=5)
     topics = {topic.name: topic for topic in topics_of(kafka)}
     for kind in STAGES:
         for name in kind.state_topics:

@@ -16,7 +16,7 @@ from models.closed_loops.world import World
 from models.learners.closed_loop import ClosedLoop
 from models.learners.coltr import ColtrConfig
 from models.learners.duels import DuelConfig
-from models.learners.learner import Lesson
+from models.learners.learner import TrainingExample
 from models.learners.pairwise import PairwiseConfig, PairwiseLearner
 from models.learners.parameters import LearnerConfig
 from models.learners.pdgd import PdgdConfig, PdgdLearner
@@ -114,7 +114,7 @@ def test_pair_loops_learn_what_the_learners_learn(
         features = world.features[span].astype(np.float64)
         scores = learner.ranker.score(learner.parameters(), features)
         clicks = world.labels[span][rows] > 0
-        learner.learn(Lesson(scores, rows, clicks, features[rows]))
+        learner.learn(TrainingExample(scores, rows, clicks, features[rows]))
 
     assert learner.updates == loop.updates > 100
     assert loop.parameters == pytest.approx(learner.parameters(), rel=2e-3, abs=2e-3)
@@ -135,7 +135,7 @@ def test_a_lagging_loop_learns_from_old_lists(lag: int) -> None:
         features = world.features[span].astype(np.float64)
         scores = learner.ranker.score(learner.parameters(), features)
         clicks = world.labels[span][rows] > 0
-        waiting.append(Lesson(scores, rows, clicks, features[rows]))
+        waiting.append(TrainingExample(scores, rows, clicks, features[rows]))
         if len(waiting) > lag:
             learner.learn(waiting.pop(0))
 
@@ -173,7 +173,7 @@ def test_duels_learn_where_users_can_tell() -> None:
 
 
 def test_worlds_and_learners_that_do_not_fit_raise() -> None:
-    """Features, grades, empty queries and lengths are checked at the door."""
+    """Features, grades, empty queries and lengths are checked at once."""
     world, rng = small_world(), np.random.default_rng(0)
 
     with pytest.raises(ValueError, match="the world must have 5 features; got 6"):

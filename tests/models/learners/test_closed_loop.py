@@ -9,7 +9,7 @@ import pytest
 from models.click_models.cascade import CascadeModel, cascade_of
 from models.click_models.compiled_users import click_on, users_of
 from models.learners.closed_loop import ClosedLoop, World
-from models.learners.learner import Lesson
+from models.learners.learner import TrainingExample
 from models.learners.pdgd import PdgdConfig, PdgdLearner
 from models.plackett_luce.list_sampler import BLOCK, sample_list
 
@@ -108,7 +108,7 @@ def test_the_loop_learns_what_the_learner_learns(n_features: int) -> None:
         features = world.features[span].astype(np.float64)
         scores = learner.ranker.score(learner.parameters(), features)
         clicks = world.labels[span][rows] == 1
-        learner.learn(Lesson(scores, rows, clicks, features[rows]))
+        learner.learn(TrainingExample(scores, rows, clicks, features[rows]))
 
     assert learner.updates == loop.updates > 500
     assert loop.parameters == pytest.approx(learner.parameters(), rel=1e-7, abs=1e-7)

@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 
 from models.learners.duels import DuelConfig, DuelLearner, directions_of
-from models.learners.learner import Lesson
+from models.learners.learner import TrainingExample
 
 N, K, F = 7, 4, 3
 
 
-def lesson(seed: int, n_rankers: int, **changes: object) -> Lesson:
+def example(seed: int, n_rankers: int, **changes: object) -> TrainingExample:
     """A multileaved list of four out of seven documents."""
     rng = np.random.default_rng(seed)
     ranks = np.stack([rng.permutation(N)[:K] + 1 for _ in range(n_rankers)], axis=1)
-    made = Lesson(
+    made = TrainingExample(
         rng.normal(size=N),
         rng.permutation(N)[:K],
         rng.random(K) < 0.6,
@@ -30,7 +30,7 @@ def test_a_win_moves_towards_the_candidate() -> None:
     learner = DuelLearner(DuelConfig(F, learning_rate=0.5))
     clicks = np.array([True, False, False, False])
     ranks = np.array([[7, 1], [2, 3], [3, 2], [1, 7]])
-    told = lesson(11, 2, clicks=clicks, ranks=ranks)
+    told = example(11, 2, clicks=clicks, ranks=ranks)
 
     assert learner.learn(told)
     expected = 0.5 * directions_of(11, 1, F, 1.0)[0]
@@ -48,7 +48,7 @@ def test_teams_decide_by_their_clicks() -> None:
     learner = DuelLearner(config)
     teams = np.array([2, 0, 2, 1])
 
-    assert learner.learn(lesson(5, 4, clicks=np.ones(K, np.bool_), teams=teams))
+    assert learner.learn(example(5, 4, clicks=np.ones(K, np.bool_), teams=teams))
     expected = directions_of(5, 3, F, 1.0)[1]
     assert learner.parameters() == pytest.approx(expected, rel=1e-12)
 
@@ -59,7 +59,7 @@ def test_several_winners_move_it_to_their_mean() -> None:
     clicks = np.array([True, False, False, False])
     ranks = np.array([[3, 1, 7, 2], [1, 3, 1, 1], [2, 2, 2, 3], [4, 4, 3, 4]])
 
-    assert learner.learn(lesson(5, 4, clicks=clicks, ranks=ranks))
+    assert learner.learn(example(5, 4, clicks=clicks, ranks=ranks))
     expected = directions_of(5, 3, F, 1.0)[[0, 2]].mean(axis=0)
     assert learner.parameters() == pytest.approx(expected, rel=1e-12)
 
@@ -75,7 +75,7 @@ def test_several_winners_move_it_to_their_mean() -> None:
 )
 def test_a_restored_learner_goes_on_with_the_same_bits(config: DuelConfig) -> None:
     """State, restored in the middle into a fresh learner, loses nothing."""
-    log = [lesson(seed, 5) for seed in range(60)]
+    log = [example(seed, 5) for seed in range(60)]
     whole, first = DuelLearner(config), DuelLearner(config)
     for told in log:
         whole.learn(told)
@@ -97,7 +97,7 @@ def test_sampled_winners_come_from_the_seed_of_the_impression() -> None:
     clicks = np.array([True, False, False, False])
 
     def wins() -> list[bool]:
-        told = (lesson(s, 2, clicks=clicks, ranks=ranks) for s in range(60))
+        told = (example(s, 2, clicks=clicks, ranks=ranks) for s in range(60))
         return [DuelLearner(config).learn(each) for each in told]
 
     assert 10 < sum(wins()) < 50
@@ -123,12 +123,12 @@ def test_directions_are_uniform_and_come_from_the_seed() -> None:
         ({"shown": np.array([0, 1, 1, 2])}, "shown must hold different rows"),
     ],
 )
-def test_lessons_that_contradict_themselves_raise(
+def test_examples_that_contradict_themselves_raise(
     changes: dict[str, object], match: str
 ) -> None:
     """Nothing is learned from what cannot be."""
     learner = DuelLearner(DuelConfig(F))
-    told = lesson(1, 2, clicks=np.ones(K, np.bool_))._replace(**changes)  # type: ignore[arg-type]
+    told = example(1, 2, clicks=np.ones(K, np.bool_))._replace(**changes)  # type: ignore[arg-type]
 
     with pytest.raises(ValueError, match=match):
         learner.learn(told)
@@ -151,6 +151,6 @@ def test_wrong_settings_and_teams_raise() -> None:
     learner = DuelLearner(DuelConfig(F, comparison="team-draft"))
     clicks = np.ones(K, np.bool_)
     with pytest.raises(ValueError, match=r"teams must lie in -1\.\.1"):
-        learner.learn(lesson(1, 2, clicks=clicks, teams=np.array([0, 1, 2, 0])))
+        learner.learn(example(1, 2, clicks=clicks, teams=np.array([0, 1, 2, 0])))
     with pytest.raises(ValueError, match="teams must be of 4 shown documents"):
-        learner.learn(lesson(1, 2, clicks=clicks, teams=np.array([0, 1])))
+        learner.learn(example(1, 2, clicks=clicks, teams=np.array([0, 1])))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from models.learners.learner import Lesson
+from models.learners.learner import TrainingExample
 from models.learners.pairwise import PairwiseConfig, PairwiseLearner, draw_exploring
 
 
@@ -44,7 +44,7 @@ def test_every_pair_counts_alike() -> None:
     features = np.array([[1.0, 0.0], [0.0, 2.0], [3.0, 0.0], [9.0, 9.0]])
     clicks = np.array([False, True, False, False])
 
-    assert learner.learn(Lesson(np.zeros(4), np.arange(4), clicks, features))
+    assert learner.learn(TrainingExample(np.zeros(4), np.arange(4), clicks, features))
     expected = 0.5 * (2.0 * features[1] - features[0] - features[2])
     assert learner.parameters() == pytest.approx(expected)
     for wrong in (-0.1, 1.1):

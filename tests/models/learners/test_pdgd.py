@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from models.learners.learner import Lesson
+from models.learners.learner import TrainingExample
 from models.learners.pdgd import Interactions, PdgdConfig, PdgdLearner
 from models.learners.registry import learner_of
 from rankstream.settings import ModelSettings
@@ -52,7 +52,7 @@ def test_batches_cut_anywhere_give_the_same_bits(config: PdgdConfig) -> None:
     log = made_log()
     one_by_one = PdgdLearner(config)
     for interaction in log:
-        one_by_one.learn(Lesson(*interaction))
+        one_by_one.learn(TrainingExample(*interaction))
     cuts: list[list[int]] = [[], [1], [7, 8, 40]]
     cuts += [sorted(np.random.default_rng(s).integers(1, 60, 6)) for s in range(5)]
     for cut in cuts:
@@ -88,7 +88,7 @@ def test_rate_decays_with_performed_updates_only() -> None:
     features = np.random.default_rng(0).random((2, 5))
 
     moved = [
-        learner.learn(Lesson(scores, shown, np.array(clicks), features))
+        learner.learn(TrainingExample(scores, shown, np.array(clicks), features))
         for clicks in ([False, False], [True, True], [True, False], [False, True])
     ]
 
@@ -104,9 +104,9 @@ def test_ratio_is_of_logged_scores_and_slope_of_present_ones() -> None:
     scores = np.zeros(2)
     clicks = np.array([True, False])
 
-    learner.learn(Lesson(scores, np.array([0, 1]), clicks, features))
+    learner.learn(TrainingExample(scores, np.array([0, 1]), clicks, features))
     first = learner.parameters()
-    learner.learn(Lesson(scores, np.array([0, 1]), clicks, features))
+    learner.learn(TrainingExample(scores, np.array([0, 1]), clicks, features))
     gap = float(features[0] @ first - features[1] @ first)
     slope = 1.0 / ((1.0 + np.exp(-gap)) * (1.0 + np.exp(gap)))
 
@@ -124,8 +124,10 @@ def test_numbers_that_are_not_finite_are_refused(value: float, place: str) -> No
     given[place].flat[1] = value
     clicks = np.array([True, False])
 
-    lesson = Lesson(given["scores"], np.array([1, 3]), clicks, given["features"])
-    moved = learner.learn(lesson)
+    example = TrainingExample(
+        given["scores"], np.array([1, 3]), clicks, given["features"]
+    )
+    moved = learner.learn(example)
 
     assert not moved
     assert learner.state() == {**before, "refused": 1}
@@ -137,11 +139,11 @@ def test_parameters_stay_what_float32_can_hold() -> None:
     features = np.array([[3e38, 0.0], [-3e38, 1.0]], np.float32)
     shown, clicks = np.array([0, 1]), np.array([True, False])
 
-    assert not learner.learn(Lesson(np.zeros(2), shown, clicks, features))
+    assert not learner.learn(TrainingExample(np.zeros(2), shown, clicks, features))
     assert (learner.refused, learner.learning_rate) == (1, 100.0)
     assert not learner.weights().any()
     assert learner.learn(
-        Lesson(np.zeros(2), shown, clicks, features / np.float32(1e37))
+        TrainingExample(np.zeros(2), shown, clicks, features / np.float32(1e37))
     )
     assert np.isfinite(learner.weights()).all()
 
@@ -165,7 +167,9 @@ def test_arrays_that_contradict_each_other_raise(
     clicks = np.arange(n_clicks) == 0
 
     with pytest.raises(ValueError, match="shown"):
-        learner.learn(Lesson(np.zeros(3), np.array(shown), clicks, np.ones(shape)))
+        learner.learn(
+            TrainingExample(np.zeros(3), np.array(shown), clicks, np.ones(shape))
+        )
     assert learner.updates == 0
 
 

@@ -129,7 +129,7 @@ def test_parquet_that_holds_no_events_is_named(columns, reason, tmp_path):
 
 
 def test_a_parquet_file_that_is_cut_off_is_refused(tmp_path):
-    """Before anything is given out."""
+    """Before anything is yielded."""
     whole = tmp_path / "whole.parquet"
     pq.write_table(pa.table({"at_ms": [5] * 1_000}), whole)
     cut = written(tmp_path / "cut.parquet", whole.read_bytes()[:-20])

@@ -136,7 +136,7 @@ def test_another_method_afterwards_gives_what_it_would_have_given_live(
         assert (a == b).all()
 
 
-def test_cuts_restarts_and_partitions_change_no_byte() -> None:
+def test_checkpoints_restarts_and_partitions_change_no_byte() -> None:
     """In one go; with restarts; and split over partitions, merged in any order."""
     log = some_interactions(150)
     whole = PreferencesFold(EXPERIMENTS, 0)
@@ -248,7 +248,7 @@ def test_a_click_on_what_nobody_returned_credits_nobody() -> None:
 
 
 def test_through_the_canonical_log() -> None:
-    """Joined, folded, cut and restored with the rest of the state."""
+    """Joined, folded, checkpoint and restored with the rest of the state."""
     settings = Settings(
         time=TimeSettings(click_window_ms=1_000, disorder_ms=100, remember_ms=500),
         experiments=EXPERIMENTS,

@@ -53,7 +53,7 @@ class PlainJoin:
     `on_moved` is called each time the watermark has moved, after all that it closed
     is in `closed`: what follows must see every move, wherever records end.
     After `take`, the lists `closed`, `set_aside`, `not_shown` and `beyond` hold what
-    came of it, in order; `accepted` and `remembered` hold what a checkpoint needs.
+    came of it, in order; `accepted` and `remembered` hold what a commit needs.
     Whoever calls empties them.
     """
 

@@ -1,4 +1,4 @@
-"""The fold is a function of its log: cuts, checkpoints and restarts change no byte."""
+"""The fold is a function of its log: commits and restarts change no byte."""
 
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -67,11 +67,11 @@ class Run:
         record = SourceRecord("events", 0, self.sequence, 0, None, value, ())
         self.stage.fold(record)
 
-    def checkpoint(self) -> None:
+    def commit(self) -> None:
         """Take the outputs."""
         self.outputs += self.stage.outputs()
 
-    def cut(self) -> None:
+    def checkpoint(self) -> None:
         """Write the state."""
         for change in self.stage.changes():
             if change.value is None:
@@ -81,8 +81,8 @@ class Run:
 
     def restart(self) -> None:
         """Go on from the written state alone."""
+        self.commit()
         self.checkpoint()
-        self.cut()
         before = self.stage.fingerprint()
         self.stage = CanonicalFold(0, SETTINGS)
         self.stage.restore(
@@ -102,9 +102,9 @@ class Run:
         return sorted(found, key=lambda entry: entry[:2])
 
     def result(self) -> list[object]:
-        """Everything that must not depend on cuts."""
+        """Everything that must not depend on checkpoints."""
+        self.commit()
         self.checkpoint()
-        self.cut()
         aside = [out for out in self.outputs if out.topic != "interactions"]
         aside.sort(key=lambda out: out.topic)  # each topic has an order of its own
         statistics = {k: v for k, v in self.state.items() if k[0] == "statistics"}
@@ -117,55 +117,55 @@ class Run:
     st.sets(st.integers(0, 60), max_size=4),
     st.sets(st.integers(0, 60), max_size=4),
 )
-def test_cuts_checkpoints_and_restarts_change_nothing(
+def test_checkpoints_commits_and_restarts_change_nothing(
     elements: list[Element],
     ends: list[int],
-    checkpoints: set[int],
+    commits: set[int],
     restarts: set[int],
 ) -> None:
     """One record without a stop, or many with stops between: the same bytes."""
     whole = Run()
     whole.take([*elements, THE_END])
 
-    cut = Run()
+    stopped = Run()
     bounds = sorted({0, len(elements), *(e for e in ends if e < len(elements))})
     for start, end in pairwise(bounds):
-        cut.take(elements[start:end])
-        if start in checkpoints:
-            cut.checkpoint()
+        stopped.take(elements[start:end])
+        if start in commits:
+            stopped.commit()
         if start in restarts:
-            cut.restart()
-    cut.take([THE_END])
+            stopped.restart()
+    stopped.take([THE_END])
 
-    assert cut.result() == whole.result()
+    assert stopped.result() == whole.result()
 
 
 @given(st.lists(ELEMENTS, max_size=60), st.integers(0, 60), st.integers(0, 60))
-def test_folding_again_from_an_older_cut_gives_the_same_state(
-    elements: list[Element], cut_at: int, marker_at: int
+def test_folding_again_from_an_older_checkpoint_gives_the_same_state(
+    elements: list[Element], checkpoint_at: int, position_at: int
 ) -> None:
-    """A restart restores the last cut and folds up to the marker, outputs dropped."""
-    cut_at, marker_at = sorted((cut_at, marker_at))
+    """A restart restores the last checkpoint and folds on, outputs dropped."""
+    checkpoint_at, position_at = sorted((checkpoint_at, position_at))
     live = Run()
-    for element in elements[:cut_at]:
+    for element in elements[:checkpoint_at]:
         live.take([element])
+    live.commit()
     live.checkpoint()
-    live.cut()
     resumed = Run(state=dict(live.state), sequence=live.sequence)
     resumed.stage.restore(
         [Change(topic, key, value) for (topic, key), value in live.state.items()]
     )
-    for element in elements[cut_at:marker_at]:
+    for element in elements[checkpoint_at:position_at]:
         live.take([element])
         resumed.take([element])
-    live.checkpoint()
+    live.commit()
     resumed.stage.outputs()
     resumed.outputs = list(live.outputs)
 
     assert resumed.stage.fingerprint() == live.stage.fingerprint()
 
     for run in (live, resumed):
-        run.take([*elements[marker_at:], THE_END])
+        run.take([*elements[position_at:], THE_END])
     assert resumed.result() == live.result()
 
 
@@ -179,7 +179,7 @@ def test_interactions_of_each_pair_are_numbered_without_a_gap() -> None:
         ]
     )
     run.take([THE_END])
-    run.checkpoint()
+    run.commit()
 
     numbers: dict[int, list[int]] = {}
     for partition, number, _ in run.interactions():
@@ -216,10 +216,10 @@ def test_segments_leave_by_tombstone_when_time_has_passed_them() -> None:
         run.take([impression(f"i{n}", START_MS + 10 * n)])
         run.take([Frontier(0, 1, START_MS + 10 * n, ACTIVE)])
         if n % 10 == 0:
-            run.cut()
+            run.checkpoint()
     run.take([THE_END])
-    run.cut()
-    run.cut()
+    run.checkpoint()
+    run.checkpoint()
 
     assert [key for topic, key in run.state if topic == "fold-state"] == [b"state"]
 
@@ -228,7 +228,7 @@ def test_a_click_on_nothing_becomes_a_dead_letter_of_its_topic() -> None:
     """With the bytes that the client sent, to the place it came from."""
     run = Run()
     run.take([impression(), click(position=9, raw=b"raw", origin=("clicks", 2, 5, 1))])
-    run.checkpoint()
+    run.commit()
 
     letters = [out for out in run.outputs if out.topic == "clicks.dlq"]
 

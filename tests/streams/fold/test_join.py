@@ -145,7 +145,7 @@ def test_a_click_after_the_window_is_late_whenever_it_arrives() -> None:
 
 
 def test_a_click_at_the_very_end_of_the_window_is_applied_also_if_it_waited() -> None:
-    """The window includes its end, and no checkpoint says otherwise."""
+    """The window includes its end, and no commit says otherwise."""
     last = click(at_ms=START_MS + WINDOW_MS)
     join = joined(last, impression())
     accepted = [decode_event(raw) for raw in join.new_accepted()[1]]
@@ -313,7 +313,7 @@ def test_what_is_open_keeps_its_bytes_while_others_come_and_go() -> None:
     ]
 
 
-def test_what_is_decided_is_in_no_checkpoint() -> None:
+def test_what_is_decided_is_in_no_commit() -> None:
     """From the very time at which it was decided."""
     join = joined(impression(), click(), reached(WINDOW_MS))
 
@@ -363,7 +363,7 @@ def test_a_click_that_proved_late_does_not_wait_again_after_a_restore() -> None:
     assert outcomes(resumed) == before == {"applied_impressions": 1, "late": 1}
 
 
-def test_clicks_that_wait_are_those_of_the_checkpoint_however_many_came_since() -> None:
+def test_clicks_that_wait_are_those_of_the_commit_however_many_came_since() -> None:
     """What is decided leaves the list of what was accepted, and no other's place."""
     decided = [click(f"d{n}", START_MS) for n in range(20)]
     waiting = [click(f"w{n}", START_MS + 2_000) for n in range(20)]

@@ -1,4 +1,4 @@
-"""A join that goes on from a cut: what was decided is not decided again."""
+"""A join that goes on from a checkpoint: what was decided is not decided again."""
 
 from rankstream.settings import TimeSettings
 from rankstream.wire.events import ACTIVE, Element, Frontier
@@ -16,8 +16,8 @@ def reached(offset_ms: int) -> Frontier:
     return Frontier(0, 1, START_MS + offset_ms, ACTIVE)
 
 
-def cut(*elements: Element) -> tuple[Join, Join]:
-    """A join that took elements, cut after each, and one restored from the last cut."""
+def checkpoint(*elements: Element) -> tuple[Join, Join]:
+    """A join that took elements, and one restored from its last checkpoint."""
     join, accepted = Join(TIME), []
     for element in elements:
         join.take(as_record([element]))
@@ -29,9 +29,9 @@ def cut(*elements: Element) -> tuple[Join, Join]:
     return join, resumed
 
 
-def test_what_closed_exactly_at_the_cut_is_not_counted_again() -> None:
-    """It was accepted before an older cut, and lies there still."""
-    join, resumed = cut(impression(), click(), reached(WINDOW_MS))
+def test_what_closed_exactly_at_the_checkpoint_is_not_counted_again() -> None:
+    """It was accepted before an older checkpoint, and lies there still."""
+    join, resumed = checkpoint(impression(), click(), reached(WINDOW_MS))
     for one in (join, resumed):
         assert (one.pending, one.n_open) == (0, 0)
 
@@ -43,7 +43,7 @@ def test_what_closed_exactly_at_the_cut_is_not_counted_again() -> None:
 def test_a_click_that_proved_late_is_not_applied_after_a_restore() -> None:
     """It waited before its impression came, which is open still."""
     beyond = click(at_ms=START_MS + WINDOW_MS + 1)
-    join, resumed = cut(beyond, impression())
+    join, resumed = checkpoint(beyond, impression())
     for one in (join, resumed):
         assert one.counts["late"] == 1
         assert one.pending == 1

@@ -1,4 +1,4 @@
-"""The front door's fold: once each, in numbered records, and nothing lost."""
+"""Ingestion's fold: once each, in numbered records, and nothing lost."""
 
 import json
 from hashlib import sha256
@@ -39,7 +39,7 @@ def query(name: str, at_ms: int = NOW_MS, **fields: Any) -> dict[str, Any]:
 
 
 def record(value: bytes, offset: int = 0, **fields: Any) -> SourceRecord:
-    """A front-door record."""
+    """An input record."""
     headers = fields.get("headers", ())
     key = fields.get("key")
     return SourceRecord("queries", 1, offset, NOW_MS, key, value, headers)
@@ -87,7 +87,7 @@ def test_of_a_batch_only_the_bad_elements_become_dead_letters() -> None:
 
 
 def test_an_undecodable_record_is_one_dead_letter_even_without_a_value() -> None:
-    """A tombstone at the front door is buried as what it is."""
+    """A tombstone at ingestion is buried as what it is."""
     ingest = stage()
     ingest.fold(record(b"")._replace(value=None))
     ingest.fold(record(b"\x00\x01"))
@@ -234,7 +234,7 @@ def test_records_of_each_partition_are_numbered_without_a_gap() -> None:
 
 
 def test_a_frontier_goes_to_every_partition_and_only_when_it_moves() -> None:
-    """So that a quiet front door writes nothing."""
+    """So that a quiet ingestion writes nothing."""
     ingest = stage()
     for number in range(24):
         ingest.fold(record(json.dumps(query(f"i{number}")).encode()))
@@ -248,7 +248,7 @@ def test_a_frontier_goes_to_every_partition_and_only_when_it_moves() -> None:
 
 
 def test_one_event_ahead_makes_nothing_late() -> None:
-    """Not even by a window, which is as far ahead as the front door takes any."""
+    """Not even by a window, which is as far ahead as ingestion takes any."""
     ingest = stage()
     for number in range(30):
         ingest.fold(record(json.dumps(query(f"i{number}")).encode()))

@@ -1,4 +1,4 @@
-"""What the front door takes, what it makes of it, and what it refuses and why."""
+"""What ingestion takes, what it makes of it, and what it refuses and why."""
 
 import base64
 import json
@@ -15,15 +15,15 @@ from rankstream.wire.routing import (
     routed_impression_id,
 )
 from streams.ingest.refusal import Refused
-from streams.ingest.validation import FrontDoor, Origin, elements_of
+from streams.ingest.validation import EventValidator, Origin, elements_of
 
 NOW_MS = 1_700_000_000_000
 ORIGIN = Origin("clicks", 0, 7, 0)
 
 
-def door() -> FrontDoor:
-    """A front door with default limits."""
-    return FrontDoor(max_documents=10_000, ahead_ms=300_000)
+def validator() -> EventValidator:
+    """Ingestion with default limits."""
+    return EventValidator(max_documents=10_000, ahead_ms=300_000)
 
 
 def query(**fields: Any) -> bytes:
@@ -55,7 +55,7 @@ def base64_of(*numbers: float) -> str:
 
 def taken(raw: bytes) -> Impression:
     """The impression that a query event becomes."""
-    event = door().query(raw, NOW_MS).event
+    event = validator().query(raw, NOW_MS).event
     assert isinstance(event, Impression)
     return event
 
@@ -113,8 +113,8 @@ def test_the_intervention_is_the_model_unless_it_is_declared() -> None:
 )
 def test_spellings_of_one_query_share_its_statistics(same: str, other: str) -> None:
     """Case, white space and Unicode form do not make another query."""
-    one = door().query(query(query_id=same), NOW_MS)
-    two = door().query(query(query_id=other), NOW_MS)
+    one = validator().query(query(query_id=same), NOW_MS)
+    two = validator().query(query(query_id=other), NOW_MS)
 
     assert isinstance(one.event, Impression)
     assert isinstance(two.event, Impression)
@@ -139,8 +139,8 @@ def test_a_click_is_routed_by_its_query_or_by_its_impression_id() -> None:
     """An id of our rankers carries the route."""
     name = routed_impression_id("u", route_of_query("q"))
 
-    by_query = door().click(click(), NOW_MS, ORIGIN)
-    by_id = door().click(click(impression_id=name, query_id=None), NOW_MS, ORIGIN)
+    by_query = validator().click(click(), NOW_MS, ORIGIN)
+    by_id = validator().click(click(impression_id=name, query_id=None), NOW_MS, ORIGIN)
 
     assert by_query.route == by_id.route == route_of_query("q")
 
@@ -149,7 +149,7 @@ def test_a_click_is_itself_whatever_else_it_says_when_it_has_an_event_id() -> No
     """Its identity is the event id, else impression, place, action and time."""
 
     def own(**fields: Any) -> bytes:
-        event = door().click(click(**fields), NOW_MS, ORIGIN).event
+        event = validator().click(click(**fields), NOW_MS, ORIGIN).event
         assert isinstance(event, Click)
         return event.identity
 
@@ -209,7 +209,7 @@ def test_a_click_is_itself_whatever_else_it_says_when_it_has_an_event_id() -> No
 def test_what_is_refused_says_why(raw: bytes, code: str) -> None:
     """Each rule has its stable code."""
     with pytest.raises(Refused) as refusal:
-        door().query(raw, NOW_MS)
+        validator().query(raw, NOW_MS)
 
     assert refusal.value.code == code
 
@@ -229,7 +229,7 @@ def test_what_is_refused_says_why(raw: bytes, code: str) -> None:
 def test_a_click_that_is_refused_says_why(raw: bytes, code: str) -> None:
     """Clicks have rules of their own."""
     with pytest.raises(Refused) as refusal:
-        door().click(raw, NOW_MS, ORIGIN)
+        validator().click(raw, NOW_MS, ORIGIN)
 
     assert refusal.value.code == code
 
@@ -289,7 +289,7 @@ def test_multileaved_lists_keep_what_learners_need() -> None:
 def test_ranks_and_features_that_cannot_be_are_refused(fields: dict[str, Any]) -> None:
     """Neither ranks beyond the candidates, nor twice the same, nor missing rows."""
     with pytest.raises(Refused) as refusal:
-        door().query(query(**fields), NOW_MS)
+        validator().query(query(**fields), NOW_MS)
     assert refusal.value.code == next(iter(fields))
 
 
@@ -297,10 +297,10 @@ def test_ranks_and_features_that_cannot_be_are_refused(fields: dict[str, Any]) -
 def test_a_query_is_no_longer_than_it_may_be(letter: str) -> None:
     """Marks upon one letter take the square of their number to be normalised."""
     longest = (letter * 4_096)[:4_096]
-    door().query(query(query_id=longest), NOW_MS)
+    validator().query(query(query_id=longest), NOW_MS)
     for take in (
-        lambda: door().query(query(query_id=longest + "x"), NOW_MS),
-        lambda: door().click(click(query_id=longest + "x"), NOW_MS, ORIGIN),
+        lambda: validator().query(query(query_id=longest + "x"), NOW_MS),
+        lambda: validator().click(click(query_id=longest + "x"), NOW_MS, ORIGIN),
     ):
         with pytest.raises(Refused, match="query_id must be at most 4096") as refused:
             take()

@@ -33,7 +33,7 @@ def stop(run: ToyRun) -> None:
 
 
 def test_five_kills_lose_and_repeat_nothing(run: ToyRun) -> None:
-    """A worker that is killed under load goes on where its last checkpoint was."""
+    """A worker that is killed under load goes on where its last commit was."""
     chance = np.random.default_rng(5)
     with run.load(per_s=2_000):
         for _ in range(5):
@@ -49,15 +49,15 @@ def test_five_kills_lose_and_repeat_nothing(run: ToyRun) -> None:
     assert any("event=caught-up" in run.said(worker) for worker in run.workers)
 
 
-def test_a_harness_without_the_marker_check_counts_twice(run: ToyRun) -> None:
-    """Where the marker is ignored, the verdict says so."""
+def test_a_harness_without_the_resume_position_counts_twice(run: ToyRun) -> None:
+    """Where the resume position is ignored, the verdict says so."""
     with run.load(per_s=2_000):
-        worker = run.start("one", RANKSTREAM_FAULTS="no-marker-check")
-        run.wait_for(worker, "event=cut")
+        worker = run.start("one", RANKSTREAM_FAULTS="no-resume-position")
+        run.wait_for(worker, "event=checkpoint")
         time.sleep(1.0)
         worker.kill()
         worker.wait()
-        run.start("one", RANKSTREAM_FAULTS="no-marker-check")
+        run.start("one", RANKSTREAM_FAULTS="no-resume-position")
     run.wait_for_all()
     stop(run)
     assert run.verdict()["double"] > 0
@@ -91,7 +91,7 @@ def test_workers_that_join_pause_and_leave_lose_nothing(run: ToyRun) -> None:
 
 
 def test_a_stop_under_load_leaves_nothing_to_be_done_again(run: ToyRun) -> None:
-    """SIGTERM cuts: exit status 0 soon, and the next start folds nothing again."""
+    """SIGTERM checkpoints: exit status 0 soon, and nothing is folded again."""
     with run.load(per_s=2_500):
         for _ in range(3):
             worker = run.start()
@@ -129,7 +129,7 @@ def test_a_broker_that_goes_and_comes_is_ridden_out(
     ("topic", "configs", "reason"),
     [
         (SOURCE, {}, "it was created anew"),
-        (STATE, COMPACTED, "must have a marker"),
+        (STATE, COMPACTED, "must have a resume position"),
     ],
 )
 def test_a_topic_that_is_not_what_it_was_is_refused(

@@ -48,7 +48,7 @@ def test_a_source_far_ahead_is_not_read_until_the_others_come(
     ends = [
         (full_name(namespace, name), partition)
         for name in (QUERIES, CLICKS)
-        for partition in range(settings.kafka.front_door_partitions)
+        for partition in range(settings.kafka.input_partitions)
     ]
     preload(kafka.bootstrap, queries(topic), ended=ends)
     log = tmp_path / "worker.log"

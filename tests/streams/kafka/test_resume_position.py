@@ -3,45 +3,45 @@ import pytest
 
 from streams.kafka.resume_position import (
     SCHEMA,
-    Marker,
+    ResumePosition,
     Source,
     StateRefused,
-    check_marker,
     check_missing,
-    decode_marker,
-    encode_marker,
+    check_position,
+    decode_position,
+    encode_position,
     start_of,
 )
 
 SOURCE = Source("events[1]", "id", 4, first=3, end=20)
-MARKER = Marker(SCHEMA, 9, 9, b"f", b"f", "id", 7, 12, 4, 1)
+POSITION = ResumePosition(SCHEMA, 9, 9, b"f", b"f", "id", 7, 12, 4, 1)
 
 
-def changed(**fields: object) -> Marker:
-    """The marker, but for some fields."""
-    marker: Marker = msgspec.structs.replace(MARKER, **fields)
-    return marker
+def changed(**fields: object) -> ResumePosition:
+    """The resume position, but for some fields."""
+    position: ResumePosition = msgspec.structs.replace(POSITION, **fields)
+    return position
 
 
-def test_a_marker_comes_back_as_it_was() -> None:
+def test_a_resume_position_comes_back_as_it_was() -> None:
     """What was written is what is read."""
-    assert decode_marker(encode_marker(MARKER)) == MARKER
+    assert decode_position(encode_position(POSITION)) == POSITION
 
 
 @pytest.mark.parametrize(
     "packed",
     [b"", b"\xc1", msgspec.msgpack.encode([SCHEMA + 1, 9, 9, b"", b"", "", 1])],
 )
-def test_a_marker_of_another_version_is_refused(packed: bytes) -> None:
+def test_a_resume_position_of_another_version_is_refused(packed: bytes) -> None:
     """Neither is it guessed at, nor does it end in an error that is tried again."""
-    with pytest.raises(StateRefused, match="a marker must"):
-        decode_marker(packed)
+    with pytest.raises(StateRefused, match="a resume position must"):
+        decode_position(packed)
 
 
 def test_the_state_of_this_log_is_taken() -> None:
     """Nothing is refused that belongs together."""
-    check_marker(MARKER, SOURCE, 1)
-    check_marker(MARKER, SOURCE._replace(first=12, end=10), 1)
+    check_position(POSITION, SOURCE, 1)
+    check_position(POSITION, SOURCE._replace(first=12, end=10), 1)
     check_missing(SOURCE, "fold-state", committed=None, n_keys=0)
     check_missing(SOURCE, "fold-state", committed=0, n_keys=0)
 
@@ -61,22 +61,24 @@ def test_the_state_of_another_log_is_refused(
 ) -> None:
     """Each refusal says what is wrong, and where."""
     with pytest.raises(StateRefused, match=reason) as refusal:
-        check_marker(MARKER, source, version)
+        check_position(POSITION, source, version)
     assert "events[1]" in str(refusal.value)
     assert "--namespace" in str(refusal.value)
 
 
 @pytest.mark.parametrize(("committed", "n_keys"), [(5, 0), (None, 1), (5, 1)])
-def test_a_missing_marker_beside_what_was_counted_is_refused(
+def test_a_missing_resume_position_beside_what_was_counted_is_refused(
     committed: int | None, n_keys: int
 ) -> None:
     """Counting anew beside old counts would count twice."""
-    with pytest.raises(StateRefused, match="must have a marker"):
+    with pytest.raises(StateRefused, match="must have a resume position"):
         check_missing(SOURCE, "fold-state", committed=committed, n_keys=n_keys)
 
 
-def test_reading_starts_behind_the_cut_and_behind_what_transactions_left() -> None:
-    """After a cut at the marker, offsets that hold no record may be gone already."""
-    assert start_of(MARKER) == 12
+def test_reading_starts_behind_the_checkpoint_and_behind_what_transactions_left() -> (
+    None
+):
+    """After a checkpoint, offsets that hold no record may be gone already."""
+    assert start_of(POSITION) == 12
     assert start_of(changed(next_offset=0)) == 10
-    assert start_of(changed(cut_offset=4)) == 5
+    assert start_of(changed(checkpoint_offset=4)) == 5

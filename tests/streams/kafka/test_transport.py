@@ -228,7 +228,7 @@ async def begun(consumer: Consumer) -> asyncio.Task[Any]:
 
 
 def test_what_is_fetched_and_not_handed_over_is_not_reached() -> None:
-    """A marker behind records that nobody folded would lose them."""
+    """A resume position behind records that nobody folded would lose them."""
 
     async def run() -> None:
         consumer, fetcher, thread = fetching()

@@ -15,7 +15,7 @@ import msgspec
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 
 from rankstream.wire.topics import COMPACTED
-from streams.kafka.resume_position import MARKER
+from streams.kafka.resume_position import POSITION_KEY
 from streams.stage import Change, Output, SourceRecord
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -211,7 +211,9 @@ class ToyRun:
         """Counts in the state topic."""
         last = dict(self.read(STATE, partition))
         return {
-            k: _unpack(v) for k, v in last.items() if k not in (MARKER, b"sequence")
+            k: _unpack(v)
+            for k, v in last.items()
+            if k not in (POSITION_KEY, b"sequence")
         }
 
     def n_passed_on(self) -> int:

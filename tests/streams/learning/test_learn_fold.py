@@ -28,13 +28,13 @@ from rankstream.wire.events import (
     InteractionRecord,
 )
 from rankstream.wire.events import encode_record as encode
-from streams.ingest.validation import FrontDoor
+from streams.ingest.validation import EventValidator
 from streams.learning.learn import (
     InteractionsBroken,
     Learn,
     ModelChanged,
     ModelFold,
-    lesson_of,
+    example_of,
 )
 from streams.local import read_changes
 from streams.stage import SourceRecord
@@ -73,7 +73,7 @@ def fold_of(settings: Settings) -> Learn:
 
 
 def newest(fold: Learn) -> bytes:
-    """The snapshot that the fold gives out next."""
+    """The snapshot that the fold publishes next."""
     outputs = [output for output in fold.outputs() if output.value]
     assert outputs[-1].value is not None
     return outputs[-1].value
@@ -85,7 +85,7 @@ def lived(settings: Settings, n: int) -> tuple[list[Interaction], Learn]:
     fold = fold_of(settings)
     shelf = [newest(fold)]
     ranker = Ranker("m", source=lambda: shelf[-1])
-    door = FrontDoor(max_documents=100, ahead_ms=0)
+    validator = EventValidator(max_documents=100, ahead_ms=0)
     log = []
     for number in range(n):
         ranker.refresh()
@@ -105,7 +105,7 @@ def lived(settings: Settings, n: int) -> tuple[list[Interaction], Learn]:
             at_ms=NOW_MS,
             log_candidates=needs_candidates(model),
         )
-        impression = door.query(raw, NOW_MS).event
+        impression = validator.query(raw, NOW_MS).event
         likes = features[ranking.order, 0] > rng.random(len(ranking.order))
         marks = [ClickMark(int(x) + 1, NOW_MS, "click") for x in np.flatnonzero(likes)]
         log.append(Interaction(impression, marks))  # type: ignore[arg-type]
@@ -126,7 +126,7 @@ def test_every_learner_learns_from_what_its_ranker_logs(learner: str) -> None:
     assert counters["learner_updates"] > 5
     again = learner_of(settings.models["m"])
     for interaction in log:
-        again.learn(lesson_of(interaction))
+        again.learn(example_of(interaction))
     assert again.state() == fold.models["m"].learner.state()
 
 
@@ -213,27 +213,27 @@ def test_another_learner_folds_the_same_log_from_its_beginning(
     found = decode_snapshot(snapshots[b"m"])
     again = learner_of(ModelSettings(features=F, learner=learner))
     for interaction in log:
-        again.learn(lesson_of(interaction))
+        again.learn(example_of(interaction))
     assert found.version == 30
     assert found.updates == again.updates > 5
     assert found.weights == again.weights().astype("<f4").tobytes()
 
 
 @pytest.mark.parametrize("learner", sorted(LEARNERS))
-def test_a_dumped_list_goes_through_the_front_door_again(learner: str) -> None:
+def test_a_dumped_list_goes_through_ingestion_again(learner: str) -> None:
     """What learners read of it is the same in another namespace."""
-    door = FrontDoor(max_documents=100, ahead_ms=0)
+    validator = EventValidator(max_documents=100, ahead_ms=0)
     for one in lived(settings_of(learner), 5)[0]:
-        again = door.query(query_event(one.impression), NOW_MS).event
+        again = validator.query(query_event(one.impression), NOW_MS).event
         assert isinstance(again, Impression)
-        ours = lesson_of(Interaction(again, one.clicks))
-        for value, expected in zip(ours, lesson_of(one), strict=True):
+        ours = example_of(Interaction(again, one.clicks))
+        for value, expected in zip(ours, example_of(one), strict=True):
             np.testing.assert_array_equal(value, expected)
         assert (again.model, again.policy) == ("m", one.impression.policy)
 
 
 def test_a_snapshot_is_a_function_of_the_log() -> None:
-    """Whenever it is asked for: no checkpoint before it can be seen in its bytes."""
+    """Whenever it is asked for: no commit before it can be seen in its bytes."""
     settings = settings_of("pdgd")
     log, _ = lived(settings, 12)
     given: list[dict[bytes, bytes]] = []
@@ -273,7 +273,7 @@ def test_other_settings_do_not_go_on_from_what_was_learned(
 
 
 def test_assignments_that_no_array_holds_are_skipped() -> None:
-    """As in a log that an older front door wrote."""
+    """As in a log that an older ingestion wrote."""
     fold = fold_of(settings_of("pdgd"))
     (one,), _ = lived(settings_of("pdgd"), 1)
     extra = msgspec.msgpack.encode({"assignments": [2**63, 0]})
@@ -288,11 +288,11 @@ def test_clicks_teach_about_the_documents_that_were_clicked() -> None:
     (one,), _ = lived(settings_of("pdgd"), 1)
     n_shown = len(one.impression.shown) // 2
     marks = [ClickMark(1, NOW_MS, "click"), ClickMark(n_shown, NOW_MS, "click")]
-    lesson = lesson_of(Interaction(one.impression, marks))
+    example = example_of(Interaction(one.impression, marks))
 
-    assert np.flatnonzero(lesson.clicks).tolist() == [0, n_shown - 1]
+    assert np.flatnonzero(example.clicks).tolist() == [0, n_shown - 1]
     rows = np.frombuffer(one.impression.shown, "<u2").tolist()
-    assert lesson.shown.tolist() == rows
+    assert example.shown.tolist() == rows
 
 
 @pytest.mark.parametrize("first", [1, 2, 4])

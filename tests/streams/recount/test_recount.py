@@ -113,10 +113,12 @@ def random_log(seed: int, n_events: int = 400) -> list[list[Element]]:
 
 
 class Folded:
-    """A log, and what the real fold makes of it up to a cut."""
+    """A log, and what the real fold makes of it up to a checkpoint."""
 
-    def __init__(self, log: Sequence[list[Element]], cut: int | None = None) -> None:
-        self.cut = len(log) if cut is None else cut
+    def __init__(
+        self, log: Sequence[list[Element]], checkpoint: int | None = None
+    ) -> None:
+        self.checkpoint = len(log) if checkpoint is None else checkpoint
         self.log: list[tuple[int, int, bytes]] = []
         fold = CanonicalFold(0, SETTINGS)
         self.state: dict[bytes, bytes] = {}
@@ -127,7 +129,7 @@ class Folded:
             self.log.append((0, offset, value))
             fold.fold(SourceRecord("events", 0, offset, 0, None, value, ()))
             interactions += fold.outputs()
-            if offset == self.cut - 1:
+            if offset == self.checkpoint - 1:
                 for change in fold.changes():
                     if change.topic == "statistics":
                         self.state[change.key] = change.value or b""
@@ -141,7 +143,7 @@ class Folded:
     def verdict(self) -> Verdict:
         """What the recount says."""
         values = [(key, value) for key, value in self.state.items() if value]
-        found = {0: Found(self.cut - 1, len(self.log) - 1, self.outcomes)}
+        found = {0: Found(self.checkpoint - 1, len(self.log) - 1, self.outcomes)}
         return recount(
             self.log, found, stored(values), self.interactions, rules_of(SETTINGS)
         )
@@ -154,17 +156,17 @@ def small_log() -> list[list[Element]]:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_it_agrees_with_the_folds_at_any_cut(seed: int) -> None:
+def test_it_agrees_with_the_folds_at_any_checkpoint(seed: int) -> None:
     """Every part, with limits that overflow and days in which items leave."""
     log = random_log(seed)
-    cut = [None, 399, 200, 17][seed % 4]
-    folded = Folded(log, cut)
+    checkpoint = [None, 399, 200, 17][seed % 4]
+    folded = Folded(log, checkpoint)
     verdict = folded.verdict()
     assert verdict.is_clean, verdict.differences
     assert verdict.n_events > 700
     outcomes = folded.outcomes
     assert outcomes["consumed"] > 20
-    if cut is None:
+    if checkpoint is None:
         assert min(outcomes[n] for n in ("duplicate", "late", "dead_letter")) > 0
         assert outcomes["statistics_capped"] > 0
         assert outcomes["statistics_expired"] > 0
@@ -178,7 +180,7 @@ def test_an_interaction_that_is_missing_is_lost() -> None:
 
 
 def test_an_interaction_that_is_written_again_is_double() -> None:
-    """As after a checkpoint whose marker was not heeded."""
+    """As after a commit whose resume position was not heeded."""
     folded = Folded(small_log())
     folded.interactions.append(folded.interactions[0])
     assert folded.verdict().double > 0
@@ -199,7 +201,7 @@ def test_an_interaction_with_another_click_is_wrong() -> None:
     assert folded.verdict().wrong == 1
 
 
-def test_statistics_of_an_older_cut_are_lost_events() -> None:
+def test_statistics_of_an_older_checkpoint_are_lost_events() -> None:
     """Outcomes and cells that say too little."""
     folded, older = Folded(small_log()), Folded(small_log(), 30)
     folded.state, folded.outcomes = older.state, older.outcomes

@@ -1,4 +1,4 @@
-"""JSON events through the front door, one a record."""
+"""JSON events through ingestion, one a record."""
 
 from collections.abc import Iterator
 
@@ -34,15 +34,15 @@ CLICKS_PER_LIST = 0.4
 STATES = tuple(kind.state_topics[0] for kind in kinds_of("ingest"))
 
 
-def front_door_rate(
+def ingestion_rate(
     bed: Bed, settings: Settings, n_impressions: int
 ) -> tuple[float, float, list[str]]:
     """Events a second, bytes of an event, and what is wrong with what came out."""
-    width = settings.kafka.front_door_partitions
+    width = settings.kafka.input_partitions
     sent: list[int] = []
 
     def records() -> Iterator[tuple[str, int, bytes]]:
-        for n, (topic, value) in enumerate(front_door_events(n_impressions)):
+        for n, (topic, value) in enumerate(input_events(n_impressions)):
             sent.append(len(value))
             yield full_name(settings.namespace, topic), n % width, value
 
@@ -51,7 +51,7 @@ def front_door_rate(
     names = [full_name(settings.namespace, topic) for topic in (QUERIES, CLICKS)]
     ended = [(name, partition) for name in names for partition in range(width)]
     preload(settings.kafka.bootstrap, records(), ended=ended)
-    say(f"front door: {len(sent):,} events written")
+    say(f"ingestion: {len(sent):,} events written")
     with bed.worker(settings, "ingest") as worker:
         await_quiet(settings, STATES, width, worker.check)
     marks = [
@@ -63,11 +63,11 @@ def front_door_rate(
     value = rate_of(sorted(marks), lambda _, offset: offset + 1)
     n_bytes = sum(sent) / len(sent)
     wrong = _disagreements(settings, n_impressions, len(sent))
-    say(f"front door: {value:,.0f} events/s; recount: {wrong or 'agrees'}")
+    say(f"ingestion: {value:,.0f} events/s; recount: {wrong or 'agrees'}")
     return value, n_bytes, wrong
 
 
-def front_door_events(n_impressions: int) -> Iterator[tuple[str, bytes]]:
+def input_events(n_impressions: int) -> Iterator[tuple[str, bytes]]:
     """`(topic, JSON)` of impressions and their clicks, in the order of time."""
     rng = np.random.default_rng(1)
     queries = zipf_queries(Workload(n_impressions, DETERMINISTIC), rng).tolist()

@@ -1,11 +1,11 @@
-"""One consistent cut per partition, checkpointed in a Kafka transaction.
+"""Partitions of a stage: outputs, resume position and state, committed at once.
 
-A *checkpoint* writes a stage's outputs and the marker (up to where they reach), and at
-a *cut* also the state that changed, in one transaction of a producer whose id names the
-partition. Taking a partition over is: initialise that producer (which fences whoever
-had it), read the state back, go on behind the marker. Records between the last cut and
-the marker are folded again with their outputs dropped: a stage is a pure function of
-its log, and the fingerprint in the marker proves that it was.
+A *commit* writes a stage's outputs and its resume position in one transaction of a
+producer whose id names the partition. A *checkpoint* is a commit that also writes the
+state that changed. Taking a partition over is: initialise that producer (which fences
+whoever had it), read the state back, go on behind the resume position. Records between
+the last checkpoint and that position are folded again with their outputs dropped: a
+stage is a pure function of its log, and the stored fingerprint proves that it was.
 """
 
 import asyncio
@@ -16,17 +16,17 @@ from typing import Any
 from rankstream.settings import Settings
 from rankstream.wire.bounds import carried_bytes
 from rankstream.wire.topics import MIB
-from streams.kafka.faults import REPEATED_RECORDS, SKIP_MARKER, is_planted
+from streams.kafka.faults import REPEATED_RECORDS, SKIP_RESUME_POSITION, is_planted
 from streams.kafka.resume_position import (
-    MARKER,
+    POSITION_KEY,
     SCHEMA,
-    Marker,
+    ResumePosition,
     Source,
     StateRefused,
-    check_marker,
     check_missing,
-    decode_marker,
-    encode_marker,
+    check_position,
+    decode_position,
+    encode_position,
     start_of,
 )
 from streams.kafka.state_log import Cluster, StateLog
@@ -34,26 +34,26 @@ from streams.stage import Change, Output, SourceRecord
 from streams.topology import StageKind
 
 __all__ = [
-    "MARKER",
-    "Checkpointer",
+    "POSITION_KEY",
     "Cluster",
+    "Committer",
     "StateRefused",
-    "decode_marker",
+    "decode_position",
 ]
 
 RECORD_BYTES = 512
 """What a record costs in memory beside its value, roughly."""
 
 SOON_BYTES = 8 * MIB
-"""After so much a checkpoint is due, whatever the clock says."""
+"""After so much a commit is due, whatever the clock says."""
 
 FULL_BYTES = 16 * MIB
-"""After so much nothing more is folded before a checkpoint has begun."""
+"""After so much nothing more is folded before a commit has begun."""
 
-log = logging.getLogger("rankstream.checkpoint")
+log = logging.getLogger("rankstream.commit")
 
 
-class Checkpointer:
+class Committer:
     """A stage on one partition of its source.
 
     Not for use after an error: whoever runs it ends the process, and the next owner's
@@ -82,13 +82,13 @@ class Checkpointer:
             kind.name, kind.source, kind.state_topics, kind.outputs, partition
         )
         self._writing = asyncio.Lock()
-        self._resumed: Marker | None = None
+        self._resumed: ResumePosition | None = None
         self._written = self._committed = -1
         self._next_offset = 0
-        self._cut = -1
-        self._cut_fingerprint = b""
-        self._cut_at_s = time.monotonic()
-        self._records_since_cut = 0
+        self._checkpoint = -1
+        self._checkpoint_fingerprint = b""
+        self._checkpoint_at_s = time.monotonic()
+        self._records_since_checkpoint = 0
         self._is_dirty = False
         self._number = 0
         self._n_partitions = 0
@@ -102,17 +102,17 @@ class Checkpointer:
 
     @property
     def number(self) -> int:
-        """Checkpoints that this partition has had."""
+        """Commits that this partition has had."""
         return self._number
 
     @property
     def is_silent(self) -> bool:
-        """Whether records before the marker are being folded again."""
+        """Whether records before the resume position are being folded again."""
         return self._resumed is not None
 
     @property
     def is_due(self) -> bool:
-        """Whether so much waits that a checkpoint cannot."""
+        """Whether so much waits that a commit cannot."""
         return self._unwritten_bytes >= SOON_BYTES
 
     @property
@@ -122,7 +122,7 @@ class Checkpointer:
 
     @property
     def n_unacknowledged(self) -> int:
-        """Records that were folded and are not in a committed checkpoint."""
+        """Records that were folded and are not in a commit that succeeded."""
         return len(self._events)
 
     async def open(self, committed: int | None, now_ms: int) -> int:
@@ -147,13 +147,13 @@ class Checkpointer:
             raise
 
     def fold(self, record: SourceRecord, event: Any) -> None:
-        """Take a record; `event` is acknowledged when a checkpoint covers it."""
+        """Take a record; `event` is acknowledged when a commit covers it."""
         if record.offset <= self.folded:
             self._hold(record.offset, event)
             return
         self.stage.fold(record)
         self.folded = record.offset
-        self._records_since_cut += 1
+        self._records_since_checkpoint += 1
         self._is_dirty = True
         self._hold(record.offset, event)
         if self._resumed is None:
@@ -163,7 +163,7 @@ class Checkpointer:
         elif record.offset >= self._resumed.offset:
             self._catch_up(self._resumed)
 
-    async def checkpoint(
+    async def commit(
         self,
         now_ms: int,
         *,
@@ -178,7 +178,7 @@ class Checkpointer:
         reached
             Offset behind all that was read, where all that was read is folded.
         final
-            Cut now: the partition goes.
+            Checkpoint now: the partition goes.
         """
         async with self._writing:
             async with self.lock:
@@ -189,19 +189,19 @@ class Checkpointer:
                 if self.folded > self._written:
                     await asyncio.to_thread(self.stage.settle)
                 outputs = self.stage.outputs()
-                is_cut = self._is_cut_due(final=final)
-                if not (outputs or self.folded > self._written or is_cut):
+                is_checkpoint = self._is_checkpoint_due(final=final)
+                if not (outputs or self.folded > self._written or is_checkpoint):
                     return False
                 self._next_offset = max(self.folded + 1, reached or 0)
-                is_cut = is_cut or self.kind.cut_always
-                changes, events = self._gathered(is_cut=is_cut)
+                is_checkpoint = is_checkpoint or self.kind.state_always
+                changes, events = self._gathered(is_checkpoint=is_checkpoint)
             await self._write(outputs, changes)
             for event in events:
                 event.ack()
-            if is_cut and not self.kind.cut_always:
+            if is_checkpoint and not self.kind.state_always:
                 log.info(
-                    "event=cut partition=%s offset=%d records=%d",
-                    self.name, self._cut, len(changes),
+                    "event=checkpoint partition=%s offset=%d records=%d",
+                    self.name, self._checkpoint, len(changes),
                 )  # fmt: skip
             return True
 
@@ -217,70 +217,70 @@ class Checkpointer:
         await self._state.fence(self._cluster, self._delivery.transaction_timeout_ms)
         items, n_records, source = await self._state.read()
         self._n_partitions = source.n_partitions
-        packed = items.pop((self.kind.state_topics[0], MARKER), None)
+        packed = items.pop((self.kind.state_topics[0], POSITION_KEY), None)
         if packed is None:
             state_topic = self.kind.state_topics[0]
             check_missing(source, state_topic, committed=committed, n_keys=len(items))
         else:
-            marker = decode_marker(packed)
-            check_marker(marker, source, self.kind.version)
+            position = decode_position(packed)
+            check_position(position, source, self.kind.version)
         changes = (Change(topic, key, value) for (topic, key), value in items.items())
         # Beside the loop, which reads what other partitions need meanwhile.
         await asyncio.to_thread(self.stage.restore, changes)
-        start = source.first if packed is None else self._resume(marker)
+        start = source.first if packed is None else self._resume(position)
         self.stage.tick(now_ms, at_end=False)
         if packed is None:
             await self._begin(source)
-        # Partitions of a process cut one after another, not all at once.
+        # Partitions of a process checkpoint one after another, not all at once.
         share = self.partition / max(1, source.n_partitions)
-        self._cut_at_s = time.monotonic() - self._delivery.state_s * share
-        if is_planted(SKIP_MARKER, self.kind.name):
+        self._checkpoint_at_s = time.monotonic() - self._delivery.state_s * share
+        if is_planted(SKIP_RESUME_POSITION, self.kind.name):
             log.warning("event=fault-planted partition=%s", self.name)
-            start = max(source.first, self._cut + 1 - REPEATED_RECORDS)
+            start = max(source.first, self._checkpoint + 1 - REPEATED_RECORDS)
             self._resumed, self.folded = None, start - 1
         log.info(
-            "event=restored partition=%s records=%d keys=%d cut=%d marker=%d "
+            "event=restored partition=%s records=%d keys=%d checkpoint=%d position=%d "
             "seconds=%.2f",
-            self.name, n_records, len(items), self._cut, self._written,
+            self.name, n_records, len(items), self._checkpoint, self._written,
             time.monotonic() - started,
         )  # fmt: skip
         return start
 
     async def _begin(self, source: Source) -> None:
-        """Write a marker before anything is read, and so before commits."""
+        """Write a resume position before anything is read, and so before commits."""
         self.folded = source.first - 1
         self._next_offset = source.first
-        # What a stage says before its first record goes with the first marker.
+        # What a stage says before its first record goes with the first resume position.
         outputs = self.stage.outputs()
-        changes, _ = self._gathered(is_cut=True)
+        changes, _ = self._gathered(is_checkpoint=True)
         await self._write(outputs, changes)
 
-    def _resume(self, marker: Marker) -> int:
-        self._cut = self.folded = marker.cut_offset
-        self._cut_fingerprint = marker.cut_fingerprint
-        self._written = self._committed = marker.offset
-        self._number = marker.number
-        if self.stage.fingerprint() != marker.cut_fingerprint:
+    def _resume(self, position: ResumePosition) -> int:
+        self._checkpoint = self.folded = position.checkpoint_offset
+        self._checkpoint_fingerprint = position.checkpoint_fingerprint
+        self._written = self._committed = position.offset
+        self._number = position.number
+        if self.stage.fingerprint() != position.checkpoint_fingerprint:
             raise StateRefused(
-                f"the state of {self.name} must match its marker; it does not: fold "
-                "the log from its beginning in a new --namespace"
+                f"the state of {self.name} must match its resume position; it does "
+                "not: fold the log from its beginning in a new --namespace"
             )
-        if marker.offset > marker.cut_offset:
-            self._resumed = marker
+        if position.offset > position.checkpoint_offset:
+            self._resumed = position
             self._is_dirty = True
-        return start_of(marker)
+        return start_of(position)
 
-    def _catch_up(self, marker: Marker) -> None:
+    def _catch_up(self, position: ResumePosition) -> None:
         self.stage.settle()
         self.stage.outputs()
-        if self.stage.fingerprint() != marker.fingerprint:
+        if self.stage.fingerprint() != position.fingerprint:
             raise StateRefused(
-                f"folding {self.name} again up to offset {marker.offset} must give the "
-                "same; it did not: was it written by another version? Run that one and "
-                "stop it gracefully, or fold the log in a new --namespace"
+                f"folding {self.name} again up to {position.offset} must give "
+                "the same; it did not: was it written by another version? Run that one "
+                "and stop it gracefully, or fold the log in a new --namespace"
             )
         self._resumed = None
-        log.info("event=caught-up partition=%s offset=%d", self.name, marker.offset)
+        log.info("event=caught-up partition=%s offset=%d", self.name, position.offset)
 
     def _hold(self, offset: int, event: Any) -> None:
         if offset <= self._committed:
@@ -288,24 +288,27 @@ class Checkpointer:
         else:
             self._events.append(event)
 
-    def _gathered(self, *, is_cut: bool) -> tuple[list[Change], list[Any]]:
-        """Everything that the checkpoint covers, before anything else is folded."""
+    def _gathered(self, *, is_checkpoint: bool) -> tuple[list[Change], list[Any]]:
+        """Everything that the commit covers, before anything else is folded."""
         fingerprint = self.stage.fingerprint()
         changes: list[Change] = []
-        if is_cut:
+        if is_checkpoint:
             changes = list(self.stage.changes())
-            self._cut, self._cut_fingerprint = self.folded, fingerprint
-            self._cut_at_s = time.monotonic()
-            self._records_since_cut = 0
+            self._checkpoint, self._checkpoint_fingerprint = self.folded, fingerprint
+            self._checkpoint_at_s = time.monotonic()
+            self._records_since_checkpoint = 0
             self._is_dirty = False
         self._written = self.folded
         self._number += 1
-        marker = Marker(
-            SCHEMA, self.folded, self._cut, fingerprint, self._cut_fingerprint,
+        position = ResumePosition(
+            SCHEMA, self.folded, self._checkpoint,
+            fingerprint, self._checkpoint_fingerprint,
             self._cluster.topic_ids.get(self.kind.source, ""), self._number,
             self._next_offset, self._n_partitions, self.kind.version,
         )  # fmt: skip
-        changes.append(Change(self.kind.state_topics[0], MARKER, encode_marker(marker)))
+        changes.append(
+            Change(self.kind.state_topics[0], POSITION_KEY, encode_position(position))
+        )
         self.counts = self.stage.counters()
         events, self._events = self._events, []
         self._unwritten_bytes = 0
@@ -319,12 +322,12 @@ class Checkpointer:
         self._committed = written
         self.seconds = time.monotonic() - started
 
-    def _is_cut_due(self, *, final: bool) -> bool:
+    def _is_checkpoint_due(self, *, final: bool) -> bool:
         """Whether state is to be written, also where nothing else is."""
-        if not self._is_dirty or self.kind.cut_always:
+        if not self._is_dirty or self.kind.state_always:
             return False
         return (
             final
-            or time.monotonic() - self._cut_at_s >= self._delivery.state_s
-            or self._records_since_cut >= self._delivery.state_records
+            or time.monotonic() - self._checkpoint_at_s >= self._delivery.state_s
+            or self._records_since_checkpoint >= self._delivery.state_records
         )

@@ -13,7 +13,13 @@ Clicks = npt.NDArray[np.bool_]
 
 @compiled
 def n_compared(clicks: Clicks) -> int:
-    """Positions that take part: through the one after the last click, or none."""
+    """Positions that take part: through the one after the last click, or none.
+
+    Parameters
+    ----------
+    clicks : [k]
+        In displayed order.
+    """
     size: int = clicks.shape[0]
     for position in range(size - 1, -1, -1):
         if clicks[position]:

@@ -15,10 +15,30 @@ class ClickModel(Protocol):
     """A user who looks at a list and clicks. The last axis of arrays is the rank."""
 
     def sample_clicks(self, labels: Labels, *, rng: np.random.Generator) -> Clicks:
-        """Clicks of one user for each list."""
+        """Clicks of one user for each list.
+
+        Parameters
+        ----------
+        labels : [.., k]
+            Grades, in displayed order.
+
+        Returns
+        -------
+        [.., k]
+        """
 
     def click_probabilities(self, labels: Labels) -> Floats:
-        """Probability of a click at each rank, over everything that is random."""
+        """Probability of a click at each rank, over everything that is random.
+
+        Parameters
+        ----------
+        labels : [.., k]
+            Grades, in displayed order.
+
+        Returns
+        -------
+        [.., k]
+        """
 
 
 class IndependentClicks(ABC):
@@ -43,14 +63,14 @@ class IndependentClicks(ABC):
         """
 
     def sample_clicks(self, labels: Labels, *, rng: np.random.Generator) -> Clicks:
-        """Clicks of one user for each list, [.., k] like the labels."""
+        """Clicks of one user for each list of `labels` [.., k], [.., k] like them."""
         probabilities = self.click_probabilities(labels)
         clicks: Clicks = rng.random(probabilities.shape) < probabilities
         return clicks
 
 
 def checked_labels(labels: Labels, n_grades: int) -> npt.NDArray[np.int64]:
-    """Labels as integers.
+    """`labels` [.., k] as integers.
 
     Raises
     ------
@@ -70,7 +90,7 @@ def checked_labels(labels: Labels, n_grades: int) -> npt.NDArray[np.int64]:
 
 
 def checked_probabilities(name: str, values: npt.ArrayLike) -> Floats:
-    """A table of probabilities.
+    """A table of probabilities, from `values` [n] with n at least 1.
 
     Raises
     ------
@@ -85,7 +105,7 @@ def checked_probabilities(name: str, values: npt.ArrayLike) -> Floats:
 
 
 def at_ranks(curve: Floats, n_ranks: int) -> Floats:
-    """A curve by rank, brought to a length; beyond its end it is 0."""
+    """`curve` [n] by rank, brought to length `n_ranks`; beyond its end it is 0."""
     found = np.zeros(n_ranks)
     size = min(n_ranks, len(curve))
     found[:size] = curve[:size]

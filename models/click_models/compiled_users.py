@@ -24,8 +24,15 @@ Flags = npt.NDArray[np.bool_]
 class Users(NamedTuple):
     """A click model as arrays.
 
-    `attention` and `trust` are by rank, and 0 beyond their end; where both are
-    empty, attention is 1 at every rank.
+    Parameters
+    ----------
+    click, stop : [n_grades]
+        Chances by grade.
+    stop_requires_click
+        Whether only a click lets a user stop.
+    attention, trust : [n_ranks]
+        By rank, and 0 beyond their end; where both are empty, attention is 1 at every
+        rank.
     """
 
     click: Floats
@@ -66,7 +73,15 @@ def click_on(
     clicks: Flags,
     rng: np.random.Generator,
 ) -> int:
-    """Fill `clicks`; returns their number."""
+    """Fill `clicks`; returns their number.
+
+    Parameters
+    ----------
+    labels : [n]
+        Grades of all candidates.
+    rows, clicks : [k]
+        Of the shown ones, in displayed order.
+    """
     clicks[:] = False
     n_clicks = 0
     n_ranks = users.attention.shape[0]

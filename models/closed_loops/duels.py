@@ -102,7 +102,7 @@ class DuelLoop(RankerLoop):
 
 @compiled
 def fill_directions(directions: Singles, unit: float, rng: np.random.Generator) -> None:
-    """Fill [n_candidates, n_parameters] with vectors of one length."""
+    """Fill `directions` [n_candidates, n_parameters] with vectors of one length."""
     for c in range(directions.shape[0]):
         row = directions[c]
         squares = 0.0
@@ -122,9 +122,16 @@ def score_candidates(
     columns: Singles,
     scores: Singles,
 ) -> None:
-    """Fill `scores` [n, 1 + n_candidates] by linear rankers.
+    """Fill the scores of all documents by linear rankers.
 
-    `columns` holds the features of the documents, [n_features, n].
+    Parameters
+    ----------
+    weights : [n_features]
+    directions : [n_candidates, n_features]
+    columns : [n_features, n]
+        Features of the documents.
+    scores : [n, 1 + n_candidates]
+        The ranker's own come first.
     """
     n = columns.shape[1]
     base, own = np.empty(n, np.float32), np.empty(n, np.float32)
@@ -138,7 +145,14 @@ def score_candidates(
 
 @compiled
 def fill_scores(weights: Singles, columns: Singles, out: Singles) -> None:
-    """Fill the scores of all documents by one linear ranker."""
+    """Fill the scores of all documents by one linear ranker.
+
+    Parameters
+    ----------
+    weights : [n_features]
+    columns : [n_features, n]
+    out : [n]
+    """
     n_features, n = columns.shape
     out[:] = np.float32(0.0)
     whole = n_features - n_features % 4
@@ -163,7 +177,17 @@ def score_networks(
     scores: Singles,
     activations: Singles,
 ) -> None:
-    """The same for rankers with hidden layers."""
+    """The same for rankers with hidden layers.
+
+    Parameters
+    ----------
+    weights : [n_parameters]
+    directions : [n_candidates, n_parameters]
+    features : [n, n_features]
+    scores : [n, 1 + n_candidates]
+    activations : [at least n, n_activations]
+        Scratch.
+    """
     one = np.empty(features.shape[0], np.float32)
     near = weights.copy()
     for r in range(scores.shape[1]):
@@ -178,7 +202,15 @@ def score_networks(
 def add_winners(
     directions: Singles, is_winner: Flags, n_winners: int, gradient: Floats
 ) -> None:
-    """Fill the mean direction of the winners."""
+    """Fill the mean direction of the winners.
+
+    Parameters
+    ----------
+    directions : [n_candidates, n_parameters]
+    is_winner : [1 + n_candidates]
+        The ranker that learns comes first, and is passed over.
+    gradient : [n_parameters]
+    """
     gradient[:] = 0.0
     for c in range(directions.shape[0]):
         if is_winner[c + 1]:
@@ -202,6 +234,14 @@ def make_list(  # noqa: PLR0913  a kernel takes plain arrays
     """Fill the list that users see; and everybody's ranks where that takes them.
 
     Equal scores stand in a random order, the same for all rankers if ties are shared.
+
+    Parameters
+    ----------
+    scores, ranks : [n, n_rankers]
+    shares, order : [n]
+        What a rank weighs; the order is filled unless everybody has ties of its own.
+    rows, teams : [k]
+        At most n; teams are filled by team draft only.
     """
     if duels.own_ties:
         fill_ranks_with_own_ties(scores, ranks, rng)
@@ -235,7 +275,16 @@ def judge(  # noqa: PLR0913  a kernel takes plain arrays
     is_winner: Flags,
     rng: np.random.Generator,
 ) -> int:
-    """Mark who won by the clicks; returns how many."""
+    """Mark who won by the clicks; returns how many.
+
+    Parameters
+    ----------
+    scores, ranks : [n, n_rankers]
+    shares, order : [n]
+    rows, teams, clicks : [k]
+        All but the clicks as `make_list` left them.
+    is_winner : [n_rankers]
+    """
     if duels.comparison == TEAM_DRAFT:
         return mark_team_winners(teams, clicks, is_winner)
     if duels.own_ties:
@@ -264,8 +313,14 @@ def live(  # noqa: PLR0913  a kernel takes plain arrays
 ) -> int:
     """Fill `shown` while parameters move; returns the number of updates.
 
-    `values` holds the features once more, query by query [n_features, documents of
-    the query], for linear rankers.
+    Parameters
+    ----------
+    values : [n_documents * n_features]
+        The features once more, query by query [n_features, documents of the query],
+        for linear rankers; empty for others.
+    parameters : [n_parameters]
+    shown : [n_impressions, 1 + cutoff]
+        As `RankerLoop.run` returns it; -1 before.
     """
     offsets = world.offsets
     largest = np.max(offsets[1:] - offsets[:-1])

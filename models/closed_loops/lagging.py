@@ -34,7 +34,13 @@ Flags = npt.NDArray[np.bool_]
 class Queue(NamedTuple):
     """Interactions that were shown and not yet learned from, by turns.
 
-    `shown` is as a loop gives it, with one row for each place.
+    Parameters
+    ----------
+    shown : [n_places, 1 + cutoff]
+        As a loop gives it, with one row for each place.
+    scores : [n_places, most documents of a query]
+        Those that made the lists.
+    clicks : [n_places, cutoff]
     """
 
     shown: Integers
@@ -102,7 +108,13 @@ def learn_from(  # noqa: PLR0913  a kernel takes plain arrays
     options: PdgdOptions,
     gradient: Floats,
 ) -> bool:
-    """Learn from one waiting interaction."""
+    """Learn from one waiting interaction.
+
+    Parameters
+    ----------
+    parameters, gradient : [n_parameters]
+        The gradient is scratch.
+    """
     query = queue.shown[place, 0]
     first, last = world.offsets[query], world.offsets[query + 1]
     k = min(last - first, queue.shown.shape[1] - 1)
@@ -134,7 +146,16 @@ def live(  # noqa: PLR0913  a kernel takes plain arrays
     shown: Integers,
     rng: np.random.Generator,
 ) -> int:
-    """Fill `shown` while parameters move; returns the number of updates."""
+    """Fill `shown` while parameters move; returns the number of updates.
+
+    Parameters
+    ----------
+    parameters : [n_parameters]
+    lived
+        Impressions before these.
+    shown : [n_impressions, 1 + cutoff]
+        As `RankerLoop.run` returns it; -1 before.
+    """
     largest = queue.scores.shape[1]
     activations = np.empty((largest, n_activations(shape)))
     masses = np.empty(largest)

@@ -64,7 +64,12 @@ class Judge:
         self._ideals = ideals_of(self._gains, self._offsets, conventions.cutoff)
 
     def shown(self, lists: Integers) -> Floats:
-        """NDCG of lists as a loop gives them, [n_impressions]."""
+        """NDCG of `lists` [n_impressions, 1 + cutoff], as a loop gives them.
+
+        Returns
+        -------
+        [n_impressions]
+        """
         return shown_ndcg(lists, self._gains, self._offsets, self._ideals, self._cutoff)
 
     def held_out(self, scores: Floats, *, rng: np.random.Generator) -> float:
@@ -83,7 +88,15 @@ class Judge:
 
 @compiled
 def ideals_of(gains: Floats, offsets: Integers, cutoff: int) -> Floats:
-    """DCG of the best list of every query, [n_queries]."""
+    """DCG of the best list of every query, [n_queries].
+
+    Parameters
+    ----------
+    gains : [n_documents]
+        Not negative.
+    offsets : [n_queries + 1]
+        Where the documents of each query begin, and the last ones end.
+    """
     ideals = np.zeros(offsets.shape[0] - 1)
     for query in range(ideals.shape[0]):
         best = np.sort(gains[offsets[query] : offsets[query + 1]])
@@ -97,7 +110,21 @@ def ideals_of(gains: Floats, offsets: Integers, cutoff: int) -> Floats:
 def shown_ndcg(
     lists: Integers, gains: Floats, offsets: Integers, ideals: Floats, cutoff: int
 ) -> Floats:
-    """NDCG of every shown list; 0 where its query has nothing relevant."""
+    """NDCG of every shown list; 0 where its query has nothing relevant.
+
+    Parameters
+    ----------
+    lists : [n_impressions, 1 + length]
+        The query, and the rows of its documents; -1 for none.
+    gains : [n_documents]
+    offsets : [n_queries + 1]
+    ideals : [n_queries]
+        As `ideals_of` returns them.
+
+    Returns
+    -------
+    [n_impressions]
+    """
     values = np.zeros(lists.shape[0])
     for i in range(lists.shape[0]):
         query = lists[i, 0]
@@ -120,7 +147,20 @@ def ranked_ndcg(
     cutoff: int,
     rng: np.random.Generator,
 ) -> Floats:
-    """NDCG of every query ranked by scores, equal ones at random."""
+    """NDCG of every query ranked by scores, equal ones at random.
+
+    Parameters
+    ----------
+    scores, gains : [n_documents]
+    offsets : [n_queries + 1]
+    ideals : [n_queries]
+        As `ideals_of` returns them.
+
+    Returns
+    -------
+    [n_queries]
+        0 where the query has nothing relevant.
+    """
     values = np.zeros(ideals.shape[0])
     for query in range(ideals.shape[0]):
         first, n = offsets[query], offsets[query + 1] - offsets[query]

@@ -82,7 +82,15 @@ def _rules_of(config: PdgdConfig | PairwiseConfig) -> PairRules:
 def draw_list(
     scores: Floats, rules: PairRules, rows: Integers, rng: np.random.Generator
 ) -> None:
-    """Fill the list that users see."""
+    """Fill the list that users see.
+
+    Parameters
+    ----------
+    scores : [n]
+        Of all candidates.
+    rows : [k]
+        At most n.
+    """
     n = scores.shape[0]
     if rules.exploration < 0.0:
         blocks = np.empty((n + BLOCK - 1) // BLOCK)
@@ -103,7 +111,15 @@ def fill_coefficients(
     rules: PairRules,
     coefficients: Floats,
 ) -> int:
-    """Fill every shown document's share of the gradient; returns the pairs."""
+    """Fill every shown document's share of the gradient; returns the pairs.
+
+    Parameters
+    ----------
+    scores : [n]
+        Of all candidates.
+    rows, clicks, coefficients : [k]
+        Of the shown ones, in displayed order.
+    """
     coefficients[:] = 0.0
     if rules.exploration >= 0.0:
         return add_preferences(clicks, coefficients)
@@ -126,7 +142,13 @@ def live(  # noqa: PLR0913  a kernel takes plain arrays
 ) -> int:
     """Fill `shown` while parameters move; returns the number of updates.
 
-    `ahead` holds the query of the next impression.
+    Parameters
+    ----------
+    parameters : [n_parameters]
+    ahead : [1]
+        The query of the next impression.
+    shown : [n_impressions, 1 + cutoff]
+        As `RankerLoop.run` returns it; -1 before.
     """
     offsets = world.offsets
     largest = np.max(offsets[1:] - offsets[:-1])

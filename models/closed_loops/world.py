@@ -16,8 +16,13 @@ Integers = npt.NDArray[np.int64]
 class World(NamedTuple):
     """Queries with labelled documents.
 
-    Documents of query q are rows `offsets[q] : offsets[q + 1]` of `features`
-    [n_documents, n_features] and `labels` [n_documents].
+    Parameters
+    ----------
+    features : [n_documents, n_features]
+    labels : [n_documents]
+        Grades from 0.
+    offsets : [n_queries + 1]
+        Documents of query q are rows `offsets[q] : offsets[q + 1]`.
     """
 
     features: npt.NDArray[np.float32]
@@ -92,6 +97,11 @@ def checked_cutoff(cutoff: int) -> int:
 
 @compiled
 def any_query(offsets: Integers, rng: np.random.Generator) -> int:
-    """A query, each as likely as any other."""
+    """A query, each as likely as any other.
+
+    Parameters
+    ----------
+    offsets : [n_queries + 1]
+    """
     n_queries: int = offsets.shape[0] - 1
     return min(int(rng.random() * n_queries), n_queries - 1)

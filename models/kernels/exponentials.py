@@ -31,7 +31,12 @@ BIAS, MANTISSA_BITS = 1023, 52
 def fill_exponentials(values: Floats, shift: float, out: Floats) -> None:
     """Fill `out` with exp(value - shift) for values of at most `shift`.
 
-    `out` may be longer; what is below the range of normal numbers becomes 0.
+    What is below the range of normal numbers becomes 0.
+
+    Parameters
+    ----------
+    values : [n]
+    out : [at least n]
     """
     n = values.shape[0]
     powers = np.empty(n)
@@ -63,7 +68,7 @@ def fill_exponentials(values: Floats, shift: float, out: Floats) -> None:
 
 @compiled
 def largest_of(values: Floats) -> float:
-    """The largest of many numbers, none of them NaN; -inf of none."""
+    """The largest of `values` [n], none of them NaN; -inf of none."""
     whole = values.shape[0] - values.shape[0] % LANES
     lanes = np.full(LANES, -np.inf)
     for begin in range(0, whole, LANES):
@@ -79,7 +84,7 @@ def largest_of(values: Floats) -> float:
 
 @compiled
 def sum_of(values: Floats) -> float:
-    """The sum of many numbers, always in the same order."""
+    """The sum of `values` [n], always in the same order."""
     whole = values.shape[0] - values.shape[0] % LANES
     lanes = np.zeros(LANES)
     for begin in range(0, whole, LANES):

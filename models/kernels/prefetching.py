@@ -44,6 +44,6 @@ prefetch: Any = intrinsic(_prefetch)
 
 @compiled
 def ask_for(values: npt.NDArray[np.float32], begin: int, end: int) -> None:
-    """Bring elements near before they are needed."""
+    """Bring `values` [n] from begin to end, or to n, near before they are needed."""
     for at in range(begin, min(end, values.shape[0]), CACHE_LINE):
         prefetch(values, at)

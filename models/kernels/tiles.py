@@ -201,9 +201,17 @@ def fill_products(  # noqa: PLR0913  a kernel takes plain arrays
 ) -> None:
     """Fill out[row, column] with the sum over steps of left[row, step] * right.
 
-    All lie end to end in memory: `left` with `strides` from row to row and from step
-    to step, `right` as [n_steps, width], `out` with a stride from row to row. What
-    whole tiles do not cover, the last one covers together with some sums once more.
+    All are in one piece. What whole tiles do not cover, the last one covers together
+    with some sums once more.
+
+    Parameters
+    ----------
+    left : [..]
+        Number row * strides[0] + step * strides[1] of it is left[row, step].
+    right : [at least n_steps * width]
+        [n_steps, width] end to end.
+    out : [..]
+        Number row * out_stride + column of it is out[row, column].
     """
     if width < LANES:
         _fill_narrow(left, strides, n_rows, n_steps, right, width, out, out_stride)

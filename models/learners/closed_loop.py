@@ -41,8 +41,15 @@ __all__ = ["ClosedLoop", "World"]
 class Columns(NamedTuple):
     """A world as the kernel reads it fastest.
 
-    `values` holds, query by query, [n_features, documents of the query]: machines
-    score several documents at once along the last axis.
+    Parameters
+    ----------
+    values : [n_documents * n_features]
+        Query by query, [n_features, documents of the query]: machines score several
+        documents at once along the last axis.
+    labels : [n_documents]
+        Grades from 0.
+    offsets : [n_queries + 1]
+        Where the documents of each query begin, and the last ones end.
     """
 
     values: npt.NDArray[np.float32]
@@ -128,6 +135,14 @@ def score_columns(
     """Fill `scores` of the query whose values begin at `first`, by a linear ranker.
 
     Meanwhile the first half of the values at `ahead` is asked for.
+
+    Parameters
+    ----------
+    parameters : [n_features]
+    values : [n_documents * n_features]
+        Of all queries; see `Columns`.
+    scores : [n]
+        Of the documents of this query.
     """
     n_features, n = parameters.shape[0], scores.shape[0]
     columns = values[first : first + n_features * n].reshape((n_features, n))
@@ -158,7 +173,18 @@ def move_along_columns(  # noqa: PLR0913  a kernel takes plain arrays
     gradient: Floats,
     ahead: int,
 ) -> bool:
-    """Move a linear ranker's parameters; asks for the second half at `ahead`."""
+    """Move a linear ranker's parameters; asks for the second half at `ahead`.
+
+    Parameters
+    ----------
+    parameters, gradient : [n_features]
+        The gradient is scratch.
+    values : [n_documents * n_features]
+        Of all queries; see `Columns`. Those of this one, with n documents, begin at
+        `first`.
+    rows, coefficients : [k]
+        Of the shown documents; rows count from the first of the query.
+    """
     n_features, k = parameters.shape[0], rows.shape[0]
     half = n_features // 2 * n
     gradient[:] = 0.0
@@ -181,7 +207,17 @@ def list_coefficients(
     mass_below: float,
     coefficients: Floats,
 ) -> None:
-    """Fill every shown document's share of the gradient."""
+    """Fill every shown document's share of the gradient.
+
+    Parameters
+    ----------
+    scores : [n]
+        Of all candidates.
+    rows, clicks, coefficients : [k]
+        Of the shown ones, in displayed order.
+    mass_below
+        As `sample_list` returns it.
+    """
     shown = scores[rows] - scores.max()
     coefficients[:] = 0.0
     if mass_below < 0.0 or -shown.min() > WIDEST:
@@ -206,7 +242,13 @@ def live(  # noqa: PLR0913  a kernel takes plain arrays
 ) -> int:
     """Fill `shown` while parameters move; returns the number of updates.
 
-    `ahead` holds the query of the next impression.
+    Parameters
+    ----------
+    parameters : [n_features]
+    ahead : [1]
+        The query of the next impression.
+    shown : [n_impressions, 1 + cutoff]
+        As `ClosedLoop.run` returns it; -1 before.
     """
     offsets = world.offsets
     n_queries, n_features = offsets.shape[0] - 1, parameters.shape[0]

@@ -113,7 +113,13 @@ class ColtrLearner(ExampleLearner[ColtrConfig]):
 
 
 def risks_of(clicks: Flags) -> Floats:
-    """1 for each unclicked document above the last click, [k]."""
+    """1 for each unclicked document above the last click, [k].
+
+    Parameters
+    ----------
+    clicks : [k]
+        In displayed order.
+    """
     is_above = np.cumsum(clicks[::-1])[::-1] > 0
     return (is_above & ~clicks).astype(np.float64)
 

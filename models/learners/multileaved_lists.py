@@ -47,7 +47,12 @@ def fill_ranks(scores: Scores, order: Integers, ranks: Ranks) -> None:
 def fill_ranks_with_own_ties(
     scores: Scores, ranks: Ranks, rng: np.random.Generator
 ) -> None:
-    """The same, where every ranker breaks its ties by itself."""
+    """The same, where every ranker breaks its ties by itself.
+
+    Parameters
+    ----------
+    scores, ranks : [n, n_rankers]
+    """
     n, n_rankers = scores.shape
     keys = np.empty((n, n_rankers), np.float32)
     for d in range(n):
@@ -69,7 +74,7 @@ def fill_ranks_with_own_ties(
 
 @compiled
 def fill_order(order: Integers, rng: np.random.Generator) -> None:
-    """Fill a uniformly random permutation."""
+    """Fill `order` [n] with a uniformly random permutation."""
     for d in range(order.shape[0]):
         other = min(int(rng.random() * (d + 1)), d)
         order[d] = order[other]
@@ -78,7 +83,7 @@ def fill_order(order: Integers, rng: np.random.Generator) -> None:
 
 @compiled
 def fill_shares(shares: Floats, tau: float) -> None:
-    """Fill what a rank weighs in probabilistic multileaving: 1 / rank^tau."""
+    """Fill `shares` [n] with what ranks weigh when multileaving: 1 / rank^tau."""
     for rank in range(shares.shape[0]):
         shares[rank] = (rank + 1.0) ** -tau
 
@@ -88,6 +93,14 @@ def draw_probabilistic(
     ranks: Ranks, shares: Floats, rows: Integers, rng: np.random.Generator
 ) -> None:
     """Fill `rows`: each place by a random ranker, drawn from its shares of the rest.
+
+    Parameters
+    ----------
+    ranks : [n, n_rankers]
+    shares : [n]
+        What a rank weighs.
+    rows : [k]
+        At most n.
 
     References
     ----------
@@ -129,6 +142,10 @@ def draw_by_scores(
     scores : [n, n_rankers]
     order : [n]
         Among equal scores the document with the smaller number comes first.
+    shares : [n]
+        What a rank weighs.
+    rows : [k]
+        At most n.
     """
     n, n_rankers = scores.shape
     column = np.empty(n, np.float32)
@@ -147,7 +164,13 @@ def draw_by_scores(
 
 @compiled
 def rank_in(column: Scores, order: Integers, d: int) -> int:
-    """The rank of a document by one ranker, from 1."""
+    """The rank of a document by one ranker, from 1.
+
+    Parameters
+    ----------
+    column, order : [n]
+        The ranker's scores, and who comes first among equal ones.
+    """
     own, place = column[d], order[d]
     rank = 1
     for other in range(column.shape[0]):
@@ -158,7 +181,13 @@ def rank_in(column: Scores, order: Integers, d: int) -> int:
 
 @compiled
 def draw_rank(shares: Floats, is_taken: Flags, rng: np.random.Generator) -> int:
-    """Which of the ranks that are left, counted from 1, by their shares."""
+    """Which of the ranks that are left, counted from 1, by their shares.
+
+    Parameters
+    ----------
+    shares, is_taken : [n]
+        By rank.
+    """
     total = 0.0
     for rank in range(shares.shape[0]):
         if not is_taken[rank]:
@@ -176,7 +205,13 @@ def draw_rank(shares: Floats, is_taken: Flags, rng: np.random.Generator) -> int:
 
 @compiled
 def nth_best(column: Scores, order: Integers, is_placed: Flags, nth: int) -> int:
-    """The document that is the nth best of those that are left."""
+    """The document that is the nth best of those that are left.
+
+    Parameters
+    ----------
+    column, order, is_placed : [n]
+        The ranker's scores, who comes first among equal ones, and who is not left.
+    """
     is_out = is_placed.copy()
     best = -1
     for _ in range(nth):
@@ -198,7 +233,17 @@ def nth_best(column: Scores, order: Integers, is_placed: Flags, nth: int) -> int
 def fill_shown_ranks(
     scores: Scores, order: Integers, rows: Integers, shown_ranks: Ranks
 ) -> None:
-    """Fill where every ranker has the shown documents, [k, n_rankers]."""
+    """Fill where every ranker has the shown documents.
+
+    Parameters
+    ----------
+    scores : [n, n_rankers]
+    order : [n]
+        Among equal scores the document with the smaller number comes first.
+    rows : [k]
+        The shown documents.
+    shown_ranks : [k, n_rankers]
+    """
     n, n_rankers = scores.shape
     shown_ranks[:] = 1
     for x in range(rows.shape[0]):
@@ -222,6 +267,12 @@ def draft_teams(
 
     What all rankers agree on at the top belongs to no team. After that, in rounds,
     every ranker in random order adds its best document that is left.
+
+    Parameters
+    ----------
+    ranks : [n, n_rankers]
+    rows, teams : [k]
+        At most n; `NO_TEAM` for documents of no team.
 
     References
     ----------

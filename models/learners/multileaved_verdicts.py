@@ -58,7 +58,15 @@ def fill_assignment(
 
 @compiled
 def share_not_shown(shown_ranks: Ranks, shares: Floats) -> float:
-    """What one ranker's documents weigh that are not shown."""
+    """What one ranker's documents weigh that are not shown.
+
+    Parameters
+    ----------
+    shown_ranks : [k]
+        Where the ranker has the shown documents.
+    shares : [n]
+        What a rank weighs.
+    """
     is_shown = np.zeros(shares.shape[0], np.bool_)
     for x in range(shown_ranks.shape[0]):
         is_shown[shown_ranks[x] - 1] = True
@@ -72,7 +80,7 @@ def share_not_shown(shown_ranks: Ranks, shares: Floats) -> float:
 
 @compiled
 def count_true(flags: Flags) -> int:
-    """How many are true."""
+    """How many of `flags` [n] are true."""
     found = 0
     for flag in flags:
         if flag:
@@ -84,9 +92,15 @@ def count_true(flags: Flags) -> int:
 def chance_to_win(assignment: Floats, candidate: int, outcomes: Floats) -> float:
     """P(the candidate placed more clicked documents than ranker 0) - P(fewer).
 
-    Exact over all assignments, by dynamic programming over the clicks: `outcomes`
-    [2 * clicks + 1] is left with the distribution of the difference. It is 0 to
+    Exact over all assignments, by dynamic programming over the clicks. It is 0 to
     the last bit for a candidate with the same ranks, as sums are symmetric.
+
+    Parameters
+    ----------
+    assignment : [n_clicks, n_rankers]
+        As `fill_assignment` fills it.
+    outcomes : [2 * n_clicks + 1]
+        Left with the distribution of the difference, from -n_clicks on.
     """
     n_clicks = assignment.shape[0]
     middle = n_clicks
@@ -109,7 +123,14 @@ def chance_to_win(assignment: Floats, candidate: int, outcomes: Floats) -> float
 
 @compiled
 def mark_winners(assignment: Floats, is_winner: Flags) -> int:
-    """Mark who is expected to win against ranker 0; returns how many."""
+    """Mark who is expected to win against ranker 0; returns how many.
+
+    Parameters
+    ----------
+    assignment : [n_clicks, n_rankers]
+        As `fill_assignment` fills it.
+    is_winner : [n_rankers]
+    """
     outcomes = np.empty(2 * assignment.shape[0] + 1)
     is_winner[0] = False
     for candidate in range(1, assignment.shape[1]):
@@ -119,7 +140,15 @@ def mark_winners(assignment: Floats, is_winner: Flags) -> int:
 
 @compiled
 def fill_joint(assignment: Floats, candidate: int, joint: Floats) -> None:
-    """Fill P(ranker 0 placed i and the candidate j of the clicked documents)."""
+    """Fill P(ranker 0 placed i and the candidate j of the clicked documents).
+
+    Parameters
+    ----------
+    assignment : [n_clicks, n_rankers]
+        As `fill_assignment` fills it.
+    joint : [n_clicks + 1, n_clicks + 1]
+        By i and j; for candidate 0 only j = 0 is above 0.
+    """
     n_clicks = assignment.shape[0]
     joint[:] = 0.0
     joint[0, 0] = 1.0
@@ -156,6 +185,12 @@ def mark_winners_by_sample(
     candidate how often it had more and how often less. Each candidate's count has
     exactly the distribution of a sample; among candidates only what they share
     through ranker 0 is kept.
+
+    Parameters
+    ----------
+    assignment : [n_clicks, n_rankers]
+        As `fill_assignment` fills it.
+    is_winner : [n_rankers]
     """
     n_clicks = assignment.shape[0]
     joint = np.empty((n_clicks + 1, n_clicks + 1))
@@ -188,7 +223,14 @@ def mark_winners_by_sample(
 
 @compiled
 def mark_team_winners(teams: Integers, clicks: Flags, is_winner: Flags) -> int:
-    """Mark whose team got more clicks than that of ranker 0; returns how many."""
+    """Mark whose team got more clicks than that of ranker 0; returns how many.
+
+    Parameters
+    ----------
+    teams, clicks : [k]
+        Of the shown documents.
+    is_winner : [n_rankers]
+    """
     counts = np.zeros(is_winner.shape[0], np.int64)
     for x in range(teams.shape[0]):
         if clicks[x] and teams[x] != NO_TEAM:
@@ -202,7 +244,15 @@ def mark_team_winners(teams: Integers, clicks: Flags, is_winner: Flags) -> int:
 def mark_better_rankers(
     ranks: Ranks, labels: Integers, cutoff: int, is_winner: Flags
 ) -> int:
-    """Mark who ranks this query better than ranker 0 does, by DCG; returns how many."""
+    """Mark who ranks this query better than ranker 0 does, by DCG; returns how many.
+
+    Parameters
+    ----------
+    ranks : [n, n_rankers]
+    labels : [n]
+        Grades from 0.
+    is_winner : [n_rankers]
+    """
     gains = np.zeros(is_winner.shape[0])
     for d in range(ranks.shape[0]):
         if labels[d] > 0:

@@ -86,7 +86,13 @@ class PairwiseLearner(ExampleLearner[PairwiseConfig]):
 
 @compiled
 def add_preferences(clicks: Flags, coefficients: Floats) -> int:
-    """Add 1 for every pair a document wins, -1 where it loses; returns the pairs."""
+    """Add 1 for every pair a document wins, -1 where it loses; returns the pairs.
+
+    Parameters
+    ----------
+    clicks, coefficients : [k]
+        Of the shown documents, in displayed order.
+    """
     end = n_compared(clicks)
     n_clicked = 0
     for x in range(end):
@@ -100,7 +106,15 @@ def add_preferences(clicks: Flags, coefficients: Floats) -> int:
 def draw_exploring(
     ranking: Integers, exploration: float, rows: Integers, rng: np.random.Generator
 ) -> None:
-    """Fill `rows`: each place at random with a chance, else the best that is left."""
+    """Fill `rows`: each place at random with a chance, else the best that is left.
+
+    Parameters
+    ----------
+    ranking : [n]
+        All candidates, the best first.
+    rows : [k]
+        At most n.
+    """
     n = ranking.shape[0]
     is_placed = np.zeros(n, np.bool_)
     best = 0

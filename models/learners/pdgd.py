@@ -49,10 +49,20 @@ class PdgdConfig(LearnerConfig):
 class Interactions(NamedTuple):
     """Consecutive interactions in flat arrays, in the order of their log.
 
-    `scores` and `shown` / `clicks` / `features` lie end to end; those of
-    interaction i are at `score_offsets[i] : score_offsets[i + 1]` and
-    `shown_offsets[i] : shown_offsets[i + 1]`. Rows of `shown` count from the first
-    candidate of their own interaction.
+    Candidates and shown documents of all interactions lie end to end.
+
+    Parameters
+    ----------
+    scores : [n_candidates]
+        As they were logged.
+    score_offsets : [n_interactions + 1]
+        Interaction i has candidates `score_offsets[i] : score_offsets[i + 1]`.
+    shown : [n_shown]
+        Rows, from the first candidate of their own interaction.
+    clicks : [n_shown]
+    features : [n_shown, n_features]
+    shown_offsets : [n_interactions + 1]
+        Interaction i shows documents `shown_offsets[i] : shown_offsets[i + 1]`.
     """
 
     scores: npt.NDArray[np.floating]

@@ -20,7 +20,7 @@ LARGEST = np.finfo(np.float64).max
 
 @compiled
 def are_finite(values: Floats) -> bool:
-    """Whether no element is NaN or infinite."""
+    """Whether no element of `values` [..] is NaN or infinite."""
     # Without a way out in between, machines look at several at once.
     n_finite: Number = 0
     for value in values.ravel():
@@ -32,7 +32,14 @@ def are_finite(values: Floats) -> bool:
 def first_wrong_interaction(
     score_offsets: Integers, shown: Integers, shown_offsets: Integers
 ) -> int:
-    """The first interaction with a row out of range or shown twice, else -1."""
+    """The first interaction with a row out of range or shown twice, else -1.
+
+    Parameters
+    ----------
+    score_offsets, shown_offsets : [n_interactions + 1]
+    shown : [n_shown]
+        As in `Interactions` of `models.learners.pdgd`.
+    """
     for i in range(shown_offsets.shape[0] - 1):
         n = score_offsets[i + 1] - score_offsets[i]
         is_shown = np.zeros(n, np.bool_)
@@ -63,7 +70,18 @@ def learn_one(  # noqa: PLR0913  a kernel takes plain arrays
     options: PdgdOptions,
     gradient: Floats,
 ) -> int:
-    """Fold one interaction; returns what became of it."""
+    """Fold one interaction; returns what became of it.
+
+    Parameters
+    ----------
+    scores : [n]
+        Logged ones of all candidates.
+    rows, clicks : [k]
+        Of the shown ones, in displayed order.
+    features : [k, n_features]
+    parameters, gradient : [n_parameters]
+        The gradient is scratch.
+    """
     n_clicks = np.sum(clicks)
     if n_clicks in {0, clicks.shape[0]}:
         return WITHOUT_PREFERENCE
@@ -95,7 +113,16 @@ def learn_interactions(  # noqa: PLR0913  a kernel takes plain arrays
     counts: Integers,
     scratch: Floats,
 ) -> None:
-    """Fold interactions one after another."""
+    """Fold interactions one after another.
+
+    Parameters
+    ----------
+    batch
+        The arrays of `models.learners.pdgd.Interactions`.
+    parameters, scratch : [n_parameters]
+    counts : [3]
+        By what becomes of an interaction; added to.
+    """
     for i in range(batch.shown_offsets.shape[0] - 1):
         first, last = batch.shown_offsets[i], batch.shown_offsets[i + 1]
         became = learn_one(

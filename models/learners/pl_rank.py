@@ -142,7 +142,14 @@ def add_sampled_gradients(
     gradient: Floats,
     rng: np.random.Generator,
 ) -> None:
-    """Add what sampled lists say of the gradient."""
+    """Add what sampled lists say of the gradient.
+
+    Parameters
+    ----------
+    scores, relevance, gradient : [n]
+    weights : [k]
+        Of the first k <= n ranks.
+    """
     n = scores.shape[0]
     masses = np.empty(n)
     blocks = np.empty((n + BLOCK - 1) // BLOCK)
@@ -166,6 +173,12 @@ def add_list_gradient(
 
     Both sums over x are carried from place to place, measured by the mass there, so
     that no factor is above 1.
+
+    Parameters
+    ----------
+    scores, relevance, gradient : [n]
+    weights, rows : [k]
+        Of the first k <= n ranks, and the documents there.
     """
     n, k = scores.shape[0], rows.shape[0]
     is_placed = np.zeros(n, np.bool_)
@@ -195,7 +208,14 @@ def add_list_gradient(
 
 @compiled
 def left_logs(scores: Floats, rows: Integers, is_placed: Flags) -> Floats:
-    """Log of the mass that is left before each place, summed from the bottom up."""
+    """Log of the mass that is left before each place, summed from the bottom up.
+
+    Parameters
+    ----------
+    scores, is_placed : [n]
+    rows : [k]
+        The placed documents, from the top.
+    """
     k = rows.shape[0]
     below = rest_log(scores, is_placed)
     logs = np.empty(k)

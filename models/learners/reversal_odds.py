@@ -65,7 +65,12 @@ class Sums(NamedTuple):
 
 @compiled
 def parties_of(clicks: Flags, end: int) -> Parties:
-    """Who is compared with whom among the documents above `end`."""
+    """Who is compared with whom among the documents above `end`.
+
+    Parameters
+    ----------
+    clicks : [k]
+    """
     n_clicks = 0
     for x in range(end):
         n_clicks += clicks[x]
@@ -85,7 +90,7 @@ def parties_of(clicks: Flags, end: int) -> Parties:
 
 @compiled
 def fill_sums(sizes: Floats, mass_below: float, normal: Floats, masses: Floats) -> None:
-    """Fill sizes e_x [k] and masses S_x [k + 1], over the mass of all documents.
+    """Fill sizes e_x and masses S_x over the mass of all documents.
 
     Parameters
     ----------
@@ -93,6 +98,8 @@ def fill_sums(sizes: Floats, mass_below: float, normal: Floats, masses: Floats) 
         exp(scores - c) for a c.
     mass_below
         The sum of the same for the documents below the cut.
+    normal, masses : [k], [k + 1]
+        Filled with e_x and S_x.
     """
     k = sizes.shape[0]
     masses[k] = mass_below
@@ -107,7 +114,13 @@ def fill_sums(sizes: Floats, mass_below: float, normal: Floats, masses: Floats) 
 
 @compiled
 def sums_of(sizes: Floats, mass_below: float, parties: Parties, n_others: int) -> Sums:
-    """What the products of a list are made of."""
+    """What the products of a list are made of.
+
+    Parameters
+    ----------
+    sizes : [k]
+        As in `fill_sums`.
+    """
     k = sizes.shape[0]
     numbers = np.empty(5 * k + 1)
     normal, masses = numbers[:k], numbers[k : 2 * k + 1]
@@ -131,7 +144,7 @@ def fill_odds(sums: Sums, parties: Parties, place: int, end: int, odds: Floats) 
         The document's position.
     end
         No documents from this position on are compared.
-    odds
+    odds : [n_others]
         Filled, for as many as there are others.
     """
     fill_odds_above(sums, parties, place, odds)
@@ -140,7 +153,10 @@ def fill_odds(sums: Sums, parties: Parties, place: int, end: int, odds: Floats) 
 
 @compiled
 def fill_odds_above(sums: Sums, parties: Parties, place: int, odds: Floats) -> None:
-    """Those of the others above, for all of whom the document is the lower one."""
+    """Those of the others above, for all of whom the document is the lower one.
+
+    Arguments are as in `fill_odds`.
+    """
     first = parties.first
     odds[: first[place]] = 1.0
     without = sums.masses[place + 1]
@@ -155,7 +171,10 @@ def fill_odds_above(sums: Sums, parties: Parties, place: int, odds: Floats) -> N
 def fill_odds_below(
     sums: Sums, parties: Parties, place: int, end: int, odds: Floats
 ) -> None:
-    """Those of the others below, each of whom joins where it stands."""
+    """Those of the others below, each of whom joins where it stands.
+
+    Arguments are as in `fill_odds`.
+    """
     first = parties.first
     own = sums.sizes[place]
     for x in range(end - 1, place, -1):

@@ -80,7 +80,12 @@ def derivative_of_preference(preferred: float, other: float) -> float:
 
 @compiled
 def rest_log(scores: Floats, is_shown: Flags) -> float:
-    """Log of the mass of the documents below the cut."""
+    """Log of the mass of the documents below the cut.
+
+    Parameters
+    ----------
+    scores, is_shown : [n]
+    """
     n = scores.shape[0]
     lower = np.empty(n)
     for d in range(n):
@@ -95,9 +100,14 @@ def rest_log(scores: Floats, is_shown: Flags) -> float:
 
 @compiled
 def weight_in_log_space(shown: Floats, rest: float, a: int, b: int) -> float:
-    """Rho of positions a < b at any spread; `rest` is the log of the mass below.
+    """Rho of positions a < b at any spread.
 
-    `shown` are the scores of the list, in its order.
+    Parameters
+    ----------
+    shown : [k]
+        Scores of the list, in its order.
+    rest
+        Log of the mass below.
     """
     below = rest
     for x in range(shown.shape[0] - 1, b, -1):
@@ -119,9 +129,16 @@ def weight_in_log_space(shown: Floats, rest: float, a: int, b: int) -> float:
 def walked_odds(
     normal: Floats, masses: Floats, without: Floats, a: int, b: int
 ) -> float:
-    """P(R) / P(R*) of positions a < b, place by place; `without` is S_x without e_b.
+    """P(R) / P(R*) of positions a < b, place by place.
 
     All factors are at most 1, or all at least 1.
+
+    Parameters
+    ----------
+    normal, masses : [k], [k + 1]
+        e_x and S_x.
+    without : [k]
+        S_x without e_b.
     """
     odds = 1.0
     own = normal[a]
@@ -132,7 +149,15 @@ def walked_odds(
 
 @compiled
 def fill_masses_without(normal: Floats, masses: Floats, b: int, out: Floats) -> None:
-    """Masses S_x for x up to b without the document at b, from the bottom up."""
+    """Masses S_x for x up to b without the document at b, from the bottom up.
+
+    Parameters
+    ----------
+    normal, masses : [k], [k + 1]
+        e_x and S_x.
+    out : [k]
+        Filled from 1 to b.
+    """
     out[b] = masses[b + 1]
     for x in range(b - 1, 0, -1):
         out[x] = out[x + 1] + normal[x]
@@ -140,7 +165,13 @@ def fill_masses_without(normal: Floats, masses: Floats, b: int, out: Floats) -> 
 
 @inlined
 def weight_of_pair(shown: Floats, rest: float, a: int, b: int, odds: float) -> float:
-    """Rho of positions a < b; where the odds are hardly a number, in log-space."""
+    """Rho of positions a < b; where the odds are hardly a number, in log-space.
+
+    Parameters
+    ----------
+    shown : [k]
+        Scores of the list, in its order.
+    """
     if odds > MOST:
         return weight_in_log_space(shown, rest, a, b)
     return 1.0 / (1.0 + odds)
@@ -148,7 +179,13 @@ def weight_of_pair(shown: Floats, rest: float, a: int, b: int, odds: float) -> f
 
 @inlined
 def slope_of(present: Floats, near: Floats, x: int, y: int) -> float:
-    """Slope of the preference between two; `near` is exp(present - the largest)."""
+    """Slope of the preference between two.
+
+    Parameters
+    ----------
+    present, near : [k]
+        Scores, and exp(present - the largest).
+    """
     if near[x] > SMALL_SHARE and near[y] > SMALL_SHARE:
         both = near[x] + near[y]
         slope: float = near[x] * near[y] / (both * both)
@@ -234,7 +271,17 @@ def sweep_pairs(  # noqa: PLR0913  a kernel takes plain arrays
     coefficients: Floats,
     end: int,
 ) -> int:
-    """The same for long lists: all pairs of one document at a time."""
+    """The same for long lists: all pairs of one document at a time.
+
+    Parameters
+    ----------
+    shown, sizes, clicks, present, coefficients : [k]
+        As in `add_pair_coefficients`; here sizes are never empty.
+    near : [k]
+        exp(present - the largest).
+    end
+        No documents from this position on are compared.
+    """
     parties = parties_of(clicks, end)
     n_others = parties.first[end]
     sums = sums_of(sizes, mass_below, parties, n_others)

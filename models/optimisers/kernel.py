@@ -31,8 +31,16 @@ MAGNITUDE = np.int32(0x7FFFFFFF)
 class Optimiser(NamedTuple):
     """An optimiser and its state.
 
-    `mean` and `square` hold one number a parameter where the optimiser keeps
-    moments of gradients, and none otherwise.
+    Parameters
+    ----------
+    kind
+        One of `SGD`, `ADAGRAD` and `ADAM`.
+    numbers : [6]
+        By `RATE` to `STEPS`.
+    mean : [n_parameters]
+        Of gradients, for Adam; [0] for others.
+    square : [n_parameters]
+        Sums or means of squares of gradients; [0] for plain steps.
     """
 
     kind: int
@@ -66,6 +74,10 @@ def step(parameters: Floats, gradient: Gradient, optimiser: Optimiser) -> bool:
     """Move up the gradient; False, and nothing changes, if that could not be served.
 
     The rate decays with performed steps only.
+
+    Parameters
+    ----------
+    parameters, gradient : [n_parameters]
     """
     if optimiser.kind == SGD:
         is_done = _step_plainly(parameters, gradient, optimiser.numbers[RATE])
@@ -84,6 +96,10 @@ def step_served(
     """The same step, of parameters and of `weights`, which are what they serve as.
 
     Plain steps are read and written once where all numbers are far from the limit.
+
+    Parameters
+    ----------
+    parameters, weights, gradient : [n_parameters]
     """
     rate = optimiser.numbers[RATE]
     near = np.float32(LARGEST / 4.0)

@@ -31,8 +31,17 @@ def sample_list(
 ) -> float:
     """Fill `rows` with a Plackett-Luce draw; returns the mass of what is left.
 
-    `masses` and `blocks` are scratch. Sums are made again, never reduced. The mass
-    is over exp(largest score), or -1 where the scores were too far apart for that.
+    Sums are made again, never reduced. The mass is over exp(largest score), or -1
+    where the scores were too far apart for that.
+
+    Parameters
+    ----------
+    scores : [n]
+        Finite; only differences matter.
+    masses, blocks : [at least n], [ceil(n / BLOCK)]
+        Scratch.
+    rows : [k]
+        At most n.
     """
     n = scores.shape[0]
     top = scores.max()

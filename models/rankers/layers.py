@@ -27,7 +27,15 @@ SIGMOID, TANH, RELU = range(3)
 
 
 class Shape(NamedTuple):
-    """What a flat vector of parameters means: layers, and their activation."""
+    """What a flat vector of parameters means: layers, and their activation.
+
+    Parameters
+    ----------
+    sizes : [n_layers]
+        Features, hidden layers, 1.
+    activation
+        Of hidden units, by number.
+    """
 
     sizes: Integers
     activation: int
@@ -79,7 +87,12 @@ def slope_at(active: float, activation: int) -> float:
 
 @compiled
 def dot(weights: Floats, row: Features) -> float:
-    """Inner product by eight sums in a fixed order, which machines do at once."""
+    """Inner product by eight sums in a fixed order, which machines do at once.
+
+    Parameters
+    ----------
+    weights, row : [n]
+    """
     size = weights.shape[0]
     whole = size - size % 8
     a = b = c = d = e = f = g = h = 0.0
@@ -122,7 +135,15 @@ def _hidden_layer(
 def score_row(
     parameters: Floats, shape: Shape, row: Features, activations: Floats
 ) -> float:
-    """Score of one document; leaves its hidden activations behind."""
+    """Score of one document; leaves its hidden activations behind.
+
+    Parameters
+    ----------
+    parameters : [n_parameters]
+    row : [n_features]
+    activations : [n_activations]
+        Filled.
+    """
     sizes, activation = shape.sizes, shape.activation
     n_hidden_layers = sizes.shape[0] - 2
     if n_hidden_layers == 0:
@@ -177,7 +198,15 @@ def add_row_gradient(
     row: Features,
     activations: Floats,
 ) -> None:
-    """Add coefficient * d score / d parameters, after `score_row` of the same row."""
+    """Add coefficient * d score / d parameters, after `score_row` of the same row.
+
+    Parameters
+    ----------
+    gradient, parameters : [n_parameters]
+    row : [n_features]
+    activations : [n_activations]
+        As `score_row` left them.
+    """
     sizes, activation = shape.sizes, shape.activation
     n_features = sizes[0]
     n_hidden_layers = sizes.shape[0] - 2
@@ -211,7 +240,15 @@ def score_rows(
     scores: Floats,
     activations: Floats,
 ) -> None:
-    """Fill `scores` and `activations` for every document."""
+    """Fill `scores` and `activations` for every document.
+
+    Parameters
+    ----------
+    parameters : [n_parameters]
+    features : [n, n_features]
+    scores : [n]
+    activations : [at least n, n_activations]
+    """
     for d in range(features.shape[0]):
         scores[d] = score_row(parameters, shape, features[d], activations[d])
 
@@ -225,7 +262,16 @@ def add_gradient(
     features: Features,
     activations: Floats,
 ) -> None:
-    """Add sum over documents of coefficient * d score / d parameters."""
+    """Add sum over documents of coefficient * d score / d parameters.
+
+    Parameters
+    ----------
+    gradient, parameters : [n_parameters]
+    coefficients : [n]
+    features : [n, n_features]
+    activations : [n, n_activations]
+        As `score_rows` left them.
+    """
     for d in range(features.shape[0]):
         if coefficients[d] != 0.0:
             add_row_gradient(

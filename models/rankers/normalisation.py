@@ -37,7 +37,16 @@ def min_max(features: Floats) -> Floats:
 
 
 def standard(features: Floats) -> Floats:
-    """Each feature with mean 0 and deviation 1 in the query; a constant one is 0."""
+    """Each feature with mean 0 and deviation 1 in the query; a constant one is 0.
+
+    Parameters
+    ----------
+    features : [n_documents, n_features]
+
+    Returns
+    -------
+    [n_documents, n_features]
+    """
     if not len(features):
         return np.array(features, np.float64)
     is_constant = features.min(axis=0) == features.max(axis=0)
@@ -46,7 +55,16 @@ def standard(features: Floats) -> Floats:
 
 
 def none(features: Floats) -> Floats:
-    """Features as they are."""
+    """Features as they are.
+
+    Parameters
+    ----------
+    features : [n_documents, n_features]
+
+    Returns
+    -------
+    [n_documents, n_features]
+    """
     return np.array(features, np.float64)
 
 
@@ -59,6 +77,16 @@ NORMALISATIONS: dict[str, Callable[[Floats], Floats]] = {
 
 def normalised(features: npt.ArrayLike, *, how: str) -> Floats:
     """Features of one query, normalised in the named way.
+
+    Parameters
+    ----------
+    features : [n_documents, n_features]
+    how
+        One of `NORMALISATIONS`.
+
+    Returns
+    -------
+    [n_documents, n_features]
 
     Raises
     ------

@@ -33,12 +33,33 @@ class Ranker(Protocol):
         """Where learning begins."""
 
     def score(self, parameters: Floats, features: Floats) -> Floats:
-        """Scores of documents."""
+        """Scores of documents.
+
+        Parameters
+        ----------
+        parameters : [n_parameters]
+        features : [n_documents, n_features]
+
+        Returns
+        -------
+        [n_documents]
+        """
 
     def accumulate(
         self, parameters: Floats, features: Floats, coefficients: Floats
     ) -> Floats:
-        """The gradient of a weighted sum of scores."""
+        """The gradient of a weighted sum of scores.
+
+        Parameters
+        ----------
+        parameters : [n_parameters]
+        features : [n_documents, n_features]
+        coefficients : [n_documents]
+
+        Returns
+        -------
+        [n_parameters]
+        """
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,13 @@ BIAS, MANTISSA_BITS = np.int32(127), np.int32(23)
 def squash(
     sums: Singles, stride: int, n_rows: int, biases: Singles, scale: np.float32
 ) -> None:
-    """Each sum becomes the sigmoid of scale * (sum + bias); see `activate`."""
+    """Each sum becomes the sigmoid of scale * (sum + bias).
+
+    Parameters
+    ----------
+    sums, biases : [at least (n_rows - 1) * stride + n_units], [n_units]
+        As in `activate`.
+    """
     for row in range(n_rows):
         units = sums[row * stride : row * stride + biases.shape[0]]
         for i in range(biases.shape[0]):
@@ -65,7 +71,11 @@ def activate(
 ) -> None:
     """Each sum of a unit becomes, with its bias, what the unit gives.
 
-    The sums of a document lie end to end, `stride` numbers after those of another.
+    Parameters
+    ----------
+    sums : [at least (n_rows - 1) * stride + n_units]
+        Those of a document lie end to end, `stride` numbers after those of another.
+    biases : [n_units]
     """
     if activation == SIGMOID:
         squash(sums, stride, n_rows, biases, ONE)
@@ -85,7 +95,13 @@ def activate(
 def weighted_sum(
     weights: Singles, at: int, values: Singles, start: int, size: int
 ) -> np.float32:
-    """Inner product, whole vectors first."""
+    """Inner product, whole vectors first.
+
+    Parameters
+    ----------
+    weights : [at least at + size]
+    values : [at least start + size]
+    """
     whole = size - size % LANES
     total = sum_products(weights, values, (at, start, whole // LANES))
     for i in range(whole, size):
@@ -102,9 +118,16 @@ def score_documents(
     activations: Singles,
     ahead: Singles,
 ) -> None:
-    """Fill `scores` [n] and `activations` of the documents in `features`.
+    """Fill the scores and activations of documents.
 
-    Meanwhile `ahead`, the features that are scored next, are asked for.
+    Parameters
+    ----------
+    weights : [n_parameters]
+    features : [n, n_features]
+    scores : [n]
+    activations : [at least n, n_activations]
+    ahead : [n_ahead, n_features]
+        Features that are scored next; meanwhile they are asked for.
     """
     n, size = features.shape[0], ahead.size
     for d in range(0, n, FEW):
@@ -126,6 +149,11 @@ def bound_scores(scores: Singles) -> None:
     """Make all scores such as lists can be drawn by, for learners that diverge.
 
     What overflowed counts as the largest number, and what is none as 0.
+
+    Parameters
+    ----------
+    scores : [..]
+        Of any shape, in one piece.
     """
     flat = scores.reshape(-1)
     for i in range(flat.shape[0]):
@@ -175,7 +203,14 @@ def fill_gradient(
 ) -> None:
     """Fill the sum over documents of coefficient * d score / d weights.
 
-    `features` and `activations` are those of the documents with `coefficients`.
+    Parameters
+    ----------
+    gradient, weights : [n_parameters]
+    coefficients : [k]
+    features : [k, n_features]
+        Of the documents with coefficients.
+    activations : [k, n_activations]
+        As `score_documents` left them for the same documents.
     """
     sizes = shape.sizes
     n, n_hidden = features.shape[0], sizes.shape[0] - 2

@@ -36,6 +36,8 @@ ROOMS = (
 
 ARRAYS = frozenset({"ArrayLike", "NDArray", "ndarray"})
 CONTAINERS = frozenset({"Iterable", "Sequence", "list", "tuple"})
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+Function = ast.FunctionDef | ast.AsyncFunctionDef
 RECORDS = frozenset({"NamedTuple", "Struct"})
 SHAPE = r"(?:\[(?!0\b)[^\]\n]+\])+"
 
@@ -164,7 +166,7 @@ def _documented(
     path: Path, tree: ast.Module, aliases: set[str]
 ) -> Iterator[Documented]:
     for node in tree.body:
-        if isinstance(node, ast.FunctionDef):
+        if isinstance(node, FUNCTIONS):
             yield _function(path, node, node.name, aliases)
         elif isinstance(node, ast.ClassDef):
             yield from _class(path, node, aliases)
@@ -185,7 +187,7 @@ def _class(path: Path, node: ast.ClassDef, aliases: set[str]) -> Iterator[Docume
         and is_array(each.annotation, aliases)
     }
     for each in node.body:
-        if not isinstance(each, ast.FunctionDef):
+        if not isinstance(each, FUNCTIONS):
             continue
         if each.name == "__init__":
             arrays |= _arrays(each, aliases)
@@ -195,14 +197,12 @@ def _class(path: Path, node: ast.ClassDef, aliases: set[str]) -> Iterator[Docume
     yield Documented(path, node.name, docstring, arrays, bases)
 
 
-def _function(
-    path: Path, node: ast.FunctionDef, name: str, aliases: set[str]
-) -> Documented:
+def _function(path: Path, node: Function, name: str, aliases: set[str]) -> Documented:
     docstring = ast.get_docstring(node) or ""
     return Documented(path, name, docstring, _arrays(node, aliases))
 
 
-def _arrays(node: ast.FunctionDef, aliases: set[str]) -> dict[str, int]:
+def _arrays(node: Function, aliases: set[str]) -> dict[str, int]:
     given = (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
     extra = [each for each in (node.args.vararg, node.args.kwarg) if each]
     return {
@@ -253,7 +253,7 @@ def line(scores: Floats, rows: Floats | None, k: int):
 def prose(scores: np.ndarray, rows: Floats):
     """Rank `scores` [n], where `rows[0]` is in [0, 1]."""
 
-def like(scores: Floats, rows: Floats):
+async def like(scores: Floats, rows: Floats):
     """As in `prose`."""
 
 def _private(scores: Floats):

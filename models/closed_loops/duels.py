@@ -241,7 +241,7 @@ def make_list(  # noqa: PLR0913  a kernel takes plain arrays
     shares, order : [n]
         What a rank weighs; the order is filled unless everybody has ties of its own.
     rows, teams : [k]
-        At most n; teams are filled by team draft only.
+        With k <= n; teams are filled by team draft only.
     """
     if duels.own_ties:
         fill_ranks_with_own_ties(scores, ranks, rng)

@@ -89,7 +89,7 @@ def draw_list(
     scores : [n]
         Of all candidates.
     rows : [k]
-        At most n.
+        With k <= n.
     """
     n = scores.shape[0]
     if rules.exploration < 0.0:

@@ -100,7 +100,7 @@ def draw_probabilistic(
     shares : [n]
         What a rank weighs.
     rows : [k]
-        At most n.
+        With k <= n.
 
     References
     ----------
@@ -145,7 +145,7 @@ def draw_by_scores(
     shares : [n]
         What a rank weighs.
     rows : [k]
-        At most n.
+        With k <= n.
     """
     n, n_rankers = scores.shape
     column = np.empty(n, np.float32)
@@ -272,7 +272,7 @@ def draft_teams(
     ----------
     ranks : [n, n_rankers]
     rows, teams : [k]
-        At most n; `NO_TEAM` for documents of no team.
+        With k <= n; `NO_TEAM` for documents of no team.
 
     References
     ----------

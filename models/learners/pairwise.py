@@ -113,7 +113,7 @@ def draw_exploring(
     ranking : [n]
         All candidates, the best first.
     rows : [k]
-        At most n.
+        With k <= n.
     """
     n = ranking.shape[0]
     is_placed = np.zeros(n, np.bool_)

@@ -41,7 +41,7 @@ def sample_list(
     masses, blocks : [at least n], [ceil(n / BLOCK)]
         Scratch.
     rows : [k]
-        At most n.
+        With k <= n.
     """
     n = scores.shape[0]
     top = scores.max()

@@ -1,4 +1,4 @@
-"""Pages are readable in a terminal, and words that were replaced do not come back."""
+"""Pages: short lines, files that exist, and no words that were replaced."""
 
 import re
 from pathlib import Path
@@ -23,6 +23,9 @@ RETIRED = re.compile(
     re.IGNORECASE,
 )
 """Replaced by input topics or ingestion, example, published, commit_s, checkpoint."""
+
+FILE = re.compile(r"`((?:[\w.]+/)*\w+\.py)`")
+"""A module as pages name it: from the root of the tree, or by the end of its path."""
 
 MAY_SAY = {
     TREE / "CHANGELOG.md",  # tells operators what was renamed
@@ -65,6 +68,19 @@ def retired_words(text: str) -> list[str]:
 def test_lines_of_prose_are_short(page: Path) -> None:
     """At most 100 characters."""
     assert long_lines(page.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_modules_that_are_named_exist(page: Path) -> None:
+    """`NAME.py` stands for one that a reader will write."""
+    known = [f"/{name_of(path)}" for path in MODULES]
+    named = set(FILE.findall(page.read_text(encoding="utf-8")))
+    missing = [
+        name
+        for name in sorted(named)
+        if "NAME" not in name and not any(each.endswith(f"/{name}") for each in known)
+    ]
+    assert missing == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)

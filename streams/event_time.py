@@ -1,4 +1,4 @@
-"""Event time: what a source is believed to have reached, and what all have.
+"""Event time: the frontier of each source, and the watermark over all of them.
 
 A source is one partition of the input topics. Its *frontier* is its largest
 plausible event time minus the allowed disorder; it is written into the canonical
@@ -27,8 +27,8 @@ class PlausibleTime:
     time that has passed since the last event. A larger jump is taken when 3/8 of the
     last 64 times are at or beyond it, so that neither one wrong event nor a client
     whose clock is hours ahead moves it, while a true gap of days is followed after
-    24 events. Until 24 times were seen nothing is believed, unless the source falls
-    silent. Of two times or more at least two must agree, however few there are.
+    24 events. Before 24 times were seen there is no largest time, unless the source
+    becomes idle: then 3/8 of the few must agree, and at least two if there are two.
     """
 
     def __init__(self, step_ms: int) -> None:
@@ -53,7 +53,7 @@ class PlausibleTime:
         return self.largest_ms < 0 and len(self._recent) < FEWEST
 
     def conclude(self) -> None:
-        """Believe what there is: nothing more is expected for now."""
+        """Believe the times that enough others confirm, however few there are."""
         self._agree()
 
     def _agree(self) -> None:
@@ -86,8 +86,8 @@ class SourceClock:
     idle_ms
         How long the broker must have said 'at the end' before the source is idle.
     step_ms
-        How far ahead of its source an event may be without others agreeing: less
-        than makes anything late.
+        How far ahead of its source an event may be and be believed alone: too
+        little to make anything late.
     closing_ms
         Event time after the last event until every window of it is closed.
     """
@@ -121,7 +121,7 @@ class SourceClock:
     def end(self) -> None:
         """Take an end record: the frontier passes every window of what was seen.
 
-        Nothing more comes, so even what was out of line has its window closed.
+        Nothing more comes, so windows of times that were not believed are closed too.
         """
         self.plausible.conclude()
         self._state = ENDED
@@ -166,7 +166,7 @@ class SourceClock:
         self._end_since_ms = None
 
     def _fall_idle(self, silent_ms: int) -> None:
-        # A lone event may be wrong, and until its window is over others may say so.
+        # A single event may be wrong: others can contradict it until its window ends.
         is_closing = silent_ms >= self._closing_ms
         if is_closing or (self._state == ACTIVE and not self.plausible.is_uncertain):
             self.plausible.conclude()
@@ -182,8 +182,8 @@ class SourceClock:
 class Watermark:
     """The time that all sources have passed, from the frontiers in the log.
 
-    None before every source has spoken; then the least frontier of those that are
-    being read, or, where none is, the largest. It never goes back.
+    -1 before every source has written a frontier. Then the least frontier of the
+    active sources or, where all are idle or ended, the largest. It never goes back.
     """
 
     def __init__(self) -> None:

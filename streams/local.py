@@ -40,8 +40,8 @@ def local_settings(settings: Settings) -> Settings:
 class LocalPipeline:
     """Every stage of the topology in one process, called one after another.
 
-    What the roles without stages do on Kafka is asked of it instead: `snapshots`
-    for `publish`, `comparisons` for `evaluate`.
+    It has no roles without stages: `snapshots` is what `publish` would write to Redis,
+    `comparisons` what `evaluate` would judge.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ class LocalPipeline:
         self._pass_on()
 
     def start_past_ingestion(self) -> None:
-        """Publish version 0 of every model; what comes is a log as it is."""
+        """Publish version 0 of every model; records of a log follow, not of input."""
         self._is_past_ingestion = True
         self._pass_on()
 
@@ -105,7 +105,7 @@ class LocalPipeline:
             self._pass_on()
 
     def end(self) -> None:
-        """End every source: what is open closes."""
+        """End every source, which closes all windows."""
         for topic, ingests in self._ingests.items():
             for partition in range(len(ingests)):
                 self._give(topic, partition, b"", None, (END_HEADER,))
@@ -116,7 +116,7 @@ class LocalPipeline:
         self._pass_on()
 
     def fold_events(self, partition: int, value: bytes) -> None:
-        """Take a record of a canonical log; ingestion stays out of it."""
+        """Take a record of a canonical log, without ingestion."""
         self._is_past_ingestion = True
         self._give(EVENTS, partition, value)
         self._waiting += 1
@@ -128,10 +128,10 @@ class LocalPipeline:
         self.fold_log(INTERACTIONS, partition, value)
 
     def fold_log(self, topic: str, partition: int, value: bytes) -> None:
-        """Take a record of a log as it is, and pass on at once what follows from it.
+        """Take a record of a log as it is, and pass on its outputs at once.
 
-        Ingestion stays out of it: it would write frontiers of its own between
-        those of the log.
+        Ingestion is skipped: it would write frontiers of its own between those of
+        the log.
 
         Raises
         ------

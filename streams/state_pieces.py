@@ -7,7 +7,7 @@ import msgspec
 from rankstream.wire.bounds import PART_BYTES
 
 _MARK = b"\xc1"
-"""Begins a value that continues elsewhere; no MessagePack and no schema does."""
+"""Begins a value that is stored in parts; no MessagePack and no schema does."""
 
 _encode = msgspec.msgpack.Encoder().encode
 
@@ -22,7 +22,7 @@ class Parts:
     def split(
         self, key: bytes, value: bytes | None
     ) -> Iterator[tuple[bytes, bytes | None]]:
-        """The records of one value, tombstones of parts it no longer has among them."""
+        """The records of one value, with tombstones of parts that it no longer has."""
         n_before = self._n_parts.pop(key, 0)
         size = self._part_bytes
         pieces: list[bytes] = []

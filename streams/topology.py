@@ -38,7 +38,7 @@ class TopicRow(NamedTuple):
     """A topic that is no stage's state.
 
     `width` names the setting of `[kafka]` that says how many partitions it has; ""
-    is one.
+    means one partition.
     """
 
     name: str
@@ -64,7 +64,7 @@ TOPICS = (
 class Build(Protocol):
     """Makes a stage for one partition of its source.
 
-    `beside` counts while the log is read on, where a runtime has a thread for that.
+    `beside` is a thread that counts while the log is read, if the runtime has one.
     """
 
     def __call__(
@@ -85,12 +85,12 @@ class StageKind:
     outputs
         All other topics that it writes to.
     role
-        Whose process it runs in.
+        The role whose process runs it.
     state_always
         Write the state at every commit: for small states, and for the one stage
         that hears a clock.
     version
-        Of what the stage folds and keeps; another one refuses the state.
+        Of the fold and its state; a state of another version is refused.
     warm_up
         Compiles what the stage calls, before it is given a partition.
     """
@@ -281,7 +281,7 @@ def kinds_of(role: str) -> list[StageKind]:
 
 
 def written_topics() -> frozenset[str]:
-    """What stages write for others; what they read beside it comes from outside."""
+    """Topics that stages write for others; all other sources come from outside."""
     return frozenset(name for kind in STAGES for name in kind.outputs)
 
 

@@ -14,7 +14,7 @@ MAX_ID_CHARACTERS = 256
 """Longest impression id, item id, model name or event id."""
 
 MAX_QUERY_CHARACTERS = 4_096
-"""To normalise marks upon a letter takes the square of their number."""
+"""Normalising combining marks takes time quadratic in their number."""
 
 
 def check_id(name: str, value: str, *, may_be_empty: bool = False) -> None:
@@ -38,7 +38,7 @@ def query_of(query_id: str) -> str:
 
 
 def route_of_click(event: ClickEvent) -> int:
-    """The route of its query, else that which its impression's id carries."""
+    """The route of its query, else the one that its impression's id holds."""
     if event.query_id is not None:
         query = query_of(event.query_id)
         if query:
@@ -50,7 +50,7 @@ def route_of_click(event: ClickEvent) -> int:
 
 
 def unit_of(event: QueryEvent) -> int:
-    """What impressions share whose errors go together: session, else user."""
+    """A hash of the session, else the user, else the id: what clusters errors."""
     if event.session is not None:
         named = "s" + event.session
     elif event.user is not None:

@@ -104,7 +104,7 @@ class Ingest:
             self._take(record, raw, index)
 
     def tick(self, now_ms: int, *, at_end: bool) -> None:
-        """Hear the time; it judges what is ahead, and lets idle sources pass on."""
+        """Hear the time: it bounds times of events, and moves on idle sources."""
         self._now_ms = now_ms
         self._clock.tick(now_ms, at_end=at_end)
 
@@ -224,9 +224,10 @@ def dead_letter(
     key: bytes | None = None,
     headers: tuple[tuple[str, bytes], ...] = (),
 ) -> Output:
-    """The record that keeps what could not be taken: its own bytes, and why.
+    """The record that keeps what was refused: its own bytes, and the reason.
 
-    What a broker takes as one of our records is not cut, headers without end apart.
+    Bytes are truncated only where they do not fit a record beside key and headers. Key
+    and headers that leave no room at all are dropped.
     """
     added = {
         "topic": place.topic,
@@ -250,7 +251,7 @@ def dead_letter(
 
 
 def _reason(text: str) -> bytes:
-    """A text in UTF-8, cut between two characters where it is too long."""
+    """A text in UTF-8, truncated between two characters where it is too long."""
     packed = text.encode("utf-8", "backslashreplace")
     if len(packed) <= MAX_REASON_BYTES:
         return packed

@@ -47,7 +47,7 @@ KNOWN_SETS = 4_096
 """Candidate sets whose canonical order is remembered."""
 
 KNOWN_ITEMS = 1 << 18
-"""Nor more items than this in all of them."""
+"""Items in all remembered candidate sets together, at most."""
 
 LAST_MS = 253_402_300_799_999
 """The last millisecond of the year 9999."""
@@ -97,7 +97,7 @@ class Origin(NamedTuple):
 
 
 class CandidateSet(NamedTuple):
-    """A candidate set in canonical order, and how to get there."""
+    """A candidate set in canonical order, and the permutation that makes it."""
 
     packed: bytes
     order: npt.NDArray[np.int64]
@@ -275,7 +275,7 @@ def _rows(shown: list[str], row_of: dict[str, int]) -> bytes:
 
 
 def size_of(event: Impression | Click) -> int:
-    """About how many bytes the canonical event takes, and never less."""
+    """Bytes of the canonical event: an estimate that is never too small."""
     if isinstance(event, Click):
         return 256 + len(event.raw) + 4 * (len(event.item_id) + len(event.action))
     texts = (event.impression_id, event.query_id, event.model, event.intervention)

@@ -17,7 +17,7 @@ LARGEST_TEAM = 999
 """Numbers of rankers in one list lie below a thousand."""
 
 DEEPEST = 16
-"""Levels of attributes; what may be nested for ever has no end that all agree on."""
+"""Levels of nested attributes, at most: readers differ in how deep they go."""
 
 SUM_TOLERANCE = 1e-4
 """By how much float32 exposures may sum to more than one."""
@@ -80,7 +80,7 @@ def exposures_of(
 
 
 def check_assignments(assignments: list[int], n_shown: int) -> None:
-    """Refuse what does not say of each shown item whose it is, -1 for nobody's."""
+    """Refuse what is not a ranker's number, or -1 for none, for each shown item."""
     if len(assignments) != n_shown:
         refuse(
             "assignments",
@@ -91,7 +91,7 @@ def check_assignments(assignments: list[int], n_shown: int) -> None:
 
 
 def check_attributes(attributes: Any) -> None:
-    """Refuse attributes that not every reader can hold: deep, or of huge numbers."""
+    """Refuse attributes that some readers cannot hold: too deep, or huge numbers."""
     level = [attributes]
     for _ in range(DEEPEST):
         below: list[Any] = []
@@ -109,7 +109,7 @@ def check_attributes(attributes: Any) -> None:
 
 
 def check_ranks(value: str, n_rows: int, n_shown: int) -> None:
-    """Refuse what are no ranks of the shown items by some rankers."""
+    """Refuse bytes that are not ranks of each shown item by one ranker or more."""
     try:
         raw = base64.b64decode(value, validate=True)
         ranks = np.frombuffer(raw, "<u2").reshape(n_shown, -1)

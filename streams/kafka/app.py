@@ -1,7 +1,7 @@
 """One role of the pipeline as a Faust application.
 
-Faust does what it is good at: membership, assignment, flow control, the life of the
-process. What a partition knows is the business of its committer.
+Faust does membership, assignment, flow control and the life of the process. A
+partition's state, outputs and resume position belong to its committer.
 """
 
 import asyncio
@@ -35,10 +35,10 @@ TURN_RECORDS = 64
 """Records after which an agent lets others have a turn."""
 
 BUFFERED_RECORDS = 65_536
-"""Beyond four fifths of it Faust pauses for a second; bytes are bounded before."""
+"""At four fifths of it Faust pauses for a second; the bound on bytes comes first."""
 
 RESTORE_S = 1_800.0
-"""How long opening partitions may take; Faust has no other name for it."""
+"""How long opening partitions may take; given to Faust as its request timeout."""
 
 log = logging.getLogger("rankstream.worker")
 
@@ -68,7 +68,7 @@ class StageApp(faust.App):
         """Nothing of ours lies in Faust's directories."""
 
     def _crash(self, reason: BaseException) -> None:
-        # Any service below ends here; waiting for the others could be for ever.
+        # A crash of any of Faust's services comes here; the others may never end.
         fail(reason)
 
     async def on_start(self) -> None:
@@ -78,7 +78,7 @@ class StageApp(faust.App):
         self.gauges.serve(self.stage_settings.metrics)
 
     async def on_stop(self) -> None:
-        """Take no more, commit what was folded, checkpoint, and let go."""
+        """Stop reading, commit and checkpoint what was folded, close the partitions."""
         self.is_closing = True
         await super().on_stop()
         await self.suspend_partitions()
@@ -101,9 +101,9 @@ class StageApp(faust.App):
     async def suspend_partitions(self, *_: Any, **__: Any) -> None:
         """Commit and checkpoint every partition, before anybody else may open it.
 
-        Faust takes all away at every rebalance. What comes back at once goes on from
-        memory: had anybody else written meanwhile, our next transaction would be
-        fenced, and that ends the process.
+        Faust revokes all partitions at every rebalance. A partition reassigned to the
+        same worker resumes from memory. If another worker has written meanwhile, the
+        next transaction is fenced, and that ends the process.
         """
         self.n_revocations += 1
         live = [one for one in self.open_committers.values() if not one.is_suspended]
@@ -116,11 +116,11 @@ class StageApp(faust.App):
             one.is_suspended = True
 
     async def keep_partitions(self, _: Any, *assigned: Any, **__: Any) -> None:
-        """Let go of all others, also where nothing is left to be opened."""
+        """Close partitions that were not assigned again, also where none was."""
         await self.close_partitions(set(self.open_committers) - set(assigned[0]))
 
     async def close_partitions(self, places: set[TP]) -> None:
-        """Let go of partitions that went."""
+        """Close partitions that were taken away."""
         for place in places & set(self.open_committers):
             committer = self.open_committers.pop(place, None)
             if committer is not None:
@@ -193,7 +193,7 @@ class StageApp(faust.App):
             fail(error)
 
     async def fold_events(self, stream: Any, kind: StageKind) -> None:
-        """The body of an agent: fold what comes, acknowledge nothing."""
+        """The body of an agent: fold records, which a later commit acknowledges."""
         n_taken = 0
         places: dict[int, TP] = {}
         consumer: Any = self.consumer
@@ -210,7 +210,7 @@ class StageApp(faust.App):
                 or committer.is_suspended
                 or message.generation_id != self.consumer_generation_id
             ):
-                # Taken away meanwhile: its owner reads it again.
+                # The partition was taken away: its new owner reads the record again.
                 event.ack()
                 continue
             if committer.lock.locked() or committer.is_full:
@@ -246,7 +246,7 @@ class StageApp(faust.App):
         committer = Committer(kind, place.partition, self.cluster, self.stage_settings)
         n_revocations = self.n_revocations
         start = await self.guarded(committer.open(committed, now_ms()))
-        # Taken away while it was opened: it stays quiet until it is given again.
+        # Revoked while it was opened: it stays suspended until it is assigned again.
         committer.is_suspended = self.n_revocations != n_revocations
         self.open_committers[place] = committer
         return place, start

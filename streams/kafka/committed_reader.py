@@ -1,7 +1,7 @@
 """Committed records of one partition, from its beginning and on for ever.
 
-A plain consumer without a group: for readers that keep no place of their own, such
-as the publisher of snapshots, which takes a compacted topic from its beginning.
+A plain consumer without a group, for readers that store no position, such as the
+publisher of snapshots, which reads a compacted topic from its beginning.
 """
 
 import asyncio
@@ -53,8 +53,8 @@ async def committed_batches(
 ) -> AsyncGenerator[CommittedBatch, None]:
     """Batches of committed records, with an empty one now and then.
 
-    Rides out a broker or topic that is away; after an error it reads from the beginning
-    again, so whoever listens must bear repeats.
+    Waits while the broker or the topic is missing. After an error it reads from the
+    beginning again, so callers must tolerate repeated records.
 
     Parameters
     ----------

@@ -56,8 +56,8 @@ log = logging.getLogger("rankstream.commit")
 class Committer:
     """A stage on one partition of its source.
 
-    Not for use after an error: whoever runs it ends the process, and the next owner's
-    producer closes what was open.
+    Not for use after an error: the caller ends the process, and the next owner's
+    producer aborts the open transaction.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class Committer:
 
     @property
     def is_due(self) -> bool:
-        """Whether so much waits that a commit cannot."""
+        """Whether so many bytes wait that the next commit should begin at once."""
         return self._unwritten_bytes >= SOON_BYTES
 
     @property
@@ -178,7 +178,7 @@ class Committer:
         reached
             Offset behind all that was read, where all that was read is folded.
         final
-            Checkpoint now: the partition goes.
+            Checkpoint now, as the partition is given up.
         """
         async with self._writing:
             async with self.lock:
@@ -206,7 +206,7 @@ class Committer:
             return True
 
     async def close(self) -> None:
-        """Let go of the producer, once nothing is being written."""
+        """Close the producer, once nothing is being written."""
         async with self._writing:
             await self._state.close()
         self.room.set()

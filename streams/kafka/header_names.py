@@ -1,8 +1,8 @@
 """Records whose headers have names that are not UTF-8.
 
-Brokers do not look at names, and aiokafka's reader fails on such a record: again after
-every restart, so that one record would hold up a partition for ever. Its batch is
-read once more, with names as good as they can be told.
+Brokers do not check names, and aiokafka's reader fails on such a record: again after
+every restart, so that one record would block a partition for ever. Its batch is read
+once more, with the bytes that are not UTF-8 escaped.
 """
 
 import struct
@@ -29,7 +29,7 @@ class _Names(bytearray):
 
 
 class Batch:
-    """A batch as aiokafka reads it, that can tell every name.
+    """A batch as aiokafka reads it, which can decode every name.
 
     Parameters
     ----------

@@ -26,7 +26,7 @@ GAUGES = (
     "statistics_cells",
     "statistics_pairs",
 )
-"""Names that begin or end so may fall as well as rise."""
+"""Names that begin or end so are gauges: they may fall as well as rise."""
 
 
 class Gauges:
@@ -44,7 +44,7 @@ class Gauges:
         self.registry.register(self)
 
     def serve(self, settings: MetricsSettings) -> None:
-        """Offer the page, where a port is set; work goes on without, if it is taken."""
+        """Offer the page if a port is set; if the port is in use, go on without."""
         if not settings.port:
             return
         try:

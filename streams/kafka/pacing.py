@@ -1,7 +1,7 @@
-"""Which sources wait for the others: what runs ahead has to be kept until they come.
+"""Which sources are paused, because they are far ahead of the others.
 
-Event time passes when all sources have passed it, so whatever a source brings from
-far ahead of the slowest stays open until then. It is not fetched meanwhile, which
+Event time passes when all sources have passed it. Records from far ahead of the slowest
+source would stay open until that has caught up, so they are not fetched yet, which
 bounds the memory. Sources are compared within one process.
 """
 

@@ -1,4 +1,4 @@
-"""The resume position of a partition: how far it is, and what that was counted from."""
+"""The resume position of a partition, and whether it belongs to its source."""
 
 from typing import NamedTuple
 
@@ -25,7 +25,7 @@ class ResumePosition(msgspec.Struct, frozen=True, array_like=True):
     Parameters
     ----------
     next_offset
-        Where reading goes on; behind what Kafka keeps for itself after `offset`.
+        Where reading goes on: behind Kafka's own transaction markers after `offset`.
     topic_id, n_partitions
         Of the source. The id is unique over all clusters.
     number
@@ -87,7 +87,7 @@ def decode_position(packed: bytes) -> ResumePosition:
 def check_missing(
     source: Source, state_topic: str, *, committed: int | None, n_keys: int
 ) -> None:
-    """Refuse to begin anew beside what has begun already.
+    """Refuse to start from the beginning where something was counted already.
 
     Raises
     ------

@@ -83,7 +83,7 @@ class StateLog:
         return self._producer is not None
 
     async def fence(self, cluster: Cluster, timeout_ms: int) -> None:
-        """Become the only one who writes; ends what the one before had begun."""
+        """Become the only writer; aborts what the previous owner had begun."""
         transactions = f"rankstream-{self._name}-{self._source}-{self._partition}"
         self._producer = AIOKafkaProducer(
             **cluster.client,
@@ -149,7 +149,7 @@ class StateLog:
         await producer.commit_transaction()
 
     async def close(self) -> None:
-        """Let go."""
+        """Close the producer."""
         producer, self._producer = self._producer, None
         if producer is not None:
             await producer.stop()
@@ -159,10 +159,10 @@ class StateLog:
     ) -> None:
         """Abort records of ours that a broker keeps open although nobody commits them.
 
-        No transaction of ours is under way: the broker has just said so. But a
-        partition that had no leader while one was committed lacks its marker for good
-        (KAFKA-20734), and our next commit would bring in what is there beside the same
-        records folded again.
+        No transaction of ours is under way: the broker has just said so. But if a
+        partition had no leader while one was committed, it lacks the transaction's
+        marker for good (KAFKA-20734). Our next commit would include its records beside
+        the same records folded again.
         """
         everything = AIOKafkaConsumer(**self._cluster.client)
         await everything.start()
@@ -180,7 +180,7 @@ class StateLog:
         await self._abort_everywhere(places)
 
     async def _abort_everywhere(self, places: list[TopicPartition]) -> None:
-        """A marker that aborts, wherever this stage may have written."""
+        """A transaction marker that aborts, wherever this stage may have written."""
         producer = self._producer
         if producer is None:
             return

@@ -1,4 +1,4 @@
-"""A parent that starts its children again, and passes the end on to them."""
+"""A parent that restarts its children, and passes SIGTERM on to them."""
 
 import logging
 import os
@@ -13,7 +13,7 @@ log = logging.getLogger("rankstream.supervisor")
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.2, 30.0
 STEADY_S = 60.0
-"""A child that lived so long begins its pauses anew."""
+"""After a child ran so long, the next pause is the shortest again."""
 
 PATIENCE_S = 30.0
 """How long a child may take to stop before it is killed."""
@@ -58,7 +58,7 @@ class Child:
             if self._process.stdin is not None:
                 self._process.stdin.close()
             if self._stopping.is_set() or status in self._final:
-                # A child that was asked before it could listen stopped as asked.
+                # SIGTERM before the child has its handler: it stopped as asked.
                 self.status = 0 if status == -signal.SIGTERM else status
                 return
             if time.monotonic() - started >= STEADY_S:

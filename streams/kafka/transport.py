@@ -53,7 +53,7 @@ class Progress(NamedTuple):
         Offset of the last record that was handed to the stage's stream.
     position
         Offset before which every record was handed to it, in this fetch or an earlier
-        one; behind what transactions leave.
+        one; it steps over transaction markers.
     highwater
         The broker's end of the partition, as of that fetch.
     """
@@ -91,8 +91,8 @@ class CommittedReadsThread(driver.AIOKafkaConsumerThread):
     async def _fetch_records(self, *args: Any, **kwargs: Any) -> Any:
         """Records, and where their partitions are once these are taken.
 
-        Both at once: by the time that another thread asks, the next fetch may have
-        moved the position past records that nobody was given.
+        Both at once: when another thread asks later, the next fetch may have moved the
+        position past records that were not handed over.
         """
         records = await super()._fetch_records(*args, **kwargs)
         return records, self._positions()
@@ -156,7 +156,7 @@ class Consumer(EagerService, driver.Consumer):
         self.waiting_bytes -= bytes_of(message)
 
     async def seek_to_committed(self) -> Mapping[TP, int]:
-        """Open the partitions, and go where they say."""
+        """Open the partitions, and seek to where each of them starts."""
         committed = await super().seek_to_committed()
         opener: Opener = self.app.open_partitions  # type: ignore[attr-defined]
         known = {TP(tp.topic, tp.partition): at for tp, at in committed.items()}
@@ -170,7 +170,7 @@ class Consumer(EagerService, driver.Consumer):
         return starts
 
     def _forget_positions(self) -> None:
-        """Nothing that was fetched before a seek says how far a partition is."""
+        """Positions of fetches before a seek are no longer true."""
         self._n_seeks += 1
         self._last.clear()
         self._positions.clear()
@@ -185,7 +185,7 @@ class Consumer(EagerService, driver.Consumer):
             await asyncio.sleep(FULL_PAUSE_S)
             return {}
         n_seeks = self._n_seeks
-        # A fetch that is given up hands nothing over, and so moves nothing here.
+        # A cancelled fetch hands no records over, so it moves no position here.
         given: Any = await super()._getmany(active_partitions, timeout)
         fetched, positions = given
         if n_seeks == self._n_seeks:

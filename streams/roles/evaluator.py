@@ -1,8 +1,8 @@
 """Verdicts on Kafka: partial sums of all partitions in, verdicts out.
 
-Reads the compacted topic `preferences`, merges what the partitions hold, and writes a
-verdict of each experiment that moved to `evaluations`. It keeps nothing: a verdict is
-a function of the committed sums, so a second evaluator says the same.
+Reads the compacted topic `preferences`, merges the sums of all partitions, and writes a
+verdict on each experiment whose sums changed to `evaluations`. It stores nothing: a
+verdict is a function of the committed sums, so a second evaluator writes the same.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ from streams.comparisons.verdicts import refused_verdict, verdict_of
 from streams.kafka.committed_reader import Waiting, client_options, committed_batches
 
 EVERY_S = 5.0
-"""How often a verdict is given, where there is news."""
+"""Time between verdicts on an experiment whose sums change."""
 
 log = logging.getLogger("rankstream.evaluator")
 
@@ -34,7 +34,7 @@ _to_json = msgspec.json.Encoder().encode
 
 
 class Evaluator:
-    """Takes records of `preferences`, and gives verdicts on what moved."""
+    """Takes records of `preferences`, and gives verdicts on what changed."""
 
     def __init__(self) -> None:
         self._values: dict[tuple[int, bytes], bytes] = {}
@@ -54,11 +54,10 @@ class Evaluator:
         return {key: value for (_, key), value in sorted(self._values.items())}
 
     def verdicts(self, values: Mapping[bytes, bytes]) -> list[tuple[bytes, bytes]]:
-        """Key and value of a verdict of everything that moved since the last call.
+        """Key and value of a verdict on all that changed since the last call.
 
-        So it did where the log's health is another than it was. An experiment whose
-        records are of no use has an alarm for a verdict. May run in another thread
-        than `take`.
+        A change of the log's health counts too. An experiment whose records cannot be
+        read has an alarm for a verdict. May run in another thread than `take`.
         """
         outcomes = read_outcomes(values)
         log_health = _to_json(rounded_log_checks(outcomes))
@@ -88,7 +87,7 @@ class Evaluator:
 
 
 def encoded_verdict(place: tuple[str, int], verdict: Verdict) -> bytes:
-    """A verdict as JSON; an alarm where no record holds all that there is to say."""
+    """A verdict as JSON; an alarm in its place where it fits no record."""
     value = encode_verdict(verdict)
     most = LARGEST[EVALUATIONS] - len(place[0].encode())
     if len(value) <= most:
@@ -103,7 +102,7 @@ def _refused(name: str, epoch: int, why: str) -> Verdict:
 
 
 async def evaluate(settings: Settings, stop: asyncio.Event) -> None:
-    """Give verdicts until the stop, riding out a broker that is away."""
+    """Give verdicts until the stop, waiting while the broker is away."""
     evaluator = Evaluator()
     reading = [
         asyncio.create_task(_read(settings, partition, evaluator))

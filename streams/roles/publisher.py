@@ -1,7 +1,7 @@
 """Committed snapshots from their topic into Redis, so that rankers see them.
 
-Learning never waits for Redis: what cannot be written waits here, at most the last
-versions of each model, and an emptied Redis is filled again with the same versions.
+Learning never waits for Redis: versions that cannot be written yet wait here, at most
+the last ones of each model. An emptied Redis is filled again with the same versions.
 Two publishers at once do no harm; Redis takes each version once, forwards only.
 """
 
@@ -33,7 +33,7 @@ from rankstream.wire.topics import MIB, SNAPSHOTS, full_name
 from streams.kafka.committed_reader import Waiting, committed_batches
 
 KEPT_BYTES = 64 * MIB
-"""Versions of one model that are kept for a refill, beside their number."""
+"""Of one model's versions kept for a refill; `keep` bounds their number."""
 
 CHECK_S = 1.0
 """How often Redis is asked whether it still has what was written."""
@@ -75,7 +75,7 @@ class Publisher:
     Parameters
     ----------
     store
-        Where to; best one that does not retry by itself.
+        Where to write; it should not retry by itself.
     keep
         Versions of each model to hold for a refill.
     """
@@ -165,7 +165,7 @@ class Publisher:
         return self._compare(self._store.standing(list(self._models)))
 
     async def run(self, stop: asyncio.Event) -> None:
-        """Write for ever, riding out a Redis that is away; once more at the stop."""
+        """Write until the stop and once more then, waiting while Redis is away."""
         stopping = asyncio.ensure_future(stop.wait())
         try:
             await _either(self._caught_up, stopping, None)

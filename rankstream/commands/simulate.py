@@ -49,8 +49,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = (
-        "Without --local the ranker reads Redis, and events go to Kafka. A worker must\n"
-        "run then, with [models.NAME] of as many features as the data.\n\n"
+        "Without --local the ranker reads Redis, and events go to Kafka. A worker\n"
+        "must run then, with [models.NAME] of as many features as the data.\n\n"
         "examples:\n"
         "  rankstream simulate --local --data MQ2008 --fold 1 --users perfect\n"
         "  rankstream simulate --config shop.toml --model search --data train.txt\n"

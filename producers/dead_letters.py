@@ -99,7 +99,7 @@ def letter_of(source: str, record: Record) -> DeadLetter:
     reasons, headers = {}, []
     for name, content in record.headers:
         if name.startswith(HEADER_PREFIX):
-            # Where a letter died twice, the last reason counts.
+            # Where a letter was refused twice, the last reason counts.
             reasons[name.removeprefix(HEADER_PREFIX)] = (content or b"").decode(
                 "utf-8", "replace"
             )

@@ -1,6 +1,6 @@
-"""Events to the input topics: nothing is called sent before the broker has it.
+"""Events to the input topics: an event counts as sent when the broker has it.
 
-Idempotent, acks=all, and bounded in what is under way, because the client itself
+Idempotent, with acks=all. What is under way is bounded here, because the client
 bounds nothing. The partition of an event depends on its bytes alone, so that events
 that are sent again reach the partition that may hold them already.
 """
@@ -175,9 +175,9 @@ class EventProducer:
             self._batch = batch
 
     def settled(self) -> int:
-        """How many of the first events given are acknowledged or refused, all of them.
+        """How many events from the first on are acknowledged or refused, without a gap.
 
-        Where a sequence is sent again from there on, nothing of it is lost.
+        To send a sequence again from there on loses nothing of it.
         """
         self._collect()
         firsts = [batch.first for batch in self._open.values()]
@@ -190,7 +190,7 @@ class EventProducer:
         return sum(each.n_events for each in self._under_way)
 
     def nudge(self) -> None:
-        """Send what is gathered without waiting for answers, but hear those there are.
+        """Send what is gathered without waiting, and take the answers that are there.
 
         Raises
         ------
@@ -230,7 +230,7 @@ class EventProducer:
         self.flush()
 
     def close(self, timeout_s: float = 2.0) -> None:
-        """Leave; what is not acknowledged by then is given up."""
+        """Close the client; what is not acknowledged by then is given up."""
         try:
             self._client.close(timeout=timeout_s)
         except KafkaTimeoutError:

@@ -59,7 +59,7 @@ class Replayed:
 class Pace:
     """Event time at a multiple of its own speed; None is as fast as it goes.
 
-    A negative step back in time waits for nothing.
+    An event of an earlier time than the last one waits for nothing.
     """
 
     def __init__(self, speed: float | None) -> None:
@@ -88,7 +88,7 @@ def replay(
     skip: int = 0,
     on_look: Callable[[Replayed], None] = lambda _: None,
 ) -> Replayed:
-    """Pass events to the sink until they are all passed, or the user stops.
+    """Pass events to the sink until all are passed, or the user stops.
 
     Parameters
     ----------

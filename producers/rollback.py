@@ -1,4 +1,4 @@
-"""An old version of a model served again, and the way back to what is learned.
+"""Serve an old version of a model again, and later the newest one.
 
 Both are records of the topic `snapshots`, in an epoch of their own: publishers, now
 or after a restart, serve them and let no earlier epoch in.

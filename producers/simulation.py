@@ -1,7 +1,7 @@
 """Closed loop: users who are shown a ranker's lists, and click on them.
 
 The ranker reads what the learner published; the learner reads the clicks that the
-lists earned. Event time is the simulation's own: each impression comes `step_ms`
+lists got. Event time is the simulation's own: each impression comes `step_ms`
 after the one before, so that windows close while the loop runs.
 """
 
@@ -43,7 +43,7 @@ class Sink(Protocol):
         """Take one input event."""
 
     def flush(self) -> object:
-        """Bring on its way what was taken."""
+        """Send what was taken, without waiting."""
 
     def end(self) -> None:
         """Say that nothing more comes."""

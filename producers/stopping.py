@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM as a question that loops ask, so that nothing is torn."""
+"""Ctrl-C and SIGTERM set a flag that loops ask, so that nothing is left half done."""
 
 import signal
 import threading

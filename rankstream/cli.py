@@ -11,33 +11,35 @@ from pathlib import Path
 from rankstream.installation import NotInstalled, check_rooms, not_installed
 
 COMMANDS = {
-    "demo": "the whole pipeline in one process, live: users click, a ranker learns",
+    "demo": "show the whole pipeline at work, in one process",
     "topics": "create the topics, or check them",
-    "worker": "the stream processors on Kafka",
-    "feed": "live events in: standard input, or a followed file",
-    "replay": "historical logs in, to Kafka or straight through the folds",
-    "simulate": "closed loop: users, a ranker that reads Redis, events to Kafka",
-    "statistics": "what was counted: show a query's, list, export",
+    "worker": "run the stream processors on Kafka",
+    "feed": "send live events, from standard input or a followed file",
+    "replay": "send historical logs to Kafka, or fold them in this process",
+    "simulate": "closed loop of simulated users, a ranker and its learner",
+    "statistics": "what was counted: show one query, list queries, export",
     "experiments": "comparisons of rankers: list, publish, show verdicts",
     "monitor": "experiments, health and the log, live; --web in a browser",
-    "snapshots": "model snapshots: list, show, verify, roll back",
+    "snapshots": "model snapshots: list, show, verify, roll back, follow",
     "dlq": "dead letters: list, show, count, replay",
-    "dump": "the canonical log into a file",
-    "recount": "count the canonical log again, and compare",
-    "reproduce": "tables of the literature, from LETOR folders",
-    "bench": "throughput and cost, each beside a rival of the same run",
+    "dump": "copy the canonical log into a file",
+    "recount": "count the canonical log again with independent code, and compare",
+    "reproduce": "make tables of the literature from LETOR folders",
+    "bench": "measure speed and memory, beside a rival in the same run",
 }
 """Verb and one line of each command."""
 
 EPILOG = """examples:
-  rankstream demo                              see it work, with nothing but Python
-  rankstream topics create --namespace shop    then, on Kafka:
-  rankstream worker --config shop.toml
-  rankstream COMMAND --help                    says more of each
+  rankstream demo                              needs nothing but Python
+  rankstream topics create --config shop.toml  on Kafka: first the topics,
+  rankstream worker --config shop.toml         then the worker
+  rankstream COMMAND --help                    says more about a command
 
-Settings come from --config FILE (TOML), else RANKSTREAM_CONFIG, and from variables
-such as RANKSTREAM_KAFKA__BOOTSTRAP=broker:9092; secrets from RANKSTREAM_KAFKA_PASSWORD
-and RANKSTREAM_REDIS_PASSWORD, or from files that the settings name.
+Settings come from --config FILE (TOML), else from the file in
+RANKSTREAM_CONFIG. A variable sets a single one, for example
+RANKSTREAM_KAFKA__BOOTSTRAP=broker:9092.
+Passwords come from RANKSTREAM_KAFKA_PASSWORD and RANKSTREAM_REDIS_PASSWORD, or
+from files that the settings name.
 """
 
 
@@ -53,7 +55,7 @@ def main(words: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        # Whoever read us has seen enough; the interpreter must not flush into it.
+        # The reader has closed the pipe; the interpreter must not flush into it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (ValueError, RuntimeError, OSError) as error:
@@ -79,7 +81,7 @@ def parser_for(words: list[str]) -> argparse.ArgumentParser:
     """The parser; only the module of the command at hand is loaded."""
     parser = argparse.ArgumentParser(
         prog="rankstream",
-        description="Clicks into unbiased statistics, and into rankers that learn.",
+        description="Turn clicks into unbiased statistics and into rankers that learn.",
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -102,7 +104,7 @@ def parser_for(words: list[str]) -> argparse.ArgumentParser:
 
 
 def say_defaults(verb: argparse.ArgumentParser) -> None:
-    """Add its default to the help of every option that has one and does not say it."""
+    """Add the default to the help of each option that has one and does not say it."""
     for action in verb._actions:  # noqa: SLF001  there is no other way to ask
         if isinstance(action, argparse._SubParsersAction):  # noqa: SLF001
             for below in action.choices.values():
@@ -116,8 +118,8 @@ def say_defaults(verb: argparse.ArgumentParser) -> None:
 def _add_settings(verb: argparse.ArgumentParser, default: str | None) -> None:
     """The options of every command, which may also come last, behind an action."""
     for name, kind, what in (
-        ("--config", Path, "settings, a TOML file"),
-        ("--namespace", str, "of topics, groups and Redis keys"),
+        ("--config", Path, "the settings: a TOML file"),
+        ("--namespace", str, "prefix of topics, groups and Redis keys"),
     ):
         verb.add_argument(name, type=kind, default=default, help=what)
     for action in verb._actions:  # noqa: SLF001  there is no other way to ask

@@ -7,7 +7,7 @@
         drawn = running.combine({"old": old_ids, "new": new_ids}, query_id="shoes")
         queries.send(running.query_event(drawn, at_ms=now, session=session))
 
-A configuration lies in Redis under its name with an epoch; a change has a new one.
+A configuration lies in Redis under its name. It has an epoch; a change needs a new one.
 """
 
 import base64
@@ -70,8 +70,8 @@ class Running:
     def includes(self, unit: str, now_ms: int) -> bool:
         """Whether this session, else user, is part of it now.
 
-        A hash of experiment and unit: the same answer at every server, and another
-        part of the traffic for every experiment, though not for every epoch.
+        Decided by a hash of experiment and unit. So every server gives the same
+        answer, and each experiment has its own share of the traffic, in all epochs.
         """
         if now_ms < self.settings.start_ms:
             return False
@@ -164,8 +164,8 @@ class Running:
     ) -> bytes:
         """The event of a later page: an impression of its own that compares nobody.
 
-        Who turns the page has seen the first one: credit for what comes after would
-        pay rankers for what they put there. So it names no experiment.
+        Whoever turns the page has seen the first one. Credit for later pages would
+        reward rankers for what they moved there. So the event names no experiment.
         """
         return _to_json(_event_of(list(shown), query_id, at_ms, fields))
 
@@ -179,7 +179,7 @@ class Running:
         ----------
         fields
             Further fields of the event: candidates ... and `session`, else `user`. A
-            winner rests on sessions: without any it is not named.
+            winner rests on sessions: without any, none is named.
 
         Raises
         ------
@@ -231,9 +231,9 @@ def new_impression_id(query_id: str) -> str:
 def _event_of(
     shown: list[str], query_id: str, at_ms: int, fields: dict[str, Any]
 ) -> dict[str, Any]:
-    """What every event of a combined list says; it has an id of its own or a new one.
+    """What every event of a combined list holds.
 
-    A new one goes to the partition of the query.
+    A new id, where none is given, goes to the partition of the query.
     """
     given = dict(fields)
     if given.get("impression_id") is None:
@@ -249,12 +249,12 @@ def _event_of(
 
 @dataclass
 class Experiments:
-    """The experiments that run, as they lie in the store; keeps the last good ones.
+    """The experiments that run, from the store; keeps the last good ones.
 
     Parameters
     ----------
     store
-        Where from.
+        Where they are read.
     """
 
     store: Store

@@ -1,4 +1,4 @@
-"""The ranker's side: load a model's snapshots, follow them, rank, and say so.
+"""The ranker's side: load a model's snapshots, follow them, rank, and report.
 
 A service imports this module; it needs numpy, redis and msgspec.
 
@@ -43,7 +43,7 @@ from rankstream.wire.routing import (
 Floats = npt.NDArray[np.float32]
 
 RETRY_S = 0.5
-"""At most this often is a store that does not answer tried by a following ranker."""
+"""Pause, at least, before a following ranker tries again a store that is away."""
 
 __all__ = ["Multileaving", "NoSnapshot", "Ranker", "Ranking"]
 
@@ -86,7 +86,7 @@ class Ranker:
     Attributes
     ----------
     failures
-        How often what went wrong, by reason: those of `SnapshotError`, and
+        Counts of failures by reason: those of `SnapshotError`, and
         `unavailable`, `features`.
     """
 
@@ -148,7 +148,7 @@ class Ranker:
 
     @property
     def silence_s(self) -> float:
-        """Seconds since the source last answered well, with news or without."""
+        """Seconds since the source last answered, with a new snapshot or without."""
         return time.monotonic() - self._heard_s
 
     @property
@@ -321,7 +321,7 @@ class Ranker:
 
     @staticmethod
     def impression_id(unique: str, query_id: str) -> str:
-        """An id that lets a click find its way without its query."""
+        """An id that carries the route, so that clicks need not name the query."""
         return routed_impression_id(unique, route_of_query(normalised_query(query_id)))
 
     @staticmethod
@@ -390,5 +390,5 @@ class Ranker:
             except StoreUnavailable as error:
                 with self._taking:
                     self._failed("unavailable", error)
-                # Many rankers lose one Redis at once; they should not return at once.
+                # Many rankers lose one Redis at once; they should not retry at once.
                 self._stop.wait(RETRY_S * (1.0 + random.random()))  # noqa: S311

@@ -33,7 +33,7 @@ class SettingsError(ValueError):
 
 
 class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A part of the settings; unknown names are refused."""
+    """A section of the settings; unknown names are refused."""
 
 
 class KafkaSettings(Section, frozen=True):
@@ -118,8 +118,8 @@ class ExperimentSettings(Section, frozen=True):
 
     `rankers` names them, each with the model (or MODEL@EPOCH.VERSION) that makes its
     lists, or with nothing where the service makes them. `also` names what else the
-    same lists are scored by; see `rankstream.ranking.scored_beside`. `share` is the
-    part of sessions that take part, `end_ms` 0 means no end. Intervals are narrowest at
+    same lists are scored by; see `rankstream.ranking.scored_beside`. `share` is that
+    of the sessions that take part, `end_ms` 0 means no end. Intervals are narrowest at
     `planned_impressions`.
     """
 
@@ -143,7 +143,7 @@ class MetricsSettings(Section, frozen=True):
 
 
 class Settings(Section, frozen=True):
-    """Everything that can be set; `file` is where from, and is not set itself."""
+    """Everything that can be set; `file` names the source, and cannot be set."""
 
     namespace: str = ""
     kafka: KafkaSettings = KafkaSettings()

@@ -9,8 +9,8 @@ Below a namespace:
     KIND                           hash of small documents by name: experiments,
                                    and removed-experiments with their last epochs
 
-One script writes all of these, the pointer after the snapshot and forwards only by
-(epoch, version); one script gives a reader pointer and envelope together.
+One script writes all of these: the pointer after the snapshot, and only forwards by
+(epoch, version). Another gives readers the pointer and its envelope together.
 """
 
 import re
@@ -210,7 +210,7 @@ class SnapshotStore:
     def current(
         self, model: str, known: Pointer | None = None
     ) -> tuple[Pointer, bytes | None] | None:
-        """Pointer and bytes in one step; no bytes where the pointer is as known.
+        """Pointer and bytes in one step; no bytes where the pointer is still `known`.
 
         None where the model has no snapshot. Bytes that are missing are `b""`.
 
@@ -218,7 +218,7 @@ class SnapshotStore:
         ------
         StoreUnavailable
         SnapshotError
-            Where the pointer is none.
+            Where the pointer is malformed.
         """
         answer = self._call(
             self._current,
@@ -263,13 +263,13 @@ class SnapshotStore:
         return sorted(name.decode() for name in names)
 
     def verify(self, model: str) -> list[tuple[Pointer, str]]:
-        """Each kept version, and why it is not good; an empty reason if it is.
+        """Each kept version, and why it is bad; an empty reason if it is good.
 
         Raises
         ------
         StoreUnavailable
         SnapshotError
-            Where the list of versions or the pointer is none.
+            Where the list of versions or the pointer is malformed.
         """
         verdicts = {place: self._reason(model, place) for place in self._places(model)}
         if "missing" in verdicts.values():
@@ -339,7 +339,7 @@ class SnapshotStore:
         self._call(self._client.ping)
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         self._client.close()
 
     def _pointer_of(self, model: str) -> str:

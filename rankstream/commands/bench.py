@@ -1,4 +1,4 @@
-"""`rankstream bench`: throughput and cost, each beside a rival of the same run."""
+"""`rankstream bench`: speed and memory, each beside a rival in the same run."""
 
 import argparse
 import importlib
@@ -14,15 +14,15 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-SUMMARY = "measure throughput and cost, each figure beside a rival of the same run"
+SUMMARY = "measure speed and memory, beside a rival in the same run"
 
 BENCHMARKS = {
-    "placement": "exact placement probabilities over sampled rankings",
-    "memory": "what a pair and an open impression take, and that a long run stays flat",
-    "learners": "PDGD linear and neural and P-MGD over numpy; the cost of updates",
-    "pdgd": "PDGD's closed loop over the tensor formula in numpy",
-    "evaluation": "inference of multileaving over numpy, and its fold",
-    "pipeline": "events through the pipeline over an empty stock Faust agent",
+    "placement": "exact placement probabilities, against sampled rankings",
+    "memory": "bytes of a pair and of an open impression; growth in a long run",
+    "learners": "PDGD, linear and neural, and P-MGD, against numpy; updates",
+    "pdgd": "PDGD's closed loop, against the tensor formula in numpy",
+    "evaluation": "inference of multileaving, against numpy; its fold",
+    "pipeline": "events through the pipeline, against an empty Faust agent",
 }
 """Name and one line of each benchmark; the module has the same name."""
 
@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--quick",
         action="store_true",
-        help="a short run, to see that it works; its figures are not to be quoted",
+        help="a short run that only shows that it works; do not quote its figures",
     )
 
 
@@ -68,10 +68,10 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def measured(name: str, *, quick: bool) -> list[dict[str, Any]]:
-    """The figures of a benchmark; those on one core are of a process for itself."""
+    """The figures of a benchmark; those on one core come from their own process."""
     if name not in ON_ONE_CORE:
         return measure(name, quick)
-    # Libraries read these once, when they are loaded: here they are already.
+    # Libraries read these when they are loaded, which has already happened here.
     os.environ.update(dict.fromkeys(THREAD_COUNTS, "1"))
     own = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(max_workers=1, mp_context=own) as pool:

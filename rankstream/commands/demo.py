@@ -2,7 +2,7 @@
 
 Simulated users click on the lists of a ranker that learns from their clicks; events
 pass the same folds as on Kafka. Relevance and position bias are planted, so that
-what is learned can be held against the truth.
+what is learned can be compared with the truth.
 """
 
 import argparse
@@ -34,7 +34,7 @@ from rankstream.wire.topics import CLICKS
 from streams.fold.statistics_keys import decode, decode_set
 from streams.local import LocalPipeline, local_settings
 
-SUMMARY = "the whole pipeline in one process, live: users click, a ranker learns"
+SUMMARY = "show the whole pipeline at work, in one process"
 
 MODEL = "demo"
 WARM_UP = 100
@@ -58,12 +58,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "  rankstream demo --data Fold1/train.txt --impressions 10000\n"
     )
     parser.add_argument(
-        "--data", type=Path, help="a LETOR file instead of made-up data"
+        "--data", type=Path, help="a LETOR file, instead of generated data"
     )
     parser.add_argument("--impressions", type=int, default=12_000, help="lists to show")
-    parser.add_argument("--seed", type=int, default=7, help="of every random draw")
+    parser.add_argument("--seed", type=int, default=7, help="seed of all random draws")
     parser.add_argument(
-        "--plain", action="store_true", help="no live view, only the last table"
+        "--plain", action="store_true", help="print only the last table, no live view"
     )
 
 

@@ -1,4 +1,4 @@
-"""`rankstream dlq`: dead letters, what they are and why, and back again."""
+"""`rankstream dlq`: look at dead letters, and send them again."""
 
 import argparse
 import sys
@@ -30,15 +30,18 @@ SUMMARY = "dead letters: list, show, count, replay"
 SHOWN_BYTES = 60
 
 EPILOG = """examples:
-  rankstream dlq count                          how many, by topic, stage and code
+  rankstream dlq count                        how many, by topic, stage and code
   rankstream dlq list --topic clicks --code no-route --limit 20
-  rankstream dlq show clicks/0/17               one, whole, with its reasons
-  rankstream dlq show clicks/0/17 --raw > letter    its own bytes, nothing else
-  rankstream dlq replay --code schema --dry-run     what would become of them
+  rankstream dlq show clicks/0/17             all of one, with its reasons
+  rankstream dlq show clicks/0/17 --raw > letter
+                                              its own bytes, nothing else
+  rankstream dlq replay --code schema --dry-run
+                                              what would become of them
   rankstream dlq replay --code schema
 
-Replayed letters go back to the input topic they came from, byte for byte. What is
-still wrong dies again; what is too old is late; what was applied before is a duplicate.
+Replayed letters go back to the input topic that they came from, byte for byte.
+What is still wrong becomes a dead letter again. What is too old becomes late.
+What was applied before becomes a duplicate.
 """
 
 
@@ -47,13 +50,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = EPILOG
     parser.add_argument("action", choices=("count", "list", "show", "replay"))
-    parser.add_argument("place", nargs="?", help="of show: topic/partition/offset")
-    parser.add_argument("--topic", choices=SOURCES, help="that the letters came from")
+    parser.add_argument("place", nargs="?", help="with show: topic/partition/offset")
+    parser.add_argument("--topic", choices=SOURCES, help="only letters from this topic")
     parser.add_argument("--code", help="only letters with this code")
-    parser.add_argument("--limit", type=int, default=50, help="of list (default 50)")
-    parser.add_argument("--raw", action="store_true", help="of show: only the bytes")
     parser.add_argument(
-        "--dry-run", action="store_true", help="of replay: send nothing"
+        "--limit", type=int, default=50, help="with list: how many (default 50)"
+    )
+    parser.add_argument("--raw", action="store_true", help="with show: only the bytes")
+    parser.add_argument(
+        "--dry-run", action="store_true", help="with replay: send nothing"
     )
 
 
@@ -139,7 +144,8 @@ def _replay(
     sys.stderr.write(
         f"{expected.sendable:,} of {expected.letters:,} dead letters can be sent "
         f"again; {expected.too_late:,} of them are too old and will be late or "
-        f"orphans, {expected.unrecognised:,} are no events and will die again\n"
+        f"orphans; {expected.unrecognised:,} are no events and will be dead letters "
+        "again\n"
     )
     if arguments.dry_run or not letters or stop.asked:
         return 0

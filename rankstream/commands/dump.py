@@ -15,18 +15,18 @@ from rankstream.wire.events import SCHEMA
 from rankstream.wire.schemas import check_schema
 from rankstream.wire.topics import EVENTS, INTERACTIONS
 
-SUMMARY = "the canonical log into a file"
+SUMMARY = "copy the canonical log into a file"
 
 STOPPED = 130
 
 EPILOG = """examples:
   rankstream dump events.dump.zst --namespace shop
   rankstream dump interactions.dump --topic interactions
-  rankstream replay events.dump.zst --namespace again     the same events once more
+  rankstream replay events.dump.zst --namespace again    sends the events again
 
-The file holds the committed records up to the present end, partition by partition,
-byte for byte, with a checksum each. It is packed where its name ends in .gz or .zst,
-and appears when it is complete.
+The file holds the committed records up to the present end of the log, partition
+by partition. Each is byte for byte as in the log, with a checksum. A name that
+ends in .gz or .zst makes a packed file. The file appears when it is complete.
 """
 
 
@@ -76,7 +76,7 @@ def _records(
         yield record.partition, record.value or b""
         if number % 64 == 0:
             line.show(number)
-    # A reader that was stopped ends early: a part of the log must not pass for all.
+    # A reader that was stopped ends early: half a log must not pass for a whole one.
     if stop.asked:
         raise KeyboardInterrupt
     line.show(number)

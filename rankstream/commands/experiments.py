@@ -39,25 +39,27 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = """examples:
-  rankstream experiments list              settings, beside what clients follow
-  rankstream experiments publish           bring the settings to clients
-  rankstream experiments show boost        preferences, intervals, health
+  rankstream experiments list          the settings, and what clients follow
+  rankstream experiments publish       make clients follow the settings
+  rankstream experiments show boost    preferences, intervals, health
 
 An experiment is a table of the settings:
   [experiments.boost]
   epoch = 1                                raise it with every change
   method = "pairwise-preference"
-  rankers = { old = "search", new = "" }   names, and the models that make the lists
+  rankers = { old = "search", new = "" }   names, each with the model that ranks
   share = 0.1                              of the sessions"""
     actions = parser.add_subparsers(dest="action", required=True)
     listing = actions.add_parser("list", help="all experiments")
-    publishing = actions.add_parser("publish", help="bring the settings to clients")
+    publishing = actions.add_parser("publish", help="make clients follow the settings")
     show = actions.add_parser("show", help="the verdict on one experiment")
     show.add_argument("experiment")
-    show.add_argument("--epoch", type=int, help="default: the last")
-    show.add_argument("--method", help="default: the one that made the lists")
+    show.add_argument("--epoch", type=int, help="which one (default: the last)")
+    show.add_argument(
+        "--method", help="which one (default: the one that drew the lists)"
+    )
     for action in (listing, publishing, show):
-        action.add_argument("--json", action="store_true", help="for machines")
+        action.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -118,7 +120,7 @@ def _sums(settings: Settings, *, may_be_missing: bool = False) -> dict[bytes, by
 
 
 def _check_foldable(experiments: Mapping[str, ExperimentSettings]) -> None:
-    """Refuse what clients cannot draw, or the fold would not count."""
+    """Refuse what clients cannot draw or the fold cannot count."""
     # The science is loaded only where it is needed.
     from streams.comparisons.comparison import Comparison  # noqa: PLC0415
 
@@ -215,7 +217,7 @@ def _what_is_missing(known: set[str], arguments: argparse.Namespace) -> str:
         return f"an experiment must be known; {name!r} is not; there are: {there}"
     epoch = "" if arguments.epoch is None else f" of epoch {arguments.epoch}"
     return (
-        f"an experiment must have lists{epoch} whose time to be clicked is over; "
+        f"an experiment must have lists{epoch} whose click window has closed; "
         f"{name!r} has none yet"
     )
 

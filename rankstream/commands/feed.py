@@ -17,7 +17,7 @@ from producers.stopping import Stop
 from rankstream.settings import load_settings, with_namespace
 from rankstream.terminal.counts import counted
 
-SUMMARY = "live events in: standard input, or a followed file"
+SUMMARY = "send live events, from standard input or a followed file"
 
 GRACE_S = 10.0
 """How long a stop waits for what is under way."""
@@ -27,12 +27,16 @@ EPILOG = """examples:
   rankstream feed --follow /var/log/shop/events.jsonl --batch 100
   rankstream feed --kind click < clicks.jsonl
 
-A line is the JSON of one query or click event; a line with 'shown', 'candidates' or
-'scores' is a query event. A line that is no event is sent all the same: the pipeline
-keeps it as a dead letter of the topic that it was for.
-A followed file is read from its beginning (--from-end: from its end), and on through
-rotation. A repeated event is counted as a duplicate, never twice. Ctrl-C stops after
-what was read has been acknowledged, and says how much that is.
+A line is the JSON of one query or click event. A line with 'shown',
+'candidates' or 'scores' is a query event. A line that is no event is sent as
+well: it becomes a dead letter of its topic.
+
+A followed file is read from its beginning (--from-end: from its end). When it
+is rotated, reading goes on in the new file. A repeated event is counted as a
+duplicate, never twice.
+
+Ctrl-C waits until Kafka has acknowledged what was read, and says how much that
+is.
 """
 
 
@@ -44,28 +48,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--follow",
         type=Path,
         metavar="FILE",
-        help="a file that grows, instead of standard input",
+        help="read this growing file, instead of standard input",
     )
     parser.add_argument(
         "--from-end",
         action="store_true",
-        help="only what comes into the followed file from now on",
+        help="with --follow: start at the end of the file",
     )
     parser.add_argument(
         "--kind",
         choices=tuple(KINDS),
         default=AUTO,
-        help="of every line (default: told by its fields)",
+        help="what every line is (default: known by its fields)",
     )
     parser.add_argument(
         "--batch",
         type=int,
         default=1,
         metavar="N",
-        help="events that share a record (default 1)",
+        help="events in one record (default 1)",
     )
     parser.add_argument(
-        "--end", action="store_true", help="at the end of the input, close every window"
+        "--end", action="store_true", help="close every window when the input ends"
     )
 
 

@@ -14,15 +14,17 @@ from rankstream.monitoring.terminal import view_of
 from rankstream.monitoring.web import Server
 from rankstream.settings import load_settings, with_namespace
 
-SUMMARY = "experiments, health and the log, live"
+SUMMARY = "experiments, health and the log, live; --web in a browser"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("experiment", nargs="?", help="shown in detail; else the first")
-    parser.add_argument("--web", action="store_true", help="in a browser")
-    parser.add_argument("--host", default="127.0.0.1", help="of the page")
-    parser.add_argument("--port", type=int, default=8087, help="of the page; 0: any")
+    parser.add_argument(
+        "experiment", nargs="?", help="the one to show in detail (default: the first)"
+    )
+    parser.add_argument("--web", action="store_true", help="serve a page for browsers")
+    parser.add_argument("--host", default="127.0.0.1", help="where the page listens")
+    parser.add_argument("--port", type=int, default=8087, help="0 takes any free one")
 
 
 def run(arguments: argparse.Namespace) -> int:

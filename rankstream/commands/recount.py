@@ -26,19 +26,22 @@ from streams.recount.verdict import Verdict
 from streams.stage import Change
 from streams.state_pieces import Parts
 
-SUMMARY = "count the canonical log again, and compare"
+SUMMARY = "count the canonical log again with independent code, and compare"
 
 POSITION_KEY = b"marker"
 ATTEMPTS = 20
 BETWEEN_S = 0.5
 
 EPILOG = """examples:
-  rankstream recount --namespace shop          a running or a stopped worker's work
+  rankstream recount --namespace shop
+                           what the workers counted; they may run meanwhile
   rankstream recount --events events.dump.zst --local run/
-                                               what `replay --local --out run/` counted
+                           what `replay --local --out run/` counted
 
-It reads `events` from its beginning with code of its own, and compares with the
-statistics and the outcomes at their checkpoint, and with `interactions`.
+It reads `events` from the beginning with code that it shares with no stage. It
+compares the result with the statistics and outcomes of the last checkpoint, and
+with `interactions`.
+
 exit status: 0 where nothing is lost, double, wrong or extra, else 1
 """
 
@@ -47,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = EPILOG
-    parser.add_argument("--json", action="store_true", help="one JSON object")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument(
         "--events", type=Path, metavar="DUMP", help="a dumped log instead of Kafka"
     )
@@ -55,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--local",
         type=Path,
         metavar="DIR",
-        help="with --events: what the in-process runtime left there",
+        help="with --events: what `replay --local --out DIR` wrote",
     )
 
 

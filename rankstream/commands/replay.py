@@ -31,7 +31,7 @@ from rankstream.settings import Settings, load_settings, with_namespace
 from rankstream.terminal.counts import counted
 from rankstream.terminal.progress_line import ProgressLine
 
-SUMMARY = "historical logs in, to Kafka or straight through the folds"
+SUMMARY = "send historical logs to Kafka, or fold them in this process"
 
 STOPPED = 130
 
@@ -42,23 +42,24 @@ EPILOG = """formats (--format; auto looks at the first bytes):
   jsonl            one query or click event a line; plain, .gz or .zst
   parquet          columns are the events' fields, and kind (query or click)
   canonical        what 'rankstream dump' wrote
-  yandex-sessions  result pages with clicks; t is seconds from an unknown zero, so
-                   --epoch-ms is added; item = query:rank; click i is at t + i seconds
+  yandex-sessions  result pages with clicks. Times are seconds t since an
+                   unknown moment, so --epoch-ms is added; click i is at
+                   t + i seconds. Items are named query:rank
 
 examples:
   rankstream replay log.jsonl.zst --namespace history
   rankstream replay logs/ --speed 10            ten times as fast as it happened
   rankstream replay log.jsonl --check           only say what would be late
   rankstream replay log.jsonl --resume          go on after a kill or Ctrl-C
-  rankstream replay log.jsonl --local --out run/    in this process, without Kafka
+  rankstream replay log.jsonl --local --out run/    in this process, no Kafka
   rankstream replay monday.jsonl --no-end && rankstream replay tuesday.jsonl
 
-Events are sorted by time, on disk where memory does not hold them. Ctrl-C stops
-after what is under way has been acknowledged, and says how much that is.
+Events are sorted by time, on disk where memory does not hold them. Ctrl-C waits
+until Kafka has acknowledged what was sent, and says how much that is.
 
---local folds events in this process and prints their outcomes; a canonical dump is
-folded as it is, with the bits that the workers gave. 'rankstream statistics show
-QUERY --local run/' reads what --out left there.
+--local folds the events in this process and prints their outcomes. From a
+canonical dump it makes the statistics that the workers made of that log, bit
+for bit. 'rankstream statistics show QUERY --local run/' reads what --out wrote.
 """
 
 
@@ -75,57 +76,63 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = EPILOG
-    parser.add_argument("paths", nargs="+", type=Path, metavar="FILE", help="or folder")
+    parser.add_argument(
+        "paths",
+        nargs="+",
+        type=Path,
+        metavar="FILE",
+        help="a file, or a folder of them",
+    )
     parser.add_argument("--format", choices=FORMATS, default=AUTO, dest="form")
     parser.add_argument(
         "--epoch-ms",
         type=int,
         default=EPOCH_MS,
         metavar="MS",
-        help="added where a format's zero of time is unknown (default: 2020-01-01 UTC)",
+        help="time zero of formats that do not say it (default: 2020-01-01 UTC)",
     )
     parser.add_argument(
         "--speed",
         type=float,
         metavar="X",
-        help="event time at X times its own pace; without, flat out",
+        help="X times as fast as it happened (default: as fast as possible)",
     )
     parser.add_argument(
-        "--resume", action="store_true", help="go on where the same replay stopped"
+        "--resume", action="store_true", help="continue where the same replay stopped"
     )
     parser.add_argument(
         "--check",
         action="store_true",
-        help="say what would be late in this order; send nothing",
+        help="count what would be late in this order; send nothing",
     )
     parser.add_argument(
         "--as-is",
         action="store_true",
-        help="keep the order of the files; says first what it costs",
+        help="keep the order of the files; says first what would be late",
     )
     parser.add_argument(
         "--batch",
         type=int,
         default=1,
         metavar="N",
-        help="events that share a record (default 1)",
+        help="events in one record (default 1)",
     )
     parser.add_argument(
         "--no-end",
         action="store_true",
-        help="more follows: leave the last windows open",
+        help="leave the last windows open, as more logs follow",
     )
     parser.add_argument(
         "--accept-late",
         action="store_true",
-        help="send even what the target's time has passed",
+        help="send even events that are too old for the target",
     )
     parser.add_argument(
         "--memory-mb",
         type=int,
         default=256,
         metavar="MB",
-        help="events beyond this are sorted on disk (default 256)",
+        help="memory for sorting; more is sorted on disk (default 256)",
     )
     parser.add_argument(
         "--scratch", type=Path, metavar="DIR", help="where to sort on disk"
@@ -134,7 +141,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--progress-file",
         type=Path,
         metavar="FILE",
-        help="what --resume reads (default: in ~/.local/state)",
+        help="where --resume finds the progress (default: in ~/.local/state)",
     )
     parser.add_argument(
         "--pass-bad-lines",
@@ -148,7 +155,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--out",
         type=Path,
         metavar="DIR",
-        help="of --local: where statistics.bin and snapshots.bin go",
+        help="with --local: folder for statistics.bin and snapshots.bin",
     )
 
 

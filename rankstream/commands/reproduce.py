@@ -17,7 +17,7 @@ from rankstream.reproduction.plan import (
 )
 from rankstream.reproduction.published import DATA_SETS
 
-SUMMARY = "tables of the literature, from LETOR folders, beside the printed ones"
+SUMMARY = "make tables of the literature from LETOR folders"
 
 MULTILEAVING = "multileaving"
 TABLES = (LEARNERS_TABLE, LONG_RUN, LAG_TABLE, CANDIDATES_TABLE, MULTILEAVING)
@@ -28,44 +28,53 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = """tables:
-  learners      online learners after 10,000 impressions, exact forms (chapter 5)
+  learners      online learners after 10,000 impressions (chapter 5)
   long-run      PDGD against DBGD after 100,000 impressions (chapter 6)
-  lags          PDGD whose served ranker lacks the last 0 to 10,000 impressions
-  candidates    COLTR and PL-Rank beside PDGD, users whose looks are known
-  multileaving  binary error of five methods after 10,000 impressions (chapter 4)
+  lags          PDGD that serves a ranker 0 to 10,000 impressions behind
+  candidates    COLTR and PL-Rank beside PDGD, with known examination
+  multileaving  binary error of five methods, 10,000 impressions (chapter 4)
 
 examples:
   rankstream reproduce MQ2008 --published
   rankstream reproduce MQ2008 --table long-run --processes 8
   rankstream reproduce MQ2008 --table multileaving --published --runs 2
 
-Chapters are those of Oosterhuis (2020). Runs that are finished are kept in the output
-folder, and not run again: stop at any time, and call again to go on, or with more runs
-to add to them."""
+Chapters are those of Oosterhuis (2020). The output folder keeps finished runs,
+and they are not run again. So you may stop at any time: the same command
+continues. A larger --runs adds runs."""
     parser.add_argument(
-        "data", type=Path, help="LETOR folder: Fold1 .. Fold5, or parts with folds.json"
+        "data",
+        type=Path,
+        help="LETOR folder: Fold1 .. Fold5, or files with a folds.json",
     )
     parser.add_argument("--table", choices=TABLES, default=LEARNERS_TABLE)
     parser.add_argument(
         "--published",
         action="store_true",
-        help="as the published code did: its stop rule, decay, sign, ties, averages, "
-        "failing solver, and the noise of 10,000 sampled assignments",
+        help="do as the published code did: its stop rule, decay, sign, ties, "
+        "averages, failing solver, and the noise of 10,000 sampled assignments "
+        "(default: exact forms)",
     )
-    parser.add_argument("--runs", type=int, default=25, help="of each fold")
-    parser.add_argument("--folds", type=int, help="only the first so many")
-    parser.add_argument("--impressions", type=int, help="of each run")
+    parser.add_argument("--runs", type=int, default=25, help="how many of each fold")
+    parser.add_argument(
+        "--folds", type=int, help="only the first folds, so many (default: all)"
+    )
+    parser.add_argument("--impressions", type=int, help="how many in each run")
     parser.add_argument(
         "--users", nargs="+", help="only these", metavar="NAME", default=None
     )
     parser.add_argument(
         "--name",
-        help=f"data set to compare with ({', '.join(DATA_SETS)}); the folder's name",
+        help=f"data set to compare with: {', '.join(DATA_SETS)} "
+        "(default: the folder's name)",
     )
     parser.add_argument("--out", type=Path, help="folder for results")
-    parser.add_argument("--seed", type=int, default=1, help="of every random draw")
+    parser.add_argument("--seed", type=int, default=1, help="seed of all random draws")
     parser.add_argument(
-        "--processes", type=int, default=os.cpu_count() or 1, help="runs at once"
+        "--processes",
+        type=int,
+        default=os.cpu_count() or 1,
+        help="how many runs at once",
     )
     _add_learning(parser.add_argument_group("learners, long-run, lags and candidates"))
     _add_multileaving(parser.add_argument_group("multileaving"))
@@ -81,7 +90,9 @@ def _add_learning(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--gain", choices=("exponential", "linear"), default="exponential"
     )
-    group.add_argument("--cutoff", type=int, default=10, help="of lists and NDCG")
+    group.add_argument(
+        "--cutoff", type=int, default=10, help="length of lists, and cutoff of NDCG"
+    )
     group.add_argument(
         "--keep-empty",
         action="store_true",
@@ -91,8 +102,15 @@ def _add_learning(group: argparse._ArgumentGroup) -> None:
 
 def _add_multileaving(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--rankers", type=int, nargs="+", default=[5, 15])
-    group.add_argument("--methods", nargs="+", choices=NAMES, default=list(NAMES))
-    group.add_argument("--json", action="store_true", help="for machines")
+    group.add_argument(
+        "--methods",
+        nargs="+",
+        choices=NAMES,
+        default=list(NAMES),
+        metavar="NAME",
+        help=f"only some of {', '.join(NAMES)} (default: all)",
+    )
+    group.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -36,7 +36,7 @@ from rankstream.snapshots import Snapshot, store_of
 from rankstream.terminal.progress_line import ProgressLine
 from streams.local import LocalPipeline, local_settings
 
-SUMMARY = "closed loop: users, a ranker that reads Redis, events to Kafka"
+SUMMARY = "closed loop of simulated users, a ranker and its learner"
 
 SETTLE_S = 60.0
 """How long to wait, at the end, for the learner to have folded everything."""
@@ -49,18 +49,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = (
-        "On Kafka a worker must run whose settings have [models.NAME] with as many\n"
-        "features as the data.\n\n"
+        "Without --local the ranker reads Redis, and events go to Kafka. A worker\n"
+        "must run then, with [models.NAME] of as many features as the data.\n\n"
         "examples:\n"
         "  rankstream simulate --local --data MQ2008 --fold 1 --users perfect\n"
         "  rankstream simulate --config shop.toml --model search --data train.txt\n"
     )
     parser.add_argument(
-        "--data", type=Path, help="LETOR file or folder of folds; else generated"
+        "--data", type=Path, help="LETOR file, or folder of folds (default: generated)"
     )
-    parser.add_argument("--fold", type=int, default=1, help="of a folder, from 1")
     parser.add_argument(
-        "--users", choices=NAMES, default="perfect", help="default: perfect"
+        "--fold", type=int, default=1, help="which fold of a folder, from 1"
+    )
+    parser.add_argument(
+        "--users",
+        choices=NAMES,
+        default="perfect",
+        metavar="NAME",
+        help=f"who clicks: {', '.join(NAMES)} (default: perfect)",
     )
     parser.add_argument(
         "--published-stop",
@@ -76,13 +82,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--max-behind",
         type=int,
         default=200,
-        help="wait while the served model lacks more impressions than this",
+        help="wait while the served model is more impressions behind",
     )
     parser.add_argument(
-        "--no-follow", action="store_true", help="serve the first version for ever"
+        "--no-follow", action="store_true", help="serve the first version only"
     )
-    parser.add_argument("--seed", type=int, default=1, help="of every random draw")
-    parser.add_argument("--local", action="store_true", help="in this process")
+    parser.add_argument("--seed", type=int, default=1, help="seed of all random draws")
+    parser.add_argument(
+        "--local",
+        action="store_true",
+        help="all in this process, without Kafka and Redis",
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
 
 
@@ -131,7 +141,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _data(arguments: argparse.Namespace) -> tuple[LetorData, LetorData]:
     if arguments.data is None:
         rng = np.random.default_rng(arguments.seed)
-        # One mixture of features must rule both parts.
+        # Both splits must share one mixture of features.
         whole = generated_queries(n_queries=250, n_documents=20, n_features=16, rng=rng)
         return _part(whole, 0, 200), _part(whole, 200, 250)
     if arguments.data.is_dir():
@@ -255,8 +265,8 @@ def _await_snapshot(ranker: Ranker) -> None:
                 f"[models.{ranker.model}] in its settings?"
             )
         waiting.waits(
-            f"a snapshot of {ranker.model!r}, which a worker's first start gives "
-            "after it has compiled for a minute or two"
+            f"a snapshot of {ranker.model!r}; a worker compiles for a minute or two "
+            "at its first start"
         )
 
 
@@ -318,7 +328,7 @@ def _table(result: dict[str, Any]) -> Table:
         "versions_served": "versions served",
         "behind_mean": "lists behind, mean",
         "behind_largest": "lists behind, largest",
-        "ndcg_learned": "NDCG of the learned ranker, test part",
+        "ndcg_learned": "NDCG of the learned ranker, test split",
         "ndcg_shown_last_1000": "NDCG of the last 1,000 lists shown",
         "ndcg_shown_discounted": "discounted sum of shown NDCG",
     }

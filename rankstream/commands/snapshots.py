@@ -23,7 +23,7 @@ from rankstream.snapshots import (
 )
 from rankstream.terminal.counts import counted
 
-SUMMARY = "model snapshots: list, show, verify, roll back"
+SUMMARY = "model snapshots: list, show, verify, roll back, follow"
 
 Row = dict[str, Any]
 
@@ -36,32 +36,37 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "  rankstream snapshots list\n"
         "  rankstream snapshots show search --version 0.1200\n"
         "  rankstream snapshots verify --json\n"
-        "  rankstream snapshots rollback search 0.1200    serve it, and stay there\n"
-        "  rankstream snapshots follow search             serve what is learned again\n"
+        "  rankstream snapshots rollback search 0.1200    serve it until `follow`\n"
+        "  rankstream snapshots follow search             serve the newest again\n"
     )
     actions = parser.add_subparsers(dest="action", required=True)
-    listing = actions.add_parser("list", help="models, and what is served of each")
-    listing.add_argument("model", nargs="?", help="every version of one model instead")
+    listing = actions.add_parser(
+        "list", help="models, each with the version that is served"
+    )
+    listing.add_argument(
+        "model", nargs="?", help="list every version of this model instead"
+    )
     show = actions.add_parser("show", help="everything about one version")
     show.add_argument("model")
     show.add_argument(
-        "--version", type=_place, metavar="EPOCH.VERSION", help="default: the served"
+        "--version",
+        type=_place,
+        metavar="EPOCH.VERSION",
+        help="which one (default: the one that is served)",
     )
     verifying = actions.add_parser(
-        "verify", help="checksums, sizes and places; 1 = bad"
+        "verify", help="check every stored version; exit status 1 if one is bad"
     )
     verifying.add_argument("model", nargs="?", help="default: all models")
-    rolling = actions.add_parser(
-        "rollback", help="serve an old version, and no newer one until `follow`"
-    )
+    rolling = actions.add_parser("rollback", help="serve an old version until `follow`")
     rolling.add_argument("model")
     rolling.add_argument("version", type=_place, metavar="EPOCH.VERSION")
     following = actions.add_parser(
-        "follow", help="undo a rollback: serve what is learned again"
+        "follow", help="end a rollback: serve the newest version again"
     )
     following.add_argument("model")
     for action in (listing, show, verifying, rolling, following):
-        action.add_argument("--json", action="store_true", help="for machines")
+        action.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(arguments: argparse.Namespace) -> int:

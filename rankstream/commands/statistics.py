@@ -19,7 +19,7 @@ from streams.fold.statistics_reading import Statistics, summaries_of
 
 __all__ = ["SUMMARY", "add_arguments", "run", "summaries_of"]
 
-SUMMARY = "show, list or export what was shown and clicked"
+SUMMARY = "what was counted: show one query, list queries, export"
 
 LOCAL_FILE = "statistics.bin"
 
@@ -34,19 +34,19 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "  rankstream statistics export counts.parquet --local run/\n"
     )
     actions = parser.add_subparsers(dest="action", required=True)
-    show = actions.add_parser("show", help="one query: every item and rank")
+    show = actions.add_parser("show", help="every item and rank of one query")
     show.add_argument("query")
     show.add_argument("--limit", type=int, default=50, help="rows of each table")
     listing = actions.add_parser("list", help="queries, most shown first")
     listing.add_argument("--limit", type=int, default=50, help="how many queries")
-    writing = actions.add_parser("export", help="Parquet, one row per counter")
+    writing = actions.add_parser("export", help="write Parquet, one row per counter")
     writing.add_argument("file", type=Path)
     for action in (show, listing, writing):
         action.add_argument(
             "--local",
             type=Path,
             metavar="DIR",
-            help="what the in-process runtime left there, instead of Kafka",
+            help="what `replay --local --out DIR` wrote, instead of Kafka",
         )
 
 

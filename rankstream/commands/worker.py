@@ -23,7 +23,7 @@ from rankstream.settings import (
 from streams.kafka.supervisor import stop_with_parent, supervise
 from streams.topology import ROLES, Role, Serve, kinds_of, role_of, topics_of
 
-SUMMARY = "the stream processors on Kafka"
+SUMMARY = "run the stream processors on Kafka"
 
 CONFIGURATION_EXIT = 78
 FAILURE_EXIT = 70
@@ -39,18 +39,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = (
-        "roles, and what is added to metrics.port for the page of each:\n"
+        "roles, and the port of each metrics page, relative to metrics.port:\n"
         + "".join(map(_line_of, ROLES.values()))
-        + "\nEach runs in a process of its own under one parent, which starts it\n"
-        "again when it ends by accident. Start as many workers of a namespace as\n"
-        "there is work for; they share the partitions.\n\n"
+        + "\nEach role runs in a process of its own. One parent starts them, and\n"
+        "starts a role again when it fails. You may start several workers of a\n"
+        "namespace: they share the partitions.\n\n"
         "examples:\n"
         "  rankstream worker --config shop.toml\n"
         "  rankstream worker --role fold --role learn\n\n"
-        "exit status: 0 after SIGTERM, 78 where the configuration must be repaired\n"
+        "exit status: 0 after SIGTERM, 78 where settings or topics are wrong\n"
     )
     parser.add_argument(
-        "--role", action="append", choices=ROLES, help="default: all of them"
+        "--role",
+        action="append",
+        choices=ROLES,
+        help="run only this one; may be repeated (default: all)",
     )
     parser.add_argument("--child", choices=ROLES, help=argparse.SUPPRESS)
     parser.add_argument("--instance", default="", help=argparse.SUPPRESS)

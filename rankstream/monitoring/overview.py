@@ -14,7 +14,7 @@ import numpy.typing as npt
 from rankstream.wire.verdicts import Verdict, decode_verdict
 
 COURSE_POINTS = 240
-"""Verdicts of each experiment that are remembered; every second goes when full."""
+"""Verdicts remembered of each experiment; when full, every second one is dropped."""
 
 WORST = ("ok", "warning", "alarm")
 

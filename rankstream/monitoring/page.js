@@ -163,7 +163,7 @@ function drawDetail() {
   byId("title").textContent = verdict.experiment + ", epoch " + verdict.epoch;
   byId("subtitle").textContent = whole.format(found.impressions) + " lists; "
     + (found.winner ? "winner: " + found.winner : "no winner yet")
-    + (found.decided_cycles.length ? "; in circles: " + found.decided_cycles[0].join(", ") : "");
+    + (found.decided_cycles.length ? "; in cycles: " + found.decided_cycles[0].join(", ") : "");
   byId("correction").textContent = "All intervals hold together at "
     + Math.round(100 * (1 - verdict.alpha)) + " %, at any time (" + verdict.correction + "). "
     + [verdict.questions.to_come, verdict.questions.came, verdict.questions.winner,

@@ -77,7 +77,7 @@ class Handler(BaseHTTPRequestHandler):
     do_HEAD = do_GET  # noqa: N815  what is named so is called
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002
-        """Say nothing: who looks is nobody's business."""
+        """Log no requests."""
 
     def _json(self, value: object) -> None:
         status = HTTPStatus.NOT_FOUND if value is None else HTTPStatus.OK
@@ -133,7 +133,7 @@ class Server(ThreadingHTTPServer):
         self.hosts = {f"{name}:{bound}" for name in names}
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing of those who hang up before they have their answer."""
+        """Log nothing about clients that hang up before the answer."""
         if not isinstance(sys.exception(), ConnectionError | TimeoutError):
             super().handle_error(request, client_address)
 

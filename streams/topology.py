@@ -141,7 +141,7 @@ def _learn(
 
 
 def _warm_up(settings: Settings) -> None:
-    from streams.warming import warm_up  # noqa: PLC0415
+    from streams.warm_up import warm_up  # noqa: PLC0415
 
     warm_up(settings)
 

@@ -7,7 +7,7 @@ import numpy as np
 from models.click_models.click_model import ClickModel
 from models.closed_loops.duels import DuelLoop
 from models.closed_loops.examples import ExampleLoop
-from models.closed_loops.lagging import LaggingLoop
+from models.closed_loops.lag_loop import LaggingLoop
 from models.closed_loops.pairs import PairLoop
 from models.closed_loops.world import Loop, World
 from models.learners.closed_loop import ClosedLoop

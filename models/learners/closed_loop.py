@@ -20,7 +20,7 @@ from models.closed_loops.world import (
     columns_of,
 )
 from models.kernels.compilation import compiled
-from models.kernels.prefetching import ask_for
+from models.kernels.prefetch import ask_for
 from models.learners.reversed_pairs import (
     PLAIN,
     WIDEST,

@@ -22,8 +22,8 @@ from models.bias.examination import ExaminationCurve, estimate_examination
 from models.click_models.position_based import PositionBasedModel
 from models.counts.cells import decode_cell
 from models.evaluation.ndcg import mean_ndcg
-from producers.formats.generated import generated_queries
 from producers.formats.letor import LetorData, read_letor
+from producers.formats.synthetic_queries import generated_queries
 from producers.simulation import Plan, Progress, simulate, step_ms_for
 from rankstream.demonstration.view import DemoState, result_of, view_of
 from rankstream.ranker import Ranker

@@ -16,11 +16,11 @@ from rankstream.settings import Settings, load_settings, with_namespace
 from rankstream.wire.topics import EVENTS, INTERACTIONS, STATISTICS
 from streams.fold.canonical import STATE_TOPIC, CanonicalFold
 from streams.fold.statistics_keys import checked
-from streams.fold.statistics_reading import CellName
-from streams.fold.statistics_reading import Statistics as StoredStatistics
+from streams.fold.statistics_reader import CellName
+from streams.fold.statistics_reader import Statistics as StoredStatistics
 from streams.kafka.resume_position import decode_position
-from streams.recount.checking import Found, Statistics, recount
-from streams.recount.counting import Cell, CellKey
+from streams.recount.query_counts import Cell, CellKey
+from streams.recount.recount import Found, Statistics, recount
 from streams.recount.rules import Rules, rules_of
 from streams.recount.verdict import Verdict
 from streams.stage import Change

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from producers.event_producer import EventProducer
+from producers.external_sort import OrderedEvents
 from producers.formats.event import Event
-from producers.formats.reading import AUTO, FORMATS, files_of, read_events
+from producers.formats.registry import AUTO, FORMATS, files_of, read_events
 from producers.formats.yandex_sessions import EPOCH_MS
-from producers.ordering import OrderedEvents
 from producers.prescan import Forecast, forecast
 from producers.replay import (
     Pace,
@@ -25,7 +25,7 @@ from producers.replay import (
     replay,
     utc,
 )
-from producers.stopping import Stop
+from producers.stop_signal import Stop
 from producers.topic_reader import TopicReader, reached_ms
 from rankstream.settings import Settings, load_settings, with_namespace
 from rankstream.terminal.counts import counted

@@ -17,9 +17,9 @@ from rich.table import Table
 
 from producers.formats.canonical import read_dump, read_header
 from producers.formats.event import Event
-from producers.formats.reading import AUTO, CANONICAL, format_of
+from producers.formats.registry import AUTO, CANONICAL, format_of
 from producers.replay import Pace, Replayed, replay
-from producers.stopping import Stop
+from producers.stop_signal import Stop
 from rankstream.settings import Settings
 from rankstream.terminal.progress_line import ProgressLine
 from rankstream.wire.topics import (
@@ -28,7 +28,7 @@ from rankstream.wire.topics import (
     QUERIES,
     dead_letters,
 )
-from streams.fold.statistics_reading import Statistics
+from streams.fold.statistics_reader import Statistics
 from streams.ingest.ingest import HEADER_PREFIX
 from streams.local import LocalPipeline, local_settings, write_changes
 from streams.stage import Change, Output

@@ -24,8 +24,8 @@ from models.click_models.registry import NAMES, click_model_of
 from models.evaluation.ndcg import mean_ndcg
 from models.learners.registry import LEARNERS
 from producers.event_producer import EventProducer
-from producers.formats.generated import generated_queries
 from producers.formats.letor import LetorData, read_fold, read_letor
+from producers.formats.synthetic_queries import generated_queries
 from producers.readiness import Waiting
 from producers.simulation import Plan, Progress, Sink, simulate, step_ms_for
 from rankstream.ranker import Ranker

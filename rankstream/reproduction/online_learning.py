@@ -6,7 +6,7 @@ from typing import Any
 
 from rich.console import Console
 
-from models.closed_loops.measuring import Conventions
+from models.closed_loops.performance import Conventions
 from rankstream.reproduction.data import (
     PARTS,
     digest_of,
@@ -14,6 +14,7 @@ from rankstream.reproduction.data import (
     prepare,
     world_of,
 )
+from rankstream.reproduction.literature import published_of
 from rankstream.reproduction.picture import picture_of
 from rankstream.reproduction.plan import (
     EXACT,
@@ -26,7 +27,6 @@ from rankstream.reproduction.plan import (
     cells_of,
     jobs_of,
 )
-from rankstream.reproduction.published import published_of
 from rankstream.reproduction.runs import (
     Bed,
     finished_runs,

@@ -1,7 +1,7 @@
 """The fold of closed impressions into statistics that everything else reads.
 
 What is counted, per (query, candidate set, intervention, group), is said in
-`models.counts.counting`; where it is stored in `streams.fold.statistics_keys`. The
+`models.counts.count_kernel`; where it is stored in `streams.fold.statistics_keys`. The
 result is a function of the impressions, their order, and the watermark's days;
 when `flush`, `settle` or `changes` are called changes nothing.
 """
@@ -13,8 +13,8 @@ from concurrent.futures import Executor, Future
 import numpy as np
 
 from models.counts.cells import row_names_of
-from models.counts.counting import Batch
-from models.counts.counting_tables import (
+from models.counts.count_kernel import Batch
+from models.counts.count_tables import (
     CAPPED,
     N_CAPPED,
     N_CELLS,

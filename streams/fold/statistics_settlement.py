@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from models.counts.counting import Later
-from models.counts.counting_tables import LEAST_PROBABILITY, Int32
+from models.counts.count_kernel import Later
+from models.counts.count_tables import LEAST_PROBABILITY, Int32
 from models.counts.exposure_overflow import (
     placements_of,
     placements_of_lists,

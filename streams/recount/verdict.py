@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from streams.recount.counting import Cell
+from streams.recount.query_counts import Cell
 
 MOST_DIFFERENCES = 20
 

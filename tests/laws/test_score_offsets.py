@@ -13,7 +13,7 @@ from models.learners.reversed_pairs import PLAIN, Pairs, logged_pair_coefficient
 from models.plackett_luce.list_sampler import BLOCK, sample_list
 from models.plackett_luce.placement import placement_batch, placement_probabilities
 from rankstream.ranking.scoring import draw_list
-from streams.recount.placing import placements
+from streams.recount.placement import placements
 
 Floats = npt.NDArray[np.float64]
 

@@ -13,7 +13,7 @@ import pytest
 from producers.formats import canonical
 from producers.formats.canonical import Header, read_dumped_events, write_dump
 from producers.formats.source_file import FileUnreadable
-from producers.stopping import Stop
+from producers.stop_signal import Stop
 from producers.topic_reader import Record
 from rankstream.commands import dump
 from rankstream.monitoring.position_bias import PositionBias
@@ -38,12 +38,12 @@ from rankstream.wire.topics import (
 from streams.comparisons.health import health_of
 from streams.comparisons.preferences import read_outcomes, read_records
 from streams.fold.canonical import CanonicalFold
-from streams.fold.statistics_reading import Statistics
+from streams.fold.statistics_reader import Statistics
 from streams.ingest.ingest import Ingest
 from streams.learning.learn import Learn
 from streams.local import local_settings
-from streams.recount.checking import Statistics as NoStatistics
-from streams.recount.checking import recount
+from streams.recount.recount import Statistics as NoStatistics
+from streams.recount.recount import recount
 from streams.recount.rules import rules_of
 from streams.stage import Change, LogRefused, SourceRecord, Stage
 from tests.event_factory import START_MS, click, impression

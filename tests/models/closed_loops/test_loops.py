@@ -8,9 +8,9 @@ import pytest
 
 from models.click_models.cascade import CascadeModel, cascade_of
 from models.closed_loops.duels import DuelLoop
-from models.closed_loops.lagging import LaggingLoop
-from models.closed_loops.measuring import Conventions, Judge
+from models.closed_loops.lag_loop import LaggingLoop
 from models.closed_loops.pairs import PairLoop
+from models.closed_loops.performance import Conventions, Judge
 from models.closed_loops.registry import loop_of
 from models.closed_loops.world import World
 from models.learners.closed_loop import ClosedLoop

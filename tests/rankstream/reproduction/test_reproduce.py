@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from models.click_models.registry import click_model_of
-from models.closed_loops.measuring import Conventions, Judge
+from models.closed_loops.performance import Conventions, Judge
 from models.closed_loops.registry import loop_of
 from rankstream.cli import main
 from rankstream.reproduction.data import n_folds_of, prepare, world_of

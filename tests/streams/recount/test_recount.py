@@ -27,8 +27,8 @@ from rankstream.wire.events import (
 from rankstream.wire.exposures import pack_exposures
 from streams.fold.canonical import CanonicalFold
 from streams.local import write_changes
-from streams.recount.checking import Found, recount
-from streams.recount.placing import placements
+from streams.recount.placement import placements
+from streams.recount.recount import Found, recount
 from streams.recount.rules import rules_of
 from streams.recount.verdict import Verdict
 from streams.stage import Change, SourceRecord

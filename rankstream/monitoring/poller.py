@@ -28,7 +28,7 @@ FIRST_OFFSETS = 2_000
 """So many of the last verdicts are read at the start."""
 
 
-class Gathering:
+class Poller:
     """A thread that keeps a `Gathered` up to date until it is closed."""
 
     def __init__(self, settings: Settings, into: Gathered) -> None:

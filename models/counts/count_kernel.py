@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from models.counts import counting_tables as t
-from models.counts.counting_rows import (
+from models.counts import count_tables as t
+from models.counts.count_rows import (
     add_inverse,
     append_pair,
     chained_pair,
@@ -20,7 +20,7 @@ from models.counts.counting_rows import (
     new_cell,
     pair_row,
 )
-from models.counts.counting_tables import Int32, Int64, Tables
+from models.counts.count_tables import Int32, Int64, Tables
 from models.kernels.compilation import compiled, inlined
 
 

@@ -4,7 +4,7 @@ import inspect
 
 import pytest
 
-from producers.formats.reading import CATALOGUE, FORMATS, format_of, read_events
+from producers.formats.registry import CATALOGUE, FORMATS, format_of, read_events
 
 
 def test_every_reader_takes_its_options_and_no_other() -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from models.closed_loops.measuring import Conventions, Judge, discounted_sum
+from models.closed_loops.performance import Conventions, Judge, discounted_sum
 from models.closed_loops.world import World
 from models.evaluation.ndcg import ndcg_of_ranking
 

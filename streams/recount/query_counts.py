@@ -22,7 +22,7 @@ from rankstream.wire.events import (
     UNKNOWN,
     decode_items,
 )
-from streams.recount.placing import ERROR, placements
+from streams.recount.placement import ERROR, placements
 from streams.recount.rules import Closed, Rules
 
 OPEN_SET = bytes(16)

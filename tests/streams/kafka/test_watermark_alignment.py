@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streams.kafka.pacing import Progress, held_back
+from streams.kafka.watermark_alignment import Progress, held_back
 
 LEAD_MS = 100
 

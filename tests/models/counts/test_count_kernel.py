@@ -5,9 +5,9 @@ from itertools import combinations
 
 import numpy as np
 
-from models.counts import counting_tables as t
+from models.counts import count_tables as t
 from models.counts.cells import decode_cell
-from models.counts.counting import Batch
+from models.counts.count_kernel import Batch
 from models.counts.store import StatisticsStore
 
 N_ITEMS, N_SHOWN, N_GROUPS = 30, 6, 20

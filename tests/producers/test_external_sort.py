@@ -4,8 +4,8 @@ import random
 
 import pytest
 
+from producers.external_sort import OrderedEvents
 from producers.formats.event import Event
-from producers.ordering import OrderedEvents
 from rankstream.wire.topics import CLICKS, QUERIES
 
 

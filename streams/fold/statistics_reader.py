@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.counts.cells import CellSummary, decode_cell, merge, totals_of
-from models.counts.counting_tables import EXPOSURE_ONE
+from models.counts.count_tables import EXPOSURE_ONE
 from models.counts.exposure_overflow import tail_shuffle_matrix
 from models.plackett_luce.placement import placement_batch
 from rankstream.wire.events import (

@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from models.counts.counting_tables import Int32, Int64
+from models.counts.count_tables import Int32, Int64
 from models.kernels.compilation import Number, compiled, inlined
 from streams.fold.identities import Names, put
 from streams.fold.messagepack import PADDING, Bytes, put_array, put_number

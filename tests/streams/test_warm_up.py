@@ -10,7 +10,7 @@ from rankstream.settings import (
     ModelSettings,
     Settings,
 )
-from streams.warming import warm_up
+from streams.warm_up import warm_up
 
 
 @pytest.mark.parametrize(

@@ -19,8 +19,8 @@ from rankstream.wire.events import (
     decode_interaction_record,
     encode_record,
 )
-from streams.recount.counting import Cell, CellKey, count_query
-from streams.recount.joining import OUTCOMES, SlowJoin
+from streams.recount.join import OUTCOMES, SlowJoin
+from streams.recount.query_counts import Cell, CellKey, count_query
 from streams.recount.rules import Closed, Rules
 from streams.recount.verdict import Verdict, compare_cells
 

@@ -13,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from models.click_models.cascade import CASCADES, cascade_of
+from models.closed_loops.linear_pdgd_loop import LinearPdgdLoop
+from models.closed_loops.world import World
 from models.evaluation.ndcg import ndcg_of_ranking
-from models.learners.closed_loop import ClosedLoop, World
 from tests import mq2008
 
 CHECKPOINTS = (10_000, 100_000, 1_000_000)
@@ -22,7 +23,7 @@ CUTOFF = 10
 DISCOUNT = 0.9995
 
 
-def offline_ndcg(loop: ClosedLoop, part: World) -> float:
+def offline_ndcg(loop: LinearPdgdLoop, part: World) -> float:
     """NDCG@10 of the loop's ranker, over queries with a relevant document."""
     scores = part.features.astype(np.float64) @ loop.parameters
     return mq2008.ndcg_at_10(part, scores)
@@ -42,7 +43,7 @@ def curve(fold: int, kind: str) -> dict[str, float]:
     """Figures of one run, with users who may stop at any document."""
     train, test = mq2008.part(fold, "train"), mq2008.part(fold, "test")
     users = cascade_of(kind, 3, stop_requires_click=False)
-    loop = ClosedLoop(train, users, rng=np.random.default_rng(fold))
+    loop = LinearPdgdLoop(train, users, rng=np.random.default_rng(fold))
     figures: dict[str, float] = {}
     done = 0
     elapsed = 0.0

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from models.closed_loops.world import World
 from models.evaluation.ndcg import mean_ndcg
-from models.learners.closed_loop import World
 from models.rankers.normalisation import normalised
 
 FOLDER = Path(__file__).resolve().parents[2] / "shared" / "data" / "MQ2008"

@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from models.click_models.cascade import cascade_of
-from models.closed_loops.duels import DuelLoop
-from models.closed_loops.pairs import PairLoop
+from models.closed_loops.duel_loop import DuelLoop
+from models.closed_loops.pair_loop import PairLoop
 from models.closed_loops.world import World
 from models.learners.duels import DuelConfig
 from models.learners.learner import TrainingExample

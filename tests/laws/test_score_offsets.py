@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from models.learners.closed_loop import list_coefficients
+from models.closed_loops.linear_pdgd_loop import list_coefficients
 from models.learners.coltr import placement_logs
 from models.learners.pl_rank import add_list_gradient, rank_weights, score_gradient
 from models.learners.reversed_pairs import PLAIN, Pairs, logged_pair_coefficients

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from models.click_models.cascade import cascade_of
-from models.closed_loops.duels import DuelLoop, add_winners, fill_directions
+from models.closed_loops.duel_loop import DuelLoop, add_winners, fill_directions
 from models.closed_loops.world import World
 from models.learners.duels import DuelConfig
 

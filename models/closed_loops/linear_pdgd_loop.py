@@ -35,8 +35,6 @@ Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
 
-__all__ = ["ClosedLoop", "World"]
-
 
 class Columns(NamedTuple):
     """A world as the kernel reads it fastest.
@@ -50,7 +48,7 @@ class Columns(NamedTuple):
     offsets: Integers
 
 
-class ClosedLoop:
+class LinearPdgdLoop:
     """A learner that lives with its users.
 
     Parameters

@@ -8,7 +8,8 @@ import pytest
 
 from models.click_models.cascade import CascadeModel, cascade_of
 from models.click_models.compiled_users import click_on, users_of
-from models.learners.closed_loop import ClosedLoop, World
+from models.closed_loops.linear_pdgd_loop import LinearPdgdLoop
+from models.closed_loops.world import World
 from models.learners.learner import TrainingExample
 from models.learners.pdgd import PdgdConfig, PdgdLearner
 from models.plackett_luce.list_sampler import BLOCK, sample_list
@@ -84,8 +85,8 @@ def test_long_lists_hold_every_document_once() -> None:
 def test_runs_cut_anywhere_give_the_same_bits() -> None:
     """Impressions lived through at once or in pieces are the same."""
     world, users = small_world(7, 3), cascade_of("informational", 3)
-    whole = ClosedLoop(world, users, cutoff=5, rng=np.random.default_rng(1))
-    parts = ClosedLoop(world, users, cutoff=5, rng=np.random.default_rng(1))
+    whole = LinearPdgdLoop(world, users, cutoff=5, rng=np.random.default_rng(1))
+    parts = LinearPdgdLoop(world, users, cutoff=5, rng=np.random.default_rng(1))
 
     at_once = whole.run(500)
     pieces = np.concatenate([parts.run(n) for n in (1, 0, 299, 200)])
@@ -99,7 +100,7 @@ def test_runs_cut_anywhere_give_the_same_bits() -> None:
 def test_the_loop_learns_what_the_learner_learns(n_features: int) -> None:
     """Its lists, told to a learner one by one, lead to the same parameters."""
     world = small_world(n_features)
-    loop = ClosedLoop(world, SURE, cutoff=7, rng=np.random.default_rng(2))
+    loop = LinearPdgdLoop(world, SURE, cutoff=7, rng=np.random.default_rng(2))
     loop.set_rate(2.0, decay=0.999)
     learner = PdgdLearner(PdgdConfig(n_features, learning_rate=2.0, decay=0.999))
     for query, *shown in loop.run(2_000).tolist():
@@ -137,10 +138,10 @@ def test_worlds_that_contradict_themselves_raise() -> None:
     rng = np.random.default_rng(0)
 
     with pytest.raises(ValueError, match="grades 0 to 1 of the click model"):
-        ClosedLoop(world, SURE, rng=rng)
+        LinearPdgdLoop(world, SURE, rng=rng)
     with pytest.raises(ValueError, match="every query must have documents"):
-        ClosedLoop(world._replace(offsets=np.array([0, 0, 59])), SURE, rng=rng)
+        LinearPdgdLoop(world._replace(offsets=np.array([0, 0, 59])), SURE, rng=rng)
     with pytest.raises(ValueError, match="every query must have documents"):
-        ClosedLoop(world._replace(labels=world.labels[1:]), SURE, rng=rng)
+        LinearPdgdLoop(world._replace(labels=world.labels[1:]), SURE, rng=rng)
     with pytest.raises(ValueError, match="cutoff must be at least 1"):
-        ClosedLoop(small_world(), SURE, cutoff=0, rng=rng)
+        LinearPdgdLoop(small_world(), SURE, cutoff=0, rng=rng)

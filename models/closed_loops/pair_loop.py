@@ -1,6 +1,6 @@
 """PDGD and the pairwise baseline with simulated users, for any ranker, compiled.
 
-Linear PDGD has a faster loop of its own, in `models.learners.closed_loop`.
+Linear PDGD has a faster loop of its own, in `models.closed_loops.linear_pdgd_loop`.
 """
 
 from typing import NamedTuple

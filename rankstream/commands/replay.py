@@ -160,10 +160,8 @@ def run(arguments: argparse.Namespace) -> int:
     with Stop() as stop:
         if arguments.local and not arguments.check:
             # The folds are not loaded where events only go to Kafka.
-            from rankstream.commands.replay_local import (  # noqa: PLC0415
-                dump_among,
-                fold_dump,
-            )
+            from rankstream.commands.replay_local import fold_dump  # noqa: PLC0415
+            from rankstream.local_replay import dump_among  # noqa: PLC0415
 
             dump = dump_among(files_of(arguments.paths), arguments.form)
             if dump is not None:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from deploy.broker import Broker
 from deploy.redis_server import Redis
 from producers.topic_admin import TopicAdmin
-from rankstream.commands.recount import recount_topics
+from rankstream.recount.log import recount_topics
 from rankstream.settings import Settings, load_settings
 from streams.topology import topics_of
 from tests.fire.cluster import Missed, Worker, restarts

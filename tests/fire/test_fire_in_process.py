@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from rankstream.commands.recount import stored
+from rankstream.recount.stored_statistics import stored
 from rankstream.settings import Settings
 from streams.recount.recount import Found as Checkpoint
 from streams.recount.recount import recount

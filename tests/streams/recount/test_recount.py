@@ -13,7 +13,7 @@ import pytest
 from models.plackett_luce.placement import placement_batch
 from producers.formats.canonical import Header, write_dump
 from rankstream.cli import main
-from rankstream.commands.recount import stored
+from rankstream.recount.stored_statistics import stored
 from rankstream.settings import LimitSettings, Settings, TimeSettings
 from rankstream.wire.events import (
     ACTIVE,

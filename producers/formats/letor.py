@@ -25,7 +25,7 @@ MAX_FEATURES = 100_000
 LARGEST = float(np.finfo(np.float32).max)
 
 ENDINGS = ("", ".txt", ".txt.gz", ".txt.zst", ".gz", ".zst")
-"""What the file of a part may be called beyond its name."""
+"""What the file of a split may be called beyond its name."""
 
 _docid = re.compile(rb"docid\s*[=:]\s*(\S+)")
 
@@ -57,7 +57,7 @@ class LetorData:
 
 @dataclass(frozen=True)
 class Fold:
-    """Parts of one fold of a cross-validation, with the same columns."""
+    """Splits of one fold of a cross-validation, with the same columns."""
 
     train: LetorData
     validation: LetorData
@@ -87,7 +87,7 @@ def read_letor(
     Parameters
     ----------
     n_features
-        At least so many columns, where a part lacks the last features.
+        At least so many columns, where a split lacks the last features.
     first_feature
         0 or 1 where it is known; else 0 if the files have a feature 0.
 
@@ -123,23 +123,23 @@ def read_letor(
 def read_fold(folder: Path, number: int) -> Fold:
     """Fold `number` (from 1) of a folder.
 
-    Either `Fold1/train.txt`, `vali.txt`, `test.txt`, or parts with a `folds.json` that
+    Either `Fold1/train.txt`, `vali.txt`, `test.txt`, or files with a `folds.json` that
     says which of them train, validate and test.
 
     Raises
     ------
     FileUnreadable
-        Where neither is there, or a part does not parse.
+        Where neither is there, or a split does not parse.
     """
-    parts = parts_of_fold(folder, number)
-    read = [read_letor(paths) for paths in parts]
-    if len({part.first_feature for part in read}) > 1:
-        read = [read_letor(paths, first_feature=0) for paths in parts]
-    width = max(part.features.shape[1] for part in read)
-    return Fold(*(_widened(part, width) for part in read))
+    splits = splits_of_fold(folder, number)
+    read = [read_letor(paths) for paths in splits]
+    if len({split.first_feature for split in read}) > 1:
+        read = [read_letor(paths, first_feature=0) for paths in splits]
+    width = max(split.features.shape[1] for split in read)
+    return Fold(*(_widened(split, width) for split in read))
 
 
-def parts_of_fold(folder: Path, number: int) -> list[list[Path]]:
+def splits_of_fold(folder: Path, number: int) -> list[list[Path]]:
     """Files that train, that validate and that test.
 
     Raises
@@ -275,7 +275,7 @@ def _planned(plan: Path, number: int) -> list[list[Path]]:
         raise
     except (AttributeError, KeyError, TypeError, ValueError, OSError) as error:
         raise FileUnreadable(
-            plan, 0, f"folds.json must name the parts of fold {number}; {error!r}"
+            plan, 0, f"folds.json must name the splits of fold {number}; {error!r}"
         ) from error
     return [
         [
@@ -291,7 +291,7 @@ def _found(folder: Path, name: str) -> Path:
         path = folder / (name + ending)
         if path.exists():
             return path
-    raise FileUnreadable(folder / name, 0, "a part of the fold must be there")
+    raise FileUnreadable(folder / name, 0, "a split of the fold must be there")
 
 
 def _widened(data: LetorData, width: int) -> LetorData:

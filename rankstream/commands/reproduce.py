@@ -43,7 +43,7 @@ Chapters are those of Oosterhuis (2020). Runs that are finished are kept in the 
 folder, and not run again: stop at any time, and call again to go on, or with more runs
 to add to them."""
     parser.add_argument(
-        "data", type=Path, help="LETOR folder: Fold1 .. Fold5, or parts with folds.json"
+        "data", type=Path, help="LETOR folder: Fold1 .. Fold5, or files with folds.json"
     )
     parser.add_argument("--table", choices=TABLES, default=LEARNERS_TABLE)
     parser.add_argument(

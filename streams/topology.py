@@ -127,7 +127,7 @@ def _ingest_clicks(
 
 
 def _fold(settings: Settings, partition: int, beside: Executor | None = None) -> Stage:
-    from streams.fold.canonical import CanonicalFold  # noqa: PLC0415
+    from streams.fold.canonical_fold import CanonicalFold  # noqa: PLC0415
 
     return CanonicalFold(partition, settings, beside)
 

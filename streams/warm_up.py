@@ -26,7 +26,7 @@ from rankstream.wire.events import (
 from rankstream.wire.exposures import pack_exposures
 from rankstream.wire.routing import identity
 from rankstream.wire.topics import EVENTS, INTERACTIONS
-from streams.fold.canonical import CanonicalFold
+from streams.fold.canonical_fold import CanonicalFold
 from streams.learning.learn import Learn
 from streams.stage import SourceRecord
 

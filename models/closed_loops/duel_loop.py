@@ -16,7 +16,7 @@ from models.closed_loops.world import (
     columns_of,
 )
 from models.kernels.compilation import compiled
-from models.learners.duels import (
+from models.learners.duel_learner import (
     COMPARISONS,
     ORACLE,
     PROBABILISTIC,

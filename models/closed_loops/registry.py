@@ -12,7 +12,7 @@ from models.closed_loops.linear_pdgd_loop import LinearPdgdLoop
 from models.closed_loops.pair_loop import PairLoop
 from models.closed_loops.world import Loop, World
 from models.learners.coltr import ColtrConfig, ColtrLearner
-from models.learners.duels import DuelConfig
+from models.learners.duel_learner import DuelConfig
 from models.learners.pairwise import PairwiseConfig
 from models.learners.parameters import ExampleLearner, LearnerConfig
 from models.learners.pdgd import PdgdConfig

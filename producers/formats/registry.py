@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from producers.formats.canonical import is_dump, read_dumped_events
+from producers.formats.canonical_dump import is_dump, read_dumped_events
 from producers.formats.event import Event
 from producers.formats.jsonl import read_jsonl
 from producers.formats.parquet import read_parquet

@@ -28,7 +28,7 @@ from rankstream.wire.events import (
     encode_record,
 )
 from rankstream.wire.topics import EVENTS
-from streams.fold.canonical import CanonicalFold
+from streams.fold.canonical_fold import CanonicalFold
 from streams.stage import SourceRecord
 from streams.warm_up import warm_up
 

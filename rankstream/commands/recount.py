@@ -7,8 +7,8 @@ from pathlib import Path
 
 from rankstream.recount.log import recount_dump, recount_topics
 from rankstream.settings import load_settings, with_namespace
+from streams.recount.differences import Verdict
 from streams.recount.rules import rules_of
-from streams.recount.verdict import Verdict
 
 SUMMARY = "count the canonical log again, and compare"
 

@@ -9,7 +9,7 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from producers.formats.canonical import read_dump, read_header
+from producers.formats.canonical_dump import read_dump, read_header
 from producers.formats.event import Event
 from producers.replay import Pace, Replayed, replay
 from producers.stop_signal import Stop

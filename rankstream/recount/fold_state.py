@@ -4,7 +4,7 @@ import time
 
 from rankstream.settings import Settings
 from rankstream.wire.topics import STATISTICS
-from streams.fold.canonical import STATE_TOPIC, CanonicalFold
+from streams.fold.canonical_fold import STATE_TOPIC, CanonicalFold
 from streams.kafka.resume_position import decode_position
 from streams.recount.recount import Found
 from streams.stage import Change

@@ -3,14 +3,14 @@
 import sys
 from pathlib import Path
 
-from producers.formats.canonical import read_dump, read_header
+from producers.formats.canonical_dump import read_dump, read_header
 from rankstream.recount.fold_state import steady_state
 from rankstream.recount.stored_statistics import stored
 from rankstream.settings import Settings
 from rankstream.wire.topics import EVENTS, INTERACTIONS, STATISTICS
+from streams.recount.differences import Verdict
 from streams.recount.recount import Found, recount
 from streams.recount.rules import Rules, rules_of
-from streams.recount.verdict import Verdict
 
 
 def recount_topics(settings: Settings) -> Verdict:

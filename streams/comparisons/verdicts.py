@@ -22,7 +22,7 @@ from rankstream.wire.verdicts import (
 )
 from streams.comparisons.comparison import Comparison
 from streams.comparisons.health import health_of, stated
-from streams.comparisons.session_coverage import ALPHA, sessions_of
+from streams.comparisons.session_statement import ALPHA, sessions_of
 
 QUESTIONS = {
     "to_come": "For sessions to come, is a better than b? At any time; asymptotic in "
@@ -59,7 +59,7 @@ def verdict_of(
     Parameters
     ----------
     outcomes
-        Of all events of the log, as `preferences.read_outcomes` gives them.
+        Of all events of the log, as `preference_fold.read_outcomes` gives them.
     """
     settings = comparison.settings
     methods = {

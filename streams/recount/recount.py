@@ -19,10 +19,10 @@ from rankstream.wire.events import (
     decode_interaction_record,
     encode_record,
 )
+from streams.recount.differences import Verdict, compare_cells
 from streams.recount.join import OUTCOMES, SlowJoin
 from streams.recount.query_counts import Cell, CellKey, count_query
 from streams.recount.rules import Closed, Rules
-from streams.recount.verdict import Verdict, compare_cells
 
 DAY_MS = 86_400_000
 DIGEST = 8

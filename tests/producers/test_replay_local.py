@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from producers.formats.canonical import Header, write_dump
+from producers.formats.canonical_dump import Header, write_dump
 from producers.formats.jsonl import read_jsonl
 from producers.formats.source_file import FileUnreadable
 from rankstream.cli import main

@@ -15,7 +15,7 @@ from models.closed_loops.performance import Conventions, Judge
 from models.closed_loops.registry import loop_of
 from models.closed_loops.world import World
 from models.learners.coltr import ColtrConfig
-from models.learners.duels import DuelConfig
+from models.learners.duel_learner import DuelConfig
 from models.learners.learner import TrainingExample
 from models.learners.pairwise import PairwiseConfig, PairwiseLearner
 from models.learners.parameters import LearnerConfig

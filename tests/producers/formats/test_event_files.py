@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from producers.formats.canonical import (
+from producers.formats.canonical_dump import (
     Header,
     read_dump,
     read_dumped_events,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from models.learners.coltr import ColtrConfig
-from models.learners.duels import DuelConfig
+from models.learners.duel_learner import DuelConfig
 from rankstream.commands.reproduce import add_arguments
 from rankstream.reproduction.literature import DATA_SETS, published_of
 from rankstream.reproduction.literature import Published as Printed

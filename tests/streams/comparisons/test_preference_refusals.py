@@ -17,7 +17,7 @@ from streams.comparisons.logged_lists import (
     Faulty,
     ListReader,
 )
-from streams.comparisons.preferences import (
+from streams.comparisons.preference_fold import (
     ExperimentChanged,
     PreferencesFold,
 )

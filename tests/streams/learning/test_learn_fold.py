@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from models.learners.registry import LEARNERS, learner_of
-from producers.formats.canonical import Header, query_event, write_dump
+from producers.formats.canonical_dump import Header, query_event, write_dump
 from rankstream.cli import main
 from rankstream.ranker import Ranker
 from rankstream.settings import ModelSettings, Settings, SettingsError

@@ -16,6 +16,7 @@ import numpy as np
 
 from rankstream.settings import Settings
 from rankstream.wire.events import SCHEMA, Click, Impression, encode_event
+from rankstream.wire.routing import partition_of_model
 from rankstream.wire.schemas import check_schema
 from rankstream.wire.topics import BATCH_BYTES, INTERACTIONS, LATE, state_topic
 from streams.fold.closed_impressions import Closed
@@ -314,12 +315,6 @@ class CanonicalFold:
             if own_kind == kind:
                 for block in range(n_blocks):
                     yield values[_key(kind, number, block)]
-
-
-def partition_of_model(model: str, n_partitions: int) -> int:
-    """The partition of `interactions` that a model's are in."""
-    digest = hashlib.blake2b(model.encode(), digest_size=8).digest()
-    return int.from_bytes(digest, "big") % n_partitions
 
 
 def _key(*parts: Any) -> bytes:

@@ -18,7 +18,7 @@ from rankstream.wire.events import (
     decode_interaction_record,
     encode_record,
 )
-from streams.fold.canonical import CanonicalFold, LogBroken
+from streams.fold.canonical_fold import CanonicalFold, LogBroken
 from streams.stage import Change, Output, SourceRecord
 from tests.event_factory import START_MS, click, impression
 

@@ -26,12 +26,12 @@ from rankstream.wire.events import (
 )
 from rankstream.wire.routing import identity
 from rankstream.wire.topics import PREFERENCES
-from streams.comparisons.preferences import (
+from streams.comparisons.preference_fold import (
     PreferencesFold,
     read_outcomes,
     read_records,
 )
-from streams.fold.canonical import CanonicalFold
+from streams.fold.canonical_fold import CanonicalFold
 from streams.fold.closed_impressions import closed_of
 from streams.stage import Change, SourceRecord
 from tests.event_factory import START_MS, click, impression

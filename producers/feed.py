@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import BinaryIO, Protocol
 
 from producers.formats.event import EventTooLarge, kind_of, recognised
-from producers.stopping import Stop
+from producers.stop_signal import Stop
 from rankstream.wire.topics import CLICKS, MAX_EVENT_BYTES, QUERIES
 
 AUTO = "auto"

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from producers.formats.event import Event, EventTooLarge
-from producers.stopping import Stop
+from producers.stop_signal import Stop
 
 LOOK_EVERY = 256
 """Events between two looks at the clock."""

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from rankstream.ranking.learners import check_learner
+from rankstream.ranking.learner_options import check_learner
 from rankstream.ranking.methods import METHODS
 from rankstream.ranking.scored_beside import scored_methods
 from rankstream.wire.bounds import (

@@ -15,8 +15,8 @@ import msgspec
 from rankstream.settings import Settings
 from rankstream.wire.topics import EVENTS, INTERACTIONS, SNAPSHOTS
 from streams.comparisons.comparison import Comparison
-from streams.comparisons.preferences import comparison_key, read_records
-from streams.fold.canonical import CanonicalFold
+from streams.comparisons.preference_fold import comparison_key, read_records
+from streams.fold.canonical_fold import CanonicalFold
 from streams.fold.consumers import preferences_among
 from streams.ingest.ingest import END_HEADER
 from streams.learning.learn import Learn

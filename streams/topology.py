@@ -127,7 +127,7 @@ def _ingest_clicks(
 
 
 def _fold(settings: Settings, partition: int, beside: Executor | None = None) -> Stage:
-    from streams.fold.canonical import CanonicalFold  # noqa: PLC0415
+    from streams.fold.canonical_fold import CanonicalFold  # noqa: PLC0415
 
     return CanonicalFold(partition, settings, beside)
 
@@ -141,7 +141,7 @@ def _learn(
 
 
 def _warm_up(settings: Settings) -> None:
-    from streams.warming import warm_up  # noqa: PLC0415
+    from streams.warm_up import warm_up  # noqa: PLC0415
 
     warm_up(settings)
 

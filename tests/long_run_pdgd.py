@@ -1,6 +1,6 @@
 """Learning curves of linear PDGD on MQ2008: `python -m tests.long_run_pdgd`.
 
-Prints one JSON object a kind of users: NDCG@10 on the test part after 10^4, 10^5
+Prints one JSON object a kind of users: NDCG@10 on the test split after 10^4, 10^5
 and 10^6 impressions, mean over five folds, the discounted sum of shown NDCG over the
 first 10^4, and impressions per second.
 """
@@ -13,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from models.click_models.cascade import CASCADES, cascade_of
+from models.closed_loops.linear_pdgd_loop import LinearPdgdLoop
+from models.closed_loops.world import World
 from models.evaluation.ndcg import ndcg_of_ranking
-from models.learners.closed_loop import ClosedLoop, World
 from tests import mq2008
 
 CHECKPOINTS = (10_000, 100_000, 1_000_000)
@@ -22,10 +23,10 @@ CUTOFF = 10
 DISCOUNT = 0.9995
 
 
-def offline_ndcg(loop: ClosedLoop, part: World) -> float:
+def offline_ndcg(loop: LinearPdgdLoop, split: World) -> float:
     """NDCG@10 of the loop's ranker, over queries with a relevant document."""
-    scores = part.features.astype(np.float64) @ loop.parameters
-    return mq2008.ndcg_at_10(part, scores)
+    scores = split.features.astype(np.float64) @ loop.parameters
+    return mq2008.ndcg_at_10(split, scores)
 
 
 def shown_ndcg(world: World, shown: npt.NDArray[np.int64]) -> list[float]:
@@ -40,9 +41,9 @@ def shown_ndcg(world: World, shown: npt.NDArray[np.int64]) -> list[float]:
 
 def curve(fold: int, kind: str) -> dict[str, float]:
     """Figures of one run, with users who may stop at any document."""
-    train, test = mq2008.part(fold, "train"), mq2008.part(fold, "test")
+    train, test = mq2008.split(fold, "train"), mq2008.split(fold, "test")
     users = cascade_of(kind, 3, stop_requires_click=False)
-    loop = ClosedLoop(train, users, rng=np.random.default_rng(fold))
+    loop = LinearPdgdLoop(train, users, rng=np.random.default_rng(fold))
     figures: dict[str, float] = {}
     done = 0
     elapsed = 0.0

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from models.closed_loops.world import World
 from models.evaluation.ndcg import mean_ndcg
-from models.learners.closed_loop import World
 from models.rankers.normalisation import normalised
 
 FOLDER = Path(__file__).resolve().parents[2] / "shared" / "data" / "MQ2008"
@@ -21,8 +21,8 @@ def is_there() -> bool:
     return (FOLDER / "folds.json").exists()
 
 
-def part(fold: int, name: str) -> World:
-    """The "train", "vali" or "test" part of a fold 1 to 5, min-max by query."""
+def split(fold: int, name: str) -> World:
+    """The "train", "vali" or "test" split of a fold 1 to 5, min-max by query."""
     folds = json.loads((FOLDER / "folds.json").read_text(encoding="utf-8"))
     labels: list[int] = []
     rows: list[list[float]] = []

@@ -5,14 +5,14 @@ from typing import Any
 import numpy as np
 
 from models.click_models.click_model import ClickModel
-from models.closed_loops.duels import DuelLoop
-from models.closed_loops.examples import ExampleLoop
-from models.closed_loops.lagging import LaggingLoop
-from models.closed_loops.pairs import PairLoop
+from models.closed_loops.duel_loop import DuelLoop
+from models.closed_loops.example_loop import ExampleLoop
+from models.closed_loops.lag_loop import LaggingLoop
+from models.closed_loops.linear_pdgd_loop import LinearPdgdLoop
+from models.closed_loops.pair_loop import PairLoop
 from models.closed_loops.world import Loop, World
-from models.learners.closed_loop import ClosedLoop
 from models.learners.coltr import ColtrConfig, ColtrLearner
-from models.learners.duels import DuelConfig
+from models.learners.duel_learner import DuelConfig
 from models.learners.pairwise import PairwiseConfig
 from models.learners.parameters import ExampleLearner, LearnerConfig
 from models.learners.pdgd import PdgdConfig
@@ -50,7 +50,7 @@ def loop_of(
     if isinstance(config, PdgdConfig) and (lag or config.counterfactual):
         return LaggingLoop(config, world, users, lag=lag, cutoff=cutoff, rng=rng)
     if isinstance(config, PdgdConfig) and _is_plain(config):
-        loop = ClosedLoop(world, users, cutoff=cutoff, rng=rng)
+        loop = LinearPdgdLoop(world, users, cutoff=cutoff, rng=rng)
         loop.set_rate(config.learning_rate, decay=config.decay)
         return loop
     if isinstance(config, PdgdConfig | PairwiseConfig):

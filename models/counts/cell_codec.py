@@ -13,9 +13,9 @@ row; a (cell, item, rank) 9 bytes, header and rows included; keys come on top.
 
 import numpy as np
 
-from models.counts import counting_tables as t
-from models.counts.counting_rows import click_pair_row, item_row, new_cell, pair_row
-from models.counts.counting_tables import Bytes, Int32, Int64, Tables
+from models.counts import count_tables as t
+from models.counts.count_rows import click_pair_row, item_row, new_cell, pair_row
+from models.counts.count_tables import Bytes, Int32, Int64, Tables
 from models.kernels.compilation import compiled
 
 SCHEMA = 1

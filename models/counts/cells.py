@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.counts.cell_codec import SCHEMA, read_cell
-from models.counts.counting_tables import SQUARED_BITS
+from models.counts.count_tables import SQUARED_BITS
 
 Int64 = NDArray[np.int64]
 

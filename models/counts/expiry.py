@@ -5,8 +5,8 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from models.counts import counting_tables as t
-from models.counts.counting_tables import Int64, Tables
+from models.counts import count_tables as t
+from models.counts.count_tables import Int64, Tables
 from models.kernels.compilation import compiled
 
 Mask = NDArray[np.bool_]

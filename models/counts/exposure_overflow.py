@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from models.counts import counting_tables as t
-from models.counts.counting_rows import mark_dirty, pair_row
-from models.counts.counting_tables import Int32, Int64, Tables
+from models.counts import count_tables as t
+from models.counts.count_rows import mark_dirty, pair_row
+from models.counts.count_tables import Int32, Int64, Tables
 from models.kernels.compilation import compiled
 
 Floats = NDArray[np.float64]

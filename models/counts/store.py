@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from models.counts import counting_tables as t
+from models.counts import count_tables as t
 from models.counts.cell_codec import load_cells, write_cells, written_sizes
-from models.counts.counting import Batch, Later, count_batch
-from models.counts.counting_rows import add_inverses, index_pairs, slot_of
-from models.counts.counting_tables import Int32, Tables, empty_tables, enlarged
+from models.counts.count_kernel import Batch, Later, count_batch
+from models.counts.count_rows import add_inverses, index_pairs, slot_of
+from models.counts.count_tables import Int32, Tables, empty_tables, enlarged
 from models.counts.expiry import without_expired
 from models.counts.exposure_overflow import Placements, add_exposures
 from models.kernels.compilation import compiled

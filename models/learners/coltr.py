@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from models.learners.duels import directions_of
+from models.learners.duel_learner import directions_of
 from models.learners.learner import TrainingExample
 from models.learners.parameters import (
     REFUSED,

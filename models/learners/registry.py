@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 from models.learners.coltr import ColtrConfig, ColtrLearner
-from models.learners.duels import MGD_CANDIDATES, DuelConfig, DuelLearner
+from models.learners.duel_learner import MGD_CANDIDATES, DuelConfig, DuelLearner
 from models.learners.learner import Learner
 from models.learners.pairwise import PairwiseConfig, PairwiseLearner
 from models.learners.parameters import LearnerConfig

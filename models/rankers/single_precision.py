@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from models.kernels.compilation import fused
-from models.kernels.prefetching import ask_for
+from models.kernels.prefetch import ask_for
 from models.kernels.tiles import LANES, ROWS, fill_products, sum_products
 from models.rankers.layers import RELU, SIGMOID, Shape
 

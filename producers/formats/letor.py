@@ -131,15 +131,15 @@ def read_fold(folder: Path, number: int) -> Fold:
     FileUnreadable
         Where neither is there, or a split does not parse.
     """
-    parts = parts_of_fold(folder, number)
-    read = [read_letor(paths) for paths in parts]
-    if len({part.first_feature for part in read}) > 1:
-        read = [read_letor(paths, first_feature=0) for paths in parts]
-    width = max(part.features.shape[1] for part in read)
-    return Fold(*(_widened(part, width) for part in read))
+    splits = splits_of_fold(folder, number)
+    read = [read_letor(paths) for paths in splits]
+    if len({split.first_feature for split in read}) > 1:
+        read = [read_letor(paths, first_feature=0) for paths in splits]
+    width = max(split.features.shape[1] for split in read)
+    return Fold(*(_widened(split, width) for split in read))
 
 
-def parts_of_fold(folder: Path, number: int) -> list[list[Path]]:
+def splits_of_fold(folder: Path, number: int) -> list[list[Path]]:
     """Files that train, that validate and that test.
 
     Raises

@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from models.click_models.cascade import cascade_of
-from models.closed_loops.duels import DuelLoop
-from models.closed_loops.pairs import PairLoop
+from models.closed_loops.duel_loop import DuelLoop
+from models.closed_loops.pair_loop import PairLoop
 from models.closed_loops.world import World
-from models.learners.duels import DuelConfig
+from models.learners.duel_learner import DuelConfig
 from models.learners.learner import TrainingExample
 from models.learners.pdgd import PdgdConfig, PdgdLearner
 from rankstream.benchmarks import pdgd

@@ -28,9 +28,9 @@ from rankstream.wire.events import (
     encode_record,
 )
 from rankstream.wire.topics import EVENTS
-from streams.fold.canonical import CanonicalFold
+from streams.fold.canonical_fold import CanonicalFold
 from streams.stage import SourceRecord
-from streams.warming import warm_up
+from streams.warm_up import warm_up
 
 DAY_S = 86_400
 N_QUERIES = 5_000

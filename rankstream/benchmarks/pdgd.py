@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from models.click_models.cascade import CascadeModel, cascade_of
-from models.learners.closed_loop import ClosedLoop, World
+from models.closed_loops.linear_pdgd_loop import LinearPdgdLoop
+from models.closed_loops.world import World
 from rankstream.benchmarks.pdgd_rival import live_in_numpy
 
 N_DOCUMENTS = 120
@@ -37,7 +38,7 @@ def measure(*, quick: bool = False) -> list[dict[str, Any]]:
     )
     world = generated_world(n_queries, rng=np.random.default_rng(1))
     users = cascade_of("perfect", 5)
-    loop = ClosedLoop(
+    loop = LinearPdgdLoop(
         world,
         users,
         cutoff=CUTOFF,
@@ -80,7 +81,7 @@ def generated_world(n_queries: int, *, rng: np.random.Generator) -> World:
 def _rival_rate(
     world: World,
     users: CascadeModel,
-    loop: ClosedLoop,
+    loop: LinearPdgdLoop,
     n_impressions: int,
     seed: int,
 ) -> float:

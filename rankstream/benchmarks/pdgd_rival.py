@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from models.click_models.click_model import ClickModel
 from models.click_preferences import preference_pairs
-from models.learners.closed_loop import World
+from models.closed_loops.world import World
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]

@@ -20,7 +20,7 @@ from producers.dead_letters import (
 )
 from producers.event_producer import EventProducer
 from producers.replay import utc
-from producers.stopping import Stop
+from producers.stop_signal import Stop
 from producers.topic_reader import TopicReader, reached_ms
 from rankstream.settings import Settings, load_settings, with_namespace
 from rankstream.terminal.counts import counted

@@ -5,8 +5,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from producers.formats.canonical import Header, write_dump
-from producers.stopping import Stop
+from producers.formats.canonical_dump import Header, write_dump
+from producers.stop_signal import Stop
 from producers.topic_reader import TopicReader
 from rankstream.settings import load_settings, with_namespace
 from rankstream.terminal.counts import counted

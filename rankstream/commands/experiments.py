@@ -91,7 +91,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _counted(settings: Settings) -> Counted:
     """Epochs that lists were counted under; none where there are no topics yet."""
     # The science is loaded only where it is needed.
-    from streams.comparisons.preferences import read_records  # noqa: PLC0415
+    from streams.comparisons.preference_fold import read_records  # noqa: PLC0415
 
     found = read_records(_sums(settings, may_be_missing=True))
     counted: dict[str, dict[int, ExperimentSettings | None]] = {}
@@ -181,7 +181,7 @@ def _row(
 
 def _show(settings: Settings, arguments: argparse.Namespace) -> int:
     # The science is loaded only where it is needed.
-    from streams.comparisons.preferences import (  # noqa: PLC0415
+    from streams.comparisons.preference_fold import (  # noqa: PLC0415
         read_outcomes,
         read_records,
     )

@@ -13,7 +13,7 @@ from producers.feed import (
     lines_of_descriptor,
     lines_of_followed,
 )
-from producers.stopping import Stop
+from producers.stop_signal import Stop
 from rankstream.settings import load_settings, with_namespace
 from rankstream.terminal.counts import counted
 

@@ -7,9 +7,9 @@ import threading
 from rich.console import Console
 from rich.live import Live
 
-from producers.stopping import Stop
-from rankstream.monitoring.gathering import Gathering
+from producers.stop_signal import Stop
 from rankstream.monitoring.overview import Gathered
+from rankstream.monitoring.poller import Poller
 from rankstream.monitoring.terminal import view_of
 from rankstream.monitoring.web import Server
 from rankstream.settings import load_settings, with_namespace
@@ -31,8 +31,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Watch until Ctrl-C; the workers are never touched."""
     settings = with_namespace(load_settings(arguments.config), arguments.namespace)
     gathered = Gathered()
-    gathering = Gathering(settings, gathered)
-    gathering.start()
+    poller = Poller(settings, gathered)
+    poller.start()
     try:
         with Stop() as stop:
             if arguments.web:
@@ -40,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
             else:
                 watch(gathered, arguments.experiment, stop)
     finally:
-        gathering.close()
+        poller.close()
     return 0
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from producers.event_producer import EventProducer
+from producers.external_sort import OrderedEvents
 from producers.formats.event import Event
-from producers.formats.reading import AUTO, FORMATS, files_of, read_events
+from producers.formats.registry import AUTO, FORMATS, files_of, read_events
 from producers.formats.yandex_sessions import EPOCH_MS
-from producers.ordering import OrderedEvents
 from producers.prescan import Forecast, forecast
 from producers.replay import (
     Pace,
@@ -25,7 +25,7 @@ from producers.replay import (
     replay,
     utc,
 )
-from producers.stopping import Stop
+from producers.stop_signal import Stop
 from producers.topic_reader import TopicReader, reached_ms
 from rankstream.settings import Settings, load_settings, with_namespace
 from rankstream.terminal.counts import counted
@@ -167,10 +167,8 @@ def run(arguments: argparse.Namespace) -> int:
     with Stop() as stop:
         if arguments.local and not arguments.check:
             # The folds are not loaded where events only go to Kafka.
-            from rankstream.commands.replay_local import (  # noqa: PLC0415
-                dump_among,
-                fold_dump,
-            )
+            from rankstream.commands.replay_local import fold_dump  # noqa: PLC0415
+            from rankstream.local_replay import dump_among  # noqa: PLC0415
 
             dump = dump_among(files_of(arguments.paths), arguments.form)
             if dump is not None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from models.interleaving.simulated import NAMES
 from rankstream.reproduction import multileaving, online_learning
+from rankstream.reproduction.literature import DATA_SETS
 from rankstream.reproduction.plan import (
     BASELINES,
     CANDIDATES_TABLE,
@@ -15,7 +16,6 @@ from rankstream.reproduction.plan import (
     LONG_RUNS,
     SCORING_ALL,
 )
-from rankstream.reproduction.published import DATA_SETS
 
 SUMMARY = "make tables of the literature from LETOR folders"
 

@@ -5,44 +5,31 @@ folds in this process.
 """
 
 import argparse
-import contextlib
-import dataclasses
 import json
 import sys
 import time
-from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 from rich.console import Console
 from rich.table import Table
 
 from models.click_models.registry import NAMES, click_model_of
-from models.evaluation.ndcg import mean_ndcg
-from models.learners.registry import LEARNERS
-from producers.event_producer import EventProducer
-from producers.formats.generated import generated_queries
-from producers.formats.letor import LetorData, read_fold, read_letor
-from producers.readiness import Waiting
-from producers.simulation import Plan, Progress, Sink, simulate, step_ms_for
-from rankstream.ranker import Ranker
-from rankstream.ranking.multileaving import Multileaving
-from rankstream.ranking.scoring import normalised, scores_of
-from rankstream.settings import ModelSettings, Settings, load_settings, with_namespace
-from rankstream.snapshots import Snapshot, store_of
+from producers.formats.letor import LetorData
+from producers.simulation import Plan, Progress, simulate, step_ms_for
+from rankstream.settings import Settings, load_settings, with_namespace
+from rankstream.simulation.learner_needs import (
+    multileaving_of,
+    needs_candidates,
+    policy_for,
+)
+from rankstream.simulation.pipelines import in_process, on_kafka, settled
+from rankstream.simulation.queries import n_grades_of, ndcg_of, queries_of
+from rankstream.snapshots import Snapshot
 from rankstream.terminal.progress_line import ProgressLine
-from streams.local import LocalPipeline, local_settings
 
 SUMMARY = "closed loop of simulated users, a ranker and its learner"
-
-SETTLE_S = 60.0
-"""How long to wait, at the end, for the learner to have folded everything."""
-
-MOST_GRADES = 5
-START_WAIT_S, TRY_FOR_S = 300.0, 2.0
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -102,19 +89,19 @@ def run(arguments: argparse.Namespace) -> int:
         if getattr(arguments, name) < 1:
             option = f"--{name.replace('_', '-')}"
             raise ValueError(f"{option} must be 1 or more; got {vars(arguments)[name]}")
-    train, test = _data(arguments)
-    n_grades = int(max(train.labels.max(), test.labels.max())) + 1
-    if n_grades > MOST_GRADES:
-        raise ValueError(
-            f"labels of {arguments.data} must be below {MOST_GRADES}, as users know no "
-            f"other grades; got {n_grades - 1}"
-        )
+    train, test = queries_of(arguments.data, fold=arguments.fold, seed=arguments.seed)
     users = click_model_of(
-        arguments.users, n_grades, stop_requires_click=not arguments.published_stop
+        arguments.users,
+        n_grades_of(train, test),
+        stop_requires_click=not arguments.published_stop,
     )
     settings = with_namespace(load_settings(arguments.config), arguments.namespace)
-    loop = _local(settings, arguments, train) if arguments.local else None
-    with loop or _on_kafka(settings, arguments) as (sink, ranker):
+    pipeline = (
+        in_process(settings, arguments.model, train.features.shape[1])
+        if arguments.local
+        else on_kafka(settings, arguments.model)
+    )
+    with pipeline as (sink, ranker):
         plan = _plan(settings, arguments)
         started = time.monotonic()
         with ProgressLine("shown", total=plan.n_impressions) as line:
@@ -127,7 +114,7 @@ def run(arguments: argparse.Namespace) -> int:
                 rng=np.random.default_rng(arguments.seed), on_progress=follow,
             )  # fmt: skip
         sink.end()
-        learned = _settled(ranker, plan.n_impressions)
+        learned = settled(ranker, plan.n_impressions)
         seconds = time.monotonic() - started
     result = _result(progress, learned, test, arguments, seconds)
     if arguments.json:
@@ -136,65 +123,6 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         Console().print(_table(result))
     return 0
-
-
-def _data(arguments: argparse.Namespace) -> tuple[LetorData, LetorData]:
-    if arguments.data is None:
-        rng = np.random.default_rng(arguments.seed)
-        # Both splits must share one mixture of features.
-        whole = generated_queries(n_queries=250, n_documents=20, n_features=16, rng=rng)
-        return _part(whole, 0, 200), _part(whole, 200, 250)
-    if arguments.data.is_dir():
-        fold = read_fold(arguments.data, arguments.fold)
-        return fold.train, fold.test
-    data = read_letor(arguments.data)
-    n_queries = len(data.query_ids)
-    if n_queries < 2:
-        raise ValueError(
-            f"{arguments.data} must hold at least 2 queries, one of them to measure "
-            f"with; got {n_queries}"
-        )
-    n_test = max(1, n_queries // 5)
-    return _part(data, 0, n_queries - n_test), _part(
-        data, n_queries - n_test, n_queries
-    )
-
-
-def policy_for(model: ModelSettings | None) -> str:
-    """The lists that a model's learner can learn from."""
-    return "multileave" if _is_duel(model) else "plackett-luce"
-
-
-def multileaving_of(model: ModelSettings | None) -> Multileaving:
-    """How a model's rankers are compared, as its learner has it."""
-    if model is None or not _is_duel(model):
-        return Multileaving()
-    given = {**LEARNERS[model.learner].given, **model.options}
-    known = {field.name for field in dataclasses.fields(Multileaving)}
-    return Multileaving(**{name: given[name] for name in known & given.keys()})
-
-
-def needs_candidates(model: ModelSettings | None) -> bool:
-    """Whether a model's learner must score what was not shown."""
-    return model is not None and LEARNERS[model.learner].learner.needs_candidates
-
-
-def _is_duel(model: ModelSettings | None) -> bool:
-    """Whether its learner compares rankers."""
-    return (
-        model is not None and "multileave" in LEARNERS[model.learner].learner.policies
-    )
-
-
-def _part(data: LetorData, first: int, last: int) -> LetorData:
-    rows = slice(data.offsets[first], data.offsets[last])
-    return LetorData(
-        data.query_ids[first:last],
-        data.labels[rows],
-        data.features[rows],
-        data.offsets[first : last + 1] - data.offsets[first],
-        data.first_feature,
-    )
 
 
 def _plan(settings: Settings, arguments: argparse.Namespace) -> Plan:
@@ -217,67 +145,6 @@ def _plan(settings: Settings, arguments: argparse.Namespace) -> Plan:
     )
 
 
-@contextlib.contextmanager
-def _local(
-    settings: Settings, arguments: argparse.Namespace, train: LetorData
-) -> Iterator[tuple[Sink, Ranker]]:
-    model = settings.models.get(arguments.model) or ModelSettings(
-        features=train.features.shape[1]
-    )
-    own = msgspec.structs.replace(
-        local_settings(settings), models={arguments.model: model}
-    )
-    pipeline = LocalPipeline(own, now=lambda: time.time_ns() // 1_000_000)
-    pipeline.start()
-    name = arguments.model.encode()
-    ranker = Ranker(arguments.model, source=lambda: pipeline.snapshots.get(name))
-    ranker.refresh()
-    yield pipeline, ranker
-
-
-@contextlib.contextmanager
-def _on_kafka(
-    settings: Settings, arguments: argparse.Namespace
-) -> Iterator[tuple[Sink, Ranker]]:
-    store = store_of(settings)
-    ranker = Ranker(arguments.model, store=store)
-    _await_snapshot(ranker)
-    try:
-        with EventProducer(settings) as sink:
-            yield sink, ranker
-    finally:
-        ranker.close()
-        store.close()
-
-
-def _await_snapshot(ranker: Ranker) -> None:
-    waiting, began_s = Waiting(), time.monotonic()
-    while not ranker.wait(TRY_FOR_S):
-        if ranker.awaited:
-            waiting.waits(ranker.awaited)
-            began_s = time.monotonic()
-            continue
-        waited_s = time.monotonic() - began_s
-        if waited_s > START_WAIT_S:
-            raise RuntimeError(
-                f"model {ranker.model!r} must have a snapshot in Redis; after "
-                f"{waited_s:.0f} s there is none: does `rankstream worker` run, with "
-                f"[models.{ranker.model}] in its settings?"
-            )
-        waiting.waits(
-            f"a snapshot of {ranker.model!r}; a worker compiles for a minute or two "
-            "at its first start"
-        )
-
-
-def _settled(ranker: Ranker, n_impressions: int) -> Snapshot:
-    deadline = time.monotonic() + SETTLE_S
-    while ranker.version < n_impressions and time.monotonic() < deadline:
-        ranker.refresh()
-        time.sleep(0.02)
-    return ranker.snapshot
-
-
 def _result(
     progress: Progress,
     learned: Snapshot,
@@ -294,26 +161,10 @@ def _result(
         "versions_served": len(progress.versions),
         "behind_mean": round(float(np.mean(behind)), 1),
         "behind_largest": int(max(behind)),
-        "ndcg_learned": round(_ndcg(learned, test, arguments.cutoff), 4),
+        "ndcg_learned": round(ndcg_of(learned, test, arguments.cutoff), 4),
         "ndcg_shown_last_1000": round(progress.recent(), 4),
         "ndcg_shown_discounted": round(progress.discounted(), 1),
     }
-
-
-def _ndcg(learned: Snapshot, test: LetorData, cutoff: int) -> float:
-    weights = np.frombuffer(learned.weights, "<f4")
-    bounds = test.offsets.tolist()
-    scores = [
-        scores_of(
-            normalised(test.features[start:end], learned.normalisation),
-            weights,
-            learned.hidden,
-            learned.kind,
-        )
-        for start, end in pairwise(bounds)
-    ]
-    flat = np.concatenate(scores).astype(np.float64)
-    return mean_ndcg(test.labels, flat, test.offsets, cutoff)
 
 
 def _table(result: dict[str, Any]) -> Table:

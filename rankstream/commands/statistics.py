@@ -15,7 +15,7 @@ from rankstream.terminal.counts import counted
 from rankstream.wire.routing import normalised_query
 from rankstream.wire.topics import STATISTICS
 from streams.fold.statistics_keys import OPEN_SET, OVERFLOW_SET
-from streams.fold.statistics_reading import Statistics, summaries_of
+from streams.fold.statistics_reader import Statistics, summaries_of
 
 __all__ = ["SUMMARY", "add_arguments", "run", "summaries_of"]
 

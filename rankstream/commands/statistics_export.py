@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 
 from models.counts.cells import PAIR_NAMES, TOTAL_NAMES, CellSummary
 from rankstream.wire.events import POLICIES
-from streams.fold.statistics_reading import CellName, Statistics
+from streams.fold.statistics_reader import CellName, Statistics
 
 ROWS_AT_ONCE = 1 << 17
 

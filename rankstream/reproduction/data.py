@@ -1,7 +1,7 @@
 """Folds of a LETOR folder, prepared once and shared by all processes.
 
 Features are brought to 0..1 within each query; those that never vary over the whole
-training part are left out. The arrays lie as files beside the results, so that
+training split are left out. The arrays lie as files beside the results, so that
 processes map them instead of each reading text.
 """
 
@@ -16,9 +16,9 @@ import numpy.typing as npt
 
 from models.closed_loops.world import World
 from models.rankers.normalisation import normalised
-from producers.formats.letor import LetorData, groups_of, parts_of_fold, read_fold
+from producers.formats.letor import LetorData, groups_of, read_fold, splits_of_fold
 
-PARTS = ("train", "test")
+SPLITS = ("train", "test")
 
 
 def n_folds_of(folder: Path) -> int:
@@ -44,15 +44,15 @@ def n_folds_of(folder: Path) -> int:
 def digest_of(folder: Path) -> str:
     """What tells the documents of a folder's folds from all others.
 
-    Paths count for nothing, bytes and the parts that they make do.
+    Paths count for nothing, bytes and the splits that they make do.
     """
-    parts = [
-        part
+    splits = [
+        split
         for number in range(1, n_folds_of(folder) + 1)
-        for part in parts_of_fold(folder, number)
+        for split in splits_of_fold(folder, number)
     ]
-    known = {path: _bytes_of(path) for part in parts for path in part}
-    folds = [[known[path] for path in part] for part in parts]
+    known = {path: _bytes_of(path) for split in splits for path in split}
+    folds = [[known[path] for path in split] for split in splits]
     return hashlib.sha256(json.dumps(folds).encode()).hexdigest()[:16]
 
 
@@ -64,19 +64,19 @@ def prepare(folder: Path, fold: int, place: Path, *, normalisation: str) -> None
     target.mkdir(parents=True, exist_ok=True)
     read = read_fold(folder, fold)
     is_kept = _varying(read.train.features)
-    for name, part in zip(PARTS, (read.train, read.test), strict=True):
-        features = _scaled(part, normalisation)[:, is_kept]
+    for name, split in zip(SPLITS, (read.train, read.test), strict=True):
+        features = _scaled(split, normalisation)[:, is_kept]
         np.save(target / f"{name}-features.npy", features)
-        np.save(target / f"{name}-labels.npy", part.labels)
-        np.save(target / f"{name}-offsets.npy", part.offsets)
+        np.save(target / f"{name}-labels.npy", split.labels)
+        np.save(target / f"{name}-offsets.npy", split.offsets)
     (target / "done").touch()
 
 
 @functools.cache
-def world_of(place: Path, fold: int, part: str, normalisation: str) -> World:
-    """A prepared part, mapped into memory."""
+def world_of(place: Path, fold: int, split: str, normalisation: str) -> World:
+    """A prepared split, mapped into memory."""
     target = place / f"fold{fold}-{normalisation}"
-    names = [target / f"{part}-{name}.npy" for name in World._fields]
+    names = [target / f"{split}-{name}.npy" for name in World._fields]
     # Copy-on-write gives arrays of the same type as ordinary ones, for kernels.
     return World(*(np.asarray(np.load(name, mmap_mode="c")) for name in names))
 
@@ -95,8 +95,8 @@ def _varying(features: npt.NDArray[np.float32]) -> npt.NDArray[np.bool_]:
     return is_kept
 
 
-def _scaled(part: LetorData, how: str) -> npt.NDArray[np.float32]:
-    scaled = np.empty_like(part.features)
-    for begin, end in itertools.pairwise(part.offsets.tolist()):
-        scaled[begin:end] = normalised(part.features[begin:end], how=how)
+def _scaled(split: LetorData, how: str) -> npt.NDArray[np.float32]:
+    scaled = np.empty_like(split.features)
+    for begin, end in itertools.pairwise(split.offsets.tolist()):
+        scaled[begin:end] = normalised(split.features[begin:end], how=how)
     return scaled

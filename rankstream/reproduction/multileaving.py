@@ -225,7 +225,7 @@ def mean_quality(queries: Queries) -> Any:
 
 @lru_cache(maxsize=5)
 def _parts(data: Path, fold: int) -> tuple[LetorData, LetorData]:
-    """Training with validation part, and test part."""
+    """Training with validation split, and test split."""
     read = read_fold(data, fold)
     first, second = read.train, read.validation
     together = LetorData(

@@ -6,14 +6,15 @@ from typing import Any
 
 from rich.console import Console
 
-from models.closed_loops.measuring import Conventions
+from models.closed_loops.performance import Conventions
 from rankstream.reproduction.data import (
-    PARTS,
+    SPLITS,
     digest_of,
     n_folds_of,
     prepare,
     world_of,
 )
+from rankstream.reproduction.literature import published_of
 from rankstream.reproduction.picture import picture_of
 from rankstream.reproduction.plan import (
     EXACT,
@@ -26,7 +27,6 @@ from rankstream.reproduction.plan import (
     cells_of,
     jobs_of,
 )
-from rankstream.reproduction.published import published_of
 from rankstream.reproduction.runs import (
     Bed,
     finished_runs,
@@ -97,8 +97,8 @@ def _bed(arguments: argparse.Namespace, out: Path, n_folds: int) -> Bed:
     largest = 0
     for fold in range(1, n_folds + 1):
         prepare(arguments.data, fold, place, normalisation=arguments.normalisation)
-        for part in PARTS:
-            world = world_of(place, fold, part, arguments.normalisation)
+        for split in SPLITS:
+            world = world_of(place, fold, split, arguments.normalisation)
             largest = max(largest, int(world.labels.max()))
     return Bed(
         place,

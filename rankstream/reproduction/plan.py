@@ -4,7 +4,7 @@ import zlib
 from dataclasses import asdict, dataclass
 
 from models.learners.coltr import ColtrConfig
-from models.learners.duels import DuelConfig
+from models.learners.duel_learner import DuelConfig
 from models.learners.pairwise import PairwiseConfig
 from models.learners.parameters import LearnerConfig
 from models.learners.pdgd import PdgdConfig

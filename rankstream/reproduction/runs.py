@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from models.click_models.registry import click_model_of
-from models.closed_loops.measuring import Conventions, Judge, discounted_sum
+from models.closed_loops.performance import Conventions, Judge, discounted_sum
 from models.closed_loops.registry import loop_of
 from models.rankers.registry import ranker_of
 from rankstream.reproduction.data import world_of

@@ -6,9 +6,9 @@ from typing import Any
 
 from rich.table import Table
 
+from rankstream.reproduction.literature import N_RUNS
+from rankstream.reproduction.literature import Published as Printed
 from rankstream.reproduction.plan import EXACT, PUBLISHED, Cell
-from rankstream.reproduction.published import N_RUNS
-from rankstream.reproduction.published import Published as Printed
 from rankstream.reproduction.summary import (
     OFFLINE,
     ONLINE,

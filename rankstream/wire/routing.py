@@ -1,7 +1,8 @@
 """Where an event goes: the normalised query, its partition, and ids that carry it.
 
 Both sides of ingestion use these rules: ingest, and the ranker that makes
-impression ids.
+impression ids. Both sides of `interactions` use that of models: the fold, and
+the learners.
 """
 
 import hashlib
@@ -30,6 +31,12 @@ def route_of_query(query_id: str) -> int:
 def partition_of_route(route: int, n_partitions: int) -> int:
     """The partition of the canonical log that holds a route."""
     return route % n_partitions
+
+
+def partition_of_model(model: str, n_partitions: int) -> int:
+    """The partition of `interactions` that a model's are in."""
+    digest = hashlib.blake2b(model.encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big") % n_partitions
 
 
 def routed_impression_id(unique: str, route: int) -> str:

@@ -8,14 +8,11 @@ import numpy as np
 
 from models.evaluation.balance import log_evidence
 from models.evaluation.list_counts import BY_RANKER, TOTALS
+from models.evaluation.session_coverage import MOST_WITHOUT_SESSION
 from models.evaluation.sums import n_pairs_of
 from rankstream.wire.verdicts import HealthCheck, Light
 from streams.comparisons.comparison import Comparison
-from streams.comparisons.session_coverage import (
-    ALPHA,
-    MOST_WITHOUT_SESSION,
-    sessions_of,
-)
+from streams.comparisons.session_statement import ALPHA, sessions_of
 
 ALARM, WARNING = math.log(1_000.0), math.log(20.0)
 """Evidence against a share that was meant; an e-value of 20 is worth a look."""

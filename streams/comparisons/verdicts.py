@@ -1,24 +1,16 @@
-"""Verdicts: what may be concluded from the sums of an experiment.
+"""Verdicts: what may be concluded from the sums of an experiment, with its names.
 
 A verdict is a function of the merged sums alone, so that anybody who reads the topic
 `preferences` to the same place comes to the same one.
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-import numpy as np
-
-from models.evaluation.betting import log_e_values
-from models.evaluation.confidence_sequence import half_widths
-from models.evaluation.intervals import clustered_half_widths, fixed_half_widths
+from models.evaluation.conclusion import Conclusion, conclude
 from models.evaluation.list_counts import BY_RANKER, TOTALS
-from models.evaluation.session_sequence import (
-    LEAST_GROUPS,
-    session_intervals,
-)
-from models.evaluation.standings import bradley_terry, copeland, cycles
-from models.evaluation.sums import PreferenceSums, n_pairs_of, pairs_of, skew
+from models.evaluation.session_sequence import LEAST_GROUPS
+from models.evaluation.sums import PreferenceSums, n_pairs_of, pairs_of
 from models.interleaving.counterfactual import Counterfactual
 from rankstream.wire.verdicts import (
     Ends,
@@ -30,7 +22,7 @@ from rankstream.wire.verdicts import (
 )
 from streams.comparisons.comparison import Comparison
 from streams.comparisons.health import health_of, stated
-from streams.comparisons.session_coverage import ALPHA, sessions_of
+from streams.comparisons.session_statement import ALPHA, sessions_of
 
 QUESTIONS = {
     "to_come": "For sessions to come, is a better than b? At any time; asymptotic in "
@@ -67,7 +59,7 @@ def verdict_of(
     Parameters
     ----------
     outcomes
-        Of all events of the log, as `preferences.read_outcomes` gives them.
+        Of all events of the log, as `preference_fold.read_outcomes` gives them.
     """
     settings = comparison.settings
     methods = {
@@ -129,57 +121,52 @@ def _of_method(
     comparison: Comparison, name: str, sums: PreferenceSums, alpha: float
 ) -> MethodVerdict:
     n = sums.n_rankers
-    each = alpha / n_pairs_of(n)
-    typical = comparison.methods[name].typical_square(n)
-    planned = typical * comparison.settings.planned_impressions
-    mean = sums.mean()
-    to_come = session_intervals(sums, each, comparison.settings.planned_impressions)
-    came = half_widths(sums, each, planned)
-    fixed = fixed_half_widths(sums, each)
-    clustered = clustered_half_widths(sums, each)
-    evidence = log_e_values(sums)
-    signs = np.sign(skew(mean, n))
-    is_better = (to_come[:, 0] > 0.0) & (mean > came)
-    is_worse = (to_come[:, 1] < 0.0) & (mean < -came)
-    decided = skew(np.where(is_better, 1.0, np.where(is_worse, -1.0, 0.0)), n)
-    sessions = sessions_of(comparison, sums, each)
-    wins = np.zeros((n, n))
-    first, second = pairs_of(n)
-    wins[first, second], wins[second, first] = sums.counts.T
+    found = conclude(
+        sums,
+        alpha,
+        planned=comparison.settings.planned_impressions,
+        typical_square=comparison.methods[name].typical_square(n),
+    )
+    sessions = sessions_of(comparison, sums, alpha / n_pairs_of(n))
     names = comparison.rankers
-    pairs = [
-        PairVerdict(
-            a=names[first[i]],
-            b=names[second[i]],
-            mean=float(mean[i]),
-            to_come=_ends(*to_come[i]),
-            came=_ends(mean[i] - came[i], mean[i] + came[i]),
-            fixed=_ends(mean[i] - fixed[i], mean[i] + fixed[i]),
-            sessions=_ends(mean[i] - clustered[i], mean[i] + clustered[i]),
-            log_e_a=float(evidence[first[i], second[i]]),
-            log_e_b=float(evidence[second[i], first[i]]),
-            preferred_a=int(sums.counts[i, 0]),
-            preferred_b=int(sums.counts[i, 1]),
-            possible=int(sums.possible_impressions()[i]),
-        )
-        for i in range(len(mean))
-    ]
-    best = [i for i in range(n) if (np.delete(decided[i], i) > 0).all()]
+    winner = None if found.best is None else names[found.best]
     if _is_cut(comparison, name) or not sessions.enough:
-        best = []
+        winner = None
     return MethodVerdict(
         impressions=int(sums.impressions.sum()),
         sessions=sessions,
         matrix=sums.matrix().tolist(),
-        pairs=pairs,
-        winner=names[best[0]] if best else None,
-        copeland=copeland(signs.astype(np.int64)).tolist(),
-        bradley_terry=bradley_terry(wins).tolist(),
-        cycles=[[names[i] for i in each] for each in cycles(signs.astype(np.int64))],
-        decided_cycles=[
-            [names[i] for i in each] for each in cycles(decided.astype(np.int64))
-        ],
+        pairs=_pairs(names, sums, found),
+        winner=winner,
+        copeland=found.copeland.tolist(),
+        bradley_terry=found.bradley_terry.tolist(),
+        cycles=[[names[i] for i in each] for each in found.cycles],
+        decided_cycles=[[names[i] for i in each] for each in found.decided_cycles],
     )
+
+
+def _pairs(
+    names: Sequence[str], sums: PreferenceSums, found: Conclusion
+) -> list[PairVerdict]:
+    possible = sums.possible_impressions()
+    first, second = (each.tolist() for each in pairs_of(sums.n_rankers))
+    return [
+        PairVerdict(
+            a=names[a],
+            b=names[b],
+            mean=float(found.mean[i]),
+            to_come=_ends(*found.to_come[i]),
+            came=_ends(*found.came[i]),
+            fixed=_ends(*found.fixed[i]),
+            sessions=_ends(*found.sessions[i]),
+            log_e_a=float(found.evidence[a, b]),
+            log_e_b=float(found.evidence[b, a]),
+            preferred_a=int(sums.counts[i, 0]),
+            preferred_b=int(sums.counts[i, 1]),
+            possible=int(possible[i]),
+        )
+        for i, (a, b) in enumerate(zip(first, second, strict=True))
+    ]
 
 
 def _is_cut(comparison: Comparison, name: str) -> bool:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from models.counts.counting_tables import Int64
+from models.counts.count_tables import Int64
 from models.kernels.compilation import Number, compiled, inlined
 from streams.fold import elements as e
 from streams.fold.digests import hashed

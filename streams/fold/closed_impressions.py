@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from models.counts.counting_tables import Int64
+from models.counts.count_tables import Int64
 from models.kernels.compilation import compiled
 from rankstream.wire.events import Interaction, encode_record
 from rankstream.wire.topics import BATCH_BYTES

@@ -11,9 +11,9 @@ from concurrent.futures import Executor
 from typing import Protocol
 
 from rankstream.settings import Settings
-from streams.comparisons.preferences import PreferencesFold
+from streams.comparisons.preference_fold import PreferencesFold
 from streams.fold.closed_impressions import Closed
-from streams.fold.statistics import StatisticsFold
+from streams.fold.statistics_fold import StatisticsFold
 from streams.stage import Change
 
 

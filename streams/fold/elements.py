@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from models.counts.counting_tables import Int64
+from models.counts.count_tables import Int64
 from models.kernels.compilation import Number, compiled, inlined
 from rankstream.wire.events import Click, Impression
 from streams.fold.messagepack import (

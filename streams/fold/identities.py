@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from models.counts.counting_tables import Int32
+from models.counts.count_tables import Int32
 from models.kernels.compilation import Number, compiled, inlined
 
 ABSENT = -(1 << 31)

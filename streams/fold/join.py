@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from models.counts.counting_tables import Int64
+from models.counts.count_tables import Int64
 from rankstream.settings import LimitSettings, TimeSettings
 from rankstream.wire.events import Click, Frontier, Impression, encode_record
 from streams.event_time import Watermark
@@ -24,7 +24,6 @@ from streams.fold import arrivals
 from streams.fold import elements as e
 from streams.fold import open_tables as t
 from streams.fold.closed_impressions import Closed
-from streams.fold.closing import close, room_for, take_due
 from streams.fold.elements import Elements, decode_click, decode_impression, located
 from streams.fold.identities import (
     ABSENT,
@@ -39,6 +38,7 @@ from streams.fold.identities import (
 )
 from streams.fold.messagepack import Bytes
 from streams.fold.schedule import Schedule
+from streams.fold.window_end import close, room_for, take_due
 
 OUTCOMES = (
     "consumed",

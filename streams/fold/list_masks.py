@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from models.counts.counting import Batch
-from models.counts.counting_tables import N_GROUPS
+from models.counts.count_kernel import Batch
+from models.counts.count_tables import N_GROUPS
 from streams.fold import statistics_keys as keys
 from streams.fold.statistics_places import Scope
 

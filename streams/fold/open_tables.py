@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from models.counts.counting_tables import Int64, enlarged
+from models.counts.count_tables import Int64, enlarged
 from models.kernels.compilation import Number, compiled, inlined
 from streams.fold.digests import word_at
 from streams.fold.identities import (

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from models.counts.counting_tables import Int32, Int64, enlarged
+from models.counts.count_tables import Int32, Int64, enlarged
 from models.kernels.compilation import Number, compiled, inlined
 from rankstream.wire.events import (
     DETERMINISTIC,

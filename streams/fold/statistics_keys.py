@@ -121,11 +121,3 @@ def decode_set(value: bytes) -> list[str]:
     """The items of a candidate set."""
     (items,) = checked(decode(value))
     return list(items)
-
-
-def n_items_of(array: bytes) -> int:
-    """The length of a MessagePack array, from its first five bytes."""
-    first = array[0]
-    if first & 0xF0 == 0x90:
-        return first & 0x0F
-    return int.from_bytes(array[1:3] if first == 0xDC else array[1:5], "big")

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from models.counts.counting_tables import CAPPED, N_GROUPS, WITH_ROW, WITHOUT_ROW, Int64
+from models.counts.count_tables import CAPPED, N_GROUPS, WITH_ROW, WITHOUT_ROW, Int64
 from models.counts.store import StatisticsStore
 from rankstream.settings import LimitSettings
 from rankstream.wire.events import MULTILEAVE, UNKNOWN, decode_items

@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from models.counts.counting import Later
-from models.counts.counting_tables import LEAST_PROBABILITY, Int32
+from models.counts.count_kernel import Later
+from models.counts.count_tables import LEAST_PROBABILITY, Int32
 from models.counts.exposure_overflow import (
     placements_of,
     placements_of_lists,
@@ -19,9 +19,9 @@ from models.counts.exposure_overflow import (
 )
 from models.counts.store import StatisticsStore
 from models.plackett_luce.placement import placement_batch
+from rankstream.wire.arrays import n_items_of
 from rankstream.wire.events import DETERMINISTIC, PLACKETT_LUCE, TAIL_SHUFFLE
 from rankstream.wire.exposures import unpack_exposures
-from streams.fold import statistics_keys as keys
 from streams.fold.statistics_places import Places
 
 Floats = NDArray[np.float64]
@@ -99,7 +99,7 @@ class Settlement:
         by_shape: dict[tuple[int, int, int], list[int]] = {}
         for place in np.unique(evicted[:, 1]).tolist():
             _, candidates, _, code, length, _ = rows[place]
-            n_items = 0 if code & 7 == DETERMINISTIC else keys.n_items_of(candidates)
+            n_items = 0 if code & 7 == DETERMINISTIC else n_items_of(candidates)
             shape = (code & 7, length // 2, n_items)
             by_shape.setdefault(shape, []).append(place)
         for (policy, n_ranks, n_items), places in by_shape.items():
@@ -168,7 +168,7 @@ class Settlement:
         for place in places:
             _, candidates, _, _, length, _ = self._places.rows[place]
             piece.append(place)
-            n_probabilities += keys.n_items_of(candidates) * (length // 2)
+            n_probabilities += n_items_of(candidates) * (length // 2)
             if n_probabilities >= BATCH_PROBABILITIES:
                 yield piece
                 piece, n_probabilities = [], 0

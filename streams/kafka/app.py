@@ -20,8 +20,8 @@ from rankstream.settings import Settings
 from rankstream.wire.topics import full_name
 from streams.kafka.committer import Cluster, Committer
 from streams.kafka.metrics import Gauges
-from streams.kafka.pacing import Progress, held_back
 from streams.kafka.transport import Transport
+from streams.kafka.watermark_alignment import Progress, held_back
 from streams.stage import LogRefused, SourceRecord
 from streams.topology import StageKind
 

@@ -16,7 +16,11 @@ from typing import Any
 from rankstream.settings import Settings
 from rankstream.wire.bounds import carried_bytes
 from rankstream.wire.topics import MIB
-from streams.kafka.faults import REPEATED_RECORDS, SKIP_RESUME_POSITION, is_planted
+from streams.kafka.planted_faults import (
+    REPEATED_RECORDS,
+    SKIP_RESUME_POSITION,
+    is_planted,
+)
 from streams.kafka.resume_position import (
     POSITION_KEY,
     SCHEMA,

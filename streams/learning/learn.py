@@ -18,6 +18,7 @@ from models.learners.learner import TrainingExample
 from models.learners.registry import Learner, learner_of
 from rankstream.settings import ModelSettings, Settings, SettingsError
 from rankstream.snapshots import Snapshot, encode_snapshot, features_hash
+from rankstream.wire.arrays import n_items_of
 from rankstream.wire.bounds import LARGEST, NUMBERS_BYTES
 from rankstream.wire.events import (
     POLICIES,
@@ -26,10 +27,9 @@ from rankstream.wire.events import (
     InteractionRecord,
     decode_interaction_record,
 )
+from rankstream.wire.routing import partition_of_model
 from rankstream.wire.schemas import check_schema
 from rankstream.wire.topics import SNAPSHOTS, state_topic
-from streams.fold.canonical import partition_of_model
-from streams.fold.statistics_keys import n_items_of
 from streams.stage import Change, LogRefused, Output, SourceRecord
 from streams.state_pieces import Parts
 

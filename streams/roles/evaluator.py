@@ -21,7 +21,7 @@ from rankstream.wire.topics import EVALUATIONS, MAX_RECORD_BYTES, PREFERENCES, f
 from rankstream.wire.verdicts import Verdict, encode_verdict
 from streams.comparisons.comparison import Comparison
 from streams.comparisons.health import rounded_log_checks
-from streams.comparisons.preferences import UNREADABLE, read_outcomes, read_records
+from streams.comparisons.preference_fold import UNREADABLE, read_outcomes, read_records
 from streams.comparisons.verdicts import refused_verdict, verdict_of
 from streams.kafka.committed_reader import Waiting, client_options, committed_batches
 

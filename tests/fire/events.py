@@ -20,7 +20,7 @@ from rankstream.wire.routing import (
     partition_of_route,
     route_of_query,
 )
-from tests.fire.expected import Expected, Letter, Shown
+from tests.fire.expectations import Expected, Letter, Shown
 from tests.fire.hostile import Hostile, hostile_records
 from tests.fire.lists import query_event
 

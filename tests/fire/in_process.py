@@ -6,7 +6,7 @@ from typing import Any
 from rankstream.settings import ModelSettings, Settings, TimeSettings
 from rankstream.wire.events import ACTIVE, Frontier, decode_event_record
 from rankstream.wire.topics import CLICKS, EVENTS, INTERACTIONS, LATE, QUERIES
-from streams.fold.canonical import CanonicalFold
+from streams.fold.canonical_fold import CanonicalFold
 from streams.ingest.ingest import END_HEADER, Ingest
 from streams.learning.learn import Learn
 from streams.stage import Output, SourceRecord

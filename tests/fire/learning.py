@@ -20,7 +20,7 @@ from rankstream.snapshots import (
 from rankstream.wire.envelope import Pointer, Snapshot, SnapshotError
 from rankstream.wire.topics import INTERACTIONS, SNAPSHOTS
 from streams.learning.learn import STATE_TOPIC, InteractionsBroken, Learn
-from streams.recount.verdict import Verdict
+from streams.recount.differences import Verdict
 from streams.stage import SourceRecord
 from tests.fire.letters import last_values
 

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from rankstream.wire.events import decode_interaction_record
-from tests.fire.expected import LetterKey
+from tests.fire.expectations import LetterKey
 
 PREFIX = "__rankstream.errors."
 ADDED = ("topic", "partition", "offset", "index", "timestamp", "stage", "code")

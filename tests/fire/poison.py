@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 
 from tests.fire.events import Event, Events
-from tests.fire.expected import Letter, Shown
+from tests.fire.expectations import Letter, Shown
 from tests.fire.hostile import TWO_HOURS_MS, good_click, good_query, strange_queries
 from tests.fire.lists import MODEL
 

@@ -9,11 +9,10 @@ from typing import Any, NamedTuple
 from deploy.broker import Broker
 from deploy.redis_server import Redis
 from producers.topic_admin import TopicAdmin
-from rankstream.commands.recount import recount_topics
+from rankstream.recount.log import recount_topics
 from rankstream.settings import Settings, load_settings
 from streams.topology import topics_of
 from tests.fire.cluster import Missed, Worker, restarts
-from tests.fire.collecting import collected
 from tests.fire.events import (
     DISORDER_MS,
     REMEMBER_MS,
@@ -26,6 +25,7 @@ from tests.fire.in_process import warm_up
 from tests.fire.learning import compare_learned, is_newest_served
 from tests.fire.lists import MODEL, N_FEATURES
 from tests.fire.observer import Observer
+from tests.fire.outputs import collected
 from tests.fire.plans import plan_of
 from tests.fire.poison import PoisonedEvents
 from tests.fire.progress import MB, Progress

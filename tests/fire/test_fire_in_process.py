@@ -4,10 +4,10 @@ import time
 
 import pytest
 
-from rankstream.commands.recount import stored
+from rankstream.recount.stored_statistics import stored
 from rankstream.settings import Settings
-from streams.recount.checking import Found as Checkpoint
-from streams.recount.checking import recount
+from streams.recount.recount import Found as Checkpoint
+from streams.recount.recount import recount
 from streams.recount.rules import rules_of
 from tests.fire.events import Events, step_of
 from tests.fire.in_process import MODELS, TIME, InProcess, run_in_process

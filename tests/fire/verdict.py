@@ -3,9 +3,9 @@
 from collections import Counter
 from typing import Any
 
-from streams.fold.statistics_reading import Statistics
-from streams.recount.verdict import Verdict
-from tests.fire.expected import Expected, Letter, query_counts
+from streams.fold.statistics_reader import Statistics
+from streams.recount.differences import Verdict
+from tests.fire.expectations import Expected, Letter, query_counts
 from tests.fire.letters import Found, FoundLetter
 
 

@@ -11,7 +11,7 @@ from models.interleaving.method import Shown
 from models.interleaving.split import Split
 from rankstream.settings import ExperimentSettings
 from rankstream.wire.events import ClickMark, Interaction
-from streams.comparisons.preferences import PreferencesFold
+from streams.comparisons.preference_fold import PreferencesFold
 from streams.fold.closed_impressions import closed_of
 from tests.event_factory import START_MS, impression
 

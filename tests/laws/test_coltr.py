@@ -10,7 +10,7 @@ from models.learners.coltr import (
     placement_logs,
     risks_of,
 )
-from models.learners.duels import directions_of
+from models.learners.duel_learner import directions_of
 from models.learners.learner import TrainingExample
 
 

@@ -3,8 +3,8 @@
 import numpy as np
 
 from models.click_models.cascade import CascadeModel
-from models.closed_loops.measuring import Conventions, Judge
-from models.closed_loops.pairs import PairLoop
+from models.closed_loops.pair_loop import PairLoop
+from models.closed_loops.performance import Conventions, Judge
 from models.closed_loops.world import World
 from models.learners.pdgd import PdgdConfig
 from models.rankers.registry import ranker_of

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from models.click_models.cascade import cascade_of
-from models.learners.closed_loop import ClosedLoop
+from models.closed_loops.linear_pdgd_loop import LinearPdgdLoop
 from models.learners.learner import TrainingExample
 from models.learners.pdgd import PdgdConfig, PdgdLearner
 from tests import mq2008
@@ -20,9 +20,9 @@ def test_published_ndcg_is_reached_and_kept_for_a_million_impressions() -> None:
     """
     early, late = [], []
     for fold in range(1, 6):
-        train, test = mq2008.part(fold, "train"), mq2008.part(fold, "test")
+        train, test = mq2008.split(fold, "train"), mq2008.split(fold, "test")
         rng = np.random.default_rng(fold)
-        loop = ClosedLoop(train, cascade_of("perfect", 3), rng=rng)
+        loop = LinearPdgdLoop(train, cascade_of("perfect", 3), rng=rng)
         loop.run(10_000)
         early.append(offline_ndcg(loop, test))
         for _ in range(10):
@@ -35,7 +35,7 @@ def test_published_ndcg_is_reached_and_kept_for_a_million_impressions() -> None:
 
 def test_a_neural_learner_in_steps_of_its_own_reaches_it_too() -> None:
     """One hidden layer of 64 on the first fold, fed with its own lists."""
-    train, test = mq2008.part(1, "train"), mq2008.part(1, "test")
+    train, test = mq2008.split(1, "train"), mq2008.split(1, "test")
     users, rng = cascade_of("perfect", 3), np.random.default_rng(1)
     learner = PdgdLearner(PdgdConfig(46, "neural", (64,), learning_rate=0.1))
     for _ in range(10_000):
@@ -49,7 +49,7 @@ def test_a_neural_learner_in_steps_of_its_own_reaches_it_too() -> None:
     scores = learner.ranker.score(
         learner.parameters(), test.features.astype(np.float64)
     )
-    linear = ClosedLoop(train, users, rng=np.random.default_rng(1))
+    linear = LinearPdgdLoop(train, users, rng=np.random.default_rng(1))
     linear.run(10_000)
 
     found = mq2008.ndcg_at_10(test, scores)

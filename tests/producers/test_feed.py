@@ -8,7 +8,7 @@ import pytest
 
 from producers.feed import feed, lines_of_descriptor, lines_of_followed
 from producers.formats.event import EventTooLarge
-from producers.stopping import Stop
+from producers.stop_signal import Stop
 from rankstream.wire.topics import CLICKS, QUERIES
 
 CLICK = b'{"impression_id": "i", "at_ms": 5, "position": 1}'

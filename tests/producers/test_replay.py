@@ -18,7 +18,7 @@ from producers.replay import (
     replay,
     utc,
 )
-from producers.stopping import Stop
+from producers.stop_signal import Stop
 from rankstream.wire.topics import QUERIES
 
 FLAT_OUT = Pace(None)

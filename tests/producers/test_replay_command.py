@@ -13,7 +13,7 @@ import pytest
 from kafka import KafkaProducer
 
 from producers.connection import client_options
-from producers.formats.canonical import read_dump, read_header
+from producers.formats.canonical_dump import read_dump, read_header
 from producers.topic_reader import read_records
 from rankstream.wire.events import ACTIVE, Frontier, encode_event, encode_record
 from rankstream.wire.topics import CLICKS, EVENTS, QUERIES, full_name

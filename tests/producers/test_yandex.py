@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rankstream.cli import main
-from streams.fold.statistics_reading import Statistics
+from streams.fold.statistics_reader import Statistics
 from streams.local import read_changes
 
 SESSIONS = Path("../shared/data/yandex-sessions/sessions.jsonl.gz")

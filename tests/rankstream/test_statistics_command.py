@@ -17,7 +17,7 @@ from rankstream.wire.events import (
     Interaction,
 )
 from streams.fold.closed_impressions import closed_of
-from streams.fold.statistics import StatisticsFold
+from streams.fold.statistics_fold import StatisticsFold
 
 _encode = msgspec.msgpack.Encoder().encode
 

@@ -31,7 +31,7 @@ from rankstream.wire.topics import (
 )
 from rankstream.wire.verdicts import encode_verdict
 from streams.comparisons.verdicts import refused_verdict
-from streams.fold.canonical import CanonicalFold
+from streams.fold.canonical_fold import CanonicalFold
 from streams.fold.consumers import preferences_among
 from streams.ingest.ingest import Ingest
 from streams.ingest.validation import EventValidator, size_of

@@ -174,7 +174,7 @@ def test_real_pages_are_counted_exactly_while_ingest_is_killed(
     data = Path(__file__).parents[3] / "shared" / "data" / "yandex-sessions"
     if not data.exists():
         pytest.skip(f"data set not found: {data}")
-    from producers.formats.reading import files_of, read_events  # noqa: PLC0415
+    from producers.formats.registry import files_of, read_events  # noqa: PLC0415
 
     config = configured(tmp_path, kafka.bootstrap, redis_server.url, namespace)
     settings = settings_of(config)

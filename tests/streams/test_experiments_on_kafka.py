@@ -12,8 +12,8 @@ from producers.event_producer import EventProducer
 from producers.topic_reader import read_records
 from rankstream.cli import main
 from rankstream.experiments import Experiments
-from rankstream.monitoring.gathering import Gathering
 from rankstream.monitoring.overview import Gathered
+from rankstream.monitoring.poller import Poller
 from rankstream.ranker import Ranker
 from rankstream.settings import Settings
 from rankstream.snapshots import store_of
@@ -143,10 +143,10 @@ def test_an_experiment_is_exact_under_fire_and_judged(
     assert pipeline.comparisons()[0].totals[0] == N_LISTS
 
     gathered = Gathered()
-    gathering = Gathering(settings, gathered)
-    gathering.start()
+    poller = Poller(settings, gathered)
+    poller.start()
     waited_until(lambda: bool(gathered.overview()["experiments"]), 30, log)
-    gathering.close()
+    poller.close()
     (row,) = gathered.overview()["experiments"]
     assert (row["winner"], row["impressions"]) == ("good", N_LISTS)
 

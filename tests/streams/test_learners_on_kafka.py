@@ -10,13 +10,13 @@ import pytest
 from models.learners.registry import LEARNERS
 from producers.event_producer import EventProducer
 from producers.topic_reader import read_records
-from rankstream.commands.simulate import (
+from rankstream.ranker import Ranker
+from rankstream.settings import Settings
+from rankstream.simulation.learner_needs import (
     multileaving_of,
     needs_candidates,
     policy_for,
 )
-from rankstream.ranker import Ranker
-from rankstream.settings import Settings
 from rankstream.snapshots import SnapshotStore, decode_snapshot
 from rankstream.wire.events import decode_interaction_record
 from rankstream.wire.topics import CLICKS, INTERACTIONS, QUERIES, SNAPSHOTS

@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from producers.formats import canonical
-from producers.formats.canonical import Header, read_dumped_events, write_dump
+from producers.formats import canonical_dump
+from producers.formats.canonical_dump import Header, read_dumped_events, write_dump
 from producers.formats.source_file import FileUnreadable
-from producers.stopping import Stop
+from producers.stop_signal import Stop
 from producers.topic_reader import Record
 from rankstream.commands import dump
 from rankstream.monitoring.position_bias import PositionBias
@@ -36,14 +36,14 @@ from rankstream.wire.topics import (
     STATISTICS,
 )
 from streams.comparisons.health import health_of
-from streams.comparisons.preferences import read_outcomes, read_records
-from streams.fold.canonical import CanonicalFold
-from streams.fold.statistics_reading import Statistics
+from streams.comparisons.preference_fold import read_outcomes, read_records
+from streams.fold.canonical_fold import CanonicalFold
+from streams.fold.statistics_reader import Statistics
 from streams.ingest.ingest import Ingest
 from streams.learning.learn import Learn
 from streams.local import local_settings
-from streams.recount.checking import Statistics as NoStatistics
-from streams.recount.checking import recount
+from streams.recount.recount import Statistics as NoStatistics
+from streams.recount.recount import recount
 from streams.recount.rules import rules_of
 from streams.stage import Change, LogRefused, SourceRecord, Stage
 from tests.event_factory import START_MS, click, impression
@@ -252,10 +252,10 @@ def test_a_dump_file_of_another_schema_says_what_it_has(tmp_path: Path) -> None:
     body = msgspec.msgpack.encode([99, EVENTS, 1])
     head = len(body).to_bytes(4, "little")
     file.write_bytes(
-        canonical.MAGIC + zlib.crc32(body).to_bytes(4, "little") + head + body
+        canonical_dump.MAGIC + zlib.crc32(body).to_bytes(4, "little") + head + body
     )
     with pytest.raises(FileUnreadable, match="must have schema 1; got 99"):
-        canonical.read_header(file)
+        canonical_dump.read_header(file)
 
 
 def test_what_has_no_number_is_left_to_its_decoder() -> None:

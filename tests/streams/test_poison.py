@@ -7,7 +7,7 @@ import numpy as np
 
 from rankstream.settings import Settings
 from rankstream.wire.topics import CLICKS, QUERIES
-from streams.fold.statistics_reading import summaries_of
+from streams.fold.statistics_reader import summaries_of
 from streams.ingest.ingest import HEADER_PREFIX
 from streams.local import LocalPipeline, local_settings
 from streams.stage import Output

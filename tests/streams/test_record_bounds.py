@@ -35,7 +35,7 @@ from rankstream.wire.topics import (
     QUERIES,
     full_name,
 )
-from streams.fold.canonical import CanonicalFold
+from streams.fold.canonical_fold import CanonicalFold
 from streams.ingest.identifiers import MAX_ID_CHARACTERS, MAX_QUERY_CHARACTERS
 from streams.kafka.state_log import Cluster, StateLog
 from streams.learning.learn import Learn

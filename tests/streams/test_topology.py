@@ -17,7 +17,7 @@ from rankstream.settings import KafkaSettings, Settings
 from rankstream.wire.bounds import LARGEST
 from rankstream.wire.topics import CLICKS, EVENTS, QUERIES, state_topic
 from streams import topology
-from streams.fold.canonical import CanonicalFold
+from streams.fold.canonical_fold import CanonicalFold
 from streams.local import LocalPipeline
 from streams.stage import Change, Output, SourceRecord
 from streams.topology import (

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from models.click_models.cascade import cascade_of
-from models.closed_loops.duels import DuelLoop, add_winners, fill_directions
+from models.closed_loops.duel_loop import DuelLoop, add_winners, fill_directions
 from models.closed_loops.world import World
-from models.learners.duels import DuelConfig
+from models.learners.duel_learner import DuelConfig
 
 
 @pytest.mark.parametrize("unit", [0.25, 1.0, 3.0])

@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 
 from models.click_models.cascade import CascadeModel, cascade_of
-from models.closed_loops.duels import DuelLoop
-from models.closed_loops.lagging import LaggingLoop
-from models.closed_loops.measuring import Conventions, Judge
-from models.closed_loops.pairs import PairLoop
+from models.closed_loops.duel_loop import DuelLoop
+from models.closed_loops.lag_loop import LaggingLoop
+from models.closed_loops.linear_pdgd_loop import LinearPdgdLoop
+from models.closed_loops.pair_loop import PairLoop
+from models.closed_loops.performance import Conventions, Judge
 from models.closed_loops.registry import loop_of
 from models.closed_loops.world import World
-from models.learners.closed_loop import ClosedLoop
 from models.learners.coltr import ColtrConfig
-from models.learners.duels import DuelConfig
+from models.learners.duel_learner import DuelConfig
 from models.learners.learner import TrainingExample
 from models.learners.pairwise import PairwiseConfig, PairwiseLearner
 from models.learners.parameters import LearnerConfig
@@ -202,7 +202,7 @@ def test_the_fast_loop_serves_plain_linear_pdgd_only() -> None:
     def kind(config: PdgdConfig) -> type:
         return type(loop_of(config, world, SURE, rng=rng))
 
-    assert kind(PdgdConfig(6)) is ClosedLoop
+    assert kind(PdgdConfig(6)) is LinearPdgdLoop
     for other in (
         PdgdConfig(6, optimiser="adam"),
         PdgdConfig(6, biased=True),

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from models.counts import counting_tables as t
+from models.counts import count_tables as t
 from models.counts.cell_codec import read_number, write_number
 from models.counts.cells import (
     PAIR_NAMES,
@@ -12,8 +12,8 @@ from models.counts.cells import (
     merge,
     totals_of,
 )
-from models.counts.counting import Batch
-from models.counts.counting_tables import SQUARED_BITS
+from models.counts.count_kernel import Batch
+from models.counts.count_tables import SQUARED_BITS
 from models.counts.exposure_overflow import placements_of, tail_shuffle_matrix
 from models.counts.store import StatisticsStore
 

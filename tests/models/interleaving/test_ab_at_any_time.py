@@ -9,7 +9,7 @@ from models.interleaving.split import Split
 from rankstream.ranking.combining import combine
 from rankstream.settings import ExperimentSettings
 from rankstream.wire.events import ClickMark, Interaction
-from streams.comparisons.preferences import PreferencesFold
+from streams.comparisons.preference_fold import PreferencesFold
 from streams.comparisons.verdicts import verdict_of
 from streams.fold.closed_impressions import closed_of
 from tests.ends import ends_of

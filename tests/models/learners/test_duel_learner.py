@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from models.learners.duels import DuelConfig, DuelLearner, directions_of
+from models.learners.duel_learner import DuelConfig, DuelLearner, directions_of
 from models.learners.learner import TrainingExample
 
 N, K, F = 7, 4, 3

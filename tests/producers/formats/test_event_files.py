@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from producers.formats.canonical import (
+from producers.formats.canonical_dump import (
     Header,
     read_dump,
     read_dumped_events,
@@ -17,7 +17,7 @@ from producers.formats.canonical import (
     write_dump,
 )
 from producers.formats.event import Event
-from producers.formats.reading import files_of, read_events
+from producers.formats.registry import files_of, read_events
 from producers.formats.source_file import FileUnreadable, created, opened
 from producers.formats.yandex_sessions import read_yandex_sessions
 from rankstream.wire.events import Frontier, encode_event, encode_record

@@ -103,7 +103,7 @@ def test_group_sizes_tell_where_queries_end(tmp_path):
 
 @pytest.mark.parametrize("layout", ["folders", "plan"])
 def test_folds_share_their_columns(layout, tmp_path):
-    """Also where one part lacks the last features, or alone has a feature 0."""
+    """Also where one split lacks the last features, or alone has a feature 0."""
     parts = {
         "train": "1 qid:1 0:1 1:2\n",
         "vali": "1 qid:2 1:3\n",
@@ -135,13 +135,13 @@ def test_real_files_have_the_sizes_that_are_known():
     relevant = np.maximum.reduceat(whole.labels, whole.offsets[:-1]) > 0
     assert int(relevant.sum()) == 564
     fold = read_fold(DATA / "MQ2008", 1)
-    sizes = [len(part.labels) for part in (fold.train, fold.validation, fold.test)]
+    sizes = [len(split.labels) for split in (fold.train, fold.validation, fold.test)]
     assert sum(sizes) == 15_211
     heads = [read_letor(path) for path in (DATA / "MSLR-sample").glob("*.gz")]
     assert sum(len(head.query_ids) for head in heads) == 114
     assert sum(len(head.labels) for head in heads) == 11_597
     assert {head.features.shape[1] for head in heads} == {136}
     folder = DATA / "LightGBM-lambdarank"
-    example = [read_letor(folder / f"rank.{part}.gz") for part in ("train", "test")]
-    assert sum(len(part.query_ids) for part in example) == 251
-    assert sum(len(part.labels) for part in example) == 3_773
+    example = [read_letor(folder / f"rank.{split}.gz") for split in ("train", "test")]
+    assert sum(len(split.query_ids) for split in example) == 251
+    assert sum(len(split.labels) for split in example) == 3_773

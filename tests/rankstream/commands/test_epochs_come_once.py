@@ -11,7 +11,7 @@ from rankstream.cli import main
 from rankstream.experiments import Experiments, stored_experiments
 from rankstream.snapshots import store_of
 from rankstream.wire.topics import PREFERENCES, full_name
-from streams.comparisons.preferences import PreferencesFold
+from streams.comparisons.preference_fold import PreferencesFold
 from streams.fold.closed_impressions import closed_of
 from tests.services import KafkaService, RedisService
 from tests.streams.comparisons import compared_lists

@@ -26,7 +26,7 @@ from rankstream.monitoring.web import STATIC, Server
 from rankstream.settings import LimitSettings
 from rankstream.wire.events import ClickMark, Interaction
 from streams.fold.closed_impressions import closed_of
-from streams.fold.statistics import StatisticsFold
+from streams.fold.statistics_fold import StatisticsFold
 from tests.event_factory import impression
 
 EVIL = "<script>alert(1)</script>"

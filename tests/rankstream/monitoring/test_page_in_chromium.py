@@ -11,7 +11,7 @@ import pytest
 from rankstream.monitoring.overview import Gathered
 from rankstream.monitoring.web import Server
 from rankstream.settings import ExperimentSettings
-from streams.comparisons.preferences import PreferencesFold
+from streams.comparisons.preference_fold import PreferencesFold
 from streams.comparisons.verdicts import verdict_of
 from tests import chromium
 

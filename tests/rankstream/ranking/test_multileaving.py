@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from models.learners import duels
+from models.learners import duel_learner
 from models.learners import multileaved_lists as lists
 from rankstream.ranker import Ranker
 from rankstream.ranking.multileaving import (
@@ -25,7 +25,7 @@ def test_learners_draw_the_same_candidates(n_candidates: int) -> None:
     rng = np.random.Generator(np.random.PCG64(12345))
     ours = directions_of(rng, n_candidates, 13, 1.5)
 
-    theirs = duels.directions_of(12345, n_candidates, 13, 1.5)
+    theirs = duel_learner.directions_of(12345, n_candidates, 13, 1.5)
     assert ours.tobytes() == theirs.tobytes()
 
 
@@ -39,7 +39,7 @@ def test_ranks_are_those_of_the_candidates(comparison: str) -> None:
         compare(features, weights, [], "linear", settings=settings, cutoff=5, seed=7)
         for _ in range(2)
     )
-    directions = duels.directions_of(7, 3, 4, 1.0)
+    directions = duel_learner.directions_of(7, 3, 4, 1.0)
     for r, near in enumerate([weights, *(weights + directions)]):
         scores = scores_of(features, near.astype(np.float32), [], "linear")
         places = np.argsort(np.argsort(-scores)) + 1

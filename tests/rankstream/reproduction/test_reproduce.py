@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from models.click_models.registry import click_model_of
-from models.closed_loops.measuring import Conventions, Judge
+from models.closed_loops.performance import Conventions, Judge
 from models.closed_loops.registry import loop_of
 from rankstream.cli import main
 from rankstream.reproduction.data import n_folds_of, prepare, world_of
@@ -27,7 +27,7 @@ from rankstream.reproduction.runs import (
 )
 
 
-def write_part(path: Path, first_query: int, seed: int, n_queries: int = 8) -> None:
+def write_split(path: Path, first_query: int, seed: int, n_queries: int = 8) -> None:
     """Queries of five documents whose second feature tells their grade."""
     rng = np.random.default_rng(seed)
     lines = []
@@ -43,10 +43,10 @@ def write_part(path: Path, first_query: int, seed: int, n_queries: int = 8) -> N
 
 
 def parts_folder(folder: Path) -> Path:
-    """Parts, and a plan that says what they are for."""
+    """Splits, and a plan that says what they are for."""
     folder.mkdir()
     for number in (1, 2, 3):
-        write_part(folder / f"S{number}.txt", 100 * number, number)
+        write_split(folder / f"S{number}.txt", 100 * number, number)
     plan = {
         "Fold1": {"train": ["S1"], "vali": ["S2"], "test": ["S3"]},
         "Fold2": {"train": ["S2"], "vali": ["S3"], "test": ["S1"]},
@@ -60,8 +60,8 @@ def folds_folder(folder: Path) -> Path:
     for fold, names in ((1, (1, 2, 3)), (2, (2, 3, 1))):
         inside = folder / f"Fold{fold}"
         inside.mkdir(parents=True)
-        for part, number in zip(("train", "vali", "test"), names, strict=True):
-            write_part(inside / f"{part}.txt", 100 * number, number)
+        for split, number in zip(("train", "vali", "test"), names, strict=True):
+            write_split(inside / f"{split}.txt", 100 * number, number)
     return folder
 
 
@@ -133,7 +133,7 @@ def test_other_data_under_the_same_name_are_run_anew(tmp_path: Path) -> None:
 
     assert reproduce(other, tmp_path / "out", *few) == rows
     assert len(finished_runs(tmp_path / "out" / "runs.txt")) == 1
-    write_part(other / "Fold1" / "train.txt", 100, 9)
+    write_split(other / "Fold1" / "train.txt", 100, 9)
     assert reproduce(other, tmp_path / "out", *few) != rows
     assert len(finished_runs(tmp_path / "out" / "runs.txt")) == 2
     assert reproduce(one, tmp_path / "out", *few) == rows
@@ -156,7 +156,7 @@ def test_errors_of_other_data_are_not_taken_for_these(tmp_path: Path) -> None:
     out = tmp_path / "out"
     for place, seed in (("one", 1), ("other", 9)):
         folder = parts_folder(tmp_path / place)
-        write_part(folder / "S1.txt", 100, seed)
+        write_split(folder / "S1.txt", 100, seed)
         assert main(["reproduce", str(folder), "--out", str(out), *words]) == 0
     (kept,) = out.glob("multileaving-exact.jsonl")
 
@@ -231,7 +231,9 @@ def test_a_run_is_what_it_says(learner: str, tmp_path: Path) -> None:
     cell = Cell(EXACT, learner, "almost_random", 1_500)
     found = live_once(bed, Job(cell, 2, 4))
 
-    train, test = (world_of(tmp_path, 2, part, "min-max") for part in ("train", "test"))
+    train, test = (
+        world_of(tmp_path, 2, split, "min-max") for split in ("train", "test")
+    )
     seeds = np.random.SeedSequence([7, 2, 4]).spawn(3)
     loop_rng, tie_rng, init_rng = map(np.random.default_rng, seeds)
     config = config_of(cell, 3, seed=int(init_rng.integers(2**31)))

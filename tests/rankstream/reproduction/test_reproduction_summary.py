@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 from models.learners.coltr import ColtrConfig
-from models.learners.duels import DuelConfig
+from models.learners.duel_learner import DuelConfig
 from rankstream.commands.reproduce import add_arguments
+from rankstream.reproduction.literature import DATA_SETS, published_of
+from rankstream.reproduction.literature import Published as Printed
 from rankstream.reproduction.online_learning import is_as_printed
 from rankstream.reproduction.picture import picture_of
 from rankstream.reproduction.plan import (
@@ -22,8 +24,6 @@ from rankstream.reproduction.plan import (
     config_of,
     jobs_of,
 )
-from rankstream.reproduction.published import DATA_SETS, published_of
-from rankstream.reproduction.published import Published as Printed
 from rankstream.reproduction.summary import (
     Curves,
     curve_rows,

@@ -15,7 +15,7 @@ from rankstream.wire.events import (
     Interaction,
 )
 from rankstream.wire.topics import PREFERENCES
-from streams.comparisons.preferences import (
+from streams.comparisons.preference_fold import (
     PreferencesFold,
 )
 from streams.stage import Change

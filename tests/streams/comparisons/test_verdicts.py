@@ -13,7 +13,7 @@ from rankstream.settings import ExperimentSettings
 from rankstream.wire.events import MULTILEAVE, ClickMark, Interaction
 from rankstream.wire.verdicts import Verdict, decode_verdict, encode_verdict
 from streams.comparisons.health import health_of
-from streams.comparisons.preferences import COUNTS, PreferencesFold, comparison_key
+from streams.comparisons.preference_fold import COUNTS, PreferencesFold, comparison_key
 from streams.comparisons.verdicts import verdict_of
 from streams.fold.closed_impressions import closed_of
 from streams.fold.join import OUTCOMES

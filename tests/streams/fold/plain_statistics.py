@@ -15,7 +15,7 @@ from rankstream.wire.events import (
     TAIL_SHUFFLE,
 )
 from rankstream.wire.exposures import unpack_exposures
-from streams.fold.statistics import DAY_MS
+from streams.fold.statistics_fold import DAY_MS
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder().decode

@@ -21,7 +21,7 @@ from rankstream.wire.events import (
 )
 from rankstream.wire.exposures import pack_exposures
 from streams.fold.closed_impressions import closed_of
-from streams.fold.statistics import DAY_MS, StatisticsFold
+from streams.fold.statistics_fold import DAY_MS, StatisticsFold
 from streams.stage import Change
 from streams.state_pieces import Parts
 from tests import event_factory

@@ -14,10 +14,10 @@ from rankstream.wire.events import (
     Interaction,
 )
 from rankstream.wire.schemas import SchemaRefused
-from streams.fold import statistics as module
+from streams.fold import statistics_fold as module
 from streams.fold import statistics_settlement
 from streams.fold.closed_impressions import closed_of
-from streams.fold.statistics import DAY_MS, StatisticsFold
+from streams.fold.statistics_fold import DAY_MS, StatisticsFold
 from streams.stage import Change
 from streams.state_pieces import Parts
 from tests.streams.fold.plain_statistics import applied, state_of

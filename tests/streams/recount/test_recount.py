@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from models.plackett_luce.placement import placement_batch
-from producers.formats.canonical import Header, write_dump
+from producers.formats.canonical_dump import Header, write_dump
 from rankstream.cli import main
-from rankstream.commands.recount import stored
+from rankstream.recount.stored_statistics import stored
 from rankstream.settings import LimitSettings, Settings, TimeSettings
 from rankstream.wire.events import (
     ACTIVE,
@@ -25,12 +25,12 @@ from rankstream.wire.events import (
     encode_record,
 )
 from rankstream.wire.exposures import pack_exposures
-from streams.fold.canonical import CanonicalFold
+from streams.fold.canonical_fold import CanonicalFold
 from streams.local import write_changes
-from streams.recount.checking import Found, recount
-from streams.recount.placing import placements
+from streams.recount.differences import Verdict
+from streams.recount.placement import placements
+from streams.recount.recount import Found, recount
 from streams.recount.rules import rules_of
-from streams.recount.verdict import Verdict
 from streams.stage import Change, SourceRecord
 from tests.event_factory import START_MS, click, impression
 

@@ -1,0 +1,150 @@
+"""Events from files of any format: which reader takes which file."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from producers.formats.canonical_dump import is_dump, read_dumped_events
+from producers.formats.event import Event
+from producers.formats.jsonl import read_jsonl
+from producers.formats.parquet import read_parquet
+from producers.formats.source_file import FileUnreadable
+from producers.formats.yandex_sessions import read_yandex_sessions
+
+AUTO, JSONL, PARQUET, CANONICAL = "auto", "jsonl", "parquet", "canonical"
+YANDEX_SESSIONS = "yandex-sessions"
+
+PARQUET_MAGIC = b"PAR1"
+
+
+@dataclass(frozen=True)
+class Format:
+    """A kind of event file.
+
+    Parameters
+    ----------
+    name
+        As `replay --format` takes it.
+    sniff
+        Whether a file is of it, by path and first four bytes; None where nothing in
+        the file tells.
+    read
+        Its events. It takes the path and, by name, its options.
+    options
+        Names of those of `read_events` that it takes.
+    endings
+        Names of such files in a directory, before `.gz` or `.zst`.
+    """
+
+    name: str
+    sniff: Callable[[Path, bytes], bool] | None
+    read: Callable[..., Iterator[Event]]
+    options: tuple[str, ...] = ()
+    endings: tuple[str, ...] = ()
+
+
+CATALOGUE = (
+    Format(
+        PARQUET,
+        lambda _, start: start == PARQUET_MAGIC,
+        read_parquet,
+        endings=(".parquet",),
+    ),
+    Format(
+        CANONICAL, lambda path, _: is_dump(path), read_dumped_events, (), (".dump",)
+    ),
+    Format(
+        JSONL,
+        lambda *_: True,
+        read_jsonl,
+        ("bad_lines",),
+        (".jsonl", ".ndjson", ".json"),
+    ),
+    Format(YANDEX_SESSIONS, None, read_yandex_sessions, ("epoch_ms",)),
+)
+"""Of those that can be told, the first that takes a file is its format."""
+
+FORMATS = (AUTO, *(each.name for each in CATALOGUE))
+
+ENDINGS = tuple(ending for each in CATALOGUE for ending in each.endings)
+
+
+def files_of(paths: Sequence[Path]) -> list[Path]:
+    """The event files that these paths name; directories give theirs by name.
+
+    Raises
+    ------
+    FileUnreadable
+        Where a path is not there, or a directory holds no event file.
+    """
+    files: list[Path] = []
+    for path in paths:
+        if not path.is_dir():
+            files.append(path)
+            continue
+        inside = sorted(
+            file for file in path.rglob("*") if file.is_file() and _is_event_file(file)
+        )
+        if not inside:
+            wanted = ", ".join(ENDINGS)
+            raise FileUnreadable(
+                path, 0, f"a directory must hold event files: {wanted}"
+            )
+        files += inside
+    for file in files:
+        if not file.exists():
+            raise FileUnreadable(file, 0, "a file must be there")
+    return files
+
+
+def read_events(
+    files: Sequence[Path], *, form: str = AUTO, **options: Any
+) -> Iterator[Event]:
+    """The events of files one after another.
+
+    Parameters
+    ----------
+    form
+        One of `FORMATS`; `auto` goes by what the file holds.
+    options
+        Each goes to the formats that take it. `epoch_ms`, for files whose zero of time
+        is unknown; `bad_lines`, a list that takes the numbers of JSON lines that are no
+        events, which are passed on then: without it the first of them ends the reading.
+    """
+    for file in files:
+        found = format_of(file) if form == AUTO else _named(form)
+        taken = {name: options[name] for name in found.options if name in options}
+        yield from found.read(file, **taken)
+
+
+def _named(form: str) -> Format:
+    for each in CATALOGUE:
+        if each.name == form:
+            return each
+    raise ValueError(f"a format must be one of {FORMATS}; got {form!r}")
+
+
+def format_of(file: Path) -> Format:
+    """The format that a file itself tells.
+
+    Raises
+    ------
+    FileUnreadable
+        Where it cannot be read.
+    """
+    try:
+        with file.open("rb") as content:
+            start = content.read(len(PARQUET_MAGIC))
+    except OSError as error:
+        raise FileUnreadable(
+            file, 0, f"a file must be readable; {error.strerror}"
+        ) from error
+    return next(each for each in CATALOGUE if each.sniff and each.sniff(file, start))
+
+
+def _is_event_file(file: Path) -> bool:
+    if file.name.startswith((".", "_")):
+        return False
+    name = file.name.removesuffix(".gz").removesuffix(".zst")
+    return name.endswith(ENDINGS)

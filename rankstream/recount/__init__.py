@@ -1,0 +1,1 @@
+"""The independent recount, held against what a pipeline has stored."""

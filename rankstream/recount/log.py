@@ -1,0 +1,48 @@
+"""The canonical log counted again, from Kafka or from a dumped file."""
+
+import sys
+from pathlib import Path
+
+from producers.formats.canonical_dump import read_dump, read_header
+from rankstream.recount.fold_state import steady_state
+from rankstream.recount.stored_statistics import stored
+from rankstream.settings import Settings
+from rankstream.wire.topics import EVENTS, INTERACTIONS, STATISTICS
+from streams.recount.differences import Verdict
+from streams.recount.recount import Found, recount
+from streams.recount.rules import Rules, rules_of
+
+
+def recount_topics(settings: Settings) -> Verdict:
+    """Count the log in Kafka again; a worker may go on meanwhile."""
+    # Kafka's client is not loaded for a file.
+    from producers.topic_reader import read_topic  # noqa: PLC0415
+
+    state = steady_state(settings)
+    values = [
+        (key, value)
+        for (topic, key), value in sorted(state.values.items())
+        if topic == STATISTICS
+    ]
+    interactions = (
+        (partition, value or b"")
+        for partition, _, _, value in read_topic(settings, INTERACTIONS)
+    )
+    log = (
+        (partition, offset, value or b"")
+        for partition, offset, _, value in read_topic(settings, EVENTS)
+    )
+    return recount(
+        log, state.found(settings), stored(values), interactions, rules_of(settings)
+    )
+
+
+def recount_dump(events: Path, folder: Path, rules: Rules) -> Verdict:
+    """Count a dumped log again; there is nothing but statistics to compare with."""
+    from streams.local import read_changes  # noqa: PLC0415  Kafka needs no such file
+
+    values = list(read_changes(folder / "statistics.bin"))
+    whole = Found(sys.maxsize, -1, None)
+    found = dict.fromkeys(range(read_header(events).n_partitions), whole)
+    log = ((p, n, value) for n, (p, value) in enumerate(read_dump(events)))
+    return recount(log, found, stored(values), None, rules)

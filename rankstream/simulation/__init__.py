@@ -1,0 +1,1 @@
+"""What `rankstream simulate` joins: queries, a ranker, and the learner behind it."""

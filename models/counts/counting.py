@@ -58,9 +58,9 @@ class Batch(NamedTuple):
 class Later(NamedTuple):
     """What a batch leaves to do: evicted exposure rows, and clicks that wait.
 
-    `evicted` [n, 3] columns: cell, place, count. `waiting` [n, 5] columns: cell,
-    item, rank, place, row of the candidate list. `sizes` [3] says how many there are of
-    each, and then whether something overflowed.
+    `evicted` [n_evicted, 3] columns: cell, place, count. `waiting` [n_waiting, 5]
+    columns: cell, item, rank, place, row of the candidate list. `sizes` [3] says how
+    many there are of each, and then whether something overflowed.
     """
 
     evicted: Int32

@@ -90,8 +90,11 @@ class Tables(NamedTuple):
     entries : [n_entries, 3]
     dirty : [n_cells]
         Cells that must be written.
-    pair_index, item_index, click_pair_index : [n_slots]
-        Hash tables of row numbers, -1 where empty; each has a power of two of slots.
+    pair_index : [n_pair_slots]
+        Hash tables of row numbers, -1 where empty, as are the next two; slots are a
+        power of two.
+    item_index : [n_item_slots]
+    click_pair_index : [n_click_pair_slots]
     cell_of : [n_scopes * N_GROUPS]
         The cell of each slot, or -1.
     place_scope : [n_places]

@@ -33,7 +33,7 @@ class Users(Protocol):
     def sample_clicks(
         self, labels: npt.NDArray[np.int64], *, rng: np.random.Generator
     ) -> npt.NDArray[np.bool_]:
-        """Clicks on a list of documents with these labels."""
+        """Clicks [k] on a list of documents with these `labels` [k]."""
 
 
 class Sink(Protocol):

@@ -36,7 +36,7 @@ HEADER_BYTES = 128
 
 @compiled
 def write_number(out: Bytes, position: int, number: int) -> int:
-    """Write a varint; returns the position after it."""
+    """Write a varint into `out` [n_bytes]; returns the position after it."""
     while number > 127:
         out[position] = (number & 127) | 128
         number >>= 7
@@ -47,7 +47,7 @@ def write_number(out: Bytes, position: int, number: int) -> int:
 
 @compiled
 def read_number(source: Bytes, position: int) -> tuple[int, int]:
-    """A varint and the position after it."""
+    """A varint in `source` [n_bytes], and the position after it."""
     number, shift = 0, 0
     while source[position] > 127:
         number |= int(source[position] & 127) << shift
@@ -273,7 +273,8 @@ def _write_cell(
 def write_cells(tables: Tables, cells: Int32, out: Bytes, ends: Int64) -> int:
     """Write cells one after another until `out` might not hold the next.
 
-    `ends` takes where each ends. Returns how many were written.
+    `cells` [n] are rows of the tables, `out` [n_bytes]; `ends` [n] takes where each
+    ends. Returns how many were written.
     """
     keys, rows = np.empty(1024, np.int64), np.empty(1024, np.int32)
     position = 0
@@ -293,7 +294,9 @@ def write_cells(tables: Tables, cells: Int32, out: Bytes, ends: Int64) -> int:
 def read_cell(source: Bytes, position: int) -> tuple[Int64, Int64, Int64, Int64, Int64]:
     """Exposure counts, totals, pairs, items and click pairs of a written cell.
 
-    `position` is that of the byte after the schema.
+    `position` in `source` [n_bytes] is that of the byte after the schema. The arrays
+    are [n_entries], [6], [n_pairs, 9], [n_items, 6] and [n_rows, 3]: two places in the
+    list of pairs, and a count.
     """
     n_entries, position = read_number(source, position)
     position += 16 * n_entries
@@ -366,7 +369,14 @@ def load_cells(
 ) -> None:
     """Take written cells into tables that have room for them.
 
-    `places` are those of the exposure rows of all cells, one after another.
+    Parameters
+    ----------
+    slots : [n_cells]
+    places : [n_entries]
+        Those of the exposure rows of all cells, one after another.
+    source : [n_bytes]
+    starts : [n_cells]
+        Where each cell begins in `source`.
     """
     n_places = 0
     for i in range(slots.shape[0]):
@@ -377,7 +387,10 @@ def load_cells(
 
 @compiled
 def written_sizes(source: Bytes, starts: Int64) -> Int64:
-    """Pairs, items, click pairs and exposure rows of written cells, together."""
+    """Pairs, items, click pairs and exposure rows of written cells, together.
+
+    [4], of cells that begin at `starts` [n_cells] in `source` [n_bytes].
+    """
     sizes = np.zeros(4, np.int64)
     for i in range(starts.shape[0]):
         counts, _, pairs, items, click_pairs = read_cell(source, starts[i] + 1)

@@ -27,11 +27,20 @@ from models.kernels.compilation import compiled, inlined
 class Batch(NamedTuple):
     """Closed impressions, in closing order.
 
-    `items` are uint16 rows of the candidate lists, those of impression i from
-    `starts[i]` to `starts[i + 1]`; where `map_starts[i]` is not negative they are
-    looked up in `maps` from there. Click j is one of impression
-    `click_owners[j]`, at a rank, with the probability of its placement: 0 where
-    unknown, -1 where it comes later.
+    Parameters
+    ----------
+    places, groups, times_ms : [n]
+    starts : [n + 1]
+    items : [n_shown]
+        Rows of the candidate lists; those of impression i from `starts[i]` to
+        `starts[i + 1]`.
+    map_starts : [n]
+        Where it is not negative, items are looked up in `maps` from there.
+    maps : [n_mapped]
+    click_owners, click_ranks : [n_clicks]
+        Click j is one of impression `click_owners[j]`, at a 1-based rank.
+    click_probabilities : [n_clicks]
+        Of its placement: 0 where unknown, -1 where it comes later.
     """
 
     places: Int32
@@ -49,9 +58,9 @@ class Batch(NamedTuple):
 class Later(NamedTuple):
     """What a batch leaves to do: evicted exposure rows, and clicks that wait.
 
-    `evicted` columns: cell, place, count. `waiting` columns: cell, item, rank,
-    place, row of the candidate list. `sizes` says how many there are of each, and
-    then whether something overflowed.
+    `evicted` [n_evicted, 3] columns: cell, place, count. `waiting` [n_waiting, 5]
+    columns: cell, item, rank, place, row of the candidate list. `sizes` [3] says how
+    many there are of each, and then whether something overflowed.
     """
 
     evicted: Int32
@@ -99,8 +108,9 @@ def _count_exposure(
 class Impression(NamedTuple):
     """The impression at hand, by 1-based rank.
 
+    `shown`, `marks`, `rows` [n_longest + 2] hold items, clicks and rows of pairs.
     `marks` says which ranks were clicked, and holds 2 where a click was counted
-    for bandits; its ends hold the first and last clicked rank. `sizes` holds the
+    for bandits; its ends hold the first and last clicked rank. `sizes` [4] holds the
     length of the list, the first of its clicks, the end of its clicks, and the
     number of clicked ranks.
     """

@@ -46,7 +46,10 @@ def mark_dirty(tables: Tables, cell: int) -> None:
 def append_pair(
     cells: Int64, pairs: Int32, new: int, cell: int, item: int, rank: int
 ) -> None:
-    """Fill a new row of pairs and chain it to its cell."""
+    """Fill a new row of pairs and chain it to its cell.
+
+    `cells` [n_cells, CELL_WIDTH], `pairs` [n_pairs, PAIR_WIDTH].
+    """
     row = pairs[new]
     for column in range(t.PAIR_WIDTH):
         row[column] = 0
@@ -66,7 +69,10 @@ def append_pair(
 
 @inlined
 def pair_slot(pairs: Int32, index: Int32, cell: int, item: int, rank: int) -> int:
-    """The slot of (cell, item, rank) in the hash table, or the empty one for it."""
+    """The slot of (cell, item, rank) in the hash table, or the empty one for it.
+
+    `pairs` [n_pairs, PAIR_WIDTH], `index` [n_slots], a power of two.
+    """
     mask = index.shape[0] - 1
     slot = slot_of(cell, item, rank, mask)
     while index[slot] >= 0:
@@ -96,7 +102,7 @@ def index_pairs(tables: Tables, cell: int) -> None:
 
 @inlined
 def chained_pair(pairs: Int32, first: int, item: int, rank: int) -> int:
-    """The row of (item, rank) in a chain, or -1."""
+    """The row of (item, rank) in a chain of `pairs` [n_pairs, PAIR_WIDTH], or -1."""
     row = first
     while row >= 0:
         if pairs[row, t.PAIR_ITEM] == item and pairs[row, t.PAIR_RANK] == rank:
@@ -208,7 +214,10 @@ def add_inverse(tables: Tables, cell: int, row: int, probability: float) -> bool
 def add_inverses(
     tables: Tables, cells: Int32, items: Int32, probabilities: NDArray[np.float64]
 ) -> bool:
-    """`add_inverse` for clicks whose probabilities came later."""
+    """`add_inverse` for clicks whose probabilities came later.
+
+    `cells`, `items`, `probabilities` [n_clicks].
+    """
     fits = True
     for i in range(cells.shape[0]):
         row = item_row(tables, cells[i], items[i])

@@ -76,9 +76,32 @@ N_SIZES = 10
 class Tables(NamedTuple):
     """All rows of all cells of one partition.
 
-    `pairs_wide` is `pairs` seen as int64. The `_index` arrays are hash tables of
-    row numbers, -1 where empty. `places` holds kind and reference count of each
-    exposure row, `hashes` its 16-byte name, `cell_of` the cell of each slot.
+    Tables have room for more rows than they hold: `sizes` says how many.
+
+    Parameters
+    ----------
+    sizes : [N_SIZES]
+    cells : [n_cells, CELL_WIDTH]
+    pairs : [n_pairs, PAIR_WIDTH]
+    pairs_wide : [n_pairs, PAIR_WIDTH / 2]
+        `pairs` seen as int64.
+    items : [n_items, ITEM_WIDTH]
+    click_pairs : [n_rows, 4]
+    entries : [n_entries, 3]
+    dirty : [n_cells]
+        Cells that must be written.
+    pair_index : [n_pair_slots]
+        Hash tables of row numbers, -1 where empty, as are the next two; slots are a
+        power of two.
+    item_index : [n_item_slots]
+    click_pair_index : [n_click_pair_slots]
+    cell_of : [n_scopes * N_GROUPS]
+        The cell of each slot, or -1.
+    place_scope : [n_places]
+    places : [n_places, 2]
+        Kind and reference count of each exposure row.
+    hashes : [n_places, 16]
+        The name of each exposure row.
     """
 
     sizes: Int64
@@ -123,7 +146,7 @@ def empty_tables() -> Tables:
 def enlarged(
     array: NDArray[Any], n_rows: int, *, fill: int | None = None
 ) -> NDArray[Any]:
-    """The array itself if it has that many rows, else a larger copy.
+    """`array` [n, ...] itself if it has that many rows, else a larger copy.
 
     Without `fill` new rows hold anything, and their memory is not touched yet.
     """

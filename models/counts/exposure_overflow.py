@@ -20,7 +20,8 @@ Floats = NDArray[np.float64]
 class Placements(NamedTuple):
     """Fixed-point placements of many rows, without those that are 0.
 
-    Those of row i stand from `starts[i]` to `starts[i + 1]`.
+    Those of row i stand from `starts[i]` to `starts[i + 1]` in `items`, `ranks` and
+    `values` [n_placements]; `starts` [n_rows + 1].
     """
 
     starts: Int64
@@ -30,12 +31,12 @@ class Placements(NamedTuple):
 
 
 def fixed_point(probabilities: Floats) -> Int64:
-    """round(p * 2^30), halves to even."""
+    """round(p * 2^30) of `probabilities` [...], halves to even."""
     return np.rint(probabilities * t.EXPOSURE_ONE).astype(np.int64)
 
 
 def placements_of(matrices: Floats) -> Placements:
-    """Placements of rows with as many candidates and ranks: [rows, items, ranks]."""
+    """Placements of `matrices` [n_rows, n_items, n_ranks] of P(item at rank)."""
     values = fixed_point(matrices)
     row, item, rank = np.nonzero(values)
     starts = np.searchsorted(row, np.arange(matrices.shape[0] + 1))
@@ -48,7 +49,7 @@ def placements_of(matrices: Floats) -> Placements:
 
 
 def placements_of_lists(lists: list[Int32]) -> Placements:
-    """Placements of lists that were shown for certain."""
+    """Placements of `lists` [n_rows][n_shown] of items that were shown for certain."""
     lengths = np.array([len(one) for one in lists], np.int64)
     starts = np.concatenate(([0], np.cumsum(lengths)))
     ranks = np.arange(starts[-1]) - np.repeat(starts[:-1], lengths) + 1
@@ -61,7 +62,10 @@ def placements_of_lists(lists: list[Int32]) -> Placements:
 
 
 def tail_shuffle_matrix(first: Int32, n_items: int) -> Floats:
-    """P(item at rank): the first ranks fixed, one rank uniform over the rest."""
+    """P(item at rank): the first ranks fixed, one rank uniform over the rest.
+
+    [n_items, n_ranks], of the items `first` [n_ranks - 1].
+    """
     n_ranks = len(first) + 1
     matrix = np.zeros((n_items, n_ranks))
     matrix[:, -1] = 1.0 / (n_items - len(first))
@@ -74,7 +78,7 @@ def tail_shuffle_matrix(first: Int32, n_items: int) -> Floats:
 def add_exposures(tables: Tables, evicted: Int32, rows: Placements) -> None:
     """Sum exposure rows into the pairs of their cells.
 
-    `evicted` columns: cell, number of the row, count.
+    `evicted` [n, 3] columns: cell, number of the row, count.
     """
     pairs, wide = tables.pairs, tables.pairs_wide
     for i in range(evicted.shape[0]):

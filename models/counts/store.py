@@ -50,7 +50,7 @@ class StatisticsStore:
             self.tables = self.tables._replace(cell_of=cell_of)
 
     def set_places(self, new: Int32) -> None:
-        """Say what places are; columns: place, its scope, its kind."""
+        """Say what places are; columns of `new` [n, 3]: place, its scope, its kind."""
         if not len(new):
             return
         n_places = int(new[:, 0].max()) + 1
@@ -70,12 +70,12 @@ class StatisticsStore:
         self.tables.hashes[place] = np.frombuffer(name, np.uint8)
 
     def is_referred(self, places: Int32) -> NDArray[np.bool_]:
-        """Whether some cell counts the exposure rows."""
+        """Whether some cell counts the exposure rows `places` [n]."""
         referred: NDArray[np.bool_] = self.tables.places[places, 1] > 0
         return referred
 
     def slots(self, cells: Int32) -> NDArray[np.int64]:
-        """The slot of each cell: scope * N_GROUPS + group."""
+        """The slot of each of `cells` [n]: scope * N_GROUPS + group."""
         slots: NDArray[np.int64] = self.tables.cells[cells, t.SLOT]
         return slots
 
@@ -114,7 +114,10 @@ class StatisticsStore:
         )
 
     def overflow(self, evicted: Int32, rows: Placements) -> None:
-        """Sum evicted exposure rows; columns: cell, number among `rows`, count."""
+        """Sum evicted exposure rows.
+
+        `evicted` [n, 3] columns: cell, number among `rows`, count.
+        """
         lengths = np.diff(rows.starts)[evicted[:, 1]]
         pieces = np.cumsum(lengths) // SPREAD_PLACEMENTS
         cuts = np.flatnonzero(np.diff(pieces)) + 1
@@ -125,7 +128,10 @@ class StatisticsStore:
     def add_inverses(
         self, cells: Int32, items: Int32, probabilities: NDArray[np.float64]
     ) -> None:
-        """Add the inverse sums of clicks whose probabilities came later."""
+        """Add the inverse sums of clicks whose probabilities came later.
+
+        `cells`, `items`, `probabilities` [n_clicks].
+        """
         self._make_room(n_items=len(cells))
         _check(fits=add_inverses(self.tables, cells, items, probabilities))
 

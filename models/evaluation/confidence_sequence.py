@@ -73,6 +73,8 @@ def log_mixture(
     ----------
     squares, possible, bounds : [n_classes]
         Sums of squares and impressions by class of bound, and the classes' bounds.
+    log_weights : [n_rates]
+        Of `RATES`.
     """
     largest = 0.0
     for row in range(bounds.shape[0]):
@@ -107,7 +109,7 @@ def half_width(
     ----------
     squares, possible : [n_classes]
         Sums of squares, and impressions, by class of bound.
-    weights
+    weights : [n_rates]
         Those of `mixture_weights`.
     alpha
         Probability that either end ever errs.

@@ -45,7 +45,19 @@ def count_list(
     totals: Integers,
     by_ranker: Integers,
 ) -> None:
-    """Count one list. `totals` [7] and `by_ranker` [n_rankers, 7] as named above."""
+    """Count one list.
+
+    Parameters
+    ----------
+    rankings : [n_rankers, depth]
+    shown, clicks : [k]
+    assignments : [k]
+        Empty where the method has none.
+    totals : [7]
+        See `TOTALS`.
+    by_ranker : [n_rankers, 7]
+        See `BY_RANKER`.
+    """
     n_clicks = clicks.sum()
     totals[0] += 1
     totals[1] += n_clicks > 0

@@ -12,7 +12,7 @@ Integers = npt.NDArray[np.int64]
 
 
 def dcg(labels: npt.NDArray[np.integer], cutoff: int) -> float:
-    """Discounted cumulative gain of labels in ranked order.
+    """Discounted cumulative gain of `labels` [n] in ranked order.
 
     Examples
     --------

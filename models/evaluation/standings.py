@@ -29,6 +29,11 @@ def cycles(signs: Integers) -> list[list[int]]:
 
     Within such a set no order agrees with all preferences.
 
+    Parameters
+    ----------
+    signs : [n_rankers, n_rankers]
+        1 where the row's ranker beats the column's, -1 where it loses to it.
+
     Examples
     --------
     >>> cycles(np.array([[0, 1, -1], [-1, 0, 1], [1, -1, 0]]))

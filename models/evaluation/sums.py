@@ -151,7 +151,7 @@ class PreferenceSums:
 
 
 def skew(values: Floats, n_rankers: int) -> Floats:
-    """Values of pairs as a skew-symmetric matrix."""
+    """`values` [n_pairs] as a skew-symmetric matrix [n_rankers, n_rankers]."""
     matrix = np.zeros((n_rankers, n_rankers))
     first, second = pairs_of(n_rankers)
     matrix[first, second] = values
@@ -175,7 +175,19 @@ def add_impression(  # noqa: PLR0913  the kernel writes into the arrays of the s
     wealth: Integers,
     impressions: Integers,
 ) -> bool:
-    """Add one impression to the sums of its group and to those of all."""
+    """Add one impression to the sums of its group and to those of all.
+
+    Parameters
+    ----------
+    preferences, bounds : [n_rankers, n_rankers]
+    totals : [n_pairs]
+        Of its group.
+    counts : [n_pairs, 2]
+    possible, squares : [n_pairs, n_classes]
+    wealth : [n_pairs, 2, n_bets]
+    impressions : [1]
+        Of its group.
+    """
     n_rankers = preferences.shape[0]
     if bounds.max() > LARGEST_BOUND:
         return False

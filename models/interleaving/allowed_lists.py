@@ -11,6 +11,8 @@ def allowed_lists(
 ) -> Integers:
     """All lists where there are at most `limit`, else that many draws, without repeats.
 
+    `rankings` [n_rankers, depth].
+
     Returns
     -------
     [n_lists, length]
@@ -24,7 +26,10 @@ def allowed_lists(
 
 @compiled
 def all_lists(rankings: Integers, length: int, limit: int) -> Integers:
-    """Every allowed list, or none where there are more than `limit`."""
+    """Every allowed list [n_lists, k], or none where there are more than `limit`.
+
+    `rankings` [n_rankers, depth].
+    """
     lists = np.empty((limit, length), np.int64)
     choices = np.empty(rankings.shape[0], np.int64)
     n_lists = 1
@@ -62,7 +67,10 @@ def _choices(rankings: Integers, placed: Integers, choices: Integers) -> int:
 def sampled_lists(
     rankings: Integers, length: int, n_lists: int, rng: np.random.Generator
 ) -> Integers:
-    """Lists whose places each come from a ranker drawn uniformly."""
+    """Lists [n_lists, k] whose places each come from a ranker drawn uniformly.
+
+    `rankings` [n_rankers, depth].
+    """
     n_rankers = rankings.shape[0]
     is_there = np.zeros(size_of(rankings), np.bool_)
     for document in rankings.ravel():

@@ -55,7 +55,7 @@ class Balanced:
     def combine(
         self, rankings: Integers, length: int, *, rng: np.random.Generator
     ) -> Combined:
-        """Draw a list; see `models.interleaving.method.Method`."""
+        """Draw a list, as in `Method.combine`."""
         _check_two(rankings)
         first = int(rng.random() < 0.5)
         return Combined(merged(rankings, length, first), NO_ONE)
@@ -71,7 +71,10 @@ class Balanced:
         return 0.5
 
     def infer(self, shown: Shown, clicks: Clicks) -> Floats:
-        """Whose top, as deep as it takes to hold the lowest click, has more clicks."""
+        """Whose top, as deep as it takes to hold the lowest click, has more clicks.
+
+        Arrays as in `Method.infer`.
+        """
         _check_two(shown.rankings)
         counts = np.zeros(2)
         ranks = ranks_of(shown.rankings, shown.shown)
@@ -86,7 +89,7 @@ class Balanced:
         rankings: Integers,
         length: int,  # noqa: ARG002  a sign is a sign
     ) -> Floats:
-        """One, unless both lists are the same."""
+        """One, unless both lists are the same; as in `Method.bounds`."""
         _check_two(rankings)
         return where_different(rankings)
 
@@ -97,7 +100,7 @@ class Balanced:
         *,
         rng: np.random.Generator,  # noqa: ARG002  exact, nothing is drawn
     ) -> Floats:
-        """Exact: one half for each of the two lists."""
+        """Exact: one half for each of the two lists; as in `Method.exposures`."""
         exposures = np.zeros((size_of(rankings), length))
         for first in (0, 1):
             shown = merged(rankings, length, first)
@@ -146,7 +149,7 @@ class DebiasedBalanced(Balanced):
 
 
 def merged(rankings: Integers, length: int, first: int) -> Integers:
-    """The merge that `first` begins."""
+    """The merge [k] that `first` begins, of `rankings` [2, depth]."""
     shown: list[int] = []
     known: set[int] = set()
     for place in range(rankings.shape[1]):

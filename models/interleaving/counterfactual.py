@@ -81,7 +81,7 @@ class Counterfactual:
     def combine(
         self, rankings: Integers, length: int, *, rng: np.random.Generator
     ) -> Combined:
-        """Draw a list of the logged method."""
+        """Draw a list of the logged method, as in `Method.combine`."""
         return self.logged.combine(rankings, length, rng=rng)
 
     def can_draw(self, shown: Shown) -> bool:
@@ -93,12 +93,15 @@ class Counterfactual:
         return type(self.logged)().typical_square(n_rankers)
 
     def infer(self, shown: Shown, clicks: Clicks) -> Floats:
-        """Differences of the estimated clicks per list."""
+        """Differences of the estimated clicks per list; as in `Method.infer`."""
         weights = self.weights(shown, self.length or len(shown.shown))
         return among_present(shown.rankings, differences(weights @ clicks))
 
     def bounds(self, rankings: Integers, length: int) -> Floats:
-        """All gains, or all losses, of one ranker over another."""
+        """All gains, or all losses, of one ranker over another.
+
+        As in `Method.bounds`.
+        """
         every = Shown(rankings, np.arange(size_of(rankings)), NO_ONE)
         gaps = largest_gaps(self.weights(every, self.length or length), length)
         return among_present(rankings, gaps)
@@ -106,7 +109,7 @@ class Counterfactual:
     def exposures(
         self, rankings: Integers, length: int, *, rng: np.random.Generator
     ) -> Floats:
-        """Those of the logged method."""
+        """Those of the logged method, as in `Method.exposures`."""
         return self.logged.exposures(rankings, length, rng=rng)
 
     def weights(self, shown: Shown, length: int) -> Floats:
@@ -125,7 +128,8 @@ class Counterfactual:
         """Whether all that a ranker's own list would have looked at can be shown.
 
         Else its clicks are unknown, and lists that lack them tell nothing about it.
-        A function of the rankings alone, so it may be asked before a list is drawn.
+        A function of `rankings` [n_rankers, depth] alone, so it may be asked before a
+        list is drawn.
         """
         every = Shown(rankings, np.arange(size_of(rankings)), NO_ONE)
         looked, propensities = self._looked_at(every, self.length or length)

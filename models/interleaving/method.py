@@ -20,8 +20,8 @@ NO_ONE: Integers = np.empty(0, np.int64)
 class Combined(NamedTuple):
     """A list for a user: documents in displayed order, and whose they are.
 
-    `assignments` [k] holds the ranker that each place is credited to, or `NOBODY`;
-    it is empty for methods that need the rankings only.
+    `shown` [k]; `assignments` [k] holds the ranker that each place is credited to, or
+    `NOBODY`; it is empty for methods that need the rankings only.
     """
 
     shown: Integers
@@ -86,7 +86,10 @@ class Method(Protocol):
     def combine(
         self, rankings: Integers, length: int, *, rng: np.random.Generator
     ) -> Combined:
-        """Draw a list of `length` documents, or of all there are."""
+        """Draw a list of `length` documents, or of all there are.
+
+        `rankings` [n_rankers, depth].
+        """
 
     def can_draw(self, shown: Shown) -> bool:
         """Whether it draws this list of different documents from these rankings.
@@ -99,15 +102,15 @@ class Method(Protocol):
         """Mean squared preference to plan for; only the width of intervals needs it."""
 
     def infer(self, shown: Shown, clicks: Clicks) -> Floats:
-        """Preferences of one impression."""
+        """Preferences of one impression, from its `clicks` [k] on the shown places."""
 
     def bounds(self, rankings: Integers, length: int) -> Floats:
         """The largest absolute preferences over all lists and all clicks.
 
-        [n_rankers, n_rankers]; a function of the rankings alone, so that it is known
-        before the list is drawn: what intervals that hold at any time need. Had it
-        been made from the drawn list, they would cover means given that list, which
-        are not zero where nobody is better.
+        [n_rankers, n_rankers]; a function of `rankings` [n_rankers, depth] alone, so
+        that it is known before the list is drawn: what intervals that hold at any time
+        need. Had it been made from the drawn list, they would cover means given that
+        list, which are not zero where nobody is better.
         """
 
     def exposures(
@@ -115,22 +118,27 @@ class Method(Protocol):
     ) -> Floats:
         """P(document at rank) of the lists that `combine` draws.
 
-        [n_documents, length]; `rng` is used where no closed form is known.
+        [n_documents, length], of `rankings` [n_rankers, depth]; `rng` is used where no
+        closed form is known.
         """
 
 
 def differences(credit: Floats) -> Floats:
-    """Preferences as differences of one credit a ranker. [n, n]."""
+    """Preferences [n, n] as differences of one `credit` [n] a ranker."""
     return credit[:, None] - credit[None, :]
 
 
 def signs(credit: Floats) -> Floats:
-    """Preferences as the sign of who has more credit. [n, n]."""
+    """Preferences [n, n] as the sign of who has more `credit` [n]."""
     return np.sign(differences(credit))
 
 
 def among_present(rankings: Integers, preferences: Floats) -> Floats:
-    """The same preferences, none for or against a ranker that returned nothing."""
+    """The same preferences, none for or against a ranker that returned nothing.
+
+    `rankings` [n_rankers, depth]; `preferences` [n_rankers, n_rankers] are changed in
+    place.
+    """
     lengths = lengths_of(rankings)
     if lengths.all():
         return preferences
@@ -161,7 +169,10 @@ def largest_gaps(credit: Floats, length: int) -> Floats:
 
 
 def one_each(rankings: Integers) -> Floats:
-    """Bounds of a sign: one for every two rankers that returned something."""
+    """Bounds of a sign: one for every two rankers that returned something.
+
+    [n_rankers, n_rankers], of `rankings` [n_rankers, depth].
+    """
     present = lengths_of(rankings) > 0
     bounds = np.outer(present, present).astype(np.float64)
     np.fill_diagonal(bounds, 0.0)
@@ -170,7 +181,10 @@ def one_each(rankings: Integers) -> Floats:
 
 @compiled
 def where_different(rankings: Integers) -> Floats:
-    """Bounds of a sign that equal rankings cannot have: one where they differ."""
+    """Bounds of a sign that equal rankings cannot have: one where they differ.
+
+    [n_rankers, n_rankers], of `rankings` [n_rankers, depth].
+    """
     n_rankers, depth = rankings.shape
     bounds = np.zeros((n_rankers, n_rankers))
     if depth == 0:
@@ -193,7 +207,10 @@ def sampled_exposures(
     n_samples: int,
     rng: np.random.Generator,
 ) -> Floats:
-    """P(document at rank), counted over lists drawn from `rng`."""
+    """P(document at rank), counted over lists drawn from `rng`.
+
+    [n_documents, length], of `rankings` [n_rankers, depth].
+    """
     n_documents = int(rankings.max(initial=-1)) + 1
     counts = np.zeros((n_documents, length))
     for _ in range(n_samples):

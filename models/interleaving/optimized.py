@@ -86,7 +86,7 @@ class Optimized:
     def combine(
         self, rankings: Integers, length: int, *, rng: np.random.Generator
     ) -> Combined:
-        """Draw a list; see `models.interleaving.method.Method`."""
+        """Draw a list, as in `Method.combine`."""
         lists, chances, is_exact = self.distribution(rankings, length, rng=rng)
         fails = not is_exact and rng.random() < self.failures
         bounds = np.cumsum(np.ones(len(lists)) if fails else chances)
@@ -97,7 +97,11 @@ class Optimized:
     def distribution(
         self, rankings: Integers, length: int, *, rng: np.random.Generator
     ) -> tuple[Integers, Floats, bool]:
-        """The allowed lists, their probabilities, and whether these are fair."""
+        """The allowed lists, their probabilities, and whether these are fair.
+
+        Lists [n_lists, k] and probabilities [n_lists], of
+        `rankings` [n_rankers, depth].
+        """
         n_documents = size_of(rankings)
         if not n_documents:
             return np.empty((1, 0), np.int64), np.ones(1), True
@@ -118,7 +122,10 @@ class Optimized:
         return lists, chances, is_fair
 
     def credit_of(self, rankings: Integers, documents: Integers) -> Floats:
-        """What a click on each document gives. [n_rankers, n_documents]."""
+        """What a click on each document gives. [n_rankers, n_documents].
+
+        `rankings` [n_rankers, depth], `documents` [n_documents].
+        """
         ranks = ranks_of(rankings, documents)
         if self.credit == "inverse":
             inverse: Floats = np.where(ranks == ABSENT, 0.0, 1.0 / ranks)
@@ -147,21 +154,27 @@ class Optimized:
         return 0.3
 
     def infer(self, shown: Shown, clicks: Clicks) -> Floats:
-        """Differences of the clicked documents' credits."""
+        """Differences of the clicked documents' credits; as in `Method.infer`."""
         if len(shown.assignments) and (shown.assignments == NOBODY).all():
             return np.zeros((len(shown.rankings),) * 2)
         weights = self.credit_of(shown.rankings, shown.shown)
         return among_present(shown.rankings, differences(weights @ clicks))
 
     def bounds(self, rankings: Integers, length: int) -> Floats:
-        """All gains, or all losses, of one ranker over another."""
+        """All gains, or all losses, of one ranker over another.
+
+        As in `Method.bounds`.
+        """
         credit = self.credit_of(rankings, np.arange(size_of(rankings)))
         return among_present(rankings, largest_gaps(credit, length))
 
     def exposures(
         self, rankings: Integers, length: int, *, rng: np.random.Generator
     ) -> Floats:
-        """Exact, given the lists that the same `rng` makes `combine` choose from."""
+        """Exact, given the lists that the same `rng` makes `combine` choose from.
+
+        As in `Method.exposures`.
+        """
         lists, chances, _ = self.distribution(rankings, length, rng=rng)
         exposures = np.zeros((size_of(rankings), length))
         for place in range(lists.shape[1]):

@@ -124,7 +124,7 @@ def largest_preference(rankings: Integers, length: int, largest: float) -> float
     c clicked documents meet length - c others, each pair once, with a difference of
     at most twice its weight; the weight depends on the first ranks only. So with c
     clicks no more is possible than the c documents with the largest sums of their
-    length - c heaviest pairs.
+    length - c heaviest pairs. `rankings` [n_rankers, depth].
     """
     first = first_ranks(rankings, size_of(rankings))
     sizes = choice_sizes(first, length)

@@ -105,7 +105,7 @@ class PairwisePreference:
     def combine(
         self, rankings: Integers, length: int, *, rng: np.random.Generator
     ) -> Combined:
-        """Draw a list; see `models.interleaving.method.Method`."""
+        """Draw a list, as in `Method.combine`."""
         return Combined(draw(rankings, length, rng), NO_ONE)
 
     @property
@@ -130,7 +130,10 @@ class PairwisePreference:
         return min(50.0, largest * largest / BOUNDED_SPREAD) if largest else 50.0
 
     def infer(self, shown: Shown, clicks: Clicks) -> Floats:
-        """Differences of how well each ranker orders the preferred pairs."""
+        """Differences of how well each ranker orders the preferred pairs.
+
+        As in `Method.infer`.
+        """
         found = preferences(
             shown.rankings,
             shown.shown,
@@ -143,7 +146,10 @@ class PairwisePreference:
         return found
 
     def bounds(self, rankings: Integers, length: int) -> Floats:
-        """What pairs allow that the rankers order differently."""
+        """What pairs allow that the rankers order differently.
+
+        As in `Method.bounds`.
+        """
         largest = self._largest(rankings, min(length, n_documents(rankings)))
         return largest * self._shares(largest) if self.largest_preference else largest
 
@@ -161,13 +167,16 @@ class PairwisePreference:
         *,
         rng: np.random.Generator,  # noqa: ARG002  exact, nothing is drawn
     ) -> Floats:
-        """Exact; see `placements`."""
+        """Exact; see `placements`. Arrays as in `Method.exposures`."""
         return placements(rankings, length)
 
 
 @compiled
 def draw(rankings: Integers, length: int, rng: np.random.Generator) -> Integers:
-    """A list, each place uniform over its free choices."""
+    """A list [k], each place uniform over its free choices.
+
+    `rankings` [n_rankers, depth]; k is `length`, or all there are.
+    """
     depth = rankings.shape[1]
     is_known = np.zeros(size_of(rankings), np.bool_)
     free = np.empty(is_known.shape[0], np.int64)
@@ -198,6 +207,13 @@ def pair_weight(
 
     0 where the pair does not count: one of them is in no ranking, or was shown
     above that rank, or the weight is too large. Places `a` < `b` are 0-based.
+
+    Parameters
+    ----------
+    first_of : [k]
+        First rank of each shown document, or `ABSENT`.
+    sizes : [k]
+        Of the choices of each place; see `choice_sizes`.
     """
     later = max(first_of[a], first_of[b])
     if later == ABSENT or a + 1 < later:
@@ -259,7 +275,7 @@ def preferences(
 ) -> Floats:
     """Differences of `agreement`, none for or against an empty list.
 
-    [n_rankers, n_rankers].
+    [n_rankers, n_rankers]; arrays as in `agreement`.
     """
     n_rankers = rankings.shape[0]
     credit = agreement(rankings, shown, clicks, largest, is_averaged)
@@ -290,6 +306,8 @@ def placements(rankings: Integers, length: int) -> Floats:
 
     With s_x free choices at rank x and t the document's best rank,
     P(rank = x) = 1/s_x times the product over y = t .. x - 1 of 1 - 1/s_y.
+
+    `rankings` [n_rankers, depth].
 
     Returns
     -------

@@ -13,7 +13,10 @@ from models.kernels.compilation import compiled
 
 @compiled
 def first_ranks(rankings: Integers, size: int) -> Integers:
-    """Best rank of each document over all rankers; `ABSENT` where none has it."""
+    """Best rank of each document over all rankers; `ABSENT` where none has it.
+
+    [size], from 1, of `rankings` [n_rankers, depth].
+    """
     first = np.full(size, ABSENT, np.int64)
     for ranker in range(rankings.shape[0]):
         for place in range(rankings.shape[1]):
@@ -28,7 +31,8 @@ def choice_sizes(first: Integers, length: int) -> Integers:
     """Documents that the draw of each place has to choose from. [length].
 
     Everything placed above rank x is among the choices of rank x, so that
-    |choices(x)| - x + 1 are free whatever was drawn.
+    |choices(x)| - x + 1 are free whatever was drawn. `first` [n_documents] are those of
+    `first_ranks`.
     """
     sizes = np.zeros(length, np.int64)
     for rank in first:
@@ -43,7 +47,10 @@ def choice_sizes(first: Integers, length: int) -> Integers:
 
 @compiled
 def weight_of_ranks(one: int, other: int, sizes: Integers, largest: float) -> float:
-    """The weight of documents that can first be shown at these ranks."""
+    """The weight of documents that can first be shown at these ranks.
+
+    `sizes` [length] are those of `choice_sizes`.
+    """
     probability = 1.0
     for x in range(min(one, other), max(one, other)):
         probability *= 1.0 - 1.0 / sizes[x - 1]

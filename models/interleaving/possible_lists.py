@@ -65,7 +65,7 @@ def without_foreign(shown: Shown, clicks: Clicks) -> tuple[Shown, Clicks]:
     """The list and its clicks without documents that no ranker returned.
 
     What somebody else put into the list credits nobody and takes no place: what the
-    method drew stands where it was drawn.
+    method drew stands where it was drawn. `clicks` [k].
     """
     first = first_ranks(shown.rankings, _size(shown.rankings, shown.shown))
     own = first[shown.shown] != ABSENT
@@ -85,7 +85,10 @@ def _size(rankings: Integers, documents: Integers) -> int:
 
 @compiled
 def comes_early_enough(rankings: Integers, documents: Integers) -> bool:
-    """Whether some ranker puts each document at its place or above."""
+    """Whether some ranker puts each document at its place or above.
+
+    `rankings` [n_rankers, depth], `documents` [k].
+    """
     first = first_ranks(rankings, _size(rankings, documents))
     for place in range(documents.shape[0]):
         if first[documents[place]] > place + 1:

@@ -90,7 +90,7 @@ class Probabilistic:
     def combine(
         self, rankings: Integers, length: int, *, rng: np.random.Generator
     ) -> Combined:
-        """Draw a list; see `models.interleaving.method.Method`."""
+        """Draw a list, as in `Method.combine`."""
         return Combined(draw(rankings, length, self.tau, rng), NO_ONE)
 
     def can_draw(self, shown: Shown) -> bool:  # noqa: ARG002  soft rankings
@@ -102,7 +102,10 @@ class Probabilistic:
         return 0.3
 
     def infer(self, shown: Shown, clicks: Clicks) -> Floats:
-        """Expectation over all assignments that could have made the list."""
+        """Expectation over all assignments that could have made the list.
+
+        As in `Method.infer`.
+        """
         if self.outcome == "clicks":
             shares = assignment_shares(shown.rankings, shown.shown, clicks, self.tau)
             return among_present(shown.rankings, differences(shares.sum(axis=0)))
@@ -110,14 +113,17 @@ class Probabilistic:
         return among_present(shown.rankings, signs)
 
     def bounds(self, rankings: Integers, length: int) -> Floats:
-        """One, or the length of the list, where two rankings differ."""
+        """One, or the length of the list, where two rankings differ.
+
+        As in `Method.bounds`.
+        """
         largest = 1.0 if self.outcome == "sign" else float(length)
         return largest * where_different(rankings)
 
     def exposures(
         self, rankings: Integers, length: int, *, rng: np.random.Generator
     ) -> Floats:
-        """Counted over `N_SAMPLES` lists."""
+        """Counted over `N_SAMPLES` lists; as in `Method.exposures`."""
         return sampled_exposures(self, rankings, length, N_SAMPLES, rng)
 
 
@@ -131,7 +137,7 @@ def masses_of(depth: int, tau: float) -> Floats:
 def draw(
     rankings: Integers, length: int, tau: float, rng: np.random.Generator
 ) -> Integers:
-    """A list; who has nothing left is not drawn."""
+    """A list [k]; who has nothing left is not drawn. `rankings` [n_rankers, depth]."""
     n_rankers, depth = rankings.shape
     masses = masses_of(depth, tau)
     is_placed = np.zeros(size_of(rankings) + 1, np.bool_)
@@ -183,6 +189,12 @@ def assignment_shares(
     out of documents, is nobody's: its row is zero. What is left of a ranking is
     summed again at each place; taking away what was placed would cancel.
 
+    Parameters
+    ----------
+    rankings : [n_rankers, depth]
+    shown, wanted : [k]
+        Documents, and the places that are asked for.
+
     Returns
     -------
     [n_wanted, n_rankers]
@@ -228,7 +240,10 @@ def _share(ranking: Integers, masses: Floats, is_placed: Flags, document: int) -
 def preferences(
     rankings: Integers, shown: Integers, clicks: Clicks, tau: float
 ) -> Floats:
-    """Expected signs of a list and its clicks. [n_rankers, n_rankers]."""
+    """Expected signs of a list and its clicks. [n_rankers, n_rankers].
+
+    `rankings` [n_rankers, depth]; `shown`, `clicks` [k].
+    """
     return expected_signs(assignment_shares(rankings, shown, clicks, tau))
 
 

@@ -50,6 +50,8 @@ def as_rankings(lists: Sequence[Sequence[int]]) -> Integers:
 def checked(rankings: npt.NDArray[np.integer]) -> Integers:
     """The same rankings, as integers in one piece.
 
+    `rankings` [n_rankers, depth].
+
     Raises
     ------
     ValueError
@@ -84,7 +86,10 @@ def numbered(lists: Sequence[Sequence[Hashable]]) -> tuple[Integers, list[Hashab
 
 @compiled
 def first_faulty(rankings: Integers) -> int:
-    """The first ranker whose row repeats a document or goes on after -1; else -1."""
+    """The first ranker whose row repeats a document or goes on after -1; else -1.
+
+    `rankings` [n_rankers, depth].
+    """
     n_documents = size_of(rankings)
     seen = np.full(n_documents, -1, np.int64)
     for ranker in range(rankings.shape[0]):
@@ -103,13 +108,16 @@ def first_faulty(rankings: Integers) -> int:
 
 @compiled
 def size_of(rankings: Integers) -> int:
-    """One more than the largest document."""
+    """One more than the largest document of `rankings` [n_rankers, depth]."""
     return int(rankings.max() + 1) if rankings.size else 0
 
 
 @compiled
 def n_documents(rankings: Integers) -> int:
-    """How many different documents all rankers returned: no list is longer."""
+    """How many different documents all rankers returned: no list is longer.
+
+    `rankings` [n_rankers, depth].
+    """
     is_known = np.zeros(size_of(rankings), np.bool_)
     for row in rankings:
         for document in row:
@@ -120,7 +128,10 @@ def n_documents(rankings: Integers) -> int:
 
 @compiled
 def lengths_of(rankings: Integers) -> Integers:
-    """How many documents each ranker returned. [n_rankers]."""
+    """How many documents each ranker returned. [n_rankers].
+
+    `rankings` [n_rankers, depth].
+    """
     lengths = np.zeros(rankings.shape[0], np.int64)
     for ranker in range(rankings.shape[0]):
         for document in rankings[ranker]:
@@ -136,6 +147,7 @@ def n_fair_places(rankings: Integers) -> int:
     shortest list everybody has something to add, whatever was drawn. Below that a
     longer list would be paid for its length: those places credit nobody. Rankers
     that returned nothing take no part and shorten nothing.
+    `rankings` [n_rankers, depth].
     """
     shortest = 0
     for length in lengths_of(rankings):
@@ -146,7 +158,10 @@ def n_fair_places(rankings: Integers) -> int:
 
 @compiled
 def n_shared(rankings: Integers) -> int:
-    """Length of the prefix that all rankers agree on; empty lists have no say."""
+    """Length of the prefix that all rankers agree on; empty lists have no say.
+
+    `rankings` [n_rankers, depth].
+    """
     lengths = lengths_of(rankings)
     first = -1
     for ranker in range(rankings.shape[0]):
@@ -165,7 +180,10 @@ def n_shared(rankings: Integers) -> int:
 
 @compiled
 def best_left(rankings: Integers, ranker: int, placed: Integers) -> int:
-    """The ranker's best document that is not placed yet, or -1."""
+    """The ranker's best document that is not placed yet, or -1.
+
+    `rankings` [n_rankers, depth]; `placed` [n_placed] documents.
+    """
     for document in rankings[ranker]:
         if document < 0:
             return -1
@@ -211,6 +229,8 @@ def without(rankings: Integers, documents: Integers) -> Integers:
 
     Combine these for the page, and log them with it: each page is a comparison of
     its own, of what the rankers have left.
+
+    `rankings` [n_rankers, depth]; `documents` [n_shown], those shown before.
 
     Examples
     --------

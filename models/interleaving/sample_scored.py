@@ -60,7 +60,10 @@ class SampleScored:
     def combine(
         self, rankings: Integers, length: int, *, rng: np.random.Generator
     ) -> Combined:
-        """Draw the list of a team draft; the teams are not needed."""
+        """Draw the list of a team draft; the teams are not needed.
+
+        As in `Method.combine`.
+        """
         return _draft.combine(rankings, length, rng=rng)
 
     def can_draw(self, shown: Shown) -> bool:
@@ -72,7 +75,10 @@ class SampleScored:
         return 0.5
 
     def infer(self, shown: Shown, clicks: Clicks) -> Floats:
-        """Who puts the clicked documents higher among the shown ones."""
+        """Who puts the clicked documents higher among the shown ones.
+
+        As in `Method.infer`.
+        """
         return among_present(shown.rankings, signs(credits_of_places(shown) @ clicks))
 
     def bounds(
@@ -80,13 +86,13 @@ class SampleScored:
         rankings: Integers,
         length: int,  # noqa: ARG002  a sign is a sign
     ) -> Floats:
-        """One where two rankings differ."""
+        """One where two rankings differ; as in `Method.bounds`."""
         return where_different(rankings)
 
     def exposures(
         self, rankings: Integers, length: int, *, rng: np.random.Generator
     ) -> Floats:
-        """Those of the team draft."""
+        """Those of the team draft, as in `Method.exposures`."""
         return _draft.exposures(rankings, length, rng=rng)
 
 
@@ -97,7 +103,10 @@ def credits_of_places(shown: Shown) -> Floats:
 
 @compiled
 def place_credits(rankings: Integers, shown: Integers) -> Floats:
-    """1 / rank^POWER among the shown documents. [n_rankers, k]."""
+    """1 / rank^POWER among the shown documents. [n_rankers, k].
+
+    `rankings` [n_rankers, depth], `shown` [k].
+    """
     ranks = ranks_of(rankings, shown)
     credit = np.zeros(ranks.shape)
     for ranker in range(ranks.shape[0]):

@@ -40,7 +40,10 @@ other data it need not: they come out better than printed."""
 
 
 class Users(NamedTuple):
-    """A cascade: P(click | grade), P(stop | grade), and whether only clicks stop."""
+    """A cascade: P(click | grade), P(stop | grade), and whether only clicks stop.
+
+    `click` and `stop` [n_grades], in [0, 1].
+    """
 
     click: Floats
     stop: Floats
@@ -50,8 +53,9 @@ class Users(NamedTuple):
 class Queries(NamedTuple):
     """Rankings of all queries, end to end.
 
-    `rankings` holds, of query i, [n_rankers, n_documents] from
-    `n_rankers * offsets[i]` on; documents are numbered within their query.
+    `rankings` [n_rankers * n_rows] holds, of query i, [n_rankers, n_documents] from
+    `n_rankers * offsets[i]` on; documents are numbered within their query. `labels`
+    [n_rows], `offsets` [n_queries + 1].
     """
 
     rankings: Integers
@@ -72,6 +76,8 @@ def rank_by_features(
     Parameters
     ----------
     features : [n_rows, n_rankers]
+    labels : [n_rows]
+    offsets : [n_queries + 1]
     """
     n_rankers = features.shape[1]
     rankings = np.empty(n_rankers * len(labels), np.int64)
@@ -134,7 +140,17 @@ def clicks_on(
     stop_requires_click: bool,
     rng: np.random.Generator,
 ) -> npt.NDArray[np.bool_]:
-    """One user's clicks on a list. [k]."""
+    """One user's clicks on a list. [k].
+
+    Parameters
+    ----------
+    labels : [n_documents]
+        Grades, from 0.
+    shown : [k]
+        Rows of the documents in displayed order.
+    click, stop : [n_grades]
+        Probabilities of each grade.
+    """
     clicks = np.zeros(shown.shape[0], np.bool_)
     for place in range(shown.shape[0]):
         grade = labels[shown[place]]
@@ -253,6 +269,7 @@ def binary_error(preferences: Floats, truth: Floats) -> float:
     """Share of ordered pairs whose preference has not the sign of the truth.
 
     Equal truths count too: only a preference of exactly zero agrees with them.
+    `preferences` and `truth` [n_rankers, n_rankers].
     """
     n = len(truth)
     wrong = np.sign(preferences) != np.sign(truth)

@@ -52,7 +52,7 @@ class Split:
     def combine(
         self, rankings: Integers, length: int, *, rng: np.random.Generator
     ) -> Combined:
-        """Draw a ranker; see `models.interleaving.method.Method`."""
+        """Draw a ranker and its list, as in `Method.combine`."""
         lengths = lengths_of(rankings)
         able = np.flatnonzero(lengths)
         if not len(able):
@@ -77,13 +77,19 @@ class Split:
         return 0.5 * n_rankers * n_rankers
 
     def infer(self, shown: Shown, clicks: Clicks) -> Floats:
-        """Clicks of the ranker that was shown, over its probability."""
+        """Clicks of the ranker that was shown, over its probability.
+
+        As in `Method.infer`.
+        """
         if self.most_clicks:
             clicks = clicks & (np.cumsum(clicks) <= self.most_clicks)
         return among_present(shown.rankings, differences(self._weights(shown) @ clicks))
 
     def bounds(self, rankings: Integers, length: int) -> Floats:
-        """Every place of the longer list clicked, whichever list is drawn."""
+        """Every place of the longer list clicked, whichever list is drawn.
+
+        As in `Method.bounds`.
+        """
         most = min(length, self.most_clicks or length)
         places = np.minimum(lengths_of(rankings), most)
         n_able = int((places > 0).sum())
@@ -96,7 +102,7 @@ class Split:
         *,
         rng: np.random.Generator,  # noqa: ARG002  exact, nothing is drawn
     ) -> Floats:
-        """Exact: the mixture of all lists."""
+        """Exact: the mixture of all lists; as in `Method.exposures`."""
         exposures = np.zeros((size_of(rankings), length))
         lengths = lengths_of(rankings)
         for ranker in np.flatnonzero(lengths):

@@ -66,7 +66,7 @@ class TeamDraft:
     def combine(
         self, rankings: Integers, length: int, *, rng: np.random.Generator
     ) -> Combined:
-        """Draw a list; see `models.interleaving.method.Method`."""
+        """Draw a list, as in `Method.combine`."""
         return Combined(*draft(rankings, length, rng))
 
     def can_draw(self, shown: Shown) -> bool:
@@ -78,7 +78,7 @@ class TeamDraft:
         return 0.5
 
     def infer(self, shown: Shown, clicks: Clicks) -> Floats:
-        """Who has more clicked places."""
+        """Who has more clicked places; as in `Method.infer`."""
         return among_present(shown.rankings, signs(clicks_by_team(shown, clicks)))
 
     def bounds(
@@ -86,20 +86,26 @@ class TeamDraft:
         rankings: Integers,
         length: int,  # noqa: ARG002  a sign is a sign
     ) -> Floats:
-        """One for every pair: even equal rankings own different places."""
+        """One for every pair: even equal rankings own different places.
+
+        As in `Method.bounds`.
+        """
         return one_each(rankings)
 
     def exposures(
         self, rankings: Integers, length: int, *, rng: np.random.Generator
     ) -> Floats:
-        """Exact for two rankers; else counted over `N_SAMPLES` lists."""
+        """Exact for two rankers; else counted over `N_SAMPLES` lists.
+
+        As in `Method.exposures`.
+        """
         if len(rankings) == 2:
             return two_team_exposures(rankings, length)
         return sampled_exposures(self, rankings, length, N_SAMPLES, rng)
 
 
 def clicks_by_team(shown: Shown, clicks: Clicks) -> Floats:
-    """Clicked places of each ranker. [n_rankers].
+    """Clicked places of each ranker. [n_rankers], from `clicks` [k].
 
     Raises
     ------
@@ -126,7 +132,10 @@ def clicks_by_team(shown: Shown, clicks: Clicks) -> Floats:
 def draft(
     rankings: Integers, length: int, rng: np.random.Generator
 ) -> tuple[Integers, Integers]:
-    """The list, and the ranker of each place or `NOBODY`."""
+    """The list, and the ranker of each place or `NOBODY`.
+
+    [k] each, of `rankings` [n_rankers, depth].
+    """
     n_rankers = rankings.shape[0]
     shown = np.empty(length, np.int64)
     teams = np.full(length, NOBODY, np.int64)
@@ -154,6 +163,8 @@ def draft(
 
 def two_team_exposures(rankings: Integers, length: int) -> Floats:
     """P(document at rank) for two rankers, over all states of the draft.
+
+    [n_documents, length], of `rankings` [2, depth].
 
     What is placed is a prefix of either list, so a state is the pair of what each
     ranker would add next, and whose turn it is.

@@ -29,7 +29,10 @@ TAU = 3.0
 
 
 class Network(NamedTuple):
-    """One hidden layer of sigmoid units, as matrices."""
+    """One hidden layer of sigmoid units, as matrices.
+
+    `weights` [n_features, n_hidden]; `biases` and `last` [n_hidden].
+    """
 
     weights: Floats
     biases: Floats
@@ -37,7 +40,10 @@ class Network(NamedTuple):
 
 
 def network_of(parameters: Floats, n_features: int, n_hidden: int) -> Network:
-    """The layers that lie in a flat vector; they share its memory."""
+    """The layers that lie in a flat vector; they share its memory.
+
+    `parameters` [(n_features + 2) * n_hidden].
+    """
     end = n_features * n_hidden
     return Network(
         parameters[:end].reshape(n_features, n_hidden),
@@ -57,7 +63,10 @@ def live_neural_in_numpy(  # noqa: PLR0913  what the compiled loop takes
     learning_rate: float,
     rng: np.random.Generator,
 ) -> Floats:
-    """Parameters after a closed loop of PDGD with a hidden layer."""
+    """Parameters after a closed loop of PDGD with a hidden layer.
+
+    `parameters` as in `network_of`.
+    """
     learned = parameters.copy()
     network = network_of(learned, world.features.shape[1], n_hidden)
     for _ in range(n_impressions):
@@ -78,7 +87,10 @@ def live_neural_in_numpy(  # noqa: PLR0913  what the compiled loop takes
 def network_gradient(
     network: Network, features: Floats, active: Floats, coefficients: Floats
 ) -> Floats:
-    """Gradient of a weighted sum of scores, by back-propagation, as a flat vector."""
+    """Gradient of a weighted sum of scores, by back-propagation, as a flat vector.
+
+    `features` [k, n_features], `active` [k, n_hidden], `coefficients` [k].
+    """
     slopes = coefficients[:, None] * network.last * active * (1.0 - active)
     return np.concatenate(
         [
@@ -101,7 +113,10 @@ def live_mgd_in_numpy(  # noqa: PLR0913  what the compiled loop takes
     learning_rate: float,
     rng: np.random.Generator,
 ) -> Floats:
-    """Parameters after a closed loop of P-MGD with sampled assignments."""
+    """Parameters after a closed loop of P-MGD with sampled assignments.
+
+    `parameters` [n_features].
+    """
     learned = parameters.copy()
     for _ in range(n_impressions):
         span = any_query(world, rng)
@@ -122,7 +137,7 @@ def live_mgd_in_numpy(  # noqa: PLR0913  what the compiled loop takes
 
 
 def shares_of(scores: npt.NDArray[np.floating]) -> Floats:
-    """1 / rank^tau of all documents by every ranker, [n_rankers, n]."""
+    """1 / rank^tau [n_rankers, n] of all documents, by `scores` [n_rankers, n]."""
     order = np.argsort(-scores, axis=1)
     shares = np.empty(scores.shape)
     by_rank = np.arange(1.0, scores.shape[1] + 1) ** -TAU
@@ -131,7 +146,7 @@ def shares_of(scores: npt.NDArray[np.floating]) -> Floats:
 
 
 def multileaved(shares: Floats, cutoff: int, rng: np.random.Generator) -> Integers:
-    """A probabilistically multileaved list of rankers [n_rankers, n]."""
+    """A probabilistically multileaved list of rankers with `shares` [n_rankers, n]."""
     left = shares.copy()
     rows = np.empty(min(cutoff, shares.shape[1]), np.int64)
     for place in range(len(rows)):
@@ -142,7 +157,10 @@ def multileaved(shares: Floats, cutoff: int, rng: np.random.Generator) -> Intege
 
 
 def assignment_of(shares: Floats, rows: Integers, clicks: Flags) -> Floats:
-    """P(ranker | clicked document, all above it), [n_clicks, n_rankers]."""
+    """P(ranker | clicked document, all above it), [n_clicks, n_rankers].
+
+    `shares` [n_rankers, n] of all documents; `rows`, `clicks` [k] of the shown ones.
+    """
     shown = shares[:, rows]
     above = np.cumsum(shown, axis=1) - shown
     chances = (shown / (shares.sum(axis=1)[:, None] - above))[:, clicks].T
@@ -155,7 +173,7 @@ def sampled_teams(
     """Whose each clicked document is, in every sample, [n_clicks, n_samples].
 
     Numbers between 0 and 1 fall into cells, nearly all of which belong to one ranker;
-    only those in the others are searched for.
+    only those in the others are searched for. `assignment` [n_clicks, n_rankers].
     """
     bounds = np.arange(N_CELLS + 1) / N_CELLS
     teams = np.empty((len(assignment), n_samples), np.uint8)
@@ -173,7 +191,7 @@ def sampled_teams(
 
 
 def scores_of_all(teams: Teams, n_rankers: int) -> Integers:
-    """The same as `scores_against_first`, of the differences between all pairs."""
+    """As in `scores_against_first`, but of the differences between all pairs."""
     n_samples = teams.shape[1]
     placed = np.zeros((n_rankers, n_samples), np.int8)
     for own in teams:
@@ -190,6 +208,7 @@ def scores_against_first(teams: Teams, n_rankers: int) -> Integers:
 
     A ranker that placed nothing loses wherever ranker 0 placed something; the n-th
     document that it placed corrects that by what it does to the sign.
+    `teams` [n_clicks, n_samples].
     """
     of_first = (teams == 0).sum(axis=0, dtype=np.int8)
     found = np.full(n_rankers, -np.count_nonzero(of_first), np.float64)

@@ -25,7 +25,10 @@ TOP = 18.0
 
 
 class Weighted(NamedTuple):
-    """Preferences of one list, [n_pairs] each: positions and weight rho."""
+    """Preferences of one list: positions and weight rho.
+
+    `preferred`, `others`, `weights` [n_pairs].
+    """
 
     preferred: Integers
     others: Integers
@@ -59,7 +62,10 @@ def list_log_probabilities(scores: Floats, lists: Integers) -> Floats:
 
 
 def weighted_preferences(scores: Floats, rows: Integers, clicks: Clicks) -> Weighted:
-    """Preferences of a list and their rho, from whole tensors."""
+    """Preferences of a list and their rho, from whole tensors.
+
+    `scores` [n]; `rows`, `clicks` [k].
+    """
     preferred, others = preference_pairs(clicks).T
     pairs = np.arange(len(preferred))
     exchanged = np.repeat(rows[None, :], len(pairs), axis=0)
@@ -76,7 +82,10 @@ def weighted_preferences(scores: Floats, rows: Integers, clicks: Clicks) -> Weig
 
 
 def document_coefficients(scores: Floats, rows: Integers, clicks: Clicks) -> Floats:
-    """Every shown document's share of the gradient, [k]."""
+    """Every shown document's share of the gradient, [k].
+
+    Arrays as in `weighted_preferences`.
+    """
     pairs = weighted_preferences(scores, rows, clicks)
     shown = scores[rows]
     small = np.exp(-np.abs(shown[pairs.preferred] - shown[pairs.others]))
@@ -103,7 +112,10 @@ def live_in_numpy(  # noqa: PLR0913  what the compiled loop takes
     learning_rate: float,
     rng: np.random.Generator,
 ) -> Floats:
-    """Parameters after a closed loop of sampling, clicking and learning."""
+    """Parameters after a closed loop of sampling, clicking and learning.
+
+    `parameters` [n_features].
+    """
     learned = parameters.copy()
     for _ in range(n_impressions):
         span = any_query(world, rng)

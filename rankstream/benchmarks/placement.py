@@ -28,7 +28,10 @@ def measure(*, quick: bool = False) -> list[dict[str, Any]]:
 
 
 def sampled_placements(scores: Floats, rng: np.random.Generator) -> Floats:
-    """The rival: Gumbel top-k of many rankings at once, counted."""
+    """The rival: Gumbel top-k of many rankings at once, counted.
+
+    [N_DOCUMENTS, CUTOFF], of `scores` [N_DOCUMENTS].
+    """
     keys = scores + rng.gumbel(size=(N_RANKINGS, N_DOCUMENTS))
     top = np.argpartition(-keys, CUTOFF, axis=1)[:, :CUTOFF]
     within = np.argsort(-np.take_along_axis(keys, top, 1), axis=1)

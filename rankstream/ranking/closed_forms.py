@@ -26,6 +26,13 @@ def _add(shown: list[str], row_of: Rows, probability: float, found: Floats) -> N
 def exposures_of_pairwise(lists: Lists, row_of: Rows, found: Floats) -> bool:
     """Pairwise preference, for any number of rankers.
 
+    Parameters
+    ----------
+    row_of : [n_items]
+        Row of each item in `found`.
+    found : [n_items, length]
+        All zero; it is filled.
+
     References
     ----------
     With s_x free choices at rank x and t the item's best rank, P(rank = x) = 1/s_x
@@ -47,7 +54,10 @@ def exposures_of_pairwise(lists: Lists, row_of: Rows, found: Floats) -> bool:
 
 
 def exposures_of_draft(lists: Lists, row_of: Rows, found: Floats) -> bool:
-    """Of two rankers, over all states: what is placed, and who placed the last one."""
+    """Of two rankers, over all states: what is placed, and who placed the last one.
+
+    Arrays as in `exposures_of_pairwise`.
+    """
     if len(lists) != 2:
         return False
     present = [row for row in lists if row]
@@ -82,14 +92,17 @@ def _turns(best: list[str], last: int) -> list[tuple[int, float]]:
 
 
 def exposures_of_balanced(lists: Lists, row_of: Rows, found: Floats) -> bool:
-    """One half for each of the two lists."""
+    """One half for each of the two lists; as in `exposures_of_pairwise`."""
     for first in (0, 1):
         _add(merged_lists(lists, found.shape[1], first), row_of, 0.5, found)
     return True
 
 
 def exposures_of_split(lists: Lists, row_of: Rows, found: Floats) -> bool:
-    """Each ranker's own list, if all that may be shown are as long as each other."""
+    """Each ranker's own list, if all that may be shown are as long as each other.
+
+    Arrays as in `exposures_of_pairwise`.
+    """
     length = found.shape[1]
     if not _are_as_long(lists, length):
         return False

@@ -119,7 +119,7 @@ def directions_of(
 def multileave(
     scores: Floats, settings: Multileaving, *, cutoff: int, rng: np.random.Generator
 ) -> Multileaved:
-    """A list of rankers with these scores, [n_documents, n_rankers].
+    """A list of rankers with these `scores` [n_documents, n_rankers].
 
     Equal scores stand in one random order, the same for all rankers.
     """

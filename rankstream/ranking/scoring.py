@@ -98,7 +98,8 @@ def draw_list(
 ) -> npt.NDArray[np.int64]:
     """Rows in displayed order, drawn from PCG64 of the seed.
 
-    Plackett-Luce by the Gumbel trick; ties of the other policies by row.
+    Plackett-Luce by the Gumbel trick; ties of the other policies by row. `scores`
+    [n_documents].
 
     Raises
     ------

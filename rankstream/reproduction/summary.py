@@ -47,7 +47,10 @@ class Difference(NamedTuple):
 
 
 class Curves(NamedTuple):
-    """Every run of a cell, [n_folds, n_runs, n_checkpoints], and the checkpoints."""
+    """Every run of a cell, and the checkpoints.
+
+    `offline`, `online`, `recent` [n_folds, n_runs, n_checkpoints], NaN where missing.
+    """
 
     impressions: list[int]
     offline: Floats
@@ -107,7 +110,10 @@ def difference_of(
 
 
 def paired_difference(one: Floats, other: Floats) -> Difference:
-    """Mean of differences of paired runs [n_folds, n_runs], and its error."""
+    """Mean of differences of paired runs, and its error.
+
+    `one` and `other` [n_folds, n_runs]; pairs with NaN are left out.
+    """
     gaps = (one - other).ravel()
     gaps = gaps[np.isfinite(gaps)]
     error = float(gaps.std(ddof=1)) / math.sqrt(len(gaps)) if len(gaps) > 1 else 0.0

@@ -16,7 +16,10 @@ CELL_BYTES = 8
 
 
 def pack_exposures(matrix: Exposures) -> bytes:
-    """The shorter of both forms; the dense one where nothing differs from 0."""
+    """The shorter of both forms; the dense one where nothing differs from 0.
+
+    `matrix` [n_candidates, n_ranks].
+    """
     flat = np.ascontiguousarray(matrix, "<f4").reshape(-1)
     cells = np.flatnonzero(flat)
     if not 0 < CELL_BYTES * len(cells) < flat.nbytes:

@@ -47,7 +47,8 @@ class Comparison:
     """An (experiment, epoch); the method that ran first, then those scored beside.
 
     Bounds of preferences are made from the rankings and the length that the settings
-    ask for, never from the list that was drawn.
+    ask for, never from the list that was drawn. `totals` [7] are the counts that
+    `models.evaluation.list_counts.TOTALS` names.
 
     Raises
     ------

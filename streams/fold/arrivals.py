@@ -50,7 +50,10 @@ from streams.fold.open_tables import (
 def open_impression(
     tables: Open, data: Bytes, places: Int64, slot: Number, due_ms: Number
 ) -> Number:
-    """Make an impression one that is open, at the slot of its identity; its row."""
+    """Make an impression one that is open, at the slot of its identity; its row.
+
+    `data` [n_bytes] holds its element, the fields at `places` [WIDTH].
+    """
     row = taken(tables.sizes, tables.impressions, FREE_IMPRESSION, N_ROWS)
     start, length = places[e.TAG], places[e.N_FIELDS] - places[e.TAG]
     impression = tables.impressions[row]
@@ -82,7 +85,10 @@ def attach(
     slot: Number,
     position: Number,
 ) -> Number:
-    """Attach a click to an open impression, behind those that came before."""
+    """Attach a click to an open impression, behind those that came before.
+
+    `data` [n_bytes] holds its element, the fields at `places` [WIDTH].
+    """
     click = taken(tables.sizes, tables.clicks, FREE_CLICK, N_CLICK_ROWS)
     start, length = places[e.TAG], places[e.N_FIELDS] - places[e.TAG]
     mark = tables.clicks[click]
@@ -113,7 +119,10 @@ def attach(
 def has_room(
     tables: Open, row: Number, places: Int64, limits: tuple[Number, Number]
 ) -> Number:
-    """Whether an impression may have another click, by their number and bytes."""
+    """Whether an impression may have another click, by their number and bytes.
+
+    The click's fields are at `places` [WIDTH].
+    """
     impression = tables.impressions[row]
     n_bytes = impression[CLICK_BYTES] + places[e.N_FIELDS] - places[e.TAG]
     return impression[N_ATTACHED] < limits[0] and n_bytes <= limits[1]
@@ -123,13 +132,16 @@ def has_room(
 def has_room_for(
     tables: Open, row: Number, places: Int64, limits: tuple[Number, Number]
 ) -> Number:
-    """As `has_room`, for one click."""
+    """As in `has_room`, for one click."""
     return has_room(tables, row, places, limits)
 
 
 @inlined
 def row_of_item(data: Bytes, candidates: Number, other: Bytes, item: Number) -> Number:
-    """The row of an item among the candidates of an impression, or -1."""
+    """The row of an item among the candidates of an impression, or -1.
+
+    Candidates lie in `data` [n_bytes], the item in `other` [n_bytes].
+    """
     start, end = span_at(other, item)
     at, _ = span_at(data, candidates)
     n_items, at = array_at(data, at)
@@ -148,7 +160,10 @@ def row_of_item(data: Bytes, candidates: Number, other: Bytes, item: Number) -> 
 
 @inlined
 def position_of(tables: Open, row: Number, data: Bytes, places: Int64) -> Number:
-    """The 1-based position that a click is about, 0 if the list has no such place."""
+    """The 1-based position that a click is about, 0 if the list has no such place.
+
+    `data` [n_bytes] holds the click, its fields at `places` [WIDTH].
+    """
     impression, arena = tables.impressions[row], tables.arena
     start, end = span_at(arena, impression[START] + impression[SHOWN_FIELD])
     n_shown = (end - start) // 2
@@ -171,7 +186,7 @@ def position_of(tables: Open, row: Number, data: Bytes, places: Int64) -> Number
 
 @compiled
 def place_of_click(tables: Open, row: Number, data: Bytes, places: Int64) -> Number:
-    """As `position_of`, for one click."""
+    """As in `position_of`, for one click."""
     return position_of(tables, row, data, places)
 
 
@@ -179,7 +194,7 @@ def place_of_click(tables: Open, row: Number, data: Bytes, places: Int64) -> Num
 def attach_click(
     tables: Open, row: Number, data: Bytes, places: Int64, position: Number
 ) -> Number:
-    """As `attach`, for one click."""
+    """As in `attach`, for one click."""
     first, second = name_at(data, places[e.IDENTITY])
     slot = slot_in(tables.identities, first, second)
     return attach(tables, row, data, places, slot, position)
@@ -187,7 +202,7 @@ def attach_click(
 
 @compiled
 def open_one(tables: Open, data: Bytes, places: Int64, window_ms: Number) -> Number:
-    """As `open_impression`, for one impression."""
+    """As in `open_impression`, for one impression."""
     first, second = name_at(data, places[e.IDENTITY])
     slot = slot_in(tables.identities, first, second)
     due_ms = number_at(data, places[e.AT_MS]) + window_ms
@@ -207,6 +222,11 @@ def take_plain(  # noqa: C901, PLR0911
 
     Plain are new impressions that nothing waits for, and clicks on a place of an open
     impression that has room for them.
+
+    Parameters
+    ----------
+    elements : [n_bytes], [n_elements], [n_elements, WIDTH]
+        `data`, `tags` and `places` of `streams.fold.elements.Elements`.
     """
     data, tags, places = elements
     for i in range(first, tags.shape[0]):

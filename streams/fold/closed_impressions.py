@@ -24,9 +24,9 @@ _decode = msgspec.msgpack.Decoder(Interaction).decode
 class Closed:
     """Interactions in the order in which they closed.
 
-    `encoded` holds them as MessagePack and padding behind them, `ends` the end of
-    each, `models` [n, 2] a digest of the name of each one's model, `extras` whether
-    an impression holds what only experiments and some learners read.
+    `encoded` [n_bytes] holds them as MessagePack and padding behind them, `ends` [n]
+    the end of each, `models` [n, 2] a digest of the name of each one's model, `extras`
+    [n] whether an impression holds what only experiments and some learners read.
     """
 
     encoded: Bytes
@@ -56,7 +56,7 @@ class Closed:
         )
 
     def select(self, which: Int64) -> "Closed":
-        """Some of them, in their order."""
+        """Those with the numbers `which` [n_selected], in that order."""
         starts = np.concatenate(([0], self.ends[:-1]))[which]
         lengths = self.ends[which] - starts
         ends = np.cumsum(lengths)

@@ -54,7 +54,10 @@ _S0, _S1, _S2 = (np.uint64(secret) for secret in _SECRETS)
 
 @inlined
 def hashed(data: Bytes, start: Number, end: Number, seeds: Any) -> Number:
-    """128 bits that name a span after what `seeds` name, as two numbers."""
+    """128 bits that name a span after what `seeds` name, as two numbers.
+
+    `data` [n_bytes] goes on for 15 bytes or more behind the span.
+    """
     first, second = seeds
     first = folded(first ^ _S0, np.uint64(end - start) ^ _S1)
     at = start

@@ -62,7 +62,7 @@ decode_click = msgspec.msgpack.Decoder(Click).decode
 
 @inlined
 def is_kind(data: Bytes, at: Number, kind: Number) -> Number:
-    """Whether a value is of the kind that a field must have."""
+    """Whether a value in `data` [n_bytes] is of the kind that a field must have."""
     if kind == 0:
         return True
     if kind == 1:
@@ -75,7 +75,10 @@ def is_kind(data: Bytes, at: Number, kind: Number) -> Number:
 
 @compiled
 def find_fields(data: Bytes, at: Number, end: Number, places: Int64) -> Number:
-    """Find the fields of the element that begins here; its end, or -1."""
+    """Find the fields of the element that begins here; its end, or -1.
+
+    `data` [n_bytes]; `places` [WIDTH] takes where each begins, at `N_FIELDS` the end.
+    """
     length, field_at = array_at(data, at)
     if length < 1 or field_at >= end or not is_number(data, field_at):
         return -1
@@ -94,7 +97,10 @@ def find_fields(data: Bytes, at: Number, end: Number, places: Int64) -> Number:
 
 @compiled
 def find_head(data: Bytes, end: Number, head: Int64) -> Number:
-    """Read schema, source, sequence and the number of elements; where they begin."""
+    """Read schema, source, sequence and the number of elements; where they begin.
+
+    `data` [n_bytes]; `head` [4] takes the four.
+    """
     length, at = array_at(data, 0)
     if length != 4:
         return -1
@@ -112,7 +118,10 @@ def find_head(data: Bytes, end: Number, head: Int64) -> Number:
 def find_elements(
     data: Bytes, at: Number, end: Number, tags: Tags, places: Int64
 ) -> Number:
-    """Find all elements of a record; 0, or -1 where it is not whole."""
+    """Find all elements of a record; 0, or -1 where it is not whole.
+
+    `data` [n_bytes]; `tags` [n_elements] and `places` [n_elements, WIDTH] are filled.
+    """
     for i in range(tags.shape[0]):
         start = at
         at = find_fields(data, start, end, places[i])

@@ -23,9 +23,9 @@ _two_words = struct.Struct("<2Q").unpack
 
 
 class Identities(NamedTuple):
-    """Open addressing with linear probing; `names` [slots, 2], `size` of one number.
+    """Open addressing with linear probing; `names` [slots, 2], `size` [1] their number.
 
-    A slot is free where `numbers` is ABSENT. 24 bytes a slot.
+    A slot is free where `numbers` [slots] is ABSENT. 24 bytes a slot.
     """
 
     names: Names

@@ -380,7 +380,10 @@ class Join:
         )
 
     def restore_known(self, times: Int64, names: Names) -> None:
-        """Take back identities of what closed, in the order in which it closed."""
+        """Take back identities of what closed, in the order in which it closed.
+
+        `times` [n] at which they closed, in ms; `names` [n, 2].
+        """
         if not len(times):
             return
         identities = with_room(self._tables.identities, len(times))

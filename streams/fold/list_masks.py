@@ -31,7 +31,7 @@ class ListMasks:
     def count(
         self, batch: Batch, scopes: NDArray[np.int32], is_capped: NDArray[np.bool_]
     ) -> None:
-        """Count a batch; `scopes` and `is_capped` are those of its impressions."""
+        """Count a batch; `scopes` and `is_capped` [n] are those of its impressions."""
         masks: dict[int, int] = {}
         for owner, rank in zip(
             batch.click_owners.tolist(), batch.click_ranks.tolist(), strict=True

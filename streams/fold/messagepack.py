@@ -19,7 +19,7 @@ FALSE, TRUE = 0xC2, 0xC3
 
 @inlined
 def big_endian(data: Bytes, at: Number, width: Number) -> Number:
-    """A number of 1, 2, 4 or 8 bytes."""
+    """A number of 1, 2, 4 or 8 bytes of `data` [n_bytes]."""
     number = np.uint64(0)
     for i in range(width):
         number = (number << np.uint64(8)) | np.uint64(data[at + i])
@@ -28,7 +28,10 @@ def big_endian(data: Bytes, at: Number, width: Number) -> Number:
 
 @inlined
 def number_at(data: Bytes, at: Number) -> Number:
-    """The integer that begins here; those beyond 2^63 come as negative ones."""
+    """The integer that begins here; those beyond 2^63 come as negative ones.
+
+    `data` [n_bytes].
+    """
     first = np.int64(data[at])
     if first < 0x80:
         return first
@@ -43,14 +46,17 @@ def number_at(data: Bytes, at: Number) -> Number:
 
 @inlined
 def is_number(data: Bytes, at: Number) -> Number:
-    """Whether an integer begins here."""
+    """Whether an integer begins here in `data` [n_bytes]."""
     first = data[at]
     return first < 0x80 or first >= 0xE0 or 0xCC <= first <= 0xD3
 
 
 @inlined
 def span_at(data: Bytes, at: Number) -> Number:
-    """Where the bytes of a string or of binary data begin and end."""
+    """Where the bytes of a string or of binary data begin and end.
+
+    `data` [n_bytes].
+    """
     first = np.int64(data[at])
     if 0xA0 <= first < 0xC0:
         return at + 1, at + 1 + (first & 31)
@@ -61,14 +67,17 @@ def span_at(data: Bytes, at: Number) -> Number:
 
 @inlined
 def is_span(data: Bytes, at: Number) -> Number:
-    """Whether a string or binary data begins here."""
+    """Whether a string or binary data begins here in `data` [n_bytes]."""
     first = data[at]
     return 0xA0 <= first < 0xC0 or 0xC4 <= first <= 0xC6 or 0xD9 <= first <= 0xDB
 
 
 @inlined
 def array_at(data: Bytes, at: Number) -> Number:
-    """Length of an array, and where its first value begins; -1 if there is none."""
+    """Length of an array, and where its first value begins; -1 if there is none.
+
+    `data` [n_bytes].
+    """
     first = np.int64(data[at])
     if first & 0xF0 == 0x90:
         return first & 15, at + 1
@@ -81,7 +90,10 @@ def array_at(data: Bytes, at: Number) -> Number:
 
 @compiled
 def after(data: Bytes, at: Number, end: Number) -> Number:  # noqa: C901, PLR0912
-    """Where the value that begins here ends, or -1 if it is not whole."""
+    """Where the value that begins here ends, or -1 if it is not whole.
+
+    `data` [n_bytes].
+    """
     left: Number = 1
     while left > 0:
         if at >= end:
@@ -119,7 +131,7 @@ def after(data: Bytes, at: Number, end: Number) -> Number:  # noqa: C901, PLR091
 
 @inlined
 def after_plain(data: Bytes, at: Number, end: Number) -> Number:
-    """As `after`, fast for numbers, strings, binary data and truth values."""
+    """As in `after`, fast for numbers, strings, binary data and truth values."""
     if at >= end:
         return -1
     first = np.int64(data[at])
@@ -141,7 +153,10 @@ def after_plain(data: Bytes, at: Number, end: Number) -> Number:
 
 @inlined
 def put_array(data: Bytes, at: Number, length: Number) -> Number:
-    """Write the head of an array; returns where its first value goes."""
+    """Write the head of an array; returns where its first value goes.
+
+    `data` [n_bytes].
+    """
     if length < 16:
         data[at] = 0x90 | length
         return at + 1
@@ -156,7 +171,10 @@ def put_array(data: Bytes, at: Number, length: Number) -> Number:
 
 @inlined
 def put_number(data: Bytes, at: Number, number: Number) -> Number:
-    """Write an integer as short as it goes; returns where the next value goes."""
+    """Write an integer as short as it goes; returns where the next value goes.
+
+    `data` [n_bytes].
+    """
     if 0 <= number < 0x80:
         data[at] = number
         return at + 1

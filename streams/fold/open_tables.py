@@ -54,8 +54,18 @@ LARGEST_SHARE = 0.6
 class Open(NamedTuple):
     """All that is open in one partition; rows are used again.
 
-    `heap` is a binary heap by due time, then arrival. Free rows are chained through
-    their first column.
+    Tables have room for more rows than they hold: `sizes` says how many.
+
+    Parameters
+    ----------
+    sizes : [N_SIZES]
+    impressions : [n_rows, ROW_WIDTH]
+        Free rows, as those of clicks, are chained through their first column.
+    clicks : [n_click_rows, CLICK_WIDTH]
+    heap : [n_open, 3]
+        A binary heap by due time, then arrival.
+    accepted : [n_accepted, 3]
+    arena : [n_bytes]
     """
 
     sizes: Int64
@@ -119,7 +129,7 @@ def forget_decided(tables: Open, now_ms: Number) -> None:
 
 @compiled
 def compact(tables: Open, arena: Bytes) -> None:
-    """Copy what is live into another array."""
+    """Copy what is live into another array, `arena` [n_bytes]."""
     end = 0
     for i in range(tables.sizes[N_OPEN]):
         row = tables.impressions[tables.heap[i, WHICH]]
@@ -144,7 +154,7 @@ def compact(tables: Open, arena: Bytes) -> None:
 
 @inlined
 def keep(tables: Open, data: Bytes, start: Number, length: Number) -> Number:
-    """Copy bytes to the end of the arena; where they begin there."""
+    """Copy bytes of `data` [n_bytes] to the arena's end; where they begin there."""
     at = tables.sizes[END]
     tables.arena[at : at + length] = data[start : start + length]
     tables.sizes[END] = at + length
@@ -154,7 +164,10 @@ def keep(tables: Open, data: Bytes, start: Number, length: Number) -> Number:
 
 @inlined
 def taken(sizes: Int64, rows: Int64, first_free: Number, n_rows: Number) -> Number:
-    """A row that became free, else a new one."""
+    """A row that became free, else a new one.
+
+    `sizes` [N_SIZES]; `rows` [n, width], free ones chained by their first column.
+    """
     row = sizes[first_free]
     if row >= 0:
         sizes[first_free] = rows[row, 0]
@@ -174,7 +187,7 @@ def accept(tables: Open, due_ms: Number, kind: Number, row: Number) -> None:
 
 @inlined
 def is_before(heap: Int64, i: Number, j: Number) -> Number:
-    """Whether an entry of the heap goes before another."""
+    """Whether an entry of the `heap` [n, 3] goes before another."""
     if heap[i, DUE_MS] != heap[j, DUE_MS]:
         return heap[i, DUE_MS] < heap[j, DUE_MS]
     return heap[i, SERIAL] < heap[j, SERIAL]
@@ -182,7 +195,7 @@ def is_before(heap: Int64, i: Number, j: Number) -> Number:
 
 @inlined
 def swap(heap: Int64, i: Number, j: Number) -> None:
-    """Let two entries change places."""
+    """Let two entries of the `heap` [n, 3] change places."""
     for column in range(3):
         heap[i, column], heap[j, column] = heap[j, column], heap[i, column]
 
@@ -223,7 +236,7 @@ def pop(tables: Open) -> Number:
 
 @inlined
 def name_at(data: Bytes, place: Number) -> tuple[Number, Number]:
-    """The identity in a field, as two numbers."""
+    """The identity in a field of `data` [n_bytes], as two numbers."""
     start, _ = span_at(data, place)
     return word_at(data, start), word_at(data, start + 8)
 
@@ -234,7 +247,8 @@ def accepted_bytes(
 ) -> Number:
     """Copy accepted elements that are not due yet; how many there are.
 
-    `ends` gets the end of each in `out`; of those kept elsewhere -1 - their number.
+    `ends` [n_accepted] gets the end of each in `out` [n_bytes]; of those kept elsewhere
+    -1 - their number. `due` [n_accepted] gets when each is due.
     """
     at, n = 0, 0
     for i in range(tables.sizes[N_ACCEPTED]):

@@ -50,7 +50,8 @@ N_PARTS = 6
 class PlaceTable(NamedTuple):
     """Numbers of places by name, the name of each, and those that are free.
 
-    `sizes` holds how many there ever were, and how many are free.
+    `names` [n_places, 2], `free` [n_places]; `sizes` [2] holds how many there ever
+    were, and how many are free.
     """
 
     numbers: Identities
@@ -60,10 +61,18 @@ class PlaceTable(NamedTuple):
 
 
 class Columns(NamedTuple):
-    """What is known of each impression; `new` marks the first at a new place.
+    """What is known of each of n impressions.
 
-    `spans` [n, 8] holds starts and ends of what names its place: query, intervention,
-    candidates, material.
+    Parameters
+    ----------
+    places, groups, times_ms, lengths, n_clicks : [n]
+    new : [n]
+        Marks the first at a new place.
+    parts : [n, N_PARTS]
+        Columns are `SHOWN_AT` to `CODE_IS`.
+    spans : [n, 8]
+        Starts and ends of what names its place: query, intervention, candidates,
+        material.
     """
 
     places: Int32
@@ -77,7 +86,10 @@ class Columns(NamedTuple):
 
 
 class Lists(NamedTuple):
-    """What was shown and clicked, one behind the other."""
+    """What was shown and clicked, one behind the other.
+
+    `items` [n_shown]; `click_owners`, `click_ranks`, `click_probabilities` [n_clicks].
+    """
 
     items: NDArray[np.uint16]
     click_owners: Int32
@@ -121,7 +133,7 @@ def take_number(table: PlaceTable, first: Number, second: Number) -> Number:
 
 @compiled
 def let_go(table: PlaceTable, places: Int32) -> None:
-    """Forget places; their numbers are used again."""
+    """Forget `places` [n]; their numbers are used again."""
     for place in places:
         drop(table.numbers, table.names[place, 0], table.names[place, 1])
         table.free[table.sizes[1]] = place
@@ -132,7 +144,10 @@ def let_go(table: PlaceTable, places: Int32) -> None:
 def name_of(
     data: Bytes, spans: Int64, code: Number, length: Number
 ) -> tuple[Number, Number]:
-    """What names a place: spans of query, intervention, candidates and material."""
+    """What names a place: spans of query, intervention, candidates and material.
+
+    `data` [n_bytes]; `spans` [8]: start and end of each.
+    """
     kind = folded(
         np.uint64(code + 1) * np.uint64(0x9E3779B97F4A7C15),
         np.uint64(length + 1) * np.uint64(0xC2B2AE3D27D4EB4F),
@@ -147,7 +162,7 @@ def name_of(
 def number_named(
     table: PlaceTable, data: Bytes, spans: Int64, code: Number, length: Number
 ) -> Number:
-    """The number of a place, made if it is not there."""
+    """The number of a place, made if it is not there. Arrays as in `name_of`."""
     first, second = name_of(data, spans, code, length)
     number = number_of(table.numbers, first, second)
     if number == ABSENT:
@@ -167,7 +182,10 @@ def number_of_key(table: PlaceTable, key: PlaceKey) -> int:
 
 @inlined
 def fill_spans(data: Bytes, places: Int64, policy: Number, spans: Int64) -> None:
-    """The spans that name the place of an impression."""
+    """The spans that name the place of an impression.
+
+    `data` [n_bytes] holds it, its fields at `places` [WIDTH]; `spans` [8] is filled.
+    """
     spans[0], spans[1] = span_at(data, places[e.QUERY])
     spans[2], spans[3] = span_at(data, places[e.INTERVENTION])
     spans[4], spans[5] = span_at(data, places[e.CANDIDATES])
@@ -186,7 +204,10 @@ def fill_spans(data: Bytes, places: Int64, policy: Number, spans: Int64) -> None
 def find_places(
     data: Bytes, starts: Int64, n_groups: Number, table: PlaceTable, columns: Columns
 ) -> None:
-    """Read what decides the place of each interaction; `starts` has one more."""
+    """Read what decides the place of each of n interactions.
+
+    `data` [n_bytes]; `starts` [n + 1] has where each begins, and the end of the last.
+    """
     places = np.empty(e.WIDTH, np.int64)
     for i in range(columns.places.shape[0]):
         # Behind the head of the interaction, an array of two.
@@ -218,7 +239,7 @@ def find_places(
 
 @inlined
 def float_at(data: Bytes, at: Number) -> Number:
-    """A little-endian float32."""
+    """A little-endian float32 of `data` [n_bytes]."""
     bits = np.empty(4, np.uint8)
     bits[:] = data[at : at + 4]
     return float(bits.view(np.float32)[0])
@@ -226,7 +247,10 @@ def float_at(data: Bytes, at: Number) -> Number:
 
 @inlined
 def exposure_at(data: Bytes, parts: Int64, n_cells: Number, cell: Number) -> Number:
-    """A logged exposure, of either form that `rankstream.wire.exposures` writes."""
+    """A logged exposure, of either form that `rankstream.wire.exposures` writes.
+
+    `data` [n_bytes]; `parts` [N_PARTS] of its impression.
+    """
     start = parts[EXPOSURES_AT]
     n_bytes = parts[EXPOSURES_END] - start
     if n_bytes == 4 * n_cells:
@@ -240,7 +264,10 @@ def exposure_at(data: Bytes, parts: Int64, n_cells: Number, cell: Number) -> Num
 
 @inlined
 def probability_of(data: Bytes, parts: Int64, n_shown: Number, rank: Number) -> Number:
-    """P(item at rank) of what was shown there; 0 if unknown, -1 if it comes later."""
+    """P(item at rank) of what was shown there; 0 if unknown, -1 if it comes later.
+
+    `data` [n_bytes]; `parts` [N_PARTS] of the impression.
+    """
     policy = parts[CODE_IS] & 7
     if policy == DETERMINISTIC:
         return 1.0
@@ -262,7 +289,7 @@ def probability_of(data: Bytes, parts: Int64, n_shown: Number, rank: Number) -> 
 
 @compiled
 def read_lists(data: Bytes, columns: Columns, lists: Lists) -> None:
-    """Read what was shown and clicked."""
+    """Read what was shown and clicked from `data` [n_bytes]."""
     n_items, n_clicks = 0, 0
     for i in range(columns.places.shape[0]):
         at, n_shown = columns.parts[i, SHOWN_AT], columns.lengths[i]

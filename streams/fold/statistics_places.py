@@ -229,7 +229,10 @@ class Places:
         return items
 
     def maps_of(self, places: NDArray[np.int32]) -> tuple[Int64, NDArray[np.int32]]:
-        """Where the item numbers of each place begin, -1 without any; and they."""
+        """Where the item numbers of each place begin, -1 without any; and they.
+
+        `places` [n].
+        """
         starts = np.full(len(places), -1, np.int64)
         maps: list[bytes] = []
         if self.maps:
@@ -283,7 +286,7 @@ class Places:
         return left
 
     def items_of(self, place: int, rows: Rows) -> NDArray[np.int32]:
-        """Item numbers of rows of a place's candidates."""
+        """Item numbers of `rows` [n] of a place's candidates."""
         if place not in self.maps:
             return rows.astype(np.int32)
         items: NDArray[np.int32] = np.frombuffer(self.maps[place], np.int32)[rows]

@@ -48,7 +48,10 @@ MOST_HEAD_BYTES = 8
 def take_due(
     tables: Open, now_ms: Number, rows: Int32
 ) -> tuple[Number, Number, Number]:
-    """Remove what is due from the heap; how many, their bytes, their clicks."""
+    """Remove what is due from the heap; how many, their bytes, their clicks.
+
+    Their rows are written to `rows` [n_open].
+    """
     n_due, n_bytes, n_clicks = 0, 0, 0
     while tables.sizes[N_OPEN] > 0 and tables.heap[0, DUE_MS] <= now_ms:
         row = pop(tables)
@@ -66,10 +69,20 @@ def take_due(
 class Closing(NamedTuple):
     """Where what closes is written.
 
-    `encoded` takes the interactions, `ends` where each ends; `times` and `names` the
-    identities that become known, with the time at which they closed; `models` a
-    digest of each model's name; `extras` whether an impression says more than the
-    statistics read.
+    Parameters
+    ----------
+    encoded : [n_bytes]
+        The interactions, and padding behind them.
+    ends : [n_due]
+        Where each ends.
+    times : [n_due + n_clicks]
+        Closing times of the identities that become known, and
+    names : [n_due + n_clicks, 2]
+        the identities.
+    models : [n_due, 2]
+        A digest of each model's name.
+    extras : [n_due]
+        Whether an impression says more than the statistics read.
     """
 
     encoded: Bytes
@@ -94,7 +107,7 @@ def room_for(n_due: int, n_bytes: int, n_clicks: int) -> Closing:
 
 @inlined
 def sorted_clicks(tables: Open, impression: Int64) -> Int64:
-    """The clicks of an impression by time, position, and arrival."""
+    """The clicks [n] of an `impression` [ROW_WIDTH] by time, position, and arrival."""
     rows = np.empty(impression[N_ATTACHED], np.int64)
     click = impression[FIRST_CLICK]
     for i in range(rows.shape[0]):
@@ -111,7 +124,7 @@ def sorted_clicks(tables: Open, impression: Int64) -> Int64:
 
 @inlined
 def let_go(tables: Open, row: Number, clicks: Int64) -> None:
-    """Give back the rows of an impression and its clicks."""
+    """Give back the rows of an impression and of its `clicks` [n]."""
     sizes = tables.sizes
     for click in clicks:
         mark = tables.clicks[click]
@@ -127,7 +140,7 @@ def let_go(tables: Open, row: Number, clicks: Int64) -> None:
 
 @inlined
 def remember(closing: Closing, n_known: Number, due_ms: Number, name: Int64) -> None:
-    """Note an identity that is known from now on."""
+    """Note an identity that is known from now on: the first two of `name` [n]."""
     closing.times[n_known] = due_ms
     closing.names[n_known, 0] = np.uint64(name[0])
     closing.names[n_known, 1] = np.uint64(name[1])
@@ -135,7 +148,10 @@ def remember(closing: Closing, n_known: Number, due_ms: Number, name: Int64) -> 
 
 @compiled
 def close(tables: Open, rows: Int32, window_ms: Number, closing: Closing) -> Number:
-    """Write what is due as interactions, and let go of it; the number of clicks."""
+    """Write what is due as interactions, and let go of it; the number of clicks.
+
+    `rows` [n_due] are those of `take_due`.
+    """
     arena, encoded = tables.arena, closing.encoded
     at, n_known, n_applied = 0, 0, 0
     for i in range(rows.shape[0]):

@@ -97,7 +97,10 @@ class Origin(NamedTuple):
 
 
 class CandidateSet(NamedTuple):
-    """A candidate set in canonical order, and the permutation that makes it."""
+    """A candidate set in canonical order, and the permutation that makes it.
+
+    `order` [n_candidates] holds, of each row of it, the row in the event.
+    """
 
     packed: bytes
     order: npt.NDArray[np.int64]

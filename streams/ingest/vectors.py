@@ -52,7 +52,10 @@ def vector(
 def permuted(
     numbers: npt.NDArray[np.float32] | None, order: Order, n_rows: int
 ) -> bytes:
-    """Rows in canonical order, as bytes; empty where absent."""
+    """Rows in canonical order, as bytes; empty where absent.
+
+    `numbers` [n_rows * width], one row behind the other; `order` [n_rows].
+    """
     if numbers is None:
         return b""
     return numbers.reshape(n_rows, -1)[order].tobytes()
@@ -61,7 +64,10 @@ def permuted(
 def exposures_of(
     value: Vector | None, order: Order, shape: tuple[int, int], policy: int
 ) -> bytes:
-    """Placement probabilities of candidates x ranks, in canonical order and packed."""
+    """Placement probabilities of candidates x ranks, in canonical order and packed.
+
+    `order` [n_rows].
+    """
     n_rows, n_ranks = shape
     numbers = vector("exposures", value, n_rows * n_ranks)
     if numbers is None:

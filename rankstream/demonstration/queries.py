@@ -58,7 +58,7 @@ def bounds_of(data: LetorData) -> list[tuple[int, int]]:
 
 
 def scores_by_query(data: LetorData, weights: Weights) -> list[Floats]:
-    """Scores [n_documents] of each query, by a linear ranker with `weights` [n_features]."""
+    """Scores [n_documents] of each query, by linear `weights` [n_features]."""
     return [
         scores_of(normalised(data.features[start:end], "min-max"), weights, [])
         for start, end in bounds_of(data)

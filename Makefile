@@ -32,7 +32,7 @@ demo: .venv/installed  ## install, and run the demonstration in this terminal
 
 test: .venv/installed-dev  ## install, and run all tests, those on a real Kafka and Redis too
 	$(BIN)/python -m pytest -m 'not broker' -n 2 --dist loadfile
-	$(BIN)/python -m pytest -m broker
+	$(BIN)/python -m pytest -m broker -n 2 --dist loadfile
 
 lint: .venv/installed-dev  ## style, types, import contracts and spelling
 	$(BIN)/ruff check .

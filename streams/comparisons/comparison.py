@@ -260,8 +260,11 @@ def decoded(name: str, value: bytes) -> Comparison:
     )
     found.refusals = dict(parts[4])
     found.first_ms, found.last_ms = parts[5:7]
-    if len(parts) > 8:  # not in what earlier versions wrote
-        found.n_foreign_seeds, found.n_without_session = parts[8]
+    # Earlier versions counted no lists without a session, the first ones neither.
+    seen = parts[8] if len(parts) > 8 else 0
+    found.n_foreign_seeds, found.n_without_session = (
+        (seen, 0) if isinstance(seen, int) else seen
+    )
     for method, arrays in parts[7]:
         for mine, packed in zip(found.sums[method].arrays(), arrays, strict=True):
             mine[...] = np.frombuffer(packed, "<i8").reshape(mine.shape)

@@ -26,6 +26,7 @@ from rankstream.wire.events import (
 )
 from rankstream.wire.routing import identity
 from rankstream.wire.topics import PREFERENCES
+from streams.comparisons.comparison import Comparison, decoded
 from streams.comparisons.preference_fold import (
     PreferencesFold,
     read_outcomes,
@@ -79,6 +80,20 @@ def test_every_method_is_credited_as_by_hand() -> None:
             sums.arrays(), recounted(log, name).arrays(), strict=True
         ):
             assert (ours == theirs).all(), name
+
+
+@pytest.mark.parametrize(
+    ("last", "seen"), [([], (0, 0)), ([3], (3, 0)), ([[3, 2]], (3, 2))]
+)
+def test_sums_of_releases_that_counted_less_are_taken(
+    last: list[Any], seen: tuple[int, int]
+) -> None:
+    """The first counted no foreign seeds; later ones did, as a plain number."""
+    sums = Comparison("boost", BOOST)
+    *parts, _ = msgspec.msgpack.decode(sums.encoded())
+    found = decoded("boost", msgspec.msgpack.encode([*parts, *last]))
+
+    assert (found.n_foreign_seeds, found.n_without_session) == seen
 
 
 RETROACTIVE = [

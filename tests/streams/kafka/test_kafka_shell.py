@@ -120,7 +120,7 @@ def test_a_broker_that_goes_and_comes_is_ridden_out(
         time.sleep(3.0)
         kafka.broker.start()
         time.sleep(1.0)
-    run.wait_for_all(60.0)
+    run.wait_for_all()
     stop(run)
     assert run.verdict() == NOTHING
 

@@ -144,7 +144,7 @@ class ToyRun:
 
     def wait_for(self, worker: subprocess.Popen[bytes], words: str) -> None:
         """Wait until a worker has logged something."""
-        wait_until(lambda: words in self.said(worker), 20.0)
+        wait_until(lambda: words in self.said(worker), 60.0)
 
     @contextmanager
     def load(self, per_s: int, size: int = 8) -> Iterator[None]:
@@ -220,7 +220,7 @@ class ToyRun:
         """How much came out of all partitions."""
         return sum(len(self.passed_on(p)) for p in range(PARTITIONS))
 
-    def wait_for_all(self, timeout_s: float = 30.0) -> None:
+    def wait_for_all(self, timeout_s: float = 90.0) -> None:
         """Wait until everything has come out."""
         wanted = sum(map(len, self.sent.values()))
         wait_until(lambda: self.n_passed_on() >= wanted, timeout_s)

@@ -12,7 +12,7 @@ from pathlib import Path
 from producers.formats.registry import AUTO, CANONICAL, format_of
 from rankstream.settings import Settings
 from rankstream.wire.topics import CLICKS, QUERIES, dead_letters
-from streams.ingest.ingest import HEADER_PREFIX
+from streams.dead_letter import HEADER_PREFIX
 from streams.local import LocalPipeline, write_changes
 from streams.stage import Change, Output
 

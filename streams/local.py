@@ -17,9 +17,9 @@ from rankstream.wire.topics import EVENTS, INTERACTIONS, SNAPSHOTS
 from streams.comparisons.comparison import Comparison
 from streams.comparisons.preference_fold import comparison_key, read_records
 from streams.fold.canonical_fold import CanonicalFold
-from streams.fold.consumers import preferences_among
 from streams.ingest.ingest import END_HEADER
 from streams.learning.learn import Learn
+from streams.partition_fold import preferences_among
 from streams.stage import Change, Output, SourceRecord, Stage
 from streams.topology import STAGES, n_partitions_of, written_topics
 

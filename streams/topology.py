@@ -127,9 +127,9 @@ def _ingest_clicks(
 
 
 def _fold(settings: Settings, partition: int, beside: Executor | None = None) -> Stage:
-    from streams.fold.canonical_fold import CanonicalFold  # noqa: PLC0415
+    from streams.partition_fold import partition_fold  # noqa: PLC0415
 
-    return CanonicalFold(partition, settings, beside)
+    return partition_fold(partition, settings, beside)
 
 
 def _learn(

@@ -28,6 +28,7 @@ from rankstream.wire.routing import identity
 from rankstream.wire.topics import EVENTS, INTERACTIONS
 from streams.fold.canonical_fold import CanonicalFold
 from streams.learning.learn import Learn
+from streams.partition_fold import partition_fold
 from streams.stage import SourceRecord
 
 ITEMS = ["a", "b", "c"]
@@ -38,7 +39,7 @@ def warm_up(settings: Settings) -> None:
     limits = msgspec.structs.replace(settings.limits, exposure_rows=1)
     small = msgspec.structs.replace(settings, limits=limits)
     time = settings.time
-    fold = CanonicalFold(0, small)
+    fold = partition_fold(0, small)
     models = settings.models or {"": ModelSettings(features=1)}
     shown = [
         _impression(f"{name} {policy} {i}", name, model, policy, i)
@@ -62,7 +63,7 @@ def warm_up(settings: Settings) -> None:
         for name, model in learner.models.items():
             model.learner.learn(_example(model.learner, settings.models[name].features))
     state += fold.changes()
-    CanonicalFold(0, small).restore(state)
+    partition_fold(0, small).restore(state)
     _fold(fold, 3, [Frontier(0, 1, passed_ms, ACTIVE)])
 
 

@@ -29,6 +29,7 @@ from rankstream.wire.events import (
 )
 from rankstream.wire.topics import EVENTS
 from streams.fold.canonical_fold import CanonicalFold
+from streams.partition_fold import partition_fold
 from streams.stage import SourceRecord
 from streams.warm_up import warm_up
 
@@ -59,7 +60,7 @@ def measure(*, quick: bool = False) -> list[Figure]:
 
 def long_run(settings: Settings, n_impressions: int, n_days: int) -> list[Figure]:
     """Day after day; the first tenth fills what the retention keeps."""
-    fold = CanonicalFold(0, settings)
+    fold = partition_fold(0, settings)
     days, sequence = [], 0
     for number in range(n_days):
         plan = Workload(
@@ -115,7 +116,7 @@ def sizes(settings: Settings, n_impressions: int) -> list[Figure]:
     records, _ = records_of(plan, 0, 0, with_frontiers=False)
     n_records = len(records)
     n_bytes = sum(len(record.value or b"") for record in records)
-    fold = CanonicalFold(0, settings)
+    fold = partition_fold(0, settings)
     before = resident()
     for record in records:
         fold.fold(record)

@@ -4,12 +4,12 @@ import time
 
 from rankstream.settings import Settings
 from rankstream.wire.topics import STATISTICS
-from streams.fold.canonical_fold import STATE_TOPIC, CanonicalFold
-from streams.kafka.resume_position import decode_position
+from streams.fold.canonical_fold import STATE_TOPIC
+from streams.kafka.resume_position import POSITION_KEY, decode_position
+from streams.partition_fold import partition_fold
 from streams.recount.recount import Found
 from streams.stage import Change
 
-POSITION_KEY = b"marker"
 ATTEMPTS = 20
 BETWEEN_S = 0.5
 
@@ -42,7 +42,7 @@ class FoldState:
         """What the state says of each partition."""
         found = {}
         for partition, (checkpoint_offset, offset) in self.positions.items():
-            fold = CanonicalFold(partition, settings)
+            fold = partition_fold(partition, settings)
             fold.restore(
                 Change(topic, key, value)
                 for (topic, key), value in self._of.get(partition, {}).items()

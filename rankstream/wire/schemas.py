@@ -18,16 +18,17 @@ class SchemaRefused(LogRefused):
 
 
 def schema_of(packed: bytes) -> int | None:
-    """The integer that begins a MessagePack array; None where none does.
+    """The integer that begins a MessagePack array; None where no array begins.
 
-    Nothing else is decoded, so that it costs the same for a record of any size.
+    -1, which is no schema, where the array begins with something else. Nothing else is
+    decoded, so that it costs the same for a record of any size.
 
     Examples
     --------
     >>> schema_of(bytes([0x92, 1, 0xC0])), schema_of(bytes([0x91, 0xCC, 200]))
     (1, 200)
-    >>> schema_of(b"") is None
-    True
+    >>> schema_of(bytes([0x91, 0xC0])), schema_of(b"") is None
+    (-1, True)
     """
     first = packed[0] if packed else 0
     if first & 0xF0 == 0x90:
@@ -41,9 +42,13 @@ def schema_of(packed: bytes) -> int | None:
     number = packed[at]
     if number < 0x80:
         return number
-    if 0xCC <= number <= 0xCF:
-        return int.from_bytes(packed[at + 1 : at + 1 + (1 << (number - 0xCC))], "big")
-    return None
+    if number >= 0xE0:
+        return number - 256
+    if 0xCC <= number <= 0xD3:
+        is_signed = number >= 0xD0
+        end = at + 1 + (1 << (number & 3))
+        return int.from_bytes(packed[at + 1 : end], "big", signed=is_signed)
+    return -1
 
 
 def check_schema(packed: bytes, known: int, what: str, where: str) -> None:

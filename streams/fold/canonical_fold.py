@@ -8,7 +8,6 @@ once and removed by a tombstone when the watermark has passed all of it.
 import hashlib
 import struct
 from collections.abc import Iterable, Iterator
-from concurrent.futures import Executor
 from typing import Any
 
 import msgspec
@@ -19,12 +18,11 @@ from rankstream.wire.events import SCHEMA, Click, Impression, encode_event
 from rankstream.wire.routing import partition_of_model
 from rankstream.wire.schemas import check_schema
 from rankstream.wire.topics import BATCH_BYTES, INTERACTIONS, LATE, state_topic
+from streams.dead_letter import Origin, dead_letter
 from streams.fold.closed_impressions import Closed
-from streams.fold.consumers import consumers_of
+from streams.fold.consumer import Consumer
 from streams.fold.elements import Elements
 from streams.fold.join import Join
-from streams.ingest.ingest import dead_letter
-from streams.ingest.validation import Origin
 from streams.stage import Change, LogRefused, Output, SourceRecord
 from streams.state_pieces import Parts
 
@@ -53,14 +51,14 @@ class CanonicalFold:
     """One partition of `events`."""
 
     def __init__(
-        self, partition: int, settings: Settings, beside: Executor | None = None
+        self, partition: int, settings: Settings, consumers: tuple[Consumer, ...] = ()
     ) -> None:
         self.partition = partition
         self._n_targets = settings.kafka.learner_partitions
         self.join = Join(settings.time, self._pass_on, settings.limits)
         self._limits = settings.limits
         self._parts = Parts()
-        self.consumers = consumers_of(settings, partition, beside)
+        self.consumers = consumers
         self._outputs: list[Output] = []
         self._closed: list[list[Closed]] = [[] for _ in range(self._n_targets)]
         self._sequences = [0] * self._n_targets

@@ -28,6 +28,7 @@ from rankstream.wire.routing import (
     route_of_query,
 )
 from rankstream.wire.topics import MAX_ELEMENTS, MAX_EVENT_BYTES
+from streams.dead_letter import Origin
 from streams.ingest.identifiers import check_id, query_of, route_of_click, unit_of
 from streams.ingest.refusal import Refused, refuse
 from streams.ingest.vectors import (
@@ -85,15 +86,6 @@ class Accepted(NamedTuple):
     event: Impression | Click
     route: int
     at_ms: int
-
-
-class Origin(NamedTuple):
-    """Where an element stood: topic, partition, offset, place in the record."""
-
-    topic: str
-    partition: int
-    offset: int
-    element: int
 
 
 class CandidateSet(NamedTuple):

@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 import msgspec
 
+from rankstream.wire.schemas import schema_of
 from streams.stage import LogRefused
 
 POSITION_KEY = b"marker"  # as earlier versions wrote it
@@ -72,16 +73,19 @@ def decode_position(packed: bytes) -> ResumePosition:
     StateRefused
         Where another version wrote it.
     """
-    try:
-        position = _decode(packed)
-    except msgspec.DecodeError as error:
-        raise StateRefused(f"a resume position must be readable; {error}") from error
-    if position.schema != SCHEMA:
+    remedy = "run the version that wrote it, or fold the log in a new --namespace"
+    # Another schema may well have another layout.
+    schema = schema_of(packed)
+    if schema not in (SCHEMA, None):
         raise StateRefused(
-            f"a resume position must have schema {SCHEMA}; got {position.schema}: run "
-            "the version that wrote it, or fold the log in a new --namespace"
+            f"a resume position must have schema {SCHEMA}; got {schema}: {remedy}"
         )
-    return position
+    try:
+        return _decode(packed)
+    except msgspec.DecodeError as error:
+        raise StateRefused(
+            f"a resume position must be readable; {error}: {remedy}"
+        ) from error
 
 
 def check_missing(

@@ -6,9 +6,9 @@ from typing import Any
 from rankstream.settings import ModelSettings, Settings, TimeSettings
 from rankstream.wire.events import ACTIVE, Frontier, decode_event_record
 from rankstream.wire.topics import CLICKS, EVENTS, INTERACTIONS, LATE, QUERIES
-from streams.fold.canonical_fold import CanonicalFold
 from streams.ingest.ingest import END_HEADER, Ingest
 from streams.learning.learn import Learn
+from streams.partition_fold import partition_fold
 from streams.stage import Output, SourceRecord
 from tests.fire.events import (
     DISORDER_MS,
@@ -82,7 +82,7 @@ class InProcess:
             for p in inputs
         }
         self.folds = [
-            CanonicalFold(p, settings) for p in range(settings.kafka.partitions)
+            partition_fold(p, settings) for p in range(settings.kafka.partitions)
         ]
         self._offsets: Counter[tuple[str, int]] = Counter()
 

@@ -10,7 +10,8 @@ from rankstream.wire.topics import (
     STATISTICS,
     dead_letters,
 )
-from streams.fold.canonical_fold import STATE_TOPIC, CanonicalFold
+from streams.fold.canonical_fold import STATE_TOPIC
+from streams.partition_fold import partition_fold
 from streams.stage import Change
 from tests.fire.letters import Found, last_values, letter_of
 
@@ -36,7 +37,7 @@ def collected(settings: Settings) -> Found:
         found.statistics += counted.items()
         changes = [Change(STATISTICS, k, v) for k, v in counted.items()]
         changes += [Change(STATE_TOPIC, k, v) for k, v in values.items()]
-        fold = CanonicalFold(partition, settings)
+        fold = partition_fold(partition, settings)
         fold.restore(change for change in changes if change.key != b"marker")
         found.outcomes.update(fold.counters())
     return found

@@ -19,8 +19,7 @@ from producers.dead_letters import (
 from producers.topic_reader import Record, TopicReader, read_records
 from rankstream.commands import dlq
 from rankstream.wire.topics import CLICKS, QUERIES, dead_letters, full_name
-from streams.ingest import ingest
-from streams.ingest.validation import Origin
+from streams.dead_letter import Origin, dead_letter
 
 HOSTILE = (
     b"", b"\x00", b"\xff\xfe junk", b"[bold red]x", b"\x1b[31mred", b"{" * 5_000,
@@ -40,15 +39,13 @@ def letters(settings):
     """Hostile letters of clicks with key and headers, one of queries, one cut off."""
     producer = KafkaProducer(**client_options(settings.kafka))
     outputs = [
-        ingest.dead_letter(Origin(CLICKS, 1, n, 0), value, reason(f"code-{n % 2}"),
+        dead_letter(Origin(CLICKS, 1, n, 0), value, reason(f"code-{n % 2}"),
                            b"key", (("mine", b"\x00\x1b"),))
         for n, value in enumerate(HOSTILE)
     ]  # fmt: skip
-    outputs.append(
-        ingest.dead_letter(Origin(QUERIES, 0, 4, 2), b"junk", reason("not-json"))
-    )
+    outputs.append(dead_letter(Origin(QUERIES, 0, 4, 2), b"junk", reason("not-json")))
     cut = reason("too-large") | {"truncated": "true"}
-    outputs.append(ingest.dead_letter(Origin(QUERIES, 0, 5, 0), b"cut o", cut))
+    outputs.append(dead_letter(Origin(QUERIES, 0, 5, 0), b"cut o", cut))
     for output in outputs:
         producer.send(
             full_name(settings.namespace, output.topic),

@@ -31,12 +31,11 @@ from rankstream.wire.topics import (
 )
 from rankstream.wire.verdicts import encode_verdict
 from streams.comparisons.verdicts import refused_verdict
-from streams.fold.canonical_fold import CanonicalFold
-from streams.fold.consumers import preferences_among
 from streams.ingest.ingest import Ingest
 from streams.ingest.validation import EventValidator, size_of
 from streams.learning.learn import Learn
 from streams.local import local_settings
+from streams.partition_fold import partition_fold, preferences_among
 from streams.roles.evaluator import encoded_verdict
 from streams.stage import Output, SourceRecord, Stage
 
@@ -111,7 +110,7 @@ class Stages:
     def __init__(self, settings: Settings = ONE) -> None:
         topics = QUERIES, CLICKS
         self.ingests = {topic: Ingest(topic, 0, settings) for topic in topics}
-        self.fold = CanonicalFold(0, settings)
+        self.fold = partition_fold(0, settings)
         self.written: list[Output] = []
         self._offset = 0
 
@@ -197,7 +196,7 @@ def of_many_partitions() -> list[Output]:
     )
     written = [out for topic in (QUERIES, CLICKS)
                for out in state_of(Ingest(topic, 0, settings))]  # fmt: skip
-    fold = CanonicalFold(0, ONE)
+    fold = partition_fold(0, ONE)
     fold._segments = [("open", n, NOW_MS + n, 1) for n in range(200_000)]
     fold._expected = dict.fromkeys(range(100_000), 2**40)
     return written + list(state_of(fold))
@@ -216,7 +215,7 @@ def of_experiments() -> list[Output]:
     settings = msgspec.structs.replace(
         ONE, experiments={"all": ExperimentSettings(rankers=rankers, method="ab")}
     )
-    fold = CanonicalFold(0, settings)
+    fold = partition_fold(0, settings)
     (comparison,) = preferences_among(fold.consumers).comparisons()
     comparison.is_changed = True
     return [

@@ -18,8 +18,8 @@ from rankstream.ranker import Ranker
 from rankstream.settings import Settings
 from rankstream.snapshots import store_of
 from rankstream.wire.topics import CLICKS, EVALUATIONS, EVENTS, PREFERENCES, QUERIES
-from streams.fold.consumers import preferences_among
 from streams.local import LocalPipeline
+from streams.partition_fold import preferences_among
 from tests.services import KafkaService, RedisService
 from tests.worker_process import configured, running, settings_of, waited_until
 

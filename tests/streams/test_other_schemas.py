@@ -26,7 +26,7 @@ from rankstream.wire.events import (
     decode_interaction_record,
     encode_record,
 )
-from rankstream.wire.schemas import SchemaRefused, schema_of
+from rankstream.wire.schemas import SchemaRefused, check_schema, schema_of
 from rankstream.wire.topics import (
     CLICKS,
     EVENTS,
@@ -42,6 +42,7 @@ from streams.fold.statistics_reader import Statistics
 from streams.ingest.ingest import Ingest
 from streams.learning.learn import Learn
 from streams.local import local_settings
+from streams.partition_fold import partition_fold
 from streams.recount.recount import Statistics as NoStatistics
 from streams.recount.recount import recount
 from streams.recount.rules import rules_of
@@ -54,7 +55,7 @@ SETTINGS = local_settings(
         experiments={"x": ExperimentSettings(rankers={"a": "", "b": ""})},
     )
 )
-OTHER = [0, 2, 99, 300]
+OTHER = [0, 2, 99, 300, -99]
 
 
 def with_schema(packed: bytes, number: int, *, is_cell: bool = False) -> bytes:
@@ -103,7 +104,7 @@ def refusal(attempt: Callable[[], object]) -> str:
 @pytest.mark.parametrize(
     ("topic", "make", "stage"),
     [
-        (EVENTS, events, lambda: CanonicalFold(0, SETTINGS)),
+        (EVENTS, events, lambda: partition_fold(0, SETTINGS)),
         (INTERACTIONS, interactions, lambda: Learn(0, SETTINGS)),
         (INTERACTIONS, interactions, lambda: Learn(0, Settings())),
     ],
@@ -126,7 +127,7 @@ def test_records_of_another_schema_are_not_folded(
 
 def folded() -> CanonicalFold:
     """One impression that closed, and was counted and compared; another is open."""
-    fold = CanonicalFold(0, SETTINGS)
+    fold = partition_fold(0, SETTINGS)
     window_ms = SETTINGS.time.click_window_ms + SETTINGS.time.disorder_ms
     later = impression("later", START_MS + window_ms)
     frontiers = [[3, 0, 1, START_MS + window_ms, 0]]
@@ -146,7 +147,7 @@ def states() -> dict[str, tuple[Callable[[], Stage], list[Change]]]:
     learn = Learn(0, SETTINGS)
     learn.fold(record_of(INTERACTIONS, interactions()))
     found: dict[str, tuple[Callable[[], Stage], list[Change]]] = {
-        "fold": (lambda: CanonicalFold(0, SETTINGS), kept(folded().changes())),
+        "fold": (lambda: partition_fold(0, SETTINGS), kept(folded().changes())),
         "learn": (lambda: Learn(0, SETTINGS), kept(learn.changes())),
     }
     for topic in (QUERIES, CLICKS):
@@ -259,12 +260,21 @@ def test_a_dump_file_of_another_schema_says_what_it_has(tmp_path: Path) -> None:
 
 
 def test_what_has_no_number_is_left_to_its_decoder() -> None:
-    """Nothing, no array, an array that begins with something else or is cut off."""
-    for packed in (b"", b"\x01", b"\x90", b"\x91", b"\x91\xa1x", b"\xdc\x00"):
+    """Nothing, no array, an empty one, or one that is cut off."""
+    for packed in (b"", b"\x01", b"\x91", b"\xdc\x00"):
         assert schema_of(packed) is None
-    for number in (0, 127, 128, 300, 70_000, 2**40):
+    for number in (0, 127, 128, 300, 70_000, 2**40, -1, -99, -(2**40)):
         assert schema_of(msgspec.msgpack.encode([number, "x"])) == number
         assert schema_of(msgspec.msgpack.encode([number] * 20)) == number
         assert schema_of(msgspec.msgpack.encode([number] * 70_000)) == number
     with pytest.raises(msgspec.DecodeError):
         decode_interaction_record(b"\x91\x01")
+
+
+@pytest.mark.parametrize("other", ["99", 99.0, None, [1]])
+def test_what_begins_with_no_integer_is_of_no_schema(other: object) -> None:
+    """Fields of another layout may well decode."""
+    packed = msgspec.msgpack.encode([other, 1])
+    assert schema_of(packed) == -1
+    with pytest.raises(SchemaRefused, match="must have schema 1"):
+        check_schema(packed, 1, "a state", "somewhere")

@@ -35,10 +35,10 @@ from rankstream.wire.topics import (
     QUERIES,
     full_name,
 )
-from streams.fold.canonical_fold import CanonicalFold
 from streams.ingest.identifiers import MAX_ID_CHARACTERS, MAX_QUERY_CHARACTERS
 from streams.kafka.state_log import Cluster, StateLog
 from streams.learning.learn import Learn
+from streams.partition_fold import partition_fold
 from streams.stage import Change, Output
 from streams.topology import topics_of
 from tests.services import KafkaService
@@ -96,10 +96,10 @@ def test_the_largest_record_that_events_can_cause_fits_its_topic(topic: str) -> 
 
 def test_state_that_grows_with_open_windows_comes_back_from_its_parts() -> None:
     """A long window has many checkpoints, each with a segment or two."""
-    fold = CanonicalFold(0, ONE)
+    fold = partition_fold(0, ONE)
     fold._segments = [("open", n, 2**40 + n, 0) for n in range(200_000)]
     state = {out.key: out.value for out in state_of(fold) if out.topic == "fold-state"}
-    again = CanonicalFold(0, ONE)
+    again = partition_fold(0, ONE)
     again.restore(
         Change("fold-state", key or b"", value) for key, value in state.items()
     )

@@ -17,8 +17,8 @@ from rankstream.settings import KafkaSettings, Settings
 from rankstream.wire.bounds import LARGEST
 from rankstream.wire.topics import CLICKS, EVENTS, QUERIES, state_topic
 from streams import topology
-from streams.fold.canonical_fold import CanonicalFold
 from streams.local import LocalPipeline
+from streams.partition_fold import partition_fold
 from streams.stage import Change, Output, SourceRecord
 from streams.topology import (
     ROLES,
@@ -64,7 +64,7 @@ def test_every_stage_has_a_row():
 
 def test_every_consumer_of_closed_impressions_is_in_the_folds_list():
     """And its state lies in a topic of the fold's row, in the same order."""
-    fold = CanonicalFold(0, Settings())
+    fold = partition_fold(0, Settings())
     assert classes_with(CONSUMER_WORDS) == {type(each) for each in fold.consumers}
     (kind,) = kinds_of("fold")
     of_consumers = tuple(each.topic for each in fold.consumers)

@@ -32,8 +32,8 @@ from streams.comparisons.preference_fold import (
     read_outcomes,
     read_records,
 )
-from streams.fold.canonical_fold import CanonicalFold
 from streams.fold.closed_impressions import closed_of
+from streams.partition_fold import partition_fold
 from streams.stage import Change, SourceRecord
 from tests.event_factory import START_MS, click, impression
 from tests.streams.comparisons.compared_lists import (
@@ -282,7 +282,7 @@ def test_through_the_canonical_log() -> None:
     records = [elements[i : i + 25] for i in range(0, len(elements), 25)]
     records.insert(0, [Frontier(0, 1, START_MS - 1, ACTIVE)])
     records.append([Frontier(0, 1, START_MS + 10_000, ENDED)])
-    stage = CanonicalFold(0, settings)
+    stage = partition_fold(0, settings)
     state: dict[tuple[str, bytes], bytes] = {}
     for number, part in enumerate(records, 1):
         value = encode_record([1, 0, number, part])
@@ -293,7 +293,7 @@ def test_through_the_canonical_log() -> None:
             else:
                 state[change.topic, change.key] = change.value
         before = stage.fingerprint()
-        stage = CanonicalFold(0, settings)
+        stage = partition_fold(0, settings)
         stage.restore([Change(*place, value) for place, value in state.items()])
         assert stage.fingerprint() == before
     direct = PreferencesFold(EXPERIMENTS, 0)

@@ -19,6 +19,7 @@ from rankstream.wire.events import (
     encode_record,
 )
 from streams.fold.canonical_fold import CanonicalFold, LogBroken
+from streams.partition_fold import partition_fold
 from streams.stage import Change, Output, SourceRecord
 from tests.event_factory import START_MS, click, impression
 
@@ -55,7 +56,7 @@ THE_END = Frontier(0, 1, START_MS + 30 * DAY_MS, ENDED)
 class Run:
     """A fold with everything that it wrote."""
 
-    stage: CanonicalFold = field(default_factory=lambda: CanonicalFold(0, SETTINGS))
+    stage: CanonicalFold = field(default_factory=lambda: partition_fold(0, SETTINGS))
     outputs: list[Output] = field(default_factory=list)
     state: dict[tuple[str, bytes], bytes] = field(default_factory=dict)
     sequence: int = 0
@@ -84,7 +85,7 @@ class Run:
         self.commit()
         self.checkpoint()
         before = self.stage.fingerprint()
-        self.stage = CanonicalFold(0, SETTINGS)
+        self.stage = partition_fold(0, SETTINGS)
         self.stage.restore(
             [Change(topic, key, value) for (topic, key), value in self.state.items()]
         )
@@ -204,7 +205,7 @@ def test_a_missing_or_repeated_record_of_the_log_is_refused(sequence: int) -> No
 def test_an_unreadable_record_of_the_log_is_refused() -> None:
     """Only our own stages write there."""
     with pytest.raises(LogBroken, match="readable"):
-        CanonicalFold(0, SETTINGS).fold(
+        partition_fold(0, SETTINGS).fold(
             SourceRecord("events", 0, 3, 0, None, b"\x00", ())
         )
 

@@ -18,15 +18,17 @@ from rankstream.wire.events import (
     decode_event_record,
 )
 from rankstream.wire.topics import MAX_ELEMENTS, MAX_RECORD_BYTES
-from streams.ingest.ingest import (
-    END_HEADER,
+from streams.dead_letter import (
     HEADER_PREFIX,
     MAX_LETTER_BYTES,
     MAX_REASON_BYTES,
-    Ingest,
+    Origin,
     dead_letter,
 )
-from streams.ingest.validation import Origin
+from streams.ingest.ingest import (
+    END_HEADER,
+    Ingest,
+)
 from streams.stage import Change, Output, SourceRecord
 
 NOW_MS = 1_700_000_000_000

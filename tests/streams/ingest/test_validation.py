@@ -14,8 +14,9 @@ from rankstream.wire.routing import (
     route_of_query,
     routed_impression_id,
 )
+from streams.dead_letter import Origin
 from streams.ingest.refusal import Refused
-from streams.ingest.validation import EventValidator, Origin, elements_of
+from streams.ingest.validation import EventValidator, elements_of
 
 NOW_MS = 1_700_000_000_000
 ORIGIN = Origin("clicks", 0, 7, 0)

@@ -38,6 +38,13 @@ def test_a_resume_position_of_another_version_is_refused(packed: bytes) -> None:
         decode_position(packed)
 
 
+def test_another_layout_of_a_later_version_has_its_remedy() -> None:
+    """The number is compared before anything else is decoded."""
+    packed = msgspec.msgpack.encode([99, 1, 2])
+    with pytest.raises(StateRefused, match="got 99: run the version that wrote it"):
+        decode_position(packed)
+
+
 def test_the_state_of_this_log_is_taken() -> None:
     """Nothing is refused that belongs together."""
     check_position(POSITION, SOURCE, 1)

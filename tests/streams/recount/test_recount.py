@@ -25,8 +25,8 @@ from rankstream.wire.events import (
     encode_record,
 )
 from rankstream.wire.exposures import pack_exposures
-from streams.fold.canonical_fold import CanonicalFold
 from streams.local import write_changes
+from streams.partition_fold import partition_fold
 from streams.recount.differences import Verdict
 from streams.recount.placement import placements
 from streams.recount.recount import Found, recount
@@ -120,7 +120,7 @@ class Folded:
     ) -> None:
         self.checkpoint = len(log) if checkpoint is None else checkpoint
         self.log: list[tuple[int, int, bytes]] = []
-        fold = CanonicalFold(0, SETTINGS)
+        fold = partition_fold(0, SETTINGS)
         self.state: dict[bytes, bytes] = {}
         self.outcomes: dict[str, int] = {}
         interactions = []

@@ -1,0 +1,50 @@
+"""What takes closed impressions inside the fold, beside the logs that leave it.
+
+A consumer's state is written and restored with the fold's, in a topic of its own.
+`streams.partition_fold` lists those that there are.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Protocol
+
+from streams.fold.closed_impressions import Closed
+from streams.stage import Change
+
+
+class Consumer(Protocol):
+    """One fold of closed impressions, for one partition of the canonical log.
+
+    Attributes
+    ----------
+    topic
+        Where its state lies.
+    """
+
+    topic: str
+
+    def take(self, closed: Closed, /) -> None:
+        """Take closed impressions, in closing order."""
+
+    def advance(self, watermark_ms: int, /) -> None:
+        """Hear of the watermark, after all that it closed was taken."""
+
+    def settle(self) -> None:
+        """Do pending numeric work that holds no lock (may run in a thread)."""
+
+    def changes(self, outcomes: Mapping[str, int], /) -> Iterable[Change]:
+        """State that changed since the last call.
+
+        Parameters
+        ----------
+        outcomes
+            Of all events of the partition.
+        """
+
+    def restore(self, items: Iterable[Change], /) -> None:
+        """Take back what `changes` gave; items of other topics are passed over."""
+
+    def fingerprint(self) -> bytes:
+        """A few bytes that two equal states share."""
+
+    def counters(self) -> dict[str, int]:
+        """Counts and sizes, by metric name."""

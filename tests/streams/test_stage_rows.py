@@ -1,0 +1,32 @@
+"""What a running deployment rests on stays in its rows."""
+
+import pytest
+
+from rankstream.settings import ExperimentSettings, Settings
+from streams.topology import ROLES, STAGES
+
+ROWS = {
+    # version, state at every commit, compiled beforehand
+    "ingest-queries": (1, True, False),
+    "ingest-clicks": (1, True, False),
+    "fold": (1, False, True),
+    "learn": (1, True, True),
+}
+
+
+@pytest.mark.parametrize("kind", STAGES, ids=lambda kind: kind.name)
+def test_versions_states_and_warm_up_change_on_purpose_only(kind):
+    """Another version refuses every state there is; a cold stage looks dead."""
+    row = (kind.version, kind.state_always, kind.warm_up is not None)
+    assert row == ROWS.get(kind.name, row)
+
+
+def test_verdicts_are_made_where_there_is_an_experiment():
+    """Whoever starts a worker without naming roles gets those that are needed."""
+    compared = ExperimentSettings(rankers={"a": "", "b": ""})
+    with_one, without = Settings(experiments={"e": compared}), Settings()
+    needed = {name for name, role in ROLES.items() if role.is_needed(without)}
+    assert needed == set(ROLES) - {"evaluate"}
+    assert {name for name, role in ROLES.items() if role.is_needed(with_one)} == set(
+        ROLES
+    )

@@ -1,0 +1,95 @@
+/* Written by write_fields.py from rankstream/wire/events.py: change that. */
+
+#ifndef FOLD_FIELDS_H
+#define FOLD_FIELDS_H
+
+#define EVENTS_SCHEMA 1
+
+#define IDENTITY_BYTES 16
+
+/* Kinds of values; a span is a string or binary data. */
+
+#define KIND_ANY 0
+#define KIND_NUMBER 1
+#define KIND_SPAN 2
+#define KIND_IDENTITY 3
+
+/* Tags of elements. */
+
+#define IMPRESSION 1
+#define CLICK 2
+#define FRONTIER 3
+
+#define POLICY_UNKNOWN 0
+#define POLICY_PLACKETT_LUCE 1
+#define POLICY_DETERMINISTIC 2
+#define POLICY_TAIL_SHUFFLE 3
+#define POLICY_LOGGED 4
+#define POLICY_MULTILEAVE 5
+
+/* Fields by place, the tag included; kinds in the same order. */
+
+#define IMPRESSION_TAG 0
+#define IMPRESSION_IDENTITY 1
+#define IMPRESSION_IMPRESSION_ID 2
+#define IMPRESSION_QUERY_ID 3
+#define IMPRESSION_AT_MS 4
+#define IMPRESSION_MODEL 5
+#define IMPRESSION_VERSION 6
+#define IMPRESSION_INTERVENTION 7
+#define IMPRESSION_SEED 8
+#define IMPRESSION_POLICY 9
+#define IMPRESSION_CANDIDATES 10
+#define IMPRESSION_SHOWN 11
+#define IMPRESSION_IS_OPEN_SET 12
+#define IMPRESSION_SCORES 13
+#define IMPRESSION_EXPOSURES 14
+#define IMPRESSION_FEATURES 15
+#define IMPRESSION_N_FEATURES 16
+#define IMPRESSION_UNIT 17
+#define IMPRESSION_EXTRA 18
+#define N_IMPRESSION_FIELDS 19
+#define IMPRESSION_KINDS {1, 3, 2, 2, 1, 2, 1, 2, 1, 1, 2, 2, 0, 2, 2, 2, 1, 1, 2}
+
+#define CLICK_TAG 0
+#define CLICK_IDENTITY 1
+#define CLICK_IMPRESSION 2
+#define CLICK_ITEM_ID 3
+#define CLICK_POSITION 4
+#define CLICK_AT_MS 5
+#define CLICK_ACTION 6
+#define CLICK_RAW 7
+#define CLICK_ORIGIN 8
+#define N_CLICK_FIELDS 9
+#define CLICK_KINDS {1, 3, 3, 2, 1, 1, 2, 2, 0}
+
+#define FRONTIER_TAG 0
+#define FRONTIER_SOURCE 1
+#define FRONTIER_N_SOURCES 2
+#define FRONTIER_AT_MS 3
+#define FRONTIER_STATE 4
+#define N_FRONTIER_FIELDS 5
+#define FRONTIER_KINDS {1, 1, 1, 1, 1}
+
+#define EVENT_RECORD_SCHEMA 0
+#define EVENT_RECORD_SOURCE 1
+#define EVENT_RECORD_SEQUENCE 2
+#define EVENT_RECORD_ELEMENTS 3
+#define N_EVENT_RECORD_FIELDS 4
+
+#define INTERACTION_IMPRESSION 0
+#define INTERACTION_CLICKS 1
+#define N_INTERACTION_FIELDS 2
+
+#define CLICK_MARK_POSITION 0
+#define CLICK_MARK_AT_MS 1
+#define CLICK_MARK_ACTION 2
+#define N_CLICK_MARK_FIELDS 3
+
+#define INTERACTION_RECORD_SCHEMA 0
+#define INTERACTION_RECORD_SOURCE 1
+#define INTERACTION_RECORD_FIRST_SEQUENCE 2
+#define INTERACTION_RECORD_INTERACTIONS 3
+#define N_INTERACTION_RECORD_FIELDS 4
+
+#endif

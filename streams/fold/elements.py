@@ -14,7 +14,6 @@ from rankstream.wire.events import Click, Impression
 from streams.fold.messagepack import (
     PADDING,
     Bytes,
-    after,
     after_plain,
     array_at,
     is_number,
@@ -22,6 +21,7 @@ from streams.fold.messagepack import (
     number_at,
     span_at,
 )
+from streams.fold.native import library
 
 IMPRESSION, CLICK, FRONTIER = 1, 2, 3
 """Tags of elements, as `rankstream.wire.events` gives them."""
@@ -75,7 +75,10 @@ def is_kind(data: Bytes, at: Number, kind: Number) -> Number:
 
 @compiled
 def find_fields(data: Bytes, at: Number, end: Number, places: Int64) -> Number:
-    """Find the fields of the element that begins here; its end, or -1."""
+    """Find the fields of the element that begins here; its end, or -1.
+
+    For compiled loops, on bytes of our own; `library.find_fields` finds the same.
+    """
     length, field_at = array_at(data, at)
     if length < 1 or field_at >= end or not is_number(data, field_at):
         return -1
@@ -90,38 +93,6 @@ def find_fields(data: Bytes, at: Number, end: Number, places: Int64) -> Number:
         field_at = next_at
     places[N_FIELDS] = field_at
     return int(field_at)
-
-
-@compiled
-def find_head(data: Bytes, end: Number, head: Int64) -> Number:
-    """Read schema, source, sequence and the number of elements; where they begin."""
-    length, at = array_at(data, 0)
-    if length != 4:
-        return -1
-    for i in range(3):
-        if at >= end or not is_number(data, at):
-            return -1
-        head[i] = number_at(data, at)
-        at = after(data, at, end)
-    n_elements, first = array_at(data, at)
-    head[3] = n_elements
-    return int(first) if 0 <= n_elements <= end - at else -1
-
-
-@compiled
-def find_elements(
-    data: Bytes, at: Number, end: Number, tags: Tags, places: Int64
-) -> Number:
-    """Find all elements of a record; 0, or -1 where it is not whole."""
-    for i in range(tags.shape[0]):
-        start = at
-        at = find_fields(data, start, end, places[i])
-        if at < 0:
-            return -1
-        tags[i] = number_at(data, places[i, TAG])
-        # The tag is known: its place serves for the start of the element.
-        places[i, TAG] = start
-    return 0 if at == end else -1
 
 
 class Elements:
@@ -140,12 +111,12 @@ class Elements:
         self.data[: len(record)] = np.frombuffer(record, np.uint8)
         self.data[len(record) :] = 0
         head = np.zeros(4, np.int64)
-        first = find_head(self.data, len(record), head)
+        first = library.find_head(self.data, len(record), head)
         n_elements = int(head[3]) if first >= 0 else 0
         self.schema, self.source, self.sequence, _ = head.tolist()
         self.tags: Tags = np.empty(n_elements, np.int8)
         self.places: Int64 = np.empty((n_elements, WIDTH), np.int64)
-        if first < 0 or find_elements(
+        if first < 0 or library.find_elements(
             self.data, first, len(record), self.tags, self.places
         ):
             raise ValueError("elements must be whole and of a known layout")
@@ -166,6 +137,6 @@ def located(raw: bytes) -> tuple[Bytes, Int64]:
     """The bytes of an element of ours in an array, and its fields."""
     data = np.frombuffer(raw + bytes(PADDING), np.uint8).copy()
     places = np.empty(WIDTH, np.int64)
-    find_fields(data, 0, len(raw), places)
+    library.find_fields(data, 0, len(raw), places)
     places[TAG] = 0
     return data, places

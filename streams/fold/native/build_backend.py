@@ -93,7 +93,9 @@ def build_wheel(
     """A wheel with the library, for any Python on this platform."""
     with tempfile.TemporaryDirectory() as folder:
         library = compile_into(Path(folder))
-        pure: str = _setuptools().build_wheel(folder, config_settings, metadata_directory)
+        pure: str = _setuptools().build_wheel(
+            folder, config_settings, metadata_directory
+        )
         name = pure.replace("-none-any.whl", f"-none-{platform_tag()}.whl")
         with_library(Path(folder, pure), library, Path(wheel_directory, name))
     return name

@@ -5,13 +5,9 @@
 _Static_assert(N_CLICK_FIELDS <= N_IMPRESSION_FIELDS, "places hold any element");
 _Static_assert(N_FRONTIER_FIELDS <= N_IMPRESSION_FIELDS, "places hold any element");
 
-static const uint8_t IMPRESSION_FIELD_KINDS[] = IMPRESSION_KINDS;
-static const uint8_t CLICK_FIELD_KINDS[] = CLICK_KINDS;
-static const uint8_t FRONTIER_FIELD_KINDS[] = FRONTIER_KINDS;
-
 /* Where a field of this kind ends, or -1 if something else is here. */
 static inline int64_t after_field(const uint8_t *data, int64_t at, int64_t end,
-                                  uint8_t kind) {
+                                  int kind) {
     int64_t start, length;
     switch (kind) {
     case KIND_NUMBER:
@@ -26,18 +22,24 @@ static inline int64_t after_field(const uint8_t *data, int64_t at, int64_t end,
     }
 }
 
-static inline int64_t after_fields(const uint8_t *data, int64_t at, int64_t end,
-                                   const uint8_t *kinds, int n_fields,
-                                   int64_t *places) {
-    for (int field = 0; field < n_fields; field++) {
-        places[field] = at;
-        at = after_field(data, at, end, kinds[field]);
-        if (at < 0)
-            return -1;
+/* One step for each field, not a loop: processors then learn what each looks like. */
+#define FIND_FIELD(field, kind)                                                        \
+    places[field] = at;                                                                \
+    at = after_field(data, at, end, kind);                                             \
+    if (at < 0)                                                                        \
+        return -1;
+
+#define FINDER(name, FIELDS)                                                           \
+    static int64_t name(const uint8_t *data, int64_t at, int64_t end,                  \
+                        int64_t *places) {                                             \
+        FIELDS(FIND_FIELD)                                                             \
+        places[ELEMENT_END] = at;                                                      \
+        return at;                                                                     \
     }
-    places[ELEMENT_END] = at;
-    return at;
-}
+
+FINDER(find_impression, IMPRESSION_FIELDS)
+FINDER(find_click, CLICK_FIELDS)
+FINDER(find_frontier, FRONTIER_FIELDS)
 
 /* The tag too, where the element is whole. */
 static int64_t find_element(const uint8_t *data, int64_t at, int64_t end, int64_t *tag,
@@ -47,13 +49,11 @@ static int64_t find_element(const uint8_t *data, int64_t at, int64_t end, int64_
     if (at < 0 || length < 1 || msgpack_number(data, at, end, tag) < 0)
         return -1;
     if (*tag == IMPRESSION && length == N_IMPRESSION_FIELDS)
-        return after_fields(data, at, end, IMPRESSION_FIELD_KINDS, N_IMPRESSION_FIELDS,
-                            places);
+        return find_impression(data, at, end, places);
     if (*tag == CLICK && length == N_CLICK_FIELDS)
-        return after_fields(data, at, end, CLICK_FIELD_KINDS, N_CLICK_FIELDS, places);
+        return find_click(data, at, end, places);
     if (*tag == FRONTIER && length == N_FRONTIER_FIELDS)
-        return after_fields(data, at, end, FRONTIER_FIELD_KINDS, N_FRONTIER_FIELDS,
-                            places);
+        return find_frontier(data, at, end, places);
     return -1;
 }
 

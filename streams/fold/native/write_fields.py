@@ -3,6 +3,7 @@
 Run `python -m streams.fold.native.write_fields` after a change of the wire types.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -21,6 +22,7 @@ from rankstream.wire.events import (
 HEADER = Path(__file__).with_name("fields.h")
 
 ANY, NUMBER, SPAN, IDENTITY = range(4)
+KINDS = ("KIND_ANY", "KIND_NUMBER", "KIND_SPAN", "KIND_IDENTITY")
 """Kinds of values that the locator tells apart; a span is a string or binary data."""
 
 IDENTITY_BYTES = 16
@@ -48,7 +50,7 @@ def kinds_of(struct: type[msgspec.Struct]) -> list[int]:
     return kinds
 
 
-def _numbers(names: list[str], *, first: int = 0) -> str:
+def _numbers(names: Sequence[str], *, first: int = 0) -> str:
     # No enumerations: compilers warn where numbers of two of them meet.
     defined = enumerate(names, first)
     return "\n".join(f"#define {name} {number}" for number, name in defined)
@@ -61,8 +63,11 @@ def _fields(struct: type[msgspec.Struct]) -> str:
     numbers = [f"{name}_{field}" for field in fields]
     written = _numbers([*numbers, f"N_{name}_FIELDS"])
     if struct in _TAGGED:
-        kinds = ", ".join(map(str, kinds_of(struct)))
-        written += f"\n#define {name}_KINDS {{{kinds}}}"
+        each = [
+            f"    X({field}, {KINDS[kind]})"
+            for field, kind in zip(numbers, kinds_of(struct), strict=True)
+        ]
+        written += "\n" + " \\\n".join([f"#define {name}_FIELDS(X)", *each])
     return written
 
 
@@ -84,11 +89,11 @@ def header() -> str:
         f"#define EVENTS_SCHEMA {events.SCHEMA}",
         f"#define IDENTITY_BYTES {IDENTITY_BYTES}",
         "/* Kinds of values; a span is a string or binary data. */",
-        _numbers(["KIND_ANY", "KIND_NUMBER", "KIND_SPAN", "KIND_IDENTITY"]),
+        _numbers(KINDS),
         "/* Tags of elements. */",
         _numbers(tags, first=1),
         _numbers(policies),
-        "/* Fields by place, the tag included; kinds in the same order. */",
+        "/* Fields by place, the tag included; X(place, kind) for each of an element. */",
         *(_fields(struct) for struct in _NAMES),
         "#endif",
     ]

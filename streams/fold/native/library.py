@@ -46,7 +46,8 @@ def _loaded() -> ctypes.CDLL:
     return library
 
 
-_library = _loaded()
+core = _loaded()
+"""All that it exports; each caller declares the types of what it calls."""
 
 Bytes = NDArray[np.uint8]
 Int64 = NDArray[np.int64]
@@ -67,12 +68,12 @@ def find_head(data: Bytes, end: int, head: Int64) -> int:
     int
         Where the elements begin, -1 if this is no record.
     """
-    return int(_library.fold_find_head(data.ctypes.data, end, head.ctypes.data))
+    return int(core.fold_find_head(data.ctypes.data, end, head.ctypes.data))
 
 
 def find_fields(data: Bytes, at: int, end: int, places: Int64) -> int:
     """Fields of the element that begins here, into `places` [20]; its end, or -1."""
-    return int(_library.fold_find_fields(data.ctypes.data, at, end, places.ctypes.data))
+    return int(core.fold_find_fields(data.ctypes.data, at, end, places.ctypes.data))
 
 
 def find_elements(
@@ -91,7 +92,7 @@ def find_elements(
         its end. Those of fields that it does not have stay as they are.
     """
     return int(
-        _library.fold_find_elements(
+        core.fold_find_elements(
             data.ctypes.data, at, end, len(tags), tags.ctypes.data, places.ctypes.data
         )
     )

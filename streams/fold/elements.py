@@ -1,7 +1,7 @@
 """Elements of the canonical log where they lie: fields found, nothing decoded.
 
-A record is copied into an array once; a field is the place at which it begins. What
-is rare is decoded after all, by `Elements.element`.
+A field is the place at which it begins. What is rare is decoded after all, from the
+bytes of its element.
 """
 
 import msgspec
@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from models.counts.counting_tables import Int64
 from models.kernels.compilation import Number, compiled, inlined
-from rankstream.wire.events import Click, Impression
+from rankstream.wire.events import Click, Frontier, Impression
 from streams.fold.messagepack import (
-    PADDING,
     Bytes,
     after_plain,
     array_at,
@@ -58,6 +57,7 @@ _LENGTHS = np.array((0, N_FIELDS, N_CLICK_FIELDS, N_FRONTIER_FIELDS))
 
 decode_impression = msgspec.msgpack.Decoder(Impression).decode
 decode_click = msgspec.msgpack.Decoder(Click).decode
+decode_frontier = msgspec.msgpack.Decoder(Frontier).decode
 
 
 @inlined
@@ -104,20 +104,21 @@ class Elements:
         Where the record is not whole, or holds something else.
     """
 
-    __slots__ = ("data", "places", "schema", "sequence", "source", "tags")
+    __slots__ = ("addresses", "places", "record", "schema", "sequence", "source", "tags")
 
     def __init__(self, record: bytes) -> None:
-        self.data: Bytes = np.empty(len(record) + PADDING, np.uint8)
-        self.data[: len(record)] = np.frombuffer(record, np.uint8)
-        self.data[len(record) :] = 0
+        self.record = record
+        data = np.frombuffer(record, np.uint8)
         head = np.zeros(4, np.int64)
-        first = library.find_head(self.data, len(record), head)
+        first = library.find_head(data, len(record), head)
         n_elements = int(head[3]) if first >= 0 else 0
         self.schema, self.source, self.sequence, _ = head.tolist()
         self.tags: Tags = np.empty(n_elements, np.int8)
         self.places: Int64 = np.empty((n_elements, WIDTH), np.int64)
+        # Of arrays that live as long as this.
+        self.addresses = tuple(one.ctypes.data for one in (data, self.tags, self.places))
         if first < 0 or library.find_elements(
-            self.data, first, len(record), self.tags, self.places
+            data, first, len(record), self.tags, self.places
         ):
             raise ValueError("elements must be whole and of a known layout")
 
@@ -126,17 +127,4 @@ class Elements:
 
     def raw(self, i: int) -> bytes:
         """The bytes of an element."""
-        return self.data[self.places[i, TAG] : self.places[i, N_FIELDS]].tobytes()
-
-    def number(self, i: int, field: int) -> int:
-        """An integer of an element."""
-        return int(number_at(self.data, self.places[i, field]))
-
-
-def located(raw: bytes) -> tuple[Bytes, Int64]:
-    """The bytes of an element of ours in an array, and its fields."""
-    data = np.frombuffer(raw + bytes(PADDING), np.uint8).copy()
-    places = np.empty(WIDTH, np.int64)
-    library.find_fields(data, 0, len(raw), places)
-    places[TAG] = 0
-    return data, places
+        return self.record[self.places[i, TAG] : self.places[i, N_FIELDS]]

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 /* Parts of a thousand: how full slots may be, and how full a rebuild leaves them. */
-enum { MOST_FULL = 700, REBUILT_FULL = 450, FEWEST_SLOTS = 256 };
+enum { MOST_FULL = 650, REBUILT_FULL = 430, FEWEST_SLOTS = 256, LINE_BYTES = 64 };
 
 struct identity *identities_slot(const struct identities *table, struct name name,
                                  struct now now) {
@@ -56,9 +56,12 @@ bool identities_reserve(struct identities *table, uint64_t n_more, struct now no
     /* The home of a name is made of 32 bits. */
     if (larger.n_slots > UINT32_MAX)
         return false;
-    larger.slots = calloc(larger.n_slots, sizeof *larger.slots);
-    if (!larger.slots)
+    larger.memory = calloc(larger.n_slots + LINE_BYTES / sizeof *larger.slots,
+                           sizeof *larger.slots);
+    if (!larger.memory)
         return false;
+    uintptr_t place = (uintptr_t)larger.memory + LINE_BYTES - 1;
+    larger.slots = (struct identity *)(place - place % LINE_BYTES);
     for (uint64_t i = 0; i < table->n_slots; i++) {
         const struct identity *slot = &table->slots[i];
         if (state_of(slot, now) != IS_ABSENT) {
@@ -66,7 +69,7 @@ bool identities_reserve(struct identities *table, uint64_t n_more, struct now no
             larger.n_used++;
         }
     }
-    free(table->slots);
+    free(table->memory);
     *table = larger;
     return true;
 }

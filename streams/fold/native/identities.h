@@ -28,8 +28,10 @@ struct identity {
 
 enum state { IS_ABSENT, IS_KNOWN, IS_AWAITED, IS_OPEN };
 
-/* `n_used` slots are not empty, `n_known` and `n_awaited` identities are in them. */
+/* `n_used` slots are not empty, `n_known` and `n_awaited` identities are in them. No
+ * slot lies in two lines of the cache: `slots` begins at one within `memory`. */
 struct identities {
+    void *memory;
     struct identity *slots;
     uint64_t n_slots, n_used;
     int64_t n_known, n_awaited;

@@ -182,9 +182,9 @@ static int64_t take_click(struct join *join, struct element element,
     return *is_plain ? attach(join, found->ref, element, slot, position) : 0;
 }
 
-static void fetch(const struct join *join, struct element element, int field) {
-    uint64_t home = home_of(&join->identities, name_in(element, field));
-    PREFETCH(&join->identities.slots[home]);
+static const struct identity *home_in(const struct join *join, struct element element,
+                                      int field) {
+    return &join->identities.slots[home_of(&join->identities, name_in(element, field))];
 }
 
 int64_t join_take(struct join *join, const uint8_t *data, const int8_t *tags,
@@ -198,9 +198,9 @@ int64_t join_take(struct join *join, const uint8_t *data, const int8_t *tags,
         for (int64_t i = first; i < end; i++) {
             struct element element = {data, places + i * ELEMENT_WIDTH};
             if (tags[i] != FRONTIER)
-                fetch(join, element, IMPRESSION_IDENTITY);
+                PREFETCH(home_in(join, element, IMPRESSION_IDENTITY));
             if (tags[i] == CLICK)
-                fetch(join, element, CLICK_IMPRESSION);
+                PREFETCH(home_in(join, element, CLICK_IMPRESSION));
         }
         for (int64_t i = first; i < end; i++) {
             struct element element = {data, places + i * ELEMENT_WIDTH};
@@ -313,7 +313,7 @@ void join_free(struct join *join) {
     if (!join)
         return;
     chunks_free(&join->chunks);
-    free(join->identities.slots);
+    free(join->identities.memory);
     free(join->dues.in_order.rows);
     free(join->dues.heap.rows);
     free(join->forgetting.rows);

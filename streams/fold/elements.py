@@ -104,7 +104,15 @@ class Elements:
         Where the record is not whole, or holds something else.
     """
 
-    __slots__ = ("addresses", "places", "record", "schema", "sequence", "source", "tags")
+    __slots__ = (
+        "addresses",
+        "places",
+        "record",
+        "schema",
+        "sequence",
+        "source",
+        "tags",
+    )
 
     def __init__(self, record: bytes) -> None:
         self.record = record
@@ -116,7 +124,9 @@ class Elements:
         self.tags: Tags = np.empty(n_elements, np.int8)
         self.places: Int64 = np.empty((n_elements, WIDTH), np.int64)
         # Of arrays that live as long as this.
-        self.addresses = tuple(one.ctypes.data for one in (data, self.tags, self.places))
+        self.addresses = tuple(
+            one.ctypes.data for one in (data, self.tags, self.places)
+        )
         if first < 0 or library.find_elements(
             data, first, len(record), self.tags, self.places
         ):

@@ -55,6 +55,7 @@ WITHDRAWN = -1
 NO_LIMITS = (1 << 62, 1 << 62)
 """For what was accepted before."""
 
+
 class Awaiting:
     """Clicks that wait for one impression, in the order in which they came."""
 
@@ -101,7 +102,7 @@ class Join:
     @property
     def pending(self) -> int:
         """Events whose outcome is still open."""
-        n_open, n_placed, _, _ = self._native.sizes()
+        n_open, n_placed = self._native.sizes()[:2]
         return n_open + n_placed + self._n_waiting
 
     @property

@@ -1,35 +1,25 @@
 /* What a checkpoint takes from the join, and what a restored one gets back. */
 #include "join.h"
 
-void join_accepted_sizes(struct join *join, int64_t sizes[2]) {
+void join_accepted(struct join *join, uint8_t *out, int64_t *ends, int64_t *due_ms,
+                   int64_t sizes[2]) {
     uint64_t ref = join->chunks.mark;
     sizes[0] = sizes[1] = 0;
     for (const struct entry *entry; (entry = chunks_next(&join->chunks, &ref));) {
         if (entry->due_ms > join->now.ms) {
-            sizes[0]++;
+            if (out)
+                memcpy(out + sizes[1], bytes_of(entry), entry->length);
             sizes[1] += entry->length;
+            if (out) {
+                ends[sizes[0]] = sizes[1];
+                due_ms[sizes[0]] = entry->due_ms;
+            }
+            sizes[0]++;
         }
         ref = behind(entry, ref);
     }
-}
-
-void join_accepted(struct join *join, uint8_t *out, int64_t *ends, int64_t *due_ms) {
-    uint64_t ref = join->chunks.mark;
-    int64_t at = 0;
-    for (const struct entry *entry; (entry = chunks_next(&join->chunks, &ref));) {
-        if (entry->due_ms > join->now.ms) {
-            memcpy(out + at, bytes_of(entry), entry->length);
-            at += entry->length;
-            *ends++ = at;
-            *due_ms++ = entry->due_ms;
-        }
-        ref = behind(entry, ref);
-    }
-    join_restored(join);
-}
-
-int64_t join_remembered_size(struct join *join) {
-    return (int64_t)join->remembered.n;
+    if (out)
+        join_restored(join);
 }
 
 void join_remembered(struct join *join, int64_t *due_ms, uint64_t *names) {

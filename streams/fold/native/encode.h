@@ -22,21 +22,15 @@ static inline uint8_t *put_array(uint8_t *at, uint64_t length) {
 }
 
 static inline uint8_t *put_number(uint8_t *at, int64_t number) {
-    int size = 3;
     if (number >= -32 && number < 0x80) {
         *at = (uint8_t)number;
         return at + 1;
     }
-    if (number >= 0) {
-        size = number < 1 << 16 ? 1 : number <= UINT32_MAX ? 2 : 3;
-        size = number < 1 << 8 ? 0 : size;
-        *at = (uint8_t)(0xCC + size);
-    } else {
-        size = number >= INT16_MIN ? 1 : number >= INT32_MIN ? 2 : 3;
-        size = number >= INT8_MIN ? 0 : size;
-        *at = (uint8_t)(0xD0 + size);
-    }
-    return put_big_endian(at + 1, (uint64_t)number, 1 << size);
+    /* Negative ones take a bit more. */
+    uint64_t size = number < 0 ? ~(uint64_t)number << 1 : (uint64_t)number;
+    int power = size >> 8 ? size >> 16 ? size >> 32 ? 3 : 2 : 1 : 0;
+    *at = (uint8_t)((number < 0 ? 0xD0 : 0xCC) + power);
+    return put_big_endian(at + 1, (uint64_t)number, 1 << power);
 }
 
 static inline uint8_t *put_bytes(uint8_t *at, const uint8_t *bytes, size_t n) {

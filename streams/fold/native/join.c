@@ -222,20 +222,22 @@ int64_t join_take(struct join *join, const uint8_t *data, const int8_t *tags,
     return n;
 }
 
-/* Finds the fields of an element that is alone; false if it is not whole. */
-static bool is_whole(struct element element, int64_t n, int64_t *places) {
-    bool is_found = fold_find_fields(element.data, 0, n, places) == n;
+/* Finds the fields of an element that is alone, and has room for its identity; less
+ * than 0 if it is not whole, or there is none. */
+static int64_t prepare(struct join *join, struct element element, int64_t n,
+                       int64_t *places) {
+    if (fold_find_fields(element.data, 0, n, places) != n)
+        return NOT_WHOLE;
     places[0] = 0;
-    return is_found;
+    return identities_reserve(&join->identities, 1, join->now) ? 0 : NO_MEMORY;
 }
 
 int64_t join_open(struct join *join, const uint8_t *data, int64_t n) {
     int64_t places[ELEMENT_WIDTH];
     struct element element = {data, places};
-    if (!is_whole(element, n, places))
-        return NOT_WHOLE;
-    if (!identities_reserve(&join->identities, 1, join->now))
-        return NO_MEMORY;
+    int64_t failure = prepare(join, element, n, places);
+    if (failure)
+        return failure;
     struct identity *slot = slot_of(join, name_in(element, IMPRESSION_IDENTITY));
     int64_t due_ms = later(number_in(element, IMPRESSION_AT_MS), join->window_ms);
     return open_impression(join, element, slot, due_ms);
@@ -245,15 +247,14 @@ int64_t join_attach(struct join *join, uint64_t ref, const uint8_t *data, int64_
                     int64_t most_clicks, int64_t most_bytes) {
     int64_t places[ELEMENT_WIDTH];
     struct element element = {data, places};
-    if (!is_whole(element, n, places))
-        return NOT_WHOLE;
     const struct impression *impression = entry_at(&join->chunks, ref);
+    int64_t failure = prepare(join, element, n, places);
+    if (failure)
+        return failure;
     if (number_in(element, CLICK_AT_MS) > impression->entry.due_ms)
         return IS_LATE;
     if (!has_room(impression, element, (struct limits){most_clicks, most_bytes}))
         return IS_BEYOND;
-    if (!identities_reserve(&join->identities, 1, join->now))
-        return NO_MEMORY;
     struct identity *slot = slot_of(join, name_in(element, CLICK_IDENTITY));
     return attach(join, ref, element, slot, position_of(impression, element));
 }
@@ -323,13 +324,16 @@ void join_free(struct join *join) {
     free(join);
 }
 
-void join_sizes(const struct join *join, int64_t sizes[4]) {
+void join_sizes(const struct join *join, int64_t sizes[5]) {
+    const struct queue *queues[] = {&join->dues.in_order, &join->dues.heap,
+                                    &join->forgetting,    &join->remembered,
+                                    &join->due,           &join->clicks};
     sizes[0] = join->n_open;
     sizes[1] = join->n_placed;
     sizes[2] = join->identities.n_known;
-    size_t n_bytes = join->identities.n_slots * sizeof(struct identity);
-    n_bytes += queue_bytes(&join->dues.in_order) + queue_bytes(&join->dues.heap);
-    n_bytes += queue_bytes(&join->forgetting) + queue_bytes(&join->remembered);
-    n_bytes += queue_bytes(&join->due) + queue_bytes(&join->clicks);
-    sizes[3] = (int64_t)n_bytes + join->chunks.n_bytes;
+    sizes[3] = (int64_t)join->remembered.n;
+    sizes[4] = (int64_t)(join->identities.n_slots * sizeof(struct identity));
+    sizes[4] += join->chunks.n_bytes;
+    for (size_t i = 0; i < sizeof queues / sizeof *queues; i++)
+        sizes[4] += (int64_t)(queues[i]->capacity * queues[i]->width);
 }

@@ -86,15 +86,14 @@ FOLD_EXPORT int64_t join_fall_due(struct join *join, int64_t now_ms, int64_t siz
 FOLD_EXPORT int64_t join_close(struct join *join, uint8_t *encoded, int64_t *ends,
                                uint64_t *models, uint8_t *extras);
 
-/* How many elements were accepted since the last checkpoint and are not due, and their
- * bytes; then the elements: the end of each, and when it is due. */
-FOLD_EXPORT void join_accepted_sizes(struct join *join, int64_t sizes[2]);
+/* Elements that were accepted since the last checkpoint and are not due: the end of
+ * each, and when it is due. Writes how many there are, and their bytes; without `out`
+ * only that, and there is no new checkpoint. */
 FOLD_EXPORT void join_accepted(struct join *join, uint8_t *out, int64_t *ends,
-                               int64_t *due_ms);
+                               int64_t *due_ms, int64_t sizes[2]);
 
-/* How many identities became known since the last checkpoint and still are; then
- * when they were due, and their names as two words each. */
-FOLD_EXPORT int64_t join_remembered_size(struct join *join);
+/* Identities that became known since the last checkpoint and still are: when they were
+ * due, and their names as two words each. */
 FOLD_EXPORT void join_remembered(struct join *join, int64_t *due_ms, uint64_t *names);
 
 /* Takes back a watermark; identities that are known; or says that all that was taken
@@ -104,7 +103,8 @@ FOLD_EXPORT int64_t join_restore_known(struct join *join, const int64_t *due_ms,
                                        const uint64_t *names, int64_t n);
 FOLD_EXPORT void join_restored(struct join *join);
 
-/* Open impressions, clicks on a place of one, known identities, bytes of memory. */
-FOLD_EXPORT void join_sizes(const struct join *join, int64_t sizes[4]);
+/* Open impressions, clicks on a place of one, known identities, those among them that
+ * are new since the last checkpoint, bytes of memory. */
+FOLD_EXPORT void join_sizes(const struct join *join, int64_t sizes[5]);
 
 #endif

@@ -5,6 +5,7 @@ reference larger than AWAITED.
 """
 
 import ctypes
+import itertools
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,14 +37,12 @@ _ANSWERS = {
     "join_give": (_PLACE, _PLACE, _NUMBER),
     "join_fall_due": (_PLACE, _NUMBER, _PLACE),
     "join_close": (_PLACE, *[_PLACE] * 4),
-    "join_remembered_size": (_PLACE,),
     "join_restore_known": (_PLACE, _PLACE, _PLACE, _NUMBER),
 }
 _SAYS_NOTHING = {
     "join_free": (_PLACE,),
     "join_remove": (_PLACE, _PLACE),
-    "join_accepted_sizes": (_PLACE, _PLACE),
-    "join_accepted": (_PLACE, *[_PLACE] * 3),
+    "join_accepted": (_PLACE, *[_PLACE] * 4),
     "join_remembered": (_PLACE, _PLACE, _PLACE),
     "join_restore_time": (_PLACE, _NUMBER),
     "join_restored": (_PLACE,),
@@ -69,7 +68,7 @@ class NativeJoin:
         self._join = core.join_new(window_ms, remember_ms)
         if not self._join:
             raise MemoryError("no memory for a join")
-        self._sizes = np.zeros(4, np.int64)
+        self._sizes = np.zeros(5, np.int64)
         self._sizes_at = self._sizes.ctypes.data
 
     def __del__(self) -> None:
@@ -82,9 +81,7 @@ class NativeJoin:
         open impression that has room for them.
         """
         at = elements.addresses
-        return _checked(
-            core.join_take(self._join, *at, first, len(elements), *limits)
-        )
+        return _checked(core.join_take(self._join, *at, first, len(elements), *limits))
 
     def open(self, raw: bytes) -> int:
         """Make an impression one that is open, whatever it was; its reference."""
@@ -137,19 +134,19 @@ class NativeJoin:
 
     def accepted(self) -> tuple[list[int], list[bytes]]:
         """What was accepted since the last call and is not due: due time, bytes."""
-        core.join_accepted_sizes(self._join, self._sizes_at)
+        core.join_accepted(self._join, None, None, None, self._sizes_at)
         n, n_bytes = self._sizes.tolist()[:2]
-        out, ends = np.empty(n_bytes, np.uint8), np.empty(n, np.int64)
+        # One more, so that it is an array where nothing was accepted.
+        out, ends = np.empty(n_bytes + 1, np.uint8), np.empty(n, np.int64)
         due = np.empty(n, np.int64)
-        core.join_accepted(self._join, *(one.ctypes.data for one in (out, ends, due)))
+        places = (one.ctypes.data for one in (out, ends, due))
+        core.join_accepted(self._join, *places, self._sizes_at)
         packed, bounds = out.tobytes(), [0, *ends.tolist()]
-        return due.tolist(), [
-            packed[start:end] for start, end in zip(bounds, bounds[1:], strict=False)
-        ]
+        return due.tolist(), [packed[i:j] for i, j in itertools.pairwise(bounds)]
 
     def remembered(self) -> tuple[Int64, NDArray[np.uint64]]:
         """What became known since the last call and still is: due times, names."""
-        n = core.join_remembered_size(self._join)
+        n = self.sizes()[3]
         times, names = np.empty(n, np.int64), np.empty((n, 2), np.uint64)
         core.join_remembered(self._join, times.ctypes.data, names.ctypes.data)
         return times, names
@@ -169,7 +166,7 @@ class NativeJoin:
         core.join_restored(self._join)
 
     def sizes(self) -> list[int]:
-        """Open impressions, clicks on a place of one, known identities, bytes."""
+        """Open impressions, clicks on a place of one, known and newly known, bytes."""
         core.join_sizes(self._join, self._sizes_at)
         sizes: list[int] = self._sizes.tolist()
         return sizes

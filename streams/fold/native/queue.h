@@ -53,8 +53,4 @@ static inline void queue_pop(struct queue *queue, size_t n) {
         queue->first = 0;
 }
 
-static inline size_t queue_bytes(const struct queue *queue) {
-    return queue->capacity * queue->width;
-}
-
 #endif

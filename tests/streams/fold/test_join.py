@@ -282,7 +282,7 @@ def test_what_is_closed_leaves_no_memory(n_bytes: tuple[int, int]) -> None:
             shown = impression(name, at_ms, features=features)
             join.take(as_record([shown, click(name, at_ms, raw=raw)]))
         join.take(as_record([reached(start + WINDOW_MS)]))
-        sizes.append(join._native.sizes()[3])
+        sizes.append(join._native.sizes()[4])
 
     assert join.counts["applied_clicks"] == 4_000
     assert max(sizes[5:]) < 1.01 * sizes[5]

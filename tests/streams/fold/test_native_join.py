@@ -1,4 +1,4 @@
-"""The compiled part of the join alone: identities, order, memory, and what it refuses."""
+"""The part of the join in C alone: identities, order, memory, what it refuses."""
 
 import struct
 
@@ -28,7 +28,11 @@ def joined(*shown: Impression) -> NativeJoin:
 def closed_names(join: NativeJoin, now_ms: int) -> list[str]:
     """Names of what closes, in its order."""
     closed, _ = join.close(now_ms)
-    return [one.impression.impression_id for one in closed.interactions()] if closed else []
+    return (
+        [one.impression.impression_id for one in closed.interactions()]
+        if closed
+        else []
+    )
 
 
 NAMES = st.builds(
@@ -37,7 +41,9 @@ NAMES = st.builds(
     st.sampled_from((0, 1, 1 << 24, (1 << 32) - 1)),
     st.integers(0, 9),
 )
-STEPS = st.lists(st.tuples(NAMES, st.sampled_from((ABSENT, WAITS, AWAITED))), max_size=80)
+STEPS = st.lists(
+    st.tuples(NAMES, st.sampled_from((ABSENT, WAITS, AWAITED))), max_size=80
+)
 
 
 @given(STEPS, st.integers(0, 3))
@@ -112,17 +118,17 @@ def test_elements_larger_than_a_chunk_are_kept_and_let_go() -> None:
         for n, size in enumerate(sizes)
     ]
     join = joined(*shown)
-    largest = join.sizes()[3]
+    largest = join.sizes()[4]
     closed, _ = join.close(START_MS + WINDOW_MS + 1)
 
     assert closed is not None
-    assert {one.impression.impression_id: one.impression for one in closed.interactions()} == {
-        one.impression_id: one for one in shown
-    }
+    assert {
+        one.impression.impression_id: one.impression for one in closed.interactions()
+    } == {one.impression_id: one for one in shown}
     assert largest > sum(sizes)
     joined_again = join.take(as_record([impression("a", START_MS + 9)]), 0, NO_LIMITS)
     assert joined_again == 1
-    assert join.sizes()[3] < 2.1 * (1 << 20)
+    assert join.sizes()[4] < 2.1 * (1 << 20)
 
 
 def test_one_that_stays_long_keeps_its_own_chunk_only() -> None:
@@ -133,7 +139,7 @@ def test_one_that_stays_long_keeps_its_own_chunk_only() -> None:
         passing = impression(f"{n}", START_MS + n, features=bytes(50_000))
         join.take(as_record([passing]), 0, NO_LIMITS)
         join.close(START_MS + WINDOW_MS + n)
-    n_bytes = join.sizes()[3]
+    n_bytes = join.sizes()[4]
     closed, _ = join.close(START_MS + 2_000_000)
 
     assert n_bytes < 3.2 * (1 << 20)

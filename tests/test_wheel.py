@@ -14,7 +14,7 @@ import venv
 import zipfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from ctypes import CDLL
+from ctypes import CDLL, c_char_p
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -236,6 +236,26 @@ def _places(library: CDLL, record: bytes) -> bytes:
     )  # fmt: skip
     assert refused == 0
     return head.tobytes() + tags.tobytes() + places.tobytes()
+
+
+def test_a_link_to_the_tree_compiles_into_it(tmp_path: Path) -> None:
+    """As the README's commands install it, and again with what has changed."""
+    source, python = _copied(tmp_path / "source"), new_environment(tmp_path / "linked")
+    native = source / "streams" / "fold" / "native"
+    install = ("pip", "install", "--python", python, "--no-deps", "--editable", source)
+    said = []
+    for comment in ("", "/* Changed. */"):
+        with (native / "elements.c").open("a") as file:
+            file.write(comment)
+        try:
+            uv(*install, "--reinstall")
+        except ServiceMissing as reason:
+            without(reason, os.environ)
+        library = CDLL(str(native / library_name()))
+        library.fold_sources.restype = c_char_p
+        said.append(library.fold_sources())
+        (native / library_name()).unlink()
+    assert len(set(said)) == 2
 
 
 def test_the_base_is_three_packages(environments: dict[str, Environment]) -> None:

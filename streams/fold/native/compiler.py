@@ -75,6 +75,11 @@ def compiler_on_path() -> list[str] | None:
     return next(([name] for name in COMPILERS if shutil.which(name)), None)
 
 
+def requirements() -> list[str]:
+    """What a build must install first: a compiler, only where the path has none."""
+    return [] if compiler_on_path() else [ZIGLANG]
+
+
 def compiler() -> list[str]:
     """The command of the compiler that is used, with what only it must be told.
 

@@ -132,6 +132,51 @@ def test_both_find_the_same_in_any_bytes(tail: bytes) -> None:
     assert native_find(record) == plain_find(record)
 
 
+@pytest.mark.parametrize("field", ["position", "item_id", "origin"])
+def test_both_take_the_same_formats(field: str) -> None:
+    """Every first byte, before 0 to 9 bytes, as a number, a span and anything."""
+    one = click()
+    values = [2, *(getattr(one, name) for name in one.__struct_fields__)]
+    place = 1 + one.__struct_fields__.index(field)
+    before = msgspec.msgpack.encode([SCHEMA, 0, 1, []])[:-1] + b"\x91\x99"
+    before += b"".join(map(msgspec.msgpack.encode, values[:place]))
+    behind = b"".join(map(msgspec.msgpack.encode, values[place + 1 :]))
+    n_taken = 0
+    for first in range(256):
+        for n in range(10):
+            record = before + bytes([first]) + bytes(n) + behind
+            expected = plain_find(record)
+            assert native_find(record) == expected
+            n_taken += expected is not None
+    assert n_taken >= 16
+
+
+@pytest.mark.parametrize(
+    "number",
+    [
+        sign * ((1 << bits) + more)
+        for bits in (0, 5, 7, 8, 15, 16, 31, 32, 62)
+        for more in (-1, 0)
+        for sign in (-1, 1)
+    ],
+)
+def test_numbers_are_read_in_every_width(number: int) -> None:
+    """With their sign."""
+    head = np.zeros(4, np.int64)
+    record = np.frombuffer(encode_record([number, number, number, []]), np.uint8)
+    assert library.find_head(record, len(record), head) == len(record)
+    assert head.tolist() == [number, number, number, 0]
+
+
+def test_an_element_that_is_cut_is_refused() -> None:
+    """At every byte, when it is found alone."""
+    element = np.frombuffer(msgspec.msgpack.encode(click(raw=b"x" * 300)), np.uint8)
+    places = np.zeros(e.WIDTH, np.int64)
+    assert library.find_fields(element, 0, len(element), places) == len(element)
+    for end in range(len(element)):
+        assert library.find_fields(element, 0, end, places) == -1
+
+
 def test_every_cut_is_refused() -> None:
     """Nothing that lies behind a record completes it."""
     element = click(origin=("clicks", 1 << 33, -70_000, 200))

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from models.counts.counting_tables import Int64
-from rankstream.wire.events import SCHEMA, Frontier, encode_record
+from rankstream.wire.events import SCHEMA, Click, Frontier, Impression, encode_record
 from rankstream.wire.routing import identity
 from streams.fold import elements as e
 from streams.fold.elements import Elements
@@ -168,9 +168,10 @@ def test_numbers_are_read_in_every_width(number: int) -> None:
     assert head.tolist() == [number, number, number, 0]
 
 
-def test_an_element_that_is_cut_is_refused() -> None:
+@pytest.mark.parametrize("whole", [click(raw=b"x" * 300), impression(extra=b"x" * 40)])
+def test_an_element_that_is_cut_is_refused(whole: Click | Impression) -> None:
     """At every byte, when it is found alone."""
-    element = np.frombuffer(msgspec.msgpack.encode(click(raw=b"x" * 300)), np.uint8)
+    element = np.frombuffer(msgspec.msgpack.encode(whole), np.uint8)
     places = np.zeros(e.WIDTH, np.int64)
     assert library.find_fields(element, 0, len(element), places) == len(element)
     for end in range(len(element)):

@@ -243,7 +243,7 @@ def test_a_link_to_the_tree_compiles_into_it(tmp_path: Path) -> None:
     source, python = _copied(tmp_path / "source"), new_environment(tmp_path / "linked")
     native = source / "streams" / "fold" / "native"
     install = ("pip", "install", "--python", python, "--no-deps", "--editable", source)
-    said = []
+    said: list[bytes] = []
     for comment in ("", "/* Changed. */"):
         with (native / "elements.c").open("a") as file:
             file.write(comment)

@@ -40,6 +40,9 @@ test: .venv/installed-dev  ## install, and run all tests, those on a real Kafka 
 native: .venv/bin/python  ## compile the fold's core in C anew
 	$(BIN)/python -m streams.fold.native.compiler
 
+fuzz: .venv/installed-dev  ## a million broken records through the core, under sanitizers
+	$(BIN)/python -m tests.fuzz
+
 lint: .venv/installed-dev  ## style, types, import contracts and spelling
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -79,4 +82,4 @@ release:  ## name a version: make release VERSION=1.2.3; commits and tags, sends
 	git commit --quiet --all --message "Release $(VERSION)"
 	git tag --annotate --message "rankstream $(VERSION)" "v$(VERSION)"
 
-.PHONY: help demo test native lint check format coverage hooks lock dist release
+.PHONY: help demo test native fuzz lint check format coverage hooks lock dist release

@@ -14,13 +14,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-from streams.fold.native.compiler import (
-    FOLDER,
-    MACOS,
-    ZIGLANG,
-    compile_into,
-    compiler_on_path,
-)
+from streams.fold.native.compiler import FOLDER, MACOS, compile_into, requirements
 
 INSIDE_WHEEL = "streams/fold/native/"
 
@@ -42,7 +36,7 @@ def platform_tag() -> str:
 def get_requires_for_build_wheel(config_settings: Config = None) -> list[str]:
     """What the build needs: a compiler too, where there is none."""
     wanted = _setuptools().get_requires_for_build_wheel(config_settings)
-    return [*wanted, *([] if compiler_on_path() else [ZIGLANG])]
+    return [*wanted, *requirements()]
 
 
 get_requires_for_build_editable = get_requires_for_build_wheel

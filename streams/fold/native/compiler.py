@@ -22,9 +22,6 @@ FOLDER = Path(__file__).resolve().parent
 COMPILERS = ("cc", "gcc", "clang")
 ZIGLANG = "ziglang>=0.13,<0.18"
 FLAGS = ("-std=c11", "-O3", "-shared", "-ffp-contract=off", "-fvisibility=hidden")
-WARNINGS = ("-Wall", "-Wextra", "-Werror")
-"""In CI only: another compiler's new warning must not stop an installation."""
-
 MACOS = "11.0"
 """The oldest macOS that the library runs on."""
 
@@ -75,6 +72,11 @@ def compiler_on_path() -> list[str] | None:
     return next(([name] for name in COMPILERS if shutil.which(name)), None)
 
 
+def requirements() -> list[str]:
+    """What a build must install first: a compiler, only where the path has none."""
+    return [] if compiler_on_path() else [ZIGLANG]
+
+
 def compiler() -> list[str]:
     """The command of the compiler that is used, with what only it must be told.
 
@@ -95,8 +97,8 @@ def compiler() -> list[str]:
     return [sys.executable, "-m", "ziglang", "cc", "-mcpu=baseline"]
 
 
-def compile_into(folder: Path) -> Path:
-    """Compile the core; returns the library.
+def compile_into(folder: Path, *flags: str) -> Path:
+    """Compile the core, with more flags than an installation has; returns the library.
 
     Raises
     ------
@@ -107,9 +109,8 @@ def compile_into(folder: Path) -> Path:
     # Another process may have the old one loaded: it keeps its file.
     beside = library.with_suffix(f".{os.getpid()}")
     position = () if sys.platform == "win32" else ("-fPIC",)
-    warnings = WARNINGS if os.environ.get("CI") else ()
     command = [
-        *compiler(), *FLAGS, *position, *warnings,
+        *compiler(), *FLAGS, *position, *flags,
         f'-DFOLD_SOURCES="{sources_digest()}"',
         *(str(path) for path in source_files() if path.suffix == ".c"),
         "-o", str(beside),

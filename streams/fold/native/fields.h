@@ -27,7 +27,7 @@
 #define POLICY_LOGGED 4
 #define POLICY_MULTILEAVE 5
 
-/* Fields by place, the tag included; X(place, kind) for each of an element. */
+/* Fields by place, tags included; X(place, kind) for each of an element. */
 
 #define IMPRESSION_TAG 0
 #define IMPRESSION_IDENTITY 1

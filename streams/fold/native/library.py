@@ -5,6 +5,7 @@ checks that but these functions' types. Calls let other threads run.
 """
 
 import ctypes
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,19 +27,25 @@ COMPILE_IT = (
 )
 
 
-def _loaded() -> ctypes.CDLL:
-    path = FOLDER / library_name()
+def loaded(path: Path) -> ctypes.CDLL:
+    """A compiled core.
+
+    Raises
+    ------
+    ImportError
+        Where it is missing, or of other sources than those beside this module.
+    """
     if not path.exists():
         raise ImportError(
             f"the fold's core must be compiled; {path} is missing: {COMPILE_IT}"
         )
     library = ctypes.CDLL(str(path))
     library.fold_sources.restype = ctypes.c_char_p
-    compiled_from = library.fold_sources().decode()
-    if compiled_from != sources_digest():
+    compiled_from, expected = library.fold_sources().decode(), sources_digest()
+    if compiled_from != expected:
         raise ImportError(
-            f"the fold's core must be of the sources beside it, "
-            f"{sources_digest()!r}; {path} is of {compiled_from!r}: {COMPILE_IT}"
+            f"the fold's core must be of the sources beside it, {expected!r}; "
+            f"{path} is of {compiled_from!r}: {COMPILE_IT}"
         )
     for name, arguments in _ARGUMENTS.items():
         function = getattr(library, name)
@@ -46,7 +53,7 @@ def _loaded() -> ctypes.CDLL:
     return library
 
 
-core = _loaded()
+core = loaded(FOLDER / library_name())
 """All that it exports; each caller declares the types of what it calls."""
 
 Bytes = NDArray[np.uint8]

@@ -93,7 +93,7 @@ def header() -> str:
         "/* Tags of elements. */",
         _numbers(tags, first=1),
         _numbers(policies),
-        "/* Fields by place, the tag included; X(place, kind) for each of an element. */",
+        "/* Fields by place, tags included; X(place, kind) for each of an element. */",
         *(_fields(struct) for struct in _NAMES),
         "#endif",
     ]

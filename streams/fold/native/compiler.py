@@ -34,9 +34,9 @@ class NotCompiled(RuntimeError):
 
 
 def library_name() -> str:
-    """The file name of a shared library on this platform."""
+    """The file name of the library on this platform; with its dot, of no module."""
     ending = {"win32": "dll", "darwin": "dylib"}.get(sys.platform, "so")
-    return f"libfold.{ending}"
+    return f"libfold.core.{ending}"
 
 
 def source_files() -> list[Path]:

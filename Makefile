@@ -7,6 +7,8 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 INSTALL := $(PIP) -e
 SPELLED := README.md ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md SECURITY.md rankstream models streams producers deploy tests
 LOCK := deploy/requirements.lock
+NATIVE := streams/fold/native
+NATIVE_SOURCES := $(wildcard $(NATIVE)/*.c $(NATIVE)/*.h) $(NATIVE)/compiler.py
 PURE_TESTS := tests/models tests/laws tests/streams tests/rankstream/wire tests/rankstream/ranking
 
 help:  ## say what can be made
@@ -16,13 +18,14 @@ help:  ## say what can be made
 	@test -n "$(PYTHON)" || { echo "rankstream needs Python 3.11 or newer; none was found: install it, or say make PYTHON=/path/to/python"; exit 1; }
 	$(PYTHON) -m venv .venv
 
-# Stamps: nothing is installed twice while pyproject.toml stays as it is.
-.venv/installed: pyproject.toml | .venv/bin/python
+# Stamps: nothing is installed twice while pyproject.toml and the sources in C stay
+# as they are. Installing compiles.
+.venv/installed: pyproject.toml $(NATIVE_SOURCES) | .venv/bin/python
 	@echo "installing rankstream into .venv; this takes a minute, once"
 	@$(INSTALL) '.[pipeline]'
 	@touch $@
 
-.venv/installed-dev: pyproject.toml | .venv/bin/python
+.venv/installed-dev: pyproject.toml $(NATIVE_SOURCES) | .venv/bin/python
 	@echo "installing rankstream and its tools into .venv; this takes a minute, once"
 	@$(INSTALL) '.[dev]'
 	@touch $@ .venv/installed
@@ -33,6 +36,12 @@ demo: .venv/installed  ## install, and run the demonstration in this terminal
 test: .venv/installed-dev  ## install, and run all tests, those on a real Kafka and Redis too
 	$(BIN)/python -m pytest -m 'not broker' -n 2 --dist loadfile
 	$(BIN)/python -m pytest -m broker -n 2 --dist loadfile
+
+native: .venv/bin/python  ## compile the fold's core in C anew
+	$(BIN)/python -m streams.fold.native.compiler
+
+fuzz: .venv/installed-dev  ## a million broken records through the core, under sanitizers
+	$(BIN)/python -m tests.fuzz
 
 lint: .venv/installed-dev  ## style, types, import contracts and spelling
 	$(BIN)/ruff check .
@@ -73,4 +82,4 @@ release:  ## name a version: make release VERSION=1.2.3; commits and tags, sends
 	git commit --quiet --all --message "Release $(VERSION)"
 	git tag --annotate --message "rankstream $(VERSION)" "v$(VERSION)"
 
-.PHONY: help demo test lint check format coverage hooks lock dist release
+.PHONY: help demo test native fuzz lint check format coverage hooks lock dist release

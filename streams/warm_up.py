@@ -51,7 +51,7 @@ def warm_up(settings: Settings) -> None:
     clicks = [_click(one, position) for one in shown for position in (1, 2)]
     closed_ms = time.click_window_ms + 1
     passed_ms = closed_ms + time.keep_ms + 2 * 86_400_000
-    _fold(fold, 1, [clicks[0], *shown, *clicks, Frontier(0, 1, 1, ACTIVE)])
+    _fold(fold, 1, [*shown, *clicks, Frontier(0, 1, 1, ACTIVE)])
     state = list(fold.changes())
     _fold(fold, 2, [Frontier(0, 1, closed_ms, ACTIVE)])
     learners = [Learn(p, settings) for p in range(settings.kafka.learner_partitions)]

@@ -1,20 +1,32 @@
 """What `pip install` brings: the built wheel in two clean virtual environments."""
 
+import base64
+import csv
+import hashlib
 import importlib.metadata
 import os
 import re
 import shutil
 import subprocess
 import sys
+import tarfile
 import venv
+import zipfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from ctypes import CDLL, c_char_p
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from rankstream.cli import COMMANDS
+from streams.fold.elements import WIDTH
+from streams.fold.native.build_backend import platform_tag
+from streams.fold.native.compiler import compile_into, library_name, source_files
+from streams.fold.native.library import loaded
+from tests.fuzz.fuzzing import real_records
 from tests.services import ServiceMissing, without
 from tests.snapshot_factory import envelope
 
@@ -44,6 +56,8 @@ import importlib, pkgutil
 for room in ("rankstream", "models", "streams", "producers", "deploy"):
     package = importlib.import_module(room)
     for found in pkgutil.walk_packages(package.__path__, room + "."):
+        if found.name == "streams.fold.native.libfold":
+            continue  # no module, though its ending is that of one
         importlib.import_module(found.name)
 """
 
@@ -77,11 +91,12 @@ def clean_environment() -> dict[str, str]:
     return {k: v for k, v in os.environ.items() if not k.startswith(left_out)}
 
 
-def uv(*words: str | Path) -> None:
+def uv(*words: str | Path, path: str | None = None) -> None:
     """Run uv; without an index the test is skipped by hand, and fails in CI."""
     done = subprocess.run(
         [sys.executable, "-m", "uv", *words, "--quiet", "--no-config"],
-        capture_output=True, text=True, timeout=120, check=False,
+        capture_output=True, text=True, timeout=300, check=False,
+        env=os.environ if path is None else without_compiler(path),
     )  # fmt: skip
     if done.returncode and UNREACHED.search(done.stderr):
         said = " ".join(done.stderr.split())
@@ -89,10 +104,31 @@ def uv(*words: str | Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
+def without_compiler(path: str) -> dict[str, str]:
+    """Our environment, but for the path and a compiler that is named."""
+    return {k: v for k, v in os.environ.items() if k != "CC"} | {"PATH": path}
+
+
 def new_environment(folder: Path) -> Path:
     """An empty one; returns its Python."""
     venv.create(folder, symlinks=True, with_pip=False)
     return folder / "bin" / "python"
+
+
+@pytest.fixture(scope="module")
+def other_wheel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Built where the path has no compiler, from the source distribution."""
+    folder = tmp_path_factory.mktemp("other")
+    source, nothing = _copied(folder / "source"), folder / "nothing"
+    nothing.mkdir()
+    try:
+        out = ("--out-dir", folder / "dist", source)
+        uv("build", "--python", sys.executable, *out, path=str(nothing))
+    except ServiceMissing as reason:
+        without(reason, os.environ)
+    (wheel,) = (folder / "dist").glob("*.whl")
+    yield wheel
+    shutil.rmtree(folder)
 
 
 @pytest.fixture(scope="module")
@@ -128,16 +164,98 @@ def _install_locked(folder: Path) -> Path:
 
 
 def _built(folder: Path) -> Path:
-    # A copy: what an earlier build left in this tree must not come in.
-    source = folder / "source"
-    for name in BUILT_FROM:
-        ignored = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(TREE / name, source / name, ignore=ignored)
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(TREE / name, source)
+    source = _copied(folder / "source")
     uv("build", "--wheel", "--out-dir", folder / "dist", source)
     (wheel,) = (folder / "dist").glob("*.whl")
     return wheel
+
+
+def _copied(source: Path) -> Path:
+    # A copy: what an earlier build left in this tree must not come in.
+    for name in BUILT_FROM:
+        ignored = shutil.ignore_patterns("__pycache__", "libfold.*")
+        shutil.copytree(TREE / name, source / name, ignore=ignored)
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(TREE / name, source)
+    return source
+
+
+def test_the_wheel_brings_the_core(other_wheel: Path) -> None:
+    """For any Python on this platform; all that it holds is recorded."""
+    assert other_wheel.name.endswith(f"-py3-none-{platform_tag()}.whl")
+    assert not other_wheel.name.endswith("-any.whl")
+    with zipfile.ZipFile(other_wheel) as wheel:
+        assert wheel.testzip() is None
+        names = wheel.namelist()
+        (said,) = (name for name in names if name.endswith(".dist-info/WHEEL"))
+        (record,) = (name for name in names if name.endswith(".dist-info/RECORD"))
+        tags = wheel.read(said).decode().splitlines()
+        rows = list(csv.reader(wheel.read(record).decode().splitlines()))
+        for name, recorded, n_bytes in rows:
+            content = wheel.read(name)
+            digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest())
+            own = (f"sha256={digest.decode().rstrip('=')}", str(len(content)))
+            assert (recorded, n_bytes) == (("", "") if name == record else own)
+    assert f"streams/fold/native/{library_name()}" in names
+    assert sorted(row[0] for row in rows) == sorted(names)
+    assert "Root-Is-Purelib: false" in tags
+    assert f"Tag: py3-none-{platform_tag()}" in tags
+
+
+def test_the_source_distribution_holds_the_sources_in_c(other_wheel: Path) -> None:
+    """And no library: the wheel above was built from it."""
+    (path,) = other_wheel.parent.glob("*.tar.gz")
+    with tarfile.open(path) as archive:
+        names = {name.partition("/")[2] for name in archive.getnames()}
+    assert {f"streams/fold/native/{file.name}" for file in source_files()} <= names
+    assert not any("libfold" in name for name in names)
+
+
+def test_ziglang_compiles_where_the_path_has_no_compiler(
+    other_wheel: Path, tmp_path: Path
+) -> None:
+    """And its library finds the same places, byte for byte, as that of this tree."""
+    with zipfile.ZipFile(other_wheel) as wheel:
+        path = wheel.extract(f"streams/fold/native/{library_name()}", tmp_path)
+    assert b"clang version" in Path(path).read_bytes()
+    theirs, ours = loaded(Path(path)), loaded(compile_into(tmp_path))
+    for record in real_records(100):
+        found = [_places(library, record) for library in (theirs, ours)]
+        assert found[0] == found[1] != b""
+
+
+def _places(library: CDLL, record: bytes) -> bytes:
+    data = np.frombuffer(record, np.uint8)
+    head = np.zeros(4, np.int64)
+    first = library.fold_find_head(data.ctypes.data, len(data), head.ctypes.data)
+    tags = np.zeros(head[3], np.int8)
+    places = np.zeros((head[3], WIDTH), np.int64)
+    refused = library.fold_find_elements(
+        data.ctypes.data, first, len(data), head[3], tags.ctypes.data,
+        places.ctypes.data,
+    )  # fmt: skip
+    assert refused == 0
+    return head.tobytes() + tags.tobytes() + places.tobytes()
+
+
+def test_a_link_to_the_tree_compiles_into_it(tmp_path: Path) -> None:
+    """As the README's commands install it, and again with what has changed."""
+    source, python = _copied(tmp_path / "source"), new_environment(tmp_path / "linked")
+    native = source / "streams" / "fold" / "native"
+    install = ("pip", "install", "--python", python, "--no-deps", "--editable", source)
+    said: list[bytes] = []
+    for comment in ("", "/* Changed. */"):
+        with (native / "elements.c").open("a") as file:
+            file.write(comment)
+        try:
+            uv(*install, "--reinstall")
+        except ServiceMissing as reason:
+            without(reason, os.environ)
+        # A name of its own: what is loaded by name stays what it was.
+        library = CDLL(str((native / library_name()).rename(tmp_path / str(len(said)))))
+        library.fold_sources.restype = c_char_p
+        said.append(library.fold_sources())
+    assert len(set(said)) == 2
 
 
 def test_the_base_is_three_packages(environments: dict[str, Environment]) -> None:

@@ -39,7 +39,7 @@ class StatisticsStore:
         self.tables: Tables = empty_tables()
 
     def size(self, which: int) -> int:
-        """One of the sizes, `counting_tables.N_...`."""
+        """One of the sizes, `count_tables.N_...`."""
         return int(self.tables.sizes[which])
 
     def reserve_scope(self, scope: int) -> None:

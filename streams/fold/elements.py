@@ -1,7 +1,7 @@
 """Elements of the canonical log where they lie: fields found, nothing decoded.
 
-A record is copied into an array once; a field is the place at which it begins. What
-is rare is decoded after all, by `Elements.element`.
+A field is the place at which it begins. What is rare is decoded after all, from the
+bytes of its element.
 """
 
 import msgspec
@@ -10,11 +10,9 @@ from numpy.typing import NDArray
 
 from models.counts.count_tables import Int64
 from models.kernels.compilation import Number, compiled, inlined
-from rankstream.wire.events import Click, Impression
+from rankstream.wire.events import Click, Frontier, Impression
 from streams.fold.messagepack import (
-    PADDING,
     Bytes,
-    after,
     after_plain,
     array_at,
     is_number,
@@ -22,6 +20,7 @@ from streams.fold.messagepack import (
     number_at,
     span_at,
 )
+from streams.fold.native import library
 
 IMPRESSION, CLICK, FRONTIER = 1, 2, 3
 """Tags of elements, as `rankstream.wire.events` gives them."""
@@ -58,6 +57,7 @@ _LENGTHS = np.array((0, N_FIELDS, N_CLICK_FIELDS, N_FRONTIER_FIELDS))
 
 decode_impression = msgspec.msgpack.Decoder(Impression).decode
 decode_click = msgspec.msgpack.Decoder(Click).decode
+decode_frontier = msgspec.msgpack.Decoder(Frontier).decode
 
 
 @inlined
@@ -78,6 +78,7 @@ def find_fields(data: Bytes, at: Number, end: Number, places: Int64) -> Number:
     """Find the fields of the element that begins here; its end, or -1.
 
     `data` [n_bytes]; `places` [WIDTH] takes where each begins, at `N_FIELDS` the end.
+    For compiled loops, on bytes of our own; `library.find_fields` finds the same.
     """
     length, field_at = array_at(data, at)
     if length < 1 or field_at >= end or not is_number(data, field_at):
@@ -95,44 +96,6 @@ def find_fields(data: Bytes, at: Number, end: Number, places: Int64) -> Number:
     return int(field_at)
 
 
-@compiled
-def find_head(data: Bytes, end: Number, head: Int64) -> Number:
-    """Read schema, source, sequence and the number of elements; where they begin.
-
-    `data` [n_bytes]; `head` [4] takes the four.
-    """
-    length, at = array_at(data, 0)
-    if length != 4:
-        return -1
-    for i in range(3):
-        if at >= end or not is_number(data, at):
-            return -1
-        head[i] = number_at(data, at)
-        at = after(data, at, end)
-    n_elements, first = array_at(data, at)
-    head[3] = n_elements
-    return int(first) if 0 <= n_elements <= end - at else -1
-
-
-@compiled
-def find_elements(
-    data: Bytes, at: Number, end: Number, tags: Tags, places: Int64
-) -> Number:
-    """Find all elements of a record; 0, or -1 where it is not whole.
-
-    `data` [n_bytes]; `tags` [n_elements] and `places` [n_elements, WIDTH] are filled.
-    """
-    for i in range(tags.shape[0]):
-        start = at
-        at = find_fields(data, start, end, places[i])
-        if at < 0:
-            return -1
-        tags[i] = number_at(data, places[i, TAG])
-        # The tag is known: its place serves for the start of the element.
-        places[i, TAG] = start
-    return 0 if at == end else -1
-
-
 class Elements:
     """A record of `events`, and where the fields of its elements begin.
 
@@ -142,20 +105,31 @@ class Elements:
         Where the record is not whole, or holds something else.
     """
 
-    __slots__ = ("data", "places", "schema", "sequence", "source", "tags")
+    __slots__ = (
+        "addresses",
+        "places",
+        "record",
+        "schema",
+        "sequence",
+        "source",
+        "tags",
+    )
 
     def __init__(self, record: bytes) -> None:
-        self.data: Bytes = np.empty(len(record) + PADDING, np.uint8)
-        self.data[: len(record)] = np.frombuffer(record, np.uint8)
-        self.data[len(record) :] = 0
+        self.record = record
+        data = np.frombuffer(record, np.uint8)
         head = np.zeros(4, np.int64)
-        first = find_head(self.data, len(record), head)
+        first = library.find_head(data, len(record), head)
         n_elements = int(head[3]) if first >= 0 else 0
         self.schema, self.source, self.sequence, _ = head.tolist()
         self.tags: Tags = np.empty(n_elements, np.int8)
         self.places: Int64 = np.empty((n_elements, WIDTH), np.int64)
-        if first < 0 or find_elements(
-            self.data, first, len(record), self.tags, self.places
+        # Of arrays that live as long as this.
+        self.addresses = tuple(
+            one.ctypes.data for one in (data, self.tags, self.places)
+        )
+        if first < 0 or library.find_elements(
+            data, first, len(record), self.tags, self.places
         ):
             raise ValueError("elements must be whole and of a known layout")
 
@@ -164,17 +138,4 @@ class Elements:
 
     def raw(self, i: int) -> bytes:
         """The bytes of an element."""
-        return self.data[self.places[i, TAG] : self.places[i, N_FIELDS]].tobytes()
-
-    def number(self, i: int, field: int) -> int:
-        """An integer of an element."""
-        return int(number_at(self.data, self.places[i, field]))
-
-
-def located(raw: bytes) -> tuple[Bytes, Int64]:
-    """The bytes of an element of ours in an array, and its fields."""
-    data = np.frombuffer(raw + bytes(PADDING), np.uint8).copy()
-    places = np.empty(WIDTH, np.int64)
-    find_fields(data, 0, len(raw), places)
-    places[TAG] = 0
-    return data, places
+        return self.record[self.places[i, TAG] : self.places[i, N_FIELDS]]

@@ -3,7 +3,6 @@
 Names are digests, so that their own bits say where a search begins.
 """
 
-import struct
 from typing import NamedTuple
 
 import numpy as np
@@ -18,8 +17,6 @@ ABSENT = -(1 << 31)
 LARGEST_LOAD = 0.6
 
 Names = NDArray[np.uint64]
-
-_two_words = struct.Struct("<2Q").unpack
 
 
 class Identities(NamedTuple):
@@ -40,12 +37,6 @@ def no_identities(n_slots: int = 256) -> Identities:
         np.full(n_slots, ABSENT, np.int32),
         np.zeros(1, np.int64),
     )
-
-
-def name_of(identity: bytes) -> tuple[np.uint64, np.uint64]:
-    """A name from its 16 bytes."""
-    first, second = _two_words(identity)
-    return np.uint64(first), np.uint64(second)
 
 
 @inlined
@@ -122,35 +113,3 @@ def with_room(table: Identities, n_more: int) -> Identities:
     larger = no_identities(n_slots)
     _move(table, larger)
     return larger
-
-
-@compiled
-def find(table: Identities, first: Number, second: Number) -> Number:
-    """As `number_of`, for one name."""
-    return number_of(table, first, second)
-
-
-@compiled
-def give(table: Identities, first: Number, second: Number, number: Number) -> None:
-    """As `put`, for one name."""
-    put(table, first, second, number)
-
-
-@compiled
-def remove(table: Identities, first: Number, second: Number) -> None:
-    """As `drop`, for one name."""
-    drop(table, first, second)
-
-
-@compiled
-def give_all(table: Identities, names: Names, number: Number) -> None:
-    """Give all names [n, 2] the same number."""
-    for i in range(names.shape[0]):
-        put(table, names[i, 0], names[i, 1], number)
-
-
-@compiled
-def remove_all(table: Identities, names: Names) -> None:
-    """Remove all names [n, 2]."""
-    for i in range(names.shape[0]):
-        drop(table, names[i, 0], names[i, 1])

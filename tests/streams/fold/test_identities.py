@@ -4,16 +4,15 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from models.kernels.compilation import compiled
 from streams.fold.identities import (
     ABSENT,
     LARGEST_LOAD,
     Identities,
-    find,
-    give,
-    give_all,
+    drop,
     no_identities,
-    remove,
-    remove_all,
+    number_of,
+    put,
     with_room,
 )
 
@@ -29,14 +28,27 @@ NAMES = st.tuples(
 STEPS = st.lists(st.tuples(st.booleans(), NAMES, st.integers(-2, 9)), max_size=60)
 
 
-def number_of(table: Identities, name: Name) -> int:
+@compiled
+def find(table, first, second):
+    """The number of a name, from outside of compiled loops."""
+    return number_of(table, first, second)
+
+
+@compiled
+def give(table, first, second, number):
+    """As `put`."""
+    put(table, first, second, number)
+
+
+@compiled
+def remove(table, first, second):
+    """As `drop`."""
+    drop(table, first, second)
+
+
+def found(table: Identities, name: Name) -> int:
     """The number of a name."""
     return int(find(table, np.uint64(name[0]), np.uint64(name[1])))
-
-
-def packed(names: list[Name]) -> np.ndarray:
-    """Names as rows."""
-    return np.array(names, np.uint64).reshape(-1, 2)
 
 
 @given(STEPS)
@@ -57,7 +69,7 @@ def test_names_are_found_whatever_was_removed_between(
 
         assert table.size[0] == len(known)
         for one in asked:
-            assert number_of(table, one) == known.get(one, ABSENT)
+            assert found(table, one) == known.get(one, ABSENT)
 
 
 def test_a_larger_table_knows_the_same_names() -> None:
@@ -69,18 +81,5 @@ def test_a_larger_table_knows_the_same_names() -> None:
 
         assert n + 1 <= LARGEST_LOAD * len(table.numbers)
 
-    assert [number_of(table, name) for name in names] == list(range(40))
+    assert [found(table, name) for name in names] == list(range(40))
     assert with_room(table, 0) is table
-
-
-def test_many_names_come_and_go_at_once() -> None:
-    """All get the same number, those that were there too; what is absent may go."""
-    table = no_identities(64)
-    names = [(n % 5, n) for n in range(20)]
-    give_all(table, packed(names[:10]), 7)
-    give_all(table, packed(names[5:15]), 8)
-    remove_all(table, packed(names[12:]))
-    numbers = [number_of(table, name) for name in names]
-
-    assert numbers == [7] * 5 + [8] * 7 + [ABSENT] * 8
-    assert table.size[0] == 12

@@ -1,0 +1,131 @@
+"""The core under sanitizers: compiled with them, and run over mutated real records."""
+
+import importlib.util
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from rankstream.benchmarks.workload import START_MS, Workload, canonical_elements
+from rankstream.wire.events import (
+    ACTIVE,
+    DETERMINISTIC,
+    LOGGED,
+    PLACKETT_LUCE,
+    SCHEMA,
+    Element,
+    Frontier,
+    encode_record,
+)
+from streams.fold.native.compiler import (
+    COMPILERS,
+    FOLDER,
+    ZIGLANG,
+    compiler_on_path,
+    source_files,
+)
+from tests.services import ServiceMissing
+
+DRIVER = Path(__file__).with_name("mutations.c")
+FLAGS = ("-std=c11", "-O1", "-g", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror")
+BOTH = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+UNDEFINED = ("-fsanitize=undefined", "-fno-sanitize-recover=all")
+
+
+@dataclass(frozen=True)
+class Sanitizer:
+    """A compiler with sanitizers, and what they are."""
+
+    command: tuple[str, ...]
+    said: str
+
+
+def real_records(n_impressions: int = 400, seed: int = 1) -> Iterator[bytes]:
+    """Records of the canonical log: mostly short ones, a long one of each policy."""
+    rng = np.random.default_rng(seed)
+    for policy in (LOGGED, DETERMINISTIC, PLACKETT_LUCE):
+        plan = Workload(n_impressions, policy, n_features=policy % 2)
+        elements: list[Element] = [each[2] for each in canonical_elements(plan, rng)]
+        frontier = Frontier(0, 1, START_MS, ACTIVE)
+        yield encode_record([SCHEMA, 0, 1, [*elements[:250], frontier]])
+        while elements:
+            n = int(rng.integers(0, 6))
+            several, elements = elements[:n], elements[n:]
+            sequence = int(rng.integers(1 << int(rng.integers(63))))
+            yield encode_record([SCHEMA, 3, sequence, [*several, frontier]])
+
+
+def sanitizer(folder: Path) -> Sanitizer:
+    """The best there is: both sanitizers, else ziglang's and a guarded page.
+
+    Raises
+    ------
+    ServiceMissing
+        Where there is neither.
+    """
+    found = compiler_on_path()
+    candidates = [Sanitizer((*found, *BOTH), "address and undefined")] if found else []
+    if importlib.util.find_spec("ziglang"):
+        zig = (sys.executable, "-m", "ziglang", "cc", "-mcpu=baseline", *UNDEFINED)
+        candidates.append(Sanitizer(zig, "undefined only, of ziglang, and a page"))
+    probe = folder / "probe.c"
+    probe.write_text("int main(void) { return 0; }\n")
+    for each in candidates:
+        built = _run([*each.command, str(probe), "-o", str(folder / "probe")])
+        if built.returncode == 0 and _run([str(folder / "probe")]).returncode == 0:
+            return each
+    raise ServiceMissing(
+        "no compiler with sanitizers: none of CC, "
+        f"{', '.join(COMPILERS)} links -fsanitize=address,undefined; install gcc or "
+        f"clang with its sanitizers, or run: {sys.executable} -m pip install "
+        f"'{ZIGLANG}'"
+    )
+
+
+def driver(by: Sanitizer, folder: Path, *flags: str) -> Path:
+    """The program that mutates records, with the core in it.
+
+    Raises
+    ------
+    RuntimeError
+        With what the compiler said.
+    """
+    program = folder / "mutations"
+    sources = [str(path) for path in source_files() if path.suffix == ".c"]
+    command = [
+        *by.command, *FLAGS, *flags, f"-I{FOLDER}", *sources, str(DRIVER),
+        "-o", str(program),
+    ]  # fmt: skip
+    done = _run(command)
+    if done.returncode:
+        raise RuntimeError(
+            f"the driver must compile; {shlex.join(command)} said {done.stderr}"
+        )
+    return program
+
+
+def write_corpus(records: Iterator[bytes], path: Path) -> Path:
+    """Records, each behind its length."""
+    with path.open("wb") as file:
+        for record in records:
+            file.write(len(record).to_bytes(4, "little") + record)
+    return path
+
+
+def fuzz(
+    program: Path, corpus: Path, n_records: int, seed: int
+) -> subprocess.CompletedProcess[str]:
+    """Run the driver; its status is 0 only if nothing was found."""
+    return _run([str(program), str(corpus), str(n_records), str(seed)])
+
+
+def _run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {"UBSAN_OPTIONS": "print_stacktrace=1"}
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, env=environment
+    )

@@ -1,0 +1,152 @@
+"""How the core is compiled and loaded, and what is said where that cannot be."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from streams.fold.native import compiler
+from streams.fold.native.compiler import NotCompiled, compile_into, library_name
+from streams.fold.native.library import loaded
+from tests.services import ServiceMissing, without
+
+TREE = Path(__file__).parents[3]
+
+
+@pytest.fixture
+def no_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A path without any."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("CC", raising=False)
+
+
+def program(folder: Path, name: str, says: str) -> str:
+    """A program that does nothing but leave word."""
+    path = folder / name
+    path.write_text(f"#!/bin/sh\necho \"$@\" > '{folder / 'words'}'\n{says}\n")
+    path.chmod(0o755)
+    return str(path)
+
+
+@pytest.mark.usefixtures("no_compiler")
+def test_ziglang_is_asked_for_only_without_a_compiler(tmp_path: Path) -> None:
+    """Any of three will do."""
+    assert compiler.requirements() == [compiler.ZIGLANG]
+    for name in compiler.COMPILERS:
+        found = Path(program(tmp_path, name, "exit 0"))
+        assert compiler.requirements() == []
+        found.unlink()
+
+
+def test_a_named_compiler_comes_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the words that it is named with; what it said is passed on."""
+    named = program(tmp_path, "mine", "echo it is broken >&2; exit 3")
+    monkeypatch.setenv("CC", f"'{named}' -m64")
+    with pytest.raises(NotCompiled, match=r"status 3 of .*mine -m64 -std") as caught:
+        compile_into(tmp_path)
+    assert "it is broken" in str(caught.value)
+    words = (tmp_path / "words").read_text()
+    assert "-ffp-contract=off" in words
+    assert "-march" not in words
+
+
+def test_no_warning_is_given(tmp_path: Path) -> None:
+    """Here only: another compiler's new warning must not stop an installation."""
+    if compiler.requirements():
+        without(ServiceMissing("the path has no compiler"), os.environ)
+    compile_into(tmp_path, "-Wall", "-Wextra", "-Werror")
+
+
+def test_a_named_compiler_must_be_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No other is taken silently."""
+    monkeypatch.setenv("CC", "no-such-compiler -O3")
+    with pytest.raises(NotCompiled, match="got 'no-such-compiler': correct CC, or"):
+        compiler.compiler_on_path()
+
+
+@pytest.mark.usefixtures("no_compiler")
+def test_without_any_compiler_the_remedy_is_named() -> None:
+    """By `make native`, where no build brings ziglang."""
+    hidden = (
+        "import sys; sys.path = [p for p in sys.path if 'site-packages' not in p];"
+        "import runpy; runpy.run_module('streams.fold.native.compiler', "
+        "run_name='__main__')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", hidden],
+        capture_output=True, text=True, check=False, cwd=TREE, env=dict(os.environ),
+    )  # fmt: skip
+    assert done.returncode == 1
+    assert done.stderr.startswith("a C compiler must be on the path; found none of cc")
+    assert f"-m pip install '{compiler.ZIGLANG}'" in done.stderr
+
+
+def test_a_library_of_other_sources_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after `git pull`: fields may have other numbers."""
+    monkeypatch.setattr(compiler, "sources_digest", lambda: "0123456789abcdef")
+    path = compile_into(tmp_path)
+    with pytest.raises(ImportError, match="of '0123456789abcdef': run `make native`"):
+        loaded(path)
+
+
+def test_a_missing_library_is_named(tmp_path: Path) -> None:
+    """With what to do."""
+    with pytest.raises(ImportError, match="is missing: run `make native`"):
+        loaded(tmp_path / library_name())
+
+
+def test_sources_are_told_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By names and content, not by how lines end."""
+    monkeypatch.setattr(compiler, "FOLDER", tmp_path)
+    seen = set()
+    for name, content in (
+        ("a.c", b"int x;\n"),
+        ("b.c", b"int x;\n"),
+        ("b.h", b"int x;\n"),
+        ("b.h", b"int y;\n"),
+    ):
+        (tmp_path / name).write_bytes(content)
+        seen.add(compiler.sources_digest())
+    assert len(seen) == 4
+    (tmp_path / "b.h").write_bytes(b"int y;\r\n")
+    assert compiler.sources_digest() in seen
+
+
+def test_installing_compiles_again_when_a_source_is_newer(tmp_path: Path) -> None:
+    """For both commands of the README, and not otherwise."""
+    for name in ("Makefile", "pyproject.toml"):
+        shutil.copy(TREE / name, tmp_path)
+    native = tmp_path / "streams" / "fold" / "native"
+    shutil.copytree(TREE / "streams" / "fold" / "native", native)
+    python = tmp_path / ".venv" / "bin" / "python"
+    python.parent.mkdir(parents=True)
+    program(python.parent, "python", "exit 0")
+    stamps = [tmp_path / ".venv" / name for name in ("installed", "installed-dev")]
+    later = max(path.stat().st_mtime for path in tmp_path.rglob("*")) + 10
+
+    def steps(target: str) -> str:
+        words = ["make", "-n", target, f"PYTHON={sys.executable}"]
+        done = subprocess.run(
+            words, cwd=tmp_path, capture_output=True, text=True, check=True
+        )
+        return done.stdout
+
+    for stamp in stamps:
+        stamp.touch()
+        os.utime(stamp, (later, later))
+    for target in ("demo", "test"):
+        assert "pip install" not in steps(target)
+    for source in ("elements.c", "fields.h"):
+        os.utime(native / source, (later + 10, later + 10))
+        for target in ("demo", "test"):
+            assert "pip install" in steps(target)
+        os.utime(native / source, (later - 5, later - 5))

@@ -1,0 +1,178 @@
+"""The part of the join in C alone: identities, order, memory, what it refuses."""
+
+import struct
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from models.kernels.compilation import compiled
+from rankstream.wire.events import Impression, encode_record
+from streams.fold.digests import hashed
+from streams.fold.native.joining import ABSENT, AWAITED, KNOWN, WAITS, NativeJoin
+from tests.event_factory import START_MS, as_record, click, impression
+
+WINDOW_MS, REMEMBER_MS = 1_000, 500
+NO_LIMITS = (1 << 62, 1 << 62)
+
+
+def joined(*shown: Impression) -> NativeJoin:
+    """A join that has taken impressions."""
+    join = NativeJoin(WINDOW_MS, REMEMBER_MS)
+    record = as_record(list(shown))
+    assert join.take(record, 0, NO_LIMITS) == len(shown)
+    return join
+
+
+def closed_names(join: NativeJoin, now_ms: int) -> list[str]:
+    """Names of what closes, in its order."""
+    closed, _ = join.close(now_ms)
+    return (
+        [one.impression.impression_id for one in closed.interactions()]
+        if closed
+        else []
+    )
+
+
+NAMES = st.builds(
+    # Few homes, the first and the last among them, so that searches meet and wrap.
+    lambda high, low: struct.pack("<IIQ", low & 1, high, low),
+    st.sampled_from((0, 1, 1 << 24, (1 << 32) - 1)),
+    st.integers(0, 9),
+)
+STEPS = st.lists(
+    st.tuples(NAMES, st.sampled_from((ABSENT, WAITS, AWAITED))), max_size=80
+)
+
+
+@given(STEPS, st.integers(0, 3))
+def test_identities_are_what_was_last_said_of_them(
+    steps: list[tuple[bytes, int]], n_rebuilds: int
+) -> None:
+    """Whatever was removed between, and however often the table is built anew."""
+    join, known = NativeJoin(WINDOW_MS, REMEMBER_MS), dict[bytes, int]()
+    others = np.random.default_rng(0).integers(1, 1 << 63, (300 * n_rebuilds, 2), "u8")
+    for i, (name, what) in enumerate(steps):
+        if i == len(steps) // 2:
+            join.restore_known(np.full(len(others), 9_000), others)
+        if what == ABSENT:
+            join.remove(name)
+            known.pop(name, None)
+        else:
+            join.give(name, what)
+            known[name] = what
+        n_others = len(others) if i >= len(steps) // 2 else 0
+
+        assert {name: join.find(name) for name, _ in steps} == {
+            name: known.get(name, ABSENT) for name, _ in steps
+        }
+        n_known = sum(what == KNOWN for what in known.values())
+        assert join.sizes()[2] == n_known + n_others
+
+
+def test_an_identity_is_open_known_and_absent_by_time_alone() -> None:
+    """The bounds are those of the windows, to the millisecond."""
+    shown, mark = impression(), click()
+    join = joined(shown)
+    assert join.take(as_record([mark]), 0, NO_LIMITS) == 1
+    found, counted = [], []
+    for now_ms in (WINDOW_MS - 1, WINDOW_MS, WINDOW_MS + REMEMBER_MS - 1, 1_500):
+        join.close(START_MS + now_ms)
+        found.append([min(join.find(one.identity), 9) for one in (shown, mark)])
+        counted.append(join.sizes()[:3])
+
+    assert found == [[9, KNOWN], [KNOWN, KNOWN], [KNOWN, KNOWN], [ABSENT, ABSENT]]
+    assert counted == [[1, 1, 2], [0, 0, 2], [0, 0, 2], [0, 0, 0]]
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.booleans()), max_size=60), st.data())
+def test_what_is_due_closes_by_time_then_arrival(
+    arrivals: list[tuple[int, bool]], data: st.DataObject
+) -> None:
+    """In order or late, with notes between, and closed at any times."""
+    join, waiting, found, expected = NativeJoin(WINDOW_MS, 0), [], [], []
+    now = -1
+    for n, (at, is_note) in enumerate(arrivals):
+        if is_note:
+            join.note(START_MS + WINDOW_MS + at, encode_record(click()))
+        elif at > now:
+            shown = impression(f"{n}", START_MS + at)
+            assert join.take(as_record([shown]), 0, NO_LIMITS) == 1
+            waiting.append((at, n))
+        if data.draw(st.integers(0, 5)) == 0:
+            now = max(now, data.draw(st.integers(0, 30)))
+            found += closed_names(join, START_MS + WINDOW_MS + now)
+            expected += [f"{n}" for at, n in sorted(waiting) if at <= now]
+            waiting = [(at, n) for at, n in waiting if at > now]
+    found += closed_names(join, START_MS + WINDOW_MS + 30)
+
+    assert found == expected + [f"{n}" for _, n in sorted(waiting)]
+
+
+def test_elements_larger_than_a_chunk_are_kept_and_let_go() -> None:
+    """Small ones between them; afterwards all but the least memory is given back."""
+    sizes = (10, 3 << 20, 700_000, 700_000, 10, 1 << 20)
+    shown = [
+        impression(f"{n}", START_MS + n % 2, features=bytes([n]) * size)
+        for n, size in enumerate(sizes)
+    ]
+    join = joined(*shown)
+    largest = join.sizes()[4]
+    closed, _ = join.close(START_MS + WINDOW_MS + 1)
+
+    assert closed is not None
+    assert {
+        one.impression.impression_id: one.impression for one in closed.interactions()
+    } == {one.impression_id: one for one in shown}
+    assert largest > sum(sizes)
+    joined_again = join.take(as_record([impression("a", START_MS + 9)]), 0, NO_LIMITS)
+    assert joined_again == 1
+    assert join.sizes()[4] < 2.1 * (1 << 20)
+
+
+def test_one_that_stays_long_keeps_its_own_chunk_only() -> None:
+    """However much passes; it is whole in the end."""
+    stays = impression("stays", START_MS + 1_000_000, features=b"s" * 500)
+    join = joined(stays)
+    for n in range(300):
+        passing = impression(f"{n}", START_MS + n, features=bytes(50_000))
+        join.take(as_record([passing]), 0, NO_LIMITS)
+        join.close(START_MS + WINDOW_MS + n)
+    n_bytes = join.sizes()[4]
+    closed, _ = join.close(START_MS + 2_000_000)
+
+    assert n_bytes < 3.2 * (1 << 20)
+    assert closed is not None
+    assert closed[0].impression == stays
+
+
+@compiled
+def digest(data, length):
+    """As the statistics name a span."""
+    return hashed(data, 0, length, (np.uint64(1), np.uint64(2)))
+
+
+def test_a_models_digest_is_that_of_the_compiled_loops() -> None:
+    """At every length around those of words."""
+    models = ["m" * n for n in (*range(40), 1_000)]
+    join = joined(*(impression(f"{n}", model=m) for n, m in enumerate(models)))
+    closed, _ = join.close(START_MS + WINDOW_MS)
+
+    assert closed is not None
+    for model, found in zip(models, closed.models.tolist(), strict=True):
+        data = np.frombuffer(model.encode() + bytes(16), np.uint8)
+        assert found == [int(word) for word in digest(data, len(model))]
+
+
+@pytest.mark.parametrize("cut", [0, 1, 30, -1])
+def test_an_element_that_is_not_whole_is_refused(cut: int) -> None:
+    """It is neither opened nor attached."""
+    join = joined(impression())
+    opened = join.find(impression().identity)
+    with pytest.raises(ValueError, match="whole"):
+        join.open(encode_record(impression("other"))[:cut])
+    with pytest.raises(ValueError, match="whole"):
+        join.attach(opened, encode_record(click())[:cut], NO_LIMITS)
+
+    assert join.sizes()[:3] == [1, 0, 1]

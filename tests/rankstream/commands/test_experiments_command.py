@@ -21,7 +21,7 @@ def beside(method: str, examination: str) -> str:
     ("table", "fact"),
     [
         (f"{TWO}\n{beside('probabilistic', '[1.0]')}", "exposures are exact"),
-        (f"{TWO}\n{beside('optimized', '[1.0]')}", "exposures are exact"),
+        (f"{TWO}\n{beside('optimized', '[1.0]')}", "'optimized' cannot be drawn"),
         (f"{THREE}\n{beside('team-draft', '[1.0]')}", "2 rankers at most"),
         (f'{THREE}\nmethod = "balanced"', "must be two for balanced"),
         (

@@ -5,7 +5,7 @@ PYTHON ?= $(shell for python in python3 python3.11 python3.12 python3.13; do \
 BIN := .venv/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 INSTALL := $(PIP) -e
-SPELLED := README.md ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md SECURITY.md rankstream models streams producers deploy tests
+SPELLED := README.md ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md SECURITY.md docs rankstream models streams producers deploy tests
 LOCK := deploy/requirements.lock
 PURE_TESTS := tests/models tests/laws tests/streams tests/rankstream/wire tests/rankstream/ranking
 

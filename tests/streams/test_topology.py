@@ -15,7 +15,14 @@ import streams
 import streams.roles
 from rankstream.settings import KafkaSettings, Settings
 from rankstream.wire.bounds import LARGEST
-from rankstream.wire.topics import CLICKS, EVENTS, QUERIES, state_topic
+from rankstream.wire.topics import (
+    CLICKS,
+    EVALUATIONS,
+    EVENTS,
+    QUERIES,
+    SNAPSHOTS,
+    state_topic,
+)
 from streams import topology
 from streams.local import LocalPipeline
 from streams.partition_fold import partition_fold
@@ -35,6 +42,14 @@ from streams.topology import (
 
 PAGE = Path(__file__).parents[2] / "docs" / "topics.md"
 NAMES = [topic.name for topic in topics_of(KafkaSettings())]
+COMMANDS_WRITE = {
+    SNAPSHOTS: ("rankstream snapshots rollback", "rankstream snapshots follow")
+}
+"""Topics that commands write beside the pipeline."""
+
+COMMANDS_READ = {EVALUATIONS: ("rankstream monitor",), **COMMANDS_WRITE}
+"""Outputs that commands read; those that read states are in the text."""
+
 STAGE_WORDS = {
     "fold", "tick", "settle", "outputs", "changes", "restore", "fingerprint",
     "counters",
@@ -227,8 +242,11 @@ def _row(*cells: str) -> str:
     return "| " + " | ".join(cells) + " |"
 
 
-def _named(actors: Sequence[StageKind | Role], nobody: str) -> str:
-    return ", ".join(f"`{each.name}`" for each in actors) or nobody
+def _named(
+    actors: Sequence[StageKind | Role], nobody: str, commands: Sequence[str] = ()
+) -> str:
+    names = [f"`{name}`" for name in (*(each.name for each in actors), *commands)]
+    return ", ".join(names if actors else [*names, nobody])
 
 
 def _topic_row(name: str) -> str:
@@ -246,8 +264,8 @@ def _topic_row(name: str) -> str:
         f"`{name}`",
         f"`{width}`" if width else "1",
         f"{kept}, {days} days" if days else kept,
-        _named(writers, "services"),
-        _named(readers, "operators"),
+        _named(writers, "services", COMMANDS_WRITE.get(name, ())),
+        _named(readers, "operators", COMMANDS_READ.get(name, ())),
     )
 
 

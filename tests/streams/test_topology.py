@@ -1,7 +1,6 @@
 """The one table of stages, topics and roles: whole, consistent, and as the docs say."""
 
 import ast
-import importlib
 import pkgutil
 import subprocess
 import sys
@@ -32,6 +31,7 @@ from streams.topology import (
     topics_of,
     written_topics,
 )
+from tests.modules import defined_in
 
 PAGE = Path(__file__).parents[2] / "docs" / "topics.md"
 NAMES = [topic.name for topic in topics_of(KafkaSettings())]
@@ -46,14 +46,13 @@ CONSUMER_WORDS = {
 
 def classes_with(words: set[str]) -> set[type]:
     """All classes of `streams` that have these methods; protocols only say them."""
-    found = set()
-    for module in pkgutil.walk_packages(streams.__path__, "streams."):
-        loaded = importlib.import_module(module.name)
-        for each in vars(loaded).values():
-            if isinstance(each, type) and each.__module__ == module.name:
-                own = words <= set(dir(each)) and not getattr(each, "_is_protocol", 0)
-                found |= {each} if own else set()
-    return found
+    return {
+        each
+        for each in defined_in(streams)
+        if isinstance(each, type)
+        and words <= set(dir(each))
+        and not getattr(each, "_is_protocol", False)
+    }
 
 
 def test_every_stage_has_a_row():

@@ -1,10 +1,27 @@
 """The catalogue of formats: each is found, and gets the options that are its own."""
 
 import inspect
+import typing
+from collections.abc import Iterator
 
 import pytest
 
+import producers.formats
+from producers.formats.event import Event
 from producers.formats.registry import CATALOGUE, FORMATS, format_of, read_events
+from tests.modules import defined_in
+
+
+def test_every_reader_of_events_has_a_row() -> None:
+    """A reader without a row could be chosen by nobody."""
+    written = {
+        each
+        for each in defined_in(producers.formats)
+        if inspect.isfunction(each)
+        and not each.__name__.startswith("_")
+        and typing.get_type_hints(each).get("return") == Iterator[Event]
+    }
+    assert written - {read_events} == {row.read for row in CATALOGUE}
 
 
 def test_every_reader_takes_its_options_and_no_other() -> None:

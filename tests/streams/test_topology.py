@@ -4,6 +4,7 @@ import ast
 import pkgutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import cast
@@ -33,7 +34,8 @@ from streams.topology import (
 )
 from tests.modules import defined_in
 
-PAGE = Path(__file__).parents[2] / "docs" / "topics.md"
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "topics.md"
 NAMES = [topic.name for topic in topics_of(KafkaSettings())]
 STAGE_WORDS = {
     "fold", "tick", "settle", "outputs", "changes", "restore", "fingerprint",
@@ -59,6 +61,19 @@ def test_every_stage_has_a_row():
     """A stage without a row would be run by nobody."""
     built = {type(kind.build(Settings(), 0)) for kind in STAGES}
     assert classes_with(STAGE_WORDS) == built
+
+
+def test_every_stage_is_in_the_contract_of_purity():
+    """Else import-linter would let it read a clock."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    (pure,) = [
+        contract["source_modules"]
+        for contract in project["tool"]["importlinter"]["contracts"]
+        if contract["name"].startswith("stages are pure")
+    ]
+    for kind in STAGES:
+        module = type(kind.build(Settings(), 0)).__module__
+        assert any(f"{module}.".startswith(f"{each}.") for each in pure), module
 
 
 def test_every_consumer_of_closed_impressions_is_in_the_folds_list():

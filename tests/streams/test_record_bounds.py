@@ -1,8 +1,11 @@
 """No stage writes a record that its topic does not take, whatever is sent."""
 
 import asyncio
+import fnmatch
 import functools
+import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -33,6 +36,7 @@ from rankstream.wire.topics import (
     INTERACTIONS,
     MAX_EVENT_BYTES,
     MAX_RECORD_BYTES,
+    MIB,
     QUERIES,
     full_name,
 )
@@ -63,6 +67,26 @@ def test_every_topic_that_is_written_has_a_bound_that_it_takes() -> None:
         assert most + WIRE_BYTES <= LIMIT[topic], topic
     empty = Output(EVALUATIONS, 0, b"", b"")
     assert framed(empty) + 40 < WIRE_BYTES
+
+
+def said_bytes(text: str) -> int:
+    """A size as the page writes it: `16 MiB - 1 KiB`, `8 MiB + 64`."""
+    units = {"MiB": MIB, "KiB": 1_024, "": 1}
+    terms = re.findall(r"([+-]?) ?(\d+) ?(MiB|KiB|)", text)
+    return sum(int(f"{sign}{number}") * units[unit] for sign, number, unit in terms)
+
+
+def test_the_page_tells_the_bounds() -> None:
+    """Each topic that we write in one row of the table in `ARCHITECTURE.md`."""
+    page = Path(__file__).parents[2] / "ARCHITECTURE.md"
+    section = page.read_text(encoding="utf-8").partition("## How large a record may")[2]
+    found: dict[str, list[int]] = {}
+    for line in section.partition("\n**")[0].splitlines():
+        _, names, most, *_ = [*line.split("|"), "", ""]
+        for pattern in re.findall(r"`([^`]+)`", names):
+            for topic in fnmatch.filter(LARGEST, pattern):
+                found.setdefault(topic, []).append(said_bytes(most))
+    assert found == {topic: [most] for topic, most in LARGEST.items()}
 
 
 def test_the_bounds_follow_from_what_is_accepted() -> None:

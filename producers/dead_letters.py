@@ -14,6 +14,9 @@ HEADER_PREFIX = "__rankstream.errors."
 
 SOURCES = (QUERIES, CLICKS)
 
+NO_CODE = "unknown"
+"""Stands for the code of a letter that has none."""
+
 
 class NoSuchLetter(ValueError):
     """There is no dead letter at this place.
@@ -71,7 +74,7 @@ class DeadLetter:
     @property
     def code(self) -> str:
         """The stable code of the reason."""
-        return self.reasons.get("code", "unknown")
+        return self.reasons.get("code", NO_CODE)
 
     @property
     def is_truncated(self) -> bool:

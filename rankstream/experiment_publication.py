@@ -95,9 +95,8 @@ def check_drawable(name: str, wanted: ExperimentSettings) -> None:
     """
     if wanted.method not in DRAWN:
         raise ValueError(
-            f"experiments.{name} must have a method that clients can draw, one of "
-            f"{sorted(DRAWN)}; got {wanted.method!r}, which takes more than numpy: "
-            "leave it out of what is published, and draw where models is installed"
+            f"experiments.{name}.method {wanted.method!r} cannot be drawn by services; "
+            f"choose one of {sorted(DRAWN)}"
         )
 
 

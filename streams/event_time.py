@@ -25,10 +25,12 @@ class PlausibleTime:
 
     A time is taken at once where it is ahead by no more than `step_ms` and the wall
     time that has passed since the last event. A larger jump is taken when 3/8 of the
-    last 64 times are at or beyond it, so that neither one wrong event nor a client
-    whose clock is hours ahead moves it, while a true gap of days is followed after
-    24 events. Before 24 times were seen there is no largest time, unless the source
-    becomes idle: then 3/8 of the few must agree, and at least two if there are two.
+    last 64 times are at or beyond it, and at least two: 24 once 64 are known, fewer
+    before. So neither one wrong event nor a client whose clock is hours ahead moves
+    it, while a true gap of days is followed after 24 events at most. Before 24 times
+    were seen there is no largest time: an active source then has no frontier and
+    holds the watermark back. When it becomes idle, 3/8 of the few must agree, and at
+    least two if there are two.
     """
 
     def __init__(self, step_ms: int) -> None:

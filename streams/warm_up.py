@@ -1,6 +1,6 @@
 """Kernels compiled, or read from their cache, before a partition is taken.
 
-The first compilation takes the better part of a minute; a worker that did it between
+The first compilation takes a minute or two; a worker that did it between
 two records would stand still with its partitions, and look like a dead one.
 """
 

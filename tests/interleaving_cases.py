@@ -143,6 +143,9 @@ LISTS_OF: dict[str, Callable[[np.ndarray, int], Lists]] = {
 }
 """How the lists of each method are enumerated: laws run over all methods by it."""
 
+LENIENT = {"team-draft", "sample-scored"}
+"""Methods that take any list below the shortest ranking, where they credit nobody."""
+
 
 def patterns(length: int) -> np.ndarray:
     """Every pattern of clicks. [2^length, length]."""

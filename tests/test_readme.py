@@ -7,7 +7,9 @@ import pytest
 README = Path(__file__).parents[1] / "README.md"
 
 
-def test_ten_lines_count_a_click_once(capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_first_program_counts_a_click_once(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     """The first Python of the README, as it stands there."""
     code = README.read_text(encoding="utf-8").partition("```python\n")[2]
     program = code.partition("```")[0]

@@ -11,12 +11,11 @@ from models.closed_loops.lag_loop import LaggingLoop
 from models.closed_loops.linear_pdgd_loop import LinearPdgdLoop
 from models.closed_loops.pair_loop import PairLoop
 from models.closed_loops.world import Loop, World
-from models.learners.coltr import ColtrConfig, ColtrLearner
 from models.learners.duel_learner import DuelConfig
 from models.learners.pairwise import PairwiseConfig
 from models.learners.parameters import ExampleLearner, LearnerConfig
 from models.learners.pdgd import PdgdConfig
-from models.learners.pl_rank import PlRankConfig, PlRankLearner
+from models.learners.registry import LEARNERS
 
 
 def loop_of(
@@ -62,11 +61,11 @@ def loop_of(
 
 
 def _learner_of(config: LearnerConfig) -> ExampleLearner[Any]:
-    """The learner that lives by its own verbs."""
-    if isinstance(config, ColtrConfig):
-        return ColtrLearner(config)
-    if isinstance(config, PlRankConfig):
-        return PlRankLearner(config)
+    """The learner that lives by its own verbs: any that learns by examples."""
+    for entry in LEARNERS.values():
+        if entry.config is type(config) and issubclass(entry.learner, ExampleLearner):
+            learner: ExampleLearner[Any] = entry.learner(config)
+            return learner
     raise ValueError(f"no loop is known for {type(config).__name__}")
 
 

@@ -1,8 +1,8 @@
 """How kernels are compiled: cached on disk, and run without the interpreter's lock.
 
-The cache is one of exactly these sources. Numba itself looks at the file of a kernel
-only: where something that it inlines has changed, it runs the old code, and where a
-module was renamed it does not start.
+A cache is one of exactly the kernel's file and all that it imports of ours. Numba
+itself looks at the file of a kernel only: where something that it inlines has changed,
+it runs the old code, and where a module was renamed it does not start.
 
 No fast-math and no threads, so that a kernel gives the same bits on every run. What
 only simulations run may be `fused`: the same bits on every run of one machine.
@@ -10,9 +10,11 @@ only simulations run may be `fused`: the same bits on every run of one machine.
 
 import hashlib
 import os
+import re
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -26,54 +28,82 @@ Function = TypeVar("Function", bound=Callable[..., object])
 
 
 ROOT = Path(__file__).parents[2]
-"""Where `models` lies, and other packages that have kernels."""
+"""Where our packages lie."""
 
-FOLDER = "rankstream-kernels-"
+_ours = re.compile(
+    rb"^\s*(?:from|import) ((?:models|streams|rankstream)[\w.]*)(?: import (.*))?", re.M
+)
 
 
-def cache_folder(root: Path, base: Path) -> Path:
-    """Where kernels of exactly these sources are kept.
+@cache
+def _closure(module: str, root: Path) -> frozenset[Path]:
+    """The files of a module and of what it imports of ours, and so on."""
+    found: set[Path] = set()
+    waiting = [module]
+    while waiting:
+        name = waiting.pop()
+        path = root.joinpath(*name.split(".")).with_suffix(".py")
+        if path in found or not path.is_file():
+            continue
+        found.add(path)
+        for package, names in _ours.findall(path.read_bytes()):
+            parent = package.decode()
+            waiting.append(parent)
+            waiting += [
+                f"{parent}.{one.split()[0]}"
+                for one in names.decode().split(",")
+                if one.strip(" (")
+            ]
+    return frozenset(found)
+
+
+@cache
+def cache_folder(module: str, root: Path, base: Path) -> Path:
+    """Where kernels of a module, as its sources are now, are kept.
 
     Parameters
     ----------
     root
-        Where the packages `models` and `streams` lie.
+        Where our packages lie.
     base
         Where caches lie.
     """
     digest = hashlib.blake2b(digest_size=8)
-    for package in ("models", "streams"):
-        for path in sorted((root / package).rglob("*.py")):
-            digest.update(f"{path.relative_to(root)}\0".encode())
-            digest.update(path.read_bytes())
-    return base / (FOLDER + digest.hexdigest())
+    for path in sorted(_closure(module, root)):
+        digest.update(f"{path.relative_to(root)}\0".encode())
+        digest.update(path.read_bytes())
+    return base / f"{module}-{digest.hexdigest()}"
 
 
-def _use_own_cache() -> None:
-    """Keep kernels beside this file, else where Numba would, without stale ones."""
+@cache
+def _keep_kernels_of(module: str) -> str:
+    """The folder for a module's kernels, without stale ones; "" is Numba's own."""
     wanted = os.environ.get("NUMBA_CACHE_DIR")
     base = Path(wanted) if wanted else Path(__file__).parent / "__pycache__"
-    folder = cache_folder(ROOT, base)
+    folder = cache_folder(module, ROOT, base)
     if not folder.is_dir():
-        stale = list(base.glob(FOLDER + "*"))
+        stale = list(base.glob(f"{module}-*"))
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError:  # not ours to write to
-            return
+            return wanted or ""
         for one in stale:
             with suppress(OSError):
                 shutil.rmtree(one)
-    if os.access(folder, os.W_OK):
-        cast(Any, config).CACHE_DIR = str(folder)
+    return str(folder) if os.access(folder, os.W_OK) else wanted or ""
 
 
-_use_own_cache()
+def _made(function: Function, **options: Any) -> Function:
+    """The function as machine code, cached beside what else its module has."""
+    # Numba reads this while it decorates.
+    cast("Any", config).CACHE_DIR = _keep_kernels_of(function.__module__)
+    made: Any = numba.njit(cache=True, nogil=True, **options)(function)
+    return cast("Function", made)
 
 
 def compiled(function: Function) -> Function:
     """The function as machine code."""
-    made: Any = numba.njit(cache=True, nogil=True)(function)
-    return cast("Function", made)
+    return _made(function)
 
 
 def fused(function: Function) -> Function:
@@ -81,10 +111,7 @@ def fused(function: Function) -> Function:
 
     Not all kinds of machines can, so that its bits may differ between them.
     """
-    made: Any = numba.njit(
-        cache=True, nogil=True, fastmath={"contract"}, error_model="numpy"
-    )(function)
-    return cast("Function", made)
+    return _made(function, fastmath={"contract"}, error_model="numpy")
 
 
 def inlined(function: Function) -> Function:
@@ -92,5 +119,4 @@ def inlined(function: Function) -> Function:
 
     A call would pass the whole of the tables and count references to each.
     """
-    made: Any = numba.njit(cache=True, nogil=True, forceinline=True)(function)
-    return cast("Function", made)
+    return _made(function, forceinline=True)

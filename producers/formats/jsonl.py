@@ -33,7 +33,8 @@ def read_jsonl(path: Path, *, bad_lines: list[int] | None = None) -> Iterator[Ev
             event = recognised(text)
         except ValueError as error:
             if bad_lines is None:
-                raise FileUnreadable(path, number, str(error)) from error
+                remedy = "--pass-bad-lines sends such lines on, as dead letters"
+                raise FileUnreadable(path, number, f"{error}; {remedy}") from error
             bad_lines.append(number)
             event = Event(at_ms, kind_of(line), line)
         at_ms = event.at_ms

@@ -26,9 +26,12 @@ class Format:
     ----------
     name
         As `replay --format` takes it.
+    doc
+        What `replay --help` says of it.
     sniff
-        Whether a file is of it, by path and first four bytes; None where nothing in
-        the file tells.
+        Whether a file is of it, by path and its first four bytes as they lie on the
+        disk, packed if it is packed; None where nothing in the file tells. At most one
+        format may claim a file.
     read
         Its events. It takes the path and, by name, its options.
     options
@@ -38,6 +41,7 @@ class Format:
     """
 
     name: str
+    doc: str
     sniff: Callable[[Path, bytes], bool] | None
     read: Callable[..., Iterator[Event]]
     options: tuple[str, ...] = ()
@@ -46,24 +50,40 @@ class Format:
 
 CATALOGUE = (
     Format(
+        JSONL,
+        "one query or click event a line; plain, .gz or .zst",
+        None,
+        read_jsonl,
+        ("bad_lines",),
+        (".jsonl", ".ndjson", ".json"),
+    ),
+    Format(
         PARQUET,
+        "columns are the events' fields, and kind (query or click)",
         lambda _, start: start == PARQUET_MAGIC,
         read_parquet,
         endings=(".parquet",),
     ),
     Format(
-        CANONICAL, lambda path, _: is_dump(path), read_dumped_events, (), (".dump",)
+        CANONICAL,
+        "what 'rankstream dump' wrote",
+        lambda path, _: is_dump(path),
+        read_dumped_events,
+        endings=(".dump",),
     ),
     Format(
-        JSONL,
-        lambda *_: True,
-        read_jsonl,
-        ("bad_lines",),
-        (".jsonl", ".ndjson", ".json"),
+        YANDEX_SESSIONS,
+        "result pages with clicks. Times are seconds t since an unknown moment, so "
+        "--epoch-ms is added; click i is at t + i seconds. Items are named query:rank",
+        None,
+        read_yandex_sessions,
+        ("epoch_ms",),
     ),
-    Format(YANDEX_SESSIONS, None, read_yandex_sessions, ("epoch_ms",)),
 )
-"""Of those that can be told, the first that takes a file is its format."""
+"""In the order in which `replay --help` tells of them, which decides nothing."""
+
+FALLBACK = JSONL
+"""What `auto` takes a file for that no format claims."""
 
 FORMATS = (AUTO, *(each.name for each in CATALOGUE))
 
@@ -126,7 +146,7 @@ def _named(form: str) -> Format:
 
 
 def format_of(file: Path) -> Format:
-    """The format that a file itself tells.
+    """The format that claims a file, else `FALLBACK`.
 
     Raises
     ------
@@ -140,7 +160,8 @@ def format_of(file: Path) -> Format:
         raise FileUnreadable(
             file, 0, f"a file must be readable; {error.strerror}"
         ) from error
-    return next(each for each in CATALOGUE if each.sniff and each.sniff(file, start))
+    claims = (each for each in CATALOGUE if each.sniff and each.sniff(file, start))
+    return next(claims, None) or _named(FALLBACK)
 
 
 def _is_event_file(file: Path) -> bool:

@@ -7,19 +7,27 @@ what is learned can be compared with the truth.
 
 import argparse
 import gc
+import sys
+import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 
 from rich.console import Console
 from rich.live import Live
 
 from rankstream.demonstration.demonstration import Demonstration
-from rankstream.demonstration.view import DemoState, result_of, view_of
+from rankstream.demonstration.view import DemoState, end_of, result_of, view_of
 
 SUMMARY = "show the whole pipeline at work, in one process"
 
 WARM_UP = 100
 """Lists that are shown before the view, so that everything is compiled."""
+
+COMPILING = "compiling, a minute or two the first time"
+
+LINE_EVERY_S = 3.0
+"""Between two lines of progress where there is no live view."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--impressions", type=int, default=12_000, help="lists to show")
     parser.add_argument("--seed", type=int, default=7, help="seed of all random draws")
     parser.add_argument(
-        "--plain", action="store_true", help="print only the last table, no live view"
+        "--plain", action="store_true", help="print the last tables only, no live view"
     )
 
 
@@ -49,17 +57,23 @@ def run(arguments: argparse.Namespace) -> int:
     # Objects of the folds hold no cycles; a collector that walks them only costs.
     gc.set_threshold(100_000, 50, 1_000)
     console = Console()
-    with console.status("compiling; about a minute the first time"):
+    is_plain = arguments.plain or not console.is_terminal
+    with nullcontext() if is_plain else console.status(COMPILING):
+        if is_plain:
+            sys.stderr.write(f"{COMPILING}\n")
         few = Demonstration(arguments.data, n_impressions=WARM_UP, seed=arguments.seed)
         few.run(lambda: None)
     demonstration = Demonstration(
         arguments.data, n_impressions=arguments.impressions, seed=arguments.seed
     )
-    with Live(
-        console=console, auto_refresh=False, transient=False, screen=False
-    ) as live:
-        show = (lambda: None) if arguments.plain else _drawer(live, demonstration.state)
-        demonstration.run(show)
+    if is_plain:
+        demonstration.run(_teller(demonstration.state))
+        console.print(end_of(demonstration.state))
+    else:
+        with Live(
+            console=console, auto_refresh=False, transient=False, screen=False
+        ) as live:
+            demonstration.run(_drawer(live, demonstration.state))
     console.print(result_of(demonstration.results()))
     return 0
 
@@ -69,3 +83,16 @@ def _drawer(live: Live, state: DemoState) -> Callable[[], None]:
         live.update(view_of(state), refresh=True)
 
     return draw
+
+
+def _teller(state: DemoState) -> Callable[[], None]:
+    """A line on standard error every few seconds, for whoever waits."""
+    said_s = time.monotonic()
+
+    def tell() -> None:
+        nonlocal said_s
+        if time.monotonic() - said_s >= LINE_EVERY_S:
+            said_s = time.monotonic()
+            sys.stderr.write(f"{state.shown:,} of {state.n_impressions:,} lists\n")
+
+    return tell

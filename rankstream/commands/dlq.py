@@ -10,6 +10,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from producers.dead_letters import (
+    NO_CODE,
     SOURCES,
     DeadLetter,
     counts,
@@ -24,10 +25,13 @@ from producers.stop_signal import Stop
 from producers.topic_reader import TopicReader, reached_ms
 from rankstream.settings import Settings, load_settings, with_namespace
 from rankstream.terminal.counts import counted
+from rankstream.wire.refusal_codes import Code
 
 SUMMARY = "dead letters: list, show, count, replay"
 
 SHOWN_BYTES = 60
+
+CODES = (*(code.value for code in Code), NO_CODE)
 
 EPILOG = """examples:
   rankstream dlq count                        how many, by topic, stage and code
@@ -52,7 +56,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("action", choices=("count", "list", "show", "replay"))
     parser.add_argument("place", nargs="?", help="with show: topic/partition/offset")
     parser.add_argument("--topic", choices=SOURCES, help="only letters from this topic")
-    parser.add_argument("--code", help="only letters with this code")
+    parser.add_argument(
+        "--code", choices=CODES, help="only letters with this code (see docs/events.md)"
+    )
     parser.add_argument(
         "--limit", type=int, default=50, help="with list: how many (default 50)"
     )

@@ -68,7 +68,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.action == "show":
         return _show(settings, arguments)
     if arguments.action == "publish":
-        _check_foldable(settings.experiments)
+        _check_foldable(settings)
     wait_for_redis(settings.redis.url, Waiting())
     store = store_of(settings)
     try:
@@ -119,14 +119,20 @@ def _sums(settings: Settings, *, may_be_missing: bool = False) -> dict[bytes, by
     return values
 
 
-def _check_foldable(experiments: Mapping[str, ExperimentSettings]) -> None:
+def _check_foldable(settings: Settings) -> None:
     """Refuse what clients cannot draw or the fold cannot count."""
-    # The science is loaded only where it is needed.
+    wanted = sorted(settings.experiments.items())
+    for name, experiment in wanted:
+        try:
+            check_drawable(name, experiment)
+        except ValueError as error:
+            where = f"; in {settings.file}" if settings.file else ""
+            raise ValueError(f"{error}{where}") from error
+    # The science is loaded only where it is needed, and compiles.
     from streams.comparisons.comparison import Comparison  # noqa: PLC0415
 
-    for name, wanted in sorted(experiments.items()):
-        Comparison(name, wanted)
-        check_drawable(name, wanted)
+    for name, experiment in wanted:
+        Comparison(name, experiment)
 
 
 def _told(found: dict[str, str], arguments: argparse.Namespace) -> int:

@@ -4,6 +4,7 @@ import argparse
 import contextlib
 import itertools
 import sys
+import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,14 @@ from typing import Any
 from producers.event_producer import EventProducer
 from producers.external_sort import OrderedEvents
 from producers.formats.event import Event
-from producers.formats.registry import AUTO, FORMATS, files_of, read_events
+from producers.formats.registry import (
+    AUTO,
+    CATALOGUE,
+    FORMATS,
+    Format,
+    files_of,
+    read_events,
+)
 from producers.formats.yandex_sessions import EPOCH_MS
 from producers.prescan import Forecast, forecast
 from producers.replay import (
@@ -39,12 +47,7 @@ GRACE_S = 10.0
 """How long a stop waits for what is under way."""
 
 EPILOG = """formats (--format; auto looks at the first bytes):
-  jsonl            one query or click event a line; plain, .gz or .zst
-  parquet          columns are the events' fields, and kind (query or click)
-  canonical        what 'rankstream dump' wrote
-  yandex-sessions  result pages with clicks. Times are seconds t since an
-                   unknown moment, so --epoch-ms is added; click i is at
-                   t + i seconds. Items are named query:rank
+{formats}
 
 examples:
   rankstream replay log.jsonl.zst --namespace history
@@ -75,7 +78,7 @@ class RecordedLog:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = EPILOG
+    parser.epilog = EPILOG.format(formats="\n".join(map(_told, CATALOGUE)))
     parser.add_argument(
         "paths",
         nargs="+",
@@ -156,6 +159,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="DIR",
         help="with --local: folder for statistics.bin and snapshots.bin",
+    )
+
+
+def _told(each: Format) -> str:
+    """A format as `--help` tells of it."""
+    return textwrap.fill(
+        each.doc,
+        width=76,
+        initial_indent=f"  {each.name:16} ",
+        subsequent_indent=" " * 19,
+        break_on_hyphens=False,
     )
 
 

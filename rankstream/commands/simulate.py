@@ -46,7 +46,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--data", type=Path, help="LETOR file, or folder of folds (default: generated)"
     )
     parser.add_argument(
-        "--fold", type=int, default=1, help="which fold of a folder, from 1"
+        "--fold",
+        type=int,
+        default=1,
+        help="which cross-validation split of a folder, from 1",
     )
     parser.add_argument(
         "--users",

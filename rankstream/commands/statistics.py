@@ -110,7 +110,10 @@ def _list(statistics: Statistics, limit: int) -> int:
 def _show(statistics: Statistics, query: str, limit: int) -> int:
     merged = statistics.merged(query)
     if not merged:
-        return _nothing(f"a query must have been shown; {query!r} was not")
+        return _nothing(
+            f"no closed list of the query {query!r}; lists count when their click "
+            "window has passed (`statistics list`)"
+        )
     console = Console()
     for (candidate_set, intervention), cell in merged.items():
         expected = statistics.exposures(query, candidate_set, intervention, cell)

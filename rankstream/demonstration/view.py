@@ -61,6 +61,11 @@ def view_of(state: DemoState) -> RenderableType:
     )
 
 
+def end_of(state: DemoState) -> RenderableType:
+    """Outcomes and examination, one below the other: for where nothing is live."""
+    return Group(_outcomes(state), _Examination(state))
+
+
 def _progress(state: DemoState) -> RenderableType:
     rate = state.shown / state.seconds if state.seconds else 0.0
     left_s = (state.n_impressions - state.shown) / rate if rate else 0.0

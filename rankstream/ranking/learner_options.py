@@ -1,7 +1,7 @@
 """The names and options of learners, as far as settings need them.
 
 What a learner can learn from stands on its class in `models.learners`, which is not
-imported here: a service has numpy only. A test holds both to the same rows.
+imported here: a service has no numba. A test holds both to the same rows.
 """
 
 from collections.abc import Mapping

@@ -15,6 +15,7 @@ import numpy as np
 
 from rankstream.settings import Settings
 from rankstream.wire.events import SCHEMA, Click, Impression, encode_event
+from rankstream.wire.refusal_codes import Code
 from rankstream.wire.routing import partition_of_model
 from rankstream.wire.schemas import check_schema
 from rankstream.wire.topics import BATCH_BYTES, INTERACTIONS, LATE, state_topic
@@ -240,7 +241,7 @@ class CanonicalFold:
         for click in self.join.not_shown:
             reason = {
                 "stage": "join",
-                "code": "not-shown",
+                "code": Code.NOT_SHOWN,
                 "exception.message": "a click must be on a place of its list; got item "
                 f"{click.item_id!r:.100} at position {click.position}",
             }
@@ -249,7 +250,7 @@ class CanonicalFold:
         for click in self.join.beyond:
             reason = {
                 "stage": "join",
-                "code": "too-many-clicks",
+                "code": Code.TOO_MANY_CLICKS,
                 "exception.message": f"clicks of one list must be {self._limits.clicks}"
                 f" and {self._limits.click_bytes} bytes at most",
             }

@@ -3,6 +3,7 @@
 import hashlib
 
 from rankstream.wire.events import ClickEvent, QueryEvent
+from rankstream.wire.refusal_codes import Code
 from rankstream.wire.routing import (
     normalised_query,
     route_of_impression,
@@ -20,14 +21,14 @@ MAX_QUERY_CHARACTERS = 4_096
 def check_id(name: str, value: str, *, may_be_empty: bool = False) -> None:
     """Refuse an id that is empty or too long."""
     if not value and not may_be_empty:
-        refuse("identity", f"{name} must not be empty")
+        refuse(Code.IDENTITY, f"{name} must not be empty")
     _check_length(name, value, MAX_ID_CHARACTERS)
 
 
 def _check_length(name: str, value: str, most: int) -> None:
     if len(value) > most:
         refuse(
-            "identity", f"{name} must be at most {most} characters; got {len(value)}"
+            Code.IDENTITY, f"{name} must be at most {most} characters; got {len(value)}"
         )
 
 
@@ -45,7 +46,7 @@ def route_of_click(event: ClickEvent) -> int:
             return route_of_query(query)
     route = route_of_impression(event.impression_id)
     if route is None:
-        refuse("no-route", "a click must name its query_id, or an id that routes it")
+        refuse(Code.NO_ROUTE, "a click must name its query_id, or an id that routes it")
     return route
 
 

@@ -194,9 +194,8 @@ class Ingest:
         self._counts["consumed"] += 1
         self._counts["dead_letter"] += 1
         place = Origin(self._topic, self._partition, record.offset, index)
-        stage = "decode" if refusal.code in ("not-json", "empty") else "validate"
         reason = {
-            "stage": stage,
+            "stage": refusal.code.stage,
             "code": refusal.code,
             "exception.message": str(refusal),
             "timestamp": str(record.timestamp_ms),

@@ -23,6 +23,7 @@ from rankstream.wire.events import (
     Impression,
     QueryEvent,
 )
+from rankstream.wire.refusal_codes import Code
 from rankstream.wire.routing import (
     identity,
     route_of_query,
@@ -122,7 +123,7 @@ class EventValidator:
         Raises
         ------
         Refused
-            With a code of those in the operator's table of dead letters.
+            With a code of `rankstream.wire.refusal_codes`.
         """
         event = _decoded_query(raw)
         _check_schema(event.schema)
@@ -132,15 +133,17 @@ class EventValidator:
         check_id("intervention", event.intervention or "", may_be_empty=True)
         query = query_of(event.query_id)
         if not query:
-            refuse("no-route", "query_id must hold a visible character")
+            refuse(Code.NO_ROUTE, "query_id must hold a visible character")
         policy = _POLICY_NUMBER.get(event.policy)
         if policy is None:
-            refuse("policy", f"policy must be one of {POLICIES}; got {event.policy!r}")
+            refuse(
+                Code.POLICY, f"policy must be one of {POLICIES}; got {event.policy!r}"
+            )
         if not -(2**63) <= event.seed < 2**64 or not 0 <= event.version < 2**63:
-            refuse("malformed", "seed and version must fit 64 bits")
+            refuse(Code.MALFORMED, "seed and version must fit 64 bits")
         impression = self._impression(event, query, policy)
         if size_of(impression) > MAX_EVENT_BYTES:
-            refuse("too-large", f"an event must fit {MAX_EVENT_BYTES} bytes")
+            refuse(Code.TOO_LARGE, f"an event must fit {MAX_EVENT_BYTES} bytes")
         return Accepted(impression, route_of_query(query), event.at_ms)
 
     def click(self, raw: bytes, now_ms: int, origin: Origin) -> Accepted:
@@ -149,7 +152,7 @@ class EventValidator:
         Raises
         ------
         Refused
-            With a code of those in the operator's table of dead letters.
+            With a code of `rankstream.wire.refusal_codes`.
         """
         event = _decoded_click(raw)
         _check_schema(event.schema)
@@ -157,13 +160,17 @@ class EventValidator:
         check_id("impression_id", event.impression_id)
         item, position = event.item_id or "", event.position or 0
         if not item and event.position is None:
-            refuse("identity", "a click must name its item_id or its position")
-        if event.position is not None and not 1 <= position <= self._max_documents:
-            refuse("position", f"position must be 1 or more; got {position}")
+            refuse(Code.IDENTITY, "a click must name its item_id or its position")
+        most = self._max_documents
+        if event.position is not None and not 1 <= position <= most:
+            refuse(
+                Code.POSITION,
+                f"position must be 1 to {most}, limits.documents; got {position}",
+            )
         check_id("item_id", item, may_be_empty=True)
         check_id("action", event.action)
         if len(raw) > MAX_CLICK_BYTES:
-            refuse("too-large", f"a click must fit {MAX_CLICK_BYTES} bytes")
+            refuse(Code.TOO_LARGE, f"a click must fit {MAX_CLICK_BYTES} bytes")
         named = identity("i", event.impression_id)
         if event.event_id:
             check_id("event_id", event.event_id)
@@ -184,34 +191,38 @@ class EventValidator:
 
     def _check_time(self, at_ms: int, now_ms: int) -> None:
         if not 0 <= at_ms <= LAST_MS:
-            refuse("time", f"at_ms must be milliseconds since 1970; got {at_ms}")
+            refuse(Code.TIME, f"at_ms must be milliseconds since 1970; got {at_ms}")
         if at_ms > now_ms + self._ahead_ms:
-            refuse("time-future", f"at_ms must not be ahead of the clock; got {at_ms}")
+            refuse(
+                Code.TIME_FUTURE, f"at_ms must not be ahead of the clock; got {at_ms}"
+            )
 
     def _impression(self, event: QueryEvent, query: str, policy: int) -> Impression:
         is_open = event.candidates is None
         names = event.shown if event.candidates is None else event.candidates
         if not event.shown or len(event.shown) > MAX_SHOWN:
             refuse(
-                "shown",
+                Code.SHOWN,
                 f"shown must hold 1 to {MAX_SHOWN} items; got {len(event.shown)}",
             )
         if len(names) > self._max_documents:
             refuse(
-                "too-many-documents",
+                Code.TOO_MANY_DOCUMENTS,
                 f"candidates must be at most {self._max_documents}; got {len(names)}",
             )
         known = self._candidates(names)
         shown = _rows(event.shown, known.row_of)
         n, k = len(names), len(event.shown)
-        scores = permuted(vector("scores", event.scores, n), known.order, n)
+        scores = permuted(vector(Code.SCORES, event.scores, n), known.order, n)
         exposures = exposures_of(event.exposures, known.order, (n, k), policy)
         if is_open and (
             scores or exposures or policy in (PLACKETT_LUCE, TAIL_SHUFFLE, LOGGED)
         ):
-            refuse("candidates", f"candidates must be given with policy {event.policy}")
+            refuse(
+                Code.CANDIDATES, f"candidates must be given with policy {event.policy}"
+            )
         if policy == PLACKETT_LUCE and not scores:
-            refuse("scores", "scores must be given with policy plackett-luce")
+            refuse(Code.SCORES, "scores must be given with policy plackett-luce")
         rows, n_features = feature_rows(event.features, k)
         return Impression(
             identity("i", event.impression_id),
@@ -240,7 +251,7 @@ class EventValidator:
         if known is not None:
             return known
         if len(set(names)) != len(names):
-            refuse("candidates", "candidates must differ from each other")
+            refuse(Code.CANDIDATES, "candidates must differ from each other")
         for name in names:
             check_id("item_id", name)
         order = sorted(range(len(names)), key=names.__getitem__)
@@ -262,10 +273,10 @@ def _rows(shown: list[str], row_of: dict[str, int]) -> bytes:
         rows = [row_of[item] for item in shown]
     except KeyError as error:
         raise Refused(
-            "shown", f"shown items must be candidates; got {error.args[0]!r:.100}"
+            Code.SHOWN, f"shown items must be candidates; got {error.args[0]!r:.100}"
         ) from error
     if len(set(rows)) != len(rows):
-        refuse("shown", "shown items must differ from each other")
+        refuse(Code.SHOWN, "shown items must differ from each other")
     return np.array(rows, "<u2").tobytes()
 
 
@@ -288,18 +299,18 @@ def _decoded_query(raw: bytes) -> QueryEvent:
     try:
         return _decode_query(raw)
     except msgspec.ValidationError as error:
-        raise Refused("malformed", str(error)) from error
+        raise Refused(Code.MALFORMED, str(error)) from error
     except UNREADABLE as error:
-        raise Refused("not-json", _reason(error)) from error
+        raise Refused(Code.NOT_JSON, _reason(error)) from error
 
 
 def _decoded_click(raw: bytes) -> ClickEvent:
     try:
         return _decode_click(raw)
     except msgspec.ValidationError as error:
-        raise Refused("malformed", str(error)) from error
+        raise Refused(Code.MALFORMED, str(error)) from error
     except UNREADABLE as error:
-        raise Refused("not-json", _reason(error)) from error
+        raise Refused(Code.NOT_JSON, _reason(error)) from error
 
 
 def elements_of(value: bytes, n_carried: int = 0) -> list[bytes]:
@@ -317,21 +328,21 @@ def elements_of(value: bytes, n_carried: int = 0) -> list[bytes]:
     """
     start = value.lstrip()[:1]
     if not start:
-        refuse("empty", "a record must hold an event; got none")
+        refuse(Code.EMPTY, "a record must hold an event; got none")
     if start != b"[":
         return [value]
     try:
         elements = _decode_batch(value)
     except UNREADABLE as error:
-        raise Refused("not-json", _reason(error)) from error
+        raise Refused(Code.NOT_JSON, _reason(error)) from error
     if not elements:
-        refuse("empty-batch", "a batch must hold an event; got none")
+        refuse(Code.EMPTY_BATCH, "a batch must hold an event; got none")
     if (n := len(elements)) > MAX_ELEMENTS:
-        refuse("batch", f"a batch must hold at most {MAX_ELEMENTS} events; got {n}")
+        refuse(Code.BATCH, f"a batch must hold at most {MAX_ELEMENTS} events; got {n}")
     n_bytes = LETTER_BYTES + n_carried
     if n * n_bytes > LETTERS_FACTOR * (n_bytes + len(value)):
         refuse(
-            "batch-letters",
+            Code.BATCH_LETTERS,
             f"dead letters of a batch must take at most {LETTERS_FACTOR} times its "
             f"bytes; {n} events of {len(value) // n} bytes with {n_carried} of key "
             "and headers could take more: send fewer in a record, or shorter keys",
@@ -345,7 +356,7 @@ def _reason(error: Exception) -> str:
 
 def _check_schema(schema: int) -> None:
     if schema != SCHEMA:
-        refuse("schema", f"schema must be {SCHEMA}; got {schema}")
+        refuse(Code.SCHEMA, f"schema must be {SCHEMA}; got {schema}")
 
 
 def _extra(event: QueryEvent, known: CandidateSet, n: int, k: int) -> bytes:
@@ -357,14 +368,14 @@ def _extra(event: QueryEvent, known: CandidateSet, n: int, k: int) -> bytes:
     if event.assignments is not None:
         check_assignments(event.assignments, k)
     if event.experiment is not None and not 0 < event.experiment.epoch < 2**31:
-        refuse("experiment", "an experiment's epoch must be 1 or more, of 31 bits")
+        refuse(Code.EXPERIMENT, "an experiment's epoch must be 1 or more, of 31 bits")
     if event.attributes is not None:
         check_attributes(event.attributes)
     if event.ranks is not None:
         check_ranks(event.ranks, n, k)
     if event.candidate_features is not None:
         rows, n_features = feature_rows(
-            event.candidate_features, n, name="candidate_features"
+            event.candidate_features, n, name=Code.CANDIDATE_FEATURES
         )
         matrix = np.frombuffer(rows, "<f4").reshape(n, n_features)
         # As an event has it, so that a log can be ingested again.

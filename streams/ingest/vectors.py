@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from rankstream.wire.events import LOGGED, Vector
 from rankstream.wire.exposures import pack_exposures
+from rankstream.wire.refusal_codes import Code
 from streams.ingest.refusal import Refused, refuse
 
 Order = npt.NDArray[np.int64]
@@ -23,7 +24,7 @@ SUM_TOLERANCE = 1e-4
 """By how much float32 exposures may sum to more than one."""
 
 
-def _numbers(name: str, value: str | list[float]) -> npt.NDArray[np.float32]:
+def _numbers(name: Code, value: str | list[float]) -> npt.NDArray[np.float32]:
     if isinstance(value, str):
         try:
             numbers = np.frombuffer(base64.b64decode(value, validate=True), "<f4")
@@ -38,7 +39,7 @@ def _numbers(name: str, value: str | list[float]) -> npt.NDArray[np.float32]:
 
 
 def vector(
-    name: str, value: Vector | None, length: int
+    name: Code, value: Vector | None, length: int
 ) -> npt.NDArray[np.float32] | None:
     """Numbers of a field, or None where it is absent."""
     if value is None:
@@ -69,16 +70,16 @@ def exposures_of(
     `order` [n_rows].
     """
     n_rows, n_ranks = shape
-    numbers = vector("exposures", value, n_rows * n_ranks)
+    numbers = vector(Code.EXPOSURES, value, n_rows * n_ranks)
     if numbers is None:
         if policy == LOGGED:
-            refuse("exposures", "exposures must be given with policy logged")
+            refuse(Code.EXPOSURES, "exposures must be given with policy logged")
         return b""
     matrix = numbers.reshape(n_rows, n_ranks)[order]
     largest = max(matrix.max(), matrix.sum(axis=0).max(), matrix.sum(axis=1).max())
     if matrix.min() < 0 or largest > 1 + SUM_TOLERANCE:
         refuse(
-            "exposures",
+            Code.EXPOSURES,
             "exposures must be probabilities whose rows and columns sum to at most 1; "
             f"got {matrix.min():.6g} to {largest:.6g}",
         )
@@ -89,11 +90,11 @@ def check_assignments(assignments: list[int], n_shown: int) -> None:
     """Refuse what is not a ranker's number, or -1 for none, for each shown item."""
     if len(assignments) != n_shown:
         refuse(
-            "assignments",
+            Code.ASSIGNMENTS,
             f"assignments must be of the {n_shown} shown items; got {len(assignments)}",
         )
     if not all(-1 <= each <= LARGEST_TEAM for each in assignments):
-        refuse("assignments", f"assignments must lie in -1 to {LARGEST_TEAM}")
+        refuse(Code.ASSIGNMENTS, f"assignments must lie in -1 to {LARGEST_TEAM}")
 
 
 def check_attributes(attributes: Any) -> None:
@@ -107,11 +108,11 @@ def check_attributes(attributes: Any) -> None:
             elif isinstance(each, list):
                 below += each
             elif isinstance(each, int) and not -(2**63) <= each < 2**64:
-                refuse("attributes", "numbers of attributes must fit 64 bits")
+                refuse(Code.ATTRIBUTES, "numbers of attributes must fit 64 bits")
         if not below:
             return
         level = below
-    refuse("attributes", f"attributes must nest no deeper than {DEEPEST}")
+    refuse(Code.ATTRIBUTES, f"attributes must nest no deeper than {DEEPEST}")
 
 
 def check_ranks(value: str, n_rows: int, n_shown: int) -> None:
@@ -121,16 +122,16 @@ def check_ranks(value: str, n_rows: int, n_shown: int) -> None:
         ranks = np.frombuffer(raw, "<u2").reshape(n_shown, -1)
     except (binascii.Error, ValueError) as error:
         raise Refused(
-            "ranks", f"ranks must be base64 of uint16 for {n_shown} items; {error}"
+            Code.RANKS, f"ranks must be base64 of uint16 for {n_shown} items; {error}"
         ) from error
     if not ranks.size or ranks.min() < 1 or ranks.max() > n_rows:
-        refuse("ranks", f"ranks must lie in 1 to {n_rows}, of at least one ranker")
+        refuse(Code.RANKS, f"ranks must lie in 1 to {n_rows}, of at least one ranker")
     if (np.diff(np.sort(ranks.astype(np.int64), axis=0), axis=0) == 0).any():
-        refuse("ranks", "ranks of one ranker must differ from each other")
+        refuse(Code.RANKS, "ranks of one ranker must differ from each other")
 
 
 def feature_rows(
-    value: str | list[list[float]] | None, n_rows: int, *, name: str = "features"
+    value: str | list[list[float]] | None, n_rows: int, *, name: Code = Code.FEATURES
 ) -> tuple[bytes, int]:
     """Rows of items as bytes, and how many features each has."""
     if value is None:

@@ -298,14 +298,15 @@ class Learn:
         return written
 
     def changes(self) -> Iterable[Change]:
-        """The state of every model that moved, and the sequence numbers."""
+        """The state of every model that moved, and the sequence numbers, in parts."""
         for name in sorted(self._changed):
             state = _encode([SCHEMA, self.models[name].state()])
             for key, value in self._parts.split(b"model/" + name.encode(), state):
                 yield Change(STATE_TOPIC, key, value)
         self._changed.clear()
         numbers = [SCHEMA, sorted(self._sequences.items()), self._unclaimed]
-        yield Change(STATE_TOPIC, b"sequences", _encode(numbers))
+        for key, value in self._parts.split(b"sequences", _encode(numbers)):
+            yield Change(STATE_TOPIC, key, value)
 
     def restore(self, items: Iterable[Change]) -> None:
         """Take back a state; models that it does not know begin at version 0.

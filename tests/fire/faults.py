@@ -12,6 +12,7 @@ import psutil
 
 from deploy.broker import Broker
 from deploy.redis_server import Redis
+from streams.topology import kinds_of
 from tests.fire.cluster import Missed, Worker
 from tests.fire.observer import Observer
 from tests.fire.plans import Fault
@@ -149,8 +150,7 @@ class Strikes:
 
     def _kill_while_restoring(self, worker: Worker, role: str) -> str:
         """Kill, and kill the next one while it reads its state back."""
-        topics = {"fold": "events", "learn": "interactions"}
-        topic = topics.get(role, "queries|clicks")
+        topic = "|".join(sorted({kind.source for kind in kinds_of(role)}))
         begun = re.compile(rf"event=restoring partition=((?:{topic})\[\d+\])")
         for _ in range(5):
             child = worker.awaited_child(role)

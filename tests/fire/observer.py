@@ -12,9 +12,14 @@ from kafka.errors import KafkaError
 from rankstream.settings import Settings
 from rankstream.wire.events import Frontier, decode_event_record
 from rankstream.wire.topics import EVENTS, INTERACTIONS, MAX_RECORD_BYTES, full_name
+from streams.topology import STAGES, topics_of, written_topics
 from tests.fire.in_process import Watermarks
 
-STATES = ("fold-state", "learn-state")
+FOLLOWED = [kind for kind in STAGES if kind.source in written_topics()]
+"""Stages whose source is a log of ours."""
+
+STATES = {kind.state_topics[0] for kind in FOLLOWED}
+"""Where their resume positions lie."""
 
 
 class Observer:
@@ -45,14 +50,9 @@ class Observer:
         self._stop = threading.Event()
         self._names = {
             full_name(settings.namespace, name): name
-            for name in (EVENTS, INTERACTIONS, *STATES)
+            for name in STATES.union(kind.source for kind in FOLLOWED)
         }
-        counts = {
-            EVENTS: kafka.partitions,
-            "fold-state": kafka.partitions,
-            INTERACTIONS: kafka.learner_partitions,
-            "learn-state": kafka.learner_partitions,
-        }
+        counts = {topic.name: topic.partitions for topic in topics_of(kafka)}
         self._consumer = KafkaConsumer(
             bootstrap_servers=kafka.bootstrap,
             group_id=None,
@@ -94,8 +94,11 @@ class Observer:
 
     def is_drained(self, *, learned: bool = True) -> bool:
         """Whether every source has ended and all that it gave is folded."""
-        topics = [(EVENTS, "fold-state")]
-        topics += [(INTERACTIONS, "learn-state")] if learned else []
+        topics = [
+            (kind.source, kind.state_topics[0])
+            for kind in FOLLOWED
+            if learned or kind.source != INTERACTIONS
+        ]
         return self.watermarks.is_ended() and all(
             self.positions.get((state, p), -1) >= offset
             for topic, state in topics

@@ -5,6 +5,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from streams.topology import ROLES, kinds_of
+
+STAGED = [role for role in ROLES if kinds_of(role)]
+"""Roles whose state is read back."""
+
 
 class Fault(NamedTuple):
     """What is done, to whom, and how: `kill:fold@restoring`, `broker:30`."""
@@ -20,7 +25,7 @@ class Fault(NamedTuple):
 
 KINDS = {
     "kill": re.compile(
-        r"(?:ingest|fold|learn)(?:@restoring)?|publish(?:@publishing)?|all"
+        rf"(?:{'|'.join(STAGED)})(?:@restoring)?|publish(?:@publishing)?|all"
     ),
     "stop": re.compile(r"all"),
     "broker": re.compile(r"\d+(?:\.\d+)?"),
@@ -86,14 +91,15 @@ def plan_of(name: str, n_kills: int, seed: int) -> list[Fault]:
         return _checked([fault_of(text) for text in name.split(",")])
     rng = np.random.default_rng(seed)
     special = ["kill:fold@restoring", "kill:publish@publishing"]
-    special += ["kill:ingest@restoring", "kill:learn@restoring"] if n_kills > 8 else []
-    roles = ["fold", "ingest", "learn", "all", "publish"]
+    others = [role for role in STAGED if role != "fold"]
+    special += [f"kill:{role}@restoring" for role in others] if n_kills > 8 else []
+    roles = ["fold", *others, "all", "publish"]
     kills = special[:n_kills]
-    kills += [f"kill:{roles[n % 5]}" for n in range(n_kills - len(kills))]
+    kills += [f"kill:{roles[n % len(roles)]}" for n in range(n_kills - len(kills))]
     rng.shuffle(kills)
-    others = OTHERS[name]
-    places = np.linspace(0, len(kills), len(others) + 2)[1:-1].round().astype(int)
+    between = OTHERS[name]
+    places = np.linspace(0, len(kills), len(between) + 2)[1:-1].round().astype(int)
     plan = list(kills)
-    for place, other in reversed(list(zip(places, others, strict=True))):
+    for place, other in reversed(list(zip(places, between, strict=True))):
         plan.insert(int(place), other)
     return _checked([fault_of(text) for text in plan])

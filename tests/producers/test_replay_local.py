@@ -116,7 +116,9 @@ def test_bad_lines_are_refused_or_passed_on(
     log.write_bytes(b"{broken\n" + good + b"\nnot json at all")
     out = tmp_path / "run"
     assert main(["replay", str(log), "--local", "--out", str(out)]) == 2
-    assert f"{log}:1" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert f"{log}:1" in told
+    assert "; --pass-bad-lines sends" in told
     assert not out.exists()
 
     assert main(["replay", str(log), "--local", "--pass-bad-lines"]) == 0

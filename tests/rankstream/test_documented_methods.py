@@ -1,10 +1,11 @@
-"""The tables of methods and of learners in the docs are those of the catalogues."""
+"""Tables of methods, learners and formats in the docs are those of the catalogues."""
 
 import re
 from pathlib import Path
 
 from models.interleaving.registry import METHODS, method_of
 from models.learners.registry import LEARNERS
+from producers.formats.registry import CATALOGUE
 from rankstream.ranking.methods import DRAWN
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -56,3 +57,11 @@ def test_the_table_of_learners_is_that_of_the_catalogue() -> None:
         assert set(NAME.findall(lists)) <= entry.learner.policies, name
         says = "features of all candidates" in lists
         assert says == entry.learner.needs_candidates, name
+
+
+def test_the_table_of_formats_is_that_of_the_catalogue() -> None:
+    """Each once, with the endings of its files."""
+    rows = rows_of("events.md", "format")
+
+    said = {name: re.findall(r"`(\.\w+)`", row[0]) for name, row in rows.items()}
+    assert said == {each.name: list(each.endings) for each in CATALOGUE}

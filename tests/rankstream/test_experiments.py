@@ -222,7 +222,10 @@ def test_what_clients_cannot_draw_is_not_published() -> None:
         }
     )
     shelf = Shelf()
-    with pytest.raises(ValueError, match=r"clients can draw, one of .*'optimized'"):
+    with pytest.raises(
+        ValueError,
+        match=r"method 'optimized' cannot be drawn by services; choose one of \[",
+    ):
         publish_experiments(shelf, settings.experiments)
     assert shelf.held == {}
 

@@ -76,7 +76,10 @@ def test_show_of_an_unknown_query_says_so(run):
     """A query that was never shown is an error, not an empty table."""
     status, printed = run("show", "nothing")
     assert status == 1
-    assert printed.err == "a query must have been shown; 'nothing' was not\n"
+    assert printed.err == (
+        "no closed list of the query 'nothing'; lists count when their click window "
+        "has passed (`statistics list`)\n"
+    )
 
 
 def test_list_has_the_most_shown_first(run):

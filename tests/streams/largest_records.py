@@ -199,7 +199,9 @@ def of_many_partitions() -> list[Output]:
     fold = partition_fold(0, ONE)
     fold._segments = [("open", n, NOW_MS + n, 1) for n in range(200_000)]
     fold._expected = dict.fromkeys(range(100_000), 2**40)
-    return written + list(state_of(fold))
+    learn = Learn(0, ONE)
+    learn._sequences = dict.fromkeys(range(100_000), 2**40)
+    return [*written, *state_of(fold), *state_of(learn)]
 
 
 def of_experiments() -> list[Output]:

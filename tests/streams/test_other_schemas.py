@@ -28,18 +28,14 @@ from rankstream.wire.events import (
 )
 from rankstream.wire.schemas import SchemaRefused, check_schema, schema_of
 from rankstream.wire.topics import (
-    CLICKS,
     EVENTS,
     INTERACTIONS,
     PREFERENCES,
-    QUERIES,
     STATISTICS,
 )
 from streams.comparisons.health import health_of
 from streams.comparisons.preference_fold import read_outcomes, read_records
-from streams.fold.canonical_fold import CanonicalFold
 from streams.fold.statistics_reader import Statistics
-from streams.ingest.ingest import Ingest
 from streams.learning.learn import Learn
 from streams.local import local_settings
 from streams.partition_fold import partition_fold
@@ -47,6 +43,7 @@ from streams.recount.recount import Statistics as NoStatistics
 from streams.recount.recount import recount
 from streams.recount.rules import rules_of
 from streams.stage import Change, LogRefused, SourceRecord, Stage
+from streams.topology import STAGES, StageKind, kinds_of
 from tests.event_factory import START_MS, click, impression
 
 SETTINGS = local_settings(
@@ -125,35 +122,43 @@ def test_records_of_another_schema_are_not_folded(
     assert folding.fingerprint() != untouched
 
 
-def folded() -> CanonicalFold:
-    """One impression that closed, and was counted and compared; another is open."""
-    fold = partition_fold(0, SETTINGS)
+def records_of(source: str) -> list[SourceRecord]:
+    """What makes a stage write every kind of its state.
+
+    Of `events`: an impression that closed, and was counted and compared; another is
+    open. What ingestion is given is counted by nobody, so it needs nothing.
+    """
+    if source == INTERACTIONS:
+        return [record_of(INTERACTIONS, interactions())]
+    if source != EVENTS:
+        return []
     window_ms = SETTINGS.time.click_window_ms + SETTINGS.time.disorder_ms
     later = impression("later", START_MS + window_ms)
     frontiers = [[3, 0, 1, START_MS + window_ms, 0]]
-    for number, elements in enumerate(([an_impression()], frontiers, [later]), 1):
-        fold.fold(record_of(EVENTS, encode_record([SCHEMA, 0, number, elements])))
-    fold.outputs()
-    return fold
+    return [
+        record_of(EVENTS, encode_record([SCHEMA, 0, number, elements]))
+        for number, elements in enumerate(([an_impression()], frontiers, [later]), 1)
+    ]
+
+
+def folded(kind: StageKind) -> Stage:
+    """A stage that has taken all of them."""
+    stage = kind.build(SETTINGS, 0)
+    for record in records_of(kind.source):
+        stage.fold(record)
+    stage.outputs()
+    return stage
+
+
+def of_fold() -> list[Change]:
+    """What the fold writes."""
+    (kind,) = kinds_of("fold")
+    return kept(folded(kind).changes())
 
 
 def kept(changes: Iterable[Change]) -> list[Change]:
     """State that is no tombstone."""
     return [change for change in changes if change.value is not None]
-
-
-def states() -> dict[str, tuple[Callable[[], Stage], list[Change]]]:
-    """By a name, the stage that restores, and all that it wrote."""
-    learn = Learn(0, SETTINGS)
-    learn.fold(record_of(INTERACTIONS, interactions()))
-    found: dict[str, tuple[Callable[[], Stage], list[Change]]] = {
-        "fold": (lambda: partition_fold(0, SETTINGS), kept(folded().changes())),
-        "learn": (lambda: Learn(0, SETTINGS), kept(learn.changes())),
-    }
-    for topic in (QUERIES, CLICKS):
-        made = Ingest(topic, 0, SETTINGS)
-        found[topic] = partial(Ingest, topic, 0, SETTINGS), kept(made.changes())
-    return found
 
 
 def is_numbered(change: Change) -> bool:
@@ -164,7 +169,9 @@ def is_numbered(change: Change) -> bool:
 def test_every_piece_of_state_is_refused_in_another_schema() -> None:
     """One after another, in front of all the others as they should be."""
     refused = set()
-    for make, changes in states().values():
+    for kind in STAGES:
+        make = partial(kind.build, SETTINGS, 0)
+        changes = kept(folded(kind).changes())
         make().restore(changes)
         for i, change in enumerate(changes):
             if not is_numbered(change):
@@ -175,19 +182,18 @@ def test_every_piece_of_state_is_refused_in_another_schema() -> None:
             told = refusal(partial(make().restore, other))
             assert "must have schema 1; got 99, at " + change.topic in told
             assert "a later release wrote it" in told
-            kind = change.key[2:5] if change.topic == STATISTICS else b""
-            refused.add((change.topic, kind))
+            piece = change.key[2:5] if change.topic == STATISTICS else b""
+            refused.add((change.topic, piece))
 
-    assert refused == {
-        ("fold-state", b""), ("learn-state", b""), (PREFERENCES, b""),
-        ("ingest-queries-state", b""), ("ingest-clicks-state", b""),
-        *((STATISTICS, kind) for kind in (b"cel", b"set", b"row", b"cou")),
-    }  # fmt: skip
+    states = {name for kind in STAGES for name in kind.state_topics}
+    assert {topic for topic, _ in refused} == states
+    pieces = {piece for topic, piece in refused if topic == STATISTICS}
+    assert pieces == {b"cel", b"set", b"row", b"cou"}
 
 
 def test_readers_of_statistics_refuse_too_and_the_monitor_says_so() -> None:
     """Before anything is counted from it; what the monitor leaves out, it tells."""
-    records = [c for c in kept(folded().changes()) if c.topic == STATISTICS]
+    records = [c for c in of_fold() if c.topic == STATISTICS]
     assert len(Statistics((key, value) for _, key, value in records)) == 1
     for i, (_, key, value) in enumerate(records):
         is_cell = key[1:6] == b"\xa4cell"
@@ -201,7 +207,7 @@ def test_readers_of_statistics_refuse_too_and_the_monitor_says_so() -> None:
 
 def test_the_evaluator_gives_an_alarm_and_judges_the_others() -> None:
     """Sums of another schema are refused by name; counts of one are no silence."""
-    changes = [c for c in kept(folded().changes()) if c.topic == PREFERENCES]
+    changes = [c for c in of_fold() if c.topic == PREFERENCES]
     good = {change.key: change.value or b"" for change in changes}
     other = {key: with_schema(value, 99) for key, value in good.items()}
     (comparison,) = read_records(good).comparisons

@@ -1,9 +1,13 @@
 """No stage writes a record that its topic does not take, whatever is sent."""
 
 import asyncio
+import fnmatch
 import functools
+import re
 from collections.abc import Iterator
+from pathlib import Path
 
+import msgspec
 import pytest
 from aiokafka import AIOKafkaConsumer, TopicPartition
 
@@ -32,6 +36,7 @@ from rankstream.wire.topics import (
     INTERACTIONS,
     MAX_EVENT_BYTES,
     MAX_RECORD_BYTES,
+    MIB,
     QUERIES,
     full_name,
 )
@@ -62,6 +67,26 @@ def test_every_topic_that_is_written_has_a_bound_that_it_takes() -> None:
         assert most + WIRE_BYTES <= LIMIT[topic], topic
     empty = Output(EVALUATIONS, 0, b"", b"")
     assert framed(empty) + 40 < WIRE_BYTES
+
+
+def said_bytes(text: str) -> int:
+    """A size as the page writes it: `16 MiB - 1 KiB`, `8 MiB + 64`."""
+    units = {"MiB": MIB, "KiB": 1_024, "": 1}
+    terms = re.findall(r"([+-]?) ?(\d+) ?(MiB|KiB|)", text)
+    return sum(int(f"{sign}{number}") * units[unit] for sign, number, unit in terms)
+
+
+def test_the_page_tells_the_bounds() -> None:
+    """Each topic that we write in one row of the table in `ARCHITECTURE.md`."""
+    page = Path(__file__).parents[2] / "ARCHITECTURE.md"
+    section = page.read_text(encoding="utf-8").partition("## How large a record may")[2]
+    found: dict[str, list[int]] = {}
+    for line in section.partition("\n**")[0].splitlines():
+        _, names, most, *_ = [*line.split("|"), "", ""]
+        for pattern in re.findall(r"`([^`]+)`", names):
+            for topic in fnmatch.filter(LARGEST, pattern):
+                found.setdefault(topic, []).append(said_bytes(most))
+    assert found == {topic: [most] for topic, most in LARGEST.items()}
 
 
 def test_the_bounds_follow_from_what_is_accepted() -> None:
@@ -108,6 +133,21 @@ def test_state_that_grows_with_open_windows_comes_back_from_its_parts() -> None:
     state |= {out.key: out.value for out in state_of(fold)}
     left = {key: value for key, value in state.items() if value is not None}
     assert len(left) <= 3
+
+
+def test_sequence_numbers_in_parts_come_back() -> None:
+    """Of very many sources; those of a few stay one record, as they were."""
+    learn = Learn(0, ONE)
+    learn._sequences = dict.fromkeys(range(100_000), 2**40)
+    state = {out.key: out.value for out in state_of(learn)}
+    assert len(state) > 2
+    again = Learn(0, ONE)
+    again.restore(Change("learn-state", key or b"", v) for key, v in state.items())
+    assert again.fingerprint() == learn.fingerprint()
+    again._sequences = {7: 2**40}
+    state |= {out.key: out.value for out in state_of(again)}
+    left = {key: value for key, value in state.items() if value is not None}
+    assert left == {b"sequences": msgspec.msgpack.encode([1, [(7, 2**40)], 0])}
 
 
 def test_a_model_in_parts_comes_back() -> None:

@@ -1,6 +1,6 @@
 """Closed loops do what their parts by themselves do, and are cut anywhere."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -8,6 +8,7 @@ import pytest
 
 from models.click_models.cascade import CascadeModel, cascade_of
 from models.closed_loops.duel_loop import DuelLoop
+from models.closed_loops.example_loop import ExampleLoop
 from models.closed_loops.lag_loop import LaggingLoop
 from models.closed_loops.linear_pdgd_loop import LinearPdgdLoop
 from models.closed_loops.pair_loop import PairLoop
@@ -20,7 +21,8 @@ from models.learners.learner import TrainingExample
 from models.learners.pairwise import PairwiseConfig, PairwiseLearner
 from models.learners.parameters import LearnerConfig
 from models.learners.pdgd import PdgdConfig, PdgdLearner
-from models.learners.pl_rank import PlRankConfig
+from models.learners.pl_rank import PlRankConfig, PlRankLearner
+from models.learners.registry import LEARNERS
 from models.rankers.registry import ranker_of
 
 SURE = CascadeModel((0.0, 1.0, 1.0), (0.0, 0.0, 0.0))
@@ -170,6 +172,27 @@ def test_duels_learn_where_users_can_tell() -> None:
         learned = loop.parameters / np.linalg.norm(loop.parameters)
         truth = np.array([1.0, -1.0, 0.5, 0.0, 0.0, 0.2])
         assert learned @ truth / np.linalg.norm(truth) > 0.8, name
+
+
+@dataclass(frozen=True)
+class TimidConfig(PlRankConfig):
+    """Of a learner that no loop has heard of."""
+
+
+class TimidLearner(PlRankLearner):
+    """It has a row among learners, and none anywhere else."""
+
+
+def test_a_learner_of_examples_needs_no_loop_of_its_own(monkeypatch) -> None:
+    """Its row among learners is enough to live with users."""
+    row = LEARNERS["pl-rank"]._replace(learner=TimidLearner, config=TimidConfig)
+    monkeypatch.setitem(LEARNERS, "timid", row)
+    rng = np.random.default_rng(0)
+    loop = loop_of(TimidConfig(6, learning_rate=0.1), small_world(), SURE, rng=rng)
+    assert isinstance(loop, ExampleLoop)
+    assert isinstance(loop._learner, TimidLearner)
+    loop.run(20)
+    assert loop.updates > 0
 
 
 def test_worlds_and_learners_that_do_not_fit_raise() -> None:

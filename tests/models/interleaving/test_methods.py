@@ -21,7 +21,7 @@ from models.interleaving.team_draft import two_team_exposures
 from tests import interleaving_cases as cases
 
 CONSIDERATE = sorted(set(METHODS) - {"probabilistic"})
-FOR_TWO = {"balanced", "debiased-balanced"}
+FOR_TWO = {name for name in METHODS if method_of(name).traits.is_for_two}
 
 
 @st.composite
@@ -66,7 +66,7 @@ def test_every_list_is_considerate(
     assert (preferences == -preferences.T).all()
     assert (np.abs(preferences) <= bounds + 1e-12).all()
     assert not preferences[empty].any()
-    if name != "ab":
+    if not method.traits.shows_one_ranker:
         assert len(found.shown) == min(length, len(set(rankings.ravel()) - {-1}))
 
 

@@ -41,16 +41,30 @@ def test_what_a_kernel_inlines_may_change_and_move(tmp_path: Path) -> None:
     outer.write_text(OUTER.format("inner"))
     inner.write_text(INNER.format(10))
     assert printed(tmp_path) == "11"
-    before = {path.name for path in (kernels / "__pycache__").glob("rankstream*")}
+    before = folders(kernels)
     inner.write_text(INNER.format(20))
     assert printed(tmp_path) == "21"
-    after = {path.name for path in (kernels / "__pycache__").glob("rankstream*")}
-    assert len(before) == len(after) == 1
-    assert before != after
+    after = folders(kernels)
+    assert len(before) == len(after) == 2
+    assert not set(before) & set(after)
 
 
-def test_a_cache_that_is_there_is_used(tmp_path: Path) -> None:
-    """The same sources have the same folder, wherever caches lie."""
-    one = compilation.cache_folder(compilation.ROOT, tmp_path)
-    assert one == compilation.cache_folder(compilation.ROOT, tmp_path)
-    assert one.name == compilation.cache_folder(compilation.ROOT, Path()).name
+def test_what_a_kernel_does_not_import_leaves_its_cache_alone(tmp_path: Path) -> None:
+    """So that a change of one file does not compile everything again."""
+    sources = {"outer": "from models.inner import x\n", "inner": "", "other": ""}
+    (tmp_path / "models").mkdir()
+    found = []
+    for changed in (None, "other", "inner"):
+        if changed:
+            sources[changed] += "# changed\n"
+        for name, text in sources.items():
+            (tmp_path / f"models/{name}.py").write_text(text)
+        compilation.cache_folder.cache_clear()
+        found.append(compilation.cache_folder("models.outer", tmp_path, tmp_path))
+    assert found[0] == found[1] != found[2]
+
+
+def folders(kernels: Path) -> list[str]:
+    """Where the kernels of both modules lie."""
+    cached = kernels / "__pycache__"
+    return sorted(path.name for path in cached.glob("models.*"))

@@ -21,10 +21,13 @@ def beside(method: str, examination: str) -> str:
     ("table", "fact"),
     [
         (f"{TWO}\n{beside('probabilistic', '[1.0]')}", "exposures are exact"),
-        (f"{TWO}\n{beside('optimized', '[1.0]')}", "exposures are exact"),
+        (f"{TWO}\n{beside('optimized', '[1.0]')}", "'optimized' cannot be drawn"),
         (f"{THREE}\n{beside('team-draft', '[1.0]')}", "2 rankers at most"),
         (f'{THREE}\nmethod = "balanced"', "must be two for balanced"),
-        (f'{TWO}\nmethod = "optimized"', "must have a method that clients can draw"),
+        (
+            f'{TWO}\nmethod = "optimized"',
+            "'optimized' cannot be drawn by services; choose one of [",
+        ),
         (f"{TWO}\n{beside('pairwise-preference', '[1.0, 60.0]')}", "examination must"),
         (f"{TWO}\n{beside('pairwise-preference', '[1.0, nan]')}", "examination must"),
         (f"{TWO}\n{beside('pairwise-preference', '[1.0, 0.0]')}", "examination must"),

@@ -6,7 +6,7 @@ import numpy as np
 from rich.console import Console
 
 from models.bias.examination import ExaminationCurve
-from rankstream.demonstration.view import DemoState, view_of
+from rankstream.demonstration.view import DemoState, end_of, view_of
 
 
 def printed(estimated: ExaminationCurve | None, width: int = 120) -> str:
@@ -49,3 +49,14 @@ def test_a_narrow_terminal_shows_estimates_and_bars_without_intervals() -> None:
     assert "█" in screen
     assert "2  0.500     0.610  ██" in screen
     assert "… │" not in screen
+
+
+def test_without_a_live_view_the_end_has_outcomes_and_examination() -> None:
+    """As somebody reads them in a file."""
+    state = DemoState("data", 10, 0.5, (1.0, 0.5), counts={"orphan": 70})
+    console = Console(width=80, record=True, file=io.StringIO())
+    console.print(end_of(state))
+    text = console.export_text()
+
+    assert ["orphan", "70"] in [line.strip("│ ").split() for line in text.splitlines()]
+    assert "2  0.500         -" in text

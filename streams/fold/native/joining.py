@@ -156,7 +156,7 @@ class NativeJoin:
         core.join_restore_time(self._join, now_ms)
 
     def restore_known(self, times: Int64, names: NDArray[np.uint64]) -> None:
-        """Take back identities that are known: `times` [n] due, rising, `names` [n, 2]."""
+        """Take back what is known: `times` [n] due, rising, and `names` [n, 2]."""
         times, names = np.ascontiguousarray(times), np.ascontiguousarray(names)
         places = times.ctypes.data, names.ctypes.data
         _checked(core.join_restore_known(self._join, *places, len(times)))

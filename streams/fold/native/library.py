@@ -65,8 +65,9 @@ def find_head(data: Bytes, end: int, head: Int64) -> int:
 
     Parameters
     ----------
+    data : [n_bytes]
     end
-        How many bytes of `data` are the record.
+        How many bytes of it are the record.
     head : [4]
         Where they are written.
 
@@ -79,7 +80,10 @@ def find_head(data: Bytes, end: int, head: Int64) -> int:
 
 
 def find_fields(data: Bytes, at: int, end: int, places: Int64) -> int:
-    """Fields of the element that begins here, into `places` [20]; its end, or -1."""
+    """Fields of the element that begins at a place; its end, or -1.
+
+    `data` [n_bytes]; `places` [20] takes where each field begins.
+    """
     return int(core.fold_find_fields(data.ctypes.data, at, end, places.ctypes.data))
 
 
@@ -90,6 +94,7 @@ def find_elements(
 
     Parameters
     ----------
+    data : [n_bytes]
     at
         Where the first begins.
     tags : [n]

@@ -9,7 +9,7 @@ broken.
 from collections.abc import Iterable
 from concurrent.futures import Executor
 
-from rankstream.settings import Settings
+from rankstream.sections import Settings
 from streams.comparisons.preference_fold import PreferencesFold
 from streams.fold.canonical_fold import CanonicalFold
 from streams.fold.consumer import Consumer

@@ -8,7 +8,7 @@ import numpy as np
 from models.interleaving.method import NO_ONE, NOBODY, Method, Shown
 from models.interleaving.possible_lists import is_possible, without_foreign
 from models.interleaving.rankings import ABSENT, first_faulty, n_shared, ranks_of
-from rankstream.settings import MAX_RANKERS
+from rankstream.sections import MAX_RANKERS
 from rankstream.wire.events import Experiment, Impression, decode_items
 
 MAX_DEPTH = 1_000

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from rankstream.settings import ExperimentSettings
+from rankstream.sections import ExperimentSettings
 from rankstream.wire.events import Interaction
 from rankstream.wire.schemas import SchemaRefused, check_schema
 from rankstream.wire.topics import PREFERENCES

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from rankstream.settings import Settings
+from rankstream.sections import Settings
 from rankstream.wire.events import SCHEMA, Click, Impression, encode_event
 from rankstream.wire.refusal_codes import Code
 from rankstream.wire.routing import partition_of_model

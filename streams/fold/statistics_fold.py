@@ -25,7 +25,7 @@ from models.counts.count_tables import (
     N_WITHOUT_EXPOSURE,
 )
 from models.counts.store import StatisticsStore
-from rankstream.settings import LimitSettings
+from rankstream.sections import LimitSettings
 from rankstream.wire.topics import STATISTICS
 from streams.fold import statistics_keys as keys
 from streams.fold.closed_impressions import Closed, batches_of

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from models.counts.count_tables import CAPPED, N_GROUPS, WITH_ROW, WITHOUT_ROW, Int64
 from models.counts.store import StatisticsStore
-from rankstream.settings import LimitSettings
+from rankstream.sections import LimitSettings
 from rankstream.wire.events import MULTILEAVE, UNKNOWN, decode_items
 from streams.fold import statistics_keys as keys
 from streams.fold.statistics_columns import (

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from rankstream.settings import Settings
+from rankstream.sections import Settings
 from rankstream.wire.bounds import carried_bytes
 from rankstream.wire.events import SCHEMA, Click, Frontier, Impression, encode_record
 from rankstream.wire.routing import partition_of_route

@@ -180,7 +180,7 @@ def test_settings_say_what_an_experiment_lacks() -> None:
     assert Settings().experiments == {}
     with pytest.raises(SettingsError, match="two or more"):
         load_settings(environment={"RANKSTREAM_EXPERIMENTS__X__RANKERS": '{a = ""}'})
-    with pytest.raises(SettingsError, match="known"):
+    with pytest.raises(SettingsError, match="did you mean rankers"):
         load_settings(environment={"RANKSTREAM_EXPERIMENTS__X__RANKER": "1"})
 
 

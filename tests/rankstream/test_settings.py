@@ -12,29 +12,63 @@ MODEL = "[models.good]\nfeatures = 3\n[models.search]\nfeatures = 46\n"
 @pytest.mark.parametrize(
     ("text", "variables", "expected"),
     [
-        ("[kafka]\nbootstraps = 'x'", {}, ("kafka.bootstraps: ", "FILE")),
-        ("shard = 1", {}, ("; shard: ", "FILE")),
+        (
+            "[kafka]\nbootstraps = 'x'",
+            {},
+            ("kafka.bootstraps is no setting; did you mean", "FILE"),
+        ),
+        ("shard = 1", {}, ("shard is no setting; there is namespace, kafka, ", "FILE")),
         (
             "[delivery]\ncheckpoint_s = 1",
             {},
-            ("delivery.checkpoint_s: it is called delivery.commit_s now", "FILE"),
+            ("delivery.checkpoint_s is called delivery.commit_s now", "FILE"),
+        ),
+        (
+            "[delivery]\ncheckpoint_s = 1\n[kafka]\nfront_door_partitions = 1",
+            {},
+            ("called delivery.commit_s now", "called kafka.input_partitions now"),
+        ),
+        (
+            "",
+            {"RANKSTREAM_KAFKA_PARTITIONS": "2"},
+            ("two underscores between: RANKSTREAM_KAFKA__PARTITIONS",),
         ),
         (
             "",
             {"RANKSTREAM_KAFKA__FRONT_DOOR_PARTITIONS": "2"},
-            ("called kafka.input_partitions now; in RANKSTREAM_KAFKA__FRONT",),
+            ("called kafka.input_partitions now, in RANKSTREAM_KAFKA__FRONT",),
         ),
-        ("[time]\nkeep_ms = 'x'", {}, ("time.keep_ms: ", "`str`", "FILE")),
+        (
+            "[time]\nkeep_ms = 'x'",
+            {},
+            ("keep_ms must be a whole number; got a text", "FILE"),
+        ),
         (
             "[time]\ndisorder_ms = 301\nremember_ms = 300",
             {},
             ("time.remember_ms must be time.disorder_ms", "300", "301", "FILE"),
         ),
-        (MODEL + "seed = 'x'", {}, ("models.search.seed: ", "`str`", "FILE")),
-        (MODEL + "rate = 1", {}, ("models.search.rate: ", "unknown", "FILE")),
+        (
+            MODEL + "seed = 'x'",
+            {},
+            ("search.seed must be a whole number; got a text", "FILE"),
+        ),
+        (
+            MODEL + "rate = 1",
+            {},
+            ("search.rate is no setting; there is", "FILE"),
+        ),
         (MODEL + "hidden = ['x']", {}, ("models.search.hidden[", "FILE")),
-        ("models.a = 3", {}, ("models.a: ", "FILE")),
-        ("[models.a]\nseed = 1", {}, ("models.a.features: ", "missing", "FILE")),
+        (
+            "models.a = 3",
+            {},
+            ("models.a must be a table; got a whole", "FILE"),
+        ),
+        (
+            "[models.a]\nseed = 1",
+            {},
+            ("models.a.features must be set", "FILE"),
+        ),
         (MODEL + "kind = 'linera'", {}, ("models.search.kind must", "linera", "FILE")),
         (
             MODEL + "learner = 'pdgdd'",
@@ -55,18 +89,21 @@ MODEL = "[models.good]\nfeatures = 3\n[models.search]\nfeatures = 46\n"
         (
             MODEL,
             {"RANKSTREAM_MODELS__SEARCH__FEATURES": "many"},
-            ("models.search.features: ", "in RANKSTREAM_MODELS__SEARCH__FEATURES"),
+            (
+                "models.search.features must be",
+                "in RANKSTREAM_MODELS__SEARCH__FEATURES",
+            ),
         ),
         (
             MODEL,
             {"RANKSTREAM_KAFKA__PARTITIONS": "0", "RANKSTREAM_NAMESPACE": "shop"},
-            ("kafka.partitions: ", ">= 1", "in RANKSTREAM_KAFKA__PARTITIONS"),
+            ("partitions must be a whole number, 1 or more; in RANKSTREAM_KAFKA__",),
         ),
         ("", {"RANKSTREAM_NAMESPACE": "a b"}, ("'a b'", "in RANKSTREAM_NAMESPACE")),
         (
             MODEL,
             {"RANKSTREAM_KAFKA__SHARDS": "1"},
-            ("kafka.shards: ", "in RANKSTREAM_KAFKA__SHARDS"),
+            ("kafka.shards is no setting; ", "in RANKSTREAM_KAFKA__SHARDS"),
         ),
     ],
 )

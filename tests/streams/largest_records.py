@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
-from rankstream.settings import (
+from rankstream.sections import (
     MAX_RANKERS,
     ExperimentSettings,
     KafkaSettings,

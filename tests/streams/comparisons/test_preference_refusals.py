@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from rankstream.settings import MAX_RANKERS, ExperimentSettings
+from rankstream.sections import MAX_RANKERS, ExperimentSettings
 from rankstream.wire.events import (
     ClickMark,
     Impression,

@@ -1,0 +1,133 @@
+"""Sections of the settings: names, types and defaults, and nothing that reads them."""
+
+from typing import Annotated, Any
+
+import msgspec
+
+Positive = Annotated[int, msgspec.Meta(gt=0)]
+PositiveFloat = Annotated[float, msgspec.Meta(gt=0)]
+
+
+class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A section of the settings; unknown names are refused."""
+
+
+class KafkaSettings(Section, frozen=True):
+    """The cluster. Passwords come from a variable or a file only."""
+
+    bootstrap: str = "127.0.0.1:9092"
+    security_protocol: str = "PLAINTEXT"
+    sasl_mechanism: str = ""
+    username: str = ""
+    password_file: str = ""
+    ca_file: str = ""
+    input_partitions: Positive = 4
+    partitions: Positive = 4
+    learner_partitions: Positive = 4
+    replication_factor: Positive = 1
+
+
+class RedisSettings(Section, frozen=True):
+    """Where snapshots lie for rankers."""
+
+    url: str = "redis://127.0.0.1:6379/0"
+    username: str = ""
+    password_file: str = ""
+    keep_versions: Positive = 50
+
+
+class TimeSettings(Section, frozen=True):
+    """Event time, in milliseconds. See `streams.event_time` for the meaning."""
+
+    disorder_ms: Positive = 30_000
+    click_window_ms: Positive = 300_000
+    remember_ms: Positive = 300_000
+    ahead_ms: Positive = 300_000
+    idle_ms: Positive = 10_000
+    lead_ms: Positive = 1_800_000
+    keep_ms: Positive = 90 * 86_400_000
+
+
+class LimitSettings(Section, frozen=True):
+    """What ingestion accepts and what statistics keep apart."""
+
+    documents: Positive = 10_000
+    clicks: Positive = 1_000
+    click_bytes: Positive = 1 << 20
+    candidate_sets: Positive = 64
+    interventions: Positive = 64
+    exposure_rows: Positive = 16
+    list_masks: int = 0
+
+
+class DeliverySettings(Section, frozen=True):
+    """How often stages commit, and how often the fold writes its state."""
+
+    commit_s: PositiveFloat = 0.1
+    state_s: PositiveFloat = 5.0
+    state_records: Positive = 2_000
+    transaction_timeout_ms: Positive = 60_000
+    session_timeout_s: PositiveFloat = 10.0
+    instance_id: str = ""
+
+
+class ModelSettings(Section, frozen=True):
+    """A ranker that learns: its form, its learner, and what that learner needs."""
+
+    features: Positive
+    kind: str = "linear"
+    hidden: list[int] = []
+    normalisation: str = "min-max"
+    learner: str = "pdgd"
+    learning_rate: PositiveFloat = 0.1
+    decay: PositiveFloat = 1.0
+    seed: int = 0
+    options: dict[str, Any] = {}
+
+
+MAX_RANKERS = 256
+"""Of one experiment."""
+
+
+class ExperimentSettings(Section, frozen=True):
+    """Rankers that are compared on users; a change needs the next `epoch`.
+
+    `rankers` names them, each with the model (or MODEL@EPOCH.VERSION) that makes its
+    lists, or with nothing where the service makes them. `also` names what else the
+    same lists are scored by; see `rankstream.ranking.scored_beside`. `share` is that
+    of the sessions that take part, `end_ms` 0 means no end. Intervals are narrowest at
+    `planned_impressions`.
+    """
+
+    rankers: dict[str, str]
+    epoch: Positive = 1
+    method: str = "pairwise-preference"
+    options: dict[str, Any] = {}
+    also: dict[str, dict[str, Any]] = {}
+    length: Positive = 10
+    share: Annotated[float, msgspec.Meta(gt=0, le=1)] = 1.0
+    start_ms: Annotated[int, msgspec.Meta(ge=0)] = 0
+    end_ms: Annotated[int, msgspec.Meta(ge=0)] = 0
+    planned_impressions: Positive = 10_000
+
+
+class MetricsSettings(Section, frozen=True):
+    """The Prometheus page of a worker; port 0 means none."""
+
+    host: str = "127.0.0.1"
+    port: int = 0
+
+
+class Settings(Section, frozen=True):
+    """Everything that can be set; `file` names the source, and cannot be set."""
+
+    namespace: str = ""
+    kafka: KafkaSettings = KafkaSettings()
+    redis: RedisSettings = RedisSettings()
+    time: TimeSettings = TimeSettings()
+    limits: LimitSettings = LimitSettings()
+    delivery: DeliverySettings = DeliverySettings()
+    metrics: MetricsSettings = MetricsSettings()
+    models: dict[str, ModelSettings] = {}
+    experiments: dict[str, ExperimentSettings] = {}
+    file: str = ""

@@ -1,0 +1,187 @@
+"""What settings that are read may not be: malformed, or at odds with each other."""
+
+import difflib
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from rankstream.ranking.learner_options import check_learner
+from rankstream.ranking.methods import METHODS
+from rankstream.ranking.scored_beside import scored_methods
+from rankstream.sections import (
+    MAX_RANKERS,
+    ExperimentSettings,
+    ModelSettings,
+    Settings,
+)
+from rankstream.wire.bounds import (
+    CLICK_OVERHEAD_BYTES,
+    MAX_CLICK_BYTES,
+    MAX_CLICKS_BYTES,
+)
+from rankstream.wire.envelope import KINDS, NORMALISATIONS
+
+RENAMED = {
+    "delivery.checkpoint_s": "delivery.commit_s",
+    "kafka.front_door_partitions": "kafka.input_partitions",
+}
+
+NAMED_TABLES: dict[str, type[msgspec.Struct]] = {
+    "models": ModelSettings,
+    "experiments": ExperimentSettings,
+}
+
+WORDS = {
+    "int": "a whole number",
+    "float": "a number",
+    "str": "a text",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "a table",
+    "null": "nothing",
+}
+BOUNDS = {">=": "{} or more", ">": "more than {}", "<=": "{} or less", "<": "below {}"}
+
+_expected = re.compile(r"Expected `(\w+)`(?: (>=|>|<=|<) ([\d.]+))?(?:, got `(\w+)`)?$")
+
+
+def renamed(tree: dict[str, Any]) -> list[tuple[str, str]]:
+    """Old names that are set, each with what to say of it."""
+    found = []
+    for old, new in RENAMED.items():
+        section, name = old.split(".")
+        if isinstance(tree.get(section), dict) and name in tree[section]:
+            found.append((old, f"{old} is called {new} now"))
+    return found
+
+
+def fault(tree: dict[str, Any], error: Exception) -> tuple[str, str]:
+    """The full name of the setting that is malformed, and a sentence about it."""
+    fact, _, place = str(error).partition(" - at ")
+    place = place.strip("`").removeprefix("$").removeprefix(".")
+    for table, form in NAMED_TABLES.items():
+        if place.startswith(f"{table}[...]"):
+            # The library does not say which of the tables it is.
+            for name, value in tree[table].items():
+                try:
+                    msgspec.convert(value, form)
+                except msgspec.ValidationError as inner:
+                    return _said(f"{table}.{name}", form, str(inner))
+    return _said("", Settings, f"{fact} - at `$.{place}`" if place else fact)
+
+
+def _said(above: str, form: type[msgspec.Struct], told: str) -> tuple[str, str]:
+    """As `fault`, of what the library told of a section at a place."""
+    fact, _, place = told.partition(" - at ")
+    place = place.strip("`").removeprefix("$").removeprefix(".")
+    setting = ".".join(filter(None, (above, place)))
+    named = re.search(r"(unknown|required) field `(.*?)`", fact)
+    if named:
+        setting = ".".join(filter(None, (setting, named[2])))
+        if named[1] == "required":
+            return setting, f"{setting} must be set; it is missing"
+        return setting, f"{setting} is no setting; {_meant(named[2], form, place)}"
+    found = _expected.match(fact)
+    if not found:
+        return setting, f"{setting}: {fact}"
+    kind, comparison, bound, got = found.groups()
+    must = f"{setting} must be {WORDS.get(kind, kind)}"
+    if comparison:
+        must += f", {BOUNDS[comparison].format(bound)}"
+    return setting, f"{must}; got {WORDS.get(got, got)}" if got else must
+
+
+def _meant(name: str, form: type[msgspec.Struct], place: str) -> str:
+    """What a name that is not known may have meant."""
+    for part in filter(None, place.split(".")):
+        form = next(f.type for f in msgspec.structs.fields(form) if f.name == part)
+    known = [field.name for field in msgspec.structs.fields(form)]
+    section, _, rest = name.partition("_")
+    if not place and section in known and rest:
+        setting = f"RANKSTREAM_{section}__{rest}".upper()
+        return f"a variable has two underscores between: {setting}"
+    near = difflib.get_close_matches(name, known, n=1)
+    if near:
+        return f"did you mean {near[0]}?"
+    return f"there is {', '.join(known)}"
+
+
+def contradiction(settings: Settings) -> tuple[str, str] | None:
+    """A setting that cannot be so, and why; None where all is well."""
+    return next(_contradictions(settings), None)
+
+
+def _contradictions(settings: Settings) -> Iterator[tuple[str, str]]:
+    if not re.fullmatch(r"[a-zA-Z0-9._-]{0,100}", settings.namespace):
+        yield (
+            "namespace",
+            "namespace must hold letters, digits, dots, dashes and underscores only; "
+            f"got {settings.namespace!r}",
+        )
+    time = settings.time
+    if time.remember_ms < time.disorder_ms:
+        # A click waits no longer when its impression is forgotten.
+        yield (
+            "time.remember_ms",
+            "time.remember_ms must be time.disorder_ms or more; "
+            f"got {time.remember_ms}, which is less than {time.disorder_ms}",
+        )
+    least = MAX_CLICK_BYTES + CLICK_OVERHEAD_BYTES
+    if not least <= settings.limits.click_bytes <= MAX_CLICKS_BYTES:
+        # Any click that is taken fits; a list and its clicks leave as one record.
+        yield (
+            "limits.click_bytes",
+            f"limits.click_bytes must be {least} to {MAX_CLICKS_BYTES}; "
+            f"got {settings.limits.click_bytes}",
+        )
+    for name, model in settings.models.items():
+        yield from _of_model(f"models.{name}", model)
+    for name, experiment in settings.experiments.items():
+        yield from _of_experiment(f"experiments.{name}", experiment)
+    if "@" in settings.redis.url:
+        yield (
+            "redis.url",
+            "redis.url must not carry credentials; set the username setting and "
+            "RANKSTREAM_REDIS_PASSWORD or redis.password_file",
+        )
+
+
+def _of_model(place: str, model: ModelSettings) -> Iterator[tuple[str, str]]:
+    for option, known in (("kind", KINDS), ("normalisation", NORMALISATIONS)):
+        value = getattr(model, option)
+        if value not in known:
+            setting = f"{place}.{option}"
+            yield setting, f"{setting} must be one of {list(known)}; got {value!r}"
+    try:
+        check_learner(model.learner, model.options)
+    except ValueError as error:
+        setting, _, _ = str(error).partition(" ")  # learner or options
+        yield f"{place}.{setting}", f"{place}.{error}"
+
+
+def _of_experiment(
+    place: str, experiment: ExperimentSettings
+) -> Iterator[tuple[str, str]]:
+    n_rankers = len(experiment.rankers)
+    if n_rankers < 2:
+        setting, names = f"{place}.rankers", sorted(experiment.rankers)
+        yield setting, f"{setting} must be two or more; got {names}"
+    if n_rankers > MAX_RANKERS:
+        setting = f"{place}.rankers"
+        yield setting, f"{setting} must be {MAX_RANKERS} at most; got {n_rankers}"
+    if 0 < experiment.end_ms <= experiment.start_ms:
+        yield (
+            f"{place}.end_ms",
+            f"{place}.end_ms must be 0 or after start_ms, {experiment.start_ms}; got "
+            f"{experiment.end_ms}",
+        )
+    try:
+        scored_methods(experiment)
+    except ValueError as error:
+        yield place, f"{place}: {error}"
+        return
+    if METHODS[experiment.method].is_for_two and n_rankers > 2:
+        setting, names = f"{place}.rankers", sorted(experiment.rankers)
+        yield setting, f"{setting} must be two for {experiment.method}; got {names}"

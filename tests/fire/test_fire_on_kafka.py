@@ -29,7 +29,11 @@ def test_without_the_resume_position_something_is_double() -> None:
 def test_with_the_largest_time_as_watermark_outcomes_differ() -> None:
     """What was planted to be in time comes too late."""
     options = ("--events", "4000", "--rate", "400", "--plan", "none")
-    result = fire(*options, "--break", "watermark")
+    # A busy machine may read so much at once that nothing is late.
+    for seed in ("1", "2", "3"):
+        result = fire(*options, "--break", "watermark", "--seed", seed)
+        if result["by_what_was_sent"]["lost"]:
+            break
     assert result["by_what_was_sent"]["lost"] > 0, result
     assert result["by_what_was_sent"]["extra"] > 0, result
     assert not result["failure"]

@@ -3,6 +3,7 @@
 The positions are scripted, and so is the time.
 """
 
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 from producers.topic_reader import TopicReader
-from rankstream.benchmarks.pipeline_bed import BenchmarkFailed
+from rankstream.benchmarks.pipeline_bed import Bed, BenchmarkFailed
 from rankstream.benchmarks.pipeline_end import (
     LOOK_S,
     TAIL_RECORDS,
@@ -23,7 +24,7 @@ from rankstream.benchmarks.workload import Workload, canonical_records
 from rankstream.wire.events import DETERMINISTIC
 from rankstream.wire.topics import EVENTS, full_name
 from tests.services import KafkaService, RedisService
-from tests.worker_process import configured, running, settings_of, waited_until
+from tests.worker_process import configured, settings_of
 
 ENDS = {("events", 0): 100, ("events", 1): 40}
 DONE = {("events", 0): 100, ("events", 1): 41}
@@ -125,7 +126,10 @@ def test_the_positions_of_a_worker_reach_the_end_of_its_log(
         assert positions() == {}
         preload(kafka.bootstrap, records)
         ends = positions.ends()
-        log = tmp_path / "worker.log"
-        with running(config, log):
-            waited_until(lambda: positions() == ends, 90, log)
+        bed = Bed(tmp_path)
+        shutil.copy(config, bed.configuration(settings))
+        # Ingestion would write to the log too, as the source that this one has.
+        with bed.worker(settings, "fold") as worker:
+            await_positions(ends, positions, worker.check, patience_s=180.0)
+        assert positions() == ends
     assert sum(ends.values()) == len(records)

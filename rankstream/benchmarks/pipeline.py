@@ -3,30 +3,45 @@
 One run brings up its own broker and Redis, writes each log beforehand, and times the
 stage that reads it by the resume positions of its commits; what the first of them
 covers is start-up, and does not count. A throughput counts only if an independent
-recount of the log agrees with what came out. Throughputs are medians of runs, each in a
-namespace of its own; latency and restart are measured once.
+recount of the log agrees with what came out. Ours and the rival run in turns, ours in
+a namespace of its own each time; latency and restart are measured once.
 """
 
 import subprocess
 import sys
-from collections.abc import Iterable, Iterator
-from statistics import median
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
 
 import numpy as np
 
 from rankstream.benchmarks.pipeline_bed import Bed, running_bed, say
-from rankstream.benchmarks.pipeline_ingestion import ingestion_rate
+from rankstream.benchmarks.pipeline_end import await_end
+from rankstream.benchmarks.pipeline_figures import (
+    DETERMINISTIC_LISTS,
+    IN_PROCESS,
+    INGESTION,
+    LATENCY,
+    LOGGED_LISTS,
+    PLACED_LISTS,
+    RESTART,
+    chosen_figures,
+)
+from rankstream.benchmarks.pipeline_ingestion import ingestion_run
 from rankstream.benchmarks.pipeline_latency import latencies_s
-from rankstream.benchmarks.pipeline_local import local_rates
+from rankstream.benchmarks.pipeline_local import local_figure
 from rankstream.benchmarks.pipeline_logs import (
-    await_quiet,
     create_topic,
     preload,
     progress_of,
     rate_of,
 )
 from rankstream.benchmarks.pipeline_recount import Recount
+from rankstream.benchmarks.pipeline_repeats import (
+    Figure,
+    Run,
+    in_turns,
+    throughput_figure,
+)
 from rankstream.benchmarks.pipeline_restart import restart_s
 from rankstream.benchmarks.workload import Workload, canonical_records
 from rankstream.installation import path_options
@@ -35,16 +50,12 @@ from rankstream.wire.events import DETERMINISTIC, LOGGED, PLACKETT_LUCE
 from rankstream.wire.topics import EVENTS, STATISTICS, full_name, state_topic
 
 RIVAL_BYTES = 300
+RIVAL_TOPIC = "stock"
 N_PARTITIONS = 4
 N_FEATURES = 46
 
 RESTART_QUERIES = 5_000
 """So many queries have about 100,000 cells: each is in 20 groups."""
-
-Figure = dict[str, Any]
-
-Run = tuple[float, float, list[str]]
-"""Events a second, bytes of an event, and what is wrong with what came out."""
 
 
 class Sizes(NamedTuple):
@@ -64,71 +75,111 @@ FULL = Sizes(60_000, 400_000, 60_000, 150_000, 1_000_000, 60.0, 600.0, 3)
 QUICK = Sizes(10_000, 30_000, 10_000, 20_000, 20_000, 5.0, 15.0, 1)
 
 
-def measure(*, quick: bool = False) -> list[Figure]:
-    """All figures; progress on standard error."""
-    sizes = QUICK if quick else FULL
-    with running_bed() as bed:
-        say(f"broker at {bed.broker.bootstrap}, Redis at {bed.redis.url}")
-        rival = stock_rate(bed, sizes)
-        figures = [fold_figure(bed, sizes, LOGGED, rival)]
-        figures.append(fold_figure(bed, sizes, DETERMINISTIC, rival))
-        placed = fold_figure(bed, sizes, PLACKETT_LUCE, rival)
-        figures.append(placed)
-        figures.append(ingestion_figure(bed, sizes, rival))
-        figures.append(local_figure(sizes))
-        figures.append(latency_figure(bed, sizes, placed["value"] / 2))
-        figures.append(restart_figure(bed, sizes, placed["value"] / 2))
-    return figures
+def measure(*, quick: bool = False, figures: Iterable[str] = ()) -> list[Figure]:
+    """The named figures, else the short ones; progress on standard error.
+
+    Raises
+    ------
+    ValueError
+        Where there is no figure of a name.
+    """
+    chosen = chosen_figures(figures)
+    with running_bed(needs_services=chosen != [IN_PROCESS]) as bed:
+        session = Session(bed, QUICK if quick else FULL)
+        return [MAKERS[name](session) for name in chosen]
 
 
-def stock_rate(bed: Bed, sizes: Sizes) -> float:
-    """Records a second of the empty agent, median of the repeats."""
-    bootstrap, topic = bed.broker.bootstrap, "stock"
-    create_topic(bootstrap, topic, N_PARTITIONS)
-    value = b"x" * RIVAL_BYTES
-    preload(bootstrap, ((topic, n % N_PARTITIONS, value) for n in range(sizes.rival)))
-    module = "rankstream.benchmarks.stock_agent"
-    command = [sys.executable, *path_options(), "-m", module]
-    command += [bootstrap, topic, str(sizes.rival)]
-    rates = []
-    for _ in range(sizes.repeats):
+class Session:
+    """What the figures of one call share.
+
+    Parameters
+    ----------
+    bed
+        Its services need not run for `local_figure`.
+    """
+
+    def __init__(self, bed: Bed, sizes: Sizes) -> None:
+        self.bed = bed
+        self.sizes = sizes
+        self._placed_rate: float | None = None
+        self._has_rival_log = False
+
+    def stock_rate(self) -> float:
+        """Records a second of the empty agent, in one run."""
+        bootstrap, n_records = self.bed.broker.bootstrap, self.sizes.rival
+        if not self._has_rival_log:
+            create_topic(bootstrap, RIVAL_TOPIC, N_PARTITIONS)
+            value = b"x" * RIVAL_BYTES
+            places = ((RIVAL_TOPIC, n % N_PARTITIONS, value) for n in range(n_records))
+            preload(bootstrap, places)
+            self._has_rival_log = True
+        module = "rankstream.benchmarks.stock_agent"
+        command = [sys.executable, *path_options(), "-m", module]
+        command += [bootstrap, RIVAL_TOPIC, str(n_records)]
         done = subprocess.run(  # noqa: S603  our own command
             command, capture_output=True, text=True, check=True, timeout=300,
-            stdin=subprocess.DEVNULL, cwd=bed.folder,
+            stdin=subprocess.DEVNULL, cwd=self.bed.folder,
         )  # fmt: skip
-        rates.append(float(done.stdout.rpartition("rate=")[2].split()[0]))
-        say(f"stock agent: {rates[-1]:,.0f} records/s")
-    return median(rates)
+        rate = float(done.stdout.rpartition("rate=")[2].split()[0])
+        say(f"stock agent: {rate:,.0f} records/s")
+        return rate
+
+    def fold_figure(self, policy: int) -> Figure:
+        """Canonical events through the fold role."""
+        is_placed = policy == PLACKETT_LUCE
+        plan = self._plan(policy)
+        pairs = in_turns(
+            lambda: fold_run(self.bed, plan), self.stock_rate, self.sizes.repeats
+        )
+        kind = {LOGGED: "logged exposures", DETERMINISTIC: "deterministic"}
+        placed = (
+            f"plackett-luce, 40 candidates, {N_FEATURES} features, new scores each s"
+        )
+        name = (
+            "join, statistics, interactions: "
+            f"{kind.get(policy, placed)} ({pairs[0][0].event_bytes:.0f}-byte events)"
+        )
+        goal, floor = (1.0, 0.3) if is_placed else (15.0, 5.0)
+        figure = throughput_figure(name, pairs, goal=goal, floor=floor)
+        if is_placed:
+            self._placed_rate = figure["value"]
+        return figure
+
+    def ingestion_figure(self) -> Figure:
+        """JSON events through the ingest role."""
+
+        def ours() -> Run:
+            settings = self.bed.settings(N_FEATURES)
+            return ingestion_run(self.bed, settings, self.sizes.ingestion)
+
+        pairs = in_turns(ours, self.stock_rate, self.sizes.repeats)
+        n_bytes = pairs[0][0].event_bytes
+        name = f"ingestion, one JSON event a record ({n_bytes:.0f} bytes)"
+        return throughput_figure(name, pairs, goal=2.0, floor=1.0)
+
+    def local_figure(self) -> Figure:
+        """The in-process replay over decoding the same records."""
+        plan = Workload(self.sizes.local, DETERMINISTIC, n_partitions=N_PARTITIONS)
+        return local_figure(plan, self.sizes.repeats)
+
+    def half_speed(self) -> float:
+        """Events a second that the fold of Plackett-Luce lists takes with ease."""
+        if self._placed_rate is None:
+            self._placed_rate = fold_run(self.bed, self._plan(PLACKETT_LUCE)).rate
+        return self._placed_rate / 2
+
+    def _plan(self, policy: int) -> Workload:
+        is_placed = policy == PLACKETT_LUCE
+        return Workload(
+            self.sizes.placed if is_placed else self.sizes.fold,
+            policy,
+            n_candidates=40 if is_placed else 20,
+            n_features=N_FEATURES if is_placed else 0,
+            n_partitions=N_PARTITIONS,
+        )
 
 
-def fold_figure(bed: Bed, sizes: Sizes, policy: int, rival: float) -> Figure:
-    """Canonical events through the fold role, median of the repeats."""
-    is_placed = policy == PLACKETT_LUCE
-    plan = Workload(
-        sizes.placed if is_placed else sizes.fold,
-        policy,
-        n_candidates=40 if is_placed else 20,
-        n_features=N_FEATURES if is_placed else 0,
-        n_partitions=N_PARTITIONS,
-    )
-    value, n_bytes, wrong = median_rate(
-        fold_rate(bed, plan) for _ in range(sizes.repeats)
-    )
-    kind = {LOGGED: "logged exposures", DETERMINISTIC: "deterministic"}
-    placed = f"plackett-luce, 40 candidates, {N_FEATURES} features, new scores each s"
-    return {
-        "name": "join, statistics, interactions: "
-        f"{kind.get(policy, placed)} ({n_bytes:.0f}-byte events)",
-        "value": value,
-        "unit": "events/s",
-        "rival": rival,
-        "ratio": None if wrong else value / rival,
-        "goal": 1.0 if is_placed else 15.0,
-        "floor": 0.3 if is_placed else 5.0,
-    }
-
-
-def fold_rate(bed: Bed, plan: Workload) -> Run:
+def fold_run(bed: Bed, plan: Workload) -> Run:
     """One run of the fold role over a log of its own."""
     settings = bed.settings(N_FEATURES)
     recount = Recount()
@@ -136,19 +187,12 @@ def fold_rate(bed: Bed, plan: Workload) -> Run:
     n_bytes, about = recount.bytes_per_event, f"policy {plan.policy}"
     say(f"{about}: {recount.n_events:,} events of {n_bytes:.0f} bytes written")
     with bed.worker(settings, "fold") as worker:
-        topics = (state_topic("fold"),)
-        await_quiet(settings, topics, N_PARTITIONS, worker.check)
+        await_end(settings, "fold", worker.check)
     marks = progress_of(settings, state_topic("fold"), N_PARTITIONS)
     value = rate_of(marks, recount.events_up_to)
     wrong = recount.disagreements(settings)
     say(f"{about}: {value:,.0f} events/s; recount: {wrong or 'agrees'}")
-    return value, n_bytes, wrong
-
-
-def median_rate(runs: Iterable[Run]) -> Run:
-    """The median of the rates; one run that is wrong is enough to be wrong."""
-    rates, sizes, wrong = zip(*runs, strict=True)
-    return median(rates), sizes[0], [fact for found in wrong for fact in found]
+    return Run(value, n_bytes, wrong)
 
 
 def counted(
@@ -159,40 +203,6 @@ def counted(
     for partition, value, _ in canonical_records(plan, np.random.default_rng(1)):
         recount.take(partition, value)
         yield topic, partition, value
-
-
-def ingestion_figure(bed: Bed, sizes: Sizes, rival: float) -> Figure:
-    """JSON events through the ingest role, median of the repeats."""
-    value, n_bytes, wrong = median_rate(
-        ingestion_rate(bed, bed.settings(N_FEATURES), sizes.ingestion)
-        for _ in range(sizes.repeats)
-    )
-    return {
-        "name": f"ingestion, one JSON event a record ({n_bytes:.0f} bytes)",
-        "value": value,
-        "unit": "events/s",
-        "rival": rival,
-        "ratio": None if wrong else value / rival,
-        "goal": 2.0,
-        "floor": 1.0,
-    }
-
-
-def local_figure(sizes: Sizes) -> Figure:
-    """The in-process replay over decoding the same records."""
-    plan = Workload(sizes.local, DETERMINISTIC, n_partitions=N_PARTITIONS)
-    ours, rivals, wrong = local_rates(plan, sizes.repeats)
-    ratios = [mine / other for mine, other in zip(ours, rivals, strict=True)]
-    say(f"in process: {median(ours):,.0f} events/s; recount: {wrong or 'agrees'}")
-    return {
-        "name": "in-process replay over decoding the same records, deterministic",
-        "value": median(ours),
-        "unit": "events/s",
-        "rival": median(rivals),
-        "ratio": None if wrong else median(ratios),
-        "goal": 0.25,
-        "floor": 0.1,
-    }
 
 
 def latency_figure(bed: Bed, sizes: Sizes, per_second: float) -> Figure:
@@ -239,3 +249,19 @@ def restart_figure(bed: Bed, sizes: Sizes, per_second: float) -> Figure:
         "goal": 1.0,
         "floor": 0.3,
     }
+
+
+MAKERS: dict[str, Callable[[Session], Figure]] = {
+    LOGGED_LISTS: lambda session: session.fold_figure(LOGGED),
+    DETERMINISTIC_LISTS: lambda session: session.fold_figure(DETERMINISTIC),
+    PLACED_LISTS: lambda session: session.fold_figure(PLACKETT_LUCE),
+    INGESTION: Session.ingestion_figure,
+    IN_PROCESS: Session.local_figure,
+    LATENCY: lambda session: latency_figure(
+        session.bed, session.sizes, session.half_speed()
+    ),
+    RESTART: lambda session: restart_figure(
+        session.bed, session.sizes, session.half_speed()
+    ),
+}
+"""What measures each figure."""

@@ -135,12 +135,14 @@ class Worker:
 
 
 @contextlib.contextmanager
-def running_bed() -> Iterator[Bed]:
-    """A bed for as long as the context lasts."""
+def running_bed(*, needs_services: bool = True) -> Iterator[Bed]:
+    """A bed for as long as the context lasts; without services just the folder."""
     folder = Path(tempfile.mkdtemp(prefix="rankstream-bench-"))
     bed = Bed(folder)
     try:
-        bed.start()
+        if needs_services:
+            bed.start()
+            say(f"broker at {bed.broker.bootstrap}, Redis at {bed.redis.url}")
         yield bed
     finally:
         bed.stop()

@@ -5,13 +5,14 @@ from collections.abc import Iterator
 import numpy as np
 
 from rankstream.benchmarks.pipeline_bed import Bed, say
+from rankstream.benchmarks.pipeline_end import await_end
 from rankstream.benchmarks.pipeline_logs import (
-    await_quiet,
     preload,
     progress_of,
     rate_of,
     read_all,
 )
+from rankstream.benchmarks.pipeline_repeats import Run
 from rankstream.benchmarks.workload import START_MS, Workload, zipf_queries
 from rankstream.settings import Settings
 from rankstream.wire.events import (
@@ -34,10 +35,8 @@ CLICKS_PER_LIST = 0.4
 STATES = tuple(kind.state_topics[0] for kind in kinds_of("ingest"))
 
 
-def ingestion_rate(
-    bed: Bed, settings: Settings, n_impressions: int
-) -> tuple[float, float, list[str]]:
-    """Events a second, bytes of an event, and what is wrong with what came out."""
+def ingestion_run(bed: Bed, settings: Settings, n_impressions: int) -> Run:
+    """One run of the ingest role over a log of its own."""
     width = settings.kafka.input_partitions
     sent: list[int] = []
 
@@ -53,7 +52,7 @@ def ingestion_rate(
     preload(settings.kafka.bootstrap, records(), ended=ended)
     say(f"ingestion: {len(sent):,} events written")
     with bed.worker(settings, "ingest") as worker:
-        await_quiet(settings, STATES, width, worker.check)
+        await_end(settings, "ingest", worker.check)
     marks = [
         mark._replace(partition=mark.partition + width * nth)
         for nth, state in enumerate(STATES)
@@ -64,7 +63,7 @@ def ingestion_rate(
     n_bytes = sum(sent) / len(sent)
     wrong = _disagreements(settings, n_impressions, len(sent))
     say(f"ingestion: {value:,.0f} events/s; recount: {wrong or 'agrees'}")
-    return value, n_bytes, wrong
+    return Run(value, n_bytes, wrong)
 
 
 def input_events(n_impressions: int) -> Iterator[tuple[str, bytes]]:

@@ -2,51 +2,93 @@
 
 import gc
 import time
+from collections.abc import Callable
+from statistics import median
+from typing import NamedTuple
 
 import numpy as np
 
+from rankstream.benchmarks.pipeline_repeats import (
+    Figure,
+    Run,
+    in_turns,
+    throughput_figure,
+)
 from rankstream.benchmarks.workload import Workload, canonical_records
 from rankstream.settings import KafkaSettings, Settings
 from rankstream.wire.events import decode_event_record
 from streams.local import LocalPipeline
 
 
-def local_rates(
-    plan: Workload, n_repeats: int
-) -> tuple[list[float], list[float], list[str]]:
-    """Events a second of each run, ours and the rival's, and what is wrong.
+class Timed(NamedTuple):
+    """Seconds of a run, by the clock and of all threads on the processors."""
 
-    The log is in memory for both. A first run that does not count compiles.
-    """
+    wall_s: float
+    cpu_s: float
+    faults: list[str]
+
+
+def local_figure(plan: Workload, n_repeats: int) -> Figure:
+    """The log is in memory for both. A first run that does not count compiles."""
     written = list(canonical_records(plan, np.random.default_rng(1)))
     records = [(partition, value) for partition, value, _ in written]
     n_events = sum(count for _, _, count in written)
+    n_bytes = sum(len(value) for _, value in records) / n_events
     settings = Settings(
         kafka=KafkaSettings(partitions=plan.n_partitions, learner_partitions=1)
     )
-    ours, rivals, wrong = [], [], []
+
+    def rival() -> list[str]:
+        for _, value in records:
+            decode_event_record(value)
+        return []
+
+    def ours() -> list[str]:
+        return _faults(_replay(settings, records), plan.n_impressions, n_events)
+
     thresholds = gc.get_threshold()
     # As in the workers.
     gc.set_threshold(100_000, 50, 1_000)
     try:
         _replay(settings, records[:8])
-        for _ in range(n_repeats):
-            started = time.perf_counter()
-            for _, value in records:
-                decode_event_record(value)
-            rivals.append(n_events / (time.perf_counter() - started))
-            started = time.perf_counter()
-            counters = _replay(settings, records)
-            ours.append(n_events / (time.perf_counter() - started))
-            if counters["applied_impressions"] != plan.n_impressions:
-                wrong.append(f"{counters['applied_impressions']} impressions applied")
-            if counters["applied_impressions"] + counters["applied_clicks"] != n_events:
-                wrong.append(f"{counters['applied_clicks']} clicks applied")
-            if counters["statistics_impressions"] != plan.n_impressions:
-                wrong.append("the statistics hold other impressions")
+        timed = in_turns(lambda: _timed(ours), lambda: _timed(rival), n_repeats)
     finally:
         gc.set_threshold(*thresholds)
-    return ours, rivals, wrong
+    pairs = [
+        (Run(n_events / mine.wall_s, n_bytes, mine.faults), n_events / other.wall_s)
+        for mine, other in timed
+    ]
+    seconds = {
+        "wall_s": median(mine.wall_s for mine, _ in timed),
+        "cpu_s": median(mine.cpu_s for mine, _ in timed),
+        "rival_wall_s": median(other.wall_s for _, other in timed),
+        "rival_cpu_s": median(other.cpu_s for _, other in timed),
+    }
+    name = (
+        "in-process replay over decoding the same records, deterministic; "
+        "{wall_s:.2f} s, {cpu_s:.2f} s of CPU, against {rival_wall_s:.2f} s, "
+        "{rival_cpu_s:.2f} s of CPU"
+    ).format(**seconds)
+    return throughput_figure(name, pairs, goal=0.25, floor=0.1) | seconds
+
+
+def _timed(work: Callable[[], list[str]]) -> Timed:
+    wall_s, cpu_s = time.perf_counter(), time.process_time()
+    faults = work()
+    return Timed(time.perf_counter() - wall_s, time.process_time() - cpu_s, faults)
+
+
+def _faults(counters: dict[str, int], n_impressions: int, n_events: int) -> list[str]:
+    expected = {
+        "applied_impressions": n_impressions,
+        "applied_clicks": n_events - n_impressions,
+        "statistics_impressions": n_impressions,
+    }
+    return [
+        f"{name} must be {value}; got {counters[name]}"
+        for name, value in expected.items()
+        if counters[name] != value
+    ]
 
 
 def _replay(settings: Settings, records: list[tuple[int, bytes]]) -> dict[str, int]:

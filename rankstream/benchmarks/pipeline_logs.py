@@ -5,9 +5,8 @@ the time at which it was written, and says up to where its partition was done.
 """
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewTopic
@@ -17,11 +16,6 @@ from rankstream.settings import Settings
 from rankstream.wire.topics import MAX_RECORD_BYTES, MIB, full_name
 from streams.ingest.ingest import END_HEADER
 from streams.kafka.resume_position import POSITION_KEY, decode_position
-
-QUIET_S = 3.0
-"""A stage that wrote nothing for so long has nothing left to do."""
-
-PATIENCE_S = 900.0
 
 
 class Entry(NamedTuple):
@@ -139,51 +133,6 @@ async def _batches(
             for place in list(left):
                 if await consumer.position(place) >= ends[place]:
                     left.discard(place)
-    finally:
-        await consumer.stop()
-
-
-def await_quiet(
-    settings: Settings,
-    topics: tuple[str, ...],
-    n_partitions: int,
-    check: Callable[[], Any],
-) -> None:
-    """Wait until the topics have grown, and then grew no more for a while.
-
-    Parameters
-    ----------
-    check
-        Raises where there is nothing to wait for any more.
-    """
-    asyncio.run(_await_quiet(settings, topics, n_partitions, check))
-
-
-async def _await_quiet(
-    settings: Settings,
-    topics: tuple[str, ...],
-    n_partitions: int,
-    check: Callable[[], Any],
-) -> None:
-    consumer = AIOKafkaConsumer(bootstrap_servers=settings.kafka.bootstrap)
-    await consumer.start()
-    try:
-        places = [
-            TopicPartition(full_name(settings.namespace, topic), p)
-            for topic in topics
-            for p in range(n_partitions)
-        ]
-        first = await consumer.end_offsets(places)
-        known, since_s = first, time.monotonic()
-        deadline_s = since_s + PATIENCE_S
-        while known == first or time.monotonic() - since_s < QUIET_S:
-            check()
-            if time.monotonic() > deadline_s:
-                raise BenchmarkFailed(f"{topics} must grow and end; they do not")
-            await asyncio.sleep(0.25)
-            ends = await consumer.end_offsets(places)
-            if ends != known:
-                known, since_s = ends, time.monotonic()
     finally:
         await consumer.stop()
 

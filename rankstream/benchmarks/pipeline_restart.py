@@ -11,11 +11,12 @@ from datetime import datetime
 import numpy as np
 
 from rankstream.benchmarks.pipeline_bed import Bed, BenchmarkFailed, Worker
-from rankstream.benchmarks.pipeline_logs import await_quiet, preload
+from rankstream.benchmarks.pipeline_end import await_end
+from rankstream.benchmarks.pipeline_logs import preload
 from rankstream.benchmarks.pipeline_recount import Recount
 from rankstream.benchmarks.workload import Workload, canonical_records
 from rankstream.settings import Settings
-from rankstream.wire.topics import EVENTS, full_name, state_topic
+from rankstream.wire.topics import EVENTS, full_name
 
 PATIENCE_S = 120.0
 
@@ -77,7 +78,7 @@ def restart_s(
         lines = _restarted(worker, n_lines, width)
         feed.is_over.set()
         feed.join()
-        await_quiet(settings, (state_topic("fold"),), width, worker.check)
+        await_end(settings, "fold", worker.check)
     restored = [found for line in lines if (found := _RESTORED.search(line))]
     is_ready = ("event=restored", "event=caught-up")
     ready = [

@@ -14,6 +14,8 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from rankstream.benchmarks.pipeline_figures import FIGURES, chosen_figures
+
 SUMMARY = "measure speed and memory, beside a rival in the same run"
 
 BENCHMARKS = {
@@ -26,8 +28,18 @@ BENCHMARKS = {
 }
 """Name and one line of each benchmark; the module has the same name."""
 
+WITH_NAMED_FIGURES = "pipeline"
+
 ON_ONE_CORE = {"placement", "learners", "pdgd", "evaluation"}
 """Those where neither side may use a second thread."""
+
+EXAMPLES = """examples:
+  rankstream bench pipeline                             the short figures
+  rankstream bench pipeline --figures latency restart   the long ones
+
+A figure of pipeline is the median of its repeats; in brackets are the least
+and the largest. Ours and its rival run in turns, and each ratio is that of one
+repeat."""
 
 THREAD_COUNTS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
@@ -40,8 +52,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = "benchmarks:\n" + "\n".join(
         f"  {name:10} {line}" for name, line in BENCHMARKS.items()
     )
+    parser.epilog += f"\n\nfigures of pipeline:\n{figure_lines()}\n\n{EXAMPLES}"
     parser.add_argument("name", choices=sorted(BENCHMARKS), help="which benchmark")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument(
+        "--figures",
+        nargs="+",
+        metavar="FIGURE",
+        default=[],
+        help="only these figures of pipeline (default: those that are short)",
+    )
+    parser.add_argument(
+        "--list",
+        action="store_true",
+        help="say what the figures of pipeline are, and measure nothing",
+    )
     parser.add_argument(
         "--quick",
         action="store_true",
@@ -50,8 +75,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Measure and print; 1 if a figure is below its floor, or void."""
-    figures = measured(arguments.name, quick=arguments.quick)
+    """Measure and print; 1 if a figure is below its floor, or void.
+
+    Raises
+    ------
+    ValueError
+        Where figures are named that the benchmark does not have.
+    """
+    if arguments.name != WITH_NAMED_FIGURES and (arguments.figures or arguments.list):
+        raise ValueError(
+            f"--figures and --list go with {WITH_NAMED_FIGURES}; got {arguments.name}"
+        )
+    if arguments.list:
+        sys.stdout.write(f"{figure_lines()}\n")
+        return 0
+    chosen_figures(arguments.figures)
+    options = {"figures": arguments.figures} if arguments.figures else {}
+    figures = measured(arguments.name, quick=arguments.quick, **options)
     result = {
         "name": arguments.name,
         "versions": versions(),
@@ -67,10 +107,18 @@ def run(arguments: argparse.Namespace) -> int:
     return 1 if below else 0
 
 
-def measured(name: str, *, quick: bool) -> list[dict[str, Any]]:
+def figure_lines() -> str:
+    """Name and one line of each figure of `bench pipeline`."""
+    return "\n".join(
+        f"  {name:13} {row.summary}{' (only when named)' if row.is_long else ''}"
+        for name, row in FIGURES.items()
+    )
+
+
+def measured(name: str, *, quick: bool, **options: Any) -> list[dict[str, Any]]:
     """The figures of a benchmark; those on one core come from their own process."""
     if name not in ON_ONE_CORE:
-        return measure(name, quick)
+        return measure(name, quick, **options)
     # Libraries read these when they are loaded, which has already happened here.
     os.environ.update(dict.fromkeys(THREAD_COUNTS, "1"))
     own = multiprocessing.get_context("spawn")
@@ -78,10 +126,10 @@ def measured(name: str, *, quick: bool) -> list[dict[str, Any]]:
         return pool.submit(measure, name, quick).result()
 
 
-def measure(name: str, quick: bool) -> list[dict[str, Any]]:
+def measure(name: str, quick: bool, **options: Any) -> list[dict[str, Any]]:
     """The figures of a benchmark, measured in this process."""
     module = importlib.import_module(f"rankstream.benchmarks.{name}")
-    figures: list[dict[str, Any]] = module.measure(quick=quick)
+    figures: list[dict[str, Any]] = module.measure(quick=quick, **options)
     return figures
 
 
@@ -101,9 +149,9 @@ def table_of(name: str, figures: list[dict[str, Any]]) -> Table:
     for figure in figures:
         table.add_row(
             figure["name"],
-            _number(figure["value"]),
+            _number(figure["value"]) + _spread(figure, "value"),
             figure["unit"],
-            _number(figure["rival"]),
+            _number(figure["rival"]) + _spread(figure, "rival"),
             _ratio(figure),
             _number(figure["goal"]),
             _number(figure["floor"]),
@@ -129,4 +177,12 @@ def _ratio(figure: dict[str, Any]) -> str:
         colour = "yellow"
     else:
         colour = "red"
-    return f"[{colour}]{ratio:.3g} x[/]"
+    return f"[{colour}]{ratio:.3g} x[/]{_spread(figure, 'ratio')}"
+
+
+def _spread(figure: dict[str, Any], key: str) -> str:
+    """The least and the largest of the repeats, where there are several."""
+    if figure.get("repeats", 1) == 1 or key not in figure["spread"]:
+        return ""
+    least, most = figure["spread"][key]
+    return f" ({_number(least)} to {_number(most)})"

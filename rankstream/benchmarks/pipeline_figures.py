@@ -1,0 +1,52 @@
+"""Names of the figures of `bench pipeline`, and which run without being named.
+
+Loads nothing heavy: the help of the command reads it too.
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+LOGGED_LISTS, DETERMINISTIC_LISTS = "logged", "deterministic"
+PLACED_LISTS = "plackett-luce"
+INGESTION, IN_PROCESS = "ingestion", "in-process"
+LATENCY, RESTART = "latency", "restart"
+
+
+class FigureRow(NamedTuple):
+    """One line about a figure; `is_long` ones run only when named."""
+
+    summary: str
+    is_long: bool = False
+
+
+FIGURES = {
+    LOGGED_LISTS: FigureRow("fold of logged exposures, over an empty Faust agent"),
+    DETERMINISTIC_LISTS: FigureRow("fold of deterministic lists, over the same"),
+    PLACED_LISTS: FigureRow("fold of Plackett-Luce lists, over the same"),
+    INGESTION: FigureRow("ingestion of JSON events, over the same"),
+    IN_PROCESS: FigureRow("in-process replay, over decoding; needs no broker"),
+    LATENCY: FigureRow("record to snapshot in Redis, at half speed; minutes", True),
+    RESTART: FigureRow("kill -9 to the next fold, after ten minutes", True),
+}
+"""In the order in which they are measured."""
+
+
+def chosen_figures(names: Iterable[str]) -> list[str]:
+    """The named figures in the order of `FIGURES`; the short ones where none is named.
+
+    Raises
+    ------
+    ValueError
+        Where there is no figure of a name.
+    """
+    wanted = set(names)
+    unknown = sorted(wanted - FIGURES.keys())
+    if unknown:
+        raise ValueError(
+            f"--figures must be some of {', '.join(FIGURES)}; got {', '.join(unknown)}"
+        )
+    return [
+        name
+        for name, row in FIGURES.items()
+        if (name in wanted if wanted else not row.is_long)
+    ]

@@ -1,0 +1,76 @@
+"""Ours and the rival in turns, and what the repeats come to.
+
+The speed of a machine drifts by a factor of two within minutes, so that only runs side
+by side are compared: a ratio is the median of the ratios of the repeats, not the ratio
+of two medians.
+"""
+
+from collections.abc import Callable
+from statistics import median
+from typing import Any, NamedTuple, TypeVar
+
+Figure = dict[str, Any]
+
+Ours = TypeVar("Ours")
+Theirs = TypeVar("Theirs")
+
+
+class Run(NamedTuple):
+    """One run of ours.
+
+    Parameters
+    ----------
+    rate
+        Events a second.
+    event_bytes
+        Mean size of an event.
+    faults
+        What is wrong with what came out; empty if nothing.
+    """
+
+    rate: float
+    event_bytes: float
+    faults: list[str]
+
+
+def in_turns(
+    ours: Callable[[], Ours], rival: Callable[[], Theirs], n_repeats: int
+) -> list[tuple[Ours, Theirs]]:
+    """What each repeat gave, ours and the rival's; the rival runs first in each."""
+    pairs = []
+    for _ in range(n_repeats):
+        theirs = rival()
+        pairs.append((ours(), theirs))
+    return pairs
+
+
+def throughput_figure(
+    name: str, pairs: list[tuple[Run, float]], *, goal: float, floor: float
+) -> Figure:
+    """Medians of the repeats, each with its least and its largest value.
+
+    One run that is wrong voids the ratio.
+
+    Parameters
+    ----------
+    pairs : [n_repeats]
+        A run of ours, and events a second of the rival beside it.
+    """
+    runs = {
+        "value": [run.rate for run, _ in pairs],
+        "rival": [rival for _, rival in pairs],
+    }
+    faults = [fault for run, _ in pairs for fault in run.faults]
+    if not faults:
+        runs["ratio"] = [run.rate / rival for run, rival in pairs]
+    return {
+        "name": name,
+        "unit": "events/s",
+        "ratio": None,
+        **{key: median(values) for key, values in runs.items()},
+        "goal": goal,
+        "floor": floor,
+        "repeats": len(pairs),
+        "spread": {key: [min(values), max(values)] for key, values in runs.items()},
+        "faults": faults,
+    }

@@ -95,7 +95,12 @@ class CanonicalFold:
                 f"after {expected - 1} of source {batch.source}, at {where}"
             )
         self._expected[batch.source] = expected
-        self.join.take(batch)
+        try:
+            self.join.take(batch)
+        except (ValueError, msgspec.DecodeError) as error:
+            raise LogBroken(
+                f"the elements of a record must be readable; {error}, in {where}"
+            ) from error
         self._set_aside()
 
     def tick(self, now_ms: int, *, at_end: bool) -> None:
@@ -307,7 +312,13 @@ class CanonicalFold:
             if kept.any():
                 self.join.restore_known(times[kept], names.reshape(-1, 2)[kept])
         for packed in self._blocks("open", values):
-            self.join.restore_elements(Elements(NO_HEAD + packed))
+            try:
+                self.join.restore_elements(Elements(NO_HEAD + packed))
+            except (ValueError, msgspec.DecodeError) as error:
+                raise LogBroken(
+                    f"what was open must be readable; {error}, in {STATE_TOPIC}"
+                    f"[{self.partition}]: begin anew in another --namespace"
+                ) from error
 
     def _blocks(self, kind: str, values: dict[bytes, bytes]) -> Iterator[bytes]:
         for own_kind, number, _, n_blocks in self._segments:

@@ -52,6 +52,9 @@ OUTCOMES = (
 WITHDRAWN = -1
 """Position of a click that was waiting and proved late when its impression came."""
 
+FARTHEST_MS = 1 << 61
+"""No time lies farther from 1970, as the core in C has it."""
+
 NO_LIMITS = (1 << 62, 1 << 62)
 """For what was accepted before."""
 
@@ -156,6 +159,8 @@ class Join:
 
     def _click(self, raw: bytes) -> None:
         click = decode_click(raw)
+        if click.identity == click.impression:
+            raise ValueError("a click must have another identity than its impression")
         if self._native.find(click.identity) != ABSENT:
             self.counts["duplicate"] += 1
             return
@@ -213,7 +218,10 @@ class Join:
         self.beyond.append(click)
 
     def _frontier(self, raw: bytes) -> None:
-        if not self.watermark.take(decode_frontier(raw)):
+        frontier = decode_frontier(raw)
+        if abs(frontier.at_ms) > FARTHEST_MS:
+            raise ValueError(f"a frontier must be a time; got {frontier.at_ms}")
+        if not self.watermark.take(frontier):
             return
         now_ms = self.watermark.at_ms
         closed, n_applied = self._native.close(now_ms)

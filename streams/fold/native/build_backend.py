@@ -7,6 +7,7 @@ import base64
 import hashlib
 import importlib
 import platform
+import shutil
 import sys
 import sysconfig
 import tempfile
@@ -85,6 +86,9 @@ def build_wheel(
     metadata_directory: str | None = None,
 ) -> str:
     """A wheel with the library, for any Python on this platform."""
+    # Sources that are gone since would stay in a wheel that is built again.
+    for stale in Path("build").glob("*/streams/fold/native"):
+        shutil.rmtree(stale)
     with tempfile.TemporaryDirectory() as folder:
         library = compile_into(Path(folder))
         pure: str = _setuptools().build_wheel(

@@ -44,6 +44,9 @@ int64_t join_restore_known(struct join *join, const int64_t *due_ms,
     for (int64_t i = 0; i < n; i++) {
         struct name name = {names[2 * i], names[2 * i + 1]};
         struct identity *slot = identities_slot(&join->identities, name, join->now);
+        if (due_ms[i] <= join->now.forgotten_ms ||
+            state_of(slot, join->now) != IS_ABSENT)
+            continue;
         identities_put(&join->identities, slot, name, REF_NOTHING, due_ms[i], join->now);
         *(struct known *)queue_push(&join->forgetting) = (struct known){due_ms[i], 1};
     }

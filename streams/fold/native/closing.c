@@ -13,25 +13,34 @@ struct ordered {
     uint64_t ref;
 };
 
+static const struct impression *due_at(const struct join *join, size_t i) {
+    return entry_at(&join->chunks, *(uint64_t *)queue_at(&join->due, i));
+}
+
 int64_t join_fall_due(struct join *join, int64_t now_ms, int64_t sizes[3]) {
     struct due due;
     join_restore_time(join, now_ms);
-    sizes[0] = sizes[1] = sizes[2] = 0;
-    while (queue_reserve(&join->due, 1)) {
+    for (;;) {
+        if (!queue_reserve(&join->due, 1))
+            return NO_MEMORY;
         if (!dues_pop(&join->dues, now_ms, &due))
-            return 0;
+            break;
         const struct impression *impression = entry_at(&join->chunks, due.ref);
-        if (impression->entry.kind == KIND_NOTE) {
+        if (impression->entry.kind == KIND_NOTE)
             chunks_release(&join->chunks, due.ref);
-            continue;
-        }
-        *(uint64_t *)queue_push(&join->due) = due.ref;
-        sizes[0]++;
+        else
+            *(uint64_t *)queue_push(&join->due) = due.ref;
+    }
+    /* Also what fell due before, where nobody came to close it. */
+    sizes[0] = (int64_t)join->due.n;
+    sizes[1] = sizes[2] = 0;
+    for (size_t i = 0; i < join->due.n; i++) {
+        const struct impression *impression = due_at(join, i);
         sizes[1] += impression->entry.length + MOST_HEAD_BYTES;
         sizes[1] += impression->click_bytes + MOST_MARK_BYTES * impression->n_clicks;
         sizes[2] += impression->n_clicks;
     }
-    return NO_MEMORY;
+    return 0;
 }
 
 static int by_time(const void *left, const void *right) {
@@ -47,10 +56,7 @@ static int by_time(const void *left, const void *right) {
 static const struct ordered *sorted_clicks(struct join *join,
                                            const struct impression *impression) {
     struct queue *clicks = &join->clicks;
-    clicks->width = sizeof(struct ordered);
     clicks->n = 0;
-    if (!queue_reserve(clicks, impression->n_clicks))
-        return NULL;
     bool is_sorted = true;
     for (uint64_t ref = impression->first_click; ref;) {
         struct ordered *ordered = queue_push(clicks);
@@ -120,6 +126,21 @@ static uint8_t *put_interaction(uint8_t *at, const struct impression *impression
     return at;
 }
 
+/* Makes room for all that closing adds, so that it is done whole or not at all. */
+static bool has_memory_to_close(struct join *join) {
+    size_t n_known = join->due.n, most_clicks = 0;
+    for (size_t i = 0; i < join->due.n; i++) {
+        size_t n_clicks = due_at(join, i)->n_clicks;
+        n_known += n_clicks;
+        most_clicks = n_clicks > most_clicks ? n_clicks : most_clicks;
+    }
+    join->clicks.width = sizeof(struct ordered);
+    join->clicks.n = join->clicks.first = 0;
+    return queue_reserve(&join->clicks, most_clicks) &&
+           queue_reserve(&join->forgetting, join->due.n) &&
+           queue_reserve(&join->remembered, n_known);
+}
+
 static struct name model_of(const struct impression *impression) {
     const uint8_t *bytes = bytes_of(&impression->entry);
     int64_t start = 0, n = 0;
@@ -131,14 +152,13 @@ int64_t join_close(struct join *join, uint8_t *encoded, int64_t *ends, uint64_t 
                    uint8_t *extras) {
     int64_t n_applied = 0;
     uint8_t *at = encoded;
+    if (!has_memory_to_close(join))
+        return NO_MEMORY;
     for (size_t i = 0; i < join->due.n; i++) {
         uint64_t ref = *(uint64_t *)queue_at(&join->due, i);
         const struct impression *impression = entry_at(&join->chunks, ref);
         uint32_t n_clicks = impression->n_clicks;
         const struct ordered *clicks = sorted_clicks(join, impression);
-        if ((n_clicks && !clicks) || !queue_reserve(&join->forgetting, 1) ||
-            !queue_reserve(&join->remembered, 1 + (size_t)n_clicks))
-            return NO_MEMORY;
         at = put_interaction(at, impression, clicks, &n_applied);
         ends[i] = at - encoded;
         struct name model = model_of(impression);

@@ -49,7 +49,9 @@ void identities_remove(struct identities *table, struct identity *slot, struct n
 bool identities_reserve(struct identities *table, uint64_t n_more, struct now now) {
     if ((table->n_used + n_more) * 1000 <= table->n_slots * MOST_FULL)
         return true;
-    uint64_t n_kept = (uint64_t)(table->n_known + table->n_awaited) + n_more;
+    uint64_t n_kept = n_more;
+    for (uint64_t i = 0; i < table->n_slots; i++)
+        n_kept += state_of(&table->slots[i], now) != IS_ABSENT;
     struct identities larger = *table;
     larger.n_slots = n_kept * 1000 / REBUILT_FULL + FEWEST_SLOTS;
     larger.n_used = 0;

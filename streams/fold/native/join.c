@@ -7,6 +7,9 @@
 /* Elements whose slots are fetched together. */
 enum { BATCH = 250 };
 
+/* No time of an element lies farther from 1970 than this. */
+#define FARTHEST_MS (INT64_C(1) << 61)
+
 #if defined(__GNUC__)
 #define PREFETCH(place) __builtin_prefetch(place)
 #else
@@ -51,9 +54,17 @@ static struct name name_in(struct element element, int field) {
     return name_at(span_in(element, field).bytes);
 }
 
-/* What lies beyond 2^63 is taken for long ago. */
+/* Whether a field is a time that sums with windows stay sums of; both ways. */
+static bool is_time(struct element element, int field) {
+    const uint8_t *bytes = element.data + element.places[field];
+    int64_t at_ms = number_in(element, field);
+    bool is_beyond = bytes[0] == 0xCF && bytes[1] >= 0x80;
+    return !is_beyond && at_ms >= -FARTHEST_MS && at_ms <= FARTHEST_MS;
+}
+
+/* A window without end stays one. */
 static int64_t later(int64_t at_ms, int64_t by_ms) {
-    return (int64_t)((uint64_t)at_ms + (uint64_t)by_ms);
+    return at_ms < NEVER_DUE - by_ms ? at_ms + by_ms : NEVER_DUE - 1;
 }
 
 static struct identity *slot_of(const struct join *join, struct name name) {
@@ -206,6 +217,8 @@ int64_t join_take(struct join *join, const uint8_t *data, const int8_t *tags,
             struct element element = {data, places + i * ELEMENT_WIDTH};
             if (tags[i] == FRONTIER)
                 return i;
+            if (!is_time(element, tags[i] == CLICK ? CLICK_AT_MS : IMPRESSION_AT_MS))
+                return NOT_WHOLE;
             struct identity *slot = slot_of(join, name_in(element, IMPRESSION_IDENTITY));
             bool is_plain = state_of(slot, join->now) == IS_ABSENT;
             int64_t taken = 0;
@@ -239,7 +252,11 @@ int64_t join_open(struct join *join, const uint8_t *data, int64_t n) {
     if (failure)
         return failure;
     struct identity *slot = slot_of(join, name_in(element, IMPRESSION_IDENTITY));
+    enum state state = state_of(slot, join->now);
     int64_t due_ms = later(number_in(element, IMPRESSION_AT_MS), join->window_ms);
+    if (!is_time(element, IMPRESSION_AT_MS) || due_ms <= join->now.ms ||
+        state == IS_OPEN || state == IS_KNOWN)
+        return NOT_WHOLE;
     return open_impression(join, element, slot, due_ms);
 }
 
@@ -256,6 +273,8 @@ int64_t join_attach(struct join *join, uint64_t ref, const uint8_t *data, int64_
     if (!has_room(impression, element, (struct limits){most_clicks, most_bytes}))
         return IS_BEYOND;
     struct identity *slot = slot_of(join, name_in(element, CLICK_IDENTITY));
+    if (!is_time(element, CLICK_AT_MS) || state_of(slot, join->now) == IS_OPEN)
+        return NOT_WHOLE;
     return attach(join, ref, element, slot, position_of(impression, element));
 }
 

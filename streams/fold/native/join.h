@@ -55,8 +55,8 @@ FOLD_EXPORT int64_t join_take(struct join *join, const uint8_t *data, const int8
                               const int64_t *places, int64_t first, int64_t n,
                               int64_t most_clicks, int64_t most_bytes);
 
-/* Makes an impression, alone in `data`, one that is open; its reference, or
- * NO_MEMORY. */
+/* Makes an impression, alone in `data`, one that is open; its reference, or NO_MEMORY,
+ * or NOT_WHOLE where it cannot be: it is known, or its window is over. */
 FOLD_EXPORT int64_t join_open(struct join *join, const uint8_t *data, int64_t n);
 
 /* Attaches a click, alone in `data`, to an open impression; the position it is about,

@@ -176,5 +176,5 @@ def _checked(result: int) -> int:
     if result == NO_MEMORY:
         raise MemoryError("no memory for what a join must keep")
     if result == NOT_WHOLE:
-        raise ValueError("an element must be whole and of a known layout")
+        raise ValueError("an element must be whole, new and of a possible time")
     return result

@@ -2,6 +2,7 @@
 
 import struct
 
+import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
@@ -11,6 +12,7 @@ from models.kernels.compilation import compiled
 from rankstream.wire.events import Impression, encode_record
 from streams.fold.digests import hashed
 from streams.fold.native.joining import ABSENT, AWAITED, KNOWN, WAITS, NativeJoin
+from streams.fold.native.library import core
 from tests.event_factory import START_MS, as_record, click, impression
 
 WINDOW_MS, REMEMBER_MS = 1_000, 500
@@ -176,3 +178,79 @@ def test_an_element_that_is_not_whole_is_refused(cut: int) -> None:
         join.attach(opened, encode_record(click())[:cut], NO_LIMITS)
 
     assert join.sizes()[:3] == [1, 0, 1]
+
+
+@pytest.mark.parametrize("at_ms", [(1 << 61) + 1, (1 << 63) - 1, (1 << 64) - 1])
+def test_times_that_no_clock_shows_are_refused(at_ms: int) -> None:
+    """Sums of them would wrap, and counts drift until no slot is free."""
+    join = joined(impression())
+    for element in (impression("far", at_ms), click(at_ms=at_ms)):
+        with pytest.raises(ValueError, match="possible time"):
+            join.take(as_record([element]), 0, NO_LIMITS)
+    with pytest.raises(ValueError, match="possible time"):
+        join.open(encode_record(impression("far", at_ms)))
+    assert join.sizes()[:3] == [1, 0, 1]
+
+
+def test_an_impression_is_opened_once() -> None:
+    """A state that holds it twice is broken."""
+    shown = impression()
+    join = joined(shown)
+    with pytest.raises(ValueError, match="new"):
+        join.open(encode_record(shown))
+    join.close(START_MS + WINDOW_MS)
+    with pytest.raises(ValueError, match="new"):
+        join.open(encode_record(shown))
+    assert join.sizes()[2] == 1
+
+
+def test_identities_that_come_back_twice_are_known_once() -> None:
+    """And those that are forgotten not at all; no count sinks below zero."""
+    join = NativeJoin(WINDOW_MS, REMEMBER_MS)
+    names = np.random.default_rng(1).integers(1, 1 << 63, (300, 2), "u8")
+    for _ in range(3):
+        join.restore_known(np.full(300, 9_000), names)
+    assert join.sizes()[2] == 300
+    join.close(9_000 + REMEMBER_MS)
+    join.restore_known(np.full(300, 9_000), names)
+    assert join.sizes()[2] == 0
+
+
+def test_many_stay_found_while_the_table_grows() -> None:
+    """Record after record, with closing between."""
+    join = NativeJoin(WINDOW_MS, REMEMBER_MS)
+    shown = [impression(f"i{n}", START_MS + n) for n in range(3_000)]
+    for first in range(0, 3_000, 100):
+        record = as_record(list(shown[first : first + 100]))
+        assert join.take(record, 0, NO_LIMITS) == 100
+        join.close(START_MS + first)
+    now_ms = START_MS + 2_900
+    for one in shown:
+        is_open = one.at_ms + WINDOW_MS > now_ms
+        is_known = one.at_ms + WINDOW_MS > now_ms - REMEMBER_MS
+        found = join.find(one.identity)
+        assert found > AWAITED if is_open else found == (KNOWN if is_known else ABSENT)
+
+
+def test_what_fell_due_is_closed_by_the_next_who_comes() -> None:
+    """An error between falling due and closing loses nothing, and spills nothing."""
+    join = joined(impression("a"), impression("b", START_MS + 10))
+    core.join_fall_due(join._join, START_MS + WINDOW_MS, join._sizes_at)
+    assert closed_names(join, START_MS + WINDOW_MS) == ["a"]
+    core.join_fall_due(join._join, START_MS + WINDOW_MS + 10, join._sizes_at)
+    assert closed_names(join, START_MS + WINDOW_MS + 500) == ["b"]
+
+
+def test_clicks_at_one_time_and_place_keep_their_order() -> None:
+    """That of their arrival, whatever their names."""
+    join = joined(impression())
+    actions = ["b", "c", "a"]
+    marks = [
+        msgspec.structs.replace(click(action=action), identity=bytes([9 - n]) * 16)
+        for n, action in enumerate(actions)
+    ]
+    assert join.take(as_record(list(marks)), 0, NO_LIMITS) == 3
+    closed, n_clicks = join.close(START_MS + WINDOW_MS)
+    assert closed is not None
+    assert n_clicks == 3
+    assert [mark.action for mark in closed[0].clicks] == actions

@@ -219,11 +219,11 @@ def test_identities_that_come_back_twice_are_known_once() -> None:
 def test_many_stay_found_while_the_table_grows() -> None:
     """Record after record; a table that counts its slots wrong is searched for ever."""
     join = NativeJoin(WINDOW_MS, REMEMBER_MS)
-    shown = [impression(f"i{n}", START_MS + n) for n in range(3_000)]
-    for first in range(0, 3_000, 100):
+    shown = [impression(f"i{n}", START_MS + n) for n in range(12_000)]
+    for first in range(0, 12_000, 100):
         record = as_record(list(shown[first : first + 100]))
         assert join.take(record, 0, NO_LIMITS) == 100
-    now_ms = START_MS + 2_900
+    now_ms = START_MS + 11_900
     join.close(now_ms)
     for one in shown:
         is_open = one.at_ms + WINDOW_MS > now_ms

@@ -25,7 +25,7 @@ from rankstream.cli import COMMANDS
 from streams.fold.elements import WIDTH
 from streams.fold.native.build_backend import platform_tag
 from streams.fold.native.compiler import compile_into, library_name, source_files
-from streams.fold.native.library import loaded
+from streams.fold.native.core_library import loaded
 from tests.fuzz.fuzzing import real_records
 from tests.services import ServiceMissing, without
 from tests.snapshot_factory import envelope

@@ -16,6 +16,7 @@ import numpy as np
 from models.counts import count_tables as t
 from models.counts.count_rows import click_pair_row, item_row, new_cell, pair_row
 from models.counts.count_tables import Bytes, Int32, Int64, Tables
+from models.counts.varints import read_number, write_number
 from models.kernels.compilation import compiled
 
 SCHEMA = 1
@@ -32,28 +33,6 @@ PAIR_BYTES, ITEM_BYTES, CLICK_PAIR_BYTES, ENTRY_BYTES = 56, 60, 20, 24
 """Upper bounds of what one row can take."""
 
 HEADER_BYTES = 128
-
-
-@compiled
-def write_number(out: Bytes, position: int, number: int) -> int:
-    """Write a varint into `out` [n_bytes]; returns the position after it."""
-    while number > 127:
-        out[position] = (number & 127) | 128
-        number >>= 7
-        position += 1
-    out[position] = number
-    return position + 1
-
-
-@compiled
-def read_number(source: Bytes, position: int) -> tuple[int, int]:
-    """A varint in `source` [n_bytes], and the position after it."""
-    number, shift = 0, 0
-    while source[position] > 127:
-        number |= int(source[position] & 127) << shift
-        shift += 7
-        position += 1
-    return number | (int(source[position]) << shift), position + 1
 
 
 @compiled

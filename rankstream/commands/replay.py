@@ -2,15 +2,10 @@
 
 import argparse
 import contextlib
-import itertools
-import sys
 import textwrap
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from producers.event_producer import EventProducer
 from producers.external_sort import OrderedEvents
 from producers.formats.event import Event
 from producers.formats.registry import (
@@ -25,16 +20,10 @@ from producers.formats.yandex_sessions import EPOCH_MS
 from producers.prescan import Forecast, forecast
 from producers.replay import (
     Pace,
-    ProgressFile,
-    Replayed,
-    identity_of,
-    progress_path,
-    refuse_older,
-    replay,
     utc,
 )
 from producers.stop_signal import Stop
-from producers.topic_reader import TopicReader, reached_ms
+from rankstream.commands.replay_kafka import RecordedLog, say, send
 from rankstream.settings import Settings, load_settings, with_namespace
 from rankstream.terminal.counts import counted
 from rankstream.terminal.progress_line import ProgressLine
@@ -42,9 +31,6 @@ from rankstream.terminal.progress_line import ProgressLine
 SUMMARY = "send historical logs to Kafka, or fold them in this process"
 
 STOPPED = 130
-
-GRACE_S = 10.0
-"""How long a stop waits for what is under way."""
 
 EPILOG = """formats (--format; auto looks at the first bytes):
 {formats}
@@ -64,15 +50,6 @@ until Kafka has acknowledged what was sent, and says how much that is.
 canonical dump it makes the statistics that the workers made of that log, bit
 for bit. 'rankstream statistics show QUERY --local run/' reads what --out wrote.
 """
-
-
-@dataclass(frozen=True)
-class RecordedLog:
-    """The events that a command line names, readable more than once."""
-
-    files: list[Path]
-    events: OrderedEvents | list[Event]
-    n_events: int
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -196,7 +173,7 @@ def run(arguments: argparse.Namespace) -> int:
                 return 0
             if arguments.local:
                 return _fold(log, arguments, settings, pace, stop)
-            return _send(log, arguments, settings, pace, stop)
+            return send(log, arguments, settings, pace, stop)
 
 
 def _check(arguments: argparse.Namespace) -> None:
@@ -285,121 +262,17 @@ def _report(log: RecordedLog, settings: Settings) -> Forecast:
         log.events, disorder_ms=time.disorder_ms, window_ms=time.click_window_ms
     )
     if found.first_ms is None or found.last_ms is None:
-        _say("there are no events")
+        say("there are no events")
         return found
-    _say(
+    say(
         f"{counted(found.queries, 'impression')} and "
         f"{counted(found.clicks, 'click')} from "
         f"{utc(found.first_ms)} to {utc(found.last_ms)}"
     )
-    _say(
+    say(
         f"in this order at most {found.late:,} would be late and {found.orphans:,} "
         f"clicks orphans: {found.disordered:,} come after a later event, by up to "
         f"{found.furthest_back_ms / 1_000:,.1f} s; {time.disorder_ms / 1_000:,.0f} s "
         "are allowed"
     )
     return found
-
-
-def _send(
-    log: RecordedLog,
-    arguments: argparse.Namespace,
-    settings: Settings,
-    pace: Pace,
-    stop: Stop,
-) -> int:
-    progress, skip, is_complete = _progress(log, arguments, settings)
-    if is_complete:
-        _say("everything was sent already; at " + str(progress.path))
-        return 0
-    _look_at_target(log, arguments, settings, skip, stop)
-    producer = EventProducer(
-        settings, batch=arguments.batch, is_stopped=lambda: stop.asked
-    )
-    line = ProgressLine("sending", total=log.n_events, start=skip)
-    is_complete = False
-
-    def look(state: Replayed) -> None:
-        line.show(state.done)
-        if progress.is_due:
-            progress.save(skip + producer.settled())
-
-    try:
-        with line:
-            state = replay(
-                log.events, producer, pace=pace, stop=stop, skip=skip, on_look=look
-            )
-            producer.flush(GRACE_S if stop.asked else None)
-            line.show(skip + producer.acknowledged + producer.refused)
-        unknown = producer.unanswered()
-        is_complete = state.is_complete and not unknown
-        if is_complete and not arguments.no_end:
-            producer.end()
-    finally:
-        progress.save(skip + producer.settled(), is_complete=is_complete)
-        producer.close()
-    return _conclude(state, producer, unknown, line)
-
-
-def _progress(
-    log: RecordedLog, arguments: argparse.Namespace, settings: Settings
-) -> tuple[ProgressFile, int, bool]:
-    options: dict[str, Any] = {
-        name: getattr(arguments, name)
-        for name in ("form", "epoch_ms", "as_is", "pass_bad_lines")
-    }
-    options["partitions"] = settings.kafka.input_partitions
-    target = f"{settings.kafka.bootstrap}/{settings.namespace}"
-    identity = identity_of(log.files, options=options, target=target)
-    path = arguments.progress_file or progress_path(identity)
-    progress = ProgressFile(path, identity)
-    if not arguments.resume:
-        return progress, 0, False
-    return progress, *progress.load()
-
-
-def _look_at_target(
-    log: RecordedLog,
-    arguments: argparse.Namespace,
-    settings: Settings,
-    skip: int,
-    stop: Stop,
-) -> None:
-    if arguments.accept_late:
-        return
-    with TopicReader(settings, is_stopped=lambda: stop.asked) as reader:
-        reached = reached_ms(reader)
-    following = next(itertools.islice(log.events, skip, None), None)
-    at_ms = following.at_ms if following else None
-    if not skip:
-        refuse_older(at_ms, reached, namespace=settings.namespace)
-        return
-    _say(f"going on after {skip:,} acknowledged events")
-    if at_ms is not None and reached is not None and reached > at_ms:
-        # Time passes on an idle target: what stopped for long may be too late.
-        _say(
-            f"the target has gone on to {utc(reached)}, the next event is of "
-            f"{utc(at_ms)}: what is older than a window or the disorder will be late"
-        )
-
-
-def _conclude(
-    state: Replayed, producer: EventProducer, unknown: int, line: ProgressLine
-) -> int:
-    _say(
-        f"{counted(producer.acknowledged, 'event')} acknowledged, "
-        f"{line.mean_rate():,.0f} a second"
-    )
-    if producer.refused:
-        _say(f"{counted(producer.refused, 'event')} refused; {state.first_refused}")
-    if unknown:
-        _say(f"{unknown:,} more have no answer yet: Kafka may have them, or not")
-    if not state.is_complete or unknown:
-        _say("stopped; the same command with --resume goes on from here")
-        return STOPPED
-    return 1 if producer.refused else 0
-
-
-def _say(line: str) -> None:
-    sys.stderr.write(f"{line}\n")
-    sys.stderr.flush()

@@ -20,7 +20,7 @@ from streams.fold.messagepack import (
     number_at,
     span_at,
 )
-from streams.fold.native import library
+from streams.fold.native import core_library
 
 IMPRESSION, CLICK, FRONTIER = 1, 2, 3
 """Tags of elements, as `rankstream.wire.events` gives them."""
@@ -78,7 +78,7 @@ def find_fields(data: Bytes, at: Number, end: Number, places: Int64) -> Number:
     """Find the fields of the element that begins here; its end, or -1.
 
     `data` [n_bytes]; `places` [WIDTH] takes where each begins, at `N_FIELDS` the end.
-    For compiled loops, on bytes of our own; `library.find_fields` finds the same.
+    For compiled loops, on bytes of our own; `core_library.find_fields` finds the same.
     """
     length, field_at = array_at(data, at)
     if length < 1 or field_at >= end or not is_number(data, field_at):
@@ -119,7 +119,7 @@ class Elements:
         self.record = record
         data = np.frombuffer(record, np.uint8)
         head = np.zeros(4, np.int64)
-        first = library.find_head(data, len(record), head)
+        first = core_library.find_head(data, len(record), head)
         n_elements = int(head[3]) if first >= 0 else 0
         self.schema, self.source, self.sequence, _ = head.tolist()
         self.tags: Tags = np.empty(n_elements, np.int8)
@@ -128,7 +128,7 @@ class Elements:
         self.addresses = tuple(
             one.ctypes.data for one in (data, self.tags, self.places)
         )
-        if first < 0 or library.find_elements(
+        if first < 0 or core_library.find_elements(
             data, first, len(record), self.tags, self.places
         ):
             raise ValueError("elements must be whole and of a known layout")

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from streams.fold.closed_impressions import Closed
 from streams.fold.elements import Elements
 from streams.fold.messagepack import PADDING
-from streams.fold.native.library import core
+from streams.fold.native.core_library import core
 
 ABSENT, KNOWN, AWAITED = range(3)
 """What an identity may be that is not that of an open impression."""

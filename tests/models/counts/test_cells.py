@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from models.counts import count_tables as t
-from models.counts.cell_codec import read_number, write_number
 from models.counts.cells import (
     PAIR_NAMES,
     CellSummary,
@@ -16,6 +15,7 @@ from models.counts.count_kernel import Batch
 from models.counts.count_tables import SQUARED_BITS
 from models.counts.exposure_overflow import placements_of, tail_shuffle_matrix
 from models.counts.store import StatisticsStore
+from models.counts.varints import read_number, write_number
 
 ITEMS = ("a", "b", "c", "d")
 

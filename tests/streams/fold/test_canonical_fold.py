@@ -241,3 +241,24 @@ def test_the_record_type_itself_reads_what_is_written() -> None:
     record = EventRecord(1, 0, 1, [impression(), click()])
 
     assert encode_record(record) == encode_record([1, 0, 1, [impression(), click()]])
+
+
+@pytest.mark.parametrize(
+    ("broken", "told"),
+    [
+        (click(identity=impression().identity), "another identity"),
+        (impression("far", (1 << 63) - 1), "possible time"),
+        (Frontier(0, 1, 1 << 62, ACTIVE), "must be a time"),
+    ],
+    ids=["identity", "time", "frontier"],
+)
+def test_elements_that_no_stage_writes_are_refused_in_words(
+    broken: Element, told: str
+) -> None:
+    """With the place; a worker ends with the status that is not tried again."""
+    value = encode_record([1, 0, 1, [impression(), broken]])
+    with pytest.raises(LogBroken, match=told) as refused:
+        partition_fold(0, SETTINGS).fold(
+            SourceRecord("events", 0, 7, 0, None, value, ())
+        )
+    assert "in events[0]@7" in str(refused.value)

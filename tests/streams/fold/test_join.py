@@ -394,13 +394,3 @@ def test_tables_give_what_the_plain_rules_give(
     assert interactions(join) == plain.closed
     assert join.set_aside == plain.set_aside
     assert join.not_shown == plain.not_shown
-
-
-def test_a_click_of_its_impressions_identity_is_refused() -> None:
-    """Nobody but a broken log says so."""
-    shown = impression()
-    mark = msgspec.structs.replace(click(), identity=shown.identity)
-    with pytest.raises(ValueError, match="another identity"):
-        joined(mark)
-    with pytest.raises(ValueError, match="another identity"):
-        joined(shown, mark)

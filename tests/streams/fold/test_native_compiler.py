@@ -10,7 +10,7 @@ import pytest
 
 from streams.fold.native import compiler
 from streams.fold.native.compiler import NotCompiled, compile_into, library_name
-from streams.fold.native.library import loaded
+from streams.fold.native.core_library import loaded
 from tests.services import ServiceMissing, without
 
 TREE = Path(__file__).parents[3]

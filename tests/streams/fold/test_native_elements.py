@@ -19,7 +19,7 @@ from streams.fold.messagepack import (
     is_number,
     number_at,
 )
-from streams.fold.native import library
+from streams.fold.native import core_library
 from tests.event_factory import click, impression
 from tests.fuzz.fuzzing import real_records
 
@@ -89,12 +89,12 @@ def native_find(record: bytes) -> Found:
     """As the core finds it, in memory that is followed by other bytes."""
     data: Bytes = np.frombuffer(record + b"\x01" * PADDING, np.uint8)
     head, end = np.zeros(4, np.int64), len(record)
-    first = library.find_head(data, end, head)
+    first = core_library.find_head(data, end, head)
     if first < 0:
         return None
     tags = np.empty(head[3], np.int8)
     places = np.full((head[3], e.WIDTH), -7, np.int64)
-    if library.find_elements(data, first, end, tags, places):
+    if core_library.find_elements(data, first, end, tags, places):
         return None
     each = zip(tags.tolist(), places, strict=True)
     return head[:3].tolist(), tags.tolist(), [used(*one) for one in each]
@@ -164,7 +164,7 @@ def test_numbers_are_read_in_every_width(number: int) -> None:
     """With their sign."""
     head = np.zeros(4, np.int64)
     record = np.frombuffer(encode_record([number, number, number, []]), np.uint8)
-    assert library.find_head(record, len(record), head) == len(record)
+    assert core_library.find_head(record, len(record), head) == len(record)
     assert head.tolist() == [number, number, number, 0]
 
 
@@ -173,9 +173,9 @@ def test_an_element_that_is_cut_is_refused(whole: Click | Impression) -> None:
     """At every byte, when it is found alone."""
     element = np.frombuffer(msgspec.msgpack.encode(whole), np.uint8)
     places = np.zeros(e.WIDTH, np.int64)
-    assert library.find_fields(element, 0, len(element), places) == len(element)
+    assert core_library.find_fields(element, 0, len(element), places) == len(element)
     for end in range(len(element)):
-        assert library.find_fields(element, 0, end, places) == -1
+        assert core_library.find_fields(element, 0, end, places) == -1
 
 
 def test_every_cut_is_refused() -> None:

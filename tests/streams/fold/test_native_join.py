@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from models.kernels.compilation import compiled
 from rankstream.wire.events import Impression, encode_record
 from streams.fold.digests import hashed
+from streams.fold.native.core_library import core
 from streams.fold.native.joining import ABSENT, AWAITED, KNOWN, WAITS, NativeJoin
-from streams.fold.native.library import core
 from tests.event_factory import START_MS, as_record, click, impression
 
 WINDOW_MS, REMEMBER_MS = 1_000, 500

@@ -55,9 +55,33 @@ class LimitSettings(Section, frozen=True):
     clicks: Positive = 1_000
     click_bytes: Positive = 1 << 20
     candidate_sets: Positive = 64
-    interventions: Positive = 64
+    interventions: Positive = 256
     exposure_rows: Positive = 16
+    lists: Positive = 64
     list_masks: int = 0
+
+
+CLICK = "click"
+"""The class of every action that the settings do not map."""
+
+MOST_CLASSES = 4
+"""Of rewards, `CLICK` among them."""
+
+
+class StatisticsSettings(Section, frozen=True):
+    """What statistics keep apart: groups of users, and classes of what they did.
+
+    `actions` maps actions of click events to classes; `reward` names the class that
+    clicks are counted of, wherever a click is spoken of.
+    """
+
+    groups: Annotated[int, msgspec.Meta(ge=2, le=256)] = 20
+    reward: str = CLICK
+    actions: dict[str, str] = {}
+
+    def classes(self) -> tuple[str, ...]:
+        """Names of the classes, by number: `CLICK`, then the others sorted."""
+        return CLICK, *sorted(set(self.actions.values()) - {CLICK})
 
 
 class DeliverySettings(Section, frozen=True):
@@ -126,6 +150,7 @@ class Settings(Section, frozen=True):
     redis: RedisSettings = RedisSettings()
     time: TimeSettings = TimeSettings()
     limits: LimitSettings = LimitSettings()
+    statistics: StatisticsSettings = StatisticsSettings()
     delivery: DeliverySettings = DeliverySettings()
     metrics: MetricsSettings = MetricsSettings()
     models: dict[str, ModelSettings] = {}

@@ -12,6 +12,7 @@ from rankstream.ranking.methods import METHODS
 from rankstream.ranking.scored_beside import scored_methods
 from rankstream.sections import (
     MAX_RANKERS,
+    MOST_CLASSES,
     ExperimentSettings,
     ModelSettings,
     Settings,
@@ -135,6 +136,19 @@ def _contradictions(settings: Settings) -> Iterator[tuple[str, str]]:
             "limits.click_bytes",
             f"limits.click_bytes must be {least} to {MAX_CLICKS_BYTES}; "
             f"got {settings.limits.click_bytes}",
+        )
+    classes = settings.statistics.classes()
+    if len(classes) > MOST_CLASSES:
+        yield (
+            "statistics.actions",
+            f"statistics.actions must name {MOST_CLASSES - 1} classes at most beside "
+            f"{classes[0]}; got {', '.join(classes[1:])}",
+        )
+    if settings.statistics.reward not in classes:
+        yield (
+            "statistics.reward",
+            f"statistics.reward must be a class of statistics.actions, {classes}; "
+            f"got {settings.statistics.reward!r}",
         )
     for name, model in settings.models.items():
         yield from _of_model(f"models.{name}", model)

@@ -6,7 +6,6 @@ for the same canonical log.
 
 import struct
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import cast
 
@@ -63,14 +62,13 @@ class LocalPipeline:
     ) -> None:
         self._now = now
         self._on_output = on_output
-        beside = ThreadPoolExecutor(1, "counting")
         written = written_topics()
         self._ingests: dict[str, list[Stage]] = {}
         self._inner: dict[str, list[Stage]] = {}
         self._readers: dict[tuple[str, int], list[Stage]] = {}
         for kind in STAGES:
             stages = [
-                kind.build(settings, partition, beside)
+                kind.build(settings, partition)
                 for partition in range(n_partitions_of(kind, settings.kafka))
             ]
             if kind.source in written:

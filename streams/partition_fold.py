@@ -7,7 +7,6 @@ broken.
 """
 
 from collections.abc import Iterable
-from concurrent.futures import Executor
 
 from rankstream.sections import Settings
 from streams.comparisons.preference_fold import PreferencesFold
@@ -16,25 +15,17 @@ from streams.fold.consumer import Consumer
 from streams.fold.statistics_fold import StatisticsFold
 
 
-def partition_fold(
-    partition: int, settings: Settings, beside: Executor | None = None
-) -> CanonicalFold:
-    """A new fold of one partition of `events`.
-
-    Parameters
-    ----------
-    beside
-        Counts while the log is read on.
-    """
-    return CanonicalFold(partition, settings, consumers_of(settings, partition, beside))
+def partition_fold(partition: int, settings: Settings) -> CanonicalFold:
+    """A new fold of one partition of `events`."""
+    return CanonicalFold(partition, settings, consumers_of(settings, partition))
 
 
-def consumers_of(
-    settings: Settings, partition: int, beside: Executor | None = None
-) -> tuple[Consumer, ...]:
+def consumers_of(settings: Settings, partition: int) -> tuple[Consumer, ...]:
     """New consumers of one partition; state and fingerprint keep this order."""
     return (
-        StatisticsFold(settings.limits, settings.time.keep_ms, beside),
+        StatisticsFold(
+            settings.limits, settings.statistics, settings.time.keep_ms, partition
+        ),
         PreferencesFold(settings.experiments, partition),
     )
 

@@ -8,9 +8,8 @@ heavy is loaded before a stage is built.
 
 from asyncio import Event
 from collections.abc import Awaitable, Callable
-from concurrent.futures import Executor
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from rankstream.settings import KafkaSettings, Settings
 from rankstream.wire.topics import (
@@ -61,18 +60,6 @@ TOPICS = (
 )
 
 
-class Build(Protocol):
-    """Makes a stage for one partition of its source.
-
-    `beside` is a thread that counts while the log is read, if the runtime has one.
-    """
-
-    def __call__(
-        self, settings: Settings, partition: int, beside: Executor | None = None, /
-    ) -> Stage:
-        """Make it."""
-
-
 @dataclass(frozen=True)
 class StageKind:
     """A stage of the pipeline, before it has a partition.
@@ -98,7 +85,7 @@ class StageKind:
     name: str
     source: str
     state_topics: tuple[str, ...]
-    build: Build
+    build: Callable[[Settings, int], Stage]
     outputs: tuple[str, ...] = ()
     role: str = ""
     state_always: bool = False
@@ -110,31 +97,25 @@ class StageKind:
 # `topics` and the monitor read the tables without numba and Faust.
 
 
-def _ingest_queries(
-    settings: Settings, partition: int, _beside: Executor | None = None
-) -> Stage:
+def _ingest_queries(settings: Settings, partition: int) -> Stage:
     from streams.ingest.ingest import Ingest  # noqa: PLC0415
 
     return Ingest(QUERIES, partition, settings)
 
 
-def _ingest_clicks(
-    settings: Settings, partition: int, _beside: Executor | None = None
-) -> Stage:
+def _ingest_clicks(settings: Settings, partition: int) -> Stage:
     from streams.ingest.ingest import Ingest  # noqa: PLC0415
 
     return Ingest(CLICKS, partition, settings)
 
 
-def _fold(settings: Settings, partition: int, beside: Executor | None = None) -> Stage:
+def _fold(settings: Settings, partition: int) -> Stage:
     from streams.partition_fold import partition_fold  # noqa: PLC0415
 
-    return partition_fold(partition, settings, beside)
+    return partition_fold(partition, settings)
 
 
-def _learn(
-    settings: Settings, partition: int, _beside: Executor | None = None
-) -> Stage:
+def _learn(settings: Settings, partition: int) -> Stage:
     from streams.learning.learn import Learn  # noqa: PLC0415
 
     return Learn(partition, settings)

@@ -233,7 +233,7 @@ def test_a_new_stage_is_a_row(monkeypatch):
         role="learn",
         source=EVENTS,
         state_topics=(state_topic("counted"),),
-        build=lambda _settings, partition, _beside=None: Counted(partition),
+        build=lambda _settings, partition: Counted(partition),
     )
     monkeypatch.setattr("streams.topology.STAGES", (*STAGES, row))
     monkeypatch.setattr("streams.local.STAGES", (*STAGES, row))

@@ -11,7 +11,7 @@ from streams.topology import StageKind
 from tests.streams.kafka.toy import OUT, SOURCE, STATE, Toy
 
 
-def _toy(_settings: Settings, partition: int, _beside: object = None) -> Stage:
+def _toy(_settings: Settings, partition: int) -> Stage:
     return Toy(partition)
 
 

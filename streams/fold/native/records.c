@@ -1,0 +1,428 @@
+/* Scopes as records of the topic `statistics`; `docs/topics.md` has their layout. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "encode.h"
+#include "statistics.h"
+
+/* A scope whose cells have more pairs has a record for each of them. */
+enum { MOST_TOGETHER = 256 };
+
+/* No number and no head takes more. */
+enum { MOST_NUMBER = 16, RANK_BITS = 17, ITEM_BITS = 32 };
+
+static uint8_t *room_in(struct buffer *buffer, size_t n_more) {
+    if (buffer->n + n_more > buffer->capacity) {
+        size_t capacity = 2 * (buffer->n + n_more) + 4096;
+        uint8_t *bytes = buffer->has_failed ? NULL : realloc(buffer->bytes, capacity);
+        if (!bytes) {
+            buffer->has_failed = true;
+            return NULL;
+        }
+        buffer->bytes = bytes;
+        buffer->capacity = capacity;
+    }
+    return buffer->bytes + buffer->n;
+}
+
+static void number(struct buffer *buffer, int64_t value) {
+    uint8_t *at = room_in(buffer, MOST_NUMBER);
+    if (at)
+        buffer->n += (size_t)(put_number(at, value) - at);
+}
+
+static void array(struct buffer *buffer, size_t length) {
+    uint8_t *at = room_in(buffer, MOST_NUMBER);
+    if (at)
+        buffer->n += (size_t)(put_array(at, length) - at);
+}
+
+static void raw(struct buffer *buffer, const uint8_t *bytes, size_t n) {
+    uint8_t *at = room_in(buffer, n + MOST_NUMBER);
+    if (at && n)
+        memcpy(at, bytes, n);
+    if (at)
+        buffer->n += n;
+}
+
+/* The head of a string (0xA0, 0xD9) or of binary data (no short form, 0xC4). */
+static void span(struct buffer *buffer, const uint8_t *bytes, size_t n, int is_binary) {
+    uint8_t *at = room_in(buffer, MOST_NUMBER);
+    if (!at)
+        return;
+    uint8_t first = is_binary ? 0xC4 : 0xD9;
+    if (!is_binary && n < 32)
+        *at++ = (uint8_t)(0xA0 | n);
+    else if (n < 1 << 8)
+        *at++ = first, at = put_big_endian(at, n, 1);
+    else if (n < 1 << 16)
+        *at++ = first + 1, at = put_big_endian(at, n, 2);
+    else
+        *at++ = first + 2, at = put_big_endian(at, n, 4);
+    buffer->n = (size_t)(at - buffer->bytes);
+    raw(buffer, bytes, n);
+}
+
+static void string(struct buffer *buffer, struct text text) {
+    span(buffer, text.bytes, (size_t)text.n, 0);
+}
+
+static void binary(struct buffer *buffer, const uint8_t *bytes, int64_t n) {
+    span(buffer, bytes, (size_t)n, 1);
+}
+
+static void begin_key(struct buffer *buffer, size_t length, const char *kind,
+                      const struct set *set) {
+    array(buffer, length);
+    string(buffer, (struct text){(const uint8_t *)kind, (int64_t)strlen(kind)});
+    string(buffer, set->query->id);
+    binary(buffer, set->key, NAME_BYTES);
+}
+
+static void set_key(struct buffer *buffer, const struct era *era, const struct set *set) {
+    begin_key(buffer, 4, "set", set);
+    number(buffer, era->number);
+}
+
+static void scope_key(struct buffer *buffer, const struct era *era,
+                      const struct scope *scope, const char *kind, size_t length) {
+    begin_key(buffer, length, kind, scope->set);
+    string(buffer, scope->intervention);
+    number(buffer, era->number);
+}
+
+static void row_key(struct buffer *buffer, const struct era *era,
+                    const struct scope *scope, const struct row *row) {
+    scope_key(buffer, era, scope, "row", 6);
+    binary(buffer, row->key, NAME_BYTES);
+}
+
+static void piece_key(struct buffer *buffer, const struct era *era,
+                      const struct scope *scope, int64_t group) {
+    scope_key(buffer, era, scope, "piece", 6);
+    number(buffer, group);
+}
+
+/* Ends a record, of which the key ended before. */
+static void end_record(struct statistics *statistics, size_t key_end) {
+    struct buffer *buffer = &statistics->buffer;
+    if (!queue_reserve(&statistics->records, 1)) {
+        buffer->has_failed = true;
+        return;
+    }
+    *(struct record *)queue_push(&statistics->records) =
+        (struct record){(int64_t)key_end, (int64_t)buffer->n};
+}
+
+static void write_set(struct statistics *statistics, const struct era *era,
+                      struct set *set) {
+    struct buffer *buffer = &statistics->buffer;
+    set_key(buffer, era, set);
+    size_t key_end = buffer->n;
+    array(buffer, 2);
+    number(buffer, SCHEMA);
+    if (set->is_growing)
+        array(buffer, set->items.n);
+    else
+        raw(buffer, set->candidates.bytes, (size_t)set->candidates.n);
+    for (size_t i = 0; i < set->items.n; i++)
+        string(buffer, *(struct text *)queue_at(&set->items, i));
+    end_record(statistics, key_end);
+    set->is_changed = false;
+    set->is_written = true;
+}
+
+static void write_row(struct statistics *statistics, const struct era *era,
+                      const struct scope *scope, struct row *row) {
+    struct buffer *buffer = &statistics->buffer;
+    row_key(buffer, era, scope, row);
+    size_t key_end = buffer->n;
+    array(buffer, 5);
+    number(buffer, SCHEMA);
+    number(buffer, row->policy);
+    number(buffer, row->n_ranks);
+    binary(buffer, row->material.bytes, row->material.n);
+    binary(buffer, row->items.bytes, row->items.n);
+    end_record(statistics, key_end);
+    row->is_written = true;
+}
+
+struct ordered {
+    uint64_t key, value;
+};
+
+static int by_key(const void *left, const void *right) {
+    const struct ordered *one = left, *other = right;
+    return (one->key > other->key) - (one->key < other->key);
+}
+
+/* Keys and numbers of rows, sorted by key; NULL if there is no memory. */
+static struct ordered *sorted(struct statistics *statistics, const struct keyed *table,
+                              size_t width) {
+    struct ordered *rows = room_for(&statistics->sorted, table->n, sizeof *rows);
+    for (size_t i = 0; rows && i < table->n; i++) {
+        memcpy(&rows[i].key, keyed_at(table, i, width), sizeof rows[i].key);
+        rows[i].value = i;
+    }
+    if (rows)
+        qsort(rows, table->n, sizeof *rows, by_key);
+    else
+        statistics->buffer.has_failed = true;
+    return rows;
+}
+
+static void write_masks(struct buffer *buffer, const struct masks *masks,
+                        const struct group *group) {
+    struct ordered rows[MOST_MASKS];
+    const struct mask *block = group->masks ? masks_at(masks, group->masks) : NULL;
+    size_t n = block ? block->count : 0;
+    for (size_t i = 0; i < n; i++)
+        rows[i] = (struct ordered){block[i + 1].mask, block[i + 1].count};
+    qsort(rows, n, sizeof *rows, by_key);
+    array(buffer, 2 * n);
+    for (size_t i = 0; i < n; i++) {
+        number(buffer, (int64_t)rows[i].key);
+        number(buffer, (int64_t)rows[i].value);
+    }
+}
+
+static void write_list(struct buffer *buffer, const struct era *era,
+                       const struct list *list) {
+    number(buffer, list->row);
+    array(buffer, list->length);
+    for (uint32_t i = 0; i < list->length; i++)
+        number(buffer, list->items[i]);
+    const struct group *groups = groups_of(list);
+    size_t n = 0;
+    for (int64_t i = 0; i < era->n_groups; i++)
+        n += groups[i].n > 0;
+    array(buffer, 3 * n);
+    for (int64_t i = 0; i < era->n_groups; i++) {
+        if (!groups[i].n)
+            continue;
+        number(buffer, i);
+        number(buffer, groups[i].n);
+        write_masks(buffer, &era->masks, &groups[i]);
+    }
+}
+
+/* Leaves the place of each pair among the sorted ones in the scratch of pairs. */
+static void write_pairs(struct statistics *statistics, const struct cell *cell) {
+    struct buffer *buffer = &statistics->buffer;
+    const struct ordered *rows = sorted(statistics, &cell->pairs, sizeof(struct pair));
+    uint32_t *places = room_for(&statistics->pairs, cell->pairs.n, sizeof *places);
+    array(buffer, 8 * (size_t)cell->pairs.n);
+    for (size_t i = 0; rows && places && i < cell->pairs.n; i++) {
+        places[rows[i].value] = (uint32_t)i;
+        const struct pair *pair = keyed_at(&cell->pairs, rows[i].value, sizeof *pair);
+        int64_t numbers[] = {(int64_t)(pair->key >> RANK_BITS),
+                             (int64_t)(pair->key & ((1 << RANK_BITS) - 1)),
+                             pair->shown,
+                             pair->clicked,
+                             pair->first_click,
+                             pair->to_first,
+                             pair->to_last,
+                             pair->exposure};
+        for (size_t j = 0; j < sizeof numbers / sizeof *numbers; j++)
+            number(buffer, numbers[j]);
+    }
+    buffer->has_failed |= !places;
+}
+
+static void write_sums(struct statistics *statistics, const struct cell *cell) {
+    struct buffer *buffer = &statistics->buffer;
+    const struct ordered *rows = sorted(statistics, &cell->sums, sizeof(struct sums));
+    array(buffer, 6 * (size_t)cell->sums.n);
+    for (size_t i = 0; rows && i < cell->sums.n; i++) {
+        const struct sums *sums = keyed_at(&cell->sums, rows[i].value, sizeof *sums);
+        number(buffer, (int64_t)sums->key);
+        number(buffer, sums->plus);
+        number(buffer, sums->minus);
+        number(buffer, sums->inverse);
+        number(buffer, sums->squared_low);
+        number(buffer, sums->squared_high);
+    }
+}
+
+/* After the pairs: their places stand in the scratch of pairs. */
+static void write_click_pairs(struct statistics *statistics, const struct cell *cell) {
+    struct buffer *buffer = &statistics->buffer;
+    const uint32_t *places = statistics->pairs.bytes;
+    size_t n = cell->click_pairs.n;
+    struct ordered *rows = room_for(&statistics->sorted, (int64_t)n, sizeof *rows);
+    buffer->has_failed |= !rows;
+    array(buffer, 3 * n);
+    if (buffer->has_failed)
+        return;
+    for (size_t i = 0; i < n; i++) {
+        const struct click_pair *both = keyed_at(&cell->click_pairs, i, sizeof *both);
+        uint64_t one = places[both->key >> 32], two = places[both->key & UINT32_MAX];
+        rows[i].key = one < two ? one << 32 | two : two << 32 | one;
+        rows[i].value = (uint64_t)both->count;
+    }
+    qsort(rows, n, sizeof *rows, by_key);
+    for (size_t i = 0; i < n; i++) {
+        number(buffer, (int64_t)(rows[i].key >> 32));
+        number(buffer, (int64_t)(rows[i].key & UINT32_MAX));
+        number(buffer, (int64_t)rows[i].value);
+    }
+}
+
+static void write_cell(struct statistics *statistics, struct cell *cell) {
+    struct buffer *buffer = &statistics->buffer;
+    array(buffer, 5);
+    array(buffer, N_TOTALS);
+    for (int i = 0; i < N_TOTALS; i++)
+        number(buffer, cell->totals[i]);
+    size_t n_rows = 0;
+    for (size_t i = 0; i < cell->rows.n; i++)
+        n_rows += *(int64_t *)queue_at(&cell->rows, i) > 0;
+    array(buffer, 2 * n_rows);
+    for (size_t i = 0; i < cell->rows.n; i++) {
+        int64_t count = *(int64_t *)queue_at(&cell->rows, i);
+        if (count > 0) {
+            number(buffer, (int64_t)i);
+            number(buffer, count);
+        }
+    }
+    write_pairs(statistics, cell);
+    write_sums(statistics, cell);
+    write_click_pairs(statistics, cell);
+    cell->is_changed = false;
+}
+
+static void write_rewards(struct statistics *statistics, const struct scope *scope) {
+    struct buffer *buffer = &statistics->buffer;
+    size_t width = sizeof(struct reward);
+    const struct ordered *rows = sorted(statistics, &scope->rewards, width);
+    array(buffer, 5 * (size_t)scope->rewards.n);
+    for (size_t i = 0; rows && i < scope->rewards.n; i++) {
+        const struct reward *one = keyed_at(&scope->rewards, rows[i].value, width);
+        number(buffer, (int64_t)(one->key >> (RANK_BITS + ITEM_BITS + 2)));
+        number(buffer, (int64_t)(one->key >> (RANK_BITS + ITEM_BITS) & 3));
+        number(buffer, (int64_t)(one->key >> RANK_BITS & UINT32_MAX));
+        number(buffer, (int64_t)(one->key & ((1 << RANK_BITS) - 1)));
+        number(buffer, one->count);
+    }
+}
+
+/* Cells of a scope, and their pairs. */
+static size_t cells_of(const struct era *era, const struct scope *scope,
+                       size_t *n_pairs) {
+    size_t n = 0;
+    *n_pairs = 0;
+    for (int64_t i = 0; scope->cells && i < era->n_groups; i++) {
+        if (scope->cells[i]) {
+            n++;
+            *n_pairs += scope->cells[i]->pairs.n;
+        }
+    }
+    return n;
+}
+
+/* The cells, in the record of the scope or each in its own. */
+static void write_cells(struct statistics *statistics, const struct era *era,
+                        const struct scope *scope, bool is_apart) {
+    struct buffer *buffer = &statistics->buffer;
+    for (int64_t i = 0; scope->cells && i < era->n_groups; i++) {
+        struct cell *cell = scope->cells[i];
+        if (!cell || (is_apart && !cell->is_changed && cell->is_written))
+            continue;
+        if (!is_apart) {
+            number(buffer, i);
+            write_cell(statistics, cell);
+            continue;
+        }
+        piece_key(buffer, era, scope, i);
+        size_t key_end = buffer->n;
+        array(buffer, 2);
+        number(buffer, SCHEMA);
+        write_cell(statistics, cell);
+        end_record(statistics, key_end);
+        cell->is_written = true;
+    }
+}
+
+static int64_t last_of(const struct scope *scope) {
+    int64_t last_ms = scope->last_ms;
+    for (const struct list *list = scope->lists; list; list = list->next)
+        last_ms = list->last_ms > last_ms ? list->last_ms : last_ms;
+    return last_ms;
+}
+
+static void write_scope(struct statistics *statistics, const struct era *era,
+                        struct scope *scope) {
+    struct buffer *buffer = &statistics->buffer;
+    size_t n_pairs, n_cells = cells_of(era, scope, &n_pairs);
+    scope->is_apart |= n_pairs > MOST_TOGETHER;
+    scope_key(buffer, era, scope, "scope", 5);
+    size_t key_end = buffer->n;
+    array(buffer, 8);
+    number(buffer, SCHEMA);
+    number(buffer, scope->flags);
+    number(buffer, last_of(scope));
+    array(buffer, (size_t)scope->n_rows);
+    for (const struct row *row = scope->rows; row; row = row->next)
+        binary(buffer, row->key, NAME_BYTES);
+    array(buffer, 3 * (size_t)scope->n_lists);
+    for (const struct list *list = scope->lists; list; list = list->next)
+        write_list(buffer, era, list);
+    array(buffer, scope->is_apart ? 0 : 2 * n_cells);
+    if (!scope->is_apart)
+        write_cells(statistics, era, scope, false);
+    array(buffer, scope->is_apart ? n_cells : 0);
+    for (int64_t i = 0; scope->is_apart && i < era->n_groups; i++)
+        if (scope->cells[i])
+            number(buffer, i);
+    write_rewards(statistics, scope);
+    end_record(statistics, key_end);
+    if (scope->is_apart)
+        write_cells(statistics, era, scope, true);
+    for (struct row *row = scope->rows; row; row = row->next)
+        if (!row->is_written)
+            write_row(statistics, era, scope, row);
+    if (scope->set->is_changed)
+        write_set(statistics, era, scope->set);
+    scope->is_changed = false;
+    scope->is_written = true;
+}
+
+bool write_changes(struct statistics *statistics) {
+    for (size_t i = 0; i < statistics->eras.n; i++) {
+        struct era *era = *(struct era **)queue_at(&statistics->eras, i);
+        for (size_t j = 0; j < era->changed.n; j++)
+            write_scope(statistics, era,
+                        *(struct scope **)queue_at(&era->changed, j));
+        queue_pop(&era->changed, era->changed.n);
+    }
+    return !statistics->buffer.has_failed;
+}
+
+bool write_tombstones(struct statistics *statistics, struct era *era) {
+    struct buffer *buffer = &statistics->buffer;
+    for (const struct set *set = era->sets; set; set = set->next) {
+        if (set->is_written) {
+            set_key(buffer, era, set);
+            end_record(statistics, buffer->n);
+        }
+    }
+    for (const struct scope *scope = era->scopes; scope; scope = scope->next) {
+        if (!scope->is_written)
+            continue;
+        scope_key(buffer, era, scope, "scope", 5);
+        end_record(statistics, buffer->n);
+        for (const struct row *row = scope->rows; row; row = row->next) {
+            if (row->is_written) {
+                row_key(buffer, era, scope, row);
+                end_record(statistics, buffer->n);
+            }
+        }
+        for (int64_t i = 0; scope->cells && i < era->n_groups; i++) {
+            if (scope->cells[i] && scope->cells[i]->is_written) {
+                piece_key(buffer, era, scope, i);
+                end_record(statistics, buffer->n);
+            }
+        }
+    }
+    return !buffer->has_failed;
+}

@@ -1,0 +1,387 @@
+/* Scopes from records of the topic `statistics`, as `records.c` writes them. */
+#include <string.h>
+
+#include "msgpack.h"
+#include "statistics.h"
+
+enum { RANK_BITS = 17, ITEM_BITS = 32 };
+
+/* What is read, from one value to the next; `at` is -1 once something was not whole. */
+struct reader {
+    const uint8_t *data;
+    int64_t at, end;
+};
+
+static int64_t next_number(struct reader *reader) {
+    int64_t number = 0;
+    reader->at = msgpack_number(reader->data, reader->at, reader->end, &number);
+    return number;
+}
+
+/* A number from 0 up to a limit, which is not among them. */
+static int64_t next_below(struct reader *reader, int64_t limit) {
+    int64_t number = next_number(reader);
+    if (number >= 0 && number < limit)
+        return number;
+    reader->at = -1;
+    return 0;
+}
+
+static int64_t next_array(struct reader *reader) {
+    int64_t length = 0;
+    reader->at = msgpack_array(reader->data, reader->at, reader->end, &length);
+    if (reader->at >= 0 && length <= reader->end - reader->at)
+        return length;
+    reader->at = -1;
+    return 0;
+}
+
+/* The rows of a flat array of so many columns. */
+static int64_t next_rows(struct reader *reader, int64_t n_columns) {
+    int64_t length = next_array(reader);
+    if (length % n_columns)
+        reader->at = -1;
+    return reader->at < 0 ? 0 : length / n_columns;
+}
+
+static struct text next_text(struct reader *reader) {
+    int64_t start = 0, n = 0;
+    reader->at = msgpack_span(reader->data, reader->at, reader->end, &start, &n);
+    return reader->at < 0 ? (struct text){reader->data, 0}
+                          : (struct text){reader->data + start, n};
+}
+
+static const uint8_t *next_name(struct reader *reader) {
+    struct text name = next_text(reader);
+    if (name.n != NAME_BYTES)
+        reader->at = -1;
+    return reader->at < 0 ? OPEN_SET : name.bytes;
+}
+
+/* What a key names. */
+struct place {
+    struct text kind, query, intervention;
+    const uint8_t *set, *row;
+    int64_t group;
+    struct era *era;
+};
+
+static bool is_kind(struct text kind, const char *name) {
+    return is_same(kind, (struct text){(const uint8_t *)name, (int64_t)strlen(name)});
+}
+
+static int64_t read_key(struct statistics *statistics, struct reader *key,
+                        struct place *place) {
+    int64_t length = next_array(key);
+    place->kind = next_text(key);
+    place->query = next_text(key);
+    place->set = next_name(key);
+    if (length > 4)
+        place->intervention = next_text(key);
+    int64_t number = next_number(key);
+    if (key->at >= 0 && is_kind(place->kind, "row"))
+        place->row = next_name(key);
+    if (key->at >= 0 && is_kind(place->kind, "piece"))
+        place->group = next_below(key, statistics->n_groups);
+    if (key->at < 0)
+        return STATISTICS_NOT_WHOLE;
+    place->era = era_at(statistics, number);
+    return place->era ? 0 : STATISTICS_NO_MEMORY;
+}
+
+static int64_t restore_set(struct place *place, struct reader *value) {
+    struct text candidates = {value->data + value->at, value->end - value->at};
+    struct set *set = set_of(place->era, place->query, place->set, candidates);
+    if (!set)
+        return STATISTICS_NO_MEMORY;
+    int64_t n = next_array(value);
+    for (int64_t i = 0; i < n && value->at >= 0; i++) {
+        struct text item = next_text(value);
+        if (set->is_growing && number_of_item(place->era, set, item) != i)
+            return STATISTICS_NOT_WHOLE;
+    }
+    set->is_changed = false;
+    set->is_written = true;
+    return 0;
+}
+
+/* The scope of a key, whose set was restored before. */
+static struct scope *scope_in(struct place *place) {
+    struct text none = {place->query.bytes, 0};
+    struct set *set = set_of(place->era, place->query, place->set, none);
+    return set ? scope_of(place->era, set, place->intervention) : NULL;
+}
+
+/* Rows are found by their keys, which hold their names. */
+static struct name name_in(const uint8_t *key) { return name_at(key); }
+
+static int64_t restore_row(struct place *place, struct reader *value) {
+    int64_t policy = next_number(value), n_ranks = next_number(value);
+    struct text material = next_text(value), items = next_text(value);
+    if (value->at < 0)
+        return STATISTICS_NOT_WHOLE;
+    struct name name = name_in(place->row);
+    if (names_find(&place->era->names, name))
+        return STATISTICS_NOT_WHOLE;
+    struct row *row = add_row(place->era, name, policy, n_ranks, material, items);
+    if (!row)
+        return STATISTICS_NO_MEMORY;
+    row->is_written = true;
+    return 0;
+}
+
+static int64_t restore_rows(struct era *era, struct scope *scope, struct reader *value) {
+    int64_t n = next_array(value);
+    for (int64_t i = 0; i < n && value->at >= 0; i++) {
+        struct row *row = names_find(&era->names, name_in(next_name(value)));
+        if (!row || row->index >= 0)
+            return STATISTICS_NOT_WHOLE;
+        give_row(era, scope, row);
+    }
+    return 0;
+}
+
+static const struct row *row_numbered(const struct scope *scope, int64_t index) {
+    const struct row *row = scope->rows;
+    while (row && row->index != index)
+        row = row->next;
+    return row;
+}
+
+/* The name under which counting will look for a list. */
+static struct name list_name(const struct scope *scope, int64_t policy,
+                             const struct row *row, const uint32_t *items, int64_t n) {
+    struct text none = {scope->set->key, 0};
+    struct name name = row ? row->name
+                           : name_of_row(scope->name, policy, n, none, none);
+    if (!scope->set->is_growing) {
+        uint8_t rows[2 * MOST_LISTED + 1];
+        for (int64_t i = 0; i < n; i++) {
+            rows[2 * i] = (uint8_t)items[i];
+            rows[2 * i + 1] = (uint8_t)(items[i] >> 8);
+        }
+        return name_of_list(name, (struct text){rows, 2 * n});
+    }
+    name = name_of_list(name, none);
+    for (int64_t i = 0; i < n; i++)
+        name = name_with_item(name, *(struct text *)queue_at(&scope->set->items, items[i]));
+    return name;
+}
+
+static int64_t restore_groups(struct era *era, struct list *list, struct reader *value) {
+    int64_t n = next_rows(value, 3);
+    for (int64_t i = 0; i < n && value->at >= 0; i++) {
+        struct group *group = &groups_of(list)[next_below(value, era->n_groups)];
+        group->n = (uint32_t)next_below(value, INT32_MAX);
+        era->n_impressions += group->n;
+        int64_t n_masks = next_rows(value, 2);
+        for (int64_t j = 0; j < n_masks && value->at >= 0; j++) {
+            int64_t mask = next_below(value, INT64_C(1) << 32);
+            int64_t count = next_below(value, INT32_MAX);
+            struct mask *known = mask_of(&era->masks, group, (uint32_t)mask);
+            if (!known)
+                return STATISTICS_NOT_WHOLE;
+            known->count = (uint32_t)count;
+        }
+    }
+    return 0;
+}
+
+static int64_t restore_list(struct era *era, struct scope *scope, struct reader *value) {
+    uint32_t items[MOST_LISTED + 1];
+    const struct set *set = scope->set;
+    int64_t most = set->is_growing ? (int64_t)set->items.n : INT64_C(1) << 16;
+    int64_t row_is = next_number(value), n = next_array(value);
+    if (n > MOST_LISTED || row_is < -1 - INT8_MAX)
+        return STATISTICS_NOT_WHOLE;
+    for (int64_t i = 0; i < n; i++)
+        items[i] = (uint32_t)next_below(value, most);
+    const struct row *row = row_is >= 0 ? row_numbered(scope, row_is) : NULL;
+    if (value->at < 0 || (row_is >= 0 && !row))
+        return STATISTICS_NOT_WHOLE;
+    struct name name = list_name(scope, -1 - row_is, row, items, n);
+    if (names_find(&era->names, name))
+        return STATISTICS_NOT_WHOLE;
+    struct list *list = add_list(era, scope, name, items, (uint32_t)n);
+    if (!list)
+        return STATISTICS_NO_MEMORY;
+    list->row = (int32_t)row_is;
+    list->last_ms = scope->last_ms;
+    return restore_groups(era, list, value);
+}
+
+/* Rows of numbers behind their key, which `key_of` makes of the first columns. */
+static uint8_t *next_keyed(struct keyed *table, uint64_t key, size_t width) {
+    uint32_t n = table->n;
+    int64_t found = keyed_find(table, key, width, UINT32_MAX);
+    /* It must not have been there. */
+    return found < 0 || (uint32_t)found != n ? NULL : keyed_at(table, (size_t)found, width);
+}
+
+static uint64_t next_place(struct reader *value) {
+    uint64_t item = (uint64_t)next_below(value, INT64_C(1) << ITEM_BITS);
+    return item << RANK_BITS | (uint64_t)next_below(value, INT64_C(1) << RANK_BITS);
+}
+
+static uint32_t next_count(struct reader *value) {
+    return (uint32_t)next_below(value, INT32_MAX);
+}
+
+static bool restore_pairs(struct cell *cell, struct reader *value) {
+    int64_t n = next_rows(value, 8);
+    for (int64_t i = 0; i < n && value->at >= 0; i++) {
+        uint64_t key = next_place(value);
+        struct pair *pair = (void *)next_keyed(&cell->pairs, key, sizeof *pair);
+        if (!pair)
+            return false;
+        pair->shown = next_count(value);
+        pair->clicked = next_count(value);
+        pair->first_click = next_count(value);
+        pair->to_first = next_count(value);
+        pair->to_last = next_count(value);
+        pair->exposure = next_number(value);
+    }
+    return true;
+}
+
+static bool restore_sums(struct cell *cell, struct reader *value) {
+    int64_t n = next_rows(value, 6);
+    for (int64_t i = 0; i < n && value->at >= 0; i++) {
+        uint64_t item = (uint64_t)next_below(value, INT64_C(1) << ITEM_BITS);
+        struct sums *sums = (void *)next_keyed(&cell->sums, item, sizeof *sums);
+        if (!sums)
+            return false;
+        sums->plus = next_number(value);
+        sums->minus = next_number(value);
+        sums->inverse = next_number(value);
+        sums->squared_low = next_number(value);
+        sums->squared_high = next_number(value);
+    }
+    return true;
+}
+
+static bool restore_click_pairs(struct cell *cell, struct reader *value) {
+    int64_t n = next_rows(value, 3);
+    for (int64_t i = 0; i < n && value->at >= 0; i++) {
+        uint64_t one = (uint64_t)next_below(value, cell->pairs.n);
+        uint64_t key = one << 32 | (uint64_t)next_below(value, cell->pairs.n);
+        struct click_pair *both =
+            (void *)next_keyed(&cell->click_pairs, key, sizeof *both);
+        if (!both)
+            return false;
+        both->count = next_number(value);
+    }
+    return true;
+}
+
+static int64_t restore_cell(struct era *era, struct scope *scope, int64_t group,
+                            struct reader *value) {
+    struct cell *cell = cell_of(era, scope, group);
+    if (!cell)
+        return STATISTICS_NO_MEMORY;
+    if (next_array(value) != 5 || next_array(value) != N_TOTALS || cell->pairs.n)
+        return STATISTICS_NOT_WHOLE;
+    for (int i = 0; i < N_TOTALS; i++)
+        cell->totals[i] = next_number(value);
+    era->n_impressions += cell->totals[IMPRESSIONS];
+    int64_t n = next_rows(value, 2);
+    for (int64_t i = 0; i < n && value->at >= 0; i++) {
+        int64_t row = next_below(value, scope->n_rows);
+        while (cell->rows.n <= (size_t)row) {
+            if (!queue_reserve(&cell->rows, 1))
+                return STATISTICS_NO_MEMORY;
+            *(int64_t *)queue_push(&cell->rows) = 0;
+        }
+        *(int64_t *)queue_at(&cell->rows, (size_t)row) = next_number(value);
+    }
+    bool is_whole = restore_pairs(cell, value) && restore_sums(cell, value) &&
+                    restore_click_pairs(cell, value);
+    return is_whole ? 0 : STATISTICS_NOT_WHOLE;
+}
+
+static int64_t restore_rewards(struct era *era, struct scope *scope,
+                               struct reader *value) {
+    int64_t n = next_rows(value, 5);
+    for (int64_t i = 0; i < n && value->at >= 0; i++) {
+        uint64_t key = (uint64_t)next_below(value, era->n_groups) << 2;
+        key |= (uint64_t)next_below(value, MOST_CLASSES);
+        key = key << (RANK_BITS + ITEM_BITS) | next_place(value);
+        struct reward *reward = (void *)next_keyed(&scope->rewards, key, sizeof *reward);
+        if (!reward)
+            return STATISTICS_NOT_WHOLE;
+        reward->count = next_number(value);
+    }
+    return 0;
+}
+
+static int64_t restore_scope(struct place *place, struct reader *value) {
+    struct era *era = place->era;
+    struct scope *scope = scope_in(place);
+    if (!scope)
+        return STATISTICS_NO_MEMORY;
+    if (scope->is_written)
+        return STATISTICS_NOT_WHOLE;
+    scope->flags = (uint8_t)next_below(value, 16);
+    scope->last_ms = next_number(value);
+    int64_t failure = restore_rows(era, scope, value);
+    int64_t n = failure ? 0 : next_rows(value, 3);
+    for (int64_t i = 0; i < n && !failure; i++)
+        failure = restore_list(era, scope, value);
+    n = failure ? 0 : next_rows(value, 2);
+    for (int64_t i = 0; i < n && !failure && value->at >= 0; i++) {
+        int64_t group = next_below(value, era->n_groups);
+        failure = restore_cell(era, scope, group, value);
+    }
+    n = failure ? 0 : next_array(value);
+    scope->is_apart = n > 0;
+    for (int64_t i = 0; i < n && value->at >= 0; i++)
+        next_below(value, era->n_groups);
+    scope->is_written = true;
+    return failure ? failure : restore_rewards(era, scope, value);
+}
+
+static int64_t restore_piece(struct place *place, struct reader *value) {
+    struct scope *scope = scope_in(place);
+    if (!scope)
+        return STATISTICS_NO_MEMORY;
+    if (!scope->is_apart)
+        return STATISTICS_NOT_WHOLE;
+    int64_t failure = restore_cell(place->era, scope, place->group, value);
+    if (!failure)
+        scope->cells[place->group]->is_written = true;
+    return failure;
+}
+
+static int64_t restore_one(struct statistics *statistics, struct reader *key,
+                           struct reader *value) {
+    struct place place = {0};
+    int64_t failure = read_key(statistics, key, &place);
+    if (failure)
+        return failure;
+    if (next_array(value) < 2 || next_number(value) != SCHEMA)
+        return STATISTICS_NOT_WHOLE;
+    if (is_kind(place.kind, "set"))
+        failure = restore_set(&place, value);
+    else if (is_kind(place.kind, "row"))
+        failure = restore_row(&place, value);
+    else if (is_kind(place.kind, "scope"))
+        failure = restore_scope(&place, value);
+    else
+        failure = restore_piece(&place, value);
+    return !failure && value->at != value->end ? STATISTICS_NOT_WHOLE : failure;
+}
+
+int64_t statistics_restore(struct statistics *statistics, const uint8_t *bytes,
+                           const int64_t *ends, int64_t n) {
+    int64_t at = 0;
+    for (int64_t i = 0; i < n; i++) {
+        /* Places count from the start of each: nothing before it can be reached. */
+        struct reader key = {bytes + at, 0, ends[2 * i] - at};
+        struct reader value = {bytes + ends[2 * i], 0, ends[2 * i + 1] - ends[2 * i]};
+        int64_t failure = restore_one(statistics, &key, &value);
+        if (failure)
+            return failure;
+        at = ends[2 * i + 1];
+    }
+    return 0;
+}

@@ -1,0 +1,226 @@
+/* What statistics keep: scopes of eras, with their lists, exposure rows and cells.
+ *
+ * A scope is a query, a candidate set and an intervention in an era; an era is a piece
+ * of the calendar, and leaves as a whole. Of a list that is shown again only masks of
+ * clicked ranks are counted (list form); what cannot be counted so is counted by item
+ * and rank in the cell of its group (general form). `docs/topics.md` says what is
+ * written of them, `models/counts/definition.py` what it means. */
+#ifndef FOLD_SCOPES_H
+#define FOLD_SCOPES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "arena.h"
+#include "digests.h"
+#include "keyed.h"
+#include "names.h"
+#include "queue.h"
+
+enum { SCHEMA = 2, MOST_GROUPS = 256, MOST_CLASSES = 4, NAME_BYTES = 16 };
+
+/* Flags of a scope, as they are written. */
+enum { IS_CAPPED = 1, IS_OVERFLOWED = 2, IS_TRUNCATED = 4, IS_CONVERTED = 8 };
+
+/* Totals of a cell, as they are written. */
+enum {
+    IMPRESSIONS,
+    WITHOUT_CLICK,
+    CLICKS,
+    CLICKS_SQUARED,
+    WITHOUT_EXPOSURE,
+    CLIPPED,
+    N_TOTALS
+};
+
+enum { MOST_LISTED = 32, MOST_MASKS = 63 };
+
+struct text {
+    const uint8_t *bytes;
+    int64_t n;
+};
+
+struct query {
+    struct name name;
+    struct text id;
+    int64_t n_sets, n_interventions;
+};
+
+/* An item of a set that grows. */
+struct item {
+    struct name name;
+    uint32_t number;
+};
+
+/* `candidates` is the packed array of a closed set; one that grows has `items`. */
+struct set {
+    struct name name;
+    struct set *next;
+    struct query *query;
+    struct text candidates;
+    struct queue items; /* of struct text, by number */
+    uint8_t key[NAME_BYTES];
+    bool is_growing, is_changed, is_written;
+};
+
+/* An exposure row. `index` is its place in the scope, `items` the packed candidates
+ * where the set grows. */
+struct row {
+    struct name name;
+    struct row *next;
+    struct text material, items;
+    uint8_t key[NAME_BYTES];
+    int64_t policy, n_ranks, index;
+    bool is_written;
+};
+
+/* Impressions of a list in a group, and where the masks of those with clicks are. */
+struct group {
+    uint32_t n, masks;
+};
+
+/* `items[length]`, then a `struct group` for each group, lie behind it. `row` is the
+ * index of its exposure row, or -1 - policy. */
+struct list {
+    struct name name;
+    struct list *next;
+    struct scope *scope;
+    int64_t last_ms;
+    const struct row *exposures;
+    int32_t row;
+    uint32_t length;
+    uint32_t items[];
+};
+
+struct pair {
+    uint64_t key; /* item, then rank */
+    int64_t exposure;
+    uint32_t shown, clicked, first_click, to_first, to_last, sums;
+};
+
+struct sums {
+    uint64_t key; /* item */
+    int64_t plus, minus, inverse, squared_low, squared_high;
+};
+
+struct click_pair {
+    uint64_t key; /* two pairs by number, the smaller first */
+    int64_t count;
+};
+
+struct reward {
+    uint64_t key; /* group, class, item, rank */
+    int64_t count;
+};
+
+/* The general form of a group. */
+struct cell {
+    int64_t totals[N_TOTALS];
+    struct keyed pairs, sums, click_pairs;
+    struct queue rows; /* of int64_t: impressions by exposure row */
+    bool is_changed, is_written;
+};
+
+struct scope {
+    struct name name;
+    struct scope *next;
+    struct set *set;
+    struct text intervention;
+    struct list *lists, *last_list;
+    struct row *rows, *last_row;
+    struct cell **cells; /* by group, NULL where there are none */
+    struct keyed rewards;
+    int64_t n_lists, n_rows, last_ms;
+    uint8_t flags;
+    bool is_changed, is_written, is_apart; /* its cells have records of their own */
+};
+
+struct mask {
+    uint32_t mask, count;
+};
+
+/* Blocks of 2, 4, 8 ... masks, the first of which says how many others are in use. A
+ * block is named by the place of that one; there is none at place 0. */
+struct masks {
+    struct queue chunks; /* of struct mask * */
+    uint32_t end;
+    uint32_t left[8]; /* blocks not in use, by the logarithm of their size */
+};
+
+struct era {
+    int64_t number, n_groups, n_impressions, n_scopes, n_lists, n_rows;
+    struct arena arena;
+    struct names names;
+    struct masks masks;
+    struct scope *scopes;
+    struct set *sets;
+    struct queue changed; /* of struct scope * */
+};
+
+/* How much is kept: sets and interventions of a query, rows and lists of a scope. */
+struct limits_of_scopes {
+    int64_t sets, interventions, rows, lists;
+};
+
+static inline struct group *groups_of(const struct list *list) {
+    return (struct group *)(list->items + list->length);
+}
+
+static inline bool is_same(struct text one, struct text other) {
+    return one.n == other.n && (one.n == 0 || memcmp(one.bytes, other.bytes,
+                                                     (size_t)one.n) == 0);
+}
+
+/* How names follow from each other: that of a scope from the key of its set, that of an
+ * exposure row from its scope, that of a list from either. */
+struct name name_of_scope(struct text query, const uint8_t key[NAME_BYTES],
+                          struct text intervention);
+struct name name_of_row(struct name scope, int64_t policy, int64_t n_ranks,
+                        struct text material, struct text items);
+struct name name_of_list(struct name row, struct text rows);
+
+/* The same where the set grows, item after item from the first rank on. */
+struct name name_with_item(struct name list, struct text item);
+
+/* Keys of sets: of one that is closed, of what came without candidates, of what is
+ * beyond the limits. */
+void key_of_set(struct text candidates, uint8_t key[NAME_BYTES]);
+extern const uint8_t OPEN_SET[NAME_BYTES], OVERFLOW_SET[NAME_BYTES];
+
+/* All of the following return NULL, or -1, where there is no memory. */
+
+struct set *set_of(struct era *era, struct text query, const uint8_t key[NAME_BYTES],
+                   struct text candidates);
+struct scope *scope_of(struct era *era, struct set *set, struct text intervention);
+
+/* Whether a scope that is not there would be beyond the limits. */
+bool is_full(const struct era *era, struct text query, const uint8_t key[NAME_BYTES],
+             struct text intervention, const struct limits_of_scopes *limits);
+
+/* The number of an item in a set that grows. */
+int64_t number_of_item(struct era *era, struct set *set, struct text item);
+
+struct row *add_row(struct era *era, struct name name, int64_t policy, int64_t n_ranks,
+                    struct text material, struct text items);
+void give_row(struct era *era, struct scope *scope, struct row *row);
+struct list *add_list(struct era *era, struct scope *scope, struct name name,
+                      const uint32_t *items, uint32_t length);
+struct cell *cell_of(struct era *era, struct scope *scope, int64_t group);
+
+/* The masks of a group: `masks[0]` says in `count` how many follow. */
+struct mask *masks_at(const struct masks *masks, uint32_t place);
+
+/* The mask of a group, made if it is not there; NULL also if its masks are full. */
+struct mask *mask_of(struct masks *masks, struct group *group, uint32_t mask);
+bool masks_are_full(const struct masks *masks, const struct group *group);
+
+/* Remembers that a scope must be written. */
+bool scope_changed(struct era *era, struct scope *scope);
+
+struct era *era_new(int64_t number, int64_t n_groups);
+void era_free(struct era *era);
+
+/* Bytes that it takes. */
+int64_t era_bytes(const struct era *era);
+
+#endif

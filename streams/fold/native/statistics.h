@@ -1,0 +1,124 @@
+/* Statistics of one partition: closed interactions in, records of scopes out.
+ *
+ * Interactions are as `join_close` writes them; nothing outside them is read, whatever
+ * they say. What is counted depends on them and their order only, not on how they are
+ * cut into calls, nor on when records are written. */
+#ifndef FOLD_STATISTICS_H
+#define FOLD_STATISTICS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "export.h"
+#include "placement.h"
+#include "scopes.h"
+
+/* What could not be done. */
+enum { STATISTICS_TOO_MANY = -5, STATISTICS_NOT_WHOLE = -4, STATISTICS_NO_MEMORY = -3 };
+
+/* Numbers that a partition keeps, and sizes. */
+enum {
+    N_TAKEN,
+    N_LEFT, /* those of eras that left */
+    N_CAPPED,
+    N_CLIPPED,
+    N_WITHOUT_EXPOSURE,
+    N_KEPT, /* of those before, which come back from a state */
+    N_SCOPES = N_KEPT,
+    N_LISTS,
+    N_ROWS,
+    HAS_ERA,
+    OLDEST_ERA,
+    N_NUMBERS
+};
+
+struct action {
+    uint8_t *bytes;
+    int64_t n, class;
+};
+
+struct buffer {
+    uint8_t *bytes;
+    size_t n, capacity;
+    bool has_failed;
+};
+
+/* Ends of the key and of the value of a record; without a value it is a tombstone. */
+struct record {
+    int64_t key_end, value_end;
+};
+
+/* Room for one impression at a time, by rank, candidate or matrix entry. */
+struct room {
+    void *bytes;
+    size_t capacity;
+};
+
+/* Placements of an exposure row that were computed before. */
+struct placements {
+    struct name row;
+    struct room matrix;
+};
+
+enum { KNOWN_PLACEMENTS = 256, MOST_PLACEMENTS = 4096 };
+
+struct statistics {
+    int64_t keep_ms, reward, n_groups;
+    struct limits_of_scopes limits;
+    int64_t numbers[N_KEPT];
+    struct queue eras;    /* of struct era *, oldest first */
+    struct queue actions; /* of struct action */
+    struct queue records; /* of struct record: what `buffer` holds */
+    struct buffer buffer;
+    struct room marks, pairs, texts, scores, matrix, sorted;
+    struct placements placements[KNOWN_PLACEMENTS];
+    struct placement_scratch scratch;
+};
+
+/* Sizes of groups and limits, by name in `counting.py`; NULL if there is no memory. */
+FOLD_EXPORT struct statistics *statistics_new(const int64_t settings[7]);
+FOLD_EXPORT void statistics_free(struct statistics *statistics);
+
+/* Says of which class an action is; all others are of class 0. */
+FOLD_EXPORT int64_t statistics_map(struct statistics *statistics, const uint8_t *action,
+                                   int64_t n, int64_t class);
+
+/* Counts interactions that lie one behind the other, each up to its end. */
+FOLD_EXPORT int64_t statistics_count(struct statistics *statistics, const uint8_t *data,
+                                     const int64_t *ends, int64_t n);
+
+/* Lets eras go whose time is over, and remembers tombstones of what was written. */
+FOLD_EXPORT int64_t statistics_leave(struct statistics *statistics, int64_t now_ms);
+
+/* Writes what changed since the last call as records, and says how many there are and
+ * how many bytes. They are taken before anything else is called. */
+FOLD_EXPORT int64_t statistics_changes(struct statistics *statistics, int64_t sizes[2]);
+FOLD_EXPORT void statistics_take(struct statistics *statistics, uint8_t *bytes,
+                                 int64_t *ends);
+
+/* Takes back records of one kind: sets, then rows, scopes, pieces. `ends` holds two
+ * numbers of each, as `statistics_take` gives them. */
+FOLD_EXPORT int64_t statistics_restore(struct statistics *statistics,
+                                       const uint8_t *bytes, const int64_t *ends,
+                                       int64_t n);
+
+/* Writes, or takes back, numbers; all of `enum`, of which the first N_KEPT are kept. */
+FOLD_EXPORT void statistics_numbers(const struct statistics *statistics,
+                                    int64_t numbers[N_NUMBERS]);
+FOLD_EXPORT void statistics_set_numbers(struct statistics *statistics,
+                                        const int64_t numbers[N_KEPT]);
+
+/* Bytes of memory that eras take; goes through all scopes. */
+FOLD_EXPORT int64_t statistics_bytes(const struct statistics *statistics);
+
+/* The era of a number, made if it is not there. */
+struct era *era_at(struct statistics *statistics, int64_t number);
+
+/* Room for `n` rows of a width, of which nothing is kept; NULL if there is no memory. */
+void *room_for(struct room *room, int64_t n, size_t width);
+
+/* Keys and values of what has changed, or of what leaves. */
+bool write_changes(struct statistics *statistics);
+bool write_tombstones(struct statistics *statistics, struct era *era);
+
+#endif

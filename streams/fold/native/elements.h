@@ -6,6 +6,7 @@
 
 #include "export.h"
 #include "fields.h"
+#include "msgpack.h"
 
 /* Places of an element: those of its fields, then its end. */
 #define ELEMENT_END N_IMPRESSION_FIELDS
@@ -28,5 +29,34 @@ FOLD_EXPORT int64_t fold_find_fields(const uint8_t *data, int64_t at, int64_t en
 FOLD_EXPORT int64_t fold_find_elements(const uint8_t *data, int64_t at, int64_t end,
                                        int64_t n_elements, int8_t *tags,
                                        int64_t *places);
+
+/* An element whose fields were found. */
+struct element {
+    const uint8_t *data;
+    const int64_t *places;
+};
+
+/* Bytes of something else; `n` is -1 where there are none. */
+struct span {
+    const uint8_t *bytes;
+    int64_t n;
+};
+
+static inline struct span span_at(const uint8_t *data, int64_t at, int64_t end) {
+    int64_t start, n;
+    bool is_whole = msgpack_span(data, at, end, &start, &n) >= 0;
+    return is_whole ? (struct span){data + start, n} : (struct span){data, -1};
+}
+
+static inline struct span span_in(struct element element, int field) {
+    return span_at(element.data, element.places[field], element.places[ELEMENT_END]);
+}
+
+static inline int64_t number_in(struct element element, int field) {
+    int64_t number = 0;
+    msgpack_number(element.data, element.places[field], element.places[ELEMENT_END],
+                   &number);
+    return number;
+}
 
 #endif

@@ -16,38 +16,10 @@ enum { BATCH = 250 };
 #define PREFETCH(place) ((void)(place))
 #endif
 
-/* An element that `fold_find_elements` has found. */
-struct element {
-    const uint8_t *data;
-    const int64_t *places;
-};
-
-struct span {
-    const uint8_t *bytes;
-    int64_t n;
-};
-
 static int64_t start_of(struct element element) { return element.places[0]; }
 
 static int64_t length_of(struct element element) {
     return element.places[ELEMENT_END] - element.places[0];
-}
-
-static int64_t number_in(struct element element, int field) {
-    int64_t number = 0;
-    msgpack_number(element.data, element.places[field], element.places[ELEMENT_END],
-                   &number);
-    return number;
-}
-
-static struct span span_at(const uint8_t *data, int64_t at, int64_t end) {
-    int64_t start, n;
-    bool is_whole = msgpack_span(data, at, end, &start, &n) >= 0;
-    return is_whole ? (struct span){data + start, n} : (struct span){data, -1};
-}
-
-static struct span span_in(struct element element, int field) {
-    return span_at(element.data, element.places[field], element.places[ELEMENT_END]);
 }
 
 static struct name name_in(struct element element, int field) {

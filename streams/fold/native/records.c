@@ -9,7 +9,7 @@
 enum { MOST_TOGETHER = 256 };
 
 /* No number and no head takes more. */
-enum { MOST_NUMBER = 16, RANK_BITS = 17, ITEM_BITS = 32 };
+enum { MOST_NUMBER = 16 };
 
 static uint8_t *room_in(struct buffer *buffer, size_t n_more) {
     if (buffer->n + n_more > buffer->capacity) {
@@ -63,7 +63,7 @@ static void span(struct buffer *buffer, const uint8_t *bytes, size_t n, int is_b
     raw(buffer, bytes, n);
 }
 
-static void string(struct buffer *buffer, struct text text) {
+static void string(struct buffer *buffer, struct span text) {
     span(buffer, text.bytes, (size_t)text.n, 0);
 }
 
@@ -74,7 +74,7 @@ static void binary(struct buffer *buffer, const uint8_t *bytes, int64_t n) {
 static void begin_key(struct buffer *buffer, size_t length, const char *kind,
                       const struct set *set) {
     array(buffer, length);
-    string(buffer, (struct text){(const uint8_t *)kind, (int64_t)strlen(kind)});
+    string(buffer, (struct span){(const uint8_t *)kind, (int64_t)strlen(kind)});
     string(buffer, set->query->id);
     binary(buffer, set->key, NAME_BYTES);
 }
@@ -126,7 +126,7 @@ static void write_set(struct statistics *statistics, const struct era *era,
     else
         raw(buffer, set->candidates.bytes, (size_t)set->candidates.n);
     for (size_t i = 0; i < set->items.n; i++)
-        string(buffer, *(struct text *)queue_at(&set->items, i));
+        string(buffer, *(struct span *)queue_at(&set->items, i));
     end_record(statistics, key_end);
     set->is_changed = false;
     set->is_written = true;

@@ -4,8 +4,6 @@
 #include "msgpack.h"
 #include "statistics.h"
 
-enum { RANK_BITS = 17, ITEM_BITS = 32 };
-
 /* What is read, from one value to the next; `at` is -1 once something was not whole. */
 struct reader {
     const uint8_t *data;
@@ -44,15 +42,15 @@ static int64_t next_rows(struct reader *reader, int64_t n_columns) {
     return reader->at < 0 ? 0 : length / n_columns;
 }
 
-static struct text next_text(struct reader *reader) {
+static struct span next_text(struct reader *reader) {
     int64_t start = 0, n = 0;
     reader->at = msgpack_span(reader->data, reader->at, reader->end, &start, &n);
-    return reader->at < 0 ? (struct text){reader->data, 0}
-                          : (struct text){reader->data + start, n};
+    return reader->at < 0 ? (struct span){reader->data, 0}
+                          : (struct span){reader->data + start, n};
 }
 
 static const uint8_t *next_name(struct reader *reader) {
-    struct text name = next_text(reader);
+    struct span name = next_text(reader);
     if (name.n != NAME_BYTES)
         reader->at = -1;
     return reader->at < 0 ? OPEN_SET : name.bytes;
@@ -60,14 +58,14 @@ static const uint8_t *next_name(struct reader *reader) {
 
 /* What a key names. */
 struct place {
-    struct text kind, query, intervention;
+    struct span kind, query, intervention;
     const uint8_t *set, *row;
     int64_t group;
     struct era *era;
 };
 
-static bool is_kind(struct text kind, const char *name) {
-    return is_same(kind, (struct text){(const uint8_t *)name, (int64_t)strlen(name)});
+static bool is_kind(struct span kind, const char *name) {
+    return is_same(kind, (struct span){(const uint8_t *)name, (int64_t)strlen(name)});
 }
 
 static int64_t read_key(struct statistics *statistics, struct reader *key,
@@ -90,13 +88,13 @@ static int64_t read_key(struct statistics *statistics, struct reader *key,
 }
 
 static int64_t restore_set(struct place *place, struct reader *value) {
-    struct text candidates = {value->data + value->at, value->end - value->at};
+    struct span candidates = {value->data + value->at, value->end - value->at};
     struct set *set = set_of(place->era, place->query, place->set, candidates);
     if (!set)
         return STATISTICS_NO_MEMORY;
     int64_t n = next_array(value);
     for (int64_t i = 0; i < n && value->at >= 0; i++) {
-        struct text item = next_text(value);
+        struct span item = next_text(value);
         if (set->is_growing && number_of_item(place->era, set, item) != i)
             return STATISTICS_NOT_WHOLE;
     }
@@ -107,7 +105,7 @@ static int64_t restore_set(struct place *place, struct reader *value) {
 
 /* The scope of a key, whose set was restored before. */
 static struct scope *scope_in(struct place *place) {
-    struct text none = {place->query.bytes, 0};
+    struct span none = {place->query.bytes, 0};
     struct set *set = set_of(place->era, place->query, place->set, none);
     return set ? scope_of(place->era, set, place->intervention) : NULL;
 }
@@ -117,7 +115,7 @@ static struct name name_in(const uint8_t *key) { return name_at(key); }
 
 static int64_t restore_row(struct place *place, struct reader *value) {
     int64_t policy = next_number(value), n_ranks = next_number(value);
-    struct text material = next_text(value), items = next_text(value);
+    struct span material = next_text(value), items = next_text(value);
     if (value->at < 0)
         return STATISTICS_NOT_WHOLE;
     struct name name = name_in(place->row);
@@ -151,7 +149,7 @@ static const struct row *row_numbered(const struct scope *scope, int64_t index) 
 /* The name under which counting will look for a list. */
 static struct name list_name(const struct scope *scope, int64_t policy,
                              const struct row *row, const uint32_t *items, int64_t n) {
-    struct text none = {scope->set->key, 0};
+    struct span none = {scope->set->key, 0};
     struct name name = row ? row->name
                            : name_of_row(scope->name, policy, n, none, none);
     if (!scope->set->is_growing) {
@@ -160,11 +158,11 @@ static struct name list_name(const struct scope *scope, int64_t policy,
             rows[2 * i] = (uint8_t)items[i];
             rows[2 * i + 1] = (uint8_t)(items[i] >> 8);
         }
-        return name_of_list(name, (struct text){rows, 2 * n});
+        return name_of_list(name, (struct span){rows, 2 * n});
     }
     name = name_of_list(name, none);
     for (int64_t i = 0; i < n; i++)
-        name = name_with_item(name, *(struct text *)queue_at(&scope->set->items, items[i]));
+        name = name_with_item(name, *(struct span *)queue_at(&scope->set->items, items[i]));
     return name;
 }
 

@@ -15,7 +15,7 @@ static struct name seed_of(uint64_t kind) {
                          kind * UINT64_C(0xC2B2AE3D27D4EB4F)};
 }
 
-static struct name named(struct text text, struct name seed) {
+static struct name named(struct span text, struct name seed) {
     return hashed(text.bytes, text.n, seed);
 }
 
@@ -32,41 +32,41 @@ static void put_name(struct name name, uint8_t key[NAME_BYTES]) {
     }
 }
 
-void key_of_set(struct text candidates, uint8_t key[NAME_BYTES]) {
+void key_of_set(struct span candidates, uint8_t key[NAME_BYTES]) {
     put_name(named(candidates, seed_of(1)), key);
 }
 
-static struct name name_of_query(struct text query) { return named(query, seed_of(2)); }
+static struct name name_of_query(struct span query) { return named(query, seed_of(2)); }
 
-static struct name name_of_set(struct text query, const uint8_t key[NAME_BYTES]) {
+static struct name name_of_set(struct span query, const uint8_t key[NAME_BYTES]) {
     return hashed(key, NAME_BYTES, named(query, seed_of(3)));
 }
 
-static struct name name_of_intervention(struct text query, struct text intervention) {
+static struct name name_of_intervention(struct span query, struct span intervention) {
     return named(intervention, named(query, seed_of(4)));
 }
 
-struct name name_of_scope(struct text query, const uint8_t key[NAME_BYTES],
-                          struct text intervention) {
+struct name name_of_scope(struct span query, const uint8_t key[NAME_BYTES],
+                          struct span intervention) {
     return named(intervention, hashed(key, NAME_BYTES, named(query, seed_of(5))));
 }
 
 struct name name_of_row(struct name scope, int64_t policy, int64_t n_ranks,
-                        struct text material, struct text items) {
+                        struct span material, struct span items) {
     struct name name = with_number(with_number(scope, policy), n_ranks);
     name = material.n ? named(material, name) : name;
     return items.n ? named(items, name) : name;
 }
 
-struct name name_of_list(struct name row, struct text rows) {
+struct name name_of_list(struct name row, struct span rows) {
     return named(rows, with_number(row, 6));
 }
 
-struct name name_with_item(struct name list, struct text item) {
+struct name name_with_item(struct name list, struct span item) {
     return named(item, with_number(list, 7));
 }
 
-static struct query *query_of(struct era *era, struct text id) {
+static struct query *query_of(struct era *era, struct span id) {
     struct name name = name_of_query(id);
     struct query *query = names_find(&era->names, name);
     if (query)
@@ -76,7 +76,7 @@ static struct query *query_of(struct era *era, struct text id) {
     if (!query || !copy)
         return NULL;
     query->name = name;
-    query->id = (struct text){copy, id.n};
+    query->id = (struct span){copy, id.n};
     names_add(&era->names, &query->name);
     return query;
 }
@@ -84,8 +84,8 @@ static struct query *query_of(struct era *era, struct text id) {
 /* Room for all names that one impression can bring beside its items. */
 static bool has_room(struct era *era) { return names_reserve(&era->names, 8); }
 
-struct set *set_of(struct era *era, struct text query, const uint8_t key[NAME_BYTES],
-                   struct text candidates) {
+struct set *set_of(struct era *era, struct span query, const uint8_t key[NAME_BYTES],
+                   struct span candidates) {
     if (!has_room(era))
         return NULL;
     struct name name = name_of_set(query, key);
@@ -100,7 +100,7 @@ struct set *set_of(struct era *era, struct text query, const uint8_t key[NAME_BY
         return NULL;
     set->name = name;
     set->query = owner;
-    set->items.width = sizeof(struct text);
+    set->items.width = sizeof(struct span);
     set->is_growing = is_open || is_beyond;
     set->is_changed = true;
     memcpy(set->key, key, NAME_BYTES);
@@ -109,7 +109,7 @@ struct set *set_of(struct era *era, struct text query, const uint8_t key[NAME_BY
             arena_copy(&era->arena, candidates.bytes, (size_t)candidates.n);
         if (!copy)
             return NULL;
-        set->candidates = (struct text){copy, candidates.n};
+        set->candidates = (struct span){copy, candidates.n};
     }
     owner->n_sets += !is_beyond;
     set->next = era->sets;
@@ -118,8 +118,8 @@ struct set *set_of(struct era *era, struct text query, const uint8_t key[NAME_BY
     return set;
 }
 
-struct scope *scope_of(struct era *era, struct set *set, struct text intervention) {
-    struct text query = set->query->id;
+struct scope *scope_of(struct era *era, struct set *set, struct span intervention) {
+    struct span query = set->query->id;
     struct name name = name_of_scope(query, set->key, intervention);
     struct scope *scope = names_find(&era->names, name);
     if (scope)
@@ -131,7 +131,7 @@ struct scope *scope_of(struct era *era, struct set *set, struct text interventio
         return NULL;
     scope->name = name;
     scope->set = set;
-    scope->intervention = (struct text){copy, intervention.n};
+    scope->intervention = (struct span){copy, intervention.n};
     scope->last_ms = INT64_MIN;
     if (memcmp(set->key, OVERFLOW_SET, NAME_BYTES) == 0) {
         scope->flags = IS_CAPPED;
@@ -153,8 +153,8 @@ struct scope *scope_of(struct era *era, struct set *set, struct text interventio
     return scope;
 }
 
-bool is_full(const struct era *era, struct text query, const uint8_t key[NAME_BYTES],
-             struct text intervention, const struct limits_of_scopes *limits) {
+bool is_full(const struct era *era, struct span query, const uint8_t key[NAME_BYTES],
+             struct span intervention, const struct limits_of_scopes *limits) {
     if (!era->names.n_used)
         return false;
     const struct query *known = names_find(&era->names, name_of_query(query));
@@ -167,7 +167,7 @@ bool is_full(const struct era *era, struct text query, const uint8_t key[NAME_BY
            !names_find(&era->names, name_of_intervention(query, intervention));
 }
 
-int64_t number_of_item(struct era *era, struct set *set, struct text item) {
+int64_t number_of_item(struct era *era, struct set *set, struct span item) {
     struct name name = named(item, with_number(set->name, 8));
     const struct item *known = names_find(&era->names, name);
     if (known)
@@ -177,14 +177,14 @@ int64_t number_of_item(struct era *era, struct set *set, struct text item) {
     if (!new || !copy || !names_reserve(&era->names, 1) || !queue_reserve(&set->items, 1))
         return -1;
     *new = (struct item){name, (uint32_t)set->items.n};
-    *(struct text *)queue_push(&set->items) = (struct text){copy, item.n};
+    *(struct span *)queue_push(&set->items) = (struct span){copy, item.n};
     names_add(&era->names, &new->name);
     set->is_changed = true;
     return new->number;
 }
 
 struct row *add_row(struct era *era, struct name name, int64_t policy, int64_t n_ranks,
-                    struct text material, struct text items) {
+                    struct span material, struct span items) {
     struct row *row = has_room(era) ? arena_take(&era->arena, sizeof *row) : NULL;
     const uint8_t *one = arena_copy(&era->arena, material.bytes, (size_t)material.n);
     const uint8_t *other = arena_copy(&era->arena, items.bytes, (size_t)items.n);

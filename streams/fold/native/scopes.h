@@ -13,6 +13,7 @@
 
 #include "arena.h"
 #include "digests.h"
+#include "elements.h"
 #include "keyed.h"
 #include "names.h"
 #include "queue.h"
@@ -35,14 +36,15 @@ enum {
 
 enum { MOST_LISTED = 32, MOST_MASKS = 63 };
 
-struct text {
-    const uint8_t *bytes;
-    int64_t n;
-};
+/* Parts of keys: an item and a rank below them; in front of both a group and a class. */
+enum { RANK_BITS = 17, ITEM_BITS = 32, CLASS_BITS = 2 };
+
+/* Smaller probabilities of clicked places are raised to this, and counted. */
+#define LEAST_PROBABILITY (1.0 / 1048576.0)
 
 struct query {
     struct name name;
-    struct text id;
+    struct span id;
     int64_t n_sets, n_interventions;
 };
 
@@ -57,8 +59,8 @@ struct set {
     struct name name;
     struct set *next;
     struct query *query;
-    struct text candidates;
-    struct queue items; /* of struct text, by number */
+    struct span candidates;
+    struct queue items; /* of struct span, by number */
     uint8_t key[NAME_BYTES];
     bool is_growing, is_changed, is_written;
 };
@@ -68,7 +70,7 @@ struct set {
 struct row {
     struct name name;
     struct row *next;
-    struct text material, items;
+    struct span material, items;
     uint8_t key[NAME_BYTES];
     int64_t policy, n_ranks, index;
     bool is_written;
@@ -125,7 +127,7 @@ struct scope {
     struct name name;
     struct scope *next;
     struct set *set;
-    struct text intervention;
+    struct span intervention;
     struct list *lists, *last_list;
     struct row *rows, *last_row;
     struct cell **cells; /* by group, NULL where there are none */
@@ -166,42 +168,42 @@ static inline struct group *groups_of(const struct list *list) {
     return (struct group *)(list->items + list->length);
 }
 
-static inline bool is_same(struct text one, struct text other) {
+static inline bool is_same(struct span one, struct span other) {
     return one.n == other.n && (one.n == 0 || memcmp(one.bytes, other.bytes,
                                                      (size_t)one.n) == 0);
 }
 
 /* How names follow from each other: that of a scope from the key of its set, that of an
  * exposure row from its scope, that of a list from either. */
-struct name name_of_scope(struct text query, const uint8_t key[NAME_BYTES],
-                          struct text intervention);
+struct name name_of_scope(struct span query, const uint8_t key[NAME_BYTES],
+                          struct span intervention);
 struct name name_of_row(struct name scope, int64_t policy, int64_t n_ranks,
-                        struct text material, struct text items);
-struct name name_of_list(struct name row, struct text rows);
+                        struct span material, struct span items);
+struct name name_of_list(struct name row, struct span rows);
 
 /* The same where the set grows, item after item from the first rank on. */
-struct name name_with_item(struct name list, struct text item);
+struct name name_with_item(struct name list, struct span item);
 
 /* Keys of sets: of one that is closed, of what came without candidates, of what is
  * beyond the limits. */
-void key_of_set(struct text candidates, uint8_t key[NAME_BYTES]);
+void key_of_set(struct span candidates, uint8_t key[NAME_BYTES]);
 extern const uint8_t OPEN_SET[NAME_BYTES], OVERFLOW_SET[NAME_BYTES];
 
 /* All of the following return NULL, or -1, where there is no memory. */
 
-struct set *set_of(struct era *era, struct text query, const uint8_t key[NAME_BYTES],
-                   struct text candidates);
-struct scope *scope_of(struct era *era, struct set *set, struct text intervention);
+struct set *set_of(struct era *era, struct span query, const uint8_t key[NAME_BYTES],
+                   struct span candidates);
+struct scope *scope_of(struct era *era, struct set *set, struct span intervention);
 
 /* Whether a scope that is not there would be beyond the limits. */
-bool is_full(const struct era *era, struct text query, const uint8_t key[NAME_BYTES],
-             struct text intervention, const struct limits_of_scopes *limits);
+bool is_full(const struct era *era, struct span query, const uint8_t key[NAME_BYTES],
+             struct span intervention, const struct limits_of_scopes *limits);
 
 /* The number of an item in a set that grows. */
-int64_t number_of_item(struct era *era, struct set *set, struct text item);
+int64_t number_of_item(struct era *era, struct set *set, struct span item);
 
 struct row *add_row(struct era *era, struct name name, int64_t policy, int64_t n_ranks,
-                    struct text material, struct text items);
+                    struct span material, struct span items);
 void give_row(struct era *era, struct scope *scope, struct row *row);
 struct list *add_list(struct era *era, struct scope *scope, struct name name,
                       const uint32_t *items, uint32_t length);

@@ -7,12 +7,12 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from models.counts.count_tables import Int64
-from models.kernels.compilation import compiled
 from rankstream.wire.events import Interaction, encode_record
 from rankstream.wire.topics import BATCH_BYTES
-from streams.fold.identities import Names
-from streams.fold.messagepack import PADDING, Bytes
+
+Bytes = NDArray[np.uint8]
+Int64 = NDArray[np.int64]
+Names = NDArray[np.uint64]
 
 INTERACTIONS_AT_ONCE = 1_024
 """No more go into one record."""
@@ -24,7 +24,7 @@ _decode = msgspec.msgpack.Decoder(Interaction).decode
 class Closed:
     """Interactions in the order in which they closed.
 
-    `encoded` [n_bytes] holds them as MessagePack and padding behind them, `ends` [n]
+    `encoded` [n_bytes] holds them as MessagePack, `ends` [n]
     the end of each, `models` [n, 2] a digest of the name of each one's model, `extras`
     [n] whether an impression holds what only experiments and some learners read.
     """
@@ -57,11 +57,11 @@ class Closed:
 
     def select(self, which: Int64) -> "Closed":
         """Those with the numbers `which` [n_selected], in that order."""
-        starts = np.concatenate(([0], self.ends[:-1]))[which]
-        lengths = self.ends[which] - starts
-        ends = np.cumsum(lengths)
-        encoded = np.empty(int(ends[-1]) + PADDING, np.uint8)
-        _gather(self.encoded, starts, lengths, encoded)
+        starts = np.concatenate(([0], self.ends[:-1]))[which].tolist()
+        spans = zip(starts, self.ends[which].tolist(), strict=True)
+        packed = memoryview(self.encoded)
+        encoded = np.frombuffer(b"".join([packed[i:j] for i, j in spans]), np.uint8)
+        ends = np.cumsum(self.ends[which] - starts, dtype=np.int64)
         return Closed(encoded, ends, self.models[which], self.extras[which])
 
     def parts(self) -> Iterator[tuple[int, bytes]]:
@@ -75,49 +75,11 @@ class Closed:
             first, base = last, end
 
 
-@compiled
-def _gather(encoded: Bytes, starts: Int64, lengths: Int64, out: Bytes) -> None:
-    at = 0
-    for i in range(starts.shape[0]):
-        length = lengths[i]
-        out[at : at + length] = encoded[starts[i] : starts[i] + length]
-        at += length
-
-
 def closed_of(interactions: Sequence[Interaction]) -> Closed:
     """Interactions as the join would give them, without digests of models."""
     packed = [encode_record(interaction) for interaction in interactions]
     ends = np.cumsum([len(one) for one in packed], dtype=np.int64)
-    joined = np.frombuffer(b"".join(packed) + bytes(PADDING), np.uint8).copy()
+    joined = np.frombuffer(b"".join(packed), np.uint8)
     models = np.zeros((len(packed), 2), np.uint64)
     extras = np.array([len(one.impression.extra) > 0 for one in interactions], np.bool_)
     return Closed(joined, ends, models, extras)
-
-
-def batches_of(pieces: Sequence[Closed], size: int) -> Iterator[Closed]:
-    """The same interactions in batches of a size, the last one smaller."""
-    encoded, parts, n = [], [], 0
-    for piece in pieces:
-        first = 0
-        while first < len(piece):
-            last = min(len(piece), first + size - n)
-            part = piece.slice(first, last)
-            encoded.append(part.encoded[: part.ends[-1]])
-            parts.append(part)
-            n += last - first
-            first = last
-            if n == size:
-                yield _together(encoded, parts)
-                encoded, parts, n = [], [], 0
-    if n:
-        yield _together(encoded, parts)
-
-
-def _together(encoded: list[Bytes], parts: list[Closed]) -> Closed:
-    offsets = np.cumsum([0, *(len(one) for one in encoded[:-1])])
-    return Closed(
-        np.concatenate([*encoded, np.zeros(PADDING, np.uint8)]),
-        np.concatenate([one.ends + by for one, by in zip(parts, offsets, strict=True)]),
-        np.concatenate([one.models for one in parts]),
-        np.concatenate([one.extras for one in parts]),
-    )

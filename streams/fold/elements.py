@@ -8,18 +8,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from models.counts.count_tables import Int64
-from models.kernels.compilation import Number, compiled, inlined
 from rankstream.wire.events import Click, Frontier, Impression
-from streams.fold.messagepack import (
-    Bytes,
-    after_plain,
-    array_at,
-    is_number,
-    is_span,
-    number_at,
-    span_at,
-)
 from streams.fold.native import core_library
 
 IMPRESSION, CLICK, FRONTIER = 1, 2, 3
@@ -44,56 +33,14 @@ N_FRONTIER_FIELDS = 5
 IDENTITY_BYTES = 16
 
 Tags = NDArray[np.int8]
+Int64 = NDArray[np.int64]
 
 WIDTH = N_FIELDS + 1
 """Places of an element: those of its fields, then its end."""
 
-# By tag: 0 anything, 1 an integer, 2 a string or binary data, 3 an identity.
-_KINDS = np.zeros((4, N_FIELDS), np.int8)
-_KINDS[IMPRESSION] = (1, 3, 2, 2, 1, 2, 1, 2, 1, 1, 2, 2, 0, 2, 2, 2, 1, 1, 2)
-_KINDS[CLICK, :N_CLICK_FIELDS] = (1, 3, 3, 2, 1, 1, 2, 2, 0)
-_KINDS[FRONTIER, :N_FRONTIER_FIELDS] = 1
-_LENGTHS = np.array((0, N_FIELDS, N_CLICK_FIELDS, N_FRONTIER_FIELDS))
-
 decode_impression = msgspec.msgpack.Decoder(Impression).decode
 decode_click = msgspec.msgpack.Decoder(Click).decode
 decode_frontier = msgspec.msgpack.Decoder(Frontier).decode
-
-
-@inlined
-def is_kind(data: Bytes, at: Number, kind: Number) -> Number:
-    """Whether a value in `data` [n_bytes] is of the kind that a field must have."""
-    if kind == 0:
-        return True
-    if kind == 1:
-        return is_number(data, at)
-    if not is_span(data, at):
-        return False
-    start, end = span_at(data, at)
-    return kind == 2 or end - start == IDENTITY_BYTES
-
-
-@compiled
-def find_fields(data: Bytes, at: Number, end: Number, places: Int64) -> Number:
-    """Find the fields of the element that begins here; its end, or -1.
-
-    `data` [n_bytes]; `places` [WIDTH] takes where each begins, at `N_FIELDS` the end.
-    For compiled loops, on bytes of our own; `core_library.find_fields` finds the same.
-    """
-    length, field_at = array_at(data, at)
-    if length < 1 or field_at >= end or not is_number(data, field_at):
-        return -1
-    tag = number_at(data, field_at)
-    if tag < IMPRESSION or tag > FRONTIER or length != _LENGTHS[tag]:
-        return -1
-    for field in range(length):
-        places[field] = field_at
-        next_at = after_plain(data, field_at, end)
-        if next_at < 0 or not is_kind(data, field_at, _KINDS[tag, field]):
-            return -1
-        field_at = next_at
-    places[N_FIELDS] = field_at
-    return int(field_at)
 
 
 class Elements:

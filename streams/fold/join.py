@@ -14,19 +14,17 @@ from typing import Any
 
 import msgspec
 
-from models.counts.count_tables import Int64
 from rankstream.sections import LimitSettings, TimeSettings
 from rankstream.wire.events import Click, Impression, encode_record
 from streams.event_time import Watermark
 from streams.fold import elements as e
-from streams.fold.closed_impressions import Closed
+from streams.fold.closed_impressions import Closed, Int64, Names
 from streams.fold.elements import (
     Elements,
     decode_click,
     decode_frontier,
     decode_impression,
 )
-from streams.fold.identities import Names
 from streams.fold.native.joining import (
     ABSENT,
     AWAITED,

@@ -72,7 +72,10 @@ class StatisticsFold:
     def advance(self, watermark_ms: int) -> None:
         """Hear of the watermark, after all that it closed was taken."""
         # Several eras cannot pass unseen: the core compares with all that there are.
-        if watermark_ms // self._apart.keep_ms != self._watermark_ms // self._apart.keep_ms:
+        if (
+            watermark_ms // self._apart.keep_ms
+            != self._watermark_ms // self._apart.keep_ms
+        ):
             self._counts.leave(watermark_ms)
         self._watermark_ms = watermark_ms
 
@@ -80,7 +83,7 @@ class StatisticsFold:
         """Nothing is left to do: counting is done as it comes."""
 
     def changes(self, _outcomes: Mapping[str, int] | None = None) -> list[Change]:
-        """What changed since the last call; of a key that comes twice the last holds."""
+        """What changed since the last call; where a key comes twice the last holds."""
         records: list[Change] = []
         for key, value in self._counts.changes():
             if self._parts.is_plain(key, value):
@@ -101,17 +104,9 @@ class StatisticsFold:
         StatisticsRefused
             Where it was counted under other settings, or is not whole.
         """
-        latest: dict[bytes, bytes] = {}
-        for topic, key, value in items:
-            if topic != STATISTICS:
-                continue
-            if value is None:
-                latest.pop(key, None)
-            else:
-                latest[key] = value
         by_kind: dict[str, list[tuple[bytes, bytes]]] = {kind: [] for kind in KINDS}
         counted = None
-        for key, value in self._parts.joined(latest).items():
+        for key, value in self._parts.joined(_latest(items)).items():
             kind = keys.kind_of(key)
             keys.check_value(kind, key, value)
             if key == keys.COUNTED_KEY:
@@ -179,3 +174,16 @@ class StatisticsFold:
         taken = sum(counted.interactions.values())
         numbers = (counted.left, counted.capped, counted.clipped)
         self._counts.set_numbers((taken, *numbers, counted.without_exposure))
+
+
+def _latest(items: Iterable[Change]) -> dict[bytes, bytes]:
+    """The last value of each key of the topic."""
+    latest: dict[bytes, bytes] = {}
+    for topic, key, value in items:
+        if topic != STATISTICS:
+            continue
+        if value is None:
+            latest.pop(key, None)
+        else:
+            latest[key] = value
+    return latest

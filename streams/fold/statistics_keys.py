@@ -5,6 +5,8 @@ they are made of is the fold's own affair. Two sets grow as items come: that of 
 without candidates, and that of what is beyond the limits on sets and interventions.
 """
 
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import msgspec
@@ -50,7 +52,7 @@ class Counted(NamedTuple):
     classes: tuple[str, ...]
     reward: str
     watermark_ms: int = -1
-    interactions: dict[int, int] = {}
+    interactions: Mapping[int, int] = MappingProxyType({})
     left: int = 0
     oldest: int | None = None
     capped: int = 0
@@ -85,7 +87,9 @@ def check_value(kind: str, key: bytes, value: bytes) -> None:
     SchemaRefused
         Where another release wrote it.
     """
-    check_schema(value, SCHEMA, f"a {kind} of statistics", f"statistics, key {key!r:.200}")
+    check_schema(
+        value, SCHEMA, f"a {kind} of statistics", f"statistics, key {key!r:.200}"
+    )
 
 
 def decode_set(value: bytes) -> list[str]:

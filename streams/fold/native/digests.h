@@ -1,4 +1,7 @@
-/* Words and digests of bytes, as `streams/fold/digests.py` has them. */
+/* Words and digests of bytes.
+ *
+ * Not for bytes that somebody chooses in order to make two equal: whoever may write
+ * `queries` decides what is counted anyway. */
 #ifndef FOLD_DIGESTS_H
 #define FOLD_DIGESTS_H
 

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from streams.fold.closed_impressions import Closed
 from streams.fold.elements import Elements
-from streams.fold.messagepack import PADDING
 from streams.fold.native.core_library import core
 
 ABSENT, KNOWN, AWAITED = range(3)
@@ -123,7 +122,7 @@ class NativeJoin:
             core.join_close(self._join, None, None, None, None)
             return None, 0
         closed = Closed(
-            np.empty(n_bytes + PADDING, np.uint8),
+            np.empty(n_bytes, np.uint8),
             np.empty(n_due, np.int64),
             np.empty((n_due, 2), np.uint64),
             np.empty(n_due, np.bool_),

@@ -1,4 +1,4 @@
-"""The locator in C against the compiled Python that loops over columns use."""
+"""The locator in C against a plain one in Python."""
 
 import msgspec
 import numpy as np
@@ -6,27 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.counts.count_tables import Int64
 from rankstream.wire.events import SCHEMA, Click, Frontier, Impression, encode_record
 from rankstream.wire.routing import identity
 from streams.fold import elements as e
 from streams.fold.elements import Elements
-from streams.fold.messagepack import (
-    PADDING,
-    Bytes,
-    after,
-    array_at,
-    is_number,
-    number_at,
-)
 from streams.fold.native import core_library
 from tests.event_factory import click, impression
 from tests.fuzz.fuzzing import real_records
-
-Found = tuple[list[int], list[int], list[list[int]]] | None
-"""Head, tags and places; None where a record is not whole."""
-
-N_FIELDS = (0, e.N_FIELDS, e.N_CLICK_FIELDS, e.N_FRONTIER_FIELDS)
+from tests.streams.fold.plain_locator import Found, plain_find, used
 
 REAL = list(real_records(60))
 
@@ -52,42 +39,9 @@ def rare_records() -> list[bytes]:
     ]
 
 
-def plain_find(record: bytes) -> Found:
-    """As Python finds it: element by element, each value after the other."""
-    data = np.frombuffer(record + bytes(PADDING), np.uint8)
-    end = len(record)
-    length, at = array_at(data, 0)
-    if length != 4:
-        return None
-    head, tags, places = [], [], []
-    for _ in range(3):
-        if at >= end or not is_number(data, at) or after(data, at, end) < 0:
-            return None
-        head.append(int(number_at(data, at)))
-        at = after(data, at, end)
-    n_elements, first = array_at(data, at)
-    if not 0 <= n_elements <= end - at:
-        return None
-    at = first
-    for _ in range(n_elements):
-        found, start = np.empty(e.WIDTH, np.int64), at
-        at = e.find_fields(data, start, end, found)
-        if at < 0:
-            return None
-        tags.append(int(number_at(data, found[e.TAG])))
-        found[e.TAG] = start
-        places.append(used(tags[-1], found))
-    return (head, tags, places) if at == end else None
-
-
-def used(tag: int, places: Int64) -> list[int]:
-    """The places that an element of this kind has."""
-    return [*places[: N_FIELDS[tag]].tolist(), int(places[e.N_FIELDS])]
-
-
 def native_find(record: bytes) -> Found:
     """As the core finds it, in memory that is followed by other bytes."""
-    data: Bytes = np.frombuffer(record + b"\x01" * PADDING, np.uint8)
+    data = np.frombuffer(record + b"\x01" * 16, np.uint8)
     head, end = np.zeros(4, np.int64), len(record)
     first = core_library.find_head(data, end, head)
     if first < 0:
@@ -97,7 +51,11 @@ def native_find(record: bytes) -> Found:
     if core_library.find_elements(data, first, end, tags, places):
         return None
     each = zip(tags.tolist(), places, strict=True)
-    return head[:3].tolist(), tags.tolist(), [used(*one) for one in each]
+    return (
+        head[:3].tolist(),
+        tags.tolist(),
+        [used(tag, found.tolist()) for tag, found in each],
+    )
 
 
 def test_both_find_the_same() -> None:

@@ -1,0 +1,141 @@
+"""The compiled counting against the definition, over restarts, eras and limits."""
+
+import msgspec
+import numpy as np
+import pytest
+
+from rankstream.sections import LimitSettings, StatisticsSettings
+from streams.fold.closed_impressions import closed_of
+from streams.fold.statistics_fold import StatisticsFold
+from streams.fold.statistics_keys import COUNTED_KEY, decode_counted
+from streams.stage import Change
+from tests.streams.fold import scope_schedules as schedules
+
+LIMITS = LimitSettings(candidate_sets=2, interventions=2, exposure_rows=2, lists=3)
+
+
+def new_fold(reward: str = "click", limits: LimitSettings = LIMITS) -> StatisticsFold:
+    """An empty fold of partition 3."""
+    settings = StatisticsSettings(
+        groups=schedules.N_GROUPS, reward=reward, actions=schedules.ACTIONS
+    )
+    return StatisticsFold(limits, settings, schedules.KEEP_MS, 3)
+
+
+def applied(state: dict[bytes, bytes], fold: StatisticsFold) -> dict[bytes, bytes]:
+    """A state with the changes of a fold."""
+    for change in fold.changes():
+        if change.value is None:
+            state.pop(change.key, None)
+        else:
+            state[change.key] = change.value
+    return state
+
+
+def restored(state: dict[bytes, bytes], *arguments: str) -> StatisticsFold:
+    """A fold that goes on from a state, whatever the order of its records."""
+    fold = new_fold(*arguments)
+    fold.restore(Change("statistics", key, state[key]) for key in sorted(state))
+    return fold
+
+
+def compare(
+    state: dict[bytes, bytes], expected: schedules.Expected, reward: int
+) -> int:
+    """See that a state holds what is expected; returns how many groups."""
+    found = {key: rest for key, *rest in schedules.stored(state)}
+    assert found.keys() == expected.scopes.keys()
+    n_groups = 0
+    for key, (items, _, summaries) in found.items():
+        wanted = expected.summaries(key, items, reward)
+        assert summaries.keys() == wanted.keys()
+        for group, summary in summaries.items():
+            assert summary.encode() == wanted[group].encode(), (key, group)
+            n_groups += 1
+    return n_groups
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_counts_are_those_of_the_definition(seed):
+    """Whatever comes, and wherever batches, checkpoints and restarts fall."""
+    rng = np.random.default_rng(seed)
+    reward = int(rng.integers(3)) if seed % 2 else 0
+    fold, state = new_fold(schedules.CLASSES[reward]), {}
+    expected = schedules.Expected(LIMITS)
+    now_ms, n_taken, n_groups = 0, 0, 0
+    for _ in range(60):
+        batch = [
+            schedules.draw_interaction(rng, now_ms + int(rng.integers(-300, 300)))
+            for _ in range(rng.integers(0, 12))
+        ]
+        if batch:
+            fold.take(closed_of(batch))
+        for one in batch:
+            expected.take(one)
+        n_taken += len(batch)
+        now_ms += int(rng.integers(0, 120))
+        fold.advance(now_ms)
+        expected.advance(now_ms)
+        if rng.random() < 0.3:
+            state = applied(state, fold)
+            n_groups += compare(state, expected, reward)
+            counted = decode_counted(state[COUNTED_KEY])
+            assert counted.interactions == {3: n_taken}
+            assert (counted.left, counted.watermark_ms) == (expected.n_left, now_ms)
+            if rng.random() < 0.5:
+                before = fold.fingerprint()
+                fold = restored(state, schedules.CLASSES[reward])
+                assert fold.fingerprint() == before
+    assert n_groups > 50
+    assert expected.n_left > 50
+
+
+def test_state_written_again_after_a_restart_is_the_same():
+    """A restored fold that counts on writes what one without a restart writes."""
+    rng = np.random.default_rng(5)
+    drawn = [schedules.draw_interaction(rng, 100) for _ in range(200)]
+    whole, state = new_fold(), {}
+    whole.take(closed_of(drawn[:120]))
+    state = applied(state, whole)
+    again = restored(state)
+    for fold in (whole, again):
+        fold.take(closed_of(drawn[120:]))
+    assert applied(dict(state), whole) == applied(dict(state), again)
+
+
+def test_masks_overflow_into_the_general_form():
+    """More than 63 sets of clicked ranks of one list in a group."""
+    rng = np.random.default_rng(1)
+    items = [f"d{i}" for i in range(8)]
+    expected = schedules.Expected(LIMITS)
+    fold = new_fold()
+    batch = []
+    for _ in range(600):
+        one = schedules.draw_interaction(rng, 5)
+        impression = msgspec.structs.replace(
+            one.impression,
+            query_id="q",
+            intervention="m",
+            policy=2,
+            scores=b"",
+            exposures=b"",
+            is_open_set=False,
+            candidates=msgspec.msgpack.encode(items),
+            shown=np.arange(8).astype("<u2").tobytes(),
+            unit=3,
+        )
+        ranks = np.flatnonzero(rng.random(8) < 0.5) + 1
+        marks = (
+            [msgspec.convert([int(r), 1, "click"], type(one.clicks[0])) for r in ranks]
+            if one.clicks
+            else []
+        )
+        batch.append(msgspec.structs.replace(one, impression=impression, clicks=marks))
+    fold.take(closed_of(batch))
+    for one in batch:
+        expected.take(one)
+    state = applied({}, fold)
+    compare(state, expected, 0)
+    (flags,) = {flags for _, _, flags, _ in schedules.stored(state)}
+    assert flags == 2
+    compare(applied(state, restored(state)), expected, 0)

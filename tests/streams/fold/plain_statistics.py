@@ -32,7 +32,7 @@ class PlainStatistics:
         self.limits, self.statistics, self.keep_ms = limits, statistics, keep_ms
         self.scopes = {}
         self.watermark_ms = -1
-        self.totals = Counter()
+        self.totals: Counter[str] = Counter()
 
     def take(self, step):
         """A closed impression, or the watermark after all that it closed."""
@@ -58,7 +58,7 @@ class PlainStatistics:
         """The scope of an impression, or the capped one where it is full."""
         query, chosen = impression.query_id, impression.intervention
         era = impression.at_ms // self.keep_ms
-        name = tuple(_decode(impression.candidates))
+        name: object = tuple(_decode(impression.candidates))
         if impression.is_open_set:
             name = OPEN_SET
         if (query, name, chosen, era) in self.scopes:
@@ -88,7 +88,7 @@ class PlainStatistics:
     def ranks_of(self, interaction):
         """Ranks by class: each rank that an action of the class was at, once."""
         actions, classes = self.statistics.actions, self.statistics.classes()
-        ranks = {number: set() for number in range(len(classes))}
+        ranks: dict[int, set[int]] = {n: set() for n in range(len(classes))}
         for mark in interaction.clicks:
             number = classes.index(actions.get(mark.action, "click"))
             ranks[number].add(mark.position)

@@ -191,7 +191,7 @@ def decoded(state):
     """A topic without names, numbers and pieces; it must be whole and in order."""
     by_key = {tuple(_decode(k)): _decode(v) for k, v in Parts().joined(state).items()}
     assert all(value[0] == SCHEMA for value in by_key.values())
-    used = {("counted",)}
+    used: set[tuple] = {("counted",)}
     found: dict[object, object] = {"counted": by_key.get(("counted",))}
     for key, value in by_key.items():
         if key[0] != "scope":

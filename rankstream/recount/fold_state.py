@@ -20,7 +20,6 @@ class FoldState:
     def __init__(self, settings: Settings) -> None:
         from producers.topic_reader import read_topic  # noqa: PLC0415
 
-        self.values: dict[tuple[str, bytes], bytes] = {}
         self._of: dict[int, dict[tuple[str, bytes], bytes]] = {}
         self.positions = positions_of(settings)
         for topic in (STATISTICS, STATE_TOPIC):
@@ -31,12 +30,19 @@ class FoldState:
                     of_it[place] = value
                 else:
                     of_it.pop(place, None)
-        for of_it in self._of.values():
-            self.values |= {k: v for k, v in of_it.items() if k[0] == STATISTICS}
         after = positions_of(settings)
         self.is_steady = {
             p: checkpoint for p, (checkpoint, _) in self.positions.items()
         } == {p: checkpoint for p, (checkpoint, _) in after.items()}
+
+    def statistics(self) -> list[tuple[bytes, bytes]]:
+        """Keys and values of statistics; what was counted once for each partition."""
+        return [
+            (key, value)
+            for _, of_it in sorted(self._of.items())
+            for (topic, key), value in sorted(of_it.items())
+            if topic == STATISTICS
+        ]
 
     def found(self, settings: Settings) -> dict[int, Found]:
         """What the state says of each partition."""

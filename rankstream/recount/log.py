@@ -7,7 +7,7 @@ from producers.formats.canonical_dump import read_dump, read_header
 from rankstream.recount.fold_state import steady_state
 from rankstream.recount.stored_statistics import stored
 from rankstream.settings import Settings
-from rankstream.wire.topics import EVENTS, INTERACTIONS, STATISTICS
+from rankstream.wire.topics import EVENTS, INTERACTIONS
 from streams.recount.differences import Verdict
 from streams.recount.recount import Found, recount
 from streams.recount.rules import Rules, rules_of
@@ -19,11 +19,7 @@ def recount_topics(settings: Settings) -> Verdict:
     from producers.topic_reader import read_topic  # noqa: PLC0415
 
     state = steady_state(settings)
-    values = [
-        (key, value)
-        for (topic, key), value in sorted(state.values.items())
-        if topic == STATISTICS
-    ]
+    statistics = stored(state.statistics())
     interactions = (
         (partition, value or b"")
         for partition, _, _, value in read_topic(settings, INTERACTIONS)
@@ -33,7 +29,7 @@ def recount_topics(settings: Settings) -> Verdict:
         for partition, offset, _, value in read_topic(settings, EVENTS)
     )
     return recount(
-        log, state.found(settings), stored(values), interactions, rules_of(settings)
+        log, state.found(settings), statistics, interactions, rules_of(settings)
     )
 
 

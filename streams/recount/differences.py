@@ -3,7 +3,17 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from streams.recount.query_counts import Cell
+from streams.recount.scopes import (
+    CAPPED,
+    CONVERTED,
+    OVERFLOW_SET,
+    OVERFLOWED,
+    Cell,
+    Counted,
+    Scope,
+    ScopeKey,
+    Scopes,
+)
 
 MOST_DIFFERENCES = 20
 
@@ -69,6 +79,86 @@ class Verdict:
         }
 
 
+def compare_scopes(
+    query: str, expected: Scopes, found: Scopes, verdict: Verdict
+) -> None:
+    """Note every count of a query's scopes that is not as it must be."""
+    for key in expected.keys() | found.keys():
+        where = f"{query!r:.60} {named(key)}"
+        if key not in expected:
+            verdict.find("extra", f"scope {where}")
+        elif key not in found:
+            cells = expected[key].cells.values()
+            n_lost = sum(cell.totals["impressions"] for cell in cells)
+            verdict.find("lost", f"scope {where}", n_lost)
+        else:
+            _compare_scope(where, expected[key], found[key], verdict)
+
+
+def named(key: ScopeKey) -> str:
+    """A scope as differences name it."""
+    candidates = key.candidate_set
+    if isinstance(candidates, tuple):
+        candidates_named = f"{','.join(candidates):.60}"
+    else:
+        candidates_named = "capped" if candidates == OVERFLOW_SET else "open"
+    return f"[{candidates_named}] {key.intervention!r:.60} era {key.era}"
+
+
+def _compare_scope(where: str, expected: Scope, found: Scope, verdict: Verdict) -> None:
+    if found.flags & CONVERTED:
+        reason = "came from an older release and cannot be counted again"
+        verdict.find("wrong", f"{where}: {reason}")
+        return
+    if found.last_ms != expected.last_ms:
+        verdict.find(
+            "wrong",
+            f"{where}: must be shown last at {expected.last_ms}; got {found.last_ms}",
+        )
+    if (found.flags ^ expected.flags) & CAPPED:
+        verdict.find("wrong", f"{where}: flags {found.flags}, capped is wrong")
+    if expected.flags & OVERFLOWED and not found.flags & OVERFLOWED:
+        verdict.find("wrong", f"{where}: flags {found.flags}, must have overflowed")
+    for group in expected.cells.keys() | found.cells.keys():
+        label = f"{where} group {group}"
+        if group not in expected.cells:
+            verdict.find("extra", f"cell {label}")
+            continue
+        ours, theirs = expected.cells[group], found.cells.get(group, Cell())
+        compare_cells(label, ours, theirs, verdict)
+        has_room = not found.flags & (CAPPED | OVERFLOWED)
+        _compare_masks(label, (ours, theirs), verdict, has_room=has_room)
+
+
+def _compare_masks(
+    where: str, both: tuple[Cell, Cell], verdict: Verdict, *, has_room: bool
+) -> None:
+    """Never more than there were, and all of them where nothing overflowed."""
+    expected, found = both[0].masks, both[1].masks
+    for key in expected.keys() | found.keys():
+        ours, theirs = expected.get(key, 0), found.get(key, 0)
+        label = f"{where} mask {key!r:.160}"
+        if not ours:
+            verdict.find("extra", label, theirs)
+        elif has_room or theirs > ours:
+            verdict.compare(label, ours, theirs)
+
+
+def compare_counted(
+    where: str, expected: Counted, found: Counted, verdict: Verdict
+) -> None:
+    """Note what the record `counted` of a partition says amiss."""
+    for name in ("interactions", "n_left", "capped", "without_exposure"):
+        both = getattr(expected, name), getattr(found, name)
+        verdict.compare(f"{where} {name}", *both)
+    for name in ("watermark_ms", "oldest", "settings"):
+        ours, theirs = getattr(expected, name), getattr(found, name)
+        if ours != theirs:
+            verdict.find("wrong", f"{where} {name}: must be {ours}; got {theirs}")
+    clipped = expected.clipped, found.clipped
+    _compare_close(f"{where} clipped", clipped, expected.clipped_slack, verdict)
+
+
 def compare_cells(where: str, expected: Cell, found: Cell, verdict: Verdict) -> None:
     """Note every count of a cell that is not as it must be."""
     clipped = expected.totals.pop("clipped", 0), found.totals.pop("clipped", 0)
@@ -88,7 +178,7 @@ def compare_cells(where: str, expected: Cell, found: Cell, verdict: Verdict) -> 
             slack = expected.slack.get(("sum", item, column), 0)
             both = ours[column], theirs[column]
             _compare_close(f"{where} {name} of {item}", both, slack, verdict)
-    for name in ("click_pairs", "rows", "masks"):
+    for name in ("click_pairs", "rows", "rewards"):
         ours, theirs = getattr(expected, name), getattr(found, name)
         for key in ours.keys() | theirs.keys():
             label = f"{where} {name} {key!r:.120}"
@@ -110,8 +200,6 @@ def _compare_pairs(where: str, expected: Cell, found: Cell, verdict: Verdict) ->
             ours, theirs = expected.pairs[place], found.pairs[place]
             for column, name in enumerate(names):
                 verdict.compare(f"{label} {name}", ours[column], theirs[column])
-            if ours[5] != theirs[5]:
-                verdict.find("wrong", f"{label} last shown {ours[5]}, {theirs[5]}")
 
 
 def _compare_close(

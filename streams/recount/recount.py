@@ -1,7 +1,8 @@
 """The whole recount: the log joined and counted again, and held against the rest."""
 
 import hashlib
-from collections.abc import Callable, Iterable
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import NamedTuple
@@ -9,7 +10,6 @@ from typing import NamedTuple
 from rankstream.wire.events import (
     DETERMINISTIC,
     LOGGED,
-    N_GROUPS,
     PLACKETT_LUCE,
     TAIL_SHUFFLE,
     EventRecord,
@@ -19,12 +19,12 @@ from rankstream.wire.events import (
     decode_interaction_record,
     encode_record,
 )
-from streams.recount.differences import Verdict, compare_cells
+from streams.recount.differences import Verdict, compare_counted, compare_scopes
 from streams.recount.join import OUTCOMES, SlowJoin
-from streams.recount.query_counts import Cell, CellKey, count_query
+from streams.recount.query_counts import count_query
 from streams.recount.rules import Closed, Rules
+from streams.recount.scopes import Counted, Scopes
 
-DAY_MS = 86_400_000
 DIGEST = 8
 
 
@@ -40,15 +40,21 @@ class Found(NamedTuple):
     outcomes: dict[str, int] | None
 
 
-CellsOf = Callable[[str], dict[CellKey, Cell]]
-"""Gives the stored cells of a query."""
+ScopesOf = Callable[[str], Scopes]
+"""Gives the stored scopes of a query."""
 
 
 class Statistics(NamedTuple):
-    """Stored statistics: the queries that there are, and the cells of each."""
+    """Stored statistics: the queries that there are, and the scopes of each.
+
+    `strays` names records that belong to no scope, `counted` what is said of each
+    partition of the log (of a dump, which has one value of a key, of one of them).
+    """
 
     queries: set[str]
-    cells_of: CellsOf
+    scopes_of: ScopesOf
+    strays: Sequence[str] = ()
+    counted: Mapping[int, Counted] = {}
 
 
 def recount(
@@ -83,7 +89,8 @@ def recount(
     written = None
     if interactions is not None:
         written = InteractionsLog(interactions, verdict)
-    counted: set[str] = set()
+    queries: set[str] = set()
+    partitions: set[int] = set()
     for partition, records in groupby(log, key=itemgetter(0)):
         state = found.get(partition, Found(-1, -1, None))
         one = Partition(partition, state, rules, written, verdict)
@@ -91,12 +98,16 @@ def recount(
             where = f"events[{partition}]@{offset}"
             one.take(offset, decode_event_record(value, where))
         one.compare_outcomes()
-        for query, impressions in one.by_query.items():
-            counted.add(query)
-            expected = count_query(impressions, one.expiries, rules)
-            _compare_query(query, expected, statistics.cells_of(query), verdict)
-    for query in sorted(statistics.queries - counted):
+        partitions.add(partition)
+        queries |= one.by_query.keys()
+        one.compare_statistics(statistics)
+    for query in sorted(statistics.queries - queries):
         verdict.find("extra", f"query {query!r}")
+    for stray in statistics.strays:
+        verdict.find("extra", stray)
+    for source in sorted(statistics.counted.keys() - partitions):
+        n_found = statistics.counted[source].interactions
+        verdict.compare(f"interactions counted of events[{source}]", 0, n_found)
     if written is not None:
         written.conclude()
     return verdict
@@ -171,7 +182,7 @@ class Partition:
         verdict: Verdict,
     ) -> None:
         self.by_query: dict[str, list[Closed]] = {}
-        self.expiries: list[int] = []
+        self.leaving: list[int] = []
         self._number = number
         self._found = found
         self._rules = rules
@@ -180,7 +191,8 @@ class Partition:
         self._join = SlowJoin(rules, self._close, self._enter)
         self._sequences: dict[int, int] = {}
         self._offset = -1
-        self._next_day_ms = 0
+        self._watermark_ms = -1
+        self._oldest_closed = sys.maxsize
         self._outcomes = dict.fromkeys(OUTCOMES, 0)
 
     def take(self, offset: int, record: EventRecord) -> None:
@@ -210,6 +222,20 @@ class Partition:
             found = {name: self._found.outcomes.get(name, 0) for name in OUTCOMES}
             self._verdict.compare_all(where, self._outcomes, found)
 
+    def compare_statistics(self, statistics: Statistics) -> None:
+        """Hold what is stored of this partition's queries against the count."""
+        rules, counted = self._rules, Counted(watermark_ms=self._watermark_ms)
+        counted.settings = (rules.groups, rules.keep_ms, rules.classes, rules.reward)
+        for query, impressions in self.by_query.items():
+            expected = count_query(impressions, self.leaving, rules, counted)
+            compare_scopes(query, expected, statistics.scopes_of(query), self._verdict)
+        where = f"counted of events[{self._number}]"
+        found = statistics.counted.get(self._number)
+        if found is not None:
+            compare_counted(where, counted, found, self._verdict)
+        elif self._found.outcomes is not None or not statistics.counted:
+            self._verdict.compare(where, counted.interactions, 0)
+
     def _close(self, interaction: Interaction) -> None:
         if self._written is not None:
             target = target_of(interaction.impression.model, self._rules.n_targets)
@@ -217,33 +243,47 @@ class Partition:
             self._written.compare(self._number, target, interaction, is_due=is_due)
         if self._offset <= self._found.checkpoint_offset:
             query = interaction.impression.query_id
-            closed = closed_of(interaction, len(self.expiries))
+            closed = closed_of(interaction, len(self.leaving), self._rules)
+            era = closed.at_ms // self._rules.keep_ms
+            self._oldest_closed = min(self._oldest_closed, era)
             self.by_query.setdefault(query, []).append(closed)
 
     def _enter(self, watermark_ms: int) -> None:
-        if (
-            watermark_ms >= self._next_day_ms
-            and self._offset <= self._found.checkpoint_offset
-        ):
-            day_ms = watermark_ms // DAY_MS * DAY_MS
-            self._next_day_ms = day_ms + DAY_MS
-            self.expiries.append(day_ms - self._rules.keep_ms)
+        if self._offset > self._found.checkpoint_offset:
+            return
+        self._watermark_ms = watermark_ms
+        # An era leaves as long after its end as it lasted; so does what closes later.
+        least = watermark_ms // self._rules.keep_ms - 1
+        if not self.leaving or least > self.leaving[-1] or self._oldest_closed < least:
+            self.leaving.append(least)
+        self._oldest_closed = sys.maxsize
 
 
-def closed_of(interaction: Interaction, era: int) -> Closed:
+def closed_of(interaction: Interaction, n_left: int, rules: Rules) -> Closed:
     """What the statistics need of an interaction."""
     impression = interaction.impression
+    marks = {
+        (rules.actions.get(mark.action, "click"), mark.position)
+        for mark in interaction.clicks
+    }
     return Closed(
-        era,
+        n_left,
         impression.at_ms,
-        impression.unit % N_GROUPS,
+        impression.unit % rules.groups,
         impression.policy,
         impression.is_open_set,
         impression.intervention,
         impression.candidates,
         _material_of(impression),
         impression.shown,
-        tuple(sorted({mark.position for mark in interaction.clicks})),
+        tuple(sorted(rank for name, rank in marks if name == rules.reward)),
+        tuple(
+            sorted(
+                (rules.classes.index(name), rank)
+                for name, rank in marks
+                if name != rules.reward
+            )
+        ),
     )
 
 
@@ -266,18 +306,3 @@ def target_of(model: str, n_targets: int) -> int:
 def digest_of(interaction: Interaction) -> bytes:
     """What two equal interactions share."""
     return hashlib.blake2b(encode_record(interaction), digest_size=DIGEST).digest()
-
-
-def _compare_query(
-    query: str,
-    expected: dict[CellKey, Cell],
-    stored: dict[CellKey, Cell],
-    verdict: Verdict,
-) -> None:
-    for key in expected.keys() | stored.keys():
-        where = f"{query!r:.60} {key.candidate_set.hex()[:8]} {key.intervention}"
-        where = f"{where} {key.group}"
-        if key not in expected:
-            verdict.find("extra", f"cell {where}")
-        else:
-            compare_cells(where, expected[key], stored.get(key, Cell()), verdict)

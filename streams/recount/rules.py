@@ -6,7 +6,11 @@ from rankstream.settings import Settings
 
 
 class Rules(NamedTuple):
-    """Times in milliseconds, and the limits of the statistics."""
+    """Times in milliseconds, the limits of the statistics, and what they keep apart.
+
+    `classes` are names of reward classes by number, `actions` the class of each action
+    that is none of the first.
+    """
 
     disorder_ms: int
     window_ms: int
@@ -15,15 +19,19 @@ class Rules(NamedTuple):
     candidate_sets: int
     interventions: int
     exposure_rows: int
-    list_masks: int
     clicks: int
     click_bytes: int
     n_targets: int
+    groups: int
+    classes: tuple[str, ...]
+    reward: str
+    actions: dict[str, str]
 
 
 def rules_of(settings: Settings) -> Rules:
     """The rules that the settings state."""
-    time, limits = settings.time, settings.limits
+    time, limits, kept = settings.time, settings.limits, settings.statistics
+    others = sorted(set(kept.actions.values()) - {"click"})
     return Rules(
         time.disorder_ms,
         time.click_window_ms,
@@ -32,21 +40,25 @@ def rules_of(settings: Settings) -> Rules:
         limits.candidate_sets,
         limits.interventions,
         limits.exposure_rows,
-        limits.list_masks,
         limits.clicks,
         limits.click_bytes,
         settings.kafka.learner_partitions,
+        kept.groups,
+        ("click", *others),
+        kept.reward,
+        dict(kept.actions),
     )
 
 
 class Closed(NamedTuple):
     """A closed impression as its statistics need it.
 
-    `era` is the number of days that the watermark had entered before, `material` what
-    the exposures follow from, `ranks` the distinct clicked ranks, sorted.
+    `n_left` is how often eras had left before it closed, `material` what the
+    exposures follow from, `ranks` the distinct ranks that the reward was at, sorted,
+    `rewards` those of other classes: number of the class, rank.
     """
 
-    era: int
+    n_left: int
     at_ms: int
     group: int
     policy: int
@@ -56,3 +68,4 @@ class Closed(NamedTuple):
     material: bytes
     shown: bytes
     ranks: tuple[int, ...]
+    rewards: tuple[tuple[int, int], ...]

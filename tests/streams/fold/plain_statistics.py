@@ -1,6 +1,5 @@
 """The statistics in plain dictionaries, as their definitions say, for tests."""
 
-import hashlib
 from collections import Counter, defaultdict
 from itertools import combinations
 
@@ -15,140 +14,200 @@ from rankstream.wire.events import (
     TAIL_SHUFFLE,
 )
 from rankstream.wire.exposures import unpack_exposures
-from streams.fold.statistics_fold import DAY_MS
 
-_encode = msgspec.msgpack.Encoder().encode
+OPEN_SET, OVERFLOW_SET = bytes(16), b"\xff" * 16
+PAIR_COUNTS = ("shown", "clicked", "first_click", "shown_to_first", "shown_to_last")
+
 _decode = msgspec.msgpack.Decoder().decode
 
 
-class Recount:
-    """The definitions, spelled out."""
+class PlainStatistics:
+    """The definitions, spelled out.
 
-    def __init__(self, limits, keep_ms):
-        self.limits, self.keep_ms, self.day = limits, keep_ms, -1
-        self.cells = {}
+    `scopes` holds the impressions of each: by query, candidate set (its items, or the
+    name of one that grows), intervention, era. All else follows from them.
+    """
+
+    def __init__(self, limits, statistics, keep_ms):
+        self.limits, self.statistics, self.keep_ms = limits, statistics, keep_ms
+        self.scopes = {}
+        self.watermark_ms = -1
+        self.totals: Counter[str] = Counter()
 
     def take(self, step):
-        """A closed impression, or a day."""
+        """A closed impression, or the watermark after all that it closed."""
         if isinstance(step, int):
-            if step > self.day:
-                self.day = step
-                self.expire(step * DAY_MS - self.keep_ms)
+            self.advance(step)
         else:
-            self.count(step.impression, {mark.position for mark in step.clicks})
+            place = self.place_of(step.impression)
+            self.scopes.setdefault(place, []).append(step)
+            self.totals["interactions"] += 1
+            self.totals["capped"] += place[1] == OVERFLOW_SET
+            one = self.cell_of(place, [step], {row_of(step.impression)})
+            for name in ("clipped", "without_exposure"):
+                self.totals[name] += one["totals"][name]
+
+    def advance(self, watermark_ms):
+        """Scopes of an era leave together, `keep_ms` after its end."""
+        self.watermark_ms = max(self.watermark_ms, watermark_ms)
+        for place in list(self.scopes):
+            if self.watermark_ms >= (place[3] + 2) * self.keep_ms:
+                self.totals["n_left"] += len(self.scopes.pop(place))
 
     def place_of(self, impression):
-        """The cell of an impression."""
-        query = impression.query_id
-        name = hashlib.blake2b(impression.candidates, digest_size=16).digest()
+        """The scope of an impression, or the capped one where it is full."""
+        query, chosen = impression.query_id, impression.intervention
+        era = impression.at_ms // self.keep_ms
+        name: object = tuple(_decode(impression.candidates))
         if impression.is_open_set:
-            name = bytes(16)
-        live = {key[1:3] for key in self.cells if key[0] == query}
-        live = {pair for pair in live if pair[0] != b"\xff" * 16}
-        names, interventions = {n for n, _ in live}, {i for _, i in live}
-        chosen = impression.intervention
+            name = OPEN_SET
+        if (query, name, chosen, era) in self.scopes:
+            return (query, name, chosen, era)
+        others = {key[1:3] for key in self.scopes if (key[0], key[3]) == (query, era)}
+        others = {pair for pair in others if pair[0] != OVERFLOW_SET}
+        names, interventions = {n for n, _ in others}, {i for _, i in others}
         if (name not in names and len(names) >= self.limits.candidate_sets) or (
             chosen not in interventions
             and len(interventions) >= self.limits.interventions
         ):
-            return (query, b"\xff" * 16, "", impression.unit % 20)
-        return (query, name, chosen, impression.unit % 20)
+            return (query, OVERFLOW_SET, "", era)
+        return (query, name, chosen, era)
 
-    def count(self, impression, clicked):
-        """Parts (a) to (d)."""
-        place = self.place_of(impression)
-        cell = self.cells.setdefault(
-            place,
-            {
-                "totals": Counter(),
-                "pairs": defaultdict(Counter),
-                "last": {},
-                "sums": defaultdict(Counter),
-                "click_pairs": Counter(),
-                "rows": {},
-                "overflow": Counter(),
-            },
-        )
-        items = _decode(impression.candidates)
-        rows = np.frombuffer(impression.shown, "<u2").tolist()
-        shown = [items[row] for row in rows]
-        totals = cell["totals"]
-        totals["impressions"] += 1
-        totals["without_click"] += not clicked
-        totals["clicks"] += len(clicked)
-        totals["clicks_squared"] += len(clicked) ** 2
-        first, last = min(clicked, default=0), max(clicked, default=0)
-        for rank, item in enumerate(shown, 1):
-            pair = cell["pairs"][item, rank]
-            pair["shown"] += 1
-            pair["clicked"] += rank in clicked
-            pair["first_click"] += rank == first
-            pair["shown_to_first"] += not clicked or rank <= first
-            pair["shown_to_last"] += bool(clicked) and rank <= last
-            before = cell["last"].get((item, rank), 0)
-            cell["last"][item, rank] = max(before, impression.at_ms)
-        if place[1] == b"\xff" * 16:
-            return
-        for rank, item in enumerate(shown[:last], 1):
-            if rank in clicked:
-                cell["sums"][item]["plus"] += last - len(clicked)
-            else:
-                cell["sums"][item]["minus"] += len(clicked)
-        for a, b in combinations(sorted((shown[r - 1], r) for r in clicked), 2):
-            cell["click_pairs"][(*a, *b)] += 1
-        matrix = placement(impression)
-        if matrix is None:
-            totals["without_exposure"] += 1
-            return
-        for rank in clicked:
-            p = float(matrix[rows[rank - 1], rank - 1])
-            if impression.policy == PLACKETT_LUCE:
-                # Whatever was shown had some chance, computed or not.
-                p = max(p, 2**-21)
-            if p > 0:
-                totals["clipped"] += p < 2**-20
-                p = max(p, 2**-20)
-                sums = cell["sums"][shown[rank - 1]]
-                sums["inverse"] += round(2**16 / p)
-                sums["squared"] += round(2**16 / (p * p))
-        self.expose(cell, impression, items, matrix)
+    def rows_of(self, place):
+        """The exposure rows that a scope keeps: the first that came."""
+        if place[1] == OVERFLOW_SET:
+            return []
+        rows = dict.fromkeys(row_of(each.impression) for each in self.scopes[place])
+        rows.pop(None, None)
+        return list(rows)[: self.limits.exposure_rows]
 
-    def expose(self, cell, impression, items, matrix):
-        """Part (e)."""
-        material = {
-            DETERMINISTIC: impression.shown,
-            TAIL_SHUFFLE: impression.shown[:-2],
-            PLACKETT_LUCE: impression.scores,
-            LOGGED: impression.exposures,
-        }[impression.policy]
-        owner = tuple(items) if impression.is_open_set else None
-        row = (impression.policy, len(impression.shown) // 2, material, owner)
-        count, _, _ = cell["rows"].get(row, (0, None, None))
-        cell["rows"][row] = (count + 1, items, matrix)
-        if len(cell["rows"]) > self.limits.exposure_rows:
-            oldest = next(iter(cell["rows"]))
-            count, items, matrix = cell["rows"].pop(oldest)
-            for (d, r), p in np.ndenumerate(matrix):
-                cell["overflow"][items[d], r + 1] += count * round(float(p) * 2**30)
+    def group_of(self, interaction):
+        """Which group of users an impression belongs to."""
+        return interaction.impression.unit % self.statistics.groups
 
-    def expire(self, before_ms):
-        """What was not shown since leaves."""
-        for place, cell in list(self.cells.items()):
-            last: Counter[str] = Counter()
-            for (item, _), at_ms in cell["last"].items():
-                last[item] = max(last[item], at_ms)
-            gone = {item for item, at_ms in last.items() if at_ms < before_ms}
-            for part in ("pairs", "last", "overflow"):
-                for item, rank in list(cell[part]):
-                    if item in gone:
-                        del cell[part][item, rank]
-            for item in gone:
-                cell["sums"].pop(item, None)
-            for key in list(cell["click_pairs"]):
-                if key[0] in gone or key[2] in gone:
-                    del cell["click_pairs"][key]
-            if not cell["pairs"]:
-                del self.cells[place]
+    def ranks_of(self, interaction):
+        """Ranks by class: each rank that an action of the class was at, once."""
+        actions, classes = self.statistics.actions, self.statistics.classes()
+        ranks: dict[int, set[int]] = {n: set() for n in range(len(classes))}
+        for mark in interaction.clicks:
+            number = classes.index(actions.get(mark.action, "click"))
+            ranks[number].add(mark.position)
+        return ranks
+
+    def clicked(self, interaction):
+        """Ranks that the reward was at."""
+        reward = self.statistics.classes().index(self.statistics.reward)
+        return self.ranks_of(interaction)[reward]
+
+    def cells(self):
+        """What each group of each scope counted, both forms together."""
+        found = {}
+        for place, interactions in self.scopes.items():
+            groups = defaultdict(list)
+            for one in interactions:
+                groups[self.group_of(one)].append(one)
+            for group, of_group in groups.items():
+                rows = self.rows_of(place)
+                found[*place, group] = self.cell_of(place, of_group, rows)
+        return found
+
+    def cell_of(self, place, interactions, rows):
+        """The sums of some impressions of a scope that keeps these rows."""
+        cell = {
+            "totals": Counter(),
+            "pairs": defaultdict(Counter),
+            "sums": defaultdict(Counter),
+            "click_pairs": Counter(),
+            "rows": Counter(),
+            "rewards": Counter(),
+        }
+        for one in interactions:
+            shown, clicked = shown_of(one.impression), self.clicked(one)
+            count_lists(cell, shown, clicked)
+            if place[1] != OVERFLOW_SET:
+                self.count_rewards(cell, one, shown)
+                count_preferences(cell, shown, clicked)
+                count_exposures(cell, one.impression, clicked, rows)
+        return cell
+
+    def count_rewards(self, cell, interaction, shown):
+        """Ranks of the classes that are not the reward."""
+        reward = self.statistics.classes().index(self.statistics.reward)
+        for number, ranks in self.ranks_of(interaction).items():
+            if number != reward:
+                for rank in ranks:
+                    cell["rewards"][number, shown[rank - 1], rank] += 1
+
+
+def count_lists(cell, shown, clicked):
+    """Totals and pairs."""
+    totals = cell["totals"]
+    totals["impressions"] += 1
+    totals["without_click"] += not clicked
+    totals["clicks"] += len(clicked)
+    totals["clicks_squared"] += len(clicked) ** 2
+    first, last = min(clicked, default=0), max(clicked, default=0)
+    for rank, item in enumerate(shown, 1):
+        pair = cell["pairs"][item, rank]
+        pair["shown"] += 1
+        pair["clicked"] += rank in clicked
+        pair["first_click"] += rank == first
+        pair["shown_to_first"] += not clicked or rank <= first
+        pair["shown_to_last"] += bool(clicked) and rank <= last
+
+
+def count_preferences(cell, shown, clicked):
+    """Clicked above and below what was not, and clicked together."""
+    last = max(clicked, default=0)
+    for rank, item in enumerate(shown[:last], 1):
+        if rank in clicked:
+            cell["sums"][item]["plus"] += last - len(clicked)
+        else:
+            cell["sums"][item]["minus"] += len(clicked)
+    for a, b in combinations(sorted((shown[r - 1], r) for r in clicked), 2):
+        cell["click_pairs"][(*a, *b)] += 1
+
+
+def count_exposures(cell, impression, clicked, kept):
+    """Inverse probabilities; exposures by row where it is kept, else summed."""
+    matrix = placement(impression)
+    if matrix is None:
+        cell["totals"]["without_exposure"] += 1
+        return
+    items, shown = _decode(impression.candidates), shown_of(impression)
+    for rank in clicked:
+        p = float(matrix[items.index(shown[rank - 1]), rank - 1])
+        if impression.policy == PLACKETT_LUCE:
+            # Whatever was shown had some chance, computed or not.
+            p = max(p, 2**-21)
+        if p > 0:
+            cell["totals"]["clipped"] += p < 2**-20
+            p = max(p, 2**-20)
+            cell["sums"][shown[rank - 1]]["inverse"] += round(2**16 / p)
+            cell["sums"][shown[rank - 1]]["squared"] += round(2**16 / (p * p))
+    row = row_of(impression)
+    if row in kept and row is not None:
+        cell["rows"][row] += 1
+        return
+    for (item, rank), p in np.ndenumerate(matrix):
+        if p > 0:
+            cell["pairs"][items[item], rank + 1]["exposure"] += round(float(p) * 2**30)
+
+
+def shown_of(impression):
+    """Items at ranks 1, 2, ..."""
+    items = _decode(impression.candidates)
+    return [items[row] for row in np.frombuffer(impression.shown, "<u2").tolist()]
+
+
+def row_of(impression):
+    """Policy, length, material and, of an open set, candidates; None without a row."""
+    if impression.policy not in (LOGGED, PLACKETT_LUCE):
+        return None
+    is_logged = impression.policy == LOGGED
+    material = impression.exposures if is_logged else impression.scores
+    owner = bytes(impression.candidates) if impression.is_open_set else b""
+    return (impression.policy, len(impression.shown) // 2, bytes(material), owner)
 
 
 def placement(impression):
@@ -172,34 +231,19 @@ def placement(impression):
     return matrix
 
 
-def expected_of(recount):
-    """The recount in a form that compares."""
-    found = {}
-    for place, cell in recount.cells.items():
-        pairs = {}
-        for key in set(cell["pairs"]) | {k for k, v in cell["overflow"].items() if v}:
-            pair = cell["pairs"].get(key, Counter())
-            names = [
-                "shown",
-                "clicked",
-                "first_click",
-                "shown_to_first",
-                "shown_to_last",
-            ]
-            pairs[key] = (
-                *(pair[name] for name in names),
-                cell["last"].get(key, 0),
-                cell["overflow"][key],
+def comparable(cell):
+    """A cell without what is zero, so that equal counts are equal."""
+    return {
+        part: {
+            key: counts
+            for key, counts in (
+                (k, {n: c for n, c in v.items() if c} if isinstance(v, Counter) else v)
+                for k, v in of_part.items()
             )
-        names = ["plus", "minus", "inverse", "squared"]
-        found[place] = (
-            {name: count for name, count in cell["totals"].items() if count},
-            pairs,
-            {i: tuple(s[n] for n in names) for i, s in cell["sums"].items()},
-            dict(cell["click_pairs"]),
-            sorted((*row[:3], n) for row, (n, _, _) in cell["rows"].items()),
-        )
-    return found
+            if counts
+        }
+        for part, of_part in cell.items()
+    }
 
 
 def applied(state, changes):
@@ -215,4 +259,4 @@ def applied(state, changes):
 
 def state_of(fold):
     """All that a fold that never wrote before stands for."""
-    return applied({}, fold.changes())
+    return applied({}, fold.changes({}))

@@ -1,166 +1,42 @@
-"""The recount agrees with the folds, and sees what is amiss."""
+"""The recount agrees with the folds, and sees what is amiss in the logs."""
 
-import functools
-from collections.abc import Sequence
-from itertools import permutations
 from pathlib import Path
-from typing import Any
 
 import msgspec
-import numpy as np
 import pytest
 
-from models.plackett_luce.placement import placement_batch
 from producers.formats.canonical_dump import Header, write_dump
 from rankstream.cli import main
-from rankstream.recount.stored_statistics import stored
-from rankstream.settings import LimitSettings, Settings, TimeSettings
 from rankstream.wire.events import (
     ACTIVE,
-    ENDED,
     Element,
-    EventRecord,
     Frontier,
     decode_interaction_record,
     encode_record,
 )
-from rankstream.wire.exposures import pack_exposures
 from streams.local import write_changes
-from streams.partition_fold import partition_fold
-from streams.recount.differences import Verdict
-from streams.recount.placement import placements
-from streams.recount.recount import Found, recount
-from streams.recount.rules import rules_of
-from streams.stage import Change, SourceRecord
-from tests.event_factory import START_MS, click, impression
-
-DAY_MS = 86_400_000
-ITEMS = ("a", "b", "c", "d", "e")
-LIMITS = LimitSettings(
-    candidate_sets=2, interventions=2, exposure_rows=2, list_masks=3, clicks=2
-)
-SETTINGS = Settings(
-    time=TimeSettings(
-        disorder_ms=60_000,
-        click_window_ms=300_000,
-        remember_ms=600_000,
-        keep_ms=DAY_MS,
-    ),
-    limits=LIMITS,
+from streams.stage import Change
+from tests.event_factory import START_MS, impression
+from tests.streams.recount.recounted import (
+    ERA_MS,
+    Folded,
+    random_log,
+    settings_of,
+    small_log,
 )
 
 
-def some_impression(rng: np.random.Generator, number: int, at_ms: int) -> Any:
-    """An impression of a few queries, sets, interventions, policies and rows."""
-    n_items = int(rng.integers(3, 6))
-    items = sorted(rng.choice(ITEMS, n_items, replace=False).tolist())
-    n_shown = int(rng.integers(1, 4))
-    shown = rng.choice(items, n_shown, replace=False).tolist()
-    policy = int(rng.integers(0, 6))
-    fields: dict[str, Any] = {"policy": policy}
-    if policy == 1:
-        scores = np.arange(n_items) * float(rng.integers(0, 8))
-        fields["scores"] = scores.astype("<f4").tobytes()
-    if policy == 4:
-        exposures = np.full((n_items, n_shown), 1.0 / n_items, np.float32)
-        if rng.random() < 0.5:
-            exposures[1:] = 0.0
-        fields["exposures"] = pack_exposures(exposures)
-    if policy in (0, 2) and rng.random() < 0.5:
-        fields["is_open_set"], items = True, sorted(shown)
-    return impression(
-        f"i{number}",
-        at_ms,
-        items=items,
-        shown=shown,
-        query_id=f"q{rng.integers(3)}",
-        model=f"m{rng.integers(3)}",
-        intervention=f"v{rng.integers(3)}",
-        unit=int(rng.integers(2)),
-        **fields,
-    )
-
-
-def random_log(seed: int, n_events: int = 400) -> list[list[Element]]:
-    """Records of a log that goes over days, out of order, with repeats and strays."""
-    rng = np.random.default_rng(seed)
-    log: list[list[Element]] = []
-    known: list[Any] = []
-    for number in range(n_events):
-        now_ms = START_MS + number * int(rng.integers(15_000, 20_000)) * (
-            1 if seed % 2 else 60
-        )
-        at_ms = now_ms + int(rng.integers(-90_000, 1))
-        record: list[Element] = [some_impression(rng, number, at_ms)]
-        known = [*known[-20:], record[0]]
-        for _ in range(int(rng.integers(3))):
-            owner = known[int(rng.integers(len(known)))]
-            when_ms = owner.at_ms + int(rng.integers(0, 400_000))
-            what: dict[str, Any] = {"position": int(rng.integers(0, 5))}
-            if not what["position"] or rng.random() < 0.3:
-                what["item_id"] = str(rng.choice(ITEMS))
-            name = owner.impression_id if rng.random() < 0.9 else f"i{number + 1}"
-            record.append(click(name, when_ms, **what))
-        if rng.random() < 0.2:
-            record.append(known[int(rng.integers(len(known)))])
-        order = rng.permutation(len(record))
-        record = [record[place] for place in order]
-        source = int(rng.integers(2))
-        record.append(Frontier(source, 2, at_ms - 60_000, ACTIVE))
-        log.append(record)
-    end_ms = max(each.at_ms for record in log for each in record) + 500_000
-    return [*log, [Frontier(0, 2, end_ms, ENDED)], [Frontier(1, 2, end_ms, ENDED)]]
-
-
-class Folded:
-    """A log, and what the real fold makes of it up to a checkpoint."""
-
-    def __init__(
-        self, log: Sequence[list[Element]], checkpoint: int | None = None
-    ) -> None:
-        self.checkpoint = len(log) if checkpoint is None else checkpoint
-        self.log: list[tuple[int, int, bytes]] = []
-        fold = partition_fold(0, SETTINGS)
-        self.state: dict[bytes, bytes] = {}
-        self.outcomes: dict[str, int] = {}
-        interactions = []
-        for offset, elements in enumerate(log):
-            value = encode_record(EventRecord(1, 0, offset + 1, elements))
-            self.log.append((0, offset, value))
-            fold.fold(SourceRecord("events", 0, offset, 0, None, value, ()))
-            interactions += fold.outputs()
-            if offset == self.checkpoint - 1:
-                for change in fold.changes():
-                    if change.topic == "statistics":
-                        self.state[change.key] = change.value or b""
-                self.outcomes = fold.counters()
-        self.interactions = [
-            (output.partition, output.value)
-            for output in interactions
-            if output.topic == "interactions" and output.value
-        ]
-
-    def verdict(self) -> Verdict:
-        """What the recount says."""
-        values = [(key, value) for key, value in self.state.items() if value]
-        found = {0: Found(self.checkpoint - 1, len(self.log) - 1, self.outcomes)}
-        return recount(
-            self.log, found, stored(values), self.interactions, rules_of(SETTINGS)
-        )
-
-
-@functools.cache
-def small_log() -> list[list[Element]]:
-    """One that the tests of what is amiss share."""
-    return random_log(0, 60)
-
-
+@pytest.mark.parametrize("keep_ms", [ERA_MS, 100_000])
 @pytest.mark.parametrize("seed", range(8))
-def test_it_agrees_with_the_folds_at_any_checkpoint(seed: int) -> None:
-    """Every part, with limits that overflow and days in which items leave."""
+def test_it_agrees_with_the_folds_at_any_checkpoint(seed: int, keep_ms: int) -> None:
+    """Every part, with limits that overflow, and eras that leave.
+
+    Those of 100 seconds have left before the last of their impressions closes.
+    """
+    reward = ["click", "purchase", "dwell"][seed % 3]
     log = random_log(seed)
     checkpoint = [None, 399, 200, 17][seed % 4]
-    folded = Folded(log, checkpoint)
+    folded = Folded(log, checkpoint, settings_of(keep_ms, reward))
     verdict = folded.verdict()
     assert verdict.is_clean, verdict.differences
     assert verdict.n_events > 700
@@ -168,8 +44,46 @@ def test_it_agrees_with_the_folds_at_any_checkpoint(seed: int) -> None:
     assert outcomes["consumed"] > 20
     if checkpoint is None:
         assert min(outcomes[n] for n in ("duplicate", "late", "dead_letter")) > 0
-        assert outcomes["statistics_capped"] > 0
-        assert outcomes["statistics_expired"] > 0
+        *_, (n_left, oldest, capped, _, without_exposure) = folded.counted()
+        assert n_left > 100
+        assert without_exposure > 50
+        if keep_ms == ERA_MS:
+            assert capped > 0
+            assert oldest is not None
+
+
+def test_what_closes_after_its_era_left_leaves_at_once() -> None:
+    """A window of three eras; the watermark goes on within one, step by step."""
+    log: list[list[Element]] = []
+    for number in range(40):
+        at_ms = START_MS + number * 9_000
+        now_ms = at_ms + 290_000
+        log.append([impression(f"i{number}", at_ms), Frontier(0, 1, now_ms, ACTIVE)])
+    counts = set()
+    for checkpoint in range(20, 40):
+        folded = Folded(log, checkpoint, settings_of(100_000))
+        verdict = folded.verdict()
+        assert verdict.is_clean, verdict.differences
+        counted = folded.counted()
+        assert counted[-1][:2] == [counted[6][0][1], None]
+        counts.add(counted[-1][0])
+    assert len(counts) > 10
+
+
+def test_the_logs_of_the_tests_have_all_that_may_come() -> None:
+    """Rows, lists and sets beyond limits, long lists, every class, several eras."""
+    folded = Folded(random_log(1, 450))
+    heads = [
+        msgspec.msgpack.decode(value)
+        for key, value in folded.state.items()
+        if value and msgspec.msgpack.decode(key)[0] == "scope"
+    ]
+    flags = [head[1] for head in heads]
+    assert all(any(each & flag for each in flags) for flag in (1, 2, 4))
+    assert 0 in flags
+    assert any(head[3] for head in heads)
+    assert {number for head in heads for number in head[7][1::5]} == {1, 2, 3}
+    assert folded.counted()[-1][0] > 100
 
 
 def test_an_interaction_that_is_missing_is_lost() -> None:
@@ -229,13 +143,18 @@ CONFIG = """
 disorder_ms = 60_000
 click_window_ms = 300_000
 remember_ms = 600_000
-keep_ms = 86_400_000
+keep_ms = 2_000_000
 
 [limits]
-candidate_sets = 2
-interventions = 2
+candidate_sets = 4
+interventions = 4
 exposure_rows = 2
-list_masks = 3
+lists = 3
+clicks = 3
+
+[statistics]
+groups = 3
+actions = {buy = "purchase", pay = "purchase", linger = "dwell", save = "kept"}
 """
 
 
@@ -252,37 +171,17 @@ def test_a_dump_is_compared_with_what_was_counted_in_process(
     config.write_text(CONFIG)
     records = [(partition, value) for partition, _, value in folded.log]
     write_dump(dump, Header("events", 1), records)
-    cells = [key for key, value in folded.state.items() if b"cell" in key and value]
+    scopes = [
+        k
+        for k, v in folded.state.items()
+        if msgspec.msgpack.decode(k)[0] == "scope" and v
+    ]
     changes = [
         Change("statistics", key, value)
         for key, value in folded.state.items()
-        if key not in cells[:n_missing]
+        if key not in scopes[:n_missing]
     ]
     write_changes(tmp_path / "statistics.bin", changes)
     options = ["--events", str(dump), "--local", str(tmp_path), "--config", str(config)]
     assert main(["recount", *options]) == status
     assert "events counted again: lost" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize("spread", [0.0, 1.0, 5.0, 30.0])
-def test_placements_equal_enumeration(spread: float) -> None:
-    """All lists of four of five items."""
-    scores = (spread * np.array([0.1, 1.0, -0.4, 0.3, 0.9])).astype("<f4")
-    weights = np.exp(scores.astype(np.float64))
-    expected = np.zeros((5, 4))
-    for ranking in permutations(range(5), 4):
-        left, probability = weights.copy(), 1.0
-        for item in ranking:
-            probability *= left[item] / left.sum()
-            left[item] = 0.0
-        expected[ranking, np.arange(4)] += probability
-    assert np.allclose(placements(scores.tobytes(), 4), expected, rtol=0, atol=1e-12)
-
-
-@pytest.mark.parametrize("spread", [1.0, 60.0])
-def test_placements_equal_those_of_the_fold(spread: float) -> None:
-    """Forty items, ten ranks."""
-    scores = np.random.default_rng(1).normal(0, spread, 40).astype("<f4")
-    ours = placements(scores.tobytes(), 10)
-    theirs = placement_batch(scores.astype(np.float64)[None], 10)[0]
-    assert np.allclose(ours, theirs, rtol=0, atol=1e-9)

@@ -70,7 +70,7 @@ class StatisticsFold:
         self._store = StatisticsStore()
         self._places = Places(limits, self._store)
         self._settlement = Settlement(self._places, self._store)
-        self._masks = ListMasks(limits.list_masks)
+        self._masks = ListMasks(0)
         self._parts = Parts()
         self._tombstones: dict[bytes, None] = {}
         self._n_taken = 0

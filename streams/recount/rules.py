@@ -32,7 +32,7 @@ def rules_of(settings: Settings) -> Rules:
         limits.candidate_sets,
         limits.interventions,
         limits.exposure_rows,
-        limits.list_masks,
+        0,
         limits.clicks,
         limits.click_bytes,
         settings.kafka.learner_partitions,

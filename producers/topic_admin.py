@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from kafka import KafkaAdminClient
 from kafka.admin import ConfigResource, ConfigResourceType
-from kafka.errors import KafkaError, KafkaTimeoutError
+from kafka.errors import GroupIdNotFoundError, KafkaError, KafkaTimeoutError
 
 from producers.connection import client_options, topics_command
 from rankstream.settings import Settings
@@ -120,6 +120,15 @@ class TopicAdmin:
             for name in self._names()
             if self._full(name) in there
         }
+
+    def n_members(self, group: str) -> int:
+        """Members of a consumer group; 0 where there is no such group."""
+        with self._translated("describe a consumer group"):
+            try:
+                described = self._client.describe_groups([group])
+            except GroupIdNotFoundError:
+                return 0
+        return len(described[group]["members"])
 
     def close(self) -> None:
         """Let go of the connection."""

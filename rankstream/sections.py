@@ -58,7 +58,6 @@ class LimitSettings(Section, frozen=True):
     interventions: Positive = 256
     exposure_rows: Positive = 16
     lists: Positive = 64
-    list_masks: int = 0
 
 
 CLICK = "click"

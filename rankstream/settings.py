@@ -17,6 +17,7 @@ from rankstream.sections import (
     ModelSettings,
     RedisSettings,
     Settings,
+    StatisticsSettings,
     TimeSettings,
 )
 from rankstream.settings_rules import contradiction, fault, renamed
@@ -31,6 +32,7 @@ __all__ = [
     "RedisSettings",
     "Settings",
     "SettingsError",
+    "StatisticsSettings",
     "TimeSettings",
     "load_settings",
     "secret",

@@ -14,8 +14,12 @@ from rankstream.sections import (
     MAX_RANKERS,
     MOST_CLASSES,
     ExperimentSettings,
+    LimitSettings,
     ModelSettings,
+    RedisSettings,
     Settings,
+    StatisticsSettings,
+    TimeSettings,
 )
 from rankstream.wire.bounds import (
     CLICK_OVERHEAD_BYTES,
@@ -28,6 +32,8 @@ RENAMED = {
     "delivery.checkpoint_s": "delivery.commit_s",
     "kafka.front_door_partitions": "kafka.input_partitions",
 }
+
+GONE = {"limits.list_masks": "clicked ranks are always kept by list now"}
 
 NAMED_TABLES: dict[str, type[msgspec.Struct]] = {
     "models": ModelSettings,
@@ -50,11 +56,13 @@ _expected = re.compile(r"Expected `(\w+)`(?: (>=|>|<=|<) ([\d.]+))?(?:, got `(\w
 
 def renamed(tree: dict[str, Any]) -> list[tuple[str, str]]:
     """Old names that are set, each with what to say of it."""
+    said = {old: f"{old} is called {new} now" for old, new in RENAMED.items()}
+    said |= {old: f"{old} has gone: {why}" for old, why in GONE.items()}
     found = []
-    for old, new in RENAMED.items():
+    for old, fact in said.items():
         section, name = old.split(".")
         if isinstance(tree.get(section), dict) and name in tree[section]:
-            found.append((old, f"{old} is called {new} now"))
+            found.append((old, fact))
     return found
 
 
@@ -115,13 +123,27 @@ def contradiction(settings: Settings) -> tuple[str, str] | None:
 
 
 def _contradictions(settings: Settings) -> Iterator[tuple[str, str]]:
-    if not re.fullmatch(r"[a-zA-Z0-9._-]{0,100}", settings.namespace):
+    yield from _of_namespace(settings.namespace)
+    yield from _of_time(settings.time)
+    yield from _of_limits(settings.limits)
+    yield from _of_statistics(settings.statistics)
+    for name, model in settings.models.items():
+        yield from _of_model(f"models.{name}", model)
+    for name, experiment in settings.experiments.items():
+        yield from _of_experiment(f"experiments.{name}", experiment)
+    yield from _of_redis(settings.redis)
+
+
+def _of_namespace(namespace: str) -> Iterator[tuple[str, str]]:
+    if not re.fullmatch(r"[a-zA-Z0-9._-]{0,100}", namespace):
         yield (
             "namespace",
             "namespace must hold letters, digits, dots, dashes and underscores only; "
-            f"got {settings.namespace!r}",
+            f"got {namespace!r}",
         )
-    time = settings.time
+
+
+def _of_time(time: TimeSettings) -> Iterator[tuple[str, str]]:
     if time.remember_ms < time.disorder_ms:
         # A click waits no longer when its impression is forgotten.
         yield (
@@ -129,32 +151,44 @@ def _contradictions(settings: Settings) -> Iterator[tuple[str, str]]:
             "time.remember_ms must be time.disorder_ms or more; "
             f"got {time.remember_ms}, which is less than {time.disorder_ms}",
         )
+
+
+def _of_limits(limits: LimitSettings) -> Iterator[tuple[str, str]]:
     least = MAX_CLICK_BYTES + CLICK_OVERHEAD_BYTES
-    if not least <= settings.limits.click_bytes <= MAX_CLICKS_BYTES:
+    if not least <= limits.click_bytes <= MAX_CLICKS_BYTES:
         # Any click that is taken fits; a list and its clicks leave as one record.
         yield (
             "limits.click_bytes",
             f"limits.click_bytes must be {least} to {MAX_CLICKS_BYTES}; "
-            f"got {settings.limits.click_bytes}",
+            f"got {limits.click_bytes}",
         )
-    classes = settings.statistics.classes()
+
+
+def _of_statistics(statistics: StatisticsSettings) -> Iterator[tuple[str, str]]:
+    click, *others = classes = statistics.classes()
     if len(classes) > MOST_CLASSES:
         yield (
             "statistics.actions",
             f"statistics.actions must name {MOST_CLASSES - 1} classes at most beside "
-            f"{classes[0]}; got {', '.join(classes[1:])}",
+            f"{click!r}; got {others}",
         )
-    if settings.statistics.reward not in classes:
+    if "" in others:
+        action = next(key for key, name in statistics.actions.items() if not name)
+        yield (
+            "statistics.actions",
+            f"statistics.actions must name a class for each action; got '' for "
+            f"{action!r}",
+        )
+    if statistics.reward not in classes:
         yield (
             "statistics.reward",
-            f"statistics.reward must be a class of statistics.actions, {classes}; "
-            f"got {settings.statistics.reward!r}",
+            f"statistics.reward must be {click!r} or a class of statistics.actions, "
+            f"one of {[click, *others]}; got {statistics.reward!r}",
         )
-    for name, model in settings.models.items():
-        yield from _of_model(f"models.{name}", model)
-    for name, experiment in settings.experiments.items():
-        yield from _of_experiment(f"experiments.{name}", experiment)
-    if "@" in settings.redis.url:
+
+
+def _of_redis(redis: RedisSettings) -> Iterator[tuple[str, str]]:
+    if "@" in redis.url:
         yield (
             "redis.url",
             "redis.url must not carry credentials; set the username setting and "

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from rankstream.settings import KafkaSettings, Settings
+from rankstream.wire.schemas import CONVERT_STATISTICS
 from rankstream.wire.topics import (
     CLICKS,
     COMPACTED,
@@ -28,6 +29,7 @@ from rankstream.wire.topics import (
     STATISTICS,
     Topic,
     dead_letters,
+    full_name,
     state_topic,
 )
 from streams.stage import Stage
@@ -78,6 +80,8 @@ class StageKind:
         that hears a clock.
     version
         Of the fold and its state; a state of another version is refused.
+    conversion
+        What an operator does with a state of the version before.
     warm_up
         Compiles what the stage calls, before it is given a partition.
     """
@@ -90,6 +94,7 @@ class StageKind:
     role: str = ""
     state_always: bool = False
     version: int = 1
+    conversion: str = ""
     warm_up: Callable[[Settings], None] | None = None
 
 
@@ -153,6 +158,8 @@ STAGES = (
         state_topics=(state_topic("fold"), STATISTICS, PREFERENCES),
         build=_fold,
         outputs=(INTERACTIONS, LATE, dead_letters(QUERIES), dead_letters(CLICKS)),
+        version=2,
+        conversion=CONVERT_STATISTICS,
         warm_up=_warm_up,
     ),
     StageKind(
@@ -259,6 +266,11 @@ def kinds_of(role: str) -> list[StageKind]:
     """
     known = role_of(role).name
     return [kind for kind in STAGES if kind.role == known]
+
+
+def group_of(settings: Settings, role: str) -> str:
+    """The consumer group of a role with stages."""
+    return full_name(settings.namespace, f"rankstream-{role}")
 
 
 def written_topics() -> frozenset[str]:

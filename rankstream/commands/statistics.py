@@ -32,6 +32,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "  rankstream statistics list --limit 20\n"
         "  rankstream statistics show 'running shoes'\n"
         "  rankstream statistics export counts.parquet --local run/\n"
+        "  rankstream statistics convert --dry-run      after an upgrade, see "
+        "docs/upgrading.md\n"
     )
     actions = parser.add_subparsers(dest="action", required=True)
     show = actions.add_parser("show", help="every item and rank of one query")
@@ -41,7 +43,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     listing.add_argument("--limit", type=int, default=50, help="how many queries")
     writing = actions.add_parser("export", help="write Parquet, one row per counter")
     writing.add_argument("file", type=Path)
-    for action in (show, listing, writing):
+    converting = actions.add_parser(
+        "convert", help="make statistics of the release before scopes those of this one"
+    )
+    converting.add_argument(
+        "--dry-run", action="store_true", help="say what it would do, and do nothing"
+    )
+    for action in (show, listing, writing, converting):
         action.add_argument(
             "--local",
             type=Path,
@@ -52,6 +60,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Read the statistics and do what was asked; 1 if there are none."""
+    if arguments.action == "convert":
+        # Nobody else needs the runtime on Kafka.
+        from rankstream.commands.statistics_convert import convert  # noqa: PLC0415
+
+        return convert(arguments)
     statistics = Statistics(_records(arguments))
     if arguments.action == "export":
         return _export(statistics, arguments.file)

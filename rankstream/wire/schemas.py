@@ -4,6 +4,11 @@ A value of another schema may well decode: fields that were swapped are numbers 
 So the number is compared before anything else is read.
 """
 
+CONVERT_STATISTICS = (
+    "stop all workers and run `rankstream statistics convert` (docs/upgrading.md)"
+)
+"""The remedy where statistics are of the release before scopes."""
+
 
 class LogRefused(RuntimeError):
     """A log, or a state, that a stage cannot go on from; a new start would not help."""
@@ -71,8 +76,30 @@ def check_schema(packed: bytes, known: int, what: str, where: str) -> None:
         raise SchemaRefused(schema_refusal(found, known, what, where))
 
 
-def schema_refusal(found: int, known: int, what: str, where: str) -> str:
+def check_statistics(packed: bytes, known: int, what: str, where: str) -> None:
+    """As `check_schema`, of a whole value of the topic `statistics`.
+
+    Raises
+    ------
+    SchemaRefused
+        Where it is another; of statistics before scopes it names the command.
+    """
+    # Cells of schema 1 were no arrays; they began with that number.
+    found = 1 if packed[:1] == b"\x01" else schema_of(packed)
+    if found is not None and found != known:
+        remedy = CONVERT_STATISTICS if found == 1 else ""
+        raise SchemaRefused(schema_refusal(found, known, what, where, remedy))
+
+
+def schema_refusal(
+    found: int, known: int, what: str, where: str, remedy: str = ""
+) -> str:
     """Why a schema is refused, and what to do about it.
+
+    Parameters
+    ----------
+    remedy
+        Instead of running the release that wrote it.
 
     Examples
     --------
@@ -84,5 +111,5 @@ def schema_refusal(found: int, known: int, what: str, where: str) -> str:
     age = "a later" if found > known else "an earlier"
     return (
         f"{what} must have schema {known}; got {found}, at {where}: {age} release "
-        "wrote it: run that one, or begin anew in another --namespace"
+        f"wrote it: {remedy or 'run that one'}, or begin anew in another --namespace"
     )

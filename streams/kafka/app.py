@@ -23,7 +23,7 @@ from streams.kafka.metrics import Gauges
 from streams.kafka.transport import Transport
 from streams.kafka.watermark_alignment import Progress, held_back
 from streams.stage import LogRefused, SourceRecord
-from streams.topology import StageKind
+from streams.topology import StageKind, group_of
 
 CONFIGURATION_EXIT = 78
 """Exit status where starting again would not help."""
@@ -277,7 +277,7 @@ def build_app(
     """
     delivery = settings.delivery
     app = StageApp(
-        full_name(settings.namespace, f"rankstream-{role}"),
+        group_of(settings, role),
         broker=[
             f"kafka://{one.strip()}" for one in settings.kafka.bootstrap.split(",")
         ],

@@ -227,7 +227,7 @@ class Committer:
             check_missing(source, state_topic, committed=committed, n_keys=len(items))
         else:
             position = decode_position(packed)
-            check_position(position, source, self.kind.version)
+            check_position(position, source, self.kind.version, self.kind.conversion)
         changes = (Change(topic, key, value) for (topic, key), value in items.items())
         # Beside the loop, which reads what other partitions need meanwhile.
         await asyncio.to_thread(self.stage.restore, changes)

@@ -112,9 +112,14 @@ def check_missing(
 
 
 def check_position(
-    position: ResumePosition, source: Source, stage_version: int
+    position: ResumePosition, source: Source, stage_version: int, conversion: str = ""
 ) -> None:
     """Refuse a state that was not counted from this log, by this stage.
+
+    Parameters
+    ----------
+    conversion
+        What converts a state of the version before, if anything does.
 
     Raises
     ------
@@ -135,10 +140,12 @@ def check_position(
             "number; use a new --namespace"
         )
     if position.stage_version != stage_version:
+        is_convertible = conversion and position.stage_version == stage_version - 1
+        remedy = conversion if is_convertible else "run the version that wrote it"
         raise StateRefused(
             f"the state of {source.name} must be of version {stage_version}; it is "
-            f"of {position.stage_version}: run the version that wrote it, or fold the "
-            "log in a new --namespace"
+            f"of {position.stage_version}: {remedy}, or fold the log in a new "
+            "--namespace"
         )
     start = start_of(position)
     if source.end <= position.offset or source.first > start:

@@ -29,6 +29,41 @@ MODEL = "[models.good]\nfeatures = 3\n[models.search]\nfeatures = 46\n"
             ("called delivery.commit_s now", "called kafka.input_partitions now"),
         ),
         (
+            "[limits]\nlist_masks = 0",
+            {},
+            ("limits.list_masks has gone: clicked ranks are always kept", "FILE"),
+        ),
+        (
+            "[statistics]\ngroups = 1",
+            {},
+            ("statistics.groups must be a whole number, 2 or more", "FILE"),
+        ),
+        (
+            "[statistics]\ngroups = 257",
+            {},
+            ("statistics.groups must be a whole number, 256 or less", "FILE"),
+        ),
+        (
+            "[statistics]\nreward = 'buy'\nactions = {order = 'purchase'}",
+            {},
+            ("reward must be 'click' or", "['click', 'purchase']", "'buy'", "FILE"),
+        ),
+        (
+            "[statistics.actions]\na = 'd'\nb = 'c'\nc = 'b'\nd = 'a'\ne = 'click'",
+            {},
+            ("actions must name 3 classes", "['a', 'b', 'c', 'd']", "FILE"),
+        ),
+        (
+            "[statistics.actions]\norder = ''",
+            {},
+            ("must name a class for each action; got '' for 'order'", "FILE"),
+        ),
+        (
+            "",
+            {"RANKSTREAM_STATISTICS__REWARD": "buy"},
+            ("got 'buy'", "in RANKSTREAM_STATISTICS__REWARD"),
+        ),
+        (
             "",
             {"RANKSTREAM_KAFKA_PARTITIONS": "2"},
             ("two underscores between: RANKSTREAM_KAFKA__PARTITIONS",),
@@ -134,3 +169,32 @@ def test_a_list_may_be_remembered_for_no_longer_than_clicks_may_be_late() -> Non
     }
 
     assert load_settings(environment=variables).time.remember_ms == 300
+
+
+def test_classes_are_numbered_by_name_and_clicks_come_first() -> None:
+    """Three besides clicks are allowed, and two actions may share one."""
+    actions = "{order = 'purchase', buy = 'purchase', dwell = 'long', a = 'art'}"
+    variables = {
+        "RANKSTREAM_STATISTICS__ACTIONS": actions,
+        "RANKSTREAM_STATISTICS__REWARD": "long",
+    }
+
+    found = load_settings(environment=variables).statistics
+
+    assert found.classes() == ("click", "art", "long", "purchase")
+    assert found.reward == "long"
+
+
+@pytest.mark.parametrize("groups", [2, 256])
+def test_groups_at_their_limits_are_taken(groups: int) -> None:
+    """No fewer than two, as halves are compared; no more than a byte numbers."""
+    variables = {"RANKSTREAM_STATISTICS__GROUPS": str(groups)}
+
+    assert load_settings(environment=variables).statistics.groups == groups
+
+
+def test_without_settings_every_action_is_a_click() -> None:
+    """Twenty groups, and one class."""
+    found = load_settings(environment={}).statistics
+
+    assert (found.groups, found.reward, found.classes()) == (20, "click", ("click",))

@@ -16,6 +16,7 @@ from rankstream.settings import (
     MetricsSettings,
     ModelSettings,
     RedisSettings,
+    StatisticsSettings,
     TimeSettings,
 )
 
@@ -26,6 +27,7 @@ SECTIONS: dict[str, type[msgspec.Struct]] = {
     "redis": RedisSettings,
     "time": TimeSettings,
     "limits": LimitSettings,
+    "statistics": StatisticsSettings,
     "delivery": DeliverySettings,
     "metrics": MetricsSettings,
     "models.NAME": ModelSettings,

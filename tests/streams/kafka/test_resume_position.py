@@ -73,6 +73,17 @@ def test_the_state_of_another_log_is_refused(
     assert "--namespace" in str(refusal.value)
 
 
+@pytest.mark.parametrize(("version", "is_named"), [(2, True), (3, False)])
+def test_a_state_that_can_be_converted_is_refused_with_the_command(
+    version: int, is_named: bool
+) -> None:
+    """Only the version before is converted."""
+    with pytest.raises(StateRefused, match=f"of version {version}; it is of 1") as told:
+        check_position(POSITION, SOURCE, version, "run `it`")
+    assert ("run `it`, or fold the log" in str(told.value)) is is_named
+    assert ("run the version that wrote it, or" in str(told.value)) is not is_named
+
+
 @pytest.mark.parametrize(("committed", "n_keys"), [(5, 0), (None, 1), (5, 1)])
 def test_a_missing_resume_position_beside_what_was_counted_is_refused(
     committed: int | None, n_keys: int

@@ -1,0 +1,1 @@
+"""Statistics of the release before scopes, made into those of this one."""

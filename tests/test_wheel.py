@@ -4,6 +4,7 @@ import base64
 import csv
 import hashlib
 import importlib.metadata
+import json
 import os
 import re
 import shutil
@@ -222,6 +223,31 @@ def test_ziglang_compiles_where_the_path_has_no_compiler(
     for record in real_records(100):
         found = [_places(library, record) for library in (theirs, ours)]
         assert found[0] == found[1] != b""
+
+
+def test_the_core_of_ziglang_replays_a_log_to_the_same_bytes(
+    other_wheel: Path, tmp_path: Path
+) -> None:
+    """Outputs and state, with clicks that wait, repeats, late ones and restores."""
+    with zipfile.ZipFile(other_wheel) as wheel:
+        theirs = wheel.extract(f"streams/fold/native/{library_name()}", tmp_path)
+    libraries = (Path(theirs), compile_into(tmp_path))
+    paths = [tmp_path / "theirs", tmp_path / "ours"]
+    command = (sys.executable, "-m", "tests.streams.fold.replayed_bytes")
+    replays = [
+        subprocess.Popen(
+            [*command, library, path], cwd=TREE, stdout=subprocess.PIPE, text=True
+        )
+        for library, path in zip(libraries, paths, strict=True)
+    ]
+    said = [json.loads(replay.communicate(timeout=300)[0]) for replay in replays]
+    assert [one.pop("library") for one in said] == [str(path) for path in libraries]
+    assert said[0] == said[1]
+    for outcome in ("applied_clicks", "duplicate", "late", "orphan", "interactions"):
+        assert said[0][outcome] > 0
+    written = [path.read_bytes() for path in paths]
+    assert written[0] == written[1]
+    assert len(written[0]) > 1_000_000
 
 
 def _places(library: CDLL, record: bytes) -> bytes:

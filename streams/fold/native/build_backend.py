@@ -4,6 +4,7 @@ A compiler is asked for, as the package `ziglang`, only where the path has none.
 """
 
 import base64
+import contextlib
 import hashlib
 import importlib
 import platform
@@ -12,10 +13,17 @@ import sys
 import sysconfig
 import tempfile
 import zipfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from streams.fold.native.compiler import FOLDER, MACOS, compile_into, requirements
+from streams.fold.native.compiler import (
+    FOLDER,
+    MACOS,
+    NotCompiled,
+    compile_into,
+    requirements,
+)
 
 INSIDE_WHEEL = "streams/fold/native/"
 
@@ -27,6 +35,15 @@ def _setuptools() -> Any:
     return importlib.import_module("setuptools.build_meta")
 
 
+@contextlib.contextmanager
+def _in_words() -> Iterator[None]:
+    """End with what is wrong and what to do: whoever installs shows all else too."""
+    try:
+        yield
+    except NotCompiled as error:
+        sys.exit(f"rankstream: {error}")
+
+
 def platform_tag() -> str:
     """The platform that the library is for, as wheels name it."""
     if sys.platform == "darwin":
@@ -36,8 +53,9 @@ def platform_tag() -> str:
 
 def get_requires_for_build_wheel(config_settings: Config = None) -> list[str]:
     """What the build needs: a compiler too, where there is none."""
-    wanted = _setuptools().get_requires_for_build_wheel(config_settings)
-    return [*wanted, *requirements()]
+    with _in_words():
+        needed = requirements()
+    return [*_setuptools().get_requires_for_build_wheel(config_settings), *needed]
 
 
 get_requires_for_build_editable = get_requires_for_build_wheel
@@ -73,7 +91,8 @@ def build_editable(
     metadata_directory: str | None = None,
 ) -> str:
     """A link to this tree, with the library compiled into it."""
-    compile_into(FOLDER)
+    with _in_words():
+        compile_into(FOLDER)
     name: str = _setuptools().build_editable(
         wheel_directory, config_settings, metadata_directory
     )
@@ -90,7 +109,8 @@ def build_wheel(
     for stale in Path("build").glob("*/streams/fold/native"):
         shutil.rmtree(stale)
     with tempfile.TemporaryDirectory() as folder:
-        library = compile_into(Path(folder))
+        with _in_words():
+            library = compile_into(Path(folder))
         pure: str = _setuptools().build_wheel(
             folder, config_settings, metadata_directory
         )

@@ -11,6 +11,7 @@ Run as a program it compiles the core into the tree.
 import hashlib
 import importlib.util
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -24,6 +25,14 @@ ZIGLANG = "ziglang>=0.13,<0.18"
 FLAGS = ("-std=c11", "-O3", "-shared", "-ffp-contract=off", "-fvisibility=hidden")
 MACOS = "11.0"
 """The oldest macOS that the library runs on."""
+
+ANOTHER = (
+    "correct CC, or unset it to have one searched for (cc, gcc, clang, else the "
+    "package `ziglang`)"
+)
+"""What to do about a compiler that `CC` names."""
+
+_SOURCE_NAME = re.compile(r"[a-z][a-z0-9_]*\.[ch]")
 
 
 class NotCompiled(RuntimeError):
@@ -40,8 +49,11 @@ def library_name() -> str:
 
 
 def source_files() -> list[Path]:
-    """What is compiled, in one order everywhere."""
-    return sorted([*FOLDER.glob("*.c"), *FOLDER.glob("*.h")])
+    """What is compiled, in one order everywhere.
+
+    By names of ours: editors leave `.#join.c` and `join.c~` beside a source.
+    """
+    return sorted(one for one in FOLDER.iterdir() if _SOURCE_NAME.fullmatch(one.name))
 
 
 def sources_digest() -> str:
@@ -59,14 +71,20 @@ def compiler_on_path() -> list[str] | None:
     Raises
     ------
     NotCompiled
-        Where `CC` names one that is not there.
+        Where `CC` names one that is not there, or cannot be read.
     """
-    named = shlex.split(os.environ.get("CC", ""))
+    asked = os.environ.get("CC", "")
+    try:
+        named = shlex.split(asked)
+    except ValueError as error:
+        raise NotCompiled(
+            f"CC must be words as a shell reads them; got {asked!r} ({error}): "
+            + ANOTHER
+        ) from error
     if named:
         if shutil.which(named[0]) is None:
             raise NotCompiled(
-                f"CC must name a compiler on the path; got {named[0]!r}: correct CC, "
-                "or unset it to have one searched for"
+                f"CC must name a compiler on the path; got {named[0]!r}: {ANOTHER}"
             )
         return named
     return next(([name] for name in COMPILERS if shutil.which(name)), None)
@@ -115,18 +133,43 @@ def compile_into(folder: Path, *flags: str) -> Path:
         *(str(path) for path in source_files() if path.suffix == ".c"),
         "-o", str(beside),
     ]  # fmt: skip
-    environment = {"MACOSX_DEPLOYMENT_TARGET": MACOS} | os.environ
-    done = subprocess.run(  # noqa: S603  a compiler that we found
-        command, capture_output=True, text=True, check=False, env=environment
-    )
-    if done.returncode:
+    said = _said_by(command)
+    if said is None and not beside.exists():
+        said = "it said that all is well, and wrote nothing"
+    if said is not None:
         beside.unlink(missing_ok=True)
         raise NotCompiled(
-            f"the fold's core must compile; status {done.returncode} of "
-            f"{shlex.join(command)}:\n{done.stdout}{done.stderr}"
+            f"the fold's core must compile; {shlex.join(command)}: {said}\n{_remedy()}"
         )
     beside.replace(library)
     return library
+
+
+def _said_by(command: list[str]) -> str | None:
+    """What a compiler said that failed; None where it did not."""
+    environment = {"MACOSX_DEPLOYMENT_TARGET": MACOS} | os.environ
+    try:
+        done = subprocess.run(  # noqa: S603  a compiler that we found
+            command, capture_output=True, check=False, env=environment
+        )
+    except OSError as error:
+        return f"this is no program that runs here ({error.strerror})"
+    if not done.returncode:
+        return None
+    # In whatever encoding: it is passed on, not read.
+    words = (done.stdout + done.stderr).decode(errors="replace").strip()
+    return f"status {done.returncode}\n{words}"
+
+
+def _remedy() -> str:
+    if os.environ.get("CC"):
+        return f"CC names the compiler: {ANOTHER}"
+    if compiler_on_path() is None:
+        return "the package `ziglang` brought this compiler: install a C compiler"
+    return (
+        "this compiler was found on the path: mend it, or set CC to another one "
+        f"(`{sys.executable} -m ziglang cc`, of the package {ZIGLANG!r}, is one)"
+    )
 
 
 if __name__ == "__main__":

@@ -33,14 +33,21 @@ def loaded(path: Path) -> ctypes.CDLL:
     Raises
     ------
     ImportError
-        Where it is missing, or of other sources than those beside this module.
+        Where it is missing, is no library that this machine loads, or is of other
+        sources than those beside this module.
     """
     if not path.exists():
         raise ImportError(
             f"the fold's core must be compiled; {path} is missing: {COMPILE_IT}"
         )
-    library = ctypes.CDLL(str(path))
-    library.fold_sources.restype = ctypes.c_char_p
+    try:
+        library = ctypes.CDLL(str(path))
+        library.fold_sources.restype = ctypes.c_char_p
+    except (OSError, AttributeError) as error:
+        raise ImportError(
+            f"the fold's core must be a library that this machine loads; {path} is "
+            f"none ({error}): {COMPILE_IT}"
+        ) from error
     compiled_from, expected = library.fold_sources().decode(), sources_digest()
     if compiled_from != expected:
         raise ImportError(

@@ -27,6 +27,9 @@ Int64 = NDArray[np.int64]
 Limits = tuple[int, int]
 
 _PLACE, _NUMBER = ctypes.c_void_p, ctypes.c_int64
+_Sizes = ctypes.c_int64 * 5
+"""Where sizes are written: each call has its own, as calls let other threads run."""
+
 _ANSWERS = {
     "join_take": (_PLACE, _PLACE, _PLACE, _PLACE, *[_NUMBER] * 4),
     "join_open": (_PLACE, _PLACE, _NUMBER),
@@ -67,8 +70,6 @@ class NativeJoin:
         self._join = core.join_new(window_ms, remember_ms)
         if not self._join:
             raise MemoryError("no memory for a join")
-        self._sizes = np.zeros(5, np.int64)
-        self._sizes_at = self._sizes.ctypes.data
 
     def __del__(self) -> None:
         core.join_free(self._join)
@@ -116,8 +117,9 @@ class NativeJoin:
 
     def close(self, now_ms: int) -> tuple[Closed | None, int]:
         """Close what is due, and forget what is old; what closed, and its clicks."""
-        _checked(core.join_fall_due(self._join, now_ms, self._sizes_at))
-        n_due, n_bytes, _ = self._sizes.tolist()[:3]
+        sizes = _Sizes()
+        _checked(core.join_fall_due(self._join, now_ms, sizes))
+        n_due, n_bytes = sizes[:2]
         if not n_due:
             core.join_close(self._join, None, None, None, None)
             return None, 0
@@ -133,13 +135,14 @@ class NativeJoin:
 
     def accepted(self) -> tuple[list[int], list[bytes]]:
         """What was accepted since the last call and is not due: due time, bytes."""
-        core.join_accepted(self._join, None, None, None, self._sizes_at)
-        n, n_bytes = self._sizes.tolist()[:2]
+        sizes = _Sizes()
+        core.join_accepted(self._join, None, None, None, sizes)
+        n, n_bytes = sizes[:2]
         # One more, so that it is an array where nothing was accepted.
         out, ends = np.empty(n_bytes + 1, np.uint8), np.empty(n, np.int64)
         due = np.empty(n, np.int64)
         places = (one.ctypes.data for one in (out, ends, due))
-        core.join_accepted(self._join, *places, self._sizes_at)
+        core.join_accepted(self._join, *places, sizes)
         packed, bounds = out.tobytes(), [0, *ends.tolist()]
         return due.tolist(), [packed[i:j] for i, j in itertools.pairwise(bounds)]
 
@@ -166,9 +169,9 @@ class NativeJoin:
 
     def sizes(self) -> list[int]:
         """Open impressions, clicks on a place of one, known and newly known, bytes."""
-        core.join_sizes(self._join, self._sizes_at)
-        sizes: list[int] = self._sizes.tolist()
-        return sizes
+        sizes = _Sizes()
+        core.join_sizes(self._join, sizes)
+        return sizes[:]
 
 
 def _checked(result: int) -> int:

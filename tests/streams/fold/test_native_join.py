@@ -1,6 +1,11 @@
 """The part of the join in C alone: identities, order, memory, what it refuses."""
 
+import ctypes
 import struct
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import msgspec
 import numpy as np
@@ -245,9 +250,10 @@ def test_many_stay_found_while_the_table_grows() -> None:
 def test_what_fell_due_is_closed_by_the_next_who_comes() -> None:
     """An error between falling due and closing loses nothing, and spills nothing."""
     join = joined(impression("a"), impression("b", START_MS + 10))
-    core.join_fall_due(join._join, START_MS + WINDOW_MS, join._sizes_at)
+    sizes = (ctypes.c_int64 * 3)()
+    core.join_fall_due(join._join, START_MS + WINDOW_MS, sizes)
     assert closed_names(join, START_MS + WINDOW_MS) == ["a"]
-    core.join_fall_due(join._join, START_MS + WINDOW_MS + 10, join._sizes_at)
+    core.join_fall_due(join._join, START_MS + WINDOW_MS + 10, sizes)
     assert closed_names(join, START_MS + WINDOW_MS + 500) == ["b"]
 
 
@@ -264,3 +270,101 @@ def test_clicks_at_one_time_and_place_keep_their_order() -> None:
     assert closed is not None
     assert n_clicks == 3
     assert [mark.action for mark in closed[0].clicks] == actions
+
+
+def test_a_queue_that_moves_over_what_left_keeps_all_its_rows() -> None:
+    """Each is seen at its place: what is due, what is forgotten, what is new."""
+    join, n_open = NativeJoin(WINDOW_MS, REMEMBER_MS), 25
+    for n in range(400):
+        shown = impression(f"{n}", START_MS + n)
+        assert join.take(as_record([shown]), 0, NO_LIMITS) == 1
+        closed = closed_names(join, START_MS + WINDOW_MS + n - n_open)
+        assert closed == [f"{n - n_open}"][: n >= n_open]
+        assert join.sizes()[0] == min(n + 1, n_open)
+        if n % 90 == 89:
+            # Those of before were handed out; so the queue begins in its middle.
+            times, names = join.remembered()
+            assert times.tolist() == sorted(times.tolist())
+            assert len({*map(tuple, names.tolist())}) == len(times) > 0
+    join.close(START_MS + WINDOW_MS + 400 + REMEMBER_MS)
+    assert join.sizes()[:4] == [0, 0, 0, 0]
+
+
+def test_what_becomes_known_comes_out_in_its_order_while_old_ones_leave() -> None:
+    """A checkpoint takes those that are still known, whole, however far it moved."""
+    join, known_for = NativeJoin(WINDOW_MS, 40), 40
+    shown = [impression(f"{n}", START_MS + n) for n in range(300)]
+    for n, one in enumerate(shown):
+        join.take(as_record([one]), 0, NO_LIMITS)
+        join.close(START_MS + WINDOW_MS + n)
+    kept = shown[-known_for:]
+    times, names = join.remembered()
+    assert times.tolist() == [one.at_ms + WINDOW_MS for one in kept]
+    assert names.tobytes() == b"".join(one.identity for one in kept)
+
+
+@pytest.mark.parametrize("n_before", [1, 12, 30])
+@pytest.mark.parametrize("is_gone", [False, True])
+def test_a_checkpoint_begins_where_the_last_one_ended(
+    n_before: int, is_gone: bool
+) -> None:
+    """In another chunk too, and where the chunk of the mark has gone since."""
+    join = NativeJoin(WINDOW_MS, REMEMBER_MS)
+
+    def take(numbers: range, at_ms: int) -> list[bytes]:
+        shown = [
+            impression(f"{n}", at_ms + n, features=bytes(30_000 + n)) for n in numbers
+        ]
+        record = as_record([*shown])
+        assert join.take(record, 0, NO_LIMITS) == len(shown)
+        return [record.raw(i) for i in range(len(shown))]
+
+    before = take(range(n_before), START_MS)
+    assert join.accepted()[1] == before
+    # About 35 of them fill a chunk.
+    passing = take(range(100, 140), START_MS)
+    if is_gone:
+        join.close(START_MS + WINDOW_MS + 1_000)
+        passing = []
+    after = take(range(200, 203), START_MS + 5_000)
+    due, raw = join.accepted()
+    assert raw == [*passing, *after]
+    assert due[-3:] == [START_MS + 5_000 + n + WINDOW_MS for n in range(200, 203)]
+    assert join.accepted() == ([], [])
+
+
+@contextmanager
+def switching_often() -> Iterator[None]:
+    """Threads take turns after each few steps."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
+
+
+def test_sizes_that_another_thread_asks_for_spoil_no_checkpoint() -> None:
+    """As where a page of metrics is read while the fold works."""
+    join = joined(*(impression(f"{n}", START_MS + n) for n in range(50)))
+    is_over, seen = threading.Event(), set()
+
+    def ask() -> None:
+        while not is_over.is_set():
+            seen.add(tuple(join.sizes()[:4]))
+
+    others = [threading.Thread(target=ask) for _ in range(3)]
+    with switching_often():
+        for other in others:
+            other.start()
+        try:
+            for n in range(1_000):
+                shown = impression(f"more {n}", START_MS + 50)
+                join.take(as_record([shown]), 0, NO_LIMITS)
+                due, raw = join.accepted()
+                assert len(due) == len(raw) == (51 if n == 0 else 1)
+        finally:
+            is_over.set()
+            for other in others:
+                other.join()
+    assert {sizes[1:] for sizes in seen} == {(0, n[2], 0) for n in seen}

@@ -59,7 +59,7 @@ class Closed:
         """Those with the numbers `which` [n_selected], in that order."""
         starts = np.concatenate(([0], self.ends[:-1]))[which].tolist()
         spans = zip(starts, self.ends[which].tolist(), strict=True)
-        packed = memoryview(self.encoded)
+        packed = self.encoded.tobytes()
         encoded = np.frombuffer(b"".join([packed[i:j] for i, j in spans]), np.uint8)
         ends = np.cumsum(self.ends[which] - starts, dtype=np.int64)
         return Closed(encoded, ends, self.models[which], self.extras[which])

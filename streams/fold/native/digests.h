@@ -52,7 +52,13 @@ static inline struct name hashed(const uint8_t *bytes, int64_t n, struct name se
                                        UINT64_C(0xD6E8FEB86659FD93)};
     uint64_t first = folded(seed.first ^ secrets[0], (uint64_t)n ^ secrets[1]);
     uint64_t second = seed.second;
-    for (int64_t at = 0; at < n; at += 16) {
+    int64_t at = 0;
+    for (; at + 16 <= n; at += 16) {
+        uint64_t left = word_at(bytes + at), right = word_at(bytes + at + 8);
+        first = folded(left ^ secrets[1], right ^ first);
+        second = folded(left ^ second, right ^ secrets[2]);
+    }
+    if (at < n) {
         uint64_t left = part_at(bytes + at, n - at);
         uint64_t right = n - at > 8 ? part_at(bytes + at + 8, n - at - 8) : 0;
         first = folded(left ^ secrets[1], right ^ first);

@@ -57,8 +57,12 @@ static bool find_names(struct statistics *statistics, struct shown *one) {
 /* Whether what exposures follow from is whole. */
 static bool has_exposures(const struct shown *one) {
     int64_t n = one->material.n, n_cells = one->n_items * one->n_ranks;
-    if (one->policy == POLICY_PLACKETT_LUCE)
-        return n == 4 * one->n_items && one->n_ranks <= one->n_items;
+    if (one->policy == POLICY_PLACKETT_LUCE) {
+        bool is_whole = n == 4 * one->n_items && one->n_ranks <= one->n_items;
+        for (int64_t i = 0; is_whole && i < one->n_items; i++)
+            is_whole = isfinite(float_at(one->material.bytes + 4 * i));
+        return is_whole;
+    }
     return one->policy != POLICY_LOGGED || n == 4 * n_cells || n % 8 == 0;
 }
 

@@ -1,188 +1,264 @@
-"""State of the statistics fold: large values, expiry, masks, batches, schemas."""
+"""State of the statistics: eras that leave, pieces, limits, settings, broken values."""
+
+from dataclasses import replace
 
 import msgspec
 import numpy as np
 import pytest
 
-from models.counts.cells import decode_cell
-from rankstream.settings import LimitSettings
-from rankstream.wire.events import (
-    DETERMINISTIC,
-    PLACKETT_LUCE,
-    ClickMark,
-    Impression,
-    Interaction,
-)
+from rankstream.sections import LimitSettings, StatisticsSettings
+from rankstream.wire.events import DETERMINISTIC, LOGGED, ClickMark, Interaction
+from rankstream.wire.exposures import pack_exposures
 from rankstream.wire.schemas import SchemaRefused
-from streams.fold import statistics_fold as module
-from streams.fold import statistics_settlement
 from streams.fold.closed_impressions import closed_of
-from streams.fold.statistics_fold import DAY_MS, StatisticsFold
+from streams.fold.statistics_fold import StatisticsFold, StatisticsRefused
+from streams.fold.statistics_keys import COUNTED_KEY, OVERFLOW_SET
 from streams.stage import Change
 from streams.state_pieces import Parts
-from tests.streams.fold.plain_statistics import applied, state_of
+from tests.event_factory import impression
+from tests.streams.fold import scope_schedules as schedules
 
-LIMITS = LimitSettings(candidate_sets=2, interventions=2, exposure_rows=2)
-KEEP_MS = 2 * DAY_MS
+KEEP_MS = 1_000
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder().decode
 
-
-def impression(shown, *, query="q", at_ms=0, n_items=4, unit=0, policy=DETERMINISTIC):
-    """A deterministic list of a closed set."""
-    return Impression(
-        b"i" * 16,
-        "i",
-        query,
-        at_ms,
-        "m",
-        1,
-        "m",
-        0,
-        policy,
-        _encode([f"d{i:05}" for i in range(n_items)]),
-        np.array(shown, "<u2").tobytes(),
-        False,
-        b"",
-        b"",
-        b"",
-        0,
-        unit,
-        b"",
-    )
+State = dict[bytes, bytes]
 
 
-def test_large_values_are_split_and_come_back():
-    """A cell of many items is written in parts, restored, and shrinks by tombstones."""
-    fold = StatisticsFold(LimitSettings(), KEEP_MS)
-    fold._parts = Parts(part_bytes=1000)
-    for start in range(0, 5000, 500):
-        shown = range(start, start + 500)
-        fold.take(closed_of([Interaction(impression(shown, n_items=5000), [])]))
-    state = state_of(fold)
-    assert max(map(len, state.values())) <= 1000
-    again = StatisticsFold(LimitSettings(), KEEP_MS)
-    again._parts = Parts(part_bytes=1000)
-    again.restore(Change("statistics", *item) for item in state.items())
+def new_fold(
+    limits: LimitSettings | None = None, keep_ms: int = KEEP_MS, **statistics
+) -> StatisticsFold:
+    """An empty fold."""
+    settings = StatisticsSettings(**statistics)
+    return StatisticsFold(limits or LimitSettings(), settings, keep_ms, 0)
+
+
+def shown(name: str = "i", at_ms: int = 0, ranks: tuple[int, ...] = (), **fields):
+    """A closed impression."""
+    fields.setdefault("unit", 0)
+    marks = [ClickMark(rank, at_ms, "click") for rank in ranks]
+    return Interaction(impression(name, at_ms, **fields), marks)
+
+
+def changes_of(fold: StatisticsFold, state: State | None = None) -> State:
+    """A state with the changes of a fold."""
+    state = {} if state is None else state
+    for change in fold.changes():
+        if change.value is None:
+            state.pop(change.key, None)
+        else:
+            state[change.key] = change.value
+    return state
+
+
+def restored(state: State, fold: StatisticsFold) -> StatisticsFold:
+    """A fold that goes on from a state."""
+    fold.restore(Change("statistics", key, value) for key, value in state.items())
+    return fold
+
+
+def kinds(state: State) -> list[str]:
+    """Kinds of the records, sorted."""
+    return sorted(_decode(key)[0] for key in state)
+
+
+def test_an_era_leaves_no_record_and_no_memory() -> None:
+    """When its time is over, shown or not; the next one stays as it was."""
+    fold = new_fold()
+    exposures = pack_exposures(np.full((3, 3), 0.25, "<f4"))
+    for era in (0, 1):
+        for query in range(300):
+            one = shown(
+                at_ms=era * KEEP_MS,
+                query_id=f"{query}",
+                policy=LOGGED,
+                exposures=exposures,
+                ranks=(1,),
+            )
+            fold.take(closed_of([one]))
+    state = changes_of(fold)
+    both = fold.counters()["statistics_bytes"]
+    later = {key: value for key, value in state.items() if _decode(key)[-1] != 0}
+    fold.advance(2 * KEEP_MS - 1)
+    assert changes_of(fold, dict(state)).keys() == state.keys()
+    fold.advance(2 * KEEP_MS)
+    state = changes_of(fold, state)
+
+    assert {k for k in state if _decode(k)[0] == "scope"} == {
+        k for k in later if _decode(k)[0] == "scope"
+    }
+    assert kinds(state) == ["counted"] + sorted(["row", "scope", "set"] * 300)
+    counters = fold.counters()
+    assert counters["statistics_left"] == 300
+    assert counters["statistics_scopes"] == 300
+    assert counters["statistics_bytes"] < 0.6 * both
+    fold.advance(3 * KEEP_MS)
+    assert kinds(changes_of(fold, state)) == ["counted"]
+
+
+def test_an_era_that_left_before_a_restart_leaves_after_it() -> None:
+    """What a restored fold lets go gets its tombstones, pieces and rows too."""
+    rng = np.random.default_rng(0)
+    fold = new_fold(limits=LimitSettings(exposure_rows=1, lists=1), groups=4)
+    drawn = [schedules.draw_interaction(rng, 10) for _ in range(300)]
+    fold.take(closed_of([*drawn, large_list(400)]))
+    state = changes_of(fold)
+    assert {"piece", "row", "scope", "set"} < set(kinds(state))
+    again = restored(state, new_fold(LimitSettings(exposure_rows=1, lists=1), groups=4))
+    again.advance(2 * KEEP_MS)
+    assert kinds(changes_of(again, state)) == ["counted"]
+
+
+def large_list(n_items: int, n_shown: int = 300) -> Interaction:
+    """A list that is longer than lists with masks are."""
+    items = [f"d{i:05}" for i in range(n_items)]
+    return shown(query_id="large", items=items, shown=items[:n_shown], ranks=(1, 300))
+
+
+def test_a_large_scope_is_written_piece_by_piece() -> None:
+    """Only the groups that changed are written again."""
+    fold = new_fold(groups=4)
+    for unit in range(4):
+        one = large_list(400)
+        other = msgspec.structs.replace(one.impression, unit=unit)
+        fold.take(closed_of([msgspec.structs.replace(one, impression=other)]))
+    state = changes_of(fold)
+    assert kinds(state) == ["counted", *["piece"] * 4, "scope", "set"]
+    fold.take(closed_of([large_list(400)]))
+    again = list(fold.changes())
+    assert sorted(_decode(c.key)[0] for c in again) == ["counted", "piece", "scope"]
+    (key,) = [k for k in state if _decode(k)[0] == "scope"]
+    assert _decode(state[key])[1] == 4  # truncated
+
+
+def test_lists_of_ten_thousand_are_split_into_parts_and_come_back() -> None:
+    """A value that is larger than a record."""
+    fold = new_fold(groups=2)
+    fold._parts = Parts(part_bytes=50_000)
+    fold.take(closed_of([large_list(10_000, 10_000)]))
+    state = changes_of(fold)
+    assert kinds(state).count("part") > 3
+    again = restored(state, new_fold(groups=2))
     assert again.fingerprint() == fold.fingerprint()
-    again.advance(10 * DAY_MS)
-    state = applied(state, again.changes())
-    assert {_decode(key)[0] for key in state} == {"counts"}
-
-
-def test_statistics_of_queries_that_are_not_asked_again_leave_no_memory():
-    """With ever-new queries nothing grows once `keep` has passed."""
-    fold = StatisticsFold(LimitSettings(), DAY_MS)
-    sizes = []
-    for day in range(8):
-        for i in range(300):
-            at_ms = day * DAY_MS + i
-            closed = impression((0, 1), query=f"q{day}-{i}", at_ms=at_ms, unit=i)
-            fold.take(closed_of([Interaction(closed, [ClickMark(1, 0, "click")])]))
-        fold.advance((day + 1) * DAY_MS)
-        places = fold._places
-        sizes.append(
-            (
-                int(places.table.numbers.size[0]),
-                len(places.scopes),
-                len(places._queries),
-            )
-        )
-        assert fold.counters()["statistics_cells"] <= 600
-    assert sizes[3:] == [sizes[3]] * 5
-
-
-def test_list_masks_are_counted_up_to_their_limit():
-    """The first lists and masks of a cell are kept apart, others counted as dropped."""
-    fold = StatisticsFold(LimitSettings(list_masks=1), KEEP_MS)
-    both = [ClickMark(2, 0, "click"), ClickMark(1, 0, "click")]
-    for _ in range(3):
-        fold.take(closed_of([Interaction(impression((1, 0)), both)]))
-    fold.take(closed_of([Interaction(impression((1, 0)), [])]))
-    state = state_of(fold)
-    (key,) = (key for key in state if _decode(key)[0] == "masks")
-    shown = np.array((1, 0), np.int32).tobytes()
-    assert _decode(state[key])[1] == [[shown, b"\x03", 3]]
-    assert fold.counters()["statistics_masks_dropped"] == 1
-    again = StatisticsFold(LimitSettings(list_masks=1), KEEP_MS)
-    again.restore(Change("statistics", *item) for item in state.items())
-    again.take(closed_of([Interaction(impression((1, 0)), both)]))
-    assert _decode(applied(state, again.changes())[key])[1] == [[shown, b"\x03", 4]]
-
-
-def test_batches_of_any_size_count_the_same(monkeypatch):
-    """Where a batch ends is not seen in the result."""
-    taken = [
-        Interaction(
-            impression((i % 4, (i + 1) % 4), unit=i), [ClickMark(1, 0, "click")]
-        )
-        for i in range(50)
-    ]
-    states = []
-    for size in (1, 7, 4096):
-        monkeypatch.setattr(module, "FLUSH_IMPRESSIONS", size)
-        fold = StatisticsFold(LIMITS, KEEP_MS)
-        fold.take(closed_of(taken))
-        states.append(state_of(fold))
-    assert states[0] == states[1] == states[2]
-
-
-def test_a_schema_of_another_release_is_refused():
-    """State that another release wrote is not guessed at."""
-    fold = StatisticsFold(LIMITS, KEEP_MS)
-    key = _encode(["counts"])
-    with pytest.raises(SchemaRefused, match="must have schema 1; got 9"):
-        fold.restore([Change("statistics", key, _encode([9]))])
-
-
-def test_the_oldest_row_goes_with_its_count_after_a_restore():
-    """What is evicted, how often it counts and that it leaves survive a restart."""
-    fold = StatisticsFold(LIMITS, KEEP_MS)
-    for shown in ((0, 1), (0, 1), (1, 0)):
-        fold.take(closed_of([Interaction(impression(shown), [])]))
-    state = state_of(fold)
-    again = StatisticsFold(LIMITS, KEEP_MS)
-    again.restore(Change("statistics", *item) for item in state.items())
     for one in (fold, again):
-        one.take(closed_of([Interaction(impression((2, 3)), [])]))
-    assert applied(dict(state), again.changes()) == applied(state, fold.changes())
-    materials = {_decode(v)[3] for k, v in state.items() if _decode(k)[0] == "row"}
-    lists = [np.array(shown, "<u2").tobytes() for shown in ((1, 0), (2, 3))]
-    assert materials == set(lists)
-    (value,) = (value for key, value in state.items() if _decode(key)[0] == "cell")
-    cell = decode_cell(value, ("d0", "d1", "d2", "d3"))
-    exposures = {(p[0], p[1]): p[8] for p in cell.pairs.tolist() if p[8]}
-    assert exposures == {(0, 1): 2 << 30, (1, 2): 2 << 30}
-    assert cell.overflow_impressions == 2
+        one.take(closed_of([large_list(10_000, 10_000)]))
+    again._parts._part_bytes = 50_000
+    assert changes_of(again, dict(state)) == changes_of(fold, dict(state))
 
 
-def test_what_overflows_takes_no_place_of_a_candidate_set():
-    """Two sets have their own cells also where interventions overflowed before."""
-    fold = StatisticsFold(LIMITS, KEEP_MS)
-    first = impression((0, 1))
-    second = msgspec.structs.replace(first, candidates=_encode(["x", "y"]))
-    for one, chosen in ((first, "m"), (first, "n"), (first, "o"), (second, "m")):
-        taken = msgspec.structs.replace(one, intervention=chosen)
-        fold.take(closed_of([Interaction(taken, [])]))
-    keys = [_decode(key) for key in state_of(fold)]
-    names = {key[2] for key in keys if key[0] == "set"}
-    assert len(names) == 3
-    assert b"\xff" * 16 in names
+def test_one_query_with_all_the_traffic_stays_within_its_limits() -> None:
+    """64 candidate sets and 256 interventions are kept; what is more is capped."""
+    fold = new_fold()
+    batch = [
+        shown(items=["a", f"b{i}"], intervention=f"{j}", ranks=(2,))
+        for i in range(66)
+        for j in range(258)
+    ]
+    fold.take(closed_of(batch))
+    counters = fold.counters()
+    assert counters["statistics_capped"] == 66 * 258 - 64 * 256
+    assert counters["statistics_scopes"] == 64 * 256 + 1
+    state = changes_of(fold)
+    (key,) = [k for k in state if _decode(k)[2:3] == [OVERFLOW_SET] and b"scope" in k]
+    _, flags, _, _, lists, cells, *_ = _decode(state[key])
+    assert (flags, lists) == (1, [])
+    totals = cells[1][0]
+    assert totals == [66 * 258 - 64 * 256, 0, *[66 * 258 - 64 * 256] * 2, 0, 0]
+    again = restored(state, new_fold())
+    for one in (fold, again):
+        one.take(closed_of(batch[-300:]))
+    assert changes_of(again, dict(state)) == changes_of(fold, dict(state))
 
 
-def test_placements_are_the_same_however_few_of_them_are_kept(monkeypatch):
-    """The cache makes room for new rows, for as long as rows come."""
-    states = []
-    for most in (statistics_settlement.CACHED_PROBABILITIES, 64):
-        monkeypatch.setattr(statistics_settlement, "CACHED_PROBABILITIES", most)
-        fold = StatisticsFold(LIMITS, KEEP_MS)
-        for i in range(40):
-            one = msgspec.structs.replace(
-                impression((i % 4, (i + 1) % 4), policy=PLACKETT_LUCE),
-                scores=np.linspace(0, i % 10, 4, dtype="<f4").tobytes(),
-            )
-            fold.take(closed_of([Interaction(one, [ClickMark(1, 0, "click")])]))
-            fold.settle()
-        states.append(state_of(fold))
-    assert states[0] == states[1]
+@pytest.mark.parametrize(
+    ("changed", "name"),
+    [
+        ({"groups": 10}, "statistics.groups must be .* 20; got 10"),
+        ({"keep_ms": 2 * KEEP_MS}, "time.keep_ms must be .* 1000; got 2000"),
+        ({"actions": {"buy": "purchase"}}, r"statistics.actions \(the classes\)"),
+    ],
+)
+def test_other_settings_are_refused_in_words(changed: dict, name: str) -> None:
+    """Sums of before would mean something else under them."""
+    fold = new_fold()
+    fold.take(closed_of([shown()]))
+    state = changes_of(fold)
+    with pytest.raises(StatisticsRefused, match=f"{name}.*set it back"):
+        restored(state, new_fold(**changed))
+
+
+def test_another_reward_is_refused() -> None:
+    """Clicks of a class that was not the reward have no masks."""
+    actions = {"buy": "purchase"}
+    state = changes_of(new_fold(actions=actions))
+    with pytest.raises(StatisticsRefused, match="statistics.reward must be"):
+        restored(state, new_fold(actions=actions, reward="purchase"))
+
+
+def test_a_schema_of_another_release_is_refused() -> None:
+    """Each kind of record compares its number."""
+    exposures = pack_exposures(np.full((3, 3), 0.25, "<f4"))
+    fold = new_fold()
+    fold.take(closed_of([shown(policy=LOGGED, exposures=exposures), large_list(400)]))
+    state = changes_of(fold)
+    assert {"counted", "piece", "row", "scope", "set"} == set(kinds(state))
+    for key, value in state.items():
+        with pytest.raises(SchemaRefused, match="must have schema 2; got 9"):
+            restored({**state, key: value[:1] + b"\x09" + value[2:]}, new_fold())
+
+
+def test_broken_state_is_refused_and_nothing_else() -> None:
+    """Bytes changed, cut off, or of another scope: never more than an exception."""
+    rng = np.random.default_rng(3)
+    fold = new_fold(limits=LimitSettings(exposure_rows=2, lists=2), groups=4)
+    drawn = [schedules.draw_interaction(rng, 10) for _ in range(120)]
+    fold.take(closed_of([*drawn, large_list(400)]))
+    state = changes_of(fold)
+    keys = sorted(key for key in state if key != COUNTED_KEY)
+    n_refused = 0
+    for _ in range(1_500):
+        key = keys[rng.integers(len(keys))]
+        value = bytearray(state[key])
+        for _ in range(rng.integers(1, 4)):
+            value[rng.integers(2, len(value))] = rng.integers(256)
+        broken = bytes(value[: rng.integers(2, len(value) + 1)])
+        again = new_fold(limits=LimitSettings(exposure_rows=2, lists=2), groups=4)
+        try:
+            restored({**state, key: broken}, again)
+            again.take(closed_of(drawn[:20]))
+            changes_of(again)
+        except (StatisticsRefused, SchemaRefused):
+            n_refused += 1
+    assert n_refused > 700
+
+
+def test_interactions_that_are_not_whole_are_refused() -> None:
+    """Wherever a byte was changed: counted as something, or refused."""
+    rng = np.random.default_rng(4)
+    fold, n_refused = new_fold(), 0
+    for _ in range(3_000):
+        closed = closed_of([schedules.draw_interaction(rng, 10)])
+        packed = bytearray(closed.encoded.tobytes())
+        packed[rng.integers(len(packed))] = rng.integers(256)
+        cut = int(rng.integers(1, len(packed) + 1))
+        broken = replace(
+            closed,
+            encoded=np.frombuffer(bytes(packed[:cut]), np.uint8),
+            ends=np.array([cut]),
+        )
+        try:
+            fold.take(broken)
+        except ValueError:
+            n_refused += 1
+    assert n_refused > 1_500
+    changes_of(fold)
+
+
+def test_places_that_nobody_shows_are_not_counted() -> None:
+    """Position 0, and positions behind the list."""
+    fold = new_fold()
+    fold.take(closed_of([shown(ranks=(0, 4, 2, 2))]))
+    state = changes_of(fold)
+    (key,) = [k for k in state if _decode(k)[0] == "scope"]
+    assert _decode(state[key])[4] == [-1 - DETERMINISTIC, [0, 1, 2], [0, 1, [2, 1]]]

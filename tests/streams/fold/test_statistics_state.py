@@ -88,7 +88,7 @@ def test_an_era_leaves_no_record_and_no_memory() -> None:
     assert {k for k in state if _decode(k)[0] == "scope"} == {
         k for k in later if _decode(k)[0] == "scope"
     }
-    assert kinds(state) == ["counted"] + sorted(["row", "scope", "set"] * 300)
+    assert kinds(state) == ["counted", *sorted(["row", "scope", "set"] * 300)]
     counters = fold.counters()
     assert counters["statistics_left"] == 300
     assert counters["statistics_scopes"] == 300
@@ -192,7 +192,7 @@ def test_another_reward_is_refused() -> None:
     """Clicks of a class that was not the reward have no masks."""
     actions = {"buy": "purchase"}
     state = changes_of(new_fold(actions=actions))
-    with pytest.raises(StatisticsRefused, match="statistics.reward must be"):
+    with pytest.raises(StatisticsRefused, match=r"statistics\.reward must be"):
         restored(state, new_fold(actions=actions, reward="purchase"))
 
 

@@ -170,7 +170,7 @@ def _renumbered(rows: Int64, columns: tuple[int, ...], numbers: Int64) -> Int64:
 
 
 def ordered_places(clicks: Int64) -> Int64:
-    """Click pairs [n, 5] with the smaller (item, rank) first."""
+    """Click pairs with the smaller (item, rank) first; `clicks` [n, 5]."""
     is_swapped = (clicks[:, 0] > clicks[:, 2]) | (
         (clicks[:, 0] == clicks[:, 2]) & (clicks[:, 1] > clicks[:, 3])
     )
@@ -186,3 +186,14 @@ def _joint_rows(parts: list[CellSummary]) -> tuple[tuple[bytes, ...], Int64]:
             counts[name] = counts.get(name, 0) + count
     names = tuple(sorted(counts))
     return names, np.array([counts[name] for name in names], np.int64)
+
+
+def row_names_of(value: bytes) -> list[bytes]:
+    """Names of the exposure rows of a cell of schema 1; leaves with its fold."""
+    n_rows, start = 0, 1
+    while True:
+        n_rows |= (value[start] & 127) << (7 * (start - 1))
+        start += 1
+        if value[start - 1] < 128:
+            break
+    return [value[i : i + 16] for i in range(start, start + 16 * n_rows, 16)]

@@ -31,7 +31,10 @@ _HALF = SQUARED_BITS // 2
 
 
 class Inverses(NamedTuple):
-    """Sums over clicks: 1/p, and low and high part of 1/p^2, each in 2^-16; [...]."""
+    """Sums over clicks: 1/p, and low and high part of 1/p^2, each in 2^-16.
+
+    `inverse`, `squared_low`, `squared_high` [...].
+    """
 
     inverse: Int64
     squared_low: Int64
@@ -44,7 +47,7 @@ def fixed_exposures(probabilities: Floats) -> Int64:
 
 
 def inverse_sums(probabilities: Floats, clicks: Int64) -> Inverses:
-    """What `clicks` [...] of places shown with `probabilities` [...] add.
+    """What `clicks` [...] of places that were shown with `probabilities` [...] add.
 
     0 where a probability is 0; those below 2^-20 count as that.
 
@@ -68,7 +71,7 @@ def inverse_sums(probabilities: Floats, clicks: Int64) -> Inverses:
 
 
 def product(counts: Int64, units: Int64 | int) -> Int64:
-    """Products of numbers that are not negative.
+    """Products of numbers that are not negative; `counts`, `units` [...].
 
     Raises
     ------

@@ -104,7 +104,7 @@ def _one_key(keys: Int64) -> Int64 | None:
 
 
 def checked_sum(rows: Int64, starts: Int64) -> Int64:
-    """Sums of `rows` [n, n_columns] from each of `starts` to the next.
+    """Sums of `rows` [n, n_columns] from each of `starts` [n_sums] to the next.
 
     Raises
     ------
@@ -121,7 +121,7 @@ def checked_sum(rows: Int64, starts: Int64) -> Int64:
 
 
 def carried(sums: Int64) -> Int64:
-    """Sums [n, n_columns] whose last two columns are normal: low parts below 2^40."""
+    """`sums` [n, n_columns] with normal last columns: low parts below 2^40."""
     sums[:, -1] += sums[:, -2] >> SQUARED_BITS
     sums[:, -2] &= (1 << SQUARED_BITS) - 1
     return sums

@@ -151,7 +151,7 @@ class ListCounts:
         return summed
 
     def placed(self, where: NDArray[np.bool_]) -> tuple[Int64, Int64, Int64]:
-        """Group, item and 1-based rank of places [n_entries, width] that are true."""
+        """Group, item and 1-based rank of places; `where` [n_entries, width]."""
         entry, rank = np.nonzero(where)
         return self.lists.groups[entry], self.items[entry, rank], rank + 1
 

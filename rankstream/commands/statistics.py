@@ -8,13 +8,12 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from models.counts.cells import CellSummary
 from rankstream.commands.statistics_export import export
+from rankstream.commands.statistics_tables import shown_scope, table_of
 from rankstream.settings import load_settings, with_namespace
 from rankstream.terminal.counts import counted
 from rankstream.wire.routing import normalised_query
 from rankstream.wire.topics import STATISTICS
-from streams.fold.statistics_keys import OPEN_SET, OVERFLOW_SET
 from streams.fold.statistics_reader import Statistics, summaries_of
 
 __all__ = ["SUMMARY", "add_arguments", "run", "summaries_of"]
@@ -121,63 +120,27 @@ def _list(statistics: Statistics, limit: int) -> int:
 
 
 def _show(statistics: Statistics, query: str, limit: int) -> int:
-    merged = statistics.merged(query)
-    if not merged:
+    scopes = statistics.scopes(query)
+    if not scopes:
         return _nothing(
             f"no closed list of the query {query!r}; lists count when their click "
             "window has passed (`statistics list`)"
         )
     console = Console()
-    for (candidate_set, intervention), cell in merged.items():
-        expected = statistics.exposures(query, candidate_set, intervention, cell)
-        title = f"{_set_label(candidate_set)}, intervention {intervention or '-'}"
-        console.print(_table_of(cell, expected, title, limit))
+    settings = statistics.counted[0] if statistics.counted else None
+    for name in scopes:
+        table, remarks = table_of(shown_scope(statistics, name), settings, limit)
+        console.print(table)
+        for remark in remarks:
+            console.print(f"  {remark}", highlight=False)
+    share = statistics.share_left()
+    if share:
+        console.print(
+            f"{share:.1%} of all interactions that were counted have left: their era "
+            "ended more than `time.keep_ms` ago",
+            highlight=False,
+        )
     return 0
-
-
-def _set_label(name: bytes) -> str:
-    if name == OPEN_SET:
-        return "lists without candidates"
-    if name == OVERFLOW_SET:
-        return "beyond the limits"
-    return f"candidates {name.hex()[:12]}"
-
-
-def _table_of(
-    cell: CellSummary, expected: dict[tuple[str, int], float], title: str, limit: int
-) -> Table:
-    counts = ", ".join(
-        (
-            counted(cell.total("impressions"), "list"),
-            counted(cell.total("clicks"), "click"),
-        )
-    )
-    table = Table("item", title=title, caption=counts)
-    for column in ("rank", "shown", "clicks", "click rate", "expected exposure"):
-        table.add_column(column, justify="right")
-    shown = {
-        (cell.items[item], rank): (n_shown, n_clicked)
-        for item, rank, n_shown, n_clicked in cell.pairs[:, :4].tolist()
-    }
-    places = sorted(
-        shown.keys() | expected.keys(),
-        key=lambda place: (place[1], -shown.get(place, (0, 0))[0], place[0]),
-    )
-    for item, rank in places[:limit]:
-        n_shown, n_clicked = shown.get((item, rank), (0, 0))
-        rate = f"{n_clicked / n_shown:.3f}" if n_shown else "-"
-        exposure = expected.get((item, rank))
-        table.add_row(
-            item,
-            str(rank),
-            f"{n_shown:,}",
-            f"{n_clicked:,}",
-            rate,
-            "-" if exposure is None else f"{exposure:,.2f}",
-        )
-    if len(places) > limit:
-        table.add_row(f"... {len(places) - limit:,} more")
-    return table
 
 
 def _nothing(reason: str) -> int:

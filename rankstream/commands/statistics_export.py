@@ -6,11 +6,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from models.counts.cells import PAIR_NAMES, TOTAL_NAMES, CellSummary
-from rankstream.wire.events import POLICIES
+from rankstream.wire.events import LOGGED, POLICIES
 from streams.fold.statistics_reader import CellName, Statistics
 
 ROWS_AT_ONCE = 1 << 17
@@ -19,7 +20,8 @@ CELL_FIELDS = [
     ("query", pa.string()),
     ("candidate_set", pa.string()),
     ("intervention", pa.string()),
-    ("group", pa.int8()),
+    ("era", pa.int64()),
+    ("group", pa.int16()),
 ]
 
 Columns = dict[str, list[Any]]
@@ -29,8 +31,10 @@ def export(statistics: Statistics, file: Path) -> Iterator[tuple[Path, int]]:
     """Write `file` (item and rank) and its siblings; yields each and its length.
 
     For `counts.parquet` the siblings are `counts.cells.parquet` (totals),
-    `counts.items.parquet` (hotfix and inverse sums), `counts.click-pairs.parquet`
-    and `counts.rows.parquet` (exposure rows, their counters and material).
+    `counts.items.parquet` (hotfix and inverse sums), `counts.click-pairs.parquet`,
+    `counts.rows.parquet` (exposure rows, their counters and material),
+    `counts.lists.parquet` (lists that are kept with their clicked ranks) and
+    `counts.rewards.parquet` (other classes of actions).
     """
     for suffix, fields, columns_of in _FILES:
         path = file.with_suffix(f"{suffix}.parquet") if suffix else file
@@ -57,12 +61,13 @@ def _write(
     n_written = 0
     waiting: Columns = {name: [] for name in schema.names}
     with pq.ParquetWriter(path, schema, compression="zstd") as writer:
-        for name in statistics.names():
-            columns = columns_of(statistics, name, statistics.cell(name))
+        for name, cell in _cells(statistics):
+            columns = columns_of(statistics, name, cell)
             n_rows = len(next(iter(columns.values())))
             waiting["query"] += [name.query] * n_rows
             waiting["candidate_set"] += [name.candidate_set.hex()] * n_rows
             waiting["intervention"] += [name.intervention] * n_rows
+            waiting["era"] += [name.era] * n_rows
             waiting["group"] += [name.group] * n_rows
             for column, values in columns.items():
                 waiting[column] += values
@@ -72,6 +77,12 @@ def _write(
                 waiting = {column: [] for column in schema.names}
         writer.write_table(pa.table(waiting, schema))
     return n_written
+
+
+def _cells(statistics: Statistics) -> Iterator[tuple[CellName, CellSummary]]:
+    for name in statistics.scopes():
+        for group, cell in statistics.cells(name).items():
+            yield CellName(*name, group), cell
 
 
 def _named(cell: CellSummary, numbers: Any) -> list[str]:
@@ -123,6 +134,40 @@ def _rows(statistics: Statistics, name: CellName, cell: CellSummary) -> Columns:
     }
 
 
+def _lists(statistics: Statistics, name: CellName, _: CellSummary) -> Columns:
+    """A row for each list and mask of the group; mask 0 where nothing was clicked."""
+    scope, items = statistics.scope(name.scope), statistics.items(*name[:2], name.era)
+    lists = scope.lists
+    columns: Columns = {key: [] for key in ("row", "policy", "items", "mask")}
+    counts: list[int] = []
+    for entry in np.flatnonzero(lists.groups == name.group).tolist():
+        owner = int(lists.owners[entry])
+        row = int(lists.rows[owner])
+        places = lists.items[lists.starts[owner] : lists.starts[owner + 1]]
+        of_entry = slice(*np.searchsorted(lists.mask_owners, (entry, entry + 1)))
+        times = lists.mask_counts[of_entry].tolist()
+        unclicked = int(lists.shown[entry]) - sum(times)
+        found = list(zip(lists.masks[of_entry].tolist(), times, strict=True))
+        for mask, number in [(0, unclicked)] * bool(unclicked) + found:
+            columns["row"].append(scope.rows[row].hex() if row >= 0 else "")
+            columns["policy"].append(POLICIES[LOGGED if row >= 0 else -1 - row])
+            columns["items"].append([items[place] for place in places.tolist()])
+            columns["mask"].append(mask)
+            counts.append(number)
+    return columns | {"impressions": counts}
+
+
+def _rewards(statistics: Statistics, _: CellName, cell: CellSummary) -> Columns:
+    classes = statistics.counted[0].classes if statistics.counted else ()
+    numbers = cell.rewards[:, 0].tolist()
+    return {
+        "class": [classes[n] if n < len(classes) else str(n) for n in numbers],
+        "item": _named(cell, cell.rewards[:, 1]),
+        "rank": cell.rewards[:, 2].tolist(),
+        "impressions": cell.rewards[:, 3].tolist(),
+    }
+
+
 _EXPORTED = {"exposure": "exposure_fixed_30"}
 
 _INT = pa.int64()
@@ -170,5 +215,26 @@ _FILES: list[tuple[str, list[tuple[str, Any]], Callable[..., Columns]]] = [
             ("items", pa.binary()),
         ],
         _rows,
+    ),
+    (
+        ".lists",
+        [
+            ("row", pa.string()),
+            ("policy", pa.string()),
+            ("items", pa.list_(pa.string())),
+            ("mask", _INT),
+            ("impressions", _INT),
+        ],
+        _lists,
+    ),
+    (
+        ".rewards",
+        [
+            ("class", pa.string()),
+            ("item", pa.string()),
+            ("rank", _INT),
+            ("impressions", _INT),
+        ],
+        _rewards,
     ),
 ]

@@ -4,8 +4,8 @@ import numpy as np
 import numpy.typing as npt
 
 from models.bias.examination import ExaminationCurve, estimate_examination
-from models.counts.cells import decode_cell
-from streams.fold.statistics_keys import decode, decode_set
+from streams.fold.scope_pairs import ScopePairs
+from streams.fold.statistics_keys import ScopeName, decode, decode_set
 from streams.local import LocalPipeline
 
 
@@ -14,39 +14,45 @@ class ExaminationCounts:
 
     def __init__(self, n_ranks: int) -> None:
         self._n_ranks = n_ranks
-        self._items: dict[tuple[str, bytes], list[str]] = {}
-        self._cells: dict[bytes, npt.NDArray[np.int64]] = {}
+        self._items: dict[tuple[str, bytes, int], list[str]] = {}
+        self._scopes = ScopePairs()
+        self._counts: dict[ScopeName, npt.NDArray[np.int64]] = {}
         self._document_of: dict[tuple[str, str], int] = {}
 
     def take(self, pipeline: LocalPipeline) -> None:
         """Take what changed in the statistics since the last time."""
+        changed: set[ScopeName] = set()
         for change in pipeline.statistics():
-            if change.value is None:
-                self._cells.pop(change.key, None)
-                continue
-            kind, *rest = decode(change.key)
-            if kind == "set":
-                self._items[rest[0], rest[1]] = decode_set(change.value)
-            elif kind == "cell":
-                items = self._items[rest[0], rest[1]]
-                cell = decode_cell(change.value, items)
-                rows = [
-                    self._document_of.setdefault(
-                        (rest[0], item), len(self._document_of)
-                    )
-                    for item in cell.items
-                ]
-                documents = np.array(rows, np.int64)[cell.column("item")]
-                columns = ("rank", "shown", "clicked")
-                counts = [documents, *(cell.column(name) for name in columns)]
-                self._cells[change.key] = np.stack(counts)
+            name = self._scopes.take(change.key, change.value)
+            if name is not None:
+                changed.add(name)
+            elif change.value:
+                kind, *rest = decode(change.key)
+                if kind == "set":
+                    query, candidate_set, era = rest
+                    items = decode_set(change.value)
+                    self._items[query, candidate_set, era] = items
+        for name in changed:
+            self._count(name)
+
+    def _count(self, name: ScopeName) -> None:
+        self._counts.pop(name, None)
+        pairs = self._scopes.pairs(name)
+        if pairs is not None:
+            items = self._items[name.query, name.candidate_set, name.era]
+            rows = [
+                self._document_of.setdefault((name.query, item), len(self._document_of))
+                for item in items
+            ]
+            documents = np.array(rows, np.int64)[pairs[:, 0]]
+            self._counts[name] = np.stack((documents, *pairs[:, 1:4].T))
 
     def estimate(self) -> ExaminationCurve | None:
         """Examination by rank, relative to the first."""
-        if not self._cells:
+        if not self._counts:
             return None
         documents, ranks, shown, clicked = np.concatenate(
-            list(self._cells.values()), axis=1
+            list(self._counts.values()), axis=1
         )
         return estimate_examination(
             documents, ranks, shown, clicked, n_ranks=self._n_ranks

@@ -1,39 +1,34 @@
-"""Examination by rank, from the cells of `statistics` that changed last."""
+"""Examination by rank, from the scopes of `statistics` that changed last."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from models.bias.examination import ExaminationCurve, estimate_examination
-from models.counts.cells import decode_pairs
 from producers.topic_reader import Record, TopicReader
 from rankstream.wire.schemas import SchemaRefused
 from rankstream.wire.topics import STATISTICS
-from streams.fold.statistics_keys import check_value
-from streams.state_pieces import is_split
+from streams.fold.scope_pairs import ScopePairs
 
 N_RANKS = 10
-MOST_CELLS = 4_000
-"""Cells that an estimate rests on: the newest ones."""
+MOST_SCOPES = 4_000
+"""Scopes that an estimate rests on: the newest ones."""
 
 FIRST_OFFSETS = 8_000
 """So many of the last records of each partition are read at the start."""
 
-_decode_key = msgspec.msgpack.Decoder().decode
-
 
 class PositionBias:
-    """Keeps the newest cells, and estimates the position-based model from them.
+    """Keeps the newest scopes, and estimates the position-based model from them.
 
-    `refused` says why cells were left out, the last time that some were; empty if none.
+    `refused` says why scopes were left out, the last time that some were; empty if
+    none.
     """
 
     def __init__(self) -> None:
-        self._cells: dict[bytes, npt.NDArray[np.int64]] = {}
-        self._sets: dict[tuple[str, bytes], int] = {}
+        self._scopes = ScopePairs(MOST_SCOPES)
         self._next: dict[int, int] = {}
         self._estimated: list[dict[str, Any]] | None = []
         self.refused = ""
@@ -46,27 +41,17 @@ class PositionBias:
             self.take(reader.last_records(STATISTICS, FIRST_OFFSETS))
 
     def take(self, records: Iterable[Record]) -> None:
-        """Take records of `statistics`; those that are not whole cells pass by."""
+        """Take records of `statistics`; those that are not of scopes pass by."""
         for record in records:
             self._next[record.partition] = record.offset + 1
-            key = record.key or b""
-            if self._cells.pop(key, None) is not None:
-                self._estimated = None
-            if not record.value or key[1:6] != b"\xa4cell" or is_split(record.value):
-                continue
             try:
-                check_value("cell", key, record.value)
-            except SchemaRefused as error:
+                changed = self._scopes.take(record.key or b"", record.value)
+            except (SchemaRefused, ValueError) as error:
                 self.refused = str(error)
+                self._estimated = None
                 continue
-            _, query, candidate_set, _, _ = _decode_key(key)
-            number = self._sets.setdefault((query, candidate_set), len(self._sets))
-            counts = decode_pairs(record.value, ("item", "rank", "shown", "clicked"))
-            counts[:, 0] += number << 32
-            self._cells[key] = counts[counts[:, 1] <= N_RANKS]
-            self._estimated = None
-        while len(self._cells) > MOST_CELLS:
-            del self._cells[next(iter(self._cells))]
+            if changed is not None:
+                self._estimated = None
 
     def estimate(self) -> list[dict[str, Any]]:
         """Examination of ranks 1 .. 10 relative to the first; see `curve_of`.
@@ -75,10 +60,24 @@ class PositionBias:
         users look from what they like, as where no item was shown at several ranks.
         """
         if self._estimated is None:
-            together = np.concatenate([np.empty((0, 4), int), *self._cells.values()])
+            together = np.concatenate([np.empty((0, 4), np.int64), *self._counts()])
             found = estimate_examination(*together.T, n_ranks=N_RANKS)
             self._estimated = curve_of(found)
         return self._estimated
+
+    def _counts(self) -> Iterator[npt.NDArray[np.int64]]:
+        """Item, rank, shown and clicked, scope by scope; items told apart by set."""
+        sets: dict[tuple[Any, ...], int] = {}
+        for name in self._scopes.names():
+            pairs = self._scopes.pairs(name)
+            if pairs is None:
+                continue
+            # A closed set numbers its items alike in each era.
+            era = name.era if name.is_growing else None
+            place = (name.query, name.candidate_set, era)
+            counts = pairs[(pairs[:, 1] <= N_RANKS) & (pairs[:, 2] > 0), :4]
+            counts[:, 0] += sets.setdefault(place, len(sets)) << 32
+            yield counts
 
 
 def curve_of(curve: ExaminationCurve) -> list[dict[str, Any]]:

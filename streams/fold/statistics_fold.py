@@ -21,6 +21,15 @@ KINDS = ("set", "row", "scope", "piece")
 """Of records, in the order in which they are taken back."""
 
 
+_SETTINGS = (
+    "statistics.groups",
+    "time.keep_ms",
+    "statistics.actions (the classes)",
+    "statistics.reward",
+)
+"""What is compared with the settings of a state."""
+
+
 class StatisticsRefused(LogRefused):
     """State of statistics that these settings, or this release, cannot go on from.
 
@@ -54,15 +63,11 @@ class StatisticsFold:
         actions = {
             action: classes.index(name) for action, name in statistics.actions.items()
         }
-        self._settings = keys.Counted(
-            groups=statistics.groups,
-            keep_ms=keep_ms,
-            classes=classes,
-            reward=statistics.reward,
-        )
+        self._settings = statistics.groups, keep_ms, classes, statistics.reward
         self._counts = NativeCounts(self._apart, actions)
         self._partition = partition
-        self._watermark_ms = -1
+        self._watermark_ms: int | None = None
+        self._era: int | None = None
         self._parts = Parts()
 
     def take(self, closed: Closed) -> None:
@@ -91,7 +96,9 @@ class StatisticsFold:
             else:
                 parts = self._parts.split(key, value or None)
                 records += [Change(STATISTICS, *part) for part in parts]
-        records.append(Change(STATISTICS, keys.COUNTED_KEY, self._counted().encode()))
+        records.append(
+            Change(STATISTICS, keys.COUNTED_KEY, keys.encode_counted(self._counted()))
+        )
         return records
 
     def restore(self, items: Iterable[Change]) -> None:
@@ -107,7 +114,7 @@ class StatisticsFold:
         by_kind: dict[str, list[tuple[bytes, bytes]]] = {kind: [] for kind in KINDS}
         counted = None
         for key, value in self._parts.joined(_latest(items)).items():
-            kind = keys.kind_of(key)
+            kind = str(keys.decode(key)[0])
             keys.check_value(kind, key, value)
             if key == keys.COUNTED_KEY:
                 counted = keys.decode_counted(value)
@@ -147,10 +154,11 @@ class StatisticsFold:
     def _counted(self) -> keys.Counted:
         """What the columns hold, by name."""
         numbers = self._counts.numbers()
-        return self._settings._replace(
+        return keys.Counted(
+            *self._settings,
             watermark_ms=self._watermark_ms,
-            interactions={self._partition: numbers.taken},
-            left=numbers.left,
+            sources={self._partition: numbers.taken},
+            n_left=numbers.left,
             oldest=numbers.oldest if numbers.has_era else None,
             capped=numbers.capped,
             clipped=numbers.clipped,
@@ -158,21 +166,15 @@ class StatisticsFold:
         )
 
     def _take_back(self, counted: keys.Counted) -> None:
-        for name, setting in (
-            ("groups", "statistics.groups"),
-            ("keep_ms", "time.keep_ms"),
-            ("classes", "statistics.actions (the classes)"),
-            ("reward", "statistics.reward"),
-        ):
-            was, now = getattr(counted, name), getattr(self._settings, name)
+        for name, was, now in zip(_SETTINGS, counted, self._settings, strict=False):
             if was != now:
                 raise StatisticsRefused(
-                    f"{setting} must be what statistics were counted under, {was!r}; "
+                    f"{name} must be what statistics were counted under, {was!r}; "
                     f"got {now!r}: set it back, or begin anew in another --namespace"
                 )
         self._watermark_ms = counted.watermark_ms
-        taken = sum(counted.interactions.values())
-        numbers = (counted.left, counted.capped, counted.clipped)
+        taken = sum(counted.sources.values())
+        numbers = (counted.n_left, counted.capped, counted.clipped)
         self._counts.set_numbers((taken, *numbers, counted.without_exposure))
 
 

@@ -4,35 +4,38 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
-from models.counts.cells import CellSummary, decode_cell, merge, totals_of
-from models.counts.count_tables import EXPOSURE_ONE
-from models.counts.exposure_overflow import tail_shuffle_matrix
-from models.plackett_luce.placement import placement_batch
-from rankstream.wire.events import (
-    DETERMINISTIC,
-    PLACKETT_LUCE,
-    TAIL_SHUFFLE,
-    decode_items,
+from models.counts.cells import CellSummary, merge
+from models.counts.fixed_point import EXPOSURE_ONE
+from models.counts.scope_record import CONVERTED, ScopeRecord, decode_scope
+from models.counts.scope_summaries import (
+    groups_of_scope,
+    impressions_and_clicks,
+    rows_of_lists,
+    summaries_by_group,
+    summary_of_scope,
 )
-from rankstream.wire.exposures import unpack_exposures
+from rankstream.wire.events import decode_items
 from streams.fold import statistics_keys as keys
-from streams.fold.statistics_keys import Row
+from streams.fold.statistics_keys import Counted, Row, ScopeName
+from streams.fold.stored_exposures import Floats, placement_in_set, placement_of
 from streams.state_pieces import Parts
-
-Floats = NDArray[np.float64]
 
 
 class CellName(NamedTuple):
-    """Which cell: query, hash of the candidate set, intervention, group."""
+    """Which cell: that of a group of a scope."""
 
     query: str
     candidate_set: bytes
     intervention: str
+    era: int
     group: int
+
+    @property
+    def scope(self) -> ScopeName:
+        """The scope that it is of."""
+        return ScopeName(*self[:4])
 
 
 class Statistics:
@@ -46,90 +49,208 @@ class Statistics:
 
     def __init__(self, items: Iterable[tuple[bytes, bytes | None]]) -> None:
         latest: dict[bytes, bytes] = {}
+        counted: dict[int, Counted] = {}
         for key, value in items:
-            if value:
+            if key == keys.COUNTED_KEY and value:
+                # One of each partition has this key; sources tell them apart.
+                read = keys.decode_counted(value)
+                counted.update(dict.fromkeys(read.sources, read))
+            elif value:
                 latest[key] = value
             else:
                 latest.pop(key, None)
-        self._cells: dict[CellName, bytes] = {}
-        self._sets: dict[tuple[str, bytes], bytes] = {}
-        self._rows: dict[tuple[str, bytes, str, bytes], bytes] = {}
-        self._items: dict[tuple[str, bytes], tuple[str, ...]] = {}
+        self.counted = tuple({id(each): each for each in counted.values()}.values())
+        """What was counted, of each partition of `events` or of several together."""
+        oldest = [one.oldest for one in self.counted if one.oldest is not None]
+        self._oldest: float = min(oldest, default=-np.inf)
+        self._scopes: dict[str, dict[ScopeName, bytes]] = defaultdict(dict)
+        self._pieces: dict[ScopeName, dict[int, bytes]] = defaultdict(dict)
+        self._sets: dict[tuple[str, bytes, int], bytes] = {}
+        self._rows: dict[tuple[ScopeName, bytes], bytes] = {}
+        self._items: dict[tuple[str, bytes, int], tuple[str, ...]] = {}
+        # The scope that was asked for last; its cells are asked for one by one.
+        self._scope: tuple[ScopeName, ScopeRecord] | None = None
+        self._cells: tuple[ScopeName, dict[int, CellSummary]] | None = None
         for key, value in Parts().joined(latest).items():
-            kind, *rest = _decode_key(key)
-            keys.check_value(kind, key, value)
-            if kind == "cell":
-                self._cells[CellName(*rest)] = value
-            elif kind == "set":
-                self._sets[tuple(rest)] = value
-            elif kind == "row":
-                self._rows[tuple(rest)] = value
+            self._take(key, value)
+
+    def _take(self, key: bytes, value: bytes) -> None:
+        kind, *rest = keys.decode(key)
+        keys.check_value(kind, key, value)
+        if kind == "scope":
+            if rest[3] >= self._oldest:
+                self._scopes[rest[0]][ScopeName(*rest)] = value
+        elif kind == "piece":
+            self._pieces[ScopeName(*rest[:4])][rest[4]] = value
+        elif kind == "set":
+            self._sets[tuple(rest)] = value
+        elif kind == "row":
+            self._rows[ScopeName(*rest[:4]), rest[4]] = value
 
     def __len__(self) -> int:
-        return len(self._cells)
+        return sum(map(len, self._scopes.values()))
+
+    def share_left(self) -> float:
+        """The share of all counted interactions whose eras have left, in [0, 1]."""
+        n_counted = sum(sum(one.sources.values()) for one in self.counted)
+        return sum(one.n_left for one in self.counted) / max(n_counted, 1)
 
     def queries(self) -> dict[str, tuple[int, int]]:
         """Impressions and clicks of each query."""
-        counts: dict[str, list[int]] = defaultdict(lambda: [0, 0])
-        for name, value in self._cells.items():
-            totals = totals_of(value)
-            counts[name.query][0] += int(totals[0])
-            counts[name.query][1] += int(totals[2])
-        return {query: (shown, clicked) for query, (shown, clicked) in counts.items()}
+        counts: dict[str, tuple[int, int]] = {}
+        for query, scopes in self._scopes.items():
+            totals = [impressions_and_clicks(self.scope(name)) for name in scopes]
+            counts[query] = sum(n for n, _ in totals), sum(n for _, n in totals)
+        return counts
+
+    def scopes(self, query: str | None = None) -> list[ScopeName]:
+        """The scopes, of one query or of all, sorted."""
+        queries = self._scopes if query is None else [query]
+        return sorted(name for each in queries for name in self._scopes.get(each, ()))
 
     def names(self, query: str | None = None) -> list[CellName]:
         """The cells, of one query or of all, sorted."""
-        return sorted(n for n in self._cells if query is None or n.query == query)
+        return [
+            CellName(*name, group)
+            for name in self.scopes(query)
+            for group in groups_of_scope(self.scope(name))
+        ]
 
-    def items(self, query: str, candidate_set: bytes) -> tuple[str, ...]:
-        """Ids of the items of a candidate set, by number."""
-        place = (query, candidate_set)
+    def items(self, query: str, candidate_set: bytes, era: int) -> tuple[str, ...]:
+        """Ids of the items of a candidate set in an era, by number."""
+        place = (query, candidate_set, era)
         if place not in self._items:
+            if place not in self._sets:
+                raise ValueError(
+                    "the candidate set of each scope must be in statistics; that of "
+                    f"{place!r:.200} is missing: read the topic from its beginning"
+                )
             self._items[place] = tuple(keys.decode_set(self._sets[place]))
         return self._items[place]
 
+    def scope(self, name: ScopeName) -> ScopeRecord:
+        """A scope as it is stored.
+
+        Raises
+        ------
+        ValueError
+            If a piece of it is missing, or something has another shape.
+        """
+        if self._scope is None or self._scope[0] != name:
+            value = self._scopes[name.query][name]
+            try:
+                scope = decode_scope(value, self._pieces.get(name, {}))
+            except ValueError as error:
+                raise ValueError(f"{error}; at scope {name!r:.200}") from error
+            self._scope = name, scope
+        return self._scope[1]
+
+    def cells(self, name: ScopeName) -> dict[int, CellSummary]:
+        """The cells of a scope by group."""
+        if self._cells is None or self._cells[0] != name:
+            scope = self.scope(name)
+            items, matrices = self._set_of(name), self._matrices(name, scope)
+            cells = summaries_by_group(
+                scope, items, matrices, is_growing=name.is_growing
+            )
+            self._cells = name, cells
+        return self._cells[1]
+
     def cell(self, name: CellName) -> CellSummary:
-        """A decoded cell."""
-        items = self.items(name.query, name.candidate_set)
-        return decode_cell(self._cells[name], items)
+        """One cell."""
+        return self.cells(name.scope)[name.group]
+
+    def summary(self, name: ScopeName) -> CellSummary:
+        """All groups of a scope together."""
+        scope = self.scope(name)
+        items, matrices = self._set_of(name), self._matrices(name, scope)
+        return summary_of_scope(scope, items, matrices, is_growing=name.is_growing)
 
     def merged(self, query: str) -> dict[tuple[bytes, str], CellSummary]:
-        """Cells of a query by candidate set and intervention, groups merged."""
+        """Scopes of a query by candidate set and intervention, eras together."""
         parts: dict[tuple[bytes, str], list[CellSummary]] = defaultdict(list)
-        for name in self.names(query):
-            parts[name.candidate_set, name.intervention].append(self.cell(name))
+        for name in self.scopes(query):
+            parts[name.candidate_set, name.intervention].append(self.summary(name))
         return {place: merge(cells) for place, cells in parts.items()}
 
-    def row(self, name: CellName, row: bytes) -> Row:
-        """An exposure row of a cell, by its name."""
-        return keys.decode_row(self._rows[*name[:3], row])
+    def row(self, name: ScopeName | CellName, row: bytes) -> Row:
+        """An exposure row of a scope, by its name."""
+        place = ScopeName(*name[:4]), row
+        if place not in self._rows:
+            raise ValueError(
+                "exposure rows of each scope must be in statistics; row "
+                f"{row.hex()} of {place[0]!r:.200} is missing: read the topic from its "
+                "beginning"
+            )
+        return keys.decode_row(self._rows[place])
 
     def exposures(
-        self, query: str, candidate_set: bytes, intervention: str, cell: CellSummary
+        self,
+        query: str,
+        candidate_set: bytes,
+        intervention: str,
+        cell: CellSummary,
+        era: int | None = None,
     ) -> dict[tuple[str, int], float]:
         """Expected number of times that each item was shown at each rank.
 
-        Impressions without known exposures add nothing.
+        Impressions without known exposures add nothing. `cell` is of the era, or, if
+        it is None, of all eras together.
+
+        Raises
+        ------
+        ValueError
+            If there is no such scope, or one was converted from an earlier release.
         """
-        name = CellName(query, candidate_set, intervention, 0)
+        scopes = [
+            name
+            for name in self.scopes(query)
+            if name[1:3] == (candidate_set, intervention) and era in (None, name.era)
+        ]
+        if not scopes:
+            raise ValueError(
+                "exposures must be of a scope that is there; there is none of era "
+                f"{era} with {(query, candidate_set, intervention)!r:.200}"
+            )
+        self._refuse_converted(scopes)
         expected: dict[tuple[str, int], float] = defaultdict(float)
-        for row_name, count in zip(cell.row_names, cell.row_counts, strict=True):
-            row = self.row(name, row_name)
-            items = self.items(query, candidate_set)
-            if row.items:
-                items = tuple(decode_items(row.items))
+        for row_name, count in zip(
+            cell.row_names, cell.row_counts.tolist(), strict=True
+        ):
+            # A row that came again in a later era has the same name and matrix.
+            owners = [name for name in scopes if (name, row_name) in self._rows]
+            owner = (owners or scopes)[-1]
+            row = self.row(owner, row_name)
+            items = decode_items(row.items) if row.items else self._set_of(owner)
             matrix = placement_of(row, len(items))
             for item, rank in np.argwhere(matrix > 0).tolist():
-                expected[items[item], rank + 1] += int(count) * matrix[item, rank]
-        for item, rank, summed in zip(
-            cell.column("item"),
-            cell.column("rank"),
-            cell.column("exposure"),
-            strict=True,
-        ):
+                expected[items[item], rank + 1] += count * matrix[item, rank]
+        columns = (cell.column(name).tolist() for name in ("item", "rank", "exposure"))
+        for item, rank, summed in zip(*columns, strict=True):
             if summed:
-                expected[cell.items[item], int(rank)] += int(summed) / EXPOSURE_ONE
+                expected[cell.items[item], rank] += summed / EXPOSURE_ONE
         return dict(expected)
+
+    def _refuse_converted(self, scopes: Iterable[ScopeName]) -> None:
+        for name in scopes:
+            if self.scope(name).flags & CONVERTED:
+                raise ValueError(
+                    "exposures must have been counted by scope; those of "
+                    f"{name!r:.200} were converted from an earlier release, which "
+                    "let items go one by one: take counts of shown and clicked, or an "
+                    "era that began after the conversion"
+                )
+
+    def _set_of(self, name: ScopeName) -> tuple[str, ...]:
+        return self.items(name.query, name.candidate_set, name.era)
+
+    def _matrices(self, name: ScopeName, scope: ScopeRecord) -> dict[int, Floats]:
+        """P(item at rank) of the rows that lists refer to."""
+        items = self._set_of(name)
+        return {
+            row: placement_in_set(self.row(name, scope.rows[row]), items)
+            for row in rows_of_lists(scope)
+        }
 
 
 def summaries_of(
@@ -137,25 +258,6 @@ def summaries_of(
 ) -> Iterator[tuple[CellName, CellSummary]]:
     """Every cell that stands in records of the topic, sorted by name."""
     statistics = Statistics(items)
-    for name in statistics.names():
-        yield name, statistics.cell(name)
-
-
-def placement_of(row: Row, n_items: int) -> Floats:
-    """P(item at rank) of a stored row, axes items, ranks."""
-    if row.policy == PLACKETT_LUCE:
-        scores = np.frombuffer(row.material, "<f4").astype(np.float64)
-        matrix: Floats = placement_batch(scores[None, :], row.n_ranks)[0]
-        return matrix
-    if row.policy == TAIL_SHUFFLE:
-        first = np.frombuffer(row.material, "<u2").astype(np.int32)
-        return tail_shuffle_matrix(first, n_items)
-    if row.policy == DETERMINISTIC:
-        matrix = np.zeros((n_items, row.n_ranks))
-        matrix[np.frombuffer(row.material, "<u2"), np.arange(row.n_ranks)] = 1.0
-        return matrix
-    exposures = unpack_exposures(row.material, n_items, row.n_ranks)
-    return exposures.astype(np.float64)
-
-
-_decode_key = msgspec.msgpack.Decoder().decode
+    for name in statistics.scopes():
+        for group, cell in statistics.cells(name).items():
+            yield CellName(*name, group), cell

@@ -80,8 +80,8 @@ def test_counts_are_those_of_the_definition(seed):
             state = applied(state, fold)
             n_groups += compare(state, expected, reward)
             counted = decode_counted(state[COUNTED_KEY])
-            assert counted.interactions == {3: n_taken}
-            assert (counted.left, counted.watermark_ms) == (expected.n_left, now_ms)
+            assert counted.sources == {3: n_taken}
+            assert (counted.n_left, counted.watermark_ms) == (expected.n_left, now_ms)
             if rng.random() < 0.5:
                 before = fold.fingerprint()
                 fold = restored(state, schedules.CLASSES[reward])

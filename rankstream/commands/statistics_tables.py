@@ -1,0 +1,149 @@
+"""Tables of what one query counted, scope by scope."""
+
+from collections import defaultdict
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+import numpy as np
+from rich.table import Table
+
+from models.counts.cells import CellSummary
+from models.counts.scope_record import CAPPED, CONVERTED, OVERFLOWED, TRUNCATED
+from rankstream.terminal.counts import counted
+from streams.fold.statistics_keys import OPEN_SET, OVERFLOW_SET, Counted, ScopeName
+from streams.fold.statistics_reader import Statistics
+
+_FLAGS = {
+    CAPPED: "beyond the limits on sets and interventions: only shown and clicked "
+    "are counted",
+    OVERFLOWED: "more lists, masks or exposure rows than `limits` keeps apart: sums "
+    "are exact, lists are not all kept",
+    TRUNCATED: "some lists have more than 32 items: their masks are not kept",
+    CONVERTED: "converted from an earlier release: exposures are refused",
+}
+
+Place = tuple[str, int]
+"""Item and rank."""
+
+
+class ShownScope(NamedTuple):
+    """What is printed of a scope."""
+
+    name: ScopeName
+    flags: int
+    cell: CellSummary
+    exposures: dict[Place, float]
+
+
+def shown_scope(statistics: Statistics, name: ScopeName) -> ShownScope:
+    """A scope with all its groups; without exposures where those are refused."""
+    scope, cell = statistics.scope(name), statistics.summary(name)
+    expected: dict[Place, float] = {}
+    if not scope.flags & CONVERTED:
+        expected = statistics.exposures(*name[:3], cell, name.era)
+    return ShownScope(name, scope.flags, cell, expected)
+
+
+def table_of(
+    shown: ShownScope, settings: Counted | None, limit: int
+) -> tuple[Table, list[str]]:
+    """Every item and rank, and what must be known about it.
+
+    Parameters
+    ----------
+    settings
+        What the scope was counted under; None where that is not known.
+    limit
+        Rows of the table.
+    """
+    cell, name = shown.cell, shown.name
+    title = (
+        f"{_set_label(name.candidate_set)}, intervention {name.intervention or '-'}, "
+        f"{era_label(name.era, settings)}"
+    )
+    caption = ", ".join(
+        (
+            counted(cell.total("impressions"), "list"),
+            counted(cell.total("clicks"), "click"),
+        )
+    )
+    table = Table("item", title=title, caption=caption)
+    classes = np.unique(cell.rewards[:, 0]).tolist()
+    names = [_class_label(which, settings) for which in classes]
+    columns = ("rank", "shown", "clicks", "click rate", *names, "expected exposure")
+    for column in columns:
+        table.add_column(column, justify="right")
+    counts = _counts_of(cell)
+    rewards = _rewards_of(cell)
+    places = sorted(
+        counts.keys() | shown.exposures.keys() | rewards.keys(),
+        key=lambda place: (place[1], -counts.get(place, (0, 0))[0], place[0]),
+    )
+    for place in places[:limit]:
+        n_shown, n_clicked = counts.get(place, (0, 0))
+        exposure = shown.exposures.get(place)
+        table.add_row(
+            place[0],
+            str(place[1]),
+            f"{n_shown:,}",
+            f"{n_clicked:,}",
+            f"{n_clicked / n_shown:.3f}" if n_shown else "-",
+            *(f"{rewards[place].get(which, 0):,}" for which in classes),
+            "-" if exposure is None else f"{exposure:,.2f}",
+        )
+    if len(places) > limit:
+        table.add_row(f"... {len(places) - limit:,} more")
+    return table, [words for flag, words in _FLAGS.items() if shown.flags & flag]
+
+
+def era_label(era: int, settings: Counted | None) -> str:
+    """The days of an era, or its number where its length is not known.
+
+    Examples
+    --------
+    >>> from streams.fold.statistics_keys import Counted
+    >>> days = 90 * 86_400_000
+    >>> era_label(226, Counted(20, days, ("click",), "click", 0, {}, 0, 0, 0, 0, 0))
+    'era 2025-09-08 to 2025-12-07'
+    >>> era_label(226, None)
+    'era 226'
+    """
+    if settings is None:
+        return f"era {era}"
+    first, last = era * settings.keep_ms, (era + 1) * settings.keep_ms
+    return f"era {_day(first)} to {_day(last)}"
+
+
+def _day(at_ms: int) -> str:
+    try:
+        return datetime.fromtimestamp(at_ms / 1000, UTC).date().isoformat()
+    except (OverflowError, ValueError, OSError):
+        return f"{at_ms:,} ms"
+
+
+def _set_label(name: bytes) -> str:
+    if name == OPEN_SET:
+        return "lists without candidates"
+    if name == OVERFLOW_SET:
+        return "beyond the limits"
+    return f"candidates {name.hex()[:12]}"
+
+
+def _class_label(which: int, settings: Counted | None) -> str:
+    if settings is None or which >= len(settings.classes):
+        return f"class {which}"
+    return settings.classes[which]
+
+
+def _counts_of(cell: CellSummary) -> dict[Place, tuple[int, int]]:
+    return {
+        (cell.items[item], rank): (n_shown, n_clicked)
+        for item, rank, n_shown, n_clicked in cell.pairs[:, :4].tolist()
+    }
+
+
+def _rewards_of(cell: CellSummary) -> dict[Place, dict[int, int]]:
+    rewards: dict[Place, dict[int, int]] = defaultdict(dict)
+    for which, item, rank, number in cell.rewards.tolist():
+        rewards[cell.items[item], rank][which] = number
+    return rewards

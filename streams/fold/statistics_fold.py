@@ -76,12 +76,10 @@ class StatisticsFold:
 
     def advance(self, watermark_ms: int) -> None:
         """Hear of the watermark, after all that it closed was taken."""
-        # Several eras cannot pass unseen: the core compares with all that there are.
-        if (
-            watermark_ms // self._apart.keep_ms
-            != self._watermark_ms // self._apart.keep_ms
-        ):
+        era = watermark_ms // self._apart.keep_ms
+        if era != self._era:
             self._counts.leave(watermark_ms)
+            self._era = era
         self._watermark_ms = watermark_ms
 
     def settle(self) -> None:

@@ -75,11 +75,6 @@ def row_key(name: ScopeName, row: bytes) -> bytes:
     return encode(["row", *name, row])
 
 
-def set_name(candidates: bytes) -> bytes:
-    """The name of a closed candidate set: the hash of its sorted items."""
-    return hashlib.blake2b(candidates, digest_size=16).digest()
-
-
 def encode_set(items: list[str]) -> bytes:
     """The value of a candidate set."""
     return encode([SCHEMA, items])

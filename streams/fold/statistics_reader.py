@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from models.counts.cells import CellSummary, decode_cell, merge, totals_of
 from models.counts.count_tables import EXPOSURE_ONE
 from models.counts.exposure_overflow import tail_shuffle_matrix
-from models.plackett_luce.placement import placement_batch
 from rankstream.wire.events import (
     DETERMINISTIC,
     PLACKETT_LUCE,
@@ -20,6 +19,7 @@ from rankstream.wire.events import (
 )
 from rankstream.wire.exposures import unpack_exposures
 from streams.fold import statistics_keys as keys
+from streams.fold.native.placing import placements_of_scores
 from streams.fold.statistics_keys import Row
 from streams.state_pieces import Parts
 
@@ -145,7 +145,7 @@ def placement_of(row: Row, n_items: int) -> Floats:
     """P(item at rank) of a stored row, axes items, ranks."""
     if row.policy == PLACKETT_LUCE:
         scores = np.frombuffer(row.material, "<f4").astype(np.float64)
-        matrix: Floats = placement_batch(scores[None, :], row.n_ranks)[0]
+        matrix: Floats = placements_of_scores(scores[None, :], row.n_ranks)[0]
         return matrix
     if row.policy == TAIL_SHUFFLE:
         first = np.frombuffer(row.material, "<u2").astype(np.int32)

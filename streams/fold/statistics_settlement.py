@@ -18,10 +18,10 @@ from models.counts.exposure_overflow import (
     tail_shuffle_matrix,
 )
 from models.counts.store import StatisticsStore
-from models.plackett_luce.placement import placement_batch
 from rankstream.wire.arrays import n_items_of
 from rankstream.wire.events import DETERMINISTIC, PLACKETT_LUCE, TAIL_SHUFFLE
 from rankstream.wire.exposures import unpack_exposures
+from streams.fold.native.placing import placements_of_scores
 from streams.fold.statistics_places import Places
 
 Floats = NDArray[np.float64]
@@ -144,7 +144,7 @@ class Settlement:
                 missing.setdefault((len(material) // 4, length // 2), []).append(place)
         for (n_items, n_ranks), group in missing.items():
             scores = np.frombuffer(b"".join(rows[p][5] for p in group), "<f4")
-            matrices = placement_batch(
+            matrices = placements_of_scores(
                 scores.reshape(-1, n_items).astype(np.float64), n_ranks
             )
             found.update(zip(group, matrices, strict=True))

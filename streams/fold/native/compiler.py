@@ -114,6 +114,7 @@ def compile_into(folder: Path, *flags: str) -> Path:
         f'-DFOLD_SOURCES="{sources_digest()}"',
         *(str(path) for path in source_files() if path.suffix == ".c"),
         "-o", str(beside),
+        *(() if sys.platform == "win32" else ("-lm",)),
     ]  # fmt: skip
     environment = {"MACOSX_DEPLOYMENT_TARGET": MACOS} | os.environ
     done = subprocess.run(  # noqa: S603  a compiler that we found

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from models.plackett_luce.placement import placement_probabilities
+from streams.fold.native.placing import placements_of_scores
 
 Floats = npt.NDArray[np.float64]
 
@@ -45,10 +45,10 @@ def _figure(
     name: str, scores: Floats, n_runs: int, *, goal: float, floor: float
 ) -> dict[str, Any]:
     rng = np.random.default_rng(2)
-    exact = placement_probabilities(scores, CUTOFF)
+    exact = placements_of_scores(scores[None], CUTOFF)[0]
     ours, rival, ratios = [], [], []
     for _ in range(n_runs):
-        ours.append(_rate(lambda: placement_probabilities(scores, CUTOFF), 20))
+        ours.append(_rate(lambda: placements_of_scores(scores[None], CUTOFF), 20))
         rival.append(_rate(lambda: sampled_placements(scores, rng), 5))
         ratios.append(ours[-1] / rival[-1])
     averaged = np.mean([sampled_placements(scores, rng) for _ in range(40)], axis=0)

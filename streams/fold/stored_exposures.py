@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from models.plackett_luce.placement import placement_batch
 from rankstream.wire.events import LOGGED, PLACKETT_LUCE, POLICIES, decode_items
 from rankstream.wire.exposures import unpack_exposures
+from streams.fold.native.placing import placements_of_scores
 from streams.fold.statistics_keys import Row
 
 Floats = NDArray[np.float64]
@@ -25,7 +25,7 @@ def placement_of(row: Row, n_items: int) -> Floats:
     """
     if row.policy == PLACKETT_LUCE:
         scores = np.frombuffer(row.material, "<f4").astype(np.float64)
-        matrix: Floats = placement_batch(scores[None, :], row.n_ranks)[0]
+        matrix: Floats = placements_of_scores(scores[None, :], row.n_ranks)[0]
         return matrix
     if row.policy != LOGGED:
         raise ValueError(

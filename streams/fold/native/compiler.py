@@ -132,6 +132,7 @@ def compile_into(folder: Path, *flags: str) -> Path:
         f'-DFOLD_SOURCES="{sources_digest()}"',
         *(str(path) for path in source_files() if path.suffix == ".c"),
         "-o", str(beside),
+        *(() if sys.platform == "win32" else ("-lm",)),
     ]  # fmt: skip
     said = _said_by(command)
     if said is None and not beside.exists():

@@ -36,7 +36,7 @@ void statistics_free(struct statistics *statistics) {
                             &statistics->matrix, &statistics->sorted};
     for (size_t i = 0; i < sizeof rooms / sizeof *rooms; i++)
         free(rooms[i]->bytes);
-    placement_scratch_free(&statistics->scratch);
+    placement_free(&statistics->scratch);
     free(statistics->eras.rows);
     free(statistics->actions.rows);
     free(statistics->records.rows);

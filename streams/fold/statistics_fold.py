@@ -67,7 +67,6 @@ class StatisticsFold:
         self._counts = NativeCounts(self._apart, actions)
         self._partition = partition
         self._watermark_ms: int | None = None
-        self._era: int | None = None
         self._parts = Parts()
 
     def take(self, closed: Closed) -> None:
@@ -76,10 +75,7 @@ class StatisticsFold:
 
     def advance(self, watermark_ms: int) -> None:
         """Hear of the watermark, after all that it closed was taken."""
-        era = watermark_ms // self._apart.keep_ms
-        if era != self._era:
-            self._counts.leave(watermark_ms)
-            self._era = era
+        self._counts.leave(watermark_ms)
         self._watermark_ms = watermark_ms
 
     def settle(self) -> None:

@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from rankstream.commands import statistics
-from rankstream.settings import LimitSettings
+from rankstream.sections import LimitSettings, StatisticsSettings
 from rankstream.wire.events import (
     DETERMINISTIC,
     UNKNOWN,
@@ -34,7 +34,7 @@ def closed(query, shown, ranks, *, unit, policy=DETERMINISTIC):
 @pytest.fixture
 def records():
     """Statistics of two queries."""
-    fold = StatisticsFold(LimitSettings(), keep_ms=1)
+    fold = StatisticsFold(LimitSettings(), StatisticsSettings(), keep_ms=1, partition=0)
     for unit in range(30):
         fold.take(
             closed_of(

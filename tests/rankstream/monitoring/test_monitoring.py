@@ -23,7 +23,7 @@ from rankstream.monitoring.overview import (
 from rankstream.monitoring.position_bias import PositionBias
 from rankstream.monitoring.terminal import view_of
 from rankstream.monitoring.web import STATIC, Server
-from rankstream.settings import LimitSettings
+from rankstream.sections import LimitSettings, StatisticsSettings
 from rankstream.wire.events import ClickMark, Interaction
 from streams.fold.closed_impressions import closed_of
 from streams.fold.statistics_fold import StatisticsFold
@@ -334,7 +334,9 @@ def test_events_come_as_they_happen(page: tuple[Server, Gathered]) -> None:
 def counted(orders: Iterable[np.ndarray], planted: np.ndarray) -> StatisticsFold:
     """Lists of ten items and the clicks of users who like every second one more."""
     rng = np.random.default_rng(3)
-    fold = StatisticsFold(LimitSettings(), keep_ms=90 * 86_400_000)
+    fold = StatisticsFold(
+        LimitSettings(), StatisticsSettings(), keep_ms=90 * 86_400_000, partition=0
+    )
     interactions = []
     for n, shown in enumerate(orders):
         liked = np.where(shown % 2, 0.8, 0.3)

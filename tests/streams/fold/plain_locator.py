@@ -125,7 +125,7 @@ def after(data: bytes, at: int, end: int) -> int:  # noqa: PLR0912
     return at if at <= end else -1
 
 
-_KINDS = {
+KINDS = {
     IMPRESSION: (1, 3, 2, 2, 1, 2, 1, 2, 1, 1, 2, 2, 0, 2, 2, 2, 1, 1, 2),
     CLICK: (1, 3, 3, 2, 1, 1, 2, 2, 0),
     FRONTIER: (1,) * N_FRONTIER_FIELDS,
@@ -154,12 +154,12 @@ def find_fields(data: bytes, at: int, end: int, places: list[int]) -> int:
     if length < 1 or field_at >= end or not is_number(data, field_at):
         return -1
     tag = number_at(data, field_at)
-    if tag not in _KINDS or length != len(_KINDS[tag]):
+    if tag not in KINDS or length != len(KINDS[tag]):
         return -1
     for field in range(length):
         places[field] = field_at
         next_at = after(data, field_at, end)
-        if next_at < 0 or not is_kind(data, field_at, _KINDS[tag][field]):
+        if next_at < 0 or not is_kind(data, field_at, KINDS[tag][field]):
             return -1
         field_at = next_at
     places[N_FIELDS] = field_at
@@ -197,4 +197,4 @@ def plain_find(record: bytes) -> Found:
 
 def used(tag: int, places: list[int]) -> list[int]:
     """The places that an element of this kind has."""
-    return [*places[: len(_KINDS[tag])], places[N_FIELDS]]
+    return [*places[: len(KINDS[tag])], places[N_FIELDS]]

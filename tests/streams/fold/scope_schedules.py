@@ -156,17 +156,17 @@ class Expected:
         shown = [candidates[row] for row in np.frombuffer(one.shown, "<u2")]
         clicks: dict[int, list[int]] = defaultdict(list)
         for mark in interaction.clicks:
-            name = CLASSES.index(ACTIONS.get(mark.action, "click"))
-            clicks[name].append(mark.position)
+            number = CLASSES.index(ACTIONS.get(mark.action, "click"))
+            clicks[number].append(mark.position)
         numbers = [items.index(item) for item in shown]
-        matrix, name = None, b""
+        matrix, row = None, b""
         if one.policy in (LOGGED, PLACKETT_LUCE) and not is_capped:
             given = placement_of(interaction)
             matrix = np.zeros((len(items), given.shape[1]))
             matrix[[items.index(item) for item in candidates]] = given
-            name = _encode(row_of(interaction))
+            row = _encode(row_of(interaction))
         group = one.unit % N_GROUPS
-        return ClosedImpression(group, numbers, clicks, one.policy, name, matrix)
+        return ClosedImpression(group, numbers, clicks, one.policy, row, matrix)
 
 
 def stored(

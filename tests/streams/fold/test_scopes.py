@@ -32,9 +32,9 @@ def applied(state: dict[bytes, bytes], fold: StatisticsFold) -> dict[bytes, byte
     return state
 
 
-def restored(state: dict[bytes, bytes], *arguments: str) -> StatisticsFold:
+def restored(state: dict[bytes, bytes], reward: str = "click") -> StatisticsFold:
     """A fold that goes on from a state, whatever the order of its records."""
-    fold = new_fold(*arguments)
+    fold = new_fold(reward)
     fold.restore(Change("statistics", key, state[key]) for key in sorted(state))
     return fold
 
@@ -43,10 +43,10 @@ def compare(
     state: dict[bytes, bytes], expected: schedules.Expected, reward: int
 ) -> int:
     """See that a state holds what is expected; returns how many groups."""
-    found = {key: rest for key, *rest in schedules.stored(state)}
+    found = {key: (items, each) for key, items, _, each in schedules.stored(state)}
     assert found.keys() == expected.scopes.keys()
     n_groups = 0
-    for key, (items, _, summaries) in found.items():
+    for key, (items, summaries) in found.items():
         wanted = expected.summaries(key, items, reward)
         assert summaries.keys() == wanted.keys()
         for group, summary in summaries.items():
@@ -60,7 +60,8 @@ def test_counts_are_those_of_the_definition(seed):
     """Whatever comes, and wherever batches, checkpoints and restarts fall."""
     rng = np.random.default_rng(seed)
     reward = int(rng.integers(3)) if seed % 2 else 0
-    fold, state = new_fold(schedules.CLASSES[reward]), {}
+    fold = new_fold(schedules.CLASSES[reward])
+    state: dict[bytes, bytes] = {}
     expected = schedules.Expected(LIMITS)
     now_ms, n_taken, n_groups = 0, 0, 0
     for _ in range(60):
@@ -94,9 +95,9 @@ def test_state_written_again_after_a_restart_is_the_same():
     """A restored fold that counts on writes what one without a restart writes."""
     rng = np.random.default_rng(5)
     drawn = [schedules.draw_interaction(rng, 100) for _ in range(200)]
-    whole, state = new_fold(), {}
+    whole = new_fold()
     whole.take(closed_of(drawn[:120]))
-    state = applied(state, whole)
+    state = applied({}, whole)
     again = restored(state)
     for fold in (whole, again):
         fold.take(closed_of(drawn[120:]))

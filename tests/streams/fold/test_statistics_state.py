@@ -1,6 +1,7 @@
 """State of the statistics: eras that leave, pieces, limits, settings, broken values."""
 
 from dataclasses import replace
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -34,7 +35,9 @@ def new_fold(
     return StatisticsFold(limits or LimitSettings(), settings, keep_ms, 0)
 
 
-def shown(name: str = "i", at_ms: int = 0, ranks: tuple[int, ...] = (), **fields):
+def shown(
+    name: str = "i", at_ms: int = 0, ranks: tuple[int, ...] = (), **fields: Any
+) -> Interaction:
     """A closed impression."""
     fields.setdefault("unit", 0)
     marks = [ClickMark(rank, at_ms, "click") for rank in ranks]

@@ -104,13 +104,13 @@ def era_label(era: int, settings: Counted | None) -> str:
     >>> from streams.fold.statistics_keys import Counted
     >>> days = 90 * 86_400_000
     >>> era_label(226, Counted(20, days, ("click",), "click", 0, {}, 0, 0, 0, 0, 0))
-    'era 2025-09-08 to 2025-12-07'
+    'era 2025-09-09 to 2025-12-07'
     >>> era_label(226, None)
     'era 226'
     """
     if settings is None:
         return f"era {era}"
-    first, last = era * settings.keep_ms, (era + 1) * settings.keep_ms
+    first, last = era * settings.keep_ms, (era + 1) * settings.keep_ms - 1
     return f"era {_day(first)} to {_day(last)}"
 
 

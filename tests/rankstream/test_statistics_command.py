@@ -1,49 +1,48 @@
-"""`rankstream statistics` on what the in-process runtime left behind."""
+"""`rankstream statistics` on what lies in the topic."""
 
 import argparse
 
-import msgspec
-import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from models.counts.definition import ClosedImpression
+from models.counts.placements import UNKNOWN
+from models.counts.scope_record import CONVERTED
 from rankstream.commands import statistics
-from rankstream.sections import LimitSettings, StatisticsSettings
-from rankstream.wire.events import (
-    DETERMINISTIC,
-    UNKNOWN,
-    ClickMark,
-    Impression,
-    Interaction,
+from streams.fold.statistics_keys import OPEN_SET, OVERFLOW_SET, ScopeName
+from tests.models.counts.scope_values import ScopeValue
+from tests.streams.fold.statistics_records import (
+    counted_record,
+    logged,
+    logged_row,
+    scope_records,
 )
-from streams.fold.closed_impressions import closed_of
-from streams.fold.statistics_fold import StatisticsFold
 
-_encode = msgspec.msgpack.Encoder().encode
+ITEMS = ("a", "b", "c")
+ROW = b"r" * 16
+HALVES = [[0.5], [0.5], [0.0]]
 
-
-def closed(query, shown, ranks, *, unit, policy=DETERMINISTIC):
-    """A closed impression of three candidates."""
-    impression = Impression(
-        b"i" * 16, "i", query, 5, "m", 1, "m", 0, policy, _encode(["a", "b", "c"]),
-        np.array(shown, "<u2").tobytes(), False, b"", b"", b"", 0, unit, b"",
-    )  # fmt: skip
-    return Interaction(impression, [ClickMark(rank, 6, "click") for rank in ranks])
+RED, HATS, LONG = (
+    ScopeName("red shoes", b"s" * 16, "m", 225),
+    ScopeName("hats", b"s" * 16, "", 226),
+    ScopeName("long", OPEN_SET, "m", 226),
+)
 
 
 @pytest.fixture
 def records():
-    """Statistics of two queries."""
-    fold = StatisticsFold(LimitSettings(), StatisticsSettings(), keep_ms=1, partition=0)
-    for unit in range(30):
-        fold.take(
-            closed_of(
-                [closed("red shoes", (2, 0), [1, 2] if unit < 6 else [], unit=unit)]
-            )
-        )
-    fold.take(closed_of([closed("red shoes", (2, 1), [], unit=1, policy=UNKNOWN)]))
-    fold.take(closed_of([closed("hats", (0,), [1], unit=0)]))
-    return [(change.key, change.value) for change in fold.changes()]
+    """Statistics of three queries; classes 1 and 2 are long and purchase."""
+    red = [
+        ClosedImpression(n % 20, [2, 0], {0: [1, 2] if n < 6 else [], 2: [1]})
+        for n in range(30)
+    ]
+    red.append(ClosedImpression(1, [2, 1], {}, UNKNOWN))
+    hats = [logged([0], [1], HALVES, ROW)]
+    return [
+        *scope_records(RED, ScopeValue(ITEMS).take(red)),
+        *scope_records(HATS, ScopeValue(ITEMS).take(hats), {ROW: logged_row(HALVES)}),
+        counted_record(),
+    ]
 
 
 @pytest.fixture
@@ -67,9 +66,42 @@ def test_show_has_every_item_and_rank_with_groups_merged(run):
     assert status == 0
     rows = [line.split("│")[1:-1] for line in printed.out.splitlines() if "│" in line]
     cells = [[cell.strip() for cell in row] for row in rows]
-    assert ["c", "1", "31", "6", "0.194", "30.00"] in cells
-    assert ["a", "2", "30", "6", "0.200", "30.00"] in cells
-    assert ["b", "2", "1", "0", "0.000", "-"] in cells
+    assert ["c", "1", "31", "6", "0.194", "30", "30.00"] in cells
+    assert ["a", "2", "30", "6", "0.200", "0", "30.00"] in cells
+    assert ["b", "2", "1", "0", "0.000", "0", "-"] in cells
+    assert "│ purchase │" in printed.out.replace("┃", "│")
+    assert "intervention m, era 2025-06-11 to 2025-09-08" in printed.out
+    assert "25.0% of all interactions that were counted have left" in printed.out
+
+
+def test_show_says_what_is_particular_about_a_scope(run, records):
+    """Flags in words, each era apart; without a record of settings, by number."""
+    converted = RED._replace(era=226)
+    capped = RED._replace(candidate_set=OVERFLOW_SET, intervention="", era=226)
+    log = [ClosedImpression(0, [0, 1], {0: [1], 2: [1]})]
+    lists = [*log, ClosedImpression(0, [1])]
+    long = [ClosedImpression(0, list(range(33)))]
+    items = tuple(f"d{n:02}" for n in range(33))
+    records.pop()
+    records += [
+        *scope_records(converted, ScopeValue(ITEMS, flags=CONVERTED).take(log)),
+        *scope_records(capped, ScopeValue(ITEMS, is_capped=True).take(log)),
+        *scope_records(LONG, ScopeValue(items, most_lists=0).take(long)),
+        *scope_records(
+            LONG._replace(era=227), ScopeValue(items, most_lists=1).take(lists)
+        ),
+    ]
+    _, printed = run("show", "red shoes")
+    assert "converted from an earlier release: exposures are refused" in printed.out
+    assert "beyond the limits on sets and interventions: only shown" in printed.out
+    assert printed.out.count("era 226") == 2
+    assert printed.out.count("era 225") == 1
+    assert "class 2" in printed.out
+    assert "have left" not in printed.out
+    _, printed = run("show", "long")
+    assert "lists without candidates" in printed.out
+    assert "some lists have more than 32 items" in printed.out
+    assert "more lists, masks or exposure rows than `limits` keeps" in printed.out
 
 
 def test_show_of_an_unknown_query_says_so(run):
@@ -94,19 +126,39 @@ def test_export_has_every_counter(run, tmp_path):
     """The files add up to what was taken."""
     status, _ = run("export", str(tmp_path / "out.parquet"))
     assert status == 0
-    pairs = pq.read_table(tmp_path / "out.parquet")
-    assert sum(pairs["shown"].to_pylist()) == 2 * 31 + 1
-    assert sum(pairs["clicked"].to_pylist()) == 13
-    cells = pq.read_table(tmp_path / "out.cells.parquet")
-    assert sum(cells["impressions"].to_pylist()) == 32
-    assert sum(cells["without_exposure"].to_pylist()) == 1
-    together = pq.read_table(tmp_path / "out.click-pairs.parquet")
-    assert sum(together["clicked_together"].to_pylist()) == 6
-    rows = pq.read_table(tmp_path / "out.rows.parquet")
-    assert sum(rows["impressions"].to_pylist()) == 31
-    assert set(rows["policy"].to_pylist()) == {"deterministic"}
-    items = pq.read_table(tmp_path / "out.items.parquet")
-    assert sum(items["inverse_fixed_16"].to_pylist()) == 13 << 16
+    files = {
+        path.name.removeprefix("out.").removesuffix("parquet").rstrip("."): path
+        for path in tmp_path.iterdir()
+    }
+    tables = {name: pq.read_table(path).to_pydict() for name, path in files.items()}
+    assert sum(tables[""]["shown"]) == 2 * 31 + 1
+    assert sum(tables[""]["clicked"]) == 13
+    assert sum(tables[""]["exposure_fixed_30"]) == 60 << 30
+    assert set(tables[""]["era"]) == {225, 226}
+    assert set(tables[""]["group"]) == set(range(20))
+    assert sum(tables["cells"]["impressions"]) == 32
+    assert sum(tables["cells"]["without_exposure"]) == 1
+    assert sum(tables["click-pairs"]["clicked_together"]) == 6
+    assert tables["rows"]["impressions"] == [1]
+    assert tables["rows"]["policy"] == ["logged"]
+    assert sum(tables["items"]["inverse_fixed_16"]) == 14 << 16
+    rewards = tables["rewards"]
+    assert sum(rewards["impressions"]) == 30
+    assert (set(rewards["class"]), set(rewards["item"])) == ({"purchase"}, {"c"})
+    lists = tables["lists"]
+    counted = {}
+    for policy, row, items, mask, times in zip(
+        *(lists[key] for key in ("policy", "row", "items", "mask", "impressions")),
+        strict=True,
+    ):
+        key = policy, row, "".join(items), mask
+        counted[key] = counted.get(key, 0) + times
+    assert counted == {
+        ("deterministic", "", "ca", 0): 24,
+        ("deterministic", "", "ca", 3): 6,
+        ("unknown", "", "cb", 0): 1,
+        ("logged", ROW.hex(), "a", 1): 1,
+    }
 
 
 def test_cells_can_be_read_as_summaries(records):

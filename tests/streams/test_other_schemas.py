@@ -8,8 +8,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 
+from models.counts.definition import ClosedImpression
 from producers.formats import canonical_dump
 from producers.formats.canonical_dump import Header, read_dumped_events, write_dump
 from producers.formats.source_file import FileUnreadable
@@ -20,12 +22,14 @@ from rankstream.monitoring.position_bias import PositionBias
 from rankstream.settings import ExperimentSettings, ModelSettings, Settings
 from rankstream.terminal.progress_line import ProgressLine
 from rankstream.wire.events import (
+    LOGGED,
     SCHEMA,
     ClickMark,
     Interaction,
     decode_interaction_record,
     encode_record,
 )
+from rankstream.wire.exposures import pack_exposures
 from rankstream.wire.schemas import (
     SchemaRefused,
     check_schema,
@@ -40,6 +44,8 @@ from rankstream.wire.topics import (
 )
 from streams.comparisons.health import health_of
 from streams.comparisons.preference_fold import read_outcomes, read_records
+from streams.fold.statistics_keys import SCHEMA as STATISTICS_SCHEMA
+from streams.fold.statistics_keys import decode, encode
 from streams.fold.statistics_reader import Statistics
 from streams.learning.learn import Learn
 from streams.local import local_settings
@@ -50,6 +56,14 @@ from streams.recount.rules import rules_of
 from streams.stage import Change, LogRefused, SourceRecord, Stage
 from streams.topology import STAGES, StageKind, kinds_of
 from tests.event_factory import START_MS, click, impression
+from tests.models.counts.scope_values import ScopeValue
+from tests.streams.fold.statistics_records import (
+    NAME,
+    counted_record,
+    logged,
+    logged_row,
+    scope_records,
+)
 
 SETTINGS = local_settings(
     Settings(
@@ -60,11 +74,9 @@ SETTINGS = local_settings(
 OTHER = [0, 2, 99, 300, -99]
 
 
-def with_schema(packed: bytes, number: int, *, is_cell: bool = False) -> bytes:
+def with_schema(packed: bytes, number: int, known: int = SCHEMA) -> bytes:
     """The same value, of another schema; its decoder would not see it."""
-    if is_cell:
-        return bytes((number % 256,)) + packed[1:]
-    assert packed[1] == SCHEMA
+    assert packed[1] == known
     return packed[:1] + msgspec.msgpack.encode(number) + packed[2:]
 
 
@@ -73,14 +85,15 @@ def record_of(topic: str, value: bytes) -> SourceRecord:
     return SourceRecord(topic, 0, 7, START_MS, None, value, ())
 
 
-def an_impression() -> Any:
+def an_impression(**fields: Any) -> Any:
     """Of the model and of the experiment."""
     extra = {
         "experiment": {"id": "x", "epoch": 1, "method": "pairwise-preference"},
         "rankings": {"a": ["d0", "d1"], "b": ["d1", "d0"]},
     }
     items = ["d0", "d1"]
-    return impression(items=items, shown=items, extra=msgspec.msgpack.encode(extra))
+    packed = msgspec.msgpack.encode(extra)
+    return impression(items=items, shown=items, extra=packed, **fields)
 
 
 def events() -> bytes:
@@ -130,19 +143,22 @@ def test_records_of_another_schema_are_not_folded(
 def records_of(source: str) -> list[SourceRecord]:
     """What makes a stage write every kind of its state.
 
-    Of `events`: an impression that closed, and was counted and compared; another is
-    open. What ingestion is given is counted by nobody, so it needs nothing.
+    Of `events`: an impression that closed, and was counted and compared, with an
+    exposure row; another is open. What ingestion is given is counted by nobody, so it
+    needs nothing.
     """
     if source == INTERACTIONS:
         return [record_of(INTERACTIONS, interactions())]
     if source != EVENTS:
         return []
     window_ms = SETTINGS.time.click_window_ms + SETTINGS.time.disorder_ms
+    drawn = np.full((2, 2), 0.5, np.float32)
+    closing = an_impression(policy=LOGGED, exposures=pack_exposures(drawn))
     later = impression("later", START_MS + window_ms)
     frontiers = [[3, 0, 1, START_MS + window_ms, 0]]
     return [
         record_of(EVENTS, encode_record([SCHEMA, 0, number, elements]))
-        for number, elements in enumerate(([an_impression()], frontiers, [later]), 1)
+        for number, elements in enumerate(([closing], frontiers, [later]), 1)
     ]
 
 
@@ -181,11 +197,11 @@ def test_every_piece_of_state_is_refused_in_another_schema() -> None:
         for i, change in enumerate(changes):
             if not is_numbered(change):
                 continue
-            is_cell = change.key[1:6] == b"\xa4cell"
-            value = with_schema(change.value or b"", 99, is_cell=is_cell)
+            known = STATISTICS_SCHEMA if change.topic == STATISTICS else SCHEMA
+            value = with_schema(change.value or b"", 99, known)
             other = [*changes[:i], change._replace(value=value), *changes[i + 1 :]]
             told = refusal(partial(make().restore, other))
-            assert "must have schema 1; got 99, at " + change.topic in told
+            assert f"must have schema {known}; got 99, at {change.topic}" in told
             assert "a later release wrote it" in told
             piece = change.key[2:5] if change.topic == STATISTICS else b""
             refused.add((change.topic, piece))
@@ -193,21 +209,33 @@ def test_every_piece_of_state_is_refused_in_another_schema() -> None:
     states = {name for kind in STAGES for name in kind.state_topics}
     assert {topic for topic, _ in refused} == states
     pieces = {piece for topic, piece in refused if topic == STATISTICS}
-    assert pieces == {b"cel", b"set", b"row", b"cou"}
+    assert pieces == {b"sco", b"set", b"row", b"cou"}
 
 
 def test_readers_of_statistics_refuse_too_and_the_monitor_says_so() -> None:
     """Before anything is counted from it; what the monitor leaves out, it tells."""
-    records = [c for c in of_fold() if c.topic == STATISTICS]
-    assert len(Statistics((key, value) for _, key, value in records)) == 1
-    for i, (_, key, value) in enumerate(records):
-        is_cell = key[1:6] == b"\xa4cell"
-        pairs = [(key, value) for _, key, value in records]
-        pairs[i] = key, with_schema(value or b"", 99, is_cell=is_cell)
+    log = [ClosedImpression(0, [0]), logged([1], [1], [[0.5], [0.5]], b"r" * 16)]
+    value = ScopeValue(("a", "b"), most_lists=0, pieces=(0,)).take(log)
+    rows = {b"r" * 16: logged_row([[0.5], [0.5]])}
+    records = [*scope_records(NAME, value, rows), counted_record()]
+    assert [decode(key)[0] for key, _ in records] == [
+        "scope",
+        "piece",
+        "set",
+        "row",
+        "counted",
+    ]
+    assert len(Statistics(records)) == 1
+    for i, (key, packed) in enumerate(records):
+        pairs = [*records]
+        pairs[i] = key, with_schema(packed or b"", 99, STATISTICS_SCHEMA)
         assert "at statistics, key " in refusal(partial(Statistics, pairs))
         bias = PositionBias()
         bias.take([Record(0, n, 0, *pair, ()) for n, pair in enumerate(pairs)])
-        assert ("got 99" in bias.refused) == is_cell
+        assert ("got 99" in bias.refused) == (i < 2)
+    bias = PositionBias()
+    bias.take([Record(0, 0, 0, encode(["cell", "q", b"", "m", 1]), b"\x01", ())])
+    assert "run `rankstream statistics convert`" in bias.refused
 
 
 def test_the_evaluator_gives_an_alarm_and_judges_the_others() -> None:

@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 from rich.console import Console
 
+from models.bias.examination import ExaminationCurve
+from models.counts.definition import ClosedImpression
 from producers.topic_reader import Record
 from rankstream.monitoring import position_bias
 from rankstream.monitoring.overview import (
@@ -23,11 +25,8 @@ from rankstream.monitoring.overview import (
 from rankstream.monitoring.position_bias import PositionBias
 from rankstream.monitoring.terminal import view_of
 from rankstream.monitoring.web import STATIC, Server
-from rankstream.sections import LimitSettings, StatisticsSettings
-from rankstream.wire.events import ClickMark, Interaction
-from streams.fold.closed_impressions import closed_of
-from streams.fold.statistics_fold import StatisticsFold
-from tests.event_factory import impression
+from tests.models.counts.scope_values import ScopeValue
+from tests.streams.fold.statistics_records import NAME, scope_records
 
 EVIL = "<script>alert(1)</script>"
 
@@ -331,33 +330,31 @@ def test_events_come_as_they_happen(page: tuple[Server, Gathered]) -> None:
     assert [row["name"] for row in rows] == ["boost"]
 
 
-def counted(orders: Iterable[np.ndarray], planted: np.ndarray) -> StatisticsFold:
-    """Lists of ten items and the clicks of users who like every second one more."""
+def counted(orders: Iterable[np.ndarray], planted: np.ndarray) -> list[Record]:
+    """Lists of ten items and the clicks of users who like every second one more.
+
+    Every fourth list is of the other era; of those, cells of some groups lie apart.
+    """
     rng = np.random.default_rng(3)
-    fold = StatisticsFold(
-        LimitSettings(), StatisticsSettings(), keep_ms=90 * 86_400_000, partition=0
-    )
-    interactions = []
+    lists: tuple[list[ClosedImpression], ...] = ([], [])
     for n, shown in enumerate(orders):
         liked = np.where(shown % 2, 0.8, 0.3)
-        clicked = np.flatnonzero(rng.random(10) < planted * liked) + 1
-        one = impression(f"i{n}", items=[f"d{row}" for row in shown])
-        marks = [ClickMark(int(rank), n, "click") for rank in clicked]
-        interactions.append(Interaction(one, marks))
-    fold.take(closed_of(interactions))
-    return fold
+        clicked = (np.flatnonzero(rng.random(10) < planted * liked) + 1).tolist()
+        one = ClosedImpression(n % 20, shown.tolist(), {0: clicked})
+        lists[n % 4 == 0].append(one)
+    items = [f"d{row}" for row in range(10)]
+    early = ScopeValue(items).take(lists[0])
+    late = ScopeValue(items, most_lists=0, pieces=range(0, 20, 8)).take(lists[1])
+    records = [*scope_records(NAME, early)]
+    records += scope_records(NAME._replace(era=NAME.era + 1), late)
+    return [Record(0, i, 0, *pair, ()) for i, pair in enumerate(records)]
 
 
-def records_of(fold: StatisticsFold) -> list[Record]:
-    """As the topic holds them."""
-    changes = enumerate(fold.changes())
-    return [Record(0, i, 0, each.key, each.value, ()) for i, each in changes]
-
-
-def estimated(fold: StatisticsFold) -> list[dict[str, Any]]:
+def estimated(records: list[Record]) -> list[dict[str, Any]]:
     """What the monitor makes of it."""
     bias = PositionBias()
-    bias.take(records_of(fold))
+    bias.take(records)
+    assert not bias.refused
     return bias.estimate()
 
 
@@ -408,16 +405,16 @@ def test_ranks_without_an_interval_say_why() -> None:
 def test_position_bias_is_computed_again_only_where_counts_changed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Records of other kinds, or none, ask for nothing; a cell that goes does."""
-    bias, calls = PositionBias(), list[object]()
+    """Records of other kinds, or none, ask for nothing; a scope that goes does."""
+    bias, calls = PositionBias(), list[ExaminationCurve]()
 
-    def noted(curve: object) -> list[dict[str, Any]]:
+    def noted(curve: ExaminationCurve) -> list[dict[str, Any]]:
         calls.append(curve)
         return []
 
     monkeypatch.setattr(position_bias, "curve_of", noted)
     orders = [np.random.default_rng(n).permutation(10) for n in range(40)]
-    records = records_of(counted(orders, np.ones(10)))
+    records = counted(orders, np.ones(10))
     bias.estimate()
     assert not calls
     bias.take(records)
@@ -426,7 +423,10 @@ def test_position_bias_is_computed_again_only_where_counts_changed(
     bias.take([Record(0, 9_000, 0, b"\xa3set", b"\x01", ())])
     bias.estimate()
     assert len(calls) == 1
-    cell = next(each for each in records if (each.key or b"")[1:6] == b"\xa4cell")
-    bias.take([Record(0, 9_001, 0, cell.key, None, ())])
-    bias.estimate()
-    assert len(calls) == 2
+    for n, kind in enumerate((b"\xa5scope", b"\xa5piece")):
+        gone = next(each for each in records if (each.key or b"")[1:7] == kind)
+        bias.take([Record(0, 9_001 + n, 0, gone.key, None, ())])
+        bias.estimate()
+        assert len(calls) == 2 + n
+    # Of the scope whose piece went nothing is left, nor of the other one.
+    assert np.isnan(calls[-1].ratios).all()

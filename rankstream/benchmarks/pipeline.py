@@ -15,16 +15,25 @@ from typing import NamedTuple
 import numpy as np
 
 from rankstream.benchmarks.pipeline_bed import Bed, running_bed, say
+from rankstream.benchmarks.pipeline_compared import compared_figure
 from rankstream.benchmarks.pipeline_end import await_end
 from rankstream.benchmarks.pipeline_figures import (
+    COMPARED,
     DETERMINISTIC_LISTS,
+    FIRST_START,
     IN_PROCESS,
     INGESTION,
     LATENCY,
+    LIST_MEMORY,
     LOGGED_LISTS,
+    OPEN_MEMORY,
     PLACED_LISTS,
+    QUERY_STATE,
     RESTART,
+    STATE_DETERMINISTIC,
+    STATE_LOGGED,
     chosen_figures,
+    needs_services,
 )
 from rankstream.benchmarks.pipeline_ingestion import ingestion_run
 from rankstream.benchmarks.pipeline_latency import latencies_s
@@ -35,6 +44,7 @@ from rankstream.benchmarks.pipeline_logs import (
     progress_of,
     rate_of,
 )
+from rankstream.benchmarks.pipeline_memory import list_figure, open_figure
 from rankstream.benchmarks.pipeline_recount import Recount
 from rankstream.benchmarks.pipeline_repeats import (
     Figure,
@@ -43,6 +53,8 @@ from rankstream.benchmarks.pipeline_repeats import (
     throughput_figure,
 )
 from rankstream.benchmarks.pipeline_restart import restart_s
+from rankstream.benchmarks.pipeline_start import start_figure
+from rankstream.benchmarks.pipeline_state import query_figure, state_figure
 from rankstream.benchmarks.workload import Workload, canonical_records
 from rankstream.installation import path_options
 from rankstream.settings import Settings
@@ -58,6 +70,10 @@ RESTART_QUERIES = 5_000
 """So many queries have about 100,000 cells: each is in 20 groups."""
 
 
+GOALS = {LOGGED: (15.0, 10.0), DETERMINISTIC: (18.0, 12.0), PLACKETT_LUCE: (3.0, 1.5)}
+"""Goal and floor of the fold by policy, over the rival."""
+
+
 class Sizes(NamedTuple):
     """How long each part is; `repeats` is how often a throughput is measured."""
 
@@ -66,13 +82,25 @@ class Sizes(NamedTuple):
     placed: int
     ingestion: int
     local: int
+    compared: int
+    state: int
+    memory: int
+    queries: int
     paced_s: float
     restart_s: float
     repeats: int
 
 
-FULL = Sizes(60_000, 400_000, 60_000, 150_000, 1_000_000, 60.0, 600.0, 3)
-QUICK = Sizes(10_000, 30_000, 10_000, 20_000, 20_000, 5.0, 15.0, 1)
+FULL = Sizes(
+    rival=60_000, fold=400_000, placed=60_000, ingestion=150_000, local=1_000_000,
+    compared=20_000, state=400_000, memory=200_000, queries=2_000, paced_s=60.0,
+    restart_s=600.0, repeats=3,
+)  # fmt: skip
+QUICK = Sizes(
+    rival=10_000, fold=30_000, placed=10_000, ingestion=20_000, local=20_000,
+    compared=1_000, state=10_000, memory=10_000, queries=50, paced_s=5.0,
+    restart_s=15.0, repeats=1,
+)  # fmt: skip
 
 
 def measure(*, quick: bool = False, figures: Iterable[str] = ()) -> list[Figure]:
@@ -84,7 +112,7 @@ def measure(*, quick: bool = False, figures: Iterable[str] = ()) -> list[Figure]
         Where there is no figure of a name.
     """
     chosen = chosen_figures(figures)
-    with running_bed(needs_services=chosen != [IN_PROCESS]) as bed:
+    with running_bed(needs_services=needs_services(chosen)) as bed:
         session = Session(bed, QUICK if quick else FULL)
         return [MAKERS[name](session) for name in chosen]
 
@@ -139,7 +167,7 @@ class Session:
             "join, statistics, interactions: "
             f"{kind.get(policy, placed)} ({pairs[0][0].event_bytes:.0f}-byte events)"
         )
-        goal, floor = (1.0, 0.3) if is_placed else (15.0, 5.0)
+        goal, floor = GOALS[policy]
         figure = throughput_figure(name, pairs, goal=goal, floor=floor)
         if is_placed:
             self._placed_rate = figure["value"]
@@ -257,6 +285,21 @@ MAKERS: dict[str, Callable[[Session], Figure]] = {
     PLACED_LISTS: lambda session: session.fold_figure(PLACKETT_LUCE),
     INGESTION: Session.ingestion_figure,
     IN_PROCESS: Session.local_figure,
+    COMPARED: lambda session: compared_figure(
+        session.sizes.compared, session.sizes.repeats
+    ),
+    STATE_LOGGED: lambda session: state_figure(LOGGED, session.sizes.state),
+    STATE_DETERMINISTIC: lambda session: state_figure(
+        DETERMINISTIC, session.sizes.state
+    ),
+    OPEN_MEMORY: lambda session: open_figure(
+        session.sizes.memory, session.sizes.repeats
+    ),
+    LIST_MEMORY: lambda session: list_figure(
+        session.sizes.memory, session.sizes.repeats
+    ),
+    QUERY_STATE: lambda session: query_figure(session.sizes.queries),
+    FIRST_START: lambda session: start_figure(session.sizes.repeats),
     LATENCY: lambda session: latency_figure(
         session.bed, session.sizes, session.half_speed()
     ),

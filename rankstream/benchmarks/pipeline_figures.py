@@ -10,6 +10,10 @@ LOGGED_LISTS, DETERMINISTIC_LISTS = "logged", "deterministic"
 PLACED_LISTS = "plackett-luce"
 INGESTION, IN_PROCESS = "ingestion", "in-process"
 LATENCY, RESTART = "latency", "restart"
+COMPARED = "compared"
+STATE_LOGGED, STATE_DETERMINISTIC = "state-logged", "state-deterministic"
+OPEN_MEMORY, LIST_MEMORY = "open-memory", "list-memory"
+QUERY_STATE, FIRST_START = "query-state", "first-start"
 
 
 class FigureRow(NamedTuple):
@@ -17,6 +21,7 @@ class FigureRow(NamedTuple):
 
     summary: str
     is_long: bool = False
+    needs_services: bool = True
 
 
 FIGURES = {
@@ -24,11 +29,35 @@ FIGURES = {
     DETERMINISTIC_LISTS: FigureRow("fold of deterministic lists, over the same"),
     PLACED_LISTS: FigureRow("fold of Plackett-Luce lists, over the same"),
     INGESTION: FigureRow("ingestion of JSON events, over the same"),
-    IN_PROCESS: FigureRow("in-process replay, over decoding; needs no broker"),
+    IN_PROCESS: FigureRow("in-process replay, over decoding", needs_services=False),
+    COMPARED: FigureRow(
+        "ten rankers compared on every list, over without", needs_services=False
+    ),
+    STATE_LOGGED: FigureRow(
+        "state written an event of logged exposures", needs_services=False
+    ),
+    STATE_DETERMINISTIC: FigureRow(
+        "state written an event of deterministic lists", needs_services=False
+    ),
+    OPEN_MEMORY: FigureRow("memory of an open impression", needs_services=False),
+    LIST_MEMORY: FigureRow(
+        "memory of a list in a scope, a pair of item and rank", needs_services=False
+    ),
+    QUERY_STATE: FigureRow(
+        "state and memory of a query by groups; minutes", True, needs_services=False
+    ),
+    FIRST_START: FigureRow(
+        "CPU from install to the first fold; minutes", True, needs_services=False
+    ),
     LATENCY: FigureRow("record to snapshot in Redis, at half speed; minutes", True),
     RESTART: FigureRow("kill -9 to the next fold, after ten minutes", True),
 }
 """In the order in which they are measured."""
+
+
+def needs_services(names: Iterable[str]) -> bool:
+    """Whether any of these figures needs a broker and Redis."""
+    return any(FIGURES[name].needs_services for name in names)
 
 
 def chosen_figures(names: Iterable[str]) -> list[str]:

@@ -74,3 +74,37 @@ def throughput_figure(
         "spread": {key: [min(values), max(values)] for key, values in runs.items()},
         "faults": faults,
     }
+
+
+def cost_figure(
+    name: str,
+    values: list[float],
+    unit: str,
+    *,
+    before: float,
+    goal: float | None = None,
+    floor: float | None = None,
+) -> Figure:
+    """The median of what is better the less it is, with least and largest.
+
+    A ratio is how many times the fold of before took as much.
+
+    Parameters
+    ----------
+    values : [n_repeats]
+        One or more.
+    before, goal, floor
+        In the unit of the values; None where nothing is asked for.
+    """
+    runs = {"value": values, "ratio": [before / value for value in values]}
+    return {
+        "name": name,
+        "unit": unit,
+        "rival": before,
+        **{key: median(each) for key, each in runs.items()},
+        "goal": None if goal is None else before / goal,
+        "floor": None if floor is None else before / floor,
+        "repeats": len(values),
+        "spread": {key: [min(each), max(each)] for key, each in runs.items()},
+        "faults": [],
+    }

@@ -110,7 +110,7 @@ def run(arguments: argparse.Namespace) -> int:
 def figure_lines() -> str:
     """Name and one line of each figure of `bench pipeline`."""
     return "\n".join(
-        f"  {name:13} {row.summary}{' (only when named)' if row.is_long else ''}"
+        f"  {name:19} {row.summary}{' (only when named)' if row.is_long else ''}"
         for name, row in FIGURES.items()
     )
 

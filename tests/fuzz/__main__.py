@@ -10,7 +10,13 @@ import tempfile
 import time
 from pathlib import Path
 
-from tests.fuzz.fuzzing import driver, fuzz, real_records, sanitizer, write_corpus
+from tests.fuzz.fuzzing import (
+    driver,
+    fuzz_side_by_side,
+    real_records,
+    sanitizer,
+    write_corpus,
+)
 from tests.services import ServiceMissing
 
 
@@ -29,11 +35,13 @@ def main() -> int:
             print(f"NOTHING WAS FUZZED: {missing}", file=sys.stderr)  # noqa: T201
             return 1
         corpus = write_corpus(real_records(), folder / "corpus")
-        done = fuzz(driver(by, folder), corpus, options.records, options.seed)
+        program = driver(by, folder)
+        done = fuzz_side_by_side(program, corpus, options.records, options.seed)
     took_s = time.monotonic() - started_s
     print(f"sanitizers: {by.said}; seed {options.seed}; {took_s:.0f} s")  # noqa: T201
-    print(done.stdout + done.stderr, end="")  # noqa: T201
-    return 0 if done.returncode == 0 else 1
+    for half in done:
+        print(half.stdout + half.stderr, end="")  # noqa: T201
+    return 0 if all(half.returncode == 0 for half in done) else 1
 
 
 if __name__ == "__main__":

@@ -6,9 +6,11 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
 import numpy as np
 
 from rankstream.benchmarks.workload import START_MS, Workload, canonical_elements
@@ -18,8 +20,10 @@ from rankstream.wire.events import (
     LOGGED,
     PLACKETT_LUCE,
     SCHEMA,
+    Click,
     Element,
     Frontier,
+    Impression,
     encode_record,
 )
 from streams.fold.native.compiler import (
@@ -31,8 +35,11 @@ from streams.fold.native.compiler import (
 )
 from tests.services import ServiceMissing
 
-DRIVER = Path(__file__).with_name("mutations.c")
-FLAGS = ("-std=c11", "-O1", "-g", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror")
+DRIVER = tuple(Path(__file__).with_name(name) for name in ("mutations.c", "joined.c"))
+FLAGS = (
+    "-std=c11", "-O1", "-g", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror",
+    "-DFOLD_CHUNK_BYTES=16384",
+)  # fmt: skip
 BOTH = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 UNDEFINED = ("-fsanitize=undefined", "-fno-sanitize-recover=all")
 
@@ -49,8 +56,10 @@ def real_records(n_impressions: int = 400, seed: int = 1) -> Iterator[bytes]:
     """Records of the canonical log: mostly short ones, a long one of each policy."""
     rng = np.random.default_rng(seed)
     for policy in (LOGGED, DETERMINISTIC, PLACKETT_LUCE):
-        plan = Workload(n_impressions, policy, n_features=policy % 2)
-        elements: list[Element] = [each[2] for each in canonical_elements(plan, rng)]
+        plan = Workload(
+            n_impressions, policy, clicks_per_list=1.2, n_features=policy % 2
+        )
+        elements = [*_varied(canonical_elements(plan, rng), rng)]
         frontier = Frontier(0, 1, START_MS, ACTIVE)
         yield encode_record([SCHEMA, 0, 1, [*elements[:250], frontier]])
         while elements:
@@ -58,6 +67,29 @@ def real_records(n_impressions: int = 400, seed: int = 1) -> Iterator[bytes]:
             several, elements = elements[:n], elements[n:]
             sequence = int(rng.integers(1 << int(rng.integers(63))))
             yield encode_record([SCHEMA, 3, sequence, [*several, frontier]])
+
+
+def _varied(
+    events: Iterator[tuple[int, int, Element]], rng: np.random.Generator
+) -> Iterator[Element]:
+    """Some clicks name an item, some come at once, some impressions are large."""
+    items: list[str] = []
+    for _, at_ms, element in events:
+        if isinstance(element, Impression):
+            items = msgspec.msgpack.decode(element.candidates)
+            if rng.random() < 0.01:
+                large = rng.bytes(int(rng.integers(5_000, 20_000)))
+                yield msgspec.structs.replace(element, features=large)
+                continue
+        elif isinstance(element, Click):
+            yield msgspec.structs.replace(
+                element,
+                at_ms=at_ms - at_ms % 5,
+                item_id=str(rng.choice(items)) if rng.random() < 0.4 else "",
+                position=int(rng.choice((0, element.position, element.position + 5))),
+            )
+            continue
+        yield element
 
 
 def sanitizer(folder: Path) -> Sanitizer:
@@ -87,8 +119,15 @@ def sanitizer(folder: Path) -> Sanitizer:
     )
 
 
-def driver(by: Sanitizer, folder: Path, *flags: str) -> Path:
+def driver(
+    by: Sanitizer, folder: Path, *flags: str, sources: Path | None = None
+) -> Path:
     """The program that mutates records, with the core in it.
+
+    Parameters
+    ----------
+    sources
+        A folder of other sources than the core's own.
 
     Raises
     ------
@@ -96,9 +135,10 @@ def driver(by: Sanitizer, folder: Path, *flags: str) -> Path:
         With what the compiler said.
     """
     program = folder / "mutations"
-    sources = [str(path) for path in source_files() if path.suffix == ".c"]
+    core = sorted(sources.glob("*.c")) if sources else source_files()
     command = [
-        *by.command, *FLAGS, *flags, f"-I{FOLDER}", *sources, str(DRIVER),
+        *by.command, *FLAGS, *flags, f"-I{sources or FOLDER}",
+        *(str(path) for path in core if path.suffix == ".c"), *map(str, DRIVER),
         "-o", str(program),
     ]  # fmt: skip
     done = _run(command)
@@ -122,6 +162,19 @@ def fuzz(
 ) -> subprocess.CompletedProcess[str]:
     """Run the driver; its status is 0 only if nothing was found."""
     return _run([str(program), str(corpus), str(n_records), str(seed)])
+
+
+def fuzz_side_by_side(
+    program: Path, corpus: Path, n_records: int, seed: int
+) -> list[subprocess.CompletedProcess[str]]:
+    """Run it on two cores, each with its half of the records and draws of its own."""
+    with ThreadPoolExecutor(2) as pool:
+        halves = (n_records // 2, n_records - n_records // 2)
+        runs = [
+            pool.submit(fuzz, program, corpus, n, 2 * seed + which)
+            for which, n in enumerate(halves)
+        ]
+        return [run.result() for run in runs]
 
 
 def _run(command: Sequence[str]) -> subprocess.CompletedProcess[str]:

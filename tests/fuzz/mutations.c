@@ -8,16 +8,15 @@
  * cannot be true the program aborts.
  *
  * A new entry point: a function that takes a record, its row in ENTRY_POINTS, and a
- * `use` for each array that it hands over. */
+ * `use` for each array that it hands over. What takes closed interactions instead is a
+ * row of TAKERS in `joined.c`. */
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS; its other name is Darwin's */
 #define _DARWIN_C_SOURCE
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "elements.h"
+#include "fuzzed.h"
 
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)
@@ -28,17 +27,7 @@
 #define HAS_ADDRESS_SANITIZER 1
 #endif
 
-#define CHECK(is_so)                                                                   \
-    do {                                                                               \
-        if (!(is_so)) {                                                                \
-            fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #is_so);        \
-            abort();                                                                   \
-        }                                                                              \
-    } while (0)
-
 /* ---- memory that ends where it says, for as long as the next of its use ---- */
-
-enum use { RECORD, TAGS, PLACES, N_USES };
 
 static struct {
     uint8_t *start;
@@ -47,7 +36,7 @@ static struct {
 
 #if defined(HAS_ADDRESS_SANITIZER)
 
-static void *bounded(enum use use, size_t n) {
+void *bounded(enum use use, size_t n) {
     free(regions[use].start);
     /* Behind 8 bytes, as an allocation of none has one. */
     regions[use].start = malloc(n + 8);
@@ -62,7 +51,7 @@ static void free_bounded(void) {
 
 #else
 
-static void *bounded(enum use use, size_t n) {
+void *bounded(enum use use, size_t n) {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
     if (regions[use].start == NULL || n > regions[use].n) {
         if (regions[use].start)
@@ -124,6 +113,7 @@ static const struct {
 } ENTRY_POINTS[] = {
     {"find_elements", find_elements},
     {"find_fields", find_fields},
+    {"join", take_into_join},
 };
 #define N_ENTRY_POINTS (sizeof ENTRY_POINTS / sizeof ENTRY_POINTS[0])
 
@@ -158,7 +148,7 @@ static uint64_t state;
 
 /* xorshift64*: Vigna, "An experimental exploration of Marsaglia's xorshift generators,
  * scrambled" (TOMS 2016). */
-static size_t below(size_t n) {
+size_t below(size_t n) {
     state ^= state >> 12;
     state ^= state << 25;
     state ^= state >> 27;
@@ -232,6 +222,8 @@ int main(int n_words, char **words) {
     for (size_t point = 0; point < N_ENTRY_POINTS; point++)
         printf("%s: %zu records tried, %zu taken\n", ENTRY_POINTS[point].name, n,
                n_taken[point]);
+    end_of_join();
+    print_joined();
     free_bounded();
     free(starts);
     free(corpus);

@@ -1,10 +1,13 @@
 """Whether fuzzing the core finds what it must, and nothing else."""
 
 import os
+import re
+import shutil
 from pathlib import Path
 
 import pytest
 
+from streams.fold.native.compiler import FOLDER
 from tests.fuzz.fuzzing import (
     Sanitizer,
     driver,
@@ -38,8 +41,18 @@ def test_nothing_is_found(by: Sanitizer, corpus: Path, tmp_path: Path) -> None:
     """And many records are taken: mutation does not spoil all of them."""
     done = fuzz(driver(by, tmp_path), corpus, N_RECORDS, seed=2)
     assert done.returncode == 0, done.stderr
-    taken = int(done.stdout.split("tried, ")[1].split()[0])
-    assert N_RECORDS / 10 < taken < N_RECORDS
+    located, _, joined = map(int, re.findall(r"tried, (\d+) taken", done.stdout))
+    assert N_RECORDS / 10 < located < N_RECORDS
+    # But for those that no join goes on after.
+    assert 0.9 * located < joined <= located
+    found = re.search(
+        r"join: (\d+) closed, (\d+) clicks in them, (\d+) joins", done.stdout
+    )
+    assert found is not None
+    closed, clicks, joins = map(int, found.groups())
+    assert closed > 1_000
+    assert clicks > closed / 10
+    assert 1 < joins < N_RECORDS / 20
 
 
 def test_an_off_by_one_is_found(by: Sanitizer, corpus: Path, tmp_path: Path) -> None:
@@ -48,3 +61,23 @@ def test_an_off_by_one_is_found(by: Sanitizer, corpus: Path, tmp_path: Path) -> 
     assert done.returncode != 0
     if "address" in by.said:
         assert "AddressSanitizer: heap-buffer-overflow" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("file", "written", "instead"),
+    [
+        ("queue.h", "queue->n * queue->width);", "(queue->n - 1) * queue->width);"),
+        ("closing.c", "MOST_HEAD_BYTES = 8", "MOST_HEAD_BYTES = 1"),
+    ],
+)
+def test_faults_of_the_join_are_found(
+    file: str, written: str, instead: str, by: Sanitizer, corpus: Path, tmp_path: Path
+) -> None:
+    """A queue that loses a row when it moves; too little room for what closes."""
+    sources = tmp_path / "native"
+    shutil.copytree(FOLDER, sources, ignore=shutil.ignore_patterns(".*", "libfold*"))
+    text = (sources / file).read_text()
+    assert text.count(written) == 1
+    (sources / file).write_text(text.replace(written, instead))
+    program = driver(by, tmp_path, sources=sources)
+    assert fuzz(program, corpus, N_RECORDS, seed=2).returncode != 0

@@ -228,7 +228,8 @@ def test_installing_compiles_again_when_a_source_is_newer(tmp_path: Path) -> Non
     for name in ("Makefile", "pyproject.toml"):
         shutil.copy(TREE / name, tmp_path)
     native = tmp_path / "streams" / "fold" / "native"
-    shutil.copytree(TREE / "streams" / "fold" / "native", native)
+    ignored = shutil.ignore_patterns("__pycache__", ".#*")
+    shutil.copytree(TREE / "streams" / "fold" / "native", native, ignore=ignored)
     python = tmp_path / ".venv" / "bin" / "python"
     python.parent.mkdir(parents=True)
     program(python.parent, "python", "exit 0")

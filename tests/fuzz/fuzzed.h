@@ -1,0 +1,52 @@
+/* What each part of the fuzzing shares: checks, chance, memory that ends where it says,
+ * and the parts that stand elsewhere. */
+#ifndef FUZZ_FUZZED_H
+#define FUZZ_FUZZED_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define CHECK(is_so)                                                                   \
+    do {                                                                               \
+        if (!(is_so)) {                                                                \
+            fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #is_so);        \
+            abort();                                                                   \
+        }                                                                              \
+    } while (0)
+
+/* What memory is for: a new use of one ends that of before. */
+enum use {
+    RECORD,
+    TAGS,
+    PLACES,
+    ELEMENT,
+    ENCODED,
+    CLOSED,
+    ENDS,
+    MODELS,
+    EXTRAS,
+    ACCEPTED,
+    DUE,
+    NAMES,
+    N_USES
+};
+
+/* So many bytes, behind which nothing may be touched, until the next of this use. */
+void *bounded(enum use use, size_t n);
+
+/* A number from 0 on, below `n`; 0 where `n` is 0. */
+size_t below(size_t n);
+
+/* A record that may be broken: whether the join took it. */
+int take_into_join(const uint8_t *data, int64_t end);
+
+/* Lets go of the join and of all that takes what it closes. */
+void end_of_join(void);
+
+/* Says how much was closed. */
+void print_joined(void);
+
+#endif

@@ -103,11 +103,10 @@ class PlainStatistics:
         """What each group of each scope counted, both forms together."""
         found = {}
         for place, interactions in self.scopes.items():
-            groups = defaultdict(list)
+            groups, rows = defaultdict(list), self.rows_of(place)
             for one in interactions:
                 groups[self.group_of(one)].append(one)
             for group, of_group in groups.items():
-                rows = self.rows_of(place)
                 found[*place, group] = self.cell_of(place, of_group, rows)
         return found
 

@@ -31,7 +31,7 @@ class PlainStatistics:
     def __init__(self, limits, statistics, keep_ms):
         self.limits, self.statistics, self.keep_ms = limits, statistics, keep_ms
         self.scopes = {}
-        self.watermark_ms = -1
+        self.watermark_ms: int | None = None
         self.totals: Counter[str] = Counter()
 
     def take(self, step):
@@ -49,9 +49,11 @@ class PlainStatistics:
 
     def advance(self, watermark_ms):
         """Scopes of an era leave together, `keep_ms` after its end."""
-        self.watermark_ms = max(self.watermark_ms, watermark_ms)
+        if self.watermark_ms is not None:
+            watermark_ms = max(self.watermark_ms, watermark_ms)
+        self.watermark_ms = watermark_ms
         for place in list(self.scopes):
-            if self.watermark_ms >= (place[3] + 2) * self.keep_ms:
+            if watermark_ms >= (place[3] + 2) * self.keep_ms:
                 self.totals["n_left"] += len(self.scopes.pop(place))
 
     def place_of(self, impression):

@@ -21,7 +21,7 @@ from tests.streams.fold.plain_statistics import (
 )
 
 SCHEMA = 2
-LONGEST, MOST_MASKS = 32, 64
+LONGEST, MOST_MASKS = 32, 63
 CAPPED, OVERFLOWED, TRUNCATED = 1, 2, 4
 TOTALS = (
     "impressions",

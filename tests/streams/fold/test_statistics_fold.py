@@ -290,7 +290,7 @@ def test_clicks_that_repeat_take_no_room() -> None:
 
 
 def test_masks_beyond_their_number_go_to_the_general_form() -> None:
-    """Sixty-four of a list and group; another group has as many of its own."""
+    """Sixty-three of a list and group with clicks; another group has its own."""
     fold = fold_of(kept(groups=2))
     taken = [
         shown_once(*(r for r in range(1, 9) if mask >> (r - 1) & 1), n_items=8, unit=g)
@@ -302,8 +302,8 @@ def test_masks_beyond_their_number_go_to_the_general_form() -> None:
     (head,) = heads_of(state)
     assert head[1] == 2
     assert [(g, n, len(m)) for g, n, m in chunks(head[4][2], 3)] == [
-        (0, 65, 2 * MOST_MASKS),
-        (1, 65, 2 * MOST_MASKS),
+        (0, 64, 2 * MOST_MASKS),
+        (1, 64, 2 * MOST_MASKS),
     ]
     assert decoded(state) == decoded(topic_of(plain_of(kept(groups=2), taken)))
 

@@ -191,7 +191,7 @@ class Partition:
         self._join = SlowJoin(rules, self._close, self._enter)
         self._sequences: dict[int, int] = {}
         self._offset = -1
-        self._watermark_ms = -1
+        self._watermark_ms: int | None = None
         self._oldest_closed = sys.maxsize
         self._outcomes = dict.fromkeys(OUTCOMES, 0)
 

@@ -76,11 +76,12 @@ class Counted:
 
     `n_left` impressions were in eras that left; `oldest` is the least era of a
     living scope. `capped`, `clipped` and `without_exposure` count since the beginning
-    of the log. `settings` are groups, keep_ms, classes and reward.
+    of the log. `settings` are groups, keep_ms, classes and reward. `watermark_ms` is
+    None before every source has spoken.
     """
 
     interactions: int = 0
-    watermark_ms: int = -1
+    watermark_ms: int | None = None
     n_left: int = 0
     oldest: int | None = None
     capped: int = 0

@@ -31,6 +31,12 @@ WHOLE_MS = 1_800_000
 DISORDER_MS = 120_000
 WINDOW_MS = 300_000
 REMEMBER_MS = 300_000
+KEEP_MS = 400_000
+"""Eras are so short that several leave in a run."""
+
+ACTIONS = {"click-1": "purchase", "click-2": "long"}
+"""Classes of actions; others are clicks, of which statistics speak."""
+
 JITTER_MS = 20_000
 CLICK_MS = 60_000
 LEAST_SLACK_MS = 10_000
@@ -173,7 +179,8 @@ class Events:
             len(event["shown"]),
             [],
         )
-        shown = Shown(query, event["intervention"], tuple(event["shown"]))
+        era = at_ms // KEEP_MS, past.partition
+        shown = Shown(query, event["intervention"], tuple(event["shown"]), era)
         self.expected.shown[identity] = shown
         self._past.append(past)
         is_late_to_its_clicks = rng.random() < 0.1

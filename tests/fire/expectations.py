@@ -1,6 +1,7 @@
 """What must become of everything that was sent, as its sender knows."""
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 LetterKey = tuple[str, int, int, int]
@@ -12,11 +13,15 @@ Mark = tuple[int, int, str]
 
 @dataclass
 class Shown:
-    """An impression that must be applied, and the clicks that must be with it."""
+    """An impression that must be applied, and the clicks that must be with it.
+
+    `era` is that of its time, and the partition of the log that it is in.
+    """
 
     query: str
     intervention: str
     items: tuple[str, ...]
+    era: tuple[int, int] = (0, 0)
     marks: list[Mark] = field(default_factory=list)
 
 
@@ -64,15 +69,32 @@ class Expected:
         return {"consumed": passed + dead, "passed": passed, "dead_letter": dead}
 
 
-def query_counts(expected: Expected) -> dict[tuple[str, str], Counter[object]]:
-    """Totals and places of each query and intervention, groups and sets together.
+def query_counts(
+    expected: Expected, oldest: Mapping[int, int], actions: Mapping[str, str]
+) -> dict[tuple[str, str], Counter[object]]:
+    """Totals and places of each query and intervention, all that live together.
 
-    Keys of the counters are names of totals, and (name, item, rank).
+    Keys of the counters are names of totals, (name, item, rank), and (class, item,
+    rank) of actions that are no clicks.
+
+    Parameters
+    ----------
+    oldest
+        The least era that still lives, by partition of the log.
+    actions
+        Classes of actions that are no clicks.
     """
     found: dict[tuple[str, str], Counter[object]] = {}
     for one in expected.shown.values():
+        era, partition = one.era
+        if era < oldest[partition]:
+            continue
         counts = found.setdefault((one.query, one.intervention), Counter())
-        ranks = {position for _, position, _ in one.marks}
+        others = {(actions.get(action), rank) for _, rank, action in one.marks}
+        ranks = {rank for name, rank in others if name is None}
+        for name, rank in others:
+            if name is not None:
+                counts[name, one.items[rank - 1], rank] += 1
         first, last = min(ranks, default=0), max(ranks, default=0)
         counts["impressions"] += 1
         counts["without_click"] += not ranks

@@ -3,6 +3,7 @@
 from collections import Counter
 from typing import Any
 
+from rankstream.sections import StatisticsSettings
 from rankstream.settings import ModelSettings, Settings, TimeSettings
 from rankstream.wire.events import ACTIVE, Frontier, decode_event_record
 from rankstream.wire.topics import CLICKS, EVENTS, INTERACTIONS, LATE, QUERIES
@@ -11,7 +12,9 @@ from streams.learning.learn import Learn
 from streams.partition_fold import partition_fold
 from streams.stage import Output, SourceRecord
 from tests.fire.events import (
+    ACTIONS,
     DISORDER_MS,
+    KEEP_MS,
     REMEMBER_MS,
     WINDOW_MS,
     Event,
@@ -21,8 +24,12 @@ from tests.fire.letters import Found, letter_of
 from tests.fire.lists import MODEL, N_FEATURES
 
 TIME = TimeSettings(
-    disorder_ms=DISORDER_MS, click_window_ms=WINDOW_MS, remember_ms=REMEMBER_MS
+    disorder_ms=DISORDER_MS,
+    click_window_ms=WINDOW_MS,
+    remember_ms=REMEMBER_MS,
+    keep_ms=KEEP_MS,
 )
+STATISTICS = StatisticsSettings(actions=ACTIONS)
 MODELS = {MODEL: ModelSettings(features=N_FEATURES)}
 
 

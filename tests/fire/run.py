@@ -14,7 +14,9 @@ from rankstream.settings import Settings, load_settings
 from streams.topology import topics_of
 from tests.fire.cluster import Missed, Worker, restarts
 from tests.fire.events import (
+    ACTIONS,
     DISORDER_MS,
+    KEEP_MS,
     REMEMBER_MS,
     WINDOW_MS,
     Events,
@@ -56,9 +58,15 @@ CONFIG = f"""
 disorder_ms = {DISORDER_MS}
 click_window_ms = {WINDOW_MS}
 remember_ms = {REMEMBER_MS}
+keep_ms = {KEEP_MS}
 
 [limits]
 exposure_rows = 4
+lists = 4
+
+[statistics]
+groups = 5
+actions = {{{", ".join(f'"{key}" = "{value}"' for key, value in ACTIONS.items())}}}
 
 [models.{MODEL}]
 features = {N_FEATURES}

@@ -10,10 +10,10 @@ from streams.recount.recount import Found as Checkpoint
 from streams.recount.recount import recount
 from streams.recount.rules import rules_of
 from tests.fire.events import Events, step_of
-from tests.fire.in_process import MODELS, TIME, InProcess, run_in_process
+from tests.fire.in_process import MODELS, STATISTICS, TIME, InProcess, run_in_process
 from tests.fire.verdict import verdict_of
 
-SETTINGS = Settings(time=TIME, models=MODELS)
+SETTINGS = Settings(time=TIME, models=MODELS, statistics=STATISTICS)
 N_EVENTS = 20_000
 
 
@@ -48,6 +48,8 @@ def test_what_was_sent_came_out_and_the_recount_agrees(seed: int, every: int) ->
         rules_of(SETTINGS),
     )
     assert again.is_clean, again.differences
+    left = [fold.counters()["statistics_left"] for fold in pipeline.folds]
+    assert min(left) > 100
 
 
 def test_what_is_amiss_is_seen() -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 from streams.fold.statistics_reader import Statistics
 from streams.recount.differences import Verdict
+from tests.fire.events import ACTIONS, KEEP_MS
 from tests.fire.expectations import Expected, Letter, query_counts
 from tests.fire.letters import Found, FoundLetter
 
@@ -58,7 +59,7 @@ def _compare_counts(
 
 def _compare_statistics(expected: Expected, found: Found, verdict: Verdict) -> None:
     counted = statistics_counts(found)
-    by_query = query_counts(expected)
+    by_query = query_counts(expected, oldest_eras(found), ACTIONS)
     for place in by_query.keys() | counted.keys():
         where = f"statistics of {place}"
         if place not in by_query:
@@ -68,9 +69,21 @@ def _compare_statistics(expected: Expected, found: Found, verdict: Verdict) -> N
             _compare_counts(where, one, counted.get(place, Counter()), verdict)
 
 
+def oldest_eras(found: Found) -> dict[int, int]:
+    """The least era that lives at the watermark of each partition's statistics."""
+    return {
+        source: one.watermark_ms // KEEP_MS - 1
+        for one in Statistics(found.statistics).counted
+        for source in one.sources
+    }
+
+
 def statistics_counts(found: Found) -> dict[tuple[str, str], Counter[object]]:
-    """What the statistics say, groups and candidate sets together."""
+    """What the statistics say, groups, candidate sets and eras together."""
     statistics = Statistics(found.statistics)
+    classes = {
+        n: name for one in statistics.counted for n, name in enumerate(one.classes)
+    }
     counted: dict[tuple[str, str], Counter[object]] = {}
     names = ("impressions", "without_click", "clicks", "clicks_squared")
     columns = ("shown", "clicked", "first_click", "shown_to_first", "shown_to_last")
@@ -82,6 +95,8 @@ def statistics_counts(found: Found) -> dict[tuple[str, str], Counter[object]]:
         for item, rank, *values in cell.pairs.tolist():
             for column, value in zip(columns, values, strict=False):
                 counts[column, cell.items[item], rank] += value
+        for number, item, rank, count in cell.rewards.tolist():
+            counts[classes[number], cell.items[item], rank] += count
     for place, counts in counted.items():
         counted[place] = Counter({what: n for what, n in counts.items() if n})
     return counted

@@ -31,7 +31,7 @@ class PlainStatistics:
     def __init__(self, limits, statistics, keep_ms):
         self.limits, self.statistics, self.keep_ms = limits, statistics, keep_ms
         self.scopes = {}
-        self.watermark_ms = -1
+        self.watermark_ms: int | None = None
         self.totals: Counter[str] = Counter()
 
     def take(self, step):
@@ -49,9 +49,11 @@ class PlainStatistics:
 
     def advance(self, watermark_ms):
         """Scopes of an era leave together, `keep_ms` after its end."""
-        self.watermark_ms = max(self.watermark_ms, watermark_ms)
+        if self.watermark_ms is not None:
+            watermark_ms = max(self.watermark_ms, watermark_ms)
+        self.watermark_ms = watermark_ms
         for place in list(self.scopes):
-            if self.watermark_ms >= (place[3] + 2) * self.keep_ms:
+            if watermark_ms >= (place[3] + 2) * self.keep_ms:
                 self.totals["n_left"] += len(self.scopes.pop(place))
 
     def place_of(self, impression):
@@ -103,11 +105,10 @@ class PlainStatistics:
         """What each group of each scope counted, both forms together."""
         found = {}
         for place, interactions in self.scopes.items():
-            groups = defaultdict(list)
+            groups, rows = defaultdict(list), self.rows_of(place)
             for one in interactions:
                 groups[self.group_of(one)].append(one)
             for group, of_group in groups.items():
-                rows = self.rows_of(place)
                 found[*place, group] = self.cell_of(place, of_group, rows)
         return found
 

@@ -21,7 +21,7 @@ from tests.streams.fold.plain_statistics import (
 )
 
 SCHEMA = 2
-LONGEST, MOST_MASKS = 32, 64
+LONGEST, MOST_MASKS = 32, 63
 CAPPED, OVERFLOWED, TRUNCATED = 1, 2, 4
 TOTALS = (
     "impressions",
@@ -121,10 +121,10 @@ def head_of(plain, place, items):
         summed = plain.cell_of(place, of_group, forms.rows)
         cells += [group, general_of(summed, forms.rows, items)]
     rewards: Counter = Counter()
-    for (*scope, group), cell in plain.cells().items():
-        if tuple(scope) == place:
-            for (number, item, rank), count in cell["rewards"].items():
-                rewards[group, number, items[item], rank] += count
+    for one in plain.scopes[place]:
+        of_one = plain.cell_of(place, [one], forms.rows)["rewards"]
+        for number, item, rank in of_one:
+            rewards[plain.group_of(one), number, items[item], rank] += 1
     flat = [n for key, count in sorted(rewards.items()) for n in (*key, count)]
     last_ms = max(one.impression.at_ms for one in plain.scopes[place])
     head = [SCHEMA, forms.flags, last_ms, list(rows), lists, cells, [], flat]

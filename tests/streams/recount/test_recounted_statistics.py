@@ -79,10 +79,10 @@ def test_what_left_and_what_was_capped_is_named_exactly(place: int) -> None:
     """Impressions that left, oldest era, capped, clipped, without exposure."""
     folded = Folded(small_log())
     counted = folded.counted()
-    counted[-1][place] += -1 if place == 1 else 1
+    counted[-1][place] -= 1
     folded.state[COUNTED] = msgspec.msgpack.encode(counted)
     verdict = folded.verdict()
-    assert verdict.double + verdict.wrong == 1
+    assert verdict.lost + verdict.wrong == 1
 
 
 def test_what_was_counted_must_be_said() -> None:

@@ -245,15 +245,17 @@ def _first_number(value: bytes) -> tuple[int, int]:
 
 def _numbers(packed: bytes) -> list[int]:
     """All numbers of some bytes; a byte of flags is a number below 128."""
-    ends = [at for at, byte in enumerate(packed, 1) if byte < 128]
-    if not ends or ends[-1] != len(packed):
-        raise ValueError("it must end with a number; it ends in one")
     numbers = []
-    for start, end in pairwise([0, *ends]):
-        number = packed[end - 1]
-        for at in range(end - 2, start - 1, -1):
-            number = number << 7 | (packed[at] & 127)
-        numbers.append(number)
+    number = shift = 0
+    for byte in packed:
+        if byte < 128:
+            numbers.append(number | byte << shift)
+            number = shift = 0
+        else:
+            number |= (byte & 127) << shift
+            shift += 7
+    if shift:
+        raise ValueError("it must end with a number; it ends in one")
     return numbers
 
 

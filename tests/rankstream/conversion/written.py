@@ -12,11 +12,14 @@ from tests.rankstream.conversion.stored import Tables
 _decode = msgspec.msgpack.Decoder().decode
 
 
-def rows_of(flat: list[Any], width: int) -> Iterator[list[Any]]:
-    """A flat list as rows."""
+def rows_of(flat: list[Any], width: int, n_keys: int) -> list[list[Any]]:
+    """A flat list as rows, which must rise by their first columns."""
     assert len(flat) % width == 0
-    for start in range(0, len(flat), width):
-        yield flat[start : start + width]
+    rows = [flat[start : start + width] for start in range(0, len(flat), width)]
+    names = [row[:n_keys] for row in rows]
+    assert names == sorted(names)
+    assert len(set(map(tuple, names))) == len(names)
+    return rows
 
 
 class Written:
@@ -35,9 +38,7 @@ class Written:
         for scope, head in self.by_kind["scope"].items():
             _flags, _last_ms, rows, lists, cells, pieces, rewards = head
             assert (lists, rewards) == ([], [])
-            groups = cells[::2]
-            assert groups == sorted(groups)
-            for group, cell in rows_of(cells, 2):
+            for group, cell in rows_of(cells, 2, 1):
                 yield scope, rows, group, cell
             for group in pieces:
                 (cell,) = self.by_kind["piece"][*scope, group]
@@ -53,20 +54,20 @@ class Written:
             (items,) = self.by_kind["set"][query, candidates, era]
             totals, row_counts, pairs, sums, click_pairs = cell
             tables["cells"].append([*name, *totals])
-            places = [(items[item], rank) for item, rank, *_ in rows_of(pairs, 8)]
-            for item, *counts in rows_of(pairs, 8):
+            places = [(items[item], rank) for item, rank, *_ in rows_of(pairs, 8, 2)]
+            for item, *counts in rows_of(pairs, 8, 2):
                 tables["pairs"].append([*name, items[item], *counts])
-            for item, plus, minus, inverse, low, high in rows_of(sums, 6):
+            for item, plus, minus, inverse, low, high in rows_of(sums, 6, 1):
                 squared = (high << 40) + low
                 squares = [squared / (1 << 16), str(squared)]
                 tables["items"].append(
                     [*name, items[item], plus, minus, inverse, *squares]
                 )
-            for a, b, count in rows_of(click_pairs, 3):
+            for a, b, count in rows_of(click_pairs, 3, 2):
                 assert a < b
                 one, other = sorted((places[a], places[b]))
                 tables["click-pairs"].append([*name, *one, *other, count])
-            for number, count in rows_of(row_counts, 2):
+            for number, count in rows_of(row_counts, 2, 1):
                 row = rows[number]
                 policy, n_ranks, material, own = self.by_kind["row"][
                     query, candidates, intervention, era, row

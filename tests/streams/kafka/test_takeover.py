@@ -1,10 +1,18 @@
-"""A worker of before was killed; one of this version goes on from what it left."""
+"""A worker of before was stopped; one of this version goes on from what it left.
+
+Its statistics are converted in between, and by then `events` holds only part of what
+they counted. What a worker left that was killed is refused.
+"""
 
 import os
 import re
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import pytest
 from kafka import KafkaAdminClient
@@ -14,21 +22,11 @@ from deploy.process import ServerFailed
 from producers.event_producer import EventProducer
 from producers.topic_reader import read_records
 from rankstream.cli import main
-from rankstream.recount.log import recount_topics
+from rankstream.conversion.schema1 import read_statistics
+from rankstream.conversion.scopes import Situation, converted
 from rankstream.settings import Settings, load_settings
-from rankstream.wire.events import (
-    Click,
-    Frontier,
-    Impression,
-    Interaction,
-    decode_event_record,
-    decode_interaction_record,
-)
 from rankstream.wire.topics import (
     CLICKS,
-    EVENTS,
-    INTERACTIONS,
-    LATE,
     PREFERENCES,
     QUERIES,
     SNAPSHOTS,
@@ -36,14 +34,12 @@ from rankstream.wire.topics import (
     dead_letters,
     state_topic,
 )
-from streams.ingest.ingest import Ingest
+from streams.kafka.app import CONFIGURATION_EXIT
 from streams.kafka.resume_position import (
     POSITION_KEY,
     ResumePosition,
     decode_position,
 )
-from streams.local import LocalPipeline
-from streams.stage import Output, SourceRecord
 from tests.services import KafkaService, RedisService, ServiceMissing, without
 from tests.streams.kafka.takeover.event_log import (
     N_HALF,
@@ -52,7 +48,21 @@ from tests.streams.kafka.takeover.event_log import (
     SETTINGS,
     events,
 )
-from tests.streams.kafka.takeover.stored import stored_broker
+from tests.streams.kafka.takeover.logs import (
+    Log,
+    Values,
+    delete_most,
+    folded,
+    learned_anew,
+    log_of,
+    n_closed,
+    of_partition,
+    passed_on,
+    sums_of,
+    taken_in,
+    taken_in_anew,
+)
+from tests.streams.kafka.takeover.stored import KILLED, STOPPED, stored_broker
 from tests.streams.kafka.toy import wait_until
 from tests.streams.test_exactness import last_values
 from tests.worker_process import WorkerProcess, running, waited_until
@@ -69,28 +79,41 @@ url = "{redis}"
 [delivery]
 session_timeout_s = 6.0
 """
-ASIDE = (LATE, dead_letters(QUERIES), dead_letters(CLICKS))
-
-InOrder = dict[tuple[int, int], list[Impression | Click]]
-"""What ingestion took in: by partition of `events` and source, in order."""
 
 
 @dataclass(frozen=True)
 class Taken:
-    """What was found before, and what the new worker said; its settings lead to it."""
+    """What was found before, and what was said; its settings lead to what is there.
+
+    Parameters
+    ----------
+    log
+        Of all events, also of those that were deleted later.
+    share_left
+        Of the records of `events` when the statistics were converted.
+    refused, tried, converted, said
+        By a worker that found the old statistics, by the dry run, by the conversion,
+        and by the worker that went on.
+    """
 
     settings: Settings
     positions: dict[int, ResumePosition]
     transactional_ids: set[str]
     n_interactions: int
     n_snapshots: int
+    statistics: Values
+    log: Log
+    share_left: float
+    refused: str
+    tried: str
+    converted: str
     said: str
 
 
-@pytest.fixture(scope="module")
-def stored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaService]:
-    """A broker of our own, with what the worker of before left."""
-    broker = stored_broker(tmp_path_factory.mktemp("kafka"))
+@contextmanager
+def started(archive: Path, folder: Path) -> Iterator[KafkaService]:
+    """A broker of our own, with what a worker of before left."""
+    broker = stored_broker(folder, archive)
     try:
         broker.start()
     except ServerFailed as error:
@@ -102,6 +125,13 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaService]:
 
 
 @pytest.fixture(scope="module")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaService]:
+    """What a worker left that was stopped."""
+    with started(STOPPED, tmp_path_factory.mktemp("kafka")) as service:
+        yield service
+
+
+@pytest.fixture(scope="module")
 def taken(
     stored: KafkaService,
     redis_server: RedisService,
@@ -109,9 +139,7 @@ def taken(
 ) -> Taken:
     """The other half of the events, taken in by a worker of this version."""
     folder = tmp_path_factory.mktemp("worker")
-    config, log = folder / "rankstream.toml", folder / "worker.log"
-    reached = {"bootstrap": stored.bootstrap, "redis": redis_server.url}
-    config.write_text(CONFIG.format(namespace=NAMESPACE, **reached) + SETTINGS)
+    config, log = configured(folder, stored, redis_server.url), folder / "worker.log"
     settings = load_settings(config, {})
     assert main(["topics", "check", "--config", str(config)]) == 0
     found = Taken(
@@ -120,10 +148,16 @@ def taken(
         transactional_ids(stored.bootstrap),
         n_closed(settings),
         len(last_values(settings, SNAPSHOTS)),
-        "",
+        last_values(settings, STATISTICS),
+        log_of(settings),
+        share_left=delete_most(settings, positions(settings)),
+        refused=words_of_a_refused_worker(config, folder / "refused.log"),
+        tried=said_by_conversion(config, "--dry-run"),
+        converted=said_by_conversion(config),
+        said="",
     )
     with running(config, log) as worker:
-        waited_until(lambda: has_caught_up(worker), 300, log)
+        waited_until(lambda: is_restored(worker), 300, log)
         with EventProducer(settings) as producer:
             for sent in events(N_HALF, N_IMPRESSIONS):
                 producer.send(sent.topic, sent.value)
@@ -131,7 +165,35 @@ def taken(
         waited_until(lambda: n_closed(settings) == N_IMPRESSIONS, 60, log)
         status, _ = worker.stop()
         assert status == 0
-        return replace(found, said=worker.said())
+        return replace(found, said=worker.said(), log=found.log | log_of(settings))
+
+
+def configured(folder: Path, stored: KafkaService, redis: str) -> Path:
+    """A settings file for a worker of this version."""
+    config = folder / "rankstream.toml"
+    reached = {"bootstrap": stored.bootstrap, "redis": redis}
+    config.write_text(CONFIG.format(namespace=NAMESPACE, **reached) + SETTINGS)
+    return config
+
+
+def words_of_a_refused_worker(config: Path, log: Path) -> str:
+    """What a worker says that does not start; it ends with status 78."""
+    with running(config, log) as worker:
+        assert worker.process.wait(timeout=300) == CONFIGURATION_EXIT, worker.said()
+        return worker.said()
+
+
+def said_by_conversion(config: Path, *words: str, status: int = 0) -> str:
+    """What `rankstream statistics convert` says, run as users run it."""
+    command = [sys.executable, "-m", "rankstream.cli", "statistics", "convert"]
+    done = subprocess.run(
+        [*command, "--config", str(config), *words],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == status, done.stderr
+    return done.stdout or done.stderr
 
 
 def positions(settings: Settings, stage: str = "fold") -> dict[int, ResumePosition]:
@@ -164,130 +226,49 @@ def transactional_ids(bootstrap: str) -> set[str]:
     return found
 
 
-def taken_in(settings: Settings) -> InOrder:
-    """Impressions and clicks of the canonical log."""
-    found: InOrder = {}
-    for record in read_records(settings, EVENTS):
-        _take(found, record.partition, record.value)
-    return found
-
-
-def taken_in_anew(settings: Settings) -> InOrder:
-    """The same, by ingestion of this version from the first record on."""
-    found: InOrder = {}
-    for topic in (QUERIES, CLICKS):
-        stages = [Ingest(topic, partition, settings) for partition in range(2)]
-        for record in read_records(settings, topic):
-            stage = stages[record.partition]
-            stage.tick(record.timestamp_ms, at_end=False)
-            stage.fold(
-                SourceRecord(
-                    topic,
-                    record.partition,
-                    record.offset,
-                    record.timestamp_ms,
-                    record.key,
-                    record.value,
-                    record.headers,
-                )
-            )
-        for output in (output for stage in stages for output in stage.outputs()):
-            if output.topic == EVENTS:
-                _take(found, output.partition, output.value)
-    return found
-
-
-def _take(found: InOrder, partition: int, packed: bytes | None) -> None:
-    batch = decode_event_record(packed or b"")
-    known = found.setdefault((partition, batch.source), [])
-    known += [each for each in batch.elements if not isinstance(each, Frontier)]
-
-
-class Passed:
-    """What the fold passed on: interactions in order, and what it put aside."""
-
-    def __init__(self) -> None:
-        self.interactions: dict[tuple[int, int], list[Interaction]] = {}
-        self.numbers: dict[tuple[int, int], list[int]] = {}
-        self.aside: Counter[tuple[str, int, bytes]] = Counter()
-
-    def take(self, topic: str, partition: int, packed: bytes | None) -> None:
-        """Take a record of one of its outputs."""
-        if topic in ASIDE:
-            self.aside[topic, partition, packed or b""] += 1
-        elif topic == INTERACTIONS:
-            batch = decode_interaction_record(packed or b"")
-            place, rows = (batch.source, partition), batch.interactions
-            self.interactions.setdefault(place, []).extend(rows)
-            numbers = range(batch.first_sequence, batch.first_sequence + len(rows))
-            self.numbers.setdefault(place, []).extend(numbers)
-
-
-def passed_on(settings: Settings) -> Passed:
-    """What lies in the topics; of the dead letters those that the fold wrote."""
-    found = Passed()
-    for topic in (INTERACTIONS, *ASIDE):
-        for record in read_records(settings, topic):
-            if record.value != b"no JSON":
-                found.take(topic, record.partition, record.value)
-    return found
-
-
-def folded_anew(settings: Settings) -> tuple[LocalPipeline, Passed]:
-    """The canonical log, folded by this version from its first record on."""
-    found = Passed()
-
-    def keep(output: Output) -> None:
-        found.take(output.topic, output.partition, output.value)
-
-    pipeline = LocalPipeline(settings, now=lambda: 0, on_output=keep)
-    for record in read_records(settings, EVENTS):
-        pipeline.fold_events(record.partition, record.value or b"")
-    pipeline.flush()
-    for fold in pipeline.folds:
-        fold.settle()
-    return pipeline, found
-
-
-def learned_anew(settings: Settings) -> tuple[dict[bytes, bytes], bytes]:
-    """Every snapshot that the interactions give, and the last one."""
-    given: dict[bytes, bytes] = {}
-
-    def keep(output: Output) -> None:
-        if output.topic == SNAPSHOTS and output.key and output.value:
-            given[output.key] = output.value
-
-    pipeline = LocalPipeline(settings, now=lambda: 0, on_output=keep)
-    pipeline.start()
-    for record in read_records(settings, INTERACTIONS):
-        pipeline.fold_interactions(record.partition, record.value or b"")
-    return given, pipeline.snapshots[b"m"]
-
-
-def has_caught_up(worker: WorkerProcess) -> bool:
+def is_restored(worker: WorkerProcess) -> bool:
     """Whether both partitions of the fold are where they were; fails on a refusal."""
     said = worker.said()
     assert not re.search("event=(refused|failed)", said), said
-    return said.count("event=caught-up") == 2
+    return said.count("event=restored partition=events[") == 2
 
 
-def n_closed(settings: Settings) -> int:
-    """Interactions that came out."""
-    return sum(len(each) for each in passed_on(settings).interactions.values())
+def test_old_statistics_are_refused_with_the_command(taken: Taken) -> None:
+    """The worker ends, and says what to run."""
+    assert re.search(
+        r"event=refused reason=the state of .*events\[[01]\] must be of version 2; it "
+        r"is of 1: stop all workers and run `rankstream statistics convert`",
+        taken.refused,
+    )
+
+
+def test_a_conversion_keeps_every_sum(taken: Taken) -> None:
+    """Though most of the events that were counted are gone."""
+    n_before = 0
+    for partition in taken.positions:
+        old = read_statistics(dict(of_partition(taken.statistics, partition)))
+        _, report = converted(old, Situation(partition, 0, taken.settings))
+        told = f"{report.n_impressions} impressions, {report.n_clicks} clicks"
+        assert f"statistics[{partition}]: {report.n_cells} cells in " in taken.converted
+        assert told in taken.converted
+        n_before += report.n_impressions
+
+    assert 0 < taken.share_left < 0.2
+    assert n_before == taken.n_interactions
+    assert taken.tried == taken.converted + "dry run: nothing was changed\n"
 
 
 def test_a_worker_goes_on_from_the_state_of_an_older_release(
     taken: Taken, stored: KafkaService
 ) -> None:
-    """From its resume positions, behind its checkpoints, as the same producers."""
+    """From its resume positions, as the same producers."""
     assert 0 < taken.n_interactions < N_HALF
     assert sorted(taken.positions) == [0, 1]
     for partition, at in taken.positions.items():
         name = rf"partition=events\[{partition}\]"
         (line,) = re.findall(rf"event=restored {name} .*", taken.said)
-        assert 0 < at.checkpoint_offset < at.offset
-        assert f"checkpoint={at.checkpoint_offset} position={at.offset}" in line
-        assert re.search(rf"event=caught-up {name} offset={at.offset}", taken.said)
+        assert 0 < at.checkpoint_offset == at.offset
+        assert f"checkpoint={at.offset} position={at.offset}" in line
     assert "refused" not in taken.said
     assert len(taken.transactional_ids) == 8
     assert transactional_ids(stored.bootstrap) == taken.transactional_ids
@@ -300,7 +281,7 @@ def test_nothing_is_lost_and_nothing_double_over_a_takeover(taken: Taken) -> Non
     found = passed_on(taken.settings)
     rows = [row for each in found.interactions.values() for row in each]
     names = {row.impression.impression_id for row in rows}
-    pipeline, _ = folded_anew(taken.settings)
+    pipeline, _ = folded(taken.settings, taken.log)
     counts = pipeline.counters()
 
     assert len(names) == len(rows) == sent[QUERIES, "applied"] == N_IMPRESSIONS
@@ -313,29 +294,40 @@ def test_nothing_is_lost_and_nothing_double_over_a_takeover(taken: Taken) -> Non
     assert counts["pending"] == 0
     letters = list(read_records(taken.settings, dead_letters(CLICKS)))
     assert len(letters) == sent[CLICKS, "letter"]
-    assert recount_topics(taken.settings).as_dict()["differences"] == []
 
 
 def test_a_takeover_gives_what_one_worker_gives_for_the_whole_log(
     taken: Taken,
 ) -> None:
-    """Canonical log, interactions, what is put aside, sums and models: to the byte."""
+    """Canonical log, interactions, what is put aside and models to the byte; all sums.
+
+    Keys of statistics differ: what was converted is one scope, whatever form its
+    lists would have had.
+    """
     settings = taken.settings
-    pipeline, anew = folded_anew(settings)
+    pipeline, anew = folded(settings, taken.log)
     found = passed_on(settings)
     changes = [
         (fold.partition, change) for fold in pipeline.folds for change in fold.changes()
     ]
 
-    assert taken_in(settings) == taken_in_anew(settings)
+    assert taken_in(taken.log) == taken_in_anew(settings)
     assert found.interactions == anew.interactions
     assert found.aside == anew.aside
-    for topic in (STATISTICS, PREFERENCES):
-        assert last_values(settings, topic) == {
+    for topic in (PREFERENCES, STATISTICS):
+        held = last_values(settings, topic)
+        expected = {
             (partition, change.key): change.value
             for partition, change in changes
             if change.topic == topic and change.value is not None
         }
+        if topic == PREFERENCES:
+            assert held == expected
+            continue
+        for partition in taken.positions:
+            assert sums_of(of_partition(held, partition)) == sums_of(
+                of_partition(expected, partition)
+            )
 
     given, newest = learned_anew(settings)
     written = last_values(settings, SNAPSHOTS)
@@ -347,3 +339,29 @@ def test_a_takeover_gives_what_one_worker_gives_for_the_whole_log(
     assert len(written) > taken.n_snapshots > 1
     assert written == {(_, key): given[key] for _, key in written}
     assert written[0, f"m/0.{n_learned}".encode()] == newest
+
+
+def test_a_second_conversion_finds_nothing(taken: Taken) -> None:
+    """Whoever runs it again after a crash converts what is left."""
+    said = said_by_conversion(Path(taken.settings.file))
+    assert (
+        said == "statistics[0]: nothing of before\nstatistics[1]: nothing of before\n"
+    )
+
+
+def test_what_a_killed_worker_left_is_refused(
+    redis_server: RedisService, tmp_path: Path
+) -> None:
+    """Nobody could fold again what came after its checkpoint; nothing is changed."""
+    with started(KILLED, tmp_path / "kafka") as service:
+        config = configured(tmp_path, service, redis_server.url)
+        settings = load_settings(config, {})
+        before = last_values(settings, STATISTICS)
+        said = said_by_conversion(config, status=1)
+
+        assert re.search(
+            r"events\[0\] must have been stopped gracefully; its state is as of offset "
+            r"\d+, and it went on to \d+: run the release that wrote it, stop that",
+            said,
+        )
+        assert last_values(settings, STATISTICS) == before

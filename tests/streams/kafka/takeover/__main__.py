@@ -1,13 +1,13 @@
-"""Makes `state.tar.xz`: what a worker of an older release leaves when it is killed.
+"""Makes `killed.tar.xz` and `stopped.tar.xz`: what workers of an older release leave.
 
-    git worktree add OLD 7ee497c
+    git worktree add OLD bdf8f94
     python -m tests.streams.kafka.takeover OLD
 
 A broker is started; topics are made and the worker is run by the code in OLD, which
-is the last commit before the modules moved. It is sent the first half of the events
-and killed (SIGKILL, all its processes) before it has taken in all of them, when each
-partition of the fold has commits behind its last checkpoint. Then the broker is
-stopped in order, and its data folder packed.
+is the last commit whose statistics were of schema 1. It is sent the first half of the
+events. Before it has taken in all of them, when each partition of the fold has commits
+behind its last checkpoint, it is killed (SIGKILL, all its processes), or else stopped
+in order. Then the broker is stopped in order, and its data folder packed.
 """
 
 import os
@@ -36,11 +36,11 @@ from tests.streams.kafka.takeover.event_log import (
     SETTINGS,
     events,
 )
-from tests.streams.kafka.takeover.stored import KEPT_FOR_GOOD, STATE, pack
+from tests.streams.kafka.takeover.stored import KEPT_FOR_GOOD, KILLED, STOPPED, pack
 
 OLD_DELIVERY = """
 [delivery]
-checkpoint_s = 0.3
+commit_s = 0.3
 state_s = 1_000_000
 state_records = 90
 """
@@ -49,27 +49,32 @@ BETWEEN_S = 0.25
 
 
 def main(old: Path) -> int:
-    """Make it, or say why it is not what it must be."""
+    """Make both, or say why they are not what they must be."""
+    are_good = [_made(old, KILLED, signal.SIGKILL), _made(old, STOPPED, signal.SIGTERM)]
+    return 0 if all(are_good) else 1
+
+
+def _made(old: Path, archive: Path, how: signal.Signals) -> bool:
     with tempfile.TemporaryDirectory(prefix="rankstream-takeover-") as name:
         folder = Path(name)
         broker, redis = Broker(folder / "kafka", more=KEPT_FOR_GOOD), Redis(folder)
         broker.start()
         redis.start()
         try:
-            positions = _killed_midway(old, folder, broker.bootstrap, redis.url)
+            positions = _ended_midway(old, folder, broker.bootstrap, redis.url, how)
             broker.stop()
-            pack(broker.folder)
+            pack(broker.folder, archive)
         finally:
             redis.kill()
             broker.kill()
     for partition, position in sorted(positions.items()):
         print(f"fold[{partition}]: {position}")  # noqa: T201
-    print(f"{STATE}: {STATE.stat().st_size:,} bytes")  # noqa: T201
-    is_behind = [
+    print(f"{archive}: {archive.stat().st_size:,} bytes")  # noqa: T201
+    is_behind = {
         0 < position.checkpoint_offset < position.offset
         for position in positions.values()
-    ]
-    return 0 if is_behind == [True, True] else 1
+    }
+    return is_behind == {how == signal.SIGKILL}
 
 
 def positions_of(settings: Settings) -> Mapping[int, ResumePosition]:
@@ -81,13 +86,13 @@ def positions_of(settings: Settings) -> Mapping[int, ResumePosition]:
     }
 
 
-def _killed_midway(
-    old: Path, folder: Path, bootstrap: str, redis_url: str
+def _ended_midway(
+    old: Path, folder: Path, bootstrap: str, redis_url: str, how: signal.Signals
 ) -> Mapping[int, ResumePosition]:
     theirs, ours = folder / "old.toml", folder / "new.toml"
     reached = f'namespace = "{NAMESPACE}"\n[redis]\nurl = "{redis_url}"\n[kafka]\n'
     reached += f'bootstrap = "{bootstrap}"\npartitions = 2\nlearner_partitions = 2\n'
-    theirs.write_text(f"{reached}front_door_partitions = 2\n{SETTINGS}{OLD_DELIVERY}")
+    theirs.write_text(f"{reached}input_partitions = 2\n{SETTINGS}{OLD_DELIVERY}")
     ours.write_text(f"{reached}input_partitions = 2\n{SETTINGS}")
     settings = load_settings(ours, {})
     rankstream = [sys.executable, "-m", "rankstream.cli"]
@@ -108,8 +113,11 @@ def _killed_midway(
         _wait_for(log, "event=restored", 8)
         _send(settings)
     finally:
-        # All at once: a child that sees its parent gone would stop in order.
-        os.killpg(worker.pid, signal.SIGKILL)
+        if how == signal.SIGKILL:
+            # All at once: a child that sees its parent gone would stop in order.
+            os.killpg(worker.pid, how)
+        else:
+            worker.send_signal(how)
         worker.wait()
     sys.stdout.write(log.read_text())
     return positions_of(settings)
@@ -126,7 +134,7 @@ def _send(settings: Settings) -> None:
 
 
 def _wait_for(log: Path, words: str, count: int) -> None:
-    deadline = time.monotonic() + 300.0
+    deadline = time.monotonic() + 900.0
     while log.read_text().count(words) < count:
         if time.monotonic() > deadline:
             raise TimeoutError(

@@ -10,7 +10,9 @@ from pathlib import Path
 
 from deploy.broker import Broker
 
-STATE = Path(__file__).with_name("state.tar.xz")
+KILLED = Path(__file__).with_name("killed.tar.xz")
+STOPPED = Path(__file__).with_name("stopped.tar.xz")
+"""How the worker ended."""
 
 KEPT_FOR_GOOD = """
 log.retention.ms=-1
@@ -25,16 +27,16 @@ nobody looks while a test runs.
 """
 
 
-def pack(folder: Path, archive: Path = STATE) -> None:
+def pack(folder: Path, archive: Path) -> None:
     """Pack the data of a broker that was stopped."""
     with tarfile.open(archive, "w:xz", preset=9) as packed:
         for path in sorted((folder / "data").rglob("*")):
             packed.add(path, path.relative_to(folder), recursive=False, filter=_plain)
 
 
-def stored_broker(folder: Path) -> Broker:
+def stored_broker(folder: Path, archive: Path) -> Broker:
     """A broker with what was stored, not started yet."""
-    with tarfile.open(STATE) as packed:
+    with tarfile.open(archive) as packed:
         packed.extractall(folder, filter="data")
     return Broker(folder, more=KEPT_FOR_GOOD)
 

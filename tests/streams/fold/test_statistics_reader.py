@@ -89,7 +89,8 @@ def test_eras_and_interventions_are_told_apart_and_pooled():
     ]
     statistics = Statistics(records)
     assert statistics.scopes() == [of_era(-1), of_era(2), other]
-    assert statistics.scopes("nothing") == statistics.names("nothing") == []
+    assert not statistics.scopes("nothing")
+    assert not statistics.names("nothing")
     merged = statistics.merged("q")
     expected = [*count(LOG, ITEMS).values(), *count(LOG[:2], ITEMS).values()]
     assert merged[NAME.candidate_set, "m"].encode() == merge(expected).encode()

@@ -63,7 +63,7 @@ class ClosedImpression(NamedTuple):
     placement: Floats | None = None
 
 
-class Counted(NamedTuple):
+class GroupCounts(NamedTuple):
     """Counts of one group, by name."""
 
     totals: Counter[str]
@@ -101,8 +101,8 @@ def count(
         Whether the scope takes what is beyond the limits of its query, of which only
         totals and pairs are counted.
     """
-    groups: dict[int, Counted] = defaultdict(
-        lambda: Counted(*(Counter() for _ in Counted._fields))
+    groups: dict[int, GroupCounts] = defaultdict(
+        lambda: GroupCounts(*(Counter() for _ in GroupCounts._fields))
     )
     kept: dict[bytes, None] = {}
     for one in impressions:
@@ -150,14 +150,16 @@ def _ranks_of(one: ClosedImpression, which: int) -> list[int]:
     ]
 
 
-def _count_totals(counted: Counted, clicked: list[int]) -> None:
+def _count_totals(counted: GroupCounts, clicked: list[int]) -> None:
     counted.totals["impressions"] += 1
     counted.totals["without_click"] += not clicked
     counted.totals["clicks"] += len(clicked)
     counted.totals["clicks_squared"] += len(clicked) ** 2
 
 
-def _count_ranks(counted: Counted, shown: Sequence[int], clicked: list[int]) -> None:
+def _count_ranks(
+    counted: GroupCounts, shown: Sequence[int], clicked: list[int]
+) -> None:
     first = clicked[0] if clicked else len(shown)
     last = clicked[-1] if clicked else 0
     for rank, item in enumerate(shown, 1):
@@ -169,7 +171,7 @@ def _count_ranks(counted: Counted, shown: Sequence[int], clicked: list[int]) -> 
 
 
 def _count_preferences(
-    counted: Counted, shown: Sequence[int], clicked: list[int]
+    counted: GroupCounts, shown: Sequence[int], clicked: list[int]
 ) -> None:
     """Each clicked place against each unclicked one down to the last click."""
     passed = [rank for rank in range(1, max(clicked, default=0)) if rank not in clicked]
@@ -183,7 +185,7 @@ def _count_preferences(
 
 
 def _count_inverses(
-    counted: Counted, one: ClosedImpression, clicked: list[int], placement: Floats
+    counted: GroupCounts, one: ClosedImpression, clicked: list[int], placement: Floats
 ) -> None:
     for rank in clicked:
         if rank > placement.shape[1]:
@@ -201,13 +203,13 @@ def _count_inverses(
         counted.sums[item, "squared"] += squared
 
 
-def _count_exposures(counted: Counted, placement: Floats) -> None:
+def _count_exposures(counted: GroupCounts, placement: Floats) -> None:
     for item, rank in np.argwhere(placement > 0).tolist():
         fixed = round(float(placement[item, rank]) * EXPOSURE_ONE)
         counted.pairs[item, rank + 1, "exposure"] += fixed
 
 
-def _summary(counted: Counted, items: Sequence[str]) -> CellSummary:
+def _summary(counted: GroupCounts, items: Sequence[str]) -> CellSummary:
     pairs = _table(counted.pairs, 2, PAIR_NAMES[2:])
     sums = _table(_split_squares(counted.sums), 1, ITEM_NAMES[1:])
     names = tuple(counted.rows)

@@ -96,9 +96,11 @@ def _pairs(_: Statistics, __: CellName, cell: CellSummary) -> Columns:
     return columns
 
 
-def _totals(_: Statistics, __: CellName, cell: CellSummary) -> Columns:
+def _totals(statistics: Statistics, name: CellName, cell: CellSummary) -> Columns:
+    """Of the cell; flags and the latest time are those of its scope."""
     columns: Columns = {name: [cell.total(name)] for name in TOTAL_NAMES}
-    return columns
+    scope = statistics.scope(name.scope)
+    return columns | {"flags": [scope.flags], "last_ms": [scope.last_ms]}
 
 
 def _items(_: Statistics, __: CellName, cell: CellSummary) -> Columns:
@@ -180,7 +182,7 @@ _FILES: list[tuple[str, list[tuple[str, Any]], Callable[..., Columns]]] = [
         ],
         _pairs,
     ),
-    (".cells", [(name, _INT) for name in TOTAL_NAMES], _totals),
+    (".cells", [(name, _INT) for name in (*TOTAL_NAMES, "flags", "last_ms")], _totals),
     (
         ".items",
         [

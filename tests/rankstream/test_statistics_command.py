@@ -1,13 +1,14 @@
 """`rankstream statistics` on what lies in the topic."""
 
 import argparse
+from collections import Counter
 
 import pyarrow.parquet as pq
 import pytest
 
 from models.counts.definition import ClosedImpression
 from models.counts.placements import UNKNOWN
-from models.counts.scope_record import CONVERTED
+from models.counts.scope_record import CONVERTED, OVERFLOWED
 from rankstream.commands import statistics
 from streams.fold.statistics_keys import OPEN_SET, OVERFLOW_SET, ScopeName
 from tests.models.counts.scope_values import ScopeValue
@@ -40,7 +41,11 @@ def records():
     hats = [logged([0], [1], HALVES, ROW)]
     return [
         *scope_records(RED, ScopeValue(ITEMS).take(red)),
-        *scope_records(HATS, ScopeValue(ITEMS).take(hats), {ROW: logged_row(HALVES)}),
+        *scope_records(
+            HATS,
+            ScopeValue(ITEMS, last_ms=77, flags=OVERFLOWED).take(hats),
+            {ROW: logged_row(HALVES)},
+        ),
         counted_record(),
     ]
 
@@ -138,6 +143,8 @@ def test_export_has_every_counter(run, tmp_path):
     assert set(tables[""]["group"]) == set(range(20))
     assert sum(tables["cells"]["impressions"]) == 32
     assert sum(tables["cells"]["without_exposure"]) == 1
+    assert set(tables["cells"]["last_ms"]) == {0, 77}
+    assert set(tables["cells"]["flags"]) == {0, OVERFLOWED}
     assert sum(tables["click-pairs"]["clicked_together"]) == 6
     assert tables["rows"]["impressions"] == [1]
     assert tables["rows"]["policy"] == ["logged"]
@@ -146,13 +153,12 @@ def test_export_has_every_counter(run, tmp_path):
     assert sum(rewards["impressions"]) == 30
     assert (set(rewards["class"]), set(rewards["item"])) == ({"purchase"}, {"c"})
     lists = tables["lists"]
-    counted = {}
+    counted: Counter[tuple[str, str, str, int]] = Counter()
     for policy, row, items, mask, times in zip(
         *(lists[key] for key in ("policy", "row", "items", "mask", "impressions")),
         strict=True,
     ):
-        key = policy, row, "".join(items), mask
-        counted[key] = counted.get(key, 0) + times
+        counted[policy, row, "".join(items), mask] += times
     assert counted == {
         ("deterministic", "", "ca", 0): 24,
         ("deterministic", "", "ca", 3): 6,

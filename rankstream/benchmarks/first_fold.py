@@ -13,7 +13,7 @@ def main() -> None:
     (kind,) = (kind for kind in STAGES if kind.name == "fold")
     if kind.warm_up is not None:
         kind.warm_up(settings)
-    fold = kind.build(settings, 0, None)
+    fold = kind.build(settings, 0)
     for record, _ in folded_records(Workload(100, LOGGED, n_partitions=1)):
         fold.fold(record)
     fold.settle()

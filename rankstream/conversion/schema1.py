@@ -14,7 +14,6 @@ Keys were MessagePack arrays that began with a kind:
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import msgspec

@@ -6,6 +6,7 @@ with that era. It is flagged: single items may have left it while their exposure
 stayed, so estimates with propensities refuse it.
 """
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -149,7 +150,7 @@ def _of_scope(
         SCHEMA,
         _flags(scope, cells),
         last_ms,
-        list(numbers),
+        [_row_name(scope, name) for name in numbers],
         [],
         within,
         pieces,
@@ -160,7 +161,13 @@ def _of_scope(
     for name in numbers:
         if name not in rows:
             raise _missing("exposure row", (*scope, name))
-        yield _encode(["row", *scope, era, name]), _encode([SCHEMA, *rows[name]])
+        key = _encode(["row", *scope, era, _row_name(scope, name)])
+        yield key, _encode([SCHEMA, *rows[name]])
+
+
+def _row_name(scope: ScopeName, name: bytes) -> bytes:
+    """A name that no other scope has: those of before told apart rows of one only."""
+    return hashlib.blake2b(_encode([*scope, name]), digest_size=16).digest()
 
 
 def _numbers_of_rows(cells: Mapping[int, OldCell]) -> dict[bytes, int]:

@@ -75,6 +75,7 @@ def oldest_eras(found: Found) -> dict[int, int]:
         source: one.watermark_ms // KEEP_MS - 1
         for one in Statistics(found.statistics).counted
         for source in one.sources
+        if one.watermark_ms is not None
     }
 
 

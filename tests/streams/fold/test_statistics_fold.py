@@ -175,7 +175,7 @@ def cells_of(state):
         sums = zip(cell.sums.tolist(), squares, strict=True)
         counts = zip(cell.row_names, cell.row_counts.tolist(), strict=True)
         columns = (*PAIR_COUNTS, "exposure")
-        of_set = candidate_set
+        of_set: object = candidate_set
         if candidate_set not in (OPEN_SET, OVERFLOW_SET):
             of_set = tuple(
                 _decode(state[_encode(["set", query, candidate_set, era])])[1]

@@ -72,7 +72,7 @@ def _compare_statistics(expected: Expected, found: Found, verdict: Verdict) -> N
 def oldest_eras(found: Found) -> dict[int, int]:
     """The least era that lives at the watermark of each partition's statistics."""
     return {
-        source: one.watermark_ms // KEEP_MS - 1
+        source: (one.watermark_ms or 0) // KEEP_MS - 1
         for one in Statistics(found.statistics).counted
         for source in one.sources
         if one.watermark_ms is not None

@@ -131,7 +131,7 @@ def placement_batch(scores: Floats, cutoff: int) -> Floats:
 
 
 def checked_scores(scores: Floats, cutoff: int) -> Floats:
-    """The same scores in one piece. [n_lists, n_documents].
+    """The same scores in one piece; `scores` [n_lists, n_documents], as the result.
 
     Raises
     ------

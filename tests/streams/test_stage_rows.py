@@ -9,7 +9,7 @@ ROWS = {
     # version, state at every commit, compiled beforehand
     "ingest-queries": (1, True, False),
     "ingest-clicks": (1, True, False),
-    "fold": (1, False, True),
+    "fold": (2, False, True),
     "learn": (1, True, True),
 }
 

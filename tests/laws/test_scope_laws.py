@@ -16,24 +16,22 @@ from models.counts.scope_summaries import (
     summaries_by_group,
     summary_of_scope,
 )
-from tests.models.counts.closed_impressions import ITEMS, impressions, matrix_of
+from tests.models.counts.closed_impressions import ITEMS, logs, matrix_of
 from tests.models.counts.scope_values import ScopeValue
-
-logs = st.lists(impressions(), min_size=1, max_size=25)
 
 limits = st.fixed_dictionaries(
     {
         "reward": st.integers(0, 2),
         "exposure_rows": st.sampled_from((0, 1, 2, 16)),
         "is_growing": st.booleans(),
-        "is_capped": st.booleans(),
+        "is_capped": st.sampled_from((False, False, False, True)),
     }
 )
 
 forms = st.fixed_dictionaries(
     {
-        "most_lists": st.sampled_from((0, 2, 64)),
-        "most_masks": st.sampled_from((0, 1, 64)),
+        "most_lists": st.sampled_from((64, 64, 2, 0)),
+        "most_masks": st.sampled_from((64, 64, 1, 0)),
         "pieces": st.sets(st.integers(0, 3)),
     }
 )

@@ -32,18 +32,31 @@ def row_name(policy: int, number: int) -> bytes:
     return bytes((policy, number)) * 8
 
 
-@st.composite
-def impressions(draw: st.DrawFn) -> ClosedImpression:
-    """A list of a few items, of any policy, with clicks of three classes."""
-    n_shown = draw(st.integers(1, len(ITEMS)))
-    shown = draw(st.permutations(range(len(ITEMS))))[:n_shown]
-    ranks = st.lists(st.integers(1, n_shown), max_size=4)
+def some_impressions(seed: int, n: int) -> list[ClosedImpression]:
+    """Lists of a few items, of any policy, with clicks of three classes."""
+    rng = np.random.default_rng(seed)
+    return [_impression(rng) for _ in range(n)]
+
+
+logs = st.builds(some_impressions, st.integers(0, 2**32), st.integers(1, 30))
+"""Drawn by a seed: a strategy for each number takes most of the time of a test."""
+
+
+def _impression(rng: np.random.Generator) -> ClosedImpression:
+    n_shown = int(rng.integers(1, len(ITEMS) + 1))
+    shown = rng.permutation(len(ITEMS))[:n_shown].tolist()
+    # Few lists, so that they come again with other clicks.
+    if rng.random() < 0.5:
+        shown = list(range(n_shown))
+    rates = rng.choice((0.0, 0.3, 0.9), 3)
+    clicks = {
+        which: (np.flatnonzero(rng.random(n_shown) < rate) + 1).tolist() * 2
+        for which, rate in enumerate(rates)
+    }
     policies = (UNKNOWN, PLACKETT_LUCE, DETERMINISTIC, TAIL_SHUFFLE, LOGGED, MULTILEAVE)
-    policy = draw(st.sampled_from(policies))
-    clicks = {which: draw(ranks) for which in range(3)}
-    group = draw(st.integers(0, 3))
+    policy, group = int(rng.choice(policies)), int(rng.integers(4))
     if policy not in (PLACKETT_LUCE, LOGGED):
         return ClosedImpression(group, shown, clicks, policy)
-    number = draw(st.integers(0, N_ROWS - 1))
+    number = int(rng.integers(N_ROWS))
     name, matrix = row_name(policy, number), matrix_of(number)
     return ClosedImpression(group, shown, clicks, policy, name, matrix)

@@ -57,9 +57,9 @@ def test_a_merge_that_does_not_fit_is_refused():
 def test_keys_too_large_for_one_number_sort_all_the_same():
     """Items and ranks of any size are told apart."""
     items = tuple(f"{number:02}" for number in range(2))
-    pairs = [(1, 2**61, 1, 0), (0, 2**61, 2, 0), (1, 1, 3, 0), (0, 2**61, 4, 0)]
+    pairs = [(1, 2**62, 1, 0), (0, 2**62, 2, 0), (1, 1, 3, 0), (0, 2**62, 4, 0)]
     merged = merge([summary(items, pairs)])
-    expected = [[0, 2**61, 6], [1, 1, 3], [1, 2**61, 1]]
+    expected = [[0, 2**62, 6], [1, 1, 3], [1, 2**62, 1]]
     assert merged.pairs[:, :3].tolist() == expected
 
 

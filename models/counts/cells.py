@@ -186,14 +186,3 @@ def _joint_rows(parts: list[CellSummary]) -> tuple[tuple[bytes, ...], Int64]:
             counts[name] = counts.get(name, 0) + count
     names = tuple(sorted(counts))
     return names, np.array([counts[name] for name in names], np.int64)
-
-
-def row_names_of(value: bytes) -> list[bytes]:
-    """Names of the exposure rows of a cell of schema 1; leaves with its fold."""
-    n_rows, start = 0, 1
-    while True:
-        n_rows |= (value[start] & 127) << (7 * (start - 1))
-        start += 1
-        if value[start - 1] < 128:
-            break
-    return [value[i : i + 16] for i in range(start, start + 16 * n_rows, 16)]

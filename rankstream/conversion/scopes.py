@@ -17,6 +17,7 @@ from rankstream.conversion.refusal import ConversionRefused
 from rankstream.conversion.schema1 import OldCell, OldStatistics, ScopeName
 from rankstream.sections import Settings
 from rankstream.wire.topics import STATISTICS
+from streams.fold.statistics_keys import counted_key
 from streams.stage import Change
 from streams.state_pieces import Parts
 
@@ -117,7 +118,7 @@ def converted(old: OldStatistics, situation: Situation) -> tuple[Records, Report
         records[key] = _encode([SCHEMA, old.sets[query, name]])
         report.n_sets += 1
     report.n_rows = sum(key[1:5] == b"\xa3row" for key in records)
-    records[_encode(["counted"])] = _counted(old, situation, report)
+    records[counted_key(situation.partition)] = _counted(old, situation, report)
     report.n_records = len(records)
     return records, report
 

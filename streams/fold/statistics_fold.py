@@ -91,7 +91,11 @@ class StatisticsFold:
                 parts = self._parts.split(key, value or None)
                 records += [Change(STATISTICS, *part) for part in parts]
         records.append(
-            Change(STATISTICS, keys.COUNTED_KEY, keys.encode_counted(self._counted()))
+            Change(
+                STATISTICS,
+                keys.counted_key(self._partition),
+                keys.encode_counted(self._counted()),
+            )
         )
         return records
 
@@ -110,7 +114,7 @@ class StatisticsFold:
         for key, value in self._parts.joined(_latest(items)).items():
             kind = str(keys.decode(key)[0])
             keys.check_value(kind, key, value)
-            if key == keys.COUNTED_KEY:
+            if kind == "counted":
                 counted = keys.decode_counted(value)
             else:
                 by_kind[kind].append((key, value))

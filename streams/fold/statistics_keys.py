@@ -6,7 +6,7 @@ Keys are MessagePack arrays that begin with a kind, values begin with the schema
     ["piece", query, set, intervention, era, group]   the cell of a group, apart
     ["set", query, set, era]                          [schema, [item, ...]]
     ["row", query, set, intervention, era, row]       [schema, *`Row`]
-    ["counted"]                                       see `Counted`; one per partition
+    ["counted", partition]                            see `Counted`
     ["part", key, i]                                  more bytes of a large value
 
 `set` is a name of 16 bytes, `row` that of an exposure row. Two sets grow as items
@@ -37,8 +37,6 @@ OLD_KINDS = ("cell", "counts", "masks")
 
 encode = msgspec.msgpack.Encoder().encode
 decode = msgspec.msgpack.Decoder().decode
-
-COUNTED_KEY = encode(["counted"])
 
 
 class ScopeName(NamedTuple):
@@ -73,6 +71,11 @@ def set_key(query: str, candidate_set: bytes, era: int) -> bytes:
 def row_key(name: ScopeName, row: bytes) -> bytes:
     """The key of an exposure row of a scope."""
     return encode(["row", *name, row])
+
+
+def counted_key(partition: int) -> bytes:
+    """The key of what a partition of `events` has counted."""
+    return encode(["counted", partition])
 
 
 def encode_set(items: list[str]) -> bytes:
@@ -158,7 +161,7 @@ _decode_counted = msgspec.msgpack.Decoder(
 
 
 def encode_counted(counted: Counted) -> bytes:
-    """The value of `COUNTED_KEY`."""
+    """The value of `counted_key`."""
     sources = sorted(counted.sources.items())
     return encode([SCHEMA, *counted[:5], sources, counted[6:]])
 
@@ -171,7 +174,7 @@ def decode_counted(value: bytes) -> Counted:
     SchemaRefused
         Where another release wrote it.
     """
-    check_value("counted", COUNTED_KEY, value)
+    check_value("counted", encode(["counted"]), value)
     parts = _decode_counted(value)
     return Counted(*parts[1:6], dict(parts[6]), *parts[7])
 

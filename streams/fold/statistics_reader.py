@@ -18,7 +18,7 @@ from models.counts.scope_summaries import (
 )
 from rankstream.wire.events import decode_items
 from streams.fold import statistics_keys as keys
-from streams.fold.statistics_keys import Counted, Row, ScopeName
+from streams.fold.statistics_keys import Row, ScopeName
 from streams.fold.stored_exposures import Floats, placement_in_set, placement_of
 from streams.state_pieces import Parts
 
@@ -49,18 +49,16 @@ class Statistics:
 
     def __init__(self, items: Iterable[tuple[bytes, bytes | None]]) -> None:
         latest: dict[bytes, bytes] = {}
-        counted: dict[int, Counted] = {}
         for key, value in items:
-            if key == keys.COUNTED_KEY and value:
-                # One of each partition has this key; sources tell them apart.
-                read = keys.decode_counted(value)
-                counted.update(dict.fromkeys(read.sources, read))
-            elif value:
+            if value:
                 latest[key] = value
             else:
                 latest.pop(key, None)
-        self.counted = tuple({id(each): each for each in counted.values()}.values())
-        """What was counted, of each partition of `events` or of several together."""
+        counted = (keys.decode(key)[:1] == ["counted"] and key for key in latest)
+        self.counted = tuple(
+            keys.decode_counted(latest.pop(key)) for key in [*filter(None, counted)]
+        )
+        """What was counted, of each partition of `events`."""
         oldest = [one.oldest for one in self.counted if one.oldest is not None]
         self._oldest: float = min(oldest, default=-np.inf)
         self._scopes: dict[str, dict[ScopeName, bytes]] = defaultdict(dict)

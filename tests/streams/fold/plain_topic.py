@@ -100,7 +100,7 @@ def topic_of(plain, source=0):
             state[_encode(["row", *scope, row_name])] = _encode([SCHEMA, *row])
     for key, items in sets.items():
         state[_encode(["set", *key])] = _encode([SCHEMA, list(items)])
-    state[_encode(["counted"])] = _encode(counted_of(plain, source))
+    state[_encode(["counted", source])] = _encode(counted_of(plain, source))
     return state
 
 
@@ -191,8 +191,8 @@ def decoded(state):
     """A topic without names, numbers and pieces; it must be whole and in order."""
     by_key = {tuple(_decode(k)): _decode(v) for k, v in Parts().joined(state).items()}
     assert all(value[0] == SCHEMA for value in by_key.values())
-    used: set[tuple] = {("counted",)}
-    found: dict[object, object] = {"counted": by_key.get(("counted",))}
+    used: set[tuple] = {key for key in by_key if key[0] == "counted"}
+    found: dict[object, object] = {key: by_key[key] for key in used}
     for key, value in by_key.items():
         if key[0] != "scope":
             continue

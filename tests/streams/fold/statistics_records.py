@@ -48,7 +48,7 @@ def scope_records(
 
 def counted_record(counted: Counted = COUNTED) -> Record:
     """What a partition writes with each checkpoint."""
-    return keys.COUNTED_KEY, keys.encode_counted(counted)
+    return keys.counted_key(min(counted.sources)), keys.encode_counted(counted)
 
 
 def logged_row(matrix: Any, items: tuple[str, ...] = ()) -> Row:

@@ -7,7 +7,7 @@ import pytest
 from rankstream.sections import LimitSettings, StatisticsSettings
 from streams.fold.closed_impressions import closed_of
 from streams.fold.statistics_fold import StatisticsFold
-from streams.fold.statistics_keys import COUNTED_KEY, decode_counted
+from streams.fold.statistics_keys import counted_key, decode_counted
 from streams.stage import Change
 from tests.streams.fold import scope_schedules as schedules
 
@@ -80,7 +80,7 @@ def test_counts_are_those_of_the_definition(seed):
         if rng.random() < 0.3:
             state = applied(state, fold)
             n_groups += compare(state, expected, reward)
-            counted = decode_counted(state[COUNTED_KEY])
+            counted = decode_counted(state[counted_key(3)])
             assert counted.sources == {3: n_taken}
             assert (counted.n_left, counted.watermark_ms) == (expected.n_left, now_ms)
             if rng.random() < 0.5:

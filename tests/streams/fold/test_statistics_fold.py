@@ -263,7 +263,7 @@ def test_cuts_and_restores_change_no_count(steps, cuts):
     assert fold.fingerprint() == whole.fingerprint()
     state = applied(state, fold.changes({}))
     assert decoded(state) == decoded(state_of(whole))
-    assert {change.key for change in fold.changes({})} <= {_encode(["counted"])}
+    assert {change.key for change in fold.changes({})} <= {_encode(["counted", 0])}
     assert fold.counters().keys() == whole.counters().keys()
 
 
@@ -332,6 +332,6 @@ def test_an_era_leaves_also_where_its_impressions_close_after_it() -> None:
     assert len(heads_of(state_of(fold))) == 1
     fold.advance(5 * KEEP_MS + 1)
     state = applied({}, fold.changes({}))
-    assert [_decode(key) for key in state] == [["counted"]]
-    *_, (n_left, oldest, *_) = _decode(state[_encode(["counted"])])
+    assert [_decode(key) for key in state] == [["counted", 0]]
+    *_, (n_left, oldest, *_) = _decode(state[_encode(["counted", 0])])
     assert (n_left, oldest) == (1, None)

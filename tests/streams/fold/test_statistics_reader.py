@@ -219,7 +219,7 @@ def test_the_layout_of_small_values_stands():
         (keys.piece_key(NAME, 19), ["piece", *NAME, 19]),
         (keys.set_key("q", b"s" * 16, -3), ["set", "q", b"s" * 16, -3]),
         (keys.row_key(NAME, ROW), ["row", *NAME, ROW]),
-        (keys.COUNTED_KEY, ["counted"]),
+        (keys.counted_key(7), ["counted", 7]),
     ):
         assert msgspec.msgpack.decode(key) == expected
     row = Row(4, 2, b"xyz", b"")
@@ -233,7 +233,7 @@ def test_the_layout_of_small_values_stands():
         (msgspec.msgpack.encode(["cell", "q", b"s" * 16, "m", 1]), b"\x01\x00"),
         (msgspec.msgpack.encode(["set", "q", b"s" * 16]), b"\x92\x01\x90"),
         (msgspec.msgpack.encode(["counts"]), b"\x91\x01"),
-        (keys.COUNTED_KEY, b"\x91\x01"),
+        (keys.counted_key(7), b"\x91\x01"),
     ],
 )
 def test_statistics_of_the_earlier_schema_are_refused(record):

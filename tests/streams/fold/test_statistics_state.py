@@ -13,7 +13,7 @@ from rankstream.wire.exposures import pack_exposures
 from rankstream.wire.schemas import SchemaRefused
 from streams.fold.closed_impressions import closed_of
 from streams.fold.statistics_fold import StatisticsFold, StatisticsRefused
-from streams.fold.statistics_keys import COUNTED_KEY, OVERFLOW_SET
+from streams.fold.statistics_keys import OVERFLOW_SET, counted_key
 from streams.stage import Change
 from streams.state_pieces import Parts
 from tests.event_factory import impression
@@ -218,7 +218,7 @@ def test_broken_state_is_refused_and_nothing_else() -> None:
     drawn = [schedules.draw_interaction(rng, 10) for _ in range(120)]
     fold.take(closed_of([*drawn, large_list(400)]))
     state = changes_of(fold)
-    keys = sorted(key for key in state if key != COUNTED_KEY)
+    keys = sorted(key for key in state if key != counted_key(0))
     n_refused = 0
     for _ in range(1_500):
         key = keys[rng.integers(len(keys))]

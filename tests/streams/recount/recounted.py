@@ -53,7 +53,7 @@ def settings_of(keep_ms: int = ERA_MS, reward: str = "click") -> Settings:
 
 
 SETTINGS = settings_of()
-COUNTED = msgspec.msgpack.encode(["counted"])
+COUNTED = msgspec.msgpack.encode(["counted", 0])
 
 
 def some_impression(rng: np.random.Generator, number: int, at_ms: int) -> Any:

@@ -77,7 +77,7 @@ def _tell(
             f"{counted(n_masks, 'record')} of list masks left out: their lists are "
             "counted in the pairs"
         )
-    for leaves_ms in sorted({report.leaves_ms for report in reports}):
+    for leaves_ms in sorted({each.leaves_ms for each in reports if each.n_scopes}):
         leaves = datetime.datetime.fromtimestamp(leaves_ms / 1_000, datetime.UTC)
         console.print(f"what is converted leaves on {leaves:%Y-%m-%d} (event time)")
     if settings.statistics.actions:

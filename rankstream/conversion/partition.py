@@ -39,7 +39,7 @@ TRANSACTION_MS = 600_000
 Items = dict[tuple[str, bytes], bytes]
 
 
-class _Stopped(NamedTuple):
+class StoppedPartition(NamedTuple):
     """A partition that may be converted: its position, old statistics, all else."""
 
     position: ResumePosition
@@ -71,7 +71,7 @@ async def convert_partition(
     longest_ms = max(TRANSACTION_MS, settings.delivery.transaction_timeout_ms)
     try:
         await state.fence(cluster, longest_ms)
-        stopped = _stopped(kind, partition, await state.read())
+        stopped = stopped_partition(kind, partition, await state.read())
         if stopped is None:
             return None
         check_settings(settings)
@@ -83,7 +83,9 @@ async def convert_partition(
         await state.close()
 
 
-def _stopped(kind: StageKind, partition: int, read: StateRead) -> _Stopped | None:
+def stopped_partition(
+    kind: StageKind, partition: int, read: StateRead
+) -> StoppedPartition | None:
     """What is to be converted, once it is sure that it may be."""
     items, _, source = read
     place = (kind.state_topics[0], POSITION_KEY)
@@ -118,11 +120,11 @@ def _stopped(kind: StageKind, partition: int, read: StateRead) -> _Stopped | Non
         for (topic, key), value in items.items()
         if topic != STATISTICS and (topic, key) != place
     }
-    return _Stopped(position, old, others)
+    return StoppedPartition(position, old, others)
 
 
 def _changes(
-    kind: StageKind, partition: int, settings: Settings, stopped: _Stopped
+    kind: StageKind, partition: int, settings: Settings, stopped: StoppedPartition
 ) -> tuple[list[Change], Report]:
     """All that the transaction writes."""
     position, old, others = stopped

@@ -13,22 +13,23 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from models.counts.scope_record import (
+    CAPPED,
+    CONVERTED,
+    LONGEST_LIST,
+    OVERFLOWED,
+    SCHEMA,
+    TRUNCATED,
+)
 from rankstream.conversion.refusal import ConversionRefused
-from rankstream.conversion.schema1 import OldCell, OldStatistics, ScopeName
+from rankstream.conversion.schema1 import OldCell, OldStatistics
+from rankstream.conversion.set_names import set_name
 from rankstream.sections import Settings
 from rankstream.wire.topics import STATISTICS
-from streams.fold.statistics_keys import counted_key
+from streams.fold import statistics_keys as keys
+from streams.fold.statistics_keys import Counted
 from streams.stage import Change
 from streams.state_pieces import Parts
-
-SCHEMA = 2
-"""Of what is written."""
-
-CAPPED, OVERFLOWED, TRUNCATED, CONVERTED = 1, 2, 4, 8
-"""Flags of a scope."""
-
-OVERFLOW_SET = b"\xff" * 16
-LONGEST_LIST = 32
 
 OLD_GROUPS = 20
 """Groups that every cell of before was one of."""
@@ -42,7 +43,10 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 class Situation(NamedTuple):
-    """What the old values of a partition do not say."""
+    """What the old values of a partition do not say.
+
+    `watermark_ms` is -1 where there is none yet; then nothing was counted.
+    """
 
     partition: int
     watermark_ms: int
@@ -103,22 +107,25 @@ def converted(old: OldStatistics, situation: Situation) -> tuple[Records, Report
     records: Records = {}
     leaves_ms = (situation.era + 2) * situation.settings.time.keep_ms
     report = Report(n_masks=old.n_masks, leaves_ms=leaves_ms)
+    names = _names_of_sets(old)
+    for (query, name), new_name in names.items():
+        items = old.sets[query, name]
+        key = keys.set_key(query, new_name, situation.era)
+        records[key] = keys.encode_set(items)
+        report.n_sets += 1
     for scope in old.cells:
+        query, name, intervention = scope
+        new = keys.ScopeName(query, names[query, name], intervention, situation.era)
         cells = dict(old.cells_of(scope))
-        for key, value in _of_scope(scope, cells, old, situation.era):
+        rows = old.rows.get(scope, {})
+        for key, value in _of_scope(new, cells, rows):
             records[key] = value
         report.n_scopes += 1
         report.n_cells += len(cells)
         report.n_impressions += sum(cell.totals[0] for cell in cells.values())
         report.n_clicks += sum(cell.totals[2] for cell in cells.values())
-    for query, name in dict.fromkeys(scope[:2] for scope in old.cells):
-        if (query, name) not in old.sets:
-            raise _missing("candidate set", (query, name))
-        key = _encode(["set", query, name, situation.era])
-        records[key] = _encode([SCHEMA, old.sets[query, name]])
-        report.n_sets += 1
     report.n_rows = sum(key[1:5] == b"\xa3row" for key in records)
-    records[counted_key(situation.partition)] = _counted(old, situation, report)
+    records[keys.counted_key(situation.partition)] = _counted(old, situation, report)
     report.n_records = len(records)
     return records, report
 
@@ -131,8 +138,20 @@ def split(records: Records) -> Iterator[Change]:
             yield Change(STATISTICS, name, piece)
 
 
+def _names_of_sets(old: OldStatistics) -> dict[tuple[str, bytes], bytes]:
+    """What each set of before is called now, by query and old name."""
+    names: dict[tuple[str, bytes], bytes] = {}
+    for query, name, _ in old.cells:
+        if (query, name) not in old.sets:
+            raise _missing("candidate set", (query, name))
+        is_growing = name in keys.GROWING_SETS
+        items = old.sets[query, name]
+        names[query, name] = name if is_growing else set_name(_encode(items))
+    return names
+
+
 def _of_scope(
-    scope: ScopeName, cells: Mapping[int, OldCell], old: OldStatistics, era: int
+    scope: keys.ScopeName, cells: Mapping[int, OldCell], rows: Mapping[bytes, list[Any]]
 ) -> Iterator[tuple[bytes, bytes]]:
     """Head, pieces and exposure rows."""
     numbers = _numbers_of_rows(cells)
@@ -142,33 +161,30 @@ def _of_scope(
     for group, cell in packed:
         if is_apart:
             head = b"\x92" + bytes((SCHEMA,))
-            yield _encode(["piece", *scope, era, group]), head + cell
+            yield keys.piece_key(scope, group), head + cell
         else:
             within += (group, msgspec.Raw(cell))
-    last_ms = max(cell.last_ms for cell in cells.values())
-    pieces = list(cells) if is_apart else []
     value = [
         SCHEMA,
         _flags(scope, cells),
-        last_ms,
+        max(cell.last_ms for cell in cells.values()),
         [_row_name(scope, name) for name in numbers],
         [],
         within,
-        pieces,
+        list(cells) if is_apart else [],
         [],
     ]
-    yield _encode(["scope", *scope, era]), _encode(value)
-    rows = old.rows.get(scope, {})
+    yield keys.scope_key(scope), _encode(value)
     for name in numbers:
         if name not in rows:
             raise _missing("exposure row", (*scope, name))
-        key = _encode(["row", *scope, era, _row_name(scope, name)])
+        key = keys.row_key(scope, _row_name(scope, name))
         yield key, _encode([SCHEMA, *rows[name]])
 
 
-def _row_name(scope: ScopeName, name: bytes) -> bytes:
+def _row_name(scope: keys.ScopeName, name: bytes) -> bytes:
     """A name that no other scope has: those of before told apart rows of one only."""
-    return hashlib.blake2b(_encode([*scope, name]), digest_size=16).digest()
+    return hashlib.blake2b(_encode([*scope[:3], name]), digest_size=16).digest()
 
 
 def _numbers_of_rows(cells: Mapping[int, OldCell]) -> dict[bytes, int]:
@@ -193,9 +209,9 @@ def _cell(cell: OldCell, numbers: Mapping[bytes, int]) -> list[list[int]]:
     ]
 
 
-def _flags(scope: ScopeName, cells: Mapping[int, OldCell]) -> int:
+def _flags(scope: keys.ScopeName, cells: Mapping[int, OldCell]) -> int:
     flags = CONVERTED
-    if scope[1] == OVERFLOW_SET:
+    if scope.candidate_set == keys.OVERFLOW_SET:
         flags |= CAPPED
     for cell in cells.values():
         for _, rank, *_, exposure in cell.pairs:
@@ -211,23 +227,21 @@ def _counted(old: OldStatistics, situation: Situation, report: Report) -> bytes:
     time, statistics = situation.settings.time, situation.settings.statistics
     counts = old.counts
     n_taken = max(counts.n_taken, report.n_impressions)
-    return _encode(
-        [
-            SCHEMA,
-            statistics.groups,
-            time.keep_ms,
-            statistics.classes(),
-            statistics.reward,
-            situation.watermark_ms,
-            [[situation.partition, n_taken]],
-            [
-                n_taken - report.n_impressions,
-                situation.era if old.cells else None,
-                counts.n_capped,
-                counts.n_clipped,
-                counts.n_without_exposure,
-            ],
-        ]
+    is_known = situation.watermark_ms >= 0
+    return keys.encode_counted(
+        Counted(
+            groups=statistics.groups,
+            keep_ms=time.keep_ms,
+            classes=statistics.classes(),
+            reward=statistics.reward,
+            watermark_ms=situation.watermark_ms if is_known else None,
+            sources={situation.partition: n_taken},
+            n_left=n_taken - report.n_impressions,
+            oldest=situation.era if old.cells else None,
+            capped=counts.n_capped,
+            clipped=counts.n_clipped,
+            without_exposure=counts.n_without_exposure,
+        )
     )
 
 

@@ -76,21 +76,6 @@ def check_schema(packed: bytes, known: int, what: str, where: str) -> None:
         raise SchemaRefused(schema_refusal(found, known, what, where))
 
 
-def check_statistics(packed: bytes, known: int, what: str, where: str) -> None:
-    """As `check_schema`, of a whole value of the topic `statistics`.
-
-    Raises
-    ------
-    SchemaRefused
-        Where it is another; of statistics before scopes it names the command.
-    """
-    # Cells of schema 1 were no arrays; they began with that number.
-    found = 1 if packed[:1] == b"\x01" else schema_of(packed)
-    if found is not None and found != known:
-        remedy = CONVERT_STATISTICS if found == 1 else ""
-        raise SchemaRefused(schema_refusal(found, known, what, where, remedy))
-
-
 def schema_refusal(
     found: int, known: int, what: str, where: str, remedy: str = ""
 ) -> str:

@@ -19,7 +19,12 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from rankstream.wire.schemas import SchemaRefused, schema_of, schema_refusal
+from rankstream.wire.schemas import (
+    CONVERT_STATISTICS,
+    SchemaRefused,
+    schema_of,
+    schema_refusal,
+)
 
 SCHEMA = 2
 """Of every value of this topic; others are refused."""
@@ -201,10 +206,5 @@ def checked(value: Any) -> Any:
 
 def _refusal(found: int, kind: str, place: str) -> str:
     where = f"statistics{place}"
-    reason = schema_refusal(found, SCHEMA, f"a {kind} of statistics", where)
-    if found == 1:
-        reason += (
-            "; or, to keep what was counted, stop the worker and run "
-            "`rankstream statistics convert`"
-        )
-    return reason
+    remedy = CONVERT_STATISTICS if found == 1 else ""
+    return schema_refusal(found, SCHEMA, f"a {kind} of statistics", where, remedy)

@@ -33,7 +33,6 @@ from rankstream.wire.exposures import pack_exposures
 from rankstream.wire.schemas import (
     SchemaRefused,
     check_schema,
-    check_statistics,
     schema_of,
 )
 from rankstream.wire.topics import (
@@ -317,20 +316,3 @@ def test_what_begins_with_no_integer_is_of_no_schema(other: object) -> None:
     assert schema_of(packed) == -1
     with pytest.raises(SchemaRefused, match="must have schema 1"):
         check_schema(packed, 1, "a state", "somewhere")
-
-
-@pytest.mark.parametrize("packed", [b"\x01\x00\x00", b"\x92\x01\x90", b"\x99\x01"])
-def test_statistics_of_before_are_refused_with_the_command(packed):
-    """Cells, which were no arrays, and all other values."""
-    with pytest.raises(SchemaRefused) as told:
-        check_statistics(packed, 2, "statistics", "statistics[0]")
-    assert "must have schema 2; got 1, at statistics[0]: an earlier" in str(told.value)
-    assert "run `rankstream statistics convert` (docs/upgrading.md)" in str(told.value)
-
-
-def test_statistics_of_a_later_release_are_refused_as_all_else():
-    """And those of this one are taken, as is what has no number."""
-    check_statistics(b"\x92\x02\x90", 2, "statistics", "statistics[0]")
-    check_statistics(b"\xc1", 2, "statistics", "statistics[0]")
-    with pytest.raises(SchemaRefused, match=r"got 3, .* a later release wrote it: run"):
-        check_statistics(b"\x92\x03\x90", 2, "statistics", "statistics[0]")

@@ -12,23 +12,37 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 
+from models.counts.scope_record import (
+    CAPPED,
+    CONVERTED,
+    OVERFLOWED,
+    TRUNCATED,
+    decode_scope,
+)
 from rankstream.conversion import scopes
 from rankstream.conversion.refusal import ConversionRefused
 from rankstream.conversion.schema1 import old_values, read_statistics
 from rankstream.conversion.scopes import (
-    CAPPED,
-    CONVERTED,
-    OVERFLOW_SET,
-    OVERFLOWED,
-    TRUNCATED,
     Situation,
     check_settings,
     converted,
     split,
 )
-from rankstream.sections import Settings, StatisticsSettings, TimeSettings
+from rankstream.conversion.set_names import set_name
+from rankstream.sections import (
+    LimitSettings,
+    Settings,
+    StatisticsSettings,
+    TimeSettings,
+)
+from rankstream.wire.events import DETERMINISTIC, Impression, Interaction
+from streams.fold.closed_impressions import closed_of
+from streams.fold.statistics_fold import StatisticsFold
+from streams.fold.statistics_keys import OVERFLOW_SET
+from streams.fold.statistics_reader import Statistics
 from tests.rankstream.conversion.stored import (
     KEEP_MS,
     Tables,
@@ -121,12 +135,10 @@ def test_a_scope_has_one_record_in_the_era_of_the_watermark(
         latest[place] = max(latest.get(place, 0), row[LAST_SHOWN])
     heads = written.by_kind["scope"]
 
-    assert {scope[:3] for scope in heads} == set(old.cells)
+    assert {written.old_name(scope) for scope in heads} == set(old.cells)
     assert {scope[3] for scope in heads} == {ERA}
-    assert {
-        (query, name.hex(), intervention): head[1]
-        for (query, name, intervention, _), head in heads.items()
-    } == latest
+    shown = {written.old_name(scope): head[1] for scope, head in heads.items()}
+    assert {(q, name.hex(), i): ms for (q, name, i), ms in shown.items()} == latest
 
 
 def test_flags_say_what_a_scope_is(written: Written) -> None:
@@ -134,7 +146,8 @@ def test_flags_say_what_a_scope_is(written: Written) -> None:
     places: dict[tuple[Any, ...], list[list[Any]]] = {}
     for row in expected_tables()["pairs"]:
         places.setdefault((row[0], row[1], row[2]), []).append(row)
-    for (query, name, intervention, _), head in written.by_kind["scope"].items():
+    for scope, head in written.by_kind["scope"].items():
+        query, name, intervention = written.old_name(scope)
         rows = places[query, name.hex(), intervention]
         is_capped = name == OVERFLOW_SET
         is_overflowed = any(row[-1] for row in rows)
@@ -250,14 +263,58 @@ def test_the_readers_of_statistics_find_the_same_sums(
     written: Written, values: dict[bytes, bytes]
 ) -> None:
     """The decoder that everybody uses takes every record."""
-    record = pytest.importorskip("models.counts.scope_record")
     records, _ = converted(read_statistics(values), SITUATION)
     totals = [
         row
         for scope in written.by_kind["scope"]
-        for row in record.decode_scope(
+        for row in decode_scope(
             records[encode(["scope", *scope])], {}
         ).general.totals.tolist()
     ]
 
     assert sorted(totals) == sorted(row[3:] for row in expected()["cells"])
+
+
+def test_the_fold_takes_back_what_was_converted(values: dict[bytes, bytes]) -> None:
+    """And writes nothing of it again, but the same record of what was counted."""
+    settings = SITUATION.settings
+    records, _ = converted(read_statistics(values), SITUATION)
+    fold = StatisticsFold(
+        settings.limits, settings.statistics, KEEP_MS, SITUATION.partition
+    )
+    fold.restore(split(records))
+    changes = {change.key: change.value for change in fold.changes()}
+
+    assert changes == {encode(["counted"]): records[encode(["counted"])]}
+    assert fold.counters()["statistics_scopes"] == len(Statistics(records.items()))
+
+
+def closed(query: str, items: list[str]) -> Interaction:
+    """A list of these candidates that nobody clicked."""
+    impression = Impression(
+        b"i" * 16, "i", query, WATERMARK_MS, "m", 1, "m", 0, DETERMINISTIC,
+        encode(items), np.array([0], "<u2").tobytes(), False, b"", b"", b"", 0, 0, b"",
+    )  # fmt: skip
+    return Interaction(impression, [])
+
+
+@pytest.mark.parametrize("n_items", [1, 2, 3, 6, 40])
+def test_a_set_is_called_what_its_next_list_calls_it(n_items: int) -> None:
+    """So that it is counted once against the limit, and read as one set."""
+    items = sorted(f"d{number}" for number in range(n_items))
+    fold = StatisticsFold(LimitSettings(), StatisticsSettings(), KEEP_MS, 0)
+    fold.take(closed_of([closed("hats", items)]))
+    written = Written({key: value for _, key, value in fold.changes() if value})
+
+    assert [name for _, name, _ in written.by_kind["set"]] == [set_name(encode(items))]
+
+
+def test_without_a_watermark_there_is_none_in_what_was_counted() -> None:
+    """A worker that stopped before every source had spoken has counted nothing."""
+    records, report = converted(
+        read_statistics({}), SITUATION._replace(watermark_ms=-1)
+    )
+
+    (counted,) = Written(records).by_kind["counted"].values()
+    assert counted[4:] == [None, [[3, 0]], [0, None, 0, 0, 0]]
+    assert report.n_scopes == 0

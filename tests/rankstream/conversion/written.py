@@ -1,5 +1,6 @@
 """Records of schema 2 read in the plainest way, by what is decided of their layout."""
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -44,13 +45,24 @@ class Written:
                 (cell,) = self.by_kind["piece"][*scope, group]
                 yield scope, rows, group, cell
 
+    def old_name(self, scope: tuple[Any, ...]) -> tuple[str, bytes, str]:
+        """Query, set and intervention of a scope; the set as it was called before."""
+        query, candidates, intervention, era = scope
+        if candidates not in (bytes(16), b"\xff" * 16):
+            packed = msgspec.msgpack.encode(
+                self.by_kind["set"][query, candidates, era][0]
+            )
+            candidates = hashlib.blake2b(packed, digest_size=16).digest()
+        return query, candidates, intervention
+
     def tables(self) -> Tables:
         """The same rows as the release before exported; of all eras."""
         tables: Tables = {
             name: [] for name in ("pairs", "cells", "items", "click-pairs", "rows")
         }
         for (query, candidates, intervention, era), rows, group, cell in self.cells():
-            name = [query, candidates.hex(), intervention, group]
+            old_set = self.old_name((query, candidates, intervention, era))[1]
+            name = [query, old_set.hex(), intervention, group]
             (items,) = self.by_kind["set"][query, candidates, era]
             totals, row_counts, pairs, sums, click_pairs = cell
             tables["cells"].append([*name, *totals])

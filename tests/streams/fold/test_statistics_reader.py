@@ -241,7 +241,7 @@ def test_statistics_of_the_earlier_schema_are_refused(record):
     assert "must have schema 2; got 1" in told
     assert "an earlier release wrote it" in told
     assert "begin anew in another --namespace" in told
-    assert "stop the worker and run `rankstream statistics convert`" in told
+    assert "stop all workers and run `rankstream statistics convert`" in told
 
 
 def test_pairs_follow_the_records_of_a_scope():

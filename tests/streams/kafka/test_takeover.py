@@ -91,9 +91,9 @@ class Taken:
         Of all events, also of those that were deleted later.
     share_left
         Of the records of `events` when the statistics were converted.
-    refused, tried, converted, said
+    refused, tried, converted, said, beside
         By a worker that found the old statistics, by the dry run, by the conversion,
-        and by the worker that went on.
+        by the worker that went on, and by a conversion beside it.
     """
 
     settings: Settings
@@ -108,6 +108,7 @@ class Taken:
     tried: str
     converted: str
     said: str
+    beside: str
 
 
 @contextmanager
@@ -155,9 +156,11 @@ def taken(
         tried=said_by_conversion(config, "--dry-run"),
         converted=said_by_conversion(config),
         said="",
+        beside="",
     )
     with running(config, log) as worker:
         waited_until(lambda: is_restored(worker), 300, log)
+        beside = said_by_conversion(config, status=2)
         with EventProducer(settings) as producer:
             for sent in events(N_HALF, N_IMPRESSIONS):
                 producer.send(sent.topic, sent.value)
@@ -165,7 +168,12 @@ def taken(
         waited_until(lambda: n_closed(settings) == N_IMPRESSIONS, 60, log)
         status, _ = worker.stop()
         assert status == 0
-        return replace(found, said=worker.said(), log=found.log | log_of(settings))
+        return replace(
+            found,
+            said=worker.said(),
+            beside=beside,
+            log=found.log | log_of(settings),
+        )
 
 
 def configured(folder: Path, stored: KafkaService, redis: str) -> Path:
@@ -177,9 +185,11 @@ def configured(folder: Path, stored: KafkaService, redis: str) -> Path:
 
 
 def words_of_a_refused_worker(config: Path, log: Path) -> str:
-    """What a worker says that does not start; it ends with status 78."""
+    """What a worker says whose fold does not start; it ends with status 78."""
     with running(config, log) as worker:
-        assert worker.process.wait(timeout=300) == CONFIGURATION_EXIT, worker.said()
+        waited_until(lambda: "event=refused" in worker.said(), 300, log)
+        status, _ = worker.stop()
+        assert status == CONFIGURATION_EXIT, worker.said()
         return worker.said()
 
 
@@ -341,6 +351,13 @@ def test_a_takeover_gives_what_one_worker_gives_for_the_whole_log(
     assert written[0, f"m/0.{n_learned}".encode()] == newest
 
 
+def test_nothing_is_converted_beside_a_worker(taken: Taken) -> None:
+    """The command waits a session for members that may have ended, then refuses."""
+    assert "all workers must be stopped; the group takeover.rankstream-fold has 1" in (
+        taken.beside
+    )
+
+
 def test_a_second_conversion_finds_nothing(taken: Taken) -> None:
     """Whoever runs it again after a crash converts what is left."""
     said = said_by_conversion(Path(taken.settings.file))
@@ -357,7 +374,7 @@ def test_what_a_killed_worker_left_is_refused(
         config = configured(tmp_path, service, redis_server.url)
         settings = load_settings(config, {})
         before = last_values(settings, STATISTICS)
-        said = said_by_conversion(config, status=1)
+        said = said_by_conversion(config, status=2)
 
         assert re.search(
             r"events\[0\] must have been stopped gracefully; its state is as of offset "

@@ -9,7 +9,6 @@ from rankstream.benchmarks import pipeline_start
 from rankstream.benchmarks.first_fold import main
 from rankstream.benchmarks.fold_log import (
     ONE_PARTITION,
-    fold_all,
     folded_records,
     in_fresh_process,
     resident,
@@ -24,7 +23,6 @@ from rankstream.benchmarks.pipeline_state import query_bytes, written_state
 from rankstream.benchmarks.workload import Workload
 from rankstream.settings import Settings, TimeSettings
 from rankstream.wire.events import DETERMINISTIC, LOGGED
-from rankstream.wire.topics import STATISTICS
 
 DAY_MS = 86_400_000
 
@@ -66,13 +64,9 @@ def test_state_is_counted_while_windows_close() -> None:
 
     # A log of 1,000 s, the window is 300 s; 7 checkpoints, the first 3 do not count.
     assert 0.5 * n_events < found.n_events < 0.65 * n_events
-    _, changes = fold_all(
-        Settings(kafka=ONE_PARTITION), (record for record, _ in records)
-    )
-    once = [change for change in changes if change.topic == STATISTICS]
-    # Each checkpoint writes the popular queries again.
-    assert found.own_records > len(once)
-    assert found.own_bytes > sum(len(one.value or b"") for one in once)
+    # Each of 4 checkpoints writes at least the popular half of the queries again.
+    assert found.own_records > 4 * 20
+    assert found.own_bytes > 30 * found.own_records
     assert found.all_bytes > found.own_bytes
     assert found.all_records > found.own_records
 

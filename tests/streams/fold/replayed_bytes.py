@@ -32,7 +32,11 @@ from streams.stage import Change, SourceRecord
 SETTINGS = Settings(
     kafka=KafkaSettings(partitions=1, learner_partitions=2),
     time=TimeSettings(
-        click_window_ms=60_000, disorder_ms=DISORDER_MS, remember_ms=40_000
+        click_window_ms=60_000,
+        disorder_ms=DISORDER_MS,
+        remember_ms=40_000,
+        # Some of what is counted leaves before the end.
+        keep_ms=120_000,
     ),
 )
 RECORD_ELEMENTS = 60

@@ -75,6 +75,11 @@ def draw_seed(experiment: str, epoch: int, impression_id: str) -> int:
         Of 63 bits: the first eight bytes of BLAKE2b (digest of eight bytes, big-endian,
         without the highest bit) of name, epoch and impression id, joined by U+001F.
     """
-    named = f"{experiment}\x1f{epoch}\x1f{impression_id}".encode()
+    named = seeded_name(experiment, epoch, impression_id).encode()
     digest = hashlib.blake2b(named, digest_size=8).digest()
     return int.from_bytes(digest, "big") >> 1
+
+
+def seeded_name(experiment: str, epoch: int, impression_id: str) -> str:
+    """What a seed is the digest of."""
+    return f"{experiment}\x1f{epoch}\x1f{impression_id}"

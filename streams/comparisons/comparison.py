@@ -18,10 +18,8 @@ from rankstream.ranking.scored_beside import scored_methods
 from rankstream.sections import ExperimentSettings
 from rankstream.wire.events import Impression, Interaction
 from rankstream.wire.schemas import check_schema
-from streams.comparisons.logged_lists import Extra, Faulty, ListReader, check_drawn
-
-SCHEMA = 1
-"""Of every value of the topic `preferences`; others are refused."""
+from streams.comparisons.extra import SCHEMA, Extra
+from streams.comparisons.logged_lists import Faulty, ListReader, check_drawn
 
 REFUSALS = (
     "not-started",
@@ -122,6 +120,20 @@ class Comparison:
                 self._refuse(why)
             else:
                 self._credit(name, own, own_clicks, group)
+
+    def take_plain(
+        self, times_ms: tuple[int, int], n_foreign_seeds: int, n_without_session: int
+    ) -> None:
+        """Hear of impressions that were credited in C, in the arrays of these sums.
+
+        `times_ms` are those of the first and of the last.
+        """
+        self.is_changed = True
+        first_ms = times_ms[0]
+        self.first_ms = first_ms if self.first_ms < 0 else min(self.first_ms, first_ms)
+        self.last_ms = max(self.last_ms, times_ms[1])
+        self.n_foreign_seeds += n_foreign_seeds
+        self.n_without_session += n_without_session
 
     def _unidentified(self, method: Method, shown: Shown, own: Shown) -> str:
         """Why a counterfactual estimate cannot be made of this list; empty if it can.

@@ -2,14 +2,14 @@
 
 from typing import Any, NamedTuple
 
-import msgspec
 import numpy as np
 
 from models.interleaving.method import NO_ONE, NOBODY, Method, Shown
 from models.interleaving.possible_lists import is_possible, without_foreign
 from models.interleaving.rankings import ABSENT, first_faulty, n_shared, ranks_of
 from rankstream.sections import MAX_RANKERS
-from rankstream.wire.events import Experiment, Impression, decode_items
+from rankstream.wire.events import Impression, decode_items
+from streams.comparisons.extra import Extra
 
 MAX_DEPTH = 1_000
 KNOWN_SETS = 1_024
@@ -24,16 +24,6 @@ class Faulty(ValueError):
         self.reason = reason
 
 
-class Extra(msgspec.Struct, frozen=True, gc=False):
-    """The part of `Impression.extra` that comparisons need."""
-
-    experiment: Experiment | None = None
-    rankings: dict[str, list[str]] | None = None
-    assignments: list[int] | None = None
-    session: str | None = None
-    user: str | None = None
-
-
 class Logged(NamedTuple):
     """The lists of one impression. `names` are in order; rankers are their rows.
 
@@ -44,9 +34,6 @@ class Logged(NamedTuple):
     names: tuple[str, ...]
     shown: Shown
     is_assigned: bool
-
-
-decode_extra = msgspec.msgpack.Decoder(Extra).decode
 
 
 class ListReader:

@@ -1,25 +1,31 @@
 """The fold of closed impressions into preferences between compared rankers.
 
 What is kept of each (experiment, epoch) is said in `comparison`. All of it adds up,
-so that partitions may be merged in any order, to the last bit.
+so that partitions may be merged in any order, to the last bit. What compares is loaded
+where there is an experiment: it is compiled, and most folds have none.
 """
+
+from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator, Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
-import numpy as np
 
 from rankstream.sections import ExperimentSettings
 from rankstream.wire.events import Interaction
 from rankstream.wire.schemas import SchemaRefused, check_schema
 from rankstream.wire.topics import PREFERENCES
-from streams.comparisons.comparison import SCHEMA, Comparison, decoded
-from streams.comparisons.logged_lists import ListReader, decode_extra
+from streams.comparisons.extra import SCHEMA, decode_extra
 from streams.fold.closed_impressions import Closed
 from streams.stage import Change, LogRefused
 from streams.state_pieces import Parts
+
+if TYPE_CHECKING:
+    from streams.comparisons.comparison import Comparison
+    from streams.comparisons.logged_lists import ListReader
+    from streams.comparisons.plain_lists import PlainLists
 
 COUNTS = b"\x92\xa6counts"
 """How the keys of counts begin; the partition follows."""
@@ -68,23 +74,41 @@ class PreferencesFold:
         self, experiments: Mapping[str, ExperimentSettings], partition: int
     ) -> None:
         self._partition = partition
-        self._known = {
-            (name, each.epoch): Comparison(name, each)
-            for name, each in sorted(experiments.items())
-        }
-        self._reader = ListReader()
+        self._known: dict[tuple[str, int], Comparison] = {}
+        self._plain: PlainLists | None = None
+        self._reader: ListReader | None = None
         self._parts = Parts()
         self._n_taken = 0
         self._n_unknown = 0
+        if experiments:
+            from streams.comparisons.comparison import Comparison  # noqa: PLC0415
+
+            for name, each in sorted(experiments.items()):
+                self._known[name, each.epoch] = Comparison(name, each)
 
     def take(self, closed: Closed) -> None:
         """Take closed impressions; those of no experiment are not even decoded."""
         if not closed.extras.any():
             return
+        if not self._known:
+            self._take_marked(closed)
+            return
+        plain = self._plain
+        if plain is None:
+            from streams.comparisons.plain_lists import PlainLists  # noqa: PLC0415
+
+            plain = self._plain = PlainLists(self.comparisons())
+        which = plain.take(closed, 0)
+        while which < len(closed):
+            self._take(closed[which])
+            which = plain.take(closed, which + 1)
+        self._n_taken += plain.pass_on()
+
+    def _take_marked(self, closed: Closed) -> None:
         encoded = closed.encoded.tobytes()
         found = encoded.find(MARK)
         while found >= 0:
-            which = int(np.searchsorted(closed.ends, found, "right"))
+            which = int(closed.ends.searchsorted(found, "right"))
             if which == len(closed):
                 return
             self._take(closed[which])
@@ -102,8 +126,12 @@ class PreferencesFold:
         comparison = self._known.get(place)
         if comparison is None:
             self._n_unknown += 1
-        else:
-            comparison.take(interaction, extra, self._reader)
+            return
+        if self._reader is None:
+            from streams.comparisons.logged_lists import ListReader  # noqa: PLC0415
+
+            self._reader = ListReader()
+        comparison.take(interaction, extra, self._reader)
 
     def advance(self, watermark_ms: int) -> None:
         """Nothing here passes with time."""
@@ -156,6 +184,8 @@ class PreferencesFold:
                 check_schema(value, SCHEMA, COUNTED, where)
                 _, self._n_taken, self._n_unknown, _ = msgspec.msgpack.decode(value)
                 continue
+            from streams.comparisons.comparison import decoded  # noqa: PLC0415
+
             _, name, epoch, _ = msgspec.msgpack.decode(key)
             found = decoded(name, value)
             known = self._known.get((name, epoch))
@@ -165,6 +195,7 @@ class PreferencesFold:
                     f"{epoch} was counted under other settings: raise `epoch`"
                 )
             self._known[name, epoch] = found
+            self._plain = None  # the arrays are others
 
     def fingerprint(self) -> bytes:
         """Counts that equal states share."""
@@ -209,6 +240,8 @@ def read_records(values: Mapping[bytes, bytes]) -> Records:
     values
         The last value of each key of `preferences`.
     """
+    from streams.comparisons.comparison import decoded  # noqa: PLC0415
+
     merged: dict[tuple[str, int], Comparison] = {}
     refused: dict[tuple[str, int], str] = {}
     for key in sorted(values):

@@ -1,0 +1,206 @@
+"""Plain lists, credited in C, against the comparison itself: every bit of the state."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from rankstream.ranking.combining import combine, draw_seed
+from rankstream.settings import ExperimentSettings
+from rankstream.wire.events import MULTILEAVE, ClickMark, Impression, Interaction
+from streams.comparisons.plain_lists import PlainLists
+from streams.comparisons.preference_fold import PreferencesFold
+from streams.fold.closed_impressions import closed_of
+from tests.event_factory import START_MS, impression
+from tests.streams.comparisons.compared_lists import as_changes, state_of
+
+Change = Callable[[dict[str, Any], list[str]], object]
+ITEMS = sorted(f"document {i}" * (i % 3 + 1) for i in range(30))
+LENGTH = 8
+
+
+def drawn(
+    i: int, settings: ExperimentSettings, rng: np.random.Generator, change: Change
+) -> Interaction:
+    """A list of the experiment, after a change of what is logged; and clicks on it."""
+    n_left = int(rng.integers(3, 12))
+    found = combine(
+        settings.method,
+        {
+            name: [ITEMS[d] for d in rng.permutation(14)[:n_left]]
+            for name in settings.rankers
+        },
+        LENGTH,
+        seed=i,
+        options=settings.options,
+    )
+    extra: dict[str, Any] = {
+        "experiment": {"id": "boost", "epoch": 3, "method": settings.method},
+        "rankings": found.rankings,
+        "user": f"u{i // 3}",
+        "attributes": {"experiment": "none"},
+    }
+    if found.assignments is not None:
+        extra["assignments"] = found.assignments
+    shown = list(found.shown)
+    change(extra, shown)
+    one = impression(
+        f"i{i}", START_MS + int(rng.integers(1_000)), items=ITEMS, shown=shown,
+        policy=MULTILEAVE, extra=msgspec.msgpack.encode(extra),
+    )  # fmt: skip
+    if i % 2:
+        one = msgspec.structs.replace(one, seed=draw_seed("boost", 3, f"i{i}"))
+    return clicked(one, rng)
+
+
+def clicked(one: Impression, rng: np.random.Generator) -> Interaction:
+    """Clicks on some places, on the first of them twice."""
+    places = np.flatnonzero(rng.random(len(one.shown) // 2) < rng.random() * 0.6) + 1
+    marks = [ClickMark(int(place), one.at_ms + 1, "click") for place in places]
+    return Interaction(one, marks + marks[:1])
+
+
+def unchanged(extra: dict[str, Any], shown: list[str]) -> None:
+    """As it was drawn."""
+
+
+def lists_of_one(extra: dict[str, Any], _: list[str]) -> None:
+    """All rankers but one agree."""
+    first = next(iter(extra["rankings"].values()))
+    extra["rankings"] = dict.fromkeys(extra["rankings"], first)
+    extra["rankings"]["r1"] = first[::-1]
+
+
+CHANGES: dict[str, Change] = {
+    "cut short": lambda _, shown: shown.__delitem__(slice(2, None)),
+    "empty": lambda _, shown: shown.clear(),
+    "another order": lambda _, shown: shown.reverse(),
+    "foreign": lambda _, shown: shown.__setitem__(1, ITEMS[29]),
+    "all but one agree": lists_of_one,
+    "silent": lambda extra, _: extra["rankings"].__setitem__("r1", []),
+    "unknown item": lambda extra, _: extra["rankings"]["r1"].append("nobody's"),
+    "repeated": lambda extra, _: extra["rankings"]["r0"].append(ITEMS[20]),
+    "twice": lambda extra, _: extra["rankings"].__setitem__("r2", [ITEMS[0]] * 2),
+    "rankers missing": lambda extra, _: extra["rankings"].pop("r0"),
+    "another ranker": lambda extra, _: extra["rankings"].__setitem__("x", []),
+    "another order of rankers": lambda extra, _: extra["rankings"].__setitem__(
+        "r0", extra["rankings"].pop("r0")
+    ),
+    "nobody's rankings": lambda extra, _: extra.__setitem__("rankings", None),
+    "no experiment": lambda extra, _: extra.__setitem__("experiment", None),
+    "not named": lambda extra, _: extra.pop("experiment"),
+    "another epoch": lambda extra, _: extra["experiment"].__setitem__("epoch", 2),
+    "another method": lambda extra, _: extra["experiment"].__setitem__("method", "ab"),
+    "of a session": lambda extra, _: extra.__setitem__("session", "s"),
+    "of nobody": lambda extra, _: extra.pop("user"),
+    "teams of one": lambda extra, shown: extra.__setitem__(
+        "assignments", [1] * len(shown)
+    ),
+    "no teams": lambda extra, _: extra.__setitem__("assignments", None),
+    "too few teams": lambda extra, _: extra.__setitem__("assignments", [0]),
+}
+
+EXPERIMENTS = {
+    "ten rankers": ExperimentSettings(
+        rankers={f"r{i}": "" for i in range(10)}, epoch=3, length=LENGTH
+    ),
+    "light pairs": ExperimentSettings(
+        rankers={f"r{i}": "" for i in range(5)}, epoch=3, length=10,
+        options={"largest_weight": 3.0},
+    ),
+    "teams": ExperimentSettings(
+        rankers={f"r{i}": "" for i in range(3)}, epoch=3, length=LENGTH,
+        method="team-draft",
+    ),
+    "two teams, for a while": ExperimentSettings(
+        rankers={"r0": "", "r1": "", "r2": ""}, epoch=3, length=LENGTH,
+        method="team-draft", start_ms=START_MS + 100, end_ms=START_MS + 900,
+    ),
+}  # fmt: skip
+
+
+def folded(settings: ExperimentSettings, log: list[Interaction]) -> dict[bytes, bytes]:
+    """The state after a log, with a checkpoint in its middle."""
+    fold = PreferencesFold({"boost": settings}, 0)
+    fold.take(closed_of(log[: len(log) // 2]))
+    later = PreferencesFold({"boost": settings}, 0)
+    later.restore(as_changes(state_of(fold)))
+    later.take(closed_of(log[len(log) // 2 :]))
+    return state_of(later)
+
+
+@pytest.mark.parametrize("name", EXPERIMENTS)
+def test_the_state_is_that_of_the_comparison(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of lists as they are drawn, and of all that may be wrong with one."""
+    settings, rng = EXPERIMENTS[name], np.random.default_rng(4)
+    changes = [unchanged] * len(CHANGES) * 3 + list(CHANGES.values()) * 4
+    order = rng.permutation(len(changes)).tolist()
+    log = [drawn(i, settings, rng, changes[which]) for i, which in enumerate(order)]
+    found = folded(settings, log)
+    monkeypatch.setattr(PlainLists, "take", lambda _self, _closed, first: first)
+
+    assert folded(settings, log) == found
+
+
+@pytest.mark.parametrize("name", ["ten rankers", "light pairs", "teams"])
+def test_lists_as_they_are_drawn_are_plain(name: str) -> None:
+    """All of a log are credited in one call."""
+    settings, rng = EXPERIMENTS[name], np.random.default_rng(5)
+    log = [drawn(i, settings, rng, unchanged) for i in range(200)]
+    fold = PreferencesFold({"boost": settings}, 0)
+    plain = PlainLists(fold.comparisons())
+
+    assert plain.take(closed_of(log), 0) == len(log)
+    assert plain.pass_on() == len(log)
+    assert plain.pass_on() == 0
+    assert fold.comparisons()[0].totals[0] == len(log)
+
+
+def test_large_lists_and_names_are_not_plain() -> None:
+    """What the core has no room for is credited as ever."""
+    rankers = {f"r{i}": "" for i in range(6)}
+    many = ExperimentSettings(rankers={f"r{i}": "" for i in range(65)}, epoch=3)
+    some = ExperimentSettings(rankers=rankers, epoch=3, length=33)
+    for name, settings in (("boost", many), ("boost", some), ("b" * 130, some)):
+        rng = np.random.default_rng(6)
+        log = [drawn(i, settings, rng, unchanged) for i in range(3)]
+        fold = PreferencesFold({name: settings}, 0)
+        assert PlainLists(fold.comparisons()).take(closed_of(log), 0) == 0
+        fold.take(closed_of(log))
+        counted = fold.counters()
+        assert counted["compared_impressions"] == 3
+        assert counted["compared_credited"] == (3 if name == "boost" else 0)
+
+
+def test_folds_without_experiments_load_no_comparison() -> None:
+    """Nor what compiles, however many lists of unknown experiments come."""
+    settings, rng = EXPERIMENTS["teams"], np.random.default_rng(7)
+    log = [drawn(i, settings, rng, unchanged) for i in range(2)]
+    program = (
+        "import sys, msgspec\n"
+        "from rankstream.wire.events import Interaction\n"
+        "from streams.comparisons.preference_fold import PreferencesFold\n"
+        "from streams.fold.closed_impressions import closed_of\n"
+        "packed = sys.stdin.buffer.read()\n"
+        "log = msgspec.msgpack.decode(packed, type=list[Interaction])\n"
+        "fold = PreferencesFold({}, 0)\n"
+        "fold.take(closed_of(log))\n"
+        "assert fold.counters()['compared_unknown'] == 2\n"
+        "assert not [each for each in sys.modules if 'interleaving' in each]\n"
+        "assert 'streams.comparisons.comparison' not in sys.modules\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        input=msgspec.msgpack.encode(log),
+        cwd=Path(__file__).parents[3],
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr.decode()

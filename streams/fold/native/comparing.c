@@ -16,7 +16,7 @@ enum { N_CLASSES = 24, LOWEST_CLASS = -8, N_BETS = 8, N_GROUPS = 100, N_BY_RANKE
 enum { LISTS, CLICKED_LISTS, CLICKS, PLACES = 4 };
 enum { DOCUMENTS = 1, OWN_PLACES, FIRST_PLACES, OWN_LISTS, OWN_CLICKS, SQUARES };
 
-struct span {
+struct extent {
     int64_t start, n;
 };
 
@@ -28,7 +28,7 @@ struct list {
     bool has_session;
     int64_t n_items, k, n_rankers, n_documents;
     uint64_t mask;
-    struct span items[MOST_ITEMS];
+    struct extent items[MOST_ITEMS];
     uint16_t slots[MOST_SLOTS]; /* rows by hash of the item, plus 1 */
     uint16_t first[MOST_ITEMS]; /* best rank of each row */
     uint16_t place[MOST_ITEMS], seen[MOST_ITEMS];
@@ -97,12 +97,12 @@ static uint64_t hash_of(const uint8_t *bytes, int64_t n) {
 }
 
 /* Where the row of an item stands, plus 1, or would. */
-static uint16_t *slot_of(struct list *list, const uint8_t *data, struct span item) {
+static uint16_t *slot_of(struct list *list, const uint8_t *data, struct extent item) {
     const uint8_t *bytes = data + item.start;
     for (uint64_t i = hash_of(bytes, item.n) & list->mask;; i = (i + 1) & list->mask) {
         if (!list->slots[i])
             return &list->slots[i];
-        struct span other = list->items[list->slots[i] - 1];
+        struct extent other = list->items[list->slots[i] - 1];
         if (other.n == item.n && !memcmp(data + other.start, bytes, (size_t)item.n))
             return &list->slots[i];
     }
@@ -118,7 +118,7 @@ static bool read_items(struct list *list, const uint8_t *data, int64_t at) {
         list->mask = 2 * list->mask + 1;
     memset(list->slots, 0, sizeof(*list->slots) * (size_t)(list->mask + 1));
     for (int64_t row = 0; row < list->n_items; row++) {
-        struct span *item = &list->items[row];
+        struct extent *item = &list->items[row];
         at = msgpack_span(data, at, end, &item->start, &item->n);
         uint16_t *slot = at < 0 ? NULL : slot_of(list, data, *item);
         if (!slot || *slot)
@@ -177,7 +177,7 @@ static bool read_rankings(struct list *list, const uint8_t *data,
         if (at < 0 || list->lengths[ranker] < 1 || list->lengths[ranker] > MOST_DEPTH)
             return false;
         for (int64_t rank = 1; rank <= list->lengths[ranker]; rank++) {
-            struct span item;
+            struct extent item;
             at = msgpack_span(data, at, end, &item.start, &item.n);
             int row = at < 0 ? -1 : *slot_of(list, data, item) - 1;
             if (row < 0 || list->seen[row] == ranker + 1)

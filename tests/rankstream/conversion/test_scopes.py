@@ -285,7 +285,11 @@ def test_the_fold_takes_back_what_was_converted(values: dict[bytes, bytes]) -> N
     fold.restore(split(records))
     changes = {change.key: change.value for change in fold.changes()}
 
-    assert changes == {encode(["counted"]): records[encode(["counted"])]}
+    assert changes == {
+        encode(["counted", SITUATION.partition]): records[
+            encode(["counted", SITUATION.partition])
+        ]
+    }
     assert fold.counters()["statistics_scopes"] == len(Statistics(records.items()))
 
 

@@ -6,6 +6,7 @@
 #include "elements.h"
 #include "join.h"
 #include "msgpack.h"
+#include "statistics.h"
 
 enum { WINDOW_MS = 300, REMEMBER_MS = 200, DISORDER_MS = 100, N_WAITING = 8 };
 enum { MOST_CLICKS = 2, MOST_BYTES = 400 }; /* few, so that there are some beyond */
@@ -83,6 +84,87 @@ static void decode_closed(const struct closed *closed) {
     n_closed_clicks += n_clicks;
 }
 
+/* Statistics with little room, so that all forms come. Their state is taken back, as it
+ * is and broken. */
+static struct statistics *statistics;
+static int64_t n_counted, n_refused, n_restored, n_broken;
+
+static const int64_t SETTINGS[7] = {3, 500, 2, 2, 2, 2, 0};
+
+static struct statistics *new_statistics(void) {
+    struct statistics *new = statistics_new(SETTINGS);
+    CHECK(new && statistics_map(new, (const uint8_t *)"buy", 3, 1) == 0);
+    return new;
+}
+
+static void begin_statistics(void) { statistics = new_statistics(); }
+
+static void count_closed(const struct closed *closed) {
+    int64_t done =
+        statistics_count(statistics, closed->encoded, closed->ends, closed->n);
+    CHECK(done == 0 || done == STATISTICS_NOT_WHOLE);
+    n_counted += done == 0;
+    n_refused += done != 0;
+    CHECK(statistics_leave(statistics, closed->now_ms) == 0);
+}
+
+/* Keys begin an array of two or more, then a string: its length tells kinds apart. */
+static int kind_of_key(const uint8_t *key) {
+    switch (key[2]) {
+    case 's':
+        return key[1] == 0xA3 ? 0 : 2; /* set, scope */
+    default:
+        return key[2] == 'r' ? 1 : 3; /* row, piece */
+    }
+}
+
+/* Takes back the records of each kind, one by one. */
+static int64_t restore(struct statistics *into, uint8_t *bytes, const int64_t *ends,
+                       int64_t n) {
+    int64_t done = 0;
+    for (int kind = 0; kind < 4 && !done; kind++) {
+        for (int64_t i = 0; i < n && !done; i++) {
+            int64_t start = i ? ends[2 * i - 1] : 0;
+            if (ends[2 * i] == ends[2 * i + 1] || kind_of_key(bytes + start) != kind)
+                continue;
+            size_t n_bytes = (size_t)(ends[2 * i + 1] - start);
+            uint8_t *own = malloc(n_bytes);
+            CHECK(own);
+            memcpy(own, bytes + start, n_bytes);
+            int64_t own_ends[2] = {ends[2 * i] - start, ends[2 * i + 1] - start};
+            done = statistics_restore(into, own, own_ends, 1);
+            free(own);
+        }
+    }
+    return done;
+}
+
+static void end_statistics(void) {
+    int64_t sizes[2];
+    CHECK(statistics_changes(statistics, sizes) == 0);
+    uint8_t *bytes = malloc((size_t)sizes[1] + 1);
+    int64_t *ends = malloc(sizeof(int64_t) * (size_t)(2 * sizes[0] + 1));
+    CHECK(bytes && ends);
+    statistics_take(statistics, bytes, ends);
+    statistics_free(statistics);
+    struct statistics *again = new_statistics();
+    CHECK(restore(again, bytes, ends, sizes[0]) == 0);
+    statistics_free(again);
+    n_restored += sizes[0];
+    for (int i = 0; i < 8 && sizes[0]; i++) {
+        size_t record = below((size_t)sizes[0]);
+        size_t from = (size_t)ends[2 * record], to = (size_t)ends[2 * record + 1];
+        if (from < to)
+            bytes[from + below(to - from)] = (uint8_t)below(256);
+    }
+    again = new_statistics();
+    n_broken += restore(again, bytes, ends, sizes[0]) != 0;
+    CHECK(statistics_changes(again, sizes) == 0);
+    statistics_free(again);
+    free(bytes);
+    free(ends);
+}
+
 /* All that takes interactions. Another one is a row: `begin` and `end` (NULL where there
  * is nothing to do) are called with each join, `take` with all that it closes; what
  * `closed` holds ends where it says, and is gone after the call. */
@@ -92,6 +174,7 @@ static const struct {
     void (*end)(void);
 } TAKERS[] = {
     {NULL, decode_closed, NULL},
+    {begin_statistics, count_closed, end_statistics},
 };
 #define N_TAKERS (sizeof TAKERS / sizeof TAKERS[0])
 

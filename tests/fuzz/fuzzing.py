@@ -139,7 +139,7 @@ def driver(
     command = [
         *by.command, *FLAGS, *flags, f"-I{sources or FOLDER}",
         *(str(path) for path in core if path.suffix == ".c"), *map(str, DRIVER),
-        "-o", str(program),
+        "-o", str(program), "-lm",
     ]  # fmt: skip
     done = _run(command)
     if done.returncode:

@@ -119,8 +119,8 @@ static int kind_of_key(const uint8_t *key) {
 }
 
 /* Takes back the records of each kind, one by one. */
-static int64_t restore(struct statistics *into, uint8_t *bytes, const int64_t *ends,
-                       int64_t n) {
+static int64_t take_back(struct statistics *into, uint8_t *bytes, const int64_t *ends,
+                         int64_t n) {
     int64_t done = 0;
     for (int kind = 0; kind < 4 && !done; kind++) {
         for (int64_t i = 0; i < n && !done; i++) {
@@ -148,7 +148,7 @@ static void end_statistics(void) {
     statistics_take(statistics, bytes, ends);
     statistics_free(statistics);
     struct statistics *again = new_statistics();
-    CHECK(restore(again, bytes, ends, sizes[0]) == 0);
+    CHECK(take_back(again, bytes, ends, sizes[0]) == 0);
     statistics_free(again);
     n_restored += sizes[0];
     for (int i = 0; i < 8 && sizes[0]; i++) {
@@ -158,7 +158,7 @@ static void end_statistics(void) {
             bytes[from + below(to - from)] = (uint8_t)below(256);
     }
     again = new_statistics();
-    n_broken += restore(again, bytes, ends, sizes[0]) != 0;
+    n_broken += take_back(again, bytes, ends, sizes[0]) != 0;
     CHECK(statistics_changes(again, sizes) == 0);
     statistics_free(again);
     free(bytes);
@@ -461,4 +461,8 @@ void end_of_join(void) {
 void print_joined(void) {
     printf("join: %lld closed, %lld clicks in them, %lld joins\n", (long long)n_closed,
            (long long)n_closed_clicks, (long long)n_lives);
+    printf("statistics: %lld batches counted, %lld refused, %lld records taken back, "
+           "%lld broken states refused\n",
+           (long long)n_counted, (long long)n_refused, (long long)n_restored,
+           (long long)n_broken);
 }

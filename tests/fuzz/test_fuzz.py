@@ -53,6 +53,15 @@ def test_nothing_is_found(by: Sanitizer, corpus: Path, tmp_path: Path) -> None:
     assert closed > 1_000
     assert clicks > closed / 10
     assert 1 < joins < N_RECORDS / 20
+    counted, refused, restored, broken = map(
+        int,
+        re.findall(
+            r"(\d+) (?:batches counted|refused,|records taken back|broken)", done.stdout
+        ),
+    )
+    assert counted > refused > 0
+    assert restored > 1_000
+    assert broken > joins / 4
 
 
 def test_an_off_by_one_is_found(by: Sanitizer, corpus: Path, tmp_path: Path) -> None:

@@ -121,6 +121,9 @@ static struct list *list_for(struct statistics *statistics, struct shown *one,
 /* What is not in a list that is there. */
 static int64_t count_rare(struct statistics *statistics, struct shown *one,
                           const struct clicked *clicked, struct scope **scope_is) {
+    /* What is kept of a new scope must be whole. */
+    if (!names_find(&one->era->names, one->scope) && !candidates_of(statistics, one))
+        return STATISTICS_NOT_WHOLE;
     struct scope *scope = *scope_is = scope_for(statistics, one);
     if (!scope)
         return STATISTICS_NO_MEMORY;

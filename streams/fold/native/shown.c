@@ -28,7 +28,7 @@ const struct span *candidates_of(struct statistics *statistics, const struct sho
             return NULL;
         texts[i].bytes = packed.bytes + start;
     }
-    return texts;
+    return at == packed.n ? texts : NULL;
 }
 
 /* Names what an impression belongs to; false if it is not whole. */
@@ -58,7 +58,8 @@ static bool find_names(struct statistics *statistics, struct shown *one) {
 static bool has_exposures(const struct shown *one) {
     int64_t n = one->material.n, n_cells = one->n_items * one->n_ranks;
     if (one->policy == POLICY_PLACKETT_LUCE) {
-        bool is_whole = n == 4 * one->n_items && one->n_ranks <= one->n_items;
+        bool is_whole = n == 4 * one->n_items && one->n_ranks >= 1 &&
+                        one->n_ranks <= one->n_items;
         for (int64_t i = 0; is_whole && i < one->n_items; i++)
             is_whole = isfinite(float_at(one->material.bytes + 4 * i));
         return is_whole;

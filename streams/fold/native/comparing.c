@@ -11,9 +11,10 @@
 /* Lists that are larger are not plain. */
 enum { MOST_ITEMS = 1024, MOST_SLOTS = 2048, MOST_RANKERS = 64, MOST_PLACES = 32 };
 enum { MOST_DEPTH = 128, MOST_SEEDED = 128 };
-static const double LARGEST_BOUND = 32768.0;
+static const double LARGEST_BOUND = 32768.0, LOG_SCALE = 4294967296.0;
 enum { N_CLASSES = 24, LOWEST_CLASS = -8, N_BETS = 8, N_GROUPS = 100, N_BY_RANKER = 7 };
 enum { LISTS, CLICKED_LISTS, CLICKS, PLACES = 4 };
+enum { EXPERIMENT, RANKINGS, TEAMS };
 enum { DOCUMENTS = 1, OWN_PLACES, FIRST_PLACES, OWN_LISTS, OWN_CLICKS, SQUARES };
 
 struct extent {
@@ -24,7 +25,8 @@ struct extent {
  * from 1, and 0 is none. */
 struct list {
     int64_t places[ELEMENT_WIDTH]; /* of the fields of its impression */
-    int64_t experiment, experiment_end, rankings, teams;
+    struct comparison *of; /* whose it is, or NULL */
+    int64_t teams;
     bool has_session;
     int64_t n_items, k, n_rankers, n_documents;
     uint64_t mask;
@@ -87,23 +89,31 @@ static int64_t seed_of(const uint8_t *bytes, int64_t n) {
     return (int64_t)(seed >> 1);
 }
 
-static uint64_t hash_of(const uint8_t *bytes, int64_t n) {
-    uint64_t hash = (uint64_t)n;
-    for (; n > 8; bytes += 8, n -= 8)
-        hash = folded(hash ^ word_at(bytes), UINT64_C(0x9E3779B97F4A7C15));
-    /* There is padding behind the last list: no read goes beyond it. */
-    uint64_t last = n > 0 ? word_at(bytes) << 8 * (8 - n) : 0;
-    return folded(hash ^ last, UINT64_C(0xC2B2AE3D27D4EB4F));
+/* The first n bytes, 1..8, as a number. What lies behind them is read too: there is
+ * padding behind the last list. */
+static inline uint64_t word_of(const uint8_t *bytes, int64_t n) {
+    return word_at(bytes) << 8 * (8 - n);
+}
+
+static inline bool are_equal(const uint8_t *one, const uint8_t *other, int64_t n) {
+    for (; n > 8; one += 8, other += 8, n -= 8)
+        if (word_at(one) != word_at(other))
+            return false;
+    return n == 0 || word_of(one, n) == word_of(other, n);
 }
 
 /* Where the row of an item stands, plus 1, or would. */
-static uint16_t *slot_of(struct list *list, const uint8_t *data, struct extent item) {
+static inline uint16_t *slot_of(struct list *list, const uint8_t *data, struct extent item) {
     const uint8_t *bytes = data + item.start;
-    for (uint64_t i = hash_of(bytes, item.n) & list->mask;; i = (i + 1) & list->mask) {
+    uint64_t hash = (uint64_t)item.n;
+    for (int64_t n = item.n; n > 0; bytes += 8, n -= 8)
+        hash = folded(hash ^ word_of(bytes, n < 8 ? n : 8), UINT64_C(0x9E3779B97F4A7C15));
+    for (uint64_t i = hash & list->mask;; i = (i + 1) & list->mask) {
         if (!list->slots[i])
             return &list->slots[i];
         struct extent other = list->items[list->slots[i] - 1];
-        if (other.n == item.n && !memcmp(data + other.start, bytes, (size_t)item.n))
+        if (other.n == item.n &&
+            are_equal(data + other.start, data + item.start, item.n))
             return &list->slots[i];
     }
 }
@@ -136,52 +146,29 @@ static int64_t map_at(const uint8_t *data, int64_t at, int64_t end, int64_t *n) 
     return at + (data[at] == 0xDE ? 3 : 1);
 }
 
-/* Where the parts of `extra` are that are read. */
-static bool read_extra(struct list *list, const uint8_t *data) {
-    static const char *const names[] = {"experiment", "rankings", "assignments", "session",
-                                        "user"};
-    int64_t found[5] = {0}, start, length, n, end;
-    end = msgpack_span(data, list->places[IMPRESSION_EXTRA], list->places[ELEMENT_END],
-                       &start, &length);
-    int64_t at = end < 0 ? -1 : map_at(data, start, end, &n);
-    for (; at >= 0 && n > 0; n--) {
-        int64_t value = msgpack_span(data, at, end, &start, &length);
-        at = value < 0 ? -1 : msgpack_after(data, value, end);
-        for (int i = 0; at >= 0 && i < 5; i++)
-            if (length == (int64_t)strlen(names[i]) &&
-                !memcmp(data + start, names[i], (size_t)length) && data[value] != 0xC0) {
-                found[i] = value;
-                list->experiment_end = i ? list->experiment_end : at;
-            }
-    }
-    list->experiment = found[0];
-    list->rankings = found[1];
-    list->teams = found[2];
-    list->has_session = found[3] || found[4];
-    return at >= 0;
-}
-
-static bool read_rankings(struct list *list, const uint8_t *data,
-                          const struct comparison *of) {
+/* Where they end, or -1 where they are not those of all rankers, one after the other. */
+static int64_t read_rankings(struct list *list, const uint8_t *data, int64_t at) {
+    const struct comparison *of = list->of;
     int64_t n, end = list->places[ELEMENT_END], named = 0, start, length;
-    int64_t at = list->rankings ? map_at(data, list->rankings, end, &n) : -1;
-    if (at < 0 || n != of->n_rankers || n > MOST_RANKERS)
-        return false;
+    at = of ? map_at(data, at, end, &n) : -1;
+    if (at < 0 || n != of->n_rankers ||
+        !read_items(list, data, list->places[IMPRESSION_CANDIDATES]))
+        return -1;
     for (int64_t ranker = 0; ranker < n; ranker++) {
         int64_t after = msgpack_span(data, at, end, &start, &length);
         if (after < 0 || after - at > of->n_names - named ||
             memcmp(data + at, of->names + named, (size_t)(after - at)))
-            return false;
+            return -1;
         named += after - at;
         at = msgpack_array(data, after, end, &list->lengths[ranker]);
         if (at < 0 || list->lengths[ranker] < 1 || list->lengths[ranker] > MOST_DEPTH)
-            return false;
+            return -1;
         for (int64_t rank = 1; rank <= list->lengths[ranker]; rank++) {
             struct extent item;
             at = msgpack_span(data, at, end, &item.start, &item.n);
             int row = at < 0 ? -1 : *slot_of(list, data, item) - 1;
             if (row < 0 || list->seen[row] == ranker + 1)
-                return false;
+                return -1;
             list->n_documents += !list->first[row];
             if (!list->first[row] || rank < list->first[row])
                 list->first[row] = (uint16_t)rank;
@@ -189,7 +176,52 @@ static bool read_rankings(struct list *list, const uint8_t *data,
             list->rows[ranker][rank - 1] = (uint16_t)row;
         }
     }
-    return named == of->n_names;
+    return named == of->n_names ? at : -1;
+}
+
+static struct comparison *comparison_of(struct comparison *comparisons, int64_t n,
+                                        const uint8_t *experiment, int64_t length) {
+    for (struct comparison *of = comparisons; of < comparisons + n; of++)
+        if (of->n_experiment == length &&
+            !memcmp(of->experiment, experiment, (size_t)length))
+            return of;
+    return NULL;
+}
+
+/* Reads what concerns comparisons. False where it is not plain: of an experiment that
+ * is none of these, or was not named before the rankings. */
+static bool read_extra(struct list *list, const uint8_t *data,
+                       struct comparison *comparisons, int64_t n_comparisons) {
+    static const char *const names[] = {"experiment", "rankings", "assignments", "session",
+                                        "user"};
+    int64_t start, length, n, end;
+    end = msgpack_span(data, list->places[IMPRESSION_EXTRA], list->places[ELEMENT_END],
+                       &start, &length);
+    int64_t at = end < 0 ? -1 : map_at(data, start, end, &n);
+    list->of = NULL;
+    list->teams = list->n_documents = 0;
+    list->has_session = false;
+    for (; at >= 0 && n > 0; n--) {
+        int64_t value = msgpack_span(data, at, end, &start, &length);
+        int name = 0;
+        while (name < 5 && ((int64_t)strlen(names[name]) != length || value < 0 ||
+                            memcmp(data + start, names[name], (size_t)length)))
+            name++;
+        bool is_nil = msgpack_has(value, end, 1) && data[value] == 0xC0;
+        if (name == RANKINGS && (list->of || !is_nil))
+            at = list->n_documents ? -1 : read_rankings(list, data, value);
+        else
+            at = value < 0 ? -1 : msgpack_after(data, value, end);
+        if (at < 0 || is_nil)
+            continue;
+        list->has_session |= name > TEAMS && name < 5;
+        list->teams = name == TEAMS ? value : list->teams;
+        if (name == EXPERIMENT) {
+            list->of = comparison_of(comparisons, n_comparisons, data + value, at - value);
+            at = list->of ? at : -1;
+        }
+    }
+    return at >= 0;
 }
 
 /* The shown documents are of the rankings, and each of them is there once. */
@@ -376,22 +408,46 @@ struct bets {
     int64_t gains[2][N_BETS];
 };
 
+/* floor(2^32 log(1 + x)) for |x| <= 1/2, to the bit what the library's function gives:
+ * the series is exact enough unless a whole number is near. */
+static void fill_logs(const double *x, int64_t *logs) {
+    double scaled[2 * N_BETS];
+    for (int i = 0; i < 2 * N_BETS; i++) {
+        double z = x[i] / (2.0 + x[i]), square = z * z, sum = 1.0 / 27.0;
+        sum = sum * square + 1.0 / 25.0;
+        sum = sum * square + 1.0 / 23.0;
+        sum = sum * square + 1.0 / 21.0;
+        sum = sum * square + 1.0 / 19.0;
+        sum = sum * square + 1.0 / 17.0;
+        sum = sum * square + 1.0 / 15.0;
+        sum = sum * square + 1.0 / 13.0;
+        sum = sum * square + 1.0 / 11.0;
+        sum = sum * square + 1.0 / 9.0;
+        sum = sum * square + 1.0 / 7.0;
+        sum = sum * square + 1.0 / 5.0;
+        sum = sum * square + 1.0 / 3.0;
+        scaled[i] = 2.0 * (z + z * square * sum) * LOG_SCALE;
+    }
+    for (int i = 0; i < 2 * N_BETS; i++) {
+        int64_t whole = (int64_t)scaled[i];
+        if (fabs(fabs(scaled[i] - (double)whole) - 0.5) > 0.499)
+            logs[i] = (int64_t)floor(log1p(x[i]) * LOG_SCALE);
+        else
+            logs[i] = whole - (scaled[i] < 0.0);
+    }
+}
+
 static void set_bets(struct bets *bets, double share, double largest) {
-    double bet = 0.5, before = -1.0;
+    double stakes[2 * N_BETS], bet = 0.5;
     if (bets->share == share && bets->largest == largest)
         return;
     bets->share = share;
     bets->largest = largest;
     for (int b = 0; b < N_BETS; b++, bet *= 0.25) {
-        double stake = fmin(bet * largest, 0.5) * share;
-        for (int side = 0; side < 2; side++) {
-            double change = log1p(side ? -stake : stake);
-            bets->gains[side][b] = stake == before
-                                       ? bets->gains[side][b - 1]
-                                       : (int64_t)floor(change * 4294967296.0);
-        }
-        before = stake;
+        stakes[b] = fmin(bet * largest, 0.5) * share;
+        stakes[N_BETS + b] = -stakes[b];
     }
+    fill_logs(stakes, bets->gains[0]);
 }
 
 /* As `sums.add_impression`: preferences are differences of credit, or their signs. */
@@ -421,7 +477,7 @@ static void add_preferences(struct comparison *to, const struct list *list,
             to->counts[2 * pair + is_negative]++;
             sums[pair] += (int64_t)rint(value * 1048576.0);
             to->squares[pair * N_CLASSES + row] +=
-                (int64_t)ceil(share * share * 4294967296.0);
+                (int64_t)ceil(share * share * LOG_SCALE);
             set_bets(&bets, share, largest);
             int64_t *wealth = to->wealth + 2 * N_BETS * pair;
             for (int b = 0; b < N_BETS; b++) {
@@ -457,17 +513,15 @@ static void count_list(struct comparison *to, const struct list *list) {
     }
 }
 
-static bool is_plain(struct list *list, const struct comparison *of, const uint8_t *data,
-                     int64_t end) {
-    int64_t at_ms = 0, most = of->length < MOST_PLACES ? of->length : MOST_PLACES;
+static bool is_plain(struct list *list, const uint8_t *data, int64_t end) {
+    const struct comparison *of = list->of;
+    int64_t at_ms = 0, start, n = 0;
     msgpack_number(data, list->places[IMPRESSION_AT_MS], end, &at_ms);
+    msgpack_span(data, list->places[IMPRESSION_IMPRESSION_ID], end, &start, &n);
     list->n_rankers = of->n_rankers;
-    list->n_documents = 0;
-    if (at_ms < of->start_ms || at_ms >= of->end_ms ||
-        data[list->places[IMPRESSION_IS_OPEN_SET]] != 0xC2 ||
-        !read_items(list, data, list->places[IMPRESSION_CANDIDATES]) ||
-        !read_rankings(list, data, of) || !read_shown(list, data, most) ||
-        !read_clicks(list, data, end))
+    if (at_ms < of->start_ms || at_ms >= of->end_ms || of->n_seeded + n > MOST_SEEDED ||
+        data[list->places[IMPRESSION_IS_OPEN_SET]] != 0xC2 || !list->n_documents ||
+        !read_shown(list, data, of->length) || !read_clicks(list, data, end))
         return false;
     if (of->method == BY_TEAMS)
         return is_draft(list, data);
@@ -509,27 +563,18 @@ int64_t comparing_take(struct comparison *comparisons, int64_t n_comparisons,
                        int64_t first, int64_t n) {
     struct list list;
     for (int64_t i = first; i < n; i++) {
-        int64_t n_parts, start, id_length = 0, end = ends[i];
+        int64_t n_parts;
         if (!extras[i])
             continue;
-        int64_t at = msgpack_array(encoded, i ? ends[i - 1] : 0, end, &n_parts);
-        if (at < 0 || fold_find_fields(encoded, at, end, list.places) < 0 ||
-            !read_extra(&list, encoded))
+        int64_t at = msgpack_array(encoded, i ? ends[i - 1] : 0, ends[i], &n_parts);
+        if (at < 0 || fold_find_fields(encoded, at, ends[i], list.places) < 0 ||
+            !read_extra(&list, encoded, comparisons, n_comparisons))
             return i;
-        if (!list.experiment)
+        if (!list.of)
             continue;
-        int64_t length = list.experiment_end - list.experiment;
-        struct comparison *of = comparisons;
-        while (of < comparisons + n_comparisons &&
-               (of->n_experiment != length ||
-                memcmp(of->experiment, encoded + list.experiment, (size_t)length)))
-            of++;
-        msgpack_span(encoded, list.places[IMPRESSION_IMPRESSION_ID], end, &start,
-                     &id_length);
-        if (of == comparisons + n_comparisons || of->n_seeded + id_length > MOST_SEEDED ||
-            !is_plain(&list, of, encoded, end))
+        if (!is_plain(&list, encoded, ends[i]))
             return i;
-        credit(of, &list, encoded);
+        credit(list.of, &list, encoded);
     }
     return n;
 }

@@ -76,12 +76,30 @@ def lists_of_one(extra: dict[str, Any], _: list[str]) -> None:
     extra["rankings"]["r1"] = first[::-1]
 
 
+def a_place_too_high(extra: dict[str, Any], shown: list[str]) -> None:
+    """One document stands right above its best rank, where there is such a one."""
+    lists = list(extra["rankings"].values())
+    shown[:] = lists[0][:LENGTH]
+    for place in range(len(shown) - 1, 0, -1):
+        if all(shown[place] not in each[:place] for each in lists):
+            shown[place - 1 : place + 1] = shown[place], shown[place - 1]
+            return
+
+
+def all_of_one_team(extra: dict[str, Any], shown: list[str]) -> None:
+    """A ranker took every turn."""
+    shown[:] = extra["rankings"]["r1"][:LENGTH]
+    extra["assignments"] = [1] * len(shown)
+
+
 CHANGES: dict[str, Change] = {
     "cut short": lambda _, shown: shown.__delitem__(slice(2, None)),
     "empty": lambda _, shown: shown.clear(),
     "another order": lambda _, shown: shown.reverse(),
     "foreign": lambda _, shown: shown.__setitem__(1, ITEMS[29]),
     "all but one agree": lists_of_one,
+    "a place too high": a_place_too_high,
+    "all of one team": all_of_one_team,
     "silent": lambda extra, _: extra["rankings"].__setitem__("r1", []),
     "unknown item": lambda extra, _: extra["rankings"]["r1"].append("nobody's"),
     "repeated": lambda extra, _: extra["rankings"]["r0"].append(ITEMS[20]),

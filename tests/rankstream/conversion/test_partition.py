@@ -6,6 +6,7 @@ import pytest
 from rankstream.conversion.partition import stopped_partition
 from rankstream.conversion.refusal import ConversionRefused
 from rankstream.wire.topics import STATISTICS, state_topic
+from streams.fold.statistics_keys import counted_key
 from streams.kafka.resume_position import (
     POSITION_KEY,
     ResumePosition,
@@ -21,7 +22,7 @@ STATE = state_topic("fold")
 POSITION = ResumePosition(2, 9, 9, b"f", b"f", "id", 7, 10, 4, FOLD.version - 1)
 SOURCE = Source("events[1]", "id", 4, 0, 20)
 encode = msgspec.msgpack.Encoder().encode
-OLD, NEW, OTHER = encode(["counts"]), encode(["counted"]), b"state"
+OLD, NEW, OTHER = encode(["counts"]), counted_key(1), b"state"
 
 
 def read(*keys: bytes, **fields: object) -> StateRead:

@@ -41,7 +41,7 @@ from rankstream.sections import (
 from rankstream.wire.events import DETERMINISTIC, Impression, Interaction
 from streams.fold.closed_impressions import closed_of
 from streams.fold.statistics_fold import StatisticsFold
-from streams.fold.statistics_keys import OVERFLOW_SET
+from streams.fold.statistics_keys import OVERFLOW_SET, counted_key
 from streams.fold.statistics_reader import Statistics
 from tests.rankstream.conversion.stored import (
     KEEP_MS,
@@ -285,11 +285,8 @@ def test_the_fold_takes_back_what_was_converted(values: dict[bytes, bytes]) -> N
     fold.restore(split(records))
     changes = {change.key: change.value for change in fold.changes()}
 
-    assert changes == {
-        encode(["counted", SITUATION.partition]): records[
-            encode(["counted", SITUATION.partition])
-        ]
-    }
+    counted = counted_key(SITUATION.partition)
+    assert changes == {counted: records[counted]}
     assert fold.counters()["statistics_scopes"] == len(Statistics(records.items()))
 
 

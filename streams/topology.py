@@ -126,8 +126,16 @@ def _learn(settings: Settings, partition: int) -> Stage:
     return Learn(partition, settings)
 
 
-def _warm_up(settings: Settings) -> None:
-    from streams.warm_up import warm_up  # noqa: PLC0415
+def _warm_up_comparisons(settings: Settings) -> None:
+    # Without an experiment no kernel is needed, nor numba.
+    if settings.experiments:
+        from streams.comparisons.warm_up import warm_up  # noqa: PLC0415
+
+        warm_up(settings)
+
+
+def _warm_up_learners(settings: Settings) -> None:
+    from streams.learning.warm_up import warm_up  # noqa: PLC0415
 
     warm_up(settings)
 
@@ -160,7 +168,7 @@ STAGES = (
         outputs=(INTERACTIONS, LATE, dead_letters(QUERIES), dead_letters(CLICKS)),
         version=2,
         conversion=CONVERT_STATISTICS,
-        warm_up=_warm_up,
+        warm_up=_warm_up_comparisons,
     ),
     StageKind(
         name="learn",
@@ -170,7 +178,7 @@ STAGES = (
         build=_learn,
         outputs=(SNAPSHOTS,),
         state_always=True,
-        warm_up=_warm_up,
+        warm_up=_warm_up_learners,
     ),
 )
 """In the order in which an event passes them."""

@@ -30,7 +30,6 @@ from rankstream.wire.events import (
 from rankstream.wire.topics import EVENTS, STATISTICS
 from streams.partition_fold import partition_fold
 from streams.stage import Change, SourceRecord
-from streams.warm_up import warm_up
 
 DAY_S = 86_400
 N_QUERIES = 5_000
@@ -60,7 +59,6 @@ def measure(*, quick: bool = False) -> list[Figure]:
     settings = Settings(
         kafka=ONE_PARTITION, time=TimeSettings(keep_ms=ERA_DAYS * DAY_S * 1_000)
     )
-    warm_up(settings)
     days = long_run(settings, n_impressions, n_days)
     return [
         *growth(days),

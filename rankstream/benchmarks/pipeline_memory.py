@@ -17,7 +17,6 @@ from rankstream.benchmarks.workload import Workload, canonical_elements
 from rankstream.settings import Settings, TimeSettings
 from rankstream.wire.events import DETERMINISTIC, Impression
 from streams.partition_fold import partition_fold
-from streams.warm_up import warm_up
 
 
 def open_figure(n_impressions: int, n_repeats: int) -> Figure:
@@ -42,7 +41,6 @@ def list_figure(n_impressions: int, n_repeats: int) -> Figure:
 def open_bytes(n_impressions: int) -> float:
     """Growth for an impression while no window closes."""
     settings = Settings(kafka=ONE_PARTITION)
-    warm_up(settings)
     # All within a window: it lasts five minutes.
     plan = _plan(n_impressions, per_second=n_impressions / 200.0)
     records = [record for record, _ in folded_records(plan)][:-1]
@@ -58,7 +56,6 @@ def list_bytes(n_impressions: int) -> tuple[int, int]:
     settings = Settings(
         kafka=ONE_PARTITION, time=TimeSettings(click_window_ms=1_000, remember_ms=1_000)
     )
-    warm_up(settings)
     plan = _plan(n_impressions, per_second=400.0)
     n_pairs = pairs_of(plan, settings.statistics.groups)
     records = [record for record, _ in folded_records(plan)]

@@ -19,7 +19,6 @@ from rankstream.settings import Settings, TimeSettings
 from rankstream.wire.events import DETERMINISTIC, LOGGED
 from rankstream.wire.topics import STATISTICS
 from streams.partition_fold import partition_fold
-from streams.warm_up import warm_up
 
 RECORDS_BETWEEN = 300
 """Between checkpoints: what one partition of four is given in `delivery.state_s` where
@@ -141,7 +140,6 @@ def query_bytes(n_groups: int, n_queries: int) -> tuple[float, float]:
     plan = Workload(
         n_queries * IMPRESSIONS_A_QUERY, LOGGED, n_queries=n_queries, n_partitions=1
     )
-    warm_up(settings)
     records = [record for record, _ in folded_records(plan)]
     before = resident()
     fold, changes = fold_all(settings, records)

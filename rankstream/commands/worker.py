@@ -139,7 +139,7 @@ def _run_stages(settings: Settings, role: str, topic_ids: dict[str, str]) -> int
     warm_ups = dict.fromkeys(kind.warm_up for kind in kinds if kind.warm_up)
     if warm_ups:
         started = time.monotonic()
-        log.info("event=compiling role=%s, a minute or two the first time", role)
+        log.info("event=compiling role=%s, up to a minute or two the first time", role)
         for warm_up in warm_ups:
             warm_up(settings)
         log.info("event=kernels-ready seconds=%.2f", time.monotonic() - started)

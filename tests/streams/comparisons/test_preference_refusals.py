@@ -11,9 +11,9 @@ from rankstream.wire.events import (
     Impression,
     Interaction,
 )
+from streams.comparisons.extra import Extra
 from streams.comparisons.logged_lists import (
     MAX_DEPTH,
-    Extra,
     Faulty,
     ListReader,
 )

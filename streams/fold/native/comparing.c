@@ -203,20 +203,25 @@ static bool read_extra(struct list *list, const uint8_t *data,
     list->has_session = false;
     for (; at >= 0 && n > 0; n--) {
         int64_t value = msgpack_span(data, at, end, &start, &length);
+        if (value < 0)
+            return false;
         int name = 0;
-        while (name < 5 && ((int64_t)strlen(names[name]) != length || value < 0 ||
-                            memcmp(data + start, names[name], (size_t)length)))
+        while (name < 5 &&
+               ((int64_t)strlen(names[name]) != length ||
+                memcmp(data + start, names[name], (size_t)length)))
             name++;
         bool is_nil = msgpack_has(value, end, 1) && data[value] == 0xC0;
         if (name == RANKINGS && (list->of || !is_nil))
             at = list->n_documents ? -1 : read_rankings(list, data, value);
         else
-            at = value < 0 ? -1 : msgpack_after(data, value, end);
+            at = msgpack_after(data, value, end);
         if (at < 0 || is_nil)
             continue;
         list->has_session |= name > TEAMS && name < 5;
         list->teams = name == TEAMS ? value : list->teams;
         if (name == EXPERIMENT) {
+            if (list->of)
+                return false;
             list->of = comparison_of(comparisons, n_comparisons, data + value, at - value);
             at = list->of ? at : -1;
         }
@@ -414,18 +419,8 @@ static void fill_logs(const double *x, int64_t *logs) {
     double scaled[2 * N_BETS];
     for (int i = 0; i < 2 * N_BETS; i++) {
         double z = x[i] / (2.0 + x[i]), square = z * z, sum = 1.0 / 27.0;
-        sum = sum * square + 1.0 / 25.0;
-        sum = sum * square + 1.0 / 23.0;
-        sum = sum * square + 1.0 / 21.0;
-        sum = sum * square + 1.0 / 19.0;
-        sum = sum * square + 1.0 / 17.0;
-        sum = sum * square + 1.0 / 15.0;
-        sum = sum * square + 1.0 / 13.0;
-        sum = sum * square + 1.0 / 11.0;
-        sum = sum * square + 1.0 / 9.0;
-        sum = sum * square + 1.0 / 7.0;
-        sum = sum * square + 1.0 / 5.0;
-        sum = sum * square + 1.0 / 3.0;
+        _Pragma("GCC unroll 16") for (int n = 25; n >= 3; n -= 2)
+            sum = sum * square + 1.0 / n;
         scaled[i] = 2.0 * (z + z * square * sum) * LOG_SCALE;
     }
     for (int i = 0; i < 2 * N_BETS; i++) {

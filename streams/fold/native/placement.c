@@ -20,6 +20,11 @@ static const double PER_LOG_2 = 1.4426950408889634, ROUNDER = 6755399441055744.0
 static const double LOG_2_HIGH = 6.93147180369123816490e-01;
 static const double LOG_2_LOW = 1.90821492927058770002e-10;
 
+static const double OVER_FACTORIAL[] = {
+    1.0, 1.0, 1.0 / 2.0, 1.0 / 6.0, 1.0 / 24.0, 1.0 / 120.0, 1.0 / 720.0, 1.0 / 5040.0,
+    1.0 / 40320.0, 1.0 / 362880.0, 1.0 / 3628800.0, 1.0 / 39916800.0, 1.0 / 479001600.0};
+#define UNROLLED _Pragma("GCC unroll 16")
+
 struct scored {
     double score;
     int64_t document;

@@ -2,7 +2,7 @@
  * with names and a TARGET of its own. Whatever the width, operations are the same. */
 #define some NAMED(some)
 #define PARTS (LANES * 8 / LANE_BYTES)
-#define EACH(i) _Pragma("GCC unroll 4") for (size_t i = 0; i < PARTS; i++)
+#define EACH(i) UNROLLED for (size_t i = 0; i < PARTS; i++)
 #define OF(x) ((some *)(x))
 #define INLINE static inline __attribute__((always_inline)) TARGET
 
@@ -13,31 +13,18 @@ typedef int64_t NAMED(some_bits) __attribute__((vector_size(LANE_BYTES)));
 INLINE some NAMED(exponentials)(some x) {
     some power = x * PER_LOG_2 + ROUNDER, k = power - ROUNDER;
     some r = (x - k * LOG_2_HIGH) - k * LOG_2_LOW;
-    some p = r * (1.0 / 479001600.0) + 1.0 / 39916800.0;
-    p = p * r + 1.0 / 3628800.0;
-    p = p * r + 1.0 / 362880.0;
-    p = p * r + 1.0 / 40320.0;
-    p = p * r + 1.0 / 5040.0;
-    p = p * r + 1.0 / 720.0;
-    p = p * r + 1.0 / 120.0;
-    p = p * r + 1.0 / 24.0;
-    p = p * r + 1.0 / 6.0;
-    p = p * r + 0.5;
-    p = p * r + 1.0;
-    p = p * r + 1.0;
+    some p = r * OVER_FACTORIAL[12] + OVER_FACTORIAL[11];
+    UNROLLED for (int n = 10; n >= 0; n--)
+        p = p * r + OVER_FACTORIAL[n];
     NAMED(some_bits) bits = (NAMED(some_bits))power;
     return p * (some)((bits + 1023) << 52);
 }
 
 /* 1 - exp(-p) for p below SMALL. */
 INLINE some NAMED(small)(some p) {
-    some rest = 1.0 / 5040.0 - p * (1.0 / 40320.0);
-    rest = 1.0 / 720.0 - p * rest;
-    rest = 1.0 / 120.0 - p * rest;
-    rest = 1.0 / 24.0 - p * rest;
-    rest = 1.0 / 6.0 - p * rest;
-    rest = 0.5 - p * rest;
-    rest = 1.0 - p * rest;
+    some rest = OVER_FACTORIAL[7] - p * OVER_FACTORIAL[8];
+    UNROLLED for (int n = 6; n >= 1; n--)
+        rest = OVER_FACTORIAL[n] - p * rest;
     return p * rest;
 }
 

@@ -23,8 +23,10 @@ GAUGES = (
     "folded_",
     "open_",
     "known_",
-    "statistics_cells",
-    "statistics_pairs",
+    "statistics_scopes",
+    "statistics_lists",
+    "statistics_exposure_rows",
+    "statistics_bytes",
 )
 """Names that begin or end so are gauges: they may fall as well as rise."""
 

@@ -154,7 +154,7 @@ class NativeCounts:
         return Numbers(*numbers.tolist())
 
     def n_bytes(self) -> int:
-        """Bytes of memory of what is kept; goes through all scopes."""
+        """Bytes of memory of what is kept."""
         return _checked(core.statistics_bytes(self._counts))
 
     def set_numbers(self, kept: Sequence[int]) -> None:

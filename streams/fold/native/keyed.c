@@ -28,6 +28,7 @@ static bool reserve(struct keyed *table, size_t width) {
         void *rows = realloc(table->rows, capacity * width);
         if (!rows)
             return false;
+        *table->n_bytes += (int64_t)((capacity - table->capacity) * width);
         table->rows = rows;
         table->capacity = capacity;
     }
@@ -39,6 +40,7 @@ static bool reserve(struct keyed *table, size_t width) {
     uint32_t *slots = calloc(n_slots, sizeof *slots);
     if (!slots)
         return false;
+    *table->n_bytes += (int64_t)((n_slots - table->n_slots) * sizeof *slots);
     free(table->slots);
     table->slots = slots;
     table->n_slots = n_slots;
@@ -68,10 +70,6 @@ int64_t keyed_find(struct keyed *table, uint64_t key, size_t width, uint32_t hin
     if (table->n_slots)
         *slot_of(table, key, width) = table->n;
     return table->n - 1;
-}
-
-int64_t keyed_bytes(const struct keyed *table, size_t width) {
-    return (int64_t)(table->capacity * width + table->n_slots * sizeof *table->slots);
 }
 
 void keyed_free(struct keyed *table) {

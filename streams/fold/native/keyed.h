@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 struct keyed {
+    int64_t *n_bytes; /* what memory is counted in */
     uint8_t *rows;
     uint32_t *slots; /* numbers of rows, from 1; only where there are many */
     uint32_t n, capacity, n_slots;
@@ -18,8 +19,6 @@ static inline void *keyed_at(const struct keyed *table, size_t i, size_t width) 
 /* The number of the row of a key, which is made if it is not there, with zeros behind
  * its key; or -1 if there is no memory. Looks at row `hint` first. */
 int64_t keyed_find(struct keyed *table, uint64_t key, size_t width, uint32_t hint);
-
-int64_t keyed_bytes(const struct keyed *table, size_t width);
 
 void keyed_free(struct keyed *table);
 

@@ -133,6 +133,7 @@ struct scope *scope_of(struct era *era, struct set *set, struct span interventio
     scope->set = set;
     scope->intervention = (struct span){copy, intervention.n};
     scope->last_ms = INT64_MIN;
+    scope->rewards.n_bytes = &era->n_bytes;
     if (memcmp(set->key, OVERFLOW_SET, NAME_BYTES) == 0) {
         scope->flags = IS_CAPPED;
     } else {
@@ -245,6 +246,8 @@ struct cell *cell_of(struct era *era, struct scope *scope, int64_t group) {
         if (!cell)
             return NULL;
         cell->rows.width = sizeof(int64_t);
+        cell->pairs.n_bytes = cell->sums.n_bytes = &era->n_bytes;
+        cell->click_pairs.n_bytes = &era->n_bytes;
         scope->cells[group] = cell;
     }
     return scope->cells[group];
@@ -340,22 +343,10 @@ struct era *era_new(int64_t number, int64_t n_groups) {
 }
 
 int64_t era_bytes(const struct era *era) {
-    int64_t n_bytes = era->arena.n_bytes;
-    n_bytes += (int64_t)(era->names.n_slots * sizeof *era->names.slots);
-    n_bytes += (int64_t)(era->masks.chunks.n * CHUNK_MASKS * sizeof(struct mask));
-    for (const struct scope *scope = era->scopes; scope; scope = scope->next) {
-        n_bytes += keyed_bytes(&scope->rewards, sizeof(struct reward));
-        for (int64_t i = 0; scope->cells && i < era->n_groups; i++) {
-            const struct cell *cell = scope->cells[i];
-            if (!cell)
-                continue;
-            n_bytes += keyed_bytes(&cell->pairs, sizeof(struct pair));
-            n_bytes += keyed_bytes(&cell->sums, sizeof(struct sums));
-            n_bytes += keyed_bytes(&cell->click_pairs, sizeof(struct click_pair));
-            n_bytes += (int64_t)(cell->rows.capacity * cell->rows.width);
-        }
-    }
-    return n_bytes;
+    size_t n_masks = era->masks.chunks.n * CHUNK_MASKS;
+    return era->arena.n_bytes + era->n_bytes +
+           (int64_t)(era->names.n_slots * sizeof *era->names.slots) +
+           (int64_t)(n_masks * sizeof(struct mask));
 }
 
 static void free_cell(struct cell *cell) {

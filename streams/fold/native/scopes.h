@@ -151,6 +151,7 @@ struct masks {
 
 struct era {
     int64_t number, n_groups, n_impressions, n_scopes, n_lists, n_rows;
+    int64_t n_bytes; /* of tables of cells and scopes */
     struct arena arena;
     struct names names;
     struct masks masks;

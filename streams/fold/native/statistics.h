@@ -108,7 +108,7 @@ FOLD_EXPORT void statistics_numbers(const struct statistics *statistics,
 FOLD_EXPORT void statistics_set_numbers(struct statistics *statistics,
                                         const int64_t numbers[N_KEPT]);
 
-/* Bytes of memory that eras take; goes through all scopes. */
+/* Bytes of memory that eras take. */
 FOLD_EXPORT int64_t statistics_bytes(const struct statistics *statistics);
 
 /* The era of a number, made if it is not there. */

@@ -21,7 +21,7 @@ from rankstream.ranking.combining import seeded_name
 from rankstream.wire.events import Experiment
 from streams.comparisons.comparison import Comparison
 from streams.fold.closed_impressions import Closed
-from streams.fold.native.core_library import core
+from streams.fold.native.comparing import credit_plain
 
 MOST_RANKERS, MOST_PLACES, MOST_SEEDED = 64, 32, 127
 """What the core has room for."""
@@ -66,12 +66,6 @@ class _Entry(ctypes.Structure):
     )
 
 
-core.comparing_take.restype = _NUMBER
-core.comparing_take.argtypes = (
-    *(_PLACE, _NUMBER, _PLACE, _PLACE, _PLACE, _NUMBER, _NUMBER),
-)
-
-
 class PlainLists:
     """Credits impressions of some comparisons; keeps nothing between calls.
 
@@ -96,16 +90,7 @@ class PlainLists:
         int
             The number of the first that is not, or how many there are.
         """
-        found = core.comparing_take(
-            ctypes.addressof(self._entries),
-            len(self._entries),
-            closed.encoded.ctypes.data,
-            closed.ends.ctypes.data,
-            closed.extras.ctypes.data,
-            first,
-            len(closed),
-        )
-        return int(found)
+        return credit_plain(self._entries, closed, first)
 
     def pass_on(self) -> int:
         """Tell the comparisons what is not in arrays; how many lists they took."""

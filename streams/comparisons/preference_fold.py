@@ -19,6 +19,7 @@ from rankstream.wire.schemas import SchemaRefused, check_schema
 from rankstream.wire.topics import PREFERENCES
 from streams.comparisons.extra import SCHEMA, decode_extra
 from streams.fold.closed_impressions import Closed
+from streams.fold.native.comparing import count_compared
 from streams.stage import Change, LogRefused
 from streams.state_pieces import Parts
 
@@ -91,7 +92,7 @@ class PreferencesFold:
         if not closed.extras.any():
             return
         if not self._known:
-            self._take_marked(closed)
+            self._count(closed)
             return
         plain = self._plain
         if plain is None:
@@ -104,15 +105,16 @@ class PreferencesFold:
             which = plain.take(closed, which + 1)
         self._n_taken += plain.pass_on()
 
-    def _take_marked(self, closed: Closed) -> None:
-        encoded = closed.encoded.tobytes()
-        found = encoded.find(MARK)
-        while found >= 0:
-            which = int(closed.ends.searchsorted(found, "right"))
-            if which == len(closed):
-                return
-            self._take(closed[which])
-            found = encoded.find(MARK, closed.ends[which])
+    def _count(self, closed: Closed) -> None:
+        """Nothing is known: those of experiments are only counted."""
+        first = 0
+        while first < len(closed):
+            first, n_compared = count_compared(closed, first)
+            self._n_taken += n_compared
+            self._n_unknown += n_compared
+            if first < len(closed):
+                self._take(closed[first])
+                first += 1
 
     def _take(self, interaction: Interaction) -> None:
         packed = interaction.impression.extra

@@ -25,6 +25,7 @@ struct extent {
  * from 1, and 0 is none. */
 struct list {
     int64_t places[ELEMENT_WIDTH]; /* of the fields of its impression */
+    bool is_compared;
     struct comparison *of; /* whose it is, or NULL */
     int64_t teams;
     bool has_session;
@@ -150,7 +151,7 @@ static int64_t map_at(const uint8_t *data, int64_t at, int64_t end, int64_t *n) 
 static int64_t read_rankings(struct list *list, const uint8_t *data, int64_t at) {
     const struct comparison *of = list->of;
     int64_t n, end = list->places[ELEMENT_END], named = 0, start, length;
-    at = of ? map_at(data, at, end, &n) : -1;
+    at = map_at(data, at, end, &n);
     if (at < 0 || n != of->n_rankers ||
         !read_items(list, data, list->places[IMPRESSION_CANDIDATES]))
         return -1;
@@ -188,8 +189,8 @@ static struct comparison *comparison_of(struct comparison *comparisons, int64_t 
     return NULL;
 }
 
-/* Reads what concerns comparisons. False where it is not plain: of an experiment that
- * is none of these, or was not named before the rankings. */
+/* Reads what concerns comparisons; the rankings of one of these, if they come after the
+ * experiment. False where it is not whole, or not plain. */
 static bool read_extra(struct list *list, const uint8_t *data,
                        struct comparison *comparisons, int64_t n_comparisons) {
     static const char *const names[] = {"experiment", "rankings", "assignments", "session",
@@ -199,6 +200,7 @@ static bool read_extra(struct list *list, const uint8_t *data,
                        &start, &length);
     int64_t at = end < 0 ? -1 : map_at(data, start, end, &n);
     list->of = NULL;
+    list->is_compared = false;
     list->teams = list->n_documents = 0;
     list->has_session = false;
     for (; at >= 0 && n > 0; n--) {
@@ -211,7 +213,7 @@ static bool read_extra(struct list *list, const uint8_t *data,
                 memcmp(data + start, names[name], (size_t)length)))
             name++;
         bool is_nil = msgpack_has(value, end, 1) && data[value] == 0xC0;
-        if (name == RANKINGS && (list->of || !is_nil))
+        if (name == RANKINGS && list->of && !is_nil)
             at = list->n_documents ? -1 : read_rankings(list, data, value);
         else
             at = msgpack_after(data, value, end);
@@ -220,10 +222,10 @@ static bool read_extra(struct list *list, const uint8_t *data,
         list->has_session |= name > TEAMS && name < 5;
         list->teams = name == TEAMS ? value : list->teams;
         if (name == EXPERIMENT) {
-            if (list->of)
+            if (list->is_compared)
                 return false;
+            list->is_compared = true;
             list->of = comparison_of(comparisons, n_comparisons, data + value, at - value);
-            at = list->of ? at : -1;
         }
     }
     return at >= 0;
@@ -231,7 +233,7 @@ static bool read_extra(struct list *list, const uint8_t *data,
 
 /* The shown documents are of the rankings, and each of them is there once. */
 static bool read_shown(struct list *list, const uint8_t *data, int64_t most) {
-    int64_t start, length;
+    int64_t start = 0, length = 0;
     msgpack_span(data, list->places[IMPRESSION_SHOWN], list->places[ELEMENT_END], &start,
                  &length);
     list->k = length / 2;
@@ -555,7 +557,7 @@ static void credit(struct comparison *to, struct list *list, const uint8_t *data
 
 int64_t comparing_take(struct comparison *comparisons, int64_t n_comparisons,
                        const uint8_t *encoded, const int64_t *ends, const uint8_t *extras,
-                       int64_t first, int64_t n) {
+                       int64_t first, int64_t n, int64_t *n_unknown) {
     struct list list;
     for (int64_t i = first; i < n; i++) {
         int64_t n_parts;
@@ -565,11 +567,12 @@ int64_t comparing_take(struct comparison *comparisons, int64_t n_comparisons,
         if (at < 0 || fold_find_fields(encoded, at, ends[i], list.places) < 0 ||
             !read_extra(&list, encoded, comparisons, n_comparisons))
             return i;
-        if (!list.of)
-            continue;
-        if (!is_plain(&list, encoded, ends[i]))
+        if (list.is_compared && n_unknown)
+            ++*n_unknown;
+        else if (list.of && is_plain(&list, encoded, ends[i]))
+            credit(list.of, &list, encoded);
+        else if (list.is_compared)
             return i;
-        credit(list.of, &list, encoded);
     }
     return n;
 }

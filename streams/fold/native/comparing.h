@@ -25,9 +25,11 @@ struct comparison {
 
 /* Credits closed impressions, encoded one behind the other, from the one numbered
  * `first` on, up to the first that is not plain; its number, or `n`. Plain are those
- * of no experiment, and lists that cannot be faulty nor hold what is foreign. */
+ * of no experiment, and lists that cannot be faulty nor hold what is foreign. With
+ * `n_unknown`, those of any experiment are only added to it. */
 FOLD_EXPORT int64_t comparing_take(struct comparison *comparisons, int64_t n_comparisons,
                                    const uint8_t *encoded, const int64_t *ends,
-                                   const uint8_t *extras, int64_t first, int64_t n);
+                                   const uint8_t *extras, int64_t first, int64_t n,
+                                   int64_t *n_unknown);
 
 #endif

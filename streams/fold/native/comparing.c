@@ -10,7 +10,7 @@
 
 /* Lists that are larger are not plain. */
 enum { MOST_ITEMS = 1024, MOST_SLOTS = 2048, MOST_RANKERS = 64, MOST_PLACES = 32 };
-enum { MOST_DEPTH = 128, MOST_SEEDED = 128 };
+enum { MOST_DEPTH = 128, MOST_SEEDED = 128, ABSENT = UINT16_MAX };
 static const double LARGEST_BOUND = 32768.0, LOG_SCALE = 4294967296.0;
 enum { N_CLASSES = 24, LOWEST_CLASS = -8, N_BETS = 8, N_GROUPS = 100, N_BY_RANKER = 7 };
 enum { LISTS, CLICKED_LISTS, CLICKS, PLACES = 4 };
@@ -33,7 +33,7 @@ struct list {
     uint64_t mask;
     struct extent items[MOST_ITEMS];
     uint16_t slots[MOST_SLOTS]; /* rows by hash of the item, plus 1 */
-    uint16_t first[MOST_ITEMS]; /* best rank of each row */
+    uint16_t first[MOST_ITEMS]; /* best rank of each row, or ABSENT */
     uint16_t place[MOST_ITEMS], seen[MOST_ITEMS];
     uint16_t rows[MOST_RANKERS][MOST_DEPTH], shown[MOST_PLACES];
     int64_t lengths[MOST_RANKERS], team[MOST_PLACES];
@@ -43,7 +43,8 @@ struct list {
     double weights[MOST_PLACES + 1][MOST_PLACES + 1], bound;
 };
 
-/* BLAKE2b of less than 129 bytes, eight bytes of digest (RFC 7693). */
+/* The seed that a name of at most 128 bytes gives, with zeros behind it: 63 bits of
+ * BLAKE2b (RFC 7693). */
 static int64_t seed_of(const uint8_t *bytes, int64_t n) {
     static const uint64_t start[8] = {
         UINT64_C(0x6A09E667F3BCC908), UINT64_C(0xBB67AE8584CAA73B),
@@ -63,7 +64,7 @@ static int64_t seed_of(const uint8_t *bytes, int64_t n) {
         {10, 2, 8, 4, 7, 6, 1, 5, 15, 11, 9, 14, 3, 12, 13, 0}};
     uint64_t m[16], v[16];
     for (int i = 0; i < 16; i++)
-        m[i] = part_at(bytes + 8 * i, n - 8 * i);
+        m[i] = word_at(bytes + 8 * i);
     for (int i = 0; i < 16; i++)
         v[i] = start[i & 7];
     uint64_t first = v[0] ^= 0x01010008;
@@ -135,7 +136,8 @@ static bool read_items(struct list *list, const uint8_t *data, int64_t at) {
         if (!slot || *slot)
             return false;
         *slot = (uint16_t)(row + 1);
-        list->first[row] = list->place[row] = list->seen[row] = 0;
+        list->first[row] = ABSENT;
+        list->place[row] = list->seen[row] = 0;
     }
     return true;
 }
@@ -170,9 +172,9 @@ static int64_t read_rankings(struct list *list, const uint8_t *data, int64_t at)
             int row = at < 0 ? -1 : *slot_of(list, data, item) - 1;
             if (row < 0 || list->seen[row] == ranker + 1)
                 return -1;
-            list->n_documents += !list->first[row];
-            if (!list->first[row] || rank < list->first[row])
-                list->first[row] = (uint16_t)rank;
+            uint16_t first = list->first[row];
+            list->n_documents += first == ABSENT;
+            list->first[row] = rank < first ? (uint16_t)rank : first;
             list->seen[row] = (uint16_t)(ranker + 1);
             list->rows[ranker][rank - 1] = (uint16_t)row;
         }
@@ -241,7 +243,7 @@ static bool read_shown(struct list *list, const uint8_t *data, int64_t most) {
         return false;
     for (int64_t place = 1; place <= list->k; place++, start += 2) {
         int64_t row = data[start] | data[start + 1] << 8;
-        if (row >= list->n_items || !list->first[row] || list->place[row])
+        if (row >= list->n_items || list->first[row] == ABSENT || list->place[row])
             return false;
         list->place[row] = (uint16_t)place;
         list->shown[place - 1] = (uint16_t)row;
@@ -356,27 +358,26 @@ static void fill_heaviest(const struct list *list, int64_t rank, double *sums) {
 /* As `pairwise_bounds.largest_preference`. */
 static double bound_of_all(const struct list *list) {
     int64_t length = list->length;
-    double heaviest[MOST_PLACES][MOST_PLACES + 1], bound = 0.0;
+    double heaviest[MOST_PLACES][MOST_PLACES + 1], sums[MOST_PLACES], bound = 0.0;
     for (int64_t rank = 1; rank < length; rank++)
         if (list->n_first[rank])
             fill_heaviest(list, rank, heaviest[rank]);
     for (int64_t n_clicks = 1; n_clicks < length; n_clicks++) {
         double total = 0.0;
-        uint32_t taken = 0;
+        for (int64_t rank = 1; rank < length; rank++)
+            sums[rank] = list->n_first[rank] ? heaviest[rank][length - n_clicks] : 0.0;
         for (int64_t left = n_clicks; left > 0;) {
             double most = 0.0;
             int64_t best = 0;
-            for (int64_t rank = 1; rank < length; rank++)
-                if (list->n_first[rank] && !(taken >> rank & 1) &&
-                    heaviest[rank][length - n_clicks] > most) {
-                    most = heaviest[rank][length - n_clicks];
-                    best = rank;
-                }
+            for (int64_t rank = 1; rank < length; rank++) {
+                best = sums[rank] > most ? rank : best;
+                most = sums[rank] > most ? sums[rank] : most;
+            }
             if (!best)
                 break;
             int64_t n_taken = left < list->n_first[best] ? left : list->n_first[best];
             total += (double)n_taken * most;
-            taken |= UINT32_C(1) << best;
+            sums[best] = 0.0;
             left -= n_taken;
         }
         bound = 2.0 * total > bound ? 2.0 * total : bound;
@@ -386,16 +387,15 @@ static double bound_of_all(const struct list *list) {
 
 /* As `pairwise_preference.agreement`. */
 static void credit_pairs(const struct list *list, double *credit) {
-    uint16_t ranks[MOST_PLACES][MOST_RANKERS];
+    uint16_t ranks[1 + MOST_PLACES][MOST_RANKERS]; /* the first of what was not shown */
     int64_t n_read = list->k;
     while (!list->is_clicked[n_read - 1])
         n_read--;
     n_read += n_read < list->k;
-    memset(ranks, 0xFF, sizeof(**ranks) * MOST_RANKERS * (size_t)list->k);
+    memset(ranks, 0xFF, sizeof(*ranks) * (size_t)(1 + list->k));
     for (int64_t ranker = 0; ranker < list->n_rankers; ranker++)
         for (int64_t i = 0; i < list->lengths[ranker]; i++)
-            if (list->place[list->rows[ranker][i]])
-                ranks[list->place[list->rows[ranker][i]] - 1][ranker] = (uint16_t)i;
+            ranks[list->place[list->rows[ranker][i]]][ranker] = (uint16_t)i;
     for (int64_t a = 0; a < n_read; a++)
         for (int64_t b = a + 1; b < n_read; b++) {
             int64_t one = list->first[list->shown[a]], other = list->first[list->shown[b]];
@@ -404,8 +404,8 @@ static void credit_pairs(const struct list *list, double *credit) {
             double weight = list->weights[one][other];
             weight = list->is_clicked[b] ? -weight : weight;
             for (int64_t ranker = 0; ranker < list->n_rankers; ranker++)
-                credit[ranker] += weight * ((ranks[a][ranker] < ranks[b][ranker]) -
-                                            (ranks[a][ranker] > ranks[b][ranker]));
+                credit[ranker] += weight * ((ranks[a + 1][ranker] < ranks[b + 1][ranker]) -
+                                            (ranks[a + 1][ranker] > ranks[b + 1][ranker]));
         }
 }
 
@@ -461,7 +461,8 @@ static void add_preferences(struct comparison *to, const struct list *list,
     to->impressions[group]++;
     for (int64_t n = 0; n < n_rankers; n++)
         for (int64_t m = n + 1; m < n_rankers; m++, pair++) {
-            if (!has_teams && list->lengths[n] == list->lengths[m] &&
+            if (!has_teams && list->rows[n][0] == list->rows[m][0] &&
+                list->lengths[n] == list->lengths[m] &&
                 !memcmp(list->rows[n], list->rows[m], 2 * (size_t)list->lengths[n]))
                 continue;
             to->possible[pair * N_CLASSES + row]++;
@@ -538,7 +539,7 @@ static void credit(struct comparison *to, struct list *list, const uint8_t *data
     msgpack_number(data, list->places[IMPRESSION_SEED], end, &seed);
     msgpack_number(data, list->places[IMPRESSION_UNIT], end, &unit);
     msgpack_span(data, list->places[IMPRESSION_IMPRESSION_ID], end, &start, &n);
-    uint8_t seeded[MOST_SEEDED];
+    uint8_t seeded[MOST_SEEDED] = {0};
     memcpy(seeded, to->seeded, (size_t)to->n_seeded);
     memcpy(seeded + to->n_seeded, data + start, (size_t)n);
     to->n_foreign_seeds += seed != seed_of(seeded, to->n_seeded + n);

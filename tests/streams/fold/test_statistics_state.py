@@ -242,7 +242,7 @@ def test_interactions_that_are_not_whole_are_refused() -> None:
     fold, n_refused = new_fold(), 0
     for _ in range(3_000):
         closed = closed_of([schedules.draw_interaction(rng, 10)])
-        packed = bytearray(closed.encoded.tobytes())
+        packed = bytearray(closed.encoded[: closed.ends[-1]].tobytes())
         packed[rng.integers(len(packed))] = rng.integers(256)
         cut = int(rng.integers(1, len(packed) + 1))
         broken = replace(

@@ -12,6 +12,7 @@ from rankstream.commands.statistics_export import export
 from rankstream.commands.statistics_tables import shown_scope, table_of
 from rankstream.settings import load_settings, with_namespace
 from rankstream.terminal.counts import counted
+from rankstream.terminal.plain_text import plain
 from rankstream.wire.routing import normalised_query
 from rankstream.wire.topics import STATISTICS
 from streams.fold.statistics_reader import Statistics, summaries_of
@@ -114,7 +115,8 @@ def _list(statistics: Statistics, limit: int) -> int:
     order = sorted(counts, key=lambda query: (-counts[query][0], query))
     for query in order[:limit]:
         shown, clicked = counts[query]
-        table.add_row(query, f"{shown:,}", f"{clicked:,}", f"{clicked / shown:.3f}")
+        rate = f"{clicked / shown:.3f}"
+        table.add_row(plain(query), f"{shown:,}", f"{clicked:,}", rate)
     Console().print(table)
     return 0
 

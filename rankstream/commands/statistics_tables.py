@@ -10,6 +10,7 @@ from rich.table import Table
 from models.counts.cells import CellSummary
 from models.counts.scope_record import CAPPED, CONVERTED, OVERFLOWED, TRUNCATED
 from rankstream.terminal.counts import counted
+from rankstream.terminal.plain_text import plain
 from streams.fold.statistics_keys import OPEN_SET, OVERFLOW_SET, Counted, ScopeName
 from streams.fold.statistics_reader import Statistics
 
@@ -58,7 +59,8 @@ def table_of(
     """
     cell, name = shown.cell, shown.name
     title = (
-        f"{_set_label(name.candidate_set)}, intervention {name.intervention or '-'}, "
+        f"{_set_label(name.candidate_set)}, "
+        f"intervention {plain(name.intervention) or '-'}, "
         f"{era_label(name.era, settings)}"
     )
     caption = ", ".join(
@@ -83,7 +85,7 @@ def table_of(
         n_shown, n_clicked = counts.get(place, (0, 0))
         exposure = shown.exposures.get(place)
         table.add_row(
-            place[0],
+            plain(place[0]),
             str(place[1]),
             f"{n_shown:,}",
             f"{n_clicked:,}",
@@ -132,7 +134,7 @@ def _set_label(name: bytes) -> str:
 def _class_label(which: int, settings: Counted | None) -> str:
     if settings is None or which >= len(settings.classes):
         return f"class {which}"
-    return settings.classes[which]
+    return plain(settings.classes[which])
 
 
 def _counts_of(cell: CellSummary) -> dict[Place, tuple[int, int]]:

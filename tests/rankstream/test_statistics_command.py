@@ -109,6 +109,19 @@ def test_show_says_what_is_particular_about_a_scope(run, records):
     assert "more lists, masks or exposure rows than `limits` keeps" in printed.out
 
 
+def test_markup_in_names_is_text(run, records):
+    """Users type queries, and services name items: none of it is a command."""
+    name = ScopeName("[red]a[/] [/]", RED.candidate_set, "[/]v2\x1b[2J", 226)
+    value = ScopeValue(("[/]", "[bold]b"))
+    records += scope_records(name, value.take([ClosedImpression(0, [0, 1])]))
+    _, listed = run("list")
+    assert "[red]a[/] [/]" in listed.out
+    _, printed = run("show", name.query)
+    assert "[/]v2\\x1b[2J" in printed.out.replace("\n", "")
+    assert "│ [/] " in printed.out
+    assert "│ [bold]b " in printed.out
+
+
 def test_show_of_an_unknown_query_says_so(run):
     """A query that was never shown is an error, not an empty table."""
     status, printed = run("show", "nothing")

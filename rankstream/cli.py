@@ -69,7 +69,7 @@ def _run(words: list[str]) -> int:
     try:
         arguments = parser_for(words).parse_args(words)
         return int(arguments.run(arguments))
-    except ModuleNotFoundError as error:
+    except ImportError as error:
         raise not_installed(error) from error
 
 

@@ -14,6 +14,9 @@ ROOMS = ("models", "streams", "producers", "deploy")
 
 EXTRA = "rankstream[pipeline]"
 
+CORE = "streams.fold.native.core_library"
+"""What says itself what is wrong with the compiled core."""
+
 
 class NotInstalled(RuntimeError):
     """A package that a command needs is missing, or is somebody else's.
@@ -48,14 +51,18 @@ def check_rooms() -> None:
             )
 
 
-def not_installed(missing: ModuleNotFoundError) -> NotInstalled:
+def not_installed(missing: ImportError) -> NotInstalled:
     """What to install, where an import failed.
 
     Raises
     ------
-    ModuleNotFoundError
+    ImportError
         The same, where no installation would help: a module of Python or our own.
     """
+    if missing.name == CORE:
+        return NotInstalled(str(missing))
+    if not isinstance(missing, ModuleNotFoundError):
+        raise missing
     package = (missing.name or "").partition(".")[0]
     if package in ROOMS:
         return NotInstalled(_broken(str(missing.name)))

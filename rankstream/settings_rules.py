@@ -151,6 +151,13 @@ def _of_time(time: TimeSettings) -> Iterator[tuple[str, str]]:
             "time.remember_ms must be time.disorder_ms or more; "
             f"got {time.remember_ms}, which is less than {time.disorder_ms}",
         )
+    if time.keep_ms < time.click_window_ms:
+        # An era would leave before its last lists are counted.
+        yield (
+            "time.keep_ms",
+            "time.keep_ms must be time.click_window_ms or more; "
+            f"got {time.keep_ms}, which is less than {time.click_window_ms}",
+        )
 
 
 def _of_limits(limits: LimitSettings) -> Iterator[tuple[str, str]]:

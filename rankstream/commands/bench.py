@@ -39,7 +39,10 @@ EXAMPLES = """examples:
 
 A figure of pipeline is the median of its repeats; in brackets are the least
 and the largest. Ours and its rival run in turns, and each ratio is that of one
-repeat."""
+repeat.
+
+exit status: 1 where a figure is below its floor or void, else 0; with --quick
+figures may be below their floors"""
 
 THREAD_COUNTS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
 

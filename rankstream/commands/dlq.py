@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from itertools import islice
 
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
 
 from producers.dead_letters import (
@@ -25,6 +24,7 @@ from producers.stop_signal import Stop
 from producers.topic_reader import TopicReader, reached_ms
 from rankstream.settings import Settings, load_settings, with_namespace
 from rankstream.terminal.counts import counted
+from rankstream.terminal.plain_text import plain
 from rankstream.wire.refusal_codes import Code
 
 SUMMARY = "dead letters: list, show, count, replay"
@@ -109,7 +109,7 @@ def _list(letters: list[DeadLetter]) -> int:
         start = repr(letter.value[:SHOWN_BYTES])[2:-1]
         # Letters hold anything: they are printed as text, never as markup.
         table.add_row(letter.place, utc(letter.timestamp_ms), letter.code,
-                      _plain(reason), _plain(start))  # fmt: skip
+                      plain(reason), plain(start))  # fmt: skip
     Console().print(table)
     return 0
 
@@ -122,11 +122,11 @@ def _show(letter: DeadLetter, *, is_raw: bool) -> int:
     table = Table("what", "is", title=letter.place, show_header=False)
     table.add_row("arrived", utc(letter.timestamp_ms))
     for name, content in sorted(letter.reasons.items()):
-        table.add_row(name, _plain(content))
+        table.add_row(name, plain(content))
     if letter.key is not None:
-        table.add_row("key", _plain(repr(letter.key)))
+        table.add_row("key", plain(repr(letter.key)))
     for name, raw in letter.headers:
-        table.add_row(f"header {_plain(name)}", _plain(repr(raw)))
+        table.add_row(f"header {plain(name)}", plain(repr(raw)))
     table.add_row("bytes", f"{len(letter.value):,}")
     console = Console()
     console.print(table)
@@ -161,9 +161,3 @@ def _replay(
     if n_refused:
         sys.stderr.write(f"{n_refused:,} are cut off or too large, and were not sent\n")
     return 1 if n_refused else 0
-
-
-def _plain(text: str) -> str:
-    """Text without control characters and without markup."""
-    visible = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
-    return escape(visible)

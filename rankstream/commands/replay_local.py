@@ -13,6 +13,7 @@ from producers.formats.canonical_dump import read_dump, read_header
 from producers.formats.event import Event
 from producers.replay import Pace, Replayed, replay
 from producers.stop_signal import Stop
+from rankstream.commands.statistics_tables import left_label
 from rankstream.local_replay import LocalReplay, write_results
 from rankstream.settings import Settings
 from rankstream.terminal.progress_line import ProgressLine
@@ -102,6 +103,9 @@ def _conclude(
     clicked = sum(clicks for _, clicks in statistics.queries().values())
     console = Console()
     console.print(table_of(local, clicked))
+    left = left_label(statistics)
+    if left:
+        console.print(left, highlight=False)
     console.print(f"{line.mean_rate():,.0f} {what} a second", highlight=False)
     if out is not None:
         for path, n_values in write_results(local.pipeline, changes, out):

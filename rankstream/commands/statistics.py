@@ -9,9 +9,15 @@ from rich.console import Console
 from rich.table import Table
 
 from rankstream.commands.statistics_export import export
-from rankstream.commands.statistics_tables import shown_scope, table_of
+from rankstream.commands.statistics_tables import (
+    left_label,
+    reward_labels,
+    shown_scope,
+    table_of,
+)
 from rankstream.settings import load_settings, with_namespace
 from rankstream.terminal.counts import counted
+from rankstream.terminal.plain_text import plain
 from rankstream.wire.routing import normalised_query
 from rankstream.wire.topics import STATISTICS
 from streams.fold.statistics_reader import Statistics, summaries_of
@@ -98,7 +104,7 @@ def _records(arguments: argparse.Namespace) -> Iterator[tuple[bytes, bytes | Non
 
 def _export(statistics: Statistics, file: Path) -> int:
     if not len(statistics):
-        return _nothing("there are no statistics yet")
+        return _nothing(left_label(statistics) or "there are no statistics yet")
     for path, n_rows in export(statistics, file):
         Console().print(f"{path}: {counted(n_rows, 'row')}", highlight=False)
     return 0
@@ -107,24 +113,30 @@ def _export(statistics: Statistics, file: Path) -> int:
 def _list(statistics: Statistics, limit: int) -> int:
     counts = statistics.queries()
     if not counts:
-        return _nothing("there are no statistics yet")
-    table = Table("query", title=counted(len(counts), "query", "queries"))
-    for column in ("impressions", "clicks", "clicks per list"):
+        return _nothing(left_label(statistics) or "there are no statistics yet")
+    table = Table(title=counted(len(counts), "query", "queries"))
+    table.add_column("query", overflow="fold")
+    clicks, _ = reward_labels(statistics.counted[0] if statistics.counted else None)
+    for column in ("impressions", clicks, f"{clicks} per list"):
         table.add_column(column, justify="right")
     order = sorted(counts, key=lambda query: (-counts[query][0], query))
     for query in order[:limit]:
         shown, clicked = counts[query]
-        table.add_row(query, f"{shown:,}", f"{clicked:,}", f"{clicked / shown:.3f}")
-    Console().print(table)
+        rate = f"{clicked / shown:.3f}"
+        table.add_row(plain(query), f"{shown:,}", f"{clicked:,}", rate)
+    console = Console()
+    console.print(table)
+    _say_left(statistics, console)
     return 0
 
 
 def _show(statistics: Statistics, query: str, limit: int) -> int:
     scopes = statistics.scopes(query)
     if not scopes:
+        left = left_label(statistics)
         return _nothing(
             f"no closed list of the query {query!r}; lists count when their click "
-            "window has passed (`statistics list`)"
+            f"window has passed (`statistics list`){left and '; '}{left}"
         )
     console = Console()
     settings = statistics.counted[0] if statistics.counted else None
@@ -133,14 +145,14 @@ def _show(statistics: Statistics, query: str, limit: int) -> int:
         console.print(table)
         for remark in remarks:
             console.print(f"  {remark}", highlight=False)
-    share = statistics.share_left()
-    if share:
-        console.print(
-            f"{share:.1%} of all interactions that were counted have left: their era "
-            "ended more than `time.keep_ms` ago",
-            highlight=False,
-        )
+    _say_left(statistics, console)
     return 0
+
+
+def _say_left(statistics: Statistics, console: Console) -> None:
+    left = left_label(statistics)
+    if left:
+        console.print(left, highlight=False)
 
 
 def _nothing(reason: str) -> int:

@@ -10,6 +10,7 @@ from rich.table import Table
 from models.counts.cells import CellSummary
 from models.counts.scope_record import CAPPED, CONVERTED, OVERFLOWED, TRUNCATED
 from rankstream.terminal.counts import counted
+from rankstream.terminal.plain_text import plain
 from streams.fold.statistics_keys import OPEN_SET, OVERFLOW_SET, Counted, ScopeName
 from streams.fold.statistics_reader import Statistics
 
@@ -21,6 +22,8 @@ _FLAGS = {
     TRUNCATED: "some lists have more than 32 items: their masks are not kept",
     CONVERTED: "converted from an earlier release: exposures are refused",
 }
+
+_DAY_MS = 86_400_000
 
 Place = tuple[str, int]
 """Item and rank."""
@@ -58,19 +61,21 @@ def table_of(
     """
     cell, name = shown.cell, shown.name
     title = (
-        f"{_set_label(name.candidate_set)}, intervention {name.intervention or '-'}, "
+        f"{_set_label(name.candidate_set)}, "
+        f"intervention {plain(name.intervention) or '-'}, "
         f"{era_label(name.era, settings)}"
     )
-    caption = ", ".join(
-        (
-            counted(cell.total("impressions"), "list"),
-            counted(cell.total("clicks"), "click"),
-        )
+    clicks, rate = reward_labels(settings)
+    n_clicks = cell.total("clicks")
+    clicked = (
+        counted(n_clicks, "click") if clicks == "clicks" else f"{clicks} {n_clicks:,}"
     )
-    table = Table("item", title=title, caption=caption)
+    caption = f"{counted(cell.total('impressions'), 'list')}, {clicked}"
+    table = Table(title=title, caption=caption)
+    table.add_column("item", overflow="fold")
     classes = np.unique(cell.rewards[:, 0]).tolist()
     names = [_class_label(which, settings) for which in classes]
-    columns = ("rank", "shown", "clicks", "click rate", *names, "expected exposure")
+    columns = ("rank", "shown", clicks, rate, *names, "expected exposure")
     for column in columns:
         table.add_column(column, justify="right")
     counts = _counts_of(cell)
@@ -83,7 +88,7 @@ def table_of(
         n_shown, n_clicked = counts.get(place, (0, 0))
         exposure = shown.exposures.get(place)
         table.add_row(
-            place[0],
+            plain(place[0]),
             str(place[1]),
             f"{n_shown:,}",
             f"{n_clicked:,}",
@@ -97,7 +102,7 @@ def table_of(
 
 
 def era_label(era: int, settings: Counted | None) -> str:
-    """The days of an era, or its number where its length is not known.
+    """From when to when an era is (UTC), or its number where its length is not known.
 
     Examples
     --------
@@ -105,18 +110,49 @@ def era_label(era: int, settings: Counted | None) -> str:
     >>> days = 90 * 86_400_000
     >>> era_label(226, Counted(20, days, ("click",), "click", 0, {}, 0, 0, 0, 0, 0))
     'era 2025-09-09 to 2025-12-07'
+    >>> era_label(9, Counted(20, 3_600_000, ("click",), "click", 0, {}, 0, 0, 0, 0, 0))
+    'era 1970-01-01 09:00 to 1970-01-01 09:59'
     >>> era_label(226, None)
     'era 226'
     """
     if settings is None:
         return f"era {era}"
     first, last = era * settings.keep_ms, (era + 1) * settings.keep_ms - 1
-    return f"era {_day(first)} to {_day(last)}"
+    has_days = settings.keep_ms % _DAY_MS == 0
+    return f"era {_moment(first, has_days)} to {_moment(last, has_days)}"
 
 
-def _day(at_ms: int) -> str:
+def reward_labels(settings: Counted | None) -> tuple[str, str]:
+    """What the counted action is called, and its rate.
+
+    Examples
+    --------
+    >>> from streams.fold.statistics_keys import Counted
+    >>> reward_labels(Counted(20, 1, ("click", "buy"), "buy", 0, {}, 0, 0, 0, 0, 0))
+    ('buy', 'buy rate')
+    >>> reward_labels(None)
+    ('clicks', 'click rate')
+    """
+    if settings is None or settings.reward == settings.classes[0]:
+        return "clicks", "click rate"
+    return plain(settings.reward), f"{plain(settings.reward)} rate"
+
+
+def left_label(statistics: Statistics) -> str:
+    """How much is not in the counts any more; empty where all is."""
+    share = statistics.share_left()
+    if not share:
+        return ""
+    return (
+        f"{share:.1%} of all interactions that were counted have left: their era "
+        "ended more than `time.keep_ms` ago"
+    )
+
+
+def _moment(at_ms: int, has_days: bool) -> str:
     try:
-        return datetime.fromtimestamp(at_ms / 1000, UTC).date().isoformat()
+        moment = datetime.fromtimestamp(at_ms / 1000, UTC)
+        return f"{moment:%Y-%m-%d}" if has_days else f"{moment:%Y-%m-%d %H:%M}"
     except (OverflowError, ValueError, OSError):
         return f"{at_ms:,} ms"
 
@@ -132,7 +168,7 @@ def _set_label(name: bytes) -> str:
 def _class_label(which: int, settings: Counted | None) -> str:
     if settings is None or which >= len(settings.classes):
         return f"class {which}"
-    return settings.classes[which]
+    return plain(settings.classes[which])
 
 
 def _counts_of(cell: CellSummary) -> dict[Place, tuple[int, int]]:

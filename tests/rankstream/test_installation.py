@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from rankstream.installation import check_rooms, not_installed, path_options
+from streams.fold.native.core_library import loaded
 
 TREE = Path(__file__).parents[2]
 
@@ -50,6 +51,16 @@ def test_a_room_that_was_written_over_is_named() -> None:
     """As where two distributions share a folder."""
     missing = ModuleNotFoundError("No module named", name="models.kernels")
     assert "`models.kernels` must lie beside" in str(not_installed(missing))
+
+
+def test_a_core_that_is_not_compiled_is_said_in_one_sentence(tmp_path: Path) -> None:
+    """As after new sources in C came in, without `make native`."""
+    with pytest.raises(ImportError) as refused:
+        loaded(tmp_path / "core.so")
+    assert str(not_installed(refused.value)) == str(refused.value)
+    broken = ImportError("cannot import name", name="streams.fold.join")
+    with pytest.raises(ImportError, match="cannot import name"):
+        not_installed(broken)
 
 
 @pytest.mark.parametrize("name", ["rankstream.rankers", "json.tool2", ""])

@@ -79,6 +79,11 @@ MODEL = "[models.good]\nfeatures = 3\n[models.search]\nfeatures = 46\n"
             ("keep_ms must be a whole number; got a text", "FILE"),
         ),
         (
+            "[time]\nclick_window_ms = 301\nkeep_ms = 300",
+            {},
+            ("time.keep_ms must be time.click_window_ms", "300", "301", "FILE"),
+        ),
+        (
             "[time]\ndisorder_ms = 301\nremember_ms = 300",
             {},
             ("time.remember_ms must be time.disorder_ms", "300", "301", "FILE"),

@@ -13,6 +13,7 @@ from rankstream.commands import statistics
 from streams.fold.statistics_keys import OPEN_SET, OVERFLOW_SET, ScopeName
 from tests.models.counts.scope_values import ScopeValue
 from tests.streams.fold.statistics_records import (
+    COUNTED,
     counted_record,
     logged,
     logged_row,
@@ -109,13 +110,27 @@ def test_show_says_what_is_particular_about_a_scope(run, records):
     assert "more lists, masks or exposure rows than `limits` keeps" in printed.out
 
 
+def test_markup_in_names_is_text(run, records):
+    """Users type queries, and services name items: none of it is a command."""
+    name = ScopeName("[red]a[/] [/]", RED.candidate_set, "[/]v2\x1b[2J", 226)
+    value = ScopeValue(("[/]", "[bold]b"))
+    records += scope_records(name, value.take([ClosedImpression(0, [0, 1])]))
+    _, listed = run("list")
+    assert "[red]a[/] [/]" in listed.out
+    _, printed = run("show", name.query)
+    assert "[/]v2\\x1b[2J" in printed.out.replace("\n", "")
+    assert "│ [/] " in printed.out
+    assert "│ [bold]b " in printed.out
+
+
 def test_show_of_an_unknown_query_says_so(run):
     """A query that was never shown is an error, not an empty table."""
     status, printed = run("show", "nothing")
     assert status == 1
     assert printed.err == (
         "no closed list of the query 'nothing'; lists count when their click window "
-        "has passed (`statistics list`)\n"
+        "has passed (`statistics list`); 25.0% of all interactions that were counted "
+        "have left: their era ended more than `time.keep_ms` ago\n"
     )
 
 
@@ -125,6 +140,19 @@ def test_list_has_the_most_shown_first(run):
     assert status == 0
     assert printed.out.index("red shoes") < printed.out.index("hats")
     assert "31" in printed.out
+    assert "25.0% of all interactions that were counted have left" in printed.out
+
+
+def test_columns_have_the_name_of_the_reward(run, records):
+    """What is counted is not called clicks where it is something else."""
+    bought = COUNTED._replace(classes=("click", "buy"), reward="buy", keep_ms=60_000)
+    records[-1] = counted_record(bought)
+    _, listed = run("list")
+    assert "┃ buy ┃ buy per list ┃" in listed.out
+    _, printed = run("show", "red shoes")
+    assert "┃ buy ┃ buy rate ┃" in printed.out
+    assert "31 lists, buy 12" in printed.out
+    assert "era 1970-01-01 03:45 to 1970-01-01 03:45" in " ".join(printed.out.split())
 
 
 def test_export_has_every_counter(run, tmp_path):

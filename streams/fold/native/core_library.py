@@ -38,7 +38,8 @@ def loaded(path: Path) -> ctypes.CDLL:
     """
     if not path.exists():
         raise ImportError(
-            f"the fold's core must be compiled; {path} is missing: {COMPILE_IT}"
+            f"the fold's core must be compiled; {path} is missing: {COMPILE_IT}",
+            name=__name__,
         )
     try:
         library = ctypes.CDLL(str(path))
@@ -46,13 +47,15 @@ def loaded(path: Path) -> ctypes.CDLL:
     except (OSError, AttributeError) as error:
         raise ImportError(
             f"the fold's core must be a library that this machine loads; {path} is "
-            f"none ({error}): {COMPILE_IT}"
+            f"none ({error}): {COMPILE_IT}",
+            name=__name__,
         ) from error
     compiled_from, expected = library.fold_sources().decode(), sources_digest()
     if compiled_from != expected:
         raise ImportError(
             f"the fold's core must be of the sources beside it, {expected!r}; "
-            f"{path} is of {compiled_from!r}: {COMPILE_IT}"
+            f"{path} is of {compiled_from!r}: {COMPILE_IT}",
+            name=__name__,
         )
     for name, arguments in _ARGUMENTS.items():
         function = getattr(library, name)

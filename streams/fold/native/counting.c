@@ -118,7 +118,8 @@ static struct list *list_for(struct statistics *statistics, struct shown *one,
     return list;
 }
 
-/* What is not in a list that is there. */
+/* What does not only add to a list that is there: lists, rows and scopes that are new,
+ * and all that is counted in the general form, as Plackett-Luce lists always are. */
 static int64_t count_rare(struct statistics *statistics, struct shown *one,
                           const struct clicked *clicked, struct scope **scope_is) {
     /* What is kept of a new scope must be whole. */
@@ -156,6 +157,7 @@ static int64_t count_rare(struct statistics *statistics, struct shown *one,
 static int64_t count_one(struct statistics *statistics, struct shown *one) {
     struct clicked clicked = {0};
     int64_t failure = 0;
+    /* A list that is known and has no clicks needs no room for them. */
     if (one->n_clicks || !one->is_listed)
         failure = read_clicks(statistics, one, &clicked);
     if (failure)

@@ -298,8 +298,8 @@ static void write_rewards(struct statistics *statistics, const struct scope *sco
     array(buffer, 5 * (size_t)scope->rewards.n);
     for (size_t i = 0; rows && i < scope->rewards.n; i++) {
         const struct reward *one = keyed_at(&scope->rewards, rows[i].value, width);
-        number(buffer, (int64_t)(one->key >> (RANK_BITS + ITEM_BITS + 2)));
-        number(buffer, (int64_t)(one->key >> (RANK_BITS + ITEM_BITS) & 3));
+        number(buffer, (int64_t)(one->key >> (RANK_BITS + ITEM_BITS + CLASS_BITS)));
+        number(buffer, (int64_t)(one->key >> (RANK_BITS + ITEM_BITS) & (MOST_CLASSES - 1)));
         number(buffer, (int64_t)(one->key >> RANK_BITS & UINT32_MAX));
         number(buffer, (int64_t)(one->key & ((1 << RANK_BITS) - 1)));
         number(buffer, one->count);

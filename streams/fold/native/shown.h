@@ -8,7 +8,9 @@
 #include "statistics.h"
 
 /* An impression as it is read. `material` is what its exposures follow from, `rows`
- * what was shown: places among the candidates, two bytes each. */
+ * what was shown: places among the candidates, two bytes each. `row` is something else:
+ * the name of its exposure row. `key` is that of its candidate set; `is_open` says that
+ * it came without candidates, and `is_listed` that the list form can count it. */
 struct shown {
     const uint8_t *data;
     struct span query, intervention, candidates, rows, material;

@@ -241,6 +241,7 @@ def _counted(old: OldStatistics, situation: Situation, report: Report) -> bytes:
             capped=counts.n_capped,
             clipped=counts.n_clipped,
             without_exposure=counts.n_without_exposure,
+            actions=tuple(sorted(statistics.actions.items())),
         )
     )
 

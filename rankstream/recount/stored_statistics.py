@@ -114,9 +114,8 @@ def _counted_of(
     for key, value in values:
         if _decode(key)[0] != "counted":
             continue
-        _, groups, keep_ms, classes, reward, watermark_ms, sources, counts = _decode(
-            value
-        )
+        _, groups, keep_ms, classes, reward, watermark_ms, *rest = _decode(value)
+        sources, counts, _ = rest
         n_left, oldest, capped, clipped, without_exposure = counts
         for source, n_interactions in sources:
             yield (

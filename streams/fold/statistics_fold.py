@@ -26,6 +26,7 @@ _SETTINGS = (
     "time.keep_ms",
     "statistics.actions (the classes)",
     "statistics.reward",
+    "statistics.actions",
 )
 """What is compared with the settings of a state."""
 
@@ -63,6 +64,7 @@ class StatisticsFold:
         actions = {
             action: classes.index(name) for action, name in statistics.actions.items()
         }
+        self._actions = tuple(sorted(statistics.actions.items()))
         self._settings = statistics.groups, keep_ms, classes, statistics.reward
         self._counts = NativeCounts(self._apart, actions)
         self._partition = partition
@@ -161,10 +163,13 @@ class StatisticsFold:
             capped=numbers.capped,
             clipped=numbers.clipped,
             without_exposure=numbers.without_exposure,
+            actions=self._actions,
         )
 
     def _take_back(self, counted: keys.Counted) -> None:
-        for name, was, now in zip(_SETTINGS, counted, self._settings, strict=False):
+        was_counted = *counted[:4], counted.actions
+        settings = *self._settings, self._actions
+        for name, was, now in zip(_SETTINGS, was_counted, settings, strict=True):
             if was != now:
                 raise StatisticsRefused(
                     f"{name} must be what statistics were counted under, {was!r}; "

@@ -136,6 +136,8 @@ class Counted(NamedTuple):
     capped, clipped, without_exposure
         Since the beginning of the log: impressions beyond the limits of their query,
         clicks whose probability was raised, impressions of unknown policies.
+    actions
+        Actions and their classes, sorted; those of the settings too.
     """
 
     groups: int
@@ -149,6 +151,7 @@ class Counted(NamedTuple):
     capped: int
     clipped: int
     without_exposure: int
+    actions: tuple[tuple[str, str], ...] = ()
 
 
 _decode_counted = msgspec.msgpack.Decoder(
@@ -161,6 +164,7 @@ _decode_counted = msgspec.msgpack.Decoder(
         int | None,
         list[tuple[int, int]],
         tuple[int, int | None, int, int, int],
+        tuple[tuple[str, str], ...],
     ]
 ).decode
 
@@ -168,7 +172,7 @@ _decode_counted = msgspec.msgpack.Decoder(
 def encode_counted(counted: Counted) -> bytes:
     """The value of `counted_key`."""
     sources = sorted(counted.sources.items())
-    return encode([SCHEMA, *counted[:5], sources, counted[6:]])
+    return encode([SCHEMA, *counted[:5], sources, counted[6:11], counted.actions])
 
 
 def decode_counted(value: bytes) -> Counted:
@@ -181,7 +185,7 @@ def decode_counted(value: bytes) -> Counted:
     """
     check_value("counted", encode(["counted"]), value)
     parts = _decode_counted(value)
-    return Counted(*parts[1:6], dict(parts[6]), *parts[7])
+    return Counted(*parts[1:6], dict(parts[6]), *parts[7], parts[8])
 
 
 def check_value(kind: str, key: bytes, value: bytes) -> None:

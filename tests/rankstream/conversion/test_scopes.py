@@ -165,7 +165,8 @@ def test_what_the_columns_hold_is_said(values: dict[bytes, bytes]) -> None:
     old = read_statistics(values)
     records, report = converted(old, SITUATION)
     (counted,) = Written(records).by_kind["counted"].values()
-    groups, keep_ms, classes, reward, watermark_ms, taken, counts = counted
+    groups, keep_ms, classes, reward, watermark_ms, taken, counts, actions = counted
+    assert actions == []
     n_impressions = sum(row[4] for row in expected_tables()["cells"])
     n_clicks = sum(row[6] for row in expected_tables()["cells"])
 
@@ -204,7 +205,7 @@ def test_an_empty_state_is_converted_too(values: dict[bytes, bytes]) -> None:
 
     assert found.by_kind.keys() == {"counted"}
     (counted,) = found.by_kind["counted"].values()
-    assert counted[-1][:2] == [640, None]
+    assert counted[6][:2] == [640, None]
 
 
 def test_keys_of_both_releases_are_told_apart(
@@ -317,5 +318,5 @@ def test_without_a_watermark_there_is_none_in_what_was_counted() -> None:
     )
 
     (counted,) = Written(records).by_kind["counted"].values()
-    assert counted[4:] == [None, [[3, 0]], [0, None, 0, 0, 0]]
+    assert counted[4:] == [None, [[3, 0]], [0, None, 0, 0, 0], []]
     assert report.n_scopes == 0

@@ -184,6 +184,7 @@ def counted_of(plain, source):
         plain.watermark_ms,
         [[source, totals["interactions"]]],
         [totals["n_left"], oldest, *(totals[name] for name in names)],
+        sorted(map(list, kept.actions.items())),
     ]
 
 

@@ -333,5 +333,5 @@ def test_an_era_leaves_also_where_its_impressions_close_after_it() -> None:
     fold.advance(5 * KEEP_MS + 1)
     state = applied({}, fold.changes({}))
     assert [_decode(key) for key in state] == [["counted", 0]]
-    *_, (n_left, oldest, *_) = _decode(state[_encode(["counted", 0])])
+    n_left, oldest, *_ = _decode(state[_encode(["counted", 0])])[7]
     assert (n_left, oldest) == (1, None)

@@ -208,7 +208,7 @@ def test_the_layout_of_small_values_stands():
     """As it is decided; what is written must be read by other releases."""
     assert msgspec.msgpack.decode(keys.encode_counted(COUNTED)) == [
         2, 20, 90 * 86_400_000, ["click", "long", "purchase"], "click",
-        1_700_000_000_000, [[0, 100]], [25, 6, 1, 2, 3],
+        1_700_000_000_000, [[0, 100]], [25, 6, 1, 2, 3], [],
     ]  # fmt: skip
     assert keys.decode_counted(keys.encode_counted(COUNTED)) == COUNTED
     for key, expected in (

@@ -180,6 +180,7 @@ def test_one_query_with_all_the_traffic_stays_within_its_limits() -> None:
         ({"groups": 10}, "statistics.groups must be .* 20; got 10"),
         ({"keep_ms": 2 * KEEP_MS}, "time.keep_ms must be .* 1000; got 2000"),
         ({"actions": {"buy": "purchase"}}, r"statistics.actions \(the classes\)"),
+        ({"actions": {"buy": "click"}}, "statistics.actions must be"),
     ],
 )
 def test_other_settings_are_refused_in_words(changed: dict, name: str) -> None:

@@ -38,8 +38,10 @@ static bool find_names(struct statistics *statistics, struct shown *one) {
         key_of_set(one->candidates, one->key);
     struct span none = {one->data, 0};
     one->scope = name_of_scope(one->query, one->key, one->intervention);
+    bool has_items = one->is_open && (one->policy == POLICY_LOGGED ||
+                                      one->policy == POLICY_PLACKETT_LUCE);
     one->row = name_of_row(one->scope, one->policy, one->n_ranks, one->material,
-                           one->is_open ? one->candidates : none);
+                           has_items ? one->candidates : none);
     one->is_listed = one->policy != POLICY_PLACKETT_LUCE && one->n_ranks <= MOST_LISTED;
     if (!one->is_listed)
         return true;

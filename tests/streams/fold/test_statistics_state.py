@@ -113,6 +113,18 @@ def test_an_era_that_left_before_a_restart_leaves_after_it() -> None:
     assert kinds(changes_of(again, state)) == ["counted"]
 
 
+def test_lists_of_an_open_set_are_the_same_lists_after_restarts() -> None:
+    """Counted on where they were counted, however often a worker starts anew."""
+    one = shown(items=["a", "b", "c"], shown=["c", "a"], is_open_set=True, ranks=(1,))
+    fold, state = new_fold(groups=2), {}
+    for n in range(1, 4):
+        fold.take(closed_of([one]))
+        state = changes_of(fold, state)
+        (key,) = [k for k in state if _decode(k)[0] == "scope"]
+        assert _decode(state[key])[4] == [-1 - DETERMINISTIC, [0, 1], [0, n, [1, n]]]
+        fold = restored(state, new_fold(groups=2))
+
+
 def large_list(n_items: int, n_shown: int = 300) -> Interaction:
     """A list that is longer than lists with masks are."""
     items = [f"d{i:05}" for i in range(n_items)]

@@ -248,6 +248,38 @@ def test_broken_state_is_refused_and_nothing_else() -> None:
     assert n_refused > 700
 
 
+def test_a_scope_without_its_set_is_refused() -> None:
+    """Its items would have no names, and the next one would write an empty set."""
+    fold = new_fold()
+    fold.take(closed_of([shown()]))
+    state = changes_of(fold)
+    (key,) = [key for key in state if _decode(key)[0] == "set"]
+    with pytest.raises(StatisticsRefused, match="must be whole"):
+        restored({k: v for k, v in state.items() if k != key}, new_fold())
+
+
+@pytest.mark.parametrize("n_shown", [3, 40])
+def test_counters_reach_their_limit_and_no_further(n_shown: int) -> None:
+    """2^31 - 1 impressions of a group come back; one more is refused in words."""
+    items = [f"d{i:02}" for i in range(n_shown)]
+    one = shown(items=items, ranks=(1,))
+    fold = new_fold(groups=2)
+    fold.take(closed_of([one]))
+    state = changes_of(fold)
+    (key,) = [key for key in state if _decode(key)[0] == "scope"]
+    value = _decode(state[key])
+    if n_shown > 32:
+        value[5][1][0][:4] = [2**31 - 2, 0, 2**31 - 2, 2**31 - 2]
+    else:
+        value[4][2] = [0, 2**31 - 2, [1, 2**31 - 2]]
+    state[key] = _encode(value)
+    fold = restored(state, new_fold(groups=2))
+    fold.take(closed_of([one]))
+    again = restored(changes_of(fold, state), new_fold(groups=2))
+    with pytest.raises(OverflowError, match=r"2\^31"):
+        again.take(closed_of([one]))
+
+
 def test_interactions_that_are_not_whole_are_refused() -> None:
     """Wherever a byte was changed: counted as something, or refused."""
     rng = np.random.default_rng(4)

@@ -121,7 +121,8 @@ def _child(settings: Settings, arguments: argparse.Namespace) -> int:
         if role.serve is not None:
             return asyncio.run(_serve(settings, role.name, role.serve))
         return _run_stages(settings, role.name, topic_ids)
-    except SettingsError as error:
+    except (SettingsError, ImportError) as error:
+        # A package or a core that is missing is missing at the next start too.
         log.error("event=refused reason=%s", error)
         return CONFIGURATION_EXIT
     except Exception as error:  # noqa: BLE001  the parent starts it again

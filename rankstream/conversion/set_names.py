@@ -21,6 +21,6 @@ def set_name(candidates: bytes) -> bytes:
 
 
 def _folded(left: int, right: int) -> int:
-    """The halves of the 128-bit product, one over the other."""
+    """The halves of the 128-bit product and its factors, one over the other."""
     product = left * right
-    return (product >> 64 ^ product) & _ALL_BITS
+    return (product >> 64 ^ product ^ left ^ right) & _ALL_BITS

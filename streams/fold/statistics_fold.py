@@ -125,6 +125,7 @@ class StatisticsFold:
         try:
             for kind in KINDS:
                 self._counts.restore(by_kind[kind])
+            self._counts.restored()
         except ValueError as error:
             raise StatisticsRefused(
                 f"the state in the topic {STATISTICS}, partition {self._partition}, "

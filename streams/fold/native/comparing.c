@@ -205,6 +205,7 @@ static bool read_extra(struct list *list, const uint8_t *data,
     list->is_compared = false;
     list->teams = list->n_documents = 0;
     list->has_session = false;
+    uint32_t known = 0;
     for (; at >= 0 && n > 0; n--) {
         int64_t value = msgpack_span(data, at, end, &start, &length);
         if (value < 0)
@@ -214,6 +215,10 @@ static bool read_extra(struct list *list, const uint8_t *data,
                ((int64_t)strlen(names[name]) != length ||
                 memcmp(data + start, names[name], (size_t)length)))
             name++;
+        /* Of a name that comes again the last value holds: this is not plain. */
+        if (name < 5 && known >> name & 1)
+            return false;
+        known |= UINT32_C(1) << name;
         bool is_nil = msgpack_has(value, end, 1) && data[value] == 0xC0;
         if (name == RANKINGS && list->of && !is_nil)
             at = list->n_documents ? -1 : read_rankings(list, data, value);
@@ -224,13 +229,11 @@ static bool read_extra(struct list *list, const uint8_t *data,
         list->has_session |= name > TEAMS && name < 5;
         list->teams = name == TEAMS ? value : list->teams;
         if (name == EXPERIMENT) {
-            if (list->is_compared)
-                return false;
             list->is_compared = true;
             list->of = comparison_of(comparisons, n_comparisons, data + value, at - value);
         }
     }
-    return at >= 0;
+    return at == end;
 }
 
 /* The shown documents are of the rankings, and each of them is there once. */

@@ -22,6 +22,7 @@ _ANSWERS = {
     "statistics_leave": (_PLACE, _NUMBER),
     "statistics_changes": (_PLACE, _PLACE),
     "statistics_restore": (_PLACE, _PLACE, _PLACE, _NUMBER),
+    "statistics_restored": (_PLACE,),
     "statistics_bytes": (_PLACE,),
 }
 _SAYS_NOTHING = {
@@ -146,6 +147,16 @@ class NativeCounts:
                 self._counts, packed, ends.ctypes.data, len(records)
             )
         )
+
+    def restored(self) -> None:
+        """Hear that all records and numbers were taken back.
+
+        Raises
+        ------
+        ValueError
+            Where some are missing.
+        """
+        _checked(core.statistics_restored(self._counts))
 
     def numbers(self) -> Numbers:
         """What was counted since the beginning of the log, and what is kept."""

@@ -30,18 +30,19 @@ static inline struct name name_at(const uint8_t *bytes) {
     return (struct name){word_at(bytes), word_at(bytes + 8)};
 }
 
-/* The two halves of the 128-bit product, combined. */
+/* The two halves of the 128-bit product, combined with its factors: none of them
+ * makes the others count for nothing. */
 static inline uint64_t folded(uint64_t left, uint64_t right) {
 #if defined(__SIZEOF_INT128__)
     __extension__ typedef unsigned __int128 wide;
     wide product = (wide)left * right;
-    return (uint64_t)(product >> 64) ^ (uint64_t)product;
+    return (uint64_t)(product >> 64) ^ (uint64_t)product ^ left ^ right;
 #else
     uint64_t low = left & 0xFFFFFFFF, high = left >> 32;
     uint64_t other = right & 0xFFFFFFFF, upper = right >> 32;
     uint64_t middle = high * other + (low * other >> 32);
     uint64_t across = low * upper + (middle & 0xFFFFFFFF);
-    return (high * upper + (middle >> 32) + (across >> 32)) ^ left * right;
+    return (high * upper + (middle >> 32) + (across >> 32)) ^ left * right ^ left ^ right;
 #endif
 }
 

@@ -25,6 +25,11 @@ static int64_t next_below(struct reader *reader, int64_t limit) {
     return 0;
 }
 
+/* Impressions: counting goes up to the largest. */
+static uint32_t next_count(struct reader *reader) {
+    return (uint32_t)next_below(reader, (int64_t)INT32_MAX + 1);
+}
+
 static int64_t next_array(struct reader *reader) {
     int64_t length = 0;
     reader->at = msgpack_array(reader->data, reader->at, reader->end, &length);
@@ -170,16 +175,16 @@ static int64_t restore_groups(struct era *era, struct list *list, struct reader 
     int64_t n = next_rows(value, 3);
     for (int64_t i = 0; i < n && value->at >= 0; i++) {
         struct group *group = &groups_of(list)[next_below(value, era->n_groups)];
-        group->n = (uint32_t)next_below(value, INT32_MAX);
+        group->n = next_count(value);
         era->n_impressions += group->n;
         int64_t n_masks = next_rows(value, 2);
         for (int64_t j = 0; j < n_masks && value->at >= 0; j++) {
             int64_t mask = next_below(value, INT64_C(1) << 32);
-            int64_t count = next_below(value, INT32_MAX);
+            uint32_t count = next_count(value);
             struct mask *known = mask_of(&era->masks, group, (uint32_t)mask);
             if (!known)
                 return STATISTICS_NOT_WHOLE;
-            known->count = (uint32_t)count;
+            known->count = count;
         }
     }
     return 0;
@@ -219,10 +224,6 @@ static uint8_t *next_keyed(struct keyed *table, uint64_t key, size_t width) {
 static uint64_t next_place(struct reader *value) {
     uint64_t item = (uint64_t)next_below(value, INT64_C(1) << ITEM_BITS);
     return item << RANK_BITS | (uint64_t)next_below(value, INT64_C(1) << RANK_BITS);
-}
-
-static uint32_t next_count(struct reader *value) {
-    return (uint32_t)next_below(value, INT32_MAX);
 }
 
 static bool restore_pairs(struct cell *cell, struct reader *value) {
@@ -317,7 +318,7 @@ static int64_t restore_scope(struct place *place, struct reader *value) {
     struct scope *scope = scope_in(place);
     if (!scope)
         return STATISTICS_NO_MEMORY;
-    if (scope->is_written)
+    if (scope->is_written || !scope->set->is_written)
         return STATISTICS_NOT_WHOLE;
     scope->flags = (uint8_t)next_below(value, 16);
     scope->last_ms = next_number(value);
@@ -332,8 +333,13 @@ static int64_t restore_scope(struct place *place, struct reader *value) {
     }
     n = failure ? 0 : next_array(value);
     scope->is_apart = n > 0;
-    for (int64_t i = 0; i < n && value->at >= 0; i++)
-        next_below(value, era->n_groups);
+    for (int64_t i = 0; i < n && value->at >= 0 && !failure; i++) {
+        struct cell *cell = cell_of(era, scope, next_below(value, era->n_groups));
+        if (!cell)
+            failure = STATISTICS_NO_MEMORY;
+        else
+            cell->is_awaited = true;
+    }
     scope->is_written = true;
     return failure ? failure : restore_rewards(era, scope, value);
 }
@@ -345,8 +351,10 @@ static int64_t restore_piece(struct place *place, struct reader *value) {
     if (!scope->is_apart)
         return STATISTICS_NOT_WHOLE;
     int64_t failure = restore_cell(place->era, scope, place->group, value);
-    if (!failure)
+    if (!failure) {
         scope->cells[place->group]->is_written = true;
+        scope->cells[place->group]->is_awaited = false;
+    }
     return failure;
 }
 
@@ -382,4 +390,24 @@ int64_t statistics_restore(struct statistics *statistics, const uint8_t *bytes,
         at = ends[2 * i + 1];
     }
     return 0;
+}
+
+static bool awaits_none(const struct era *era) {
+    for (const struct scope *scope = era->scopes; scope; scope = scope->next)
+        for (int64_t i = 0; scope->cells && i < era->n_groups; i++)
+            if (scope->cells[i] && scope->cells[i]->is_awaited)
+                return false;
+    return true;
+}
+
+int64_t statistics_restored(const struct statistics *statistics) {
+    int64_t n_impressions = statistics->numbers[N_LEFT];
+    for (size_t i = 0; i < statistics->eras.n; i++) {
+        const struct era *era = *(struct era **)queue_at(&statistics->eras, i);
+        n_impressions += era->n_impressions;
+        if (!awaits_none(era))
+            return STATISTICS_NOT_WHOLE;
+    }
+    bool is_whole = n_impressions == statistics->numbers[N_TAKEN];
+    return is_whole ? 0 : STATISTICS_NOT_WHOLE;
 }

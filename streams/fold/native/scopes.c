@@ -173,11 +173,13 @@ int64_t number_of_item(struct era *era, struct set *set, struct span item) {
     const struct item *known = names_find(&era->names, name);
     if (known)
         return known->number;
+    size_t capacity = set->items.capacity;
     struct item *new = arena_take(&era->arena, sizeof *new);
     const uint8_t *copy = arena_copy(&era->arena, item.bytes, (size_t)item.n);
     if (!new || !copy || !names_reserve(&era->names, 1) || !queue_reserve(&set->items, 1))
         return -1;
     *new = (struct item){name, (uint32_t)set->items.n};
+    era->n_bytes += (int64_t)((set->items.capacity - capacity) * set->items.width);
     *(struct span *)queue_push(&set->items) = (struct span){copy, item.n};
     names_add(&era->names, &new->name);
     set->is_changed = true;

@@ -120,7 +120,7 @@ struct cell {
     int64_t totals[N_TOTALS];
     struct keyed pairs, sums, click_pairs;
     struct queue rows; /* of int64_t: impressions by exposure row */
-    bool is_changed, is_written;
+    bool is_changed, is_written, is_awaited; /* from a state */
 };
 
 struct scope {

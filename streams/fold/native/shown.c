@@ -38,8 +38,10 @@ static bool find_names(struct statistics *statistics, struct shown *one) {
         key_of_set(one->candidates, one->key);
     struct span none = {one->data, 0};
     one->scope = name_of_scope(one->query, one->key, one->intervention);
+    bool has_items = one->is_open && (one->policy == POLICY_LOGGED ||
+                                      one->policy == POLICY_PLACKETT_LUCE);
     one->row = name_of_row(one->scope, one->policy, one->n_ranks, one->material,
-                           one->is_open ? one->candidates : none);
+                           has_items ? one->candidates : none);
     one->is_listed = one->policy != POLICY_PLACKETT_LUCE && one->n_ranks <= MOST_LISTED;
     if (!one->is_listed)
         return true;
@@ -170,22 +172,24 @@ const double *placements_of(struct statistics *statistics, const struct shown *o
     struct placements *known =
         &statistics->placements[one->row.first % KNOWN_PLACEMENTS];
     bool is_kept = n <= MOST_PLACEMENTS;
-    if (is_kept && known->row.first == one->row.first &&
+    if (is_kept && known->is_known && known->row.first == one->row.first &&
         known->row.second == one->row.second)
         return known->matrix.bytes;
     double *scores = room_for(&statistics->scores, one->n_items, sizeof *scores);
     struct room *room = is_kept ? &known->matrix : &statistics->matrix;
     double *matrix = room_for(room, n, sizeof *matrix);
     if (is_kept)
-        known->row = (struct name){0, 0};
+        known->is_known = false;
     if (!scores || !matrix)
         return NULL;
     for (int64_t i = 0; i < one->n_items; i++)
         scores[i] = float_at(one->material.bytes + 4 * i);
     if (!placement_fill(scores, one->n_items, one->n_ranks, &statistics->scratch, matrix))
         return NULL;
-    if (is_kept)
+    if (is_kept) {
         known->row = one->row;
+        known->is_known = true;
+    }
     return matrix;
 }
 

@@ -56,6 +56,7 @@ struct room {
 
 /* Placements of an exposure row that were computed before. */
 struct placements {
+    bool is_known;
     struct name row;
     struct room matrix;
 };
@@ -101,6 +102,10 @@ FOLD_EXPORT void statistics_take(struct statistics *statistics, uint8_t *bytes,
 FOLD_EXPORT int64_t statistics_restore(struct statistics *statistics,
                                        const uint8_t *bytes, const int64_t *ends,
                                        int64_t n);
+
+/* Whether all was taken back: every piece that a scope names, and as many impressions as
+ * the numbers say. */
+FOLD_EXPORT int64_t statistics_restored(const struct statistics *statistics);
 
 /* Writes, or takes back, numbers; all of `enum`, of which the first N_KEPT are kept. */
 FOLD_EXPORT void statistics_numbers(const struct statistics *statistics,

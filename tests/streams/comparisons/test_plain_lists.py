@@ -181,6 +181,26 @@ def test_lists_as_they_are_drawn_are_plain(name: str) -> None:
     assert fold.comparisons()[0].totals[0] == len(log)
 
 
+@pytest.mark.parametrize("field", ["experiment", "assignments", "user"])
+@pytest.mark.parametrize("name", ["ten rankers", "teams"])
+def test_of_a_field_that_comes_twice_the_last_holds(
+    name: str, field: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As a decoder reads it; nothing of ours writes it."""
+    settings, rng = EXPERIMENTS[name], np.random.default_rng(8)
+    log = []
+    for i in range(4):
+        one = drawn(i, settings, rng, unchanged)
+        packed = one.impression.extra
+        twice = bytes([packed[0] + 1]) + packed[1:] + msgspec.msgpack.encode(field)
+        forged = msgspec.structs.replace(one.impression, extra=twice + b"\xc0")
+        log.append(msgspec.structs.replace(one, impression=forged))
+    found = folded(settings, log)
+    monkeypatch.setattr(PlainLists, "take", lambda _self, _closed, first: first)
+
+    assert folded(settings, log) == found
+
+
 def test_large_lists_and_names_are_not_plain() -> None:
     """What the core has no room for is credited as ever."""
     rankers = {f"r{i}": "" for i in range(6)}

@@ -55,7 +55,7 @@ def draw_interaction(rng: np.random.Generator, at_ms: int) -> Interaction:
         candidates = sorted(chosen)
         shown = np.array([candidates.index(item) for item in chosen])
     n, k = len(candidates), len(shown)
-    exposures = np.full((n, k), rng.choice((0.1, 1e-8, 0.0)), "<f4")
+    exposures = np.full((n, k), rng.choice((0.1, 2.0**-20, 1e-8, 0.0)), "<f4")
     exposures[shown[0], 0] = rng.choice((0.0, 0.4))
     scores = (np.arange(n) * rng.choice((0.0, 1.0, 30.0))).astype("<f4")
     impression = event_factory.impression(

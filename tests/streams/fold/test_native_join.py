@@ -160,7 +160,7 @@ def digest(data: bytes) -> list[int]:
 
     def folded(left: int, right: int) -> int:
         product = left * right
-        return product >> 64 ^ product & (1 << 64) - 1
+        return product >> 64 ^ product & (1 << 64) - 1 ^ left ^ right
 
     first, second = folded(1 ^ SECRETS[0], len(data) ^ SECRETS[1]), 2
     for at in range(0, len(data), 16):

@@ -279,5 +279,5 @@ def test_only_the_newest_scopes_are_followed():
 
 def test_counted_is_a_tuple_of_what_it_names():
     """A field that is added must be given a place in the layout."""
-    assert len(Counted._fields) == 11
+    assert len(Counted._fields) == 12
     assert ScopeName._fields == CellName._fields[:4]

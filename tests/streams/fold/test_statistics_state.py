@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 
 from rankstream.sections import LimitSettings, StatisticsSettings
-from rankstream.wire.events import DETERMINISTIC, LOGGED, ClickMark, Interaction
+from rankstream.wire.events import (
+    DETERMINISTIC,
+    LOGGED,
+    PLACKETT_LUCE,
+    ClickMark,
+    Interaction,
+)
 from rankstream.wire.exposures import pack_exposures
 from rankstream.wire.schemas import SchemaRefused
 from streams.fold.closed_impressions import closed_of
@@ -111,6 +117,19 @@ def test_an_era_that_left_before_a_restart_leaves_after_it() -> None:
     again = restored(state, new_fold(LimitSettings(exposure_rows=1, lists=1), groups=4))
     again.advance(2 * KEEP_MS)
     assert kinds(changes_of(again, state)) == ["counted"]
+
+
+def test_lists_of_an_open_set_are_the_same_lists_after_restarts() -> None:
+    """Counted on where they were counted, however often a worker starts anew."""
+    one = shown(items=["a", "b", "c"], shown=["c", "a"], is_open_set=True, ranks=(1,))
+    fold = new_fold(groups=2)
+    state: State = {}
+    for n in range(1, 4):
+        fold.take(closed_of([one]))
+        state = changes_of(fold, state)
+        (key,) = [k for k in state if _decode(k)[0] == "scope"]
+        assert _decode(state[key])[4] == [-1 - DETERMINISTIC, [0, 1], [0, n, [1, n]]]
+        fold = restored(state, new_fold(groups=2))
 
 
 def large_list(n_items: int, n_shown: int = 300) -> Interaction:
@@ -237,6 +256,41 @@ def test_broken_state_is_refused_and_nothing_else() -> None:
     assert n_refused > 700
 
 
+def test_a_scope_without_its_set_is_refused() -> None:
+    """Its items would have no names, and the next one would write an empty set."""
+    fold = new_fold()
+    fold.take(closed_of([shown()]))
+    state = changes_of(fold)
+    (key,) = [key for key in state if _decode(key)[0] == "set"]
+    with pytest.raises(StatisticsRefused, match="must be whole"):
+        restored({k: v for k, v in state.items() if k != key}, new_fold())
+
+
+@pytest.mark.parametrize("n_shown", [3, 40])
+def test_counters_reach_their_limit_and_no_further(n_shown: int) -> None:
+    """2^31 - 1 impressions of a group come back; one more is refused in words."""
+    items = [f"d{i:02}" for i in range(n_shown)]
+    one = shown(items=items, ranks=(1,))
+    fold = new_fold(groups=2)
+    fold.take(closed_of([one]))
+    state = changes_of(fold)
+    (key,) = [key for key in state if _decode(key)[0] == "scope"]
+    value = _decode(state[key])
+    if n_shown > 32:
+        value[5][1][0][:4] = [2**31 - 2, 0, 2**31 - 2, 2**31 - 2]
+    else:
+        value[4][2] = [0, 2**31 - 2, [1, 2**31 - 2]]
+    state[key] = _encode(value)
+    counted = _decode(state[counted_key(0)])
+    counted[6] = [[0, 2**31 - 2]]
+    state[counted_key(0)] = _encode(counted)
+    fold = restored(state, new_fold(groups=2))
+    fold.take(closed_of([one]))
+    again = restored(changes_of(fold, state), new_fold(groups=2))
+    with pytest.raises(OverflowError, match=r"2\^31"):
+        again.take(closed_of([one]))
+
+
 def test_interactions_that_are_not_whole_are_refused() -> None:
     """Wherever a byte was changed: counted as something, or refused."""
     rng = np.random.default_rng(4)
@@ -266,3 +320,47 @@ def test_places_that_nobody_shows_are_not_counted() -> None:
     state = changes_of(fold)
     (key,) = [k for k in state if _decode(k)[0] == "scope"]
     assert _decode(state[key])[4] == [-1 - DETERMINISTIC, [0, 1, 2], [0, 1, [2, 1]]]
+
+
+def test_a_piece_that_is_missing_is_refused() -> None:
+    """Else its group would begin again at nothing."""
+    fold = new_fold(groups=4)
+    fold.take(closed_of([large_list(400)]))
+    state = changes_of(fold)
+    restored(state, new_fold(groups=4))
+    for kind in ("piece", "scope"):
+        (key,) = [key for key in state if _decode(key)[0] == kind]
+        left = {other: value for other, value in state.items() if other != key}
+        with pytest.raises(StatisticsRefused, match="must be whole"):
+            restored(left, new_fold(groups=4))
+
+
+def test_scores_that_cancel_secrets_of_names_are_scores_like_others() -> None:
+    """Sixteen bytes that equal two factors of the digest made all names one."""
+    secrets = (0xC2B2AE3D27D4EB4F, 0xD6E8FEB86659FD93)
+    scores = b"".join(secret.to_bytes(8, "little") for secret in secrets)
+    items = ["a", "b", "c", "d"]
+    fold = new_fold()
+    for query in ("q1", "q2", "q1"):
+        one = shown(
+            query_id=query, items=items, policy=PLACKETT_LUCE, scores=scores, ranks=(1,)
+        )
+        fold.take(closed_of([one]))
+    state = changes_of(fold)
+    assert kinds(state) == ["counted", *["row"] * 2, *["scope"] * 2, *["set"] * 2]
+    restored(state, new_fold())
+
+
+def test_a_place_that_no_candidate_has_is_refused() -> None:
+    """A row of as many as there are candidates, and the one below it."""
+    fold = new_fold()
+    one = shown(items=["a", "b", "c"])
+    for row, is_whole in ((2, True), (3, False)):
+        packed = np.array([0, 1, row], "<u2").tobytes()
+        changed = msgspec.structs.replace(one.impression, shown=packed)
+        forged = closed_of([msgspec.structs.replace(one, impression=changed)])
+        if is_whole:
+            fold.take(forged)
+        else:
+            with pytest.raises(ValueError, match="whole"):
+                fold.take(forged)

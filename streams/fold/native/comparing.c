@@ -124,7 +124,7 @@ static bool read_items(struct list *list, const uint8_t *data, int64_t at) {
     int64_t start, length;
     int64_t end = msgpack_span(data, at, list->places[ELEMENT_END], &start, &length);
     at = end < 0 ? -1 : msgpack_array(data, start, end, &list->n_items);
-    if (at < 0 || list->n_items > MOST_ITEMS)
+    if (at < 0 || list->n_items < 1 || list->n_items > MOST_ITEMS)
         return false;
     for (list->mask = 3; list->mask < 2 * (uint64_t)list->n_items - 1;)
         list->mask = 2 * list->mask + 1;
@@ -182,6 +182,22 @@ static int64_t read_rankings(struct list *list, const uint8_t *data, int64_t at)
     return named == of->n_names ? at : -1;
 }
 
+/* Whether a string begins here: names and sessions are no binary data. */
+static bool is_text(uint8_t first) {
+    return (first & 0xE0) == 0xA0 || (first >= 0xD9 && first <= 0xDB);
+}
+
+/* Whether this is a string of which no decoder says that it is no UTF-8. */
+static bool is_plain_text(const uint8_t *data, int64_t at, int64_t end) {
+    int64_t start, n;
+    uint8_t all = 0;
+    if (msgpack_span(data, at, end, &start, &n) < 0 || !is_text(data[at]))
+        return false;
+    for (int64_t i = 0; i < n; i++)
+        all |= data[start + i];
+    return all < 0x80;
+}
+
 static struct comparison *comparison_of(struct comparison *comparisons, int64_t n,
                                         const uint8_t *experiment, int64_t length) {
     for (struct comparison *of = comparisons; of < comparisons + n; of++)
@@ -208,7 +224,7 @@ static bool read_extra(struct list *list, const uint8_t *data,
     uint32_t known = 0;
     for (; at >= 0 && n > 0; n--) {
         int64_t value = msgpack_span(data, at, end, &start, &length);
-        if (value < 0)
+        if (value < 0 || !is_text(data[at]))
             return false;
         int name = 0;
         while (name < 5 &&
@@ -226,7 +242,10 @@ static bool read_extra(struct list *list, const uint8_t *data,
             at = msgpack_after(data, value, end);
         if (at < 0 || is_nil)
             continue;
-        list->has_session |= name > TEAMS && name < 5;
+        bool is_session = name > TEAMS && name < 5;
+        if (is_session && !is_plain_text(data, value, end))
+            return false;
+        list->has_session |= is_session;
         list->teams = name == TEAMS ? value : list->teams;
         if (name == EXPERIMENT) {
             list->is_compared = true;

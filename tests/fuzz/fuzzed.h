@@ -28,7 +28,6 @@ enum use {
     ENDS,
     MODELS,
     EXTRAS,
-    COMPARED,
     ACCEPTED,
     DUE,
     NAMES,

@@ -149,7 +149,7 @@ static void end_statistics(void) {
  * one of each method, as `fuzzing.py` writes lists of them. */
 enum { N_COMPARISONS = 2, MOST_RANKERS = 5, N_PAIRS = 10, LENGTH = 6 };
 enum { N_TOTALS_COMPARED = 7, N_OF_RANKER = 7, N_GROUPS_COMPARED = 100, N_CLASSES = 24 };
-enum { N_BETS = 8, READ_BEHIND = 7 };
+enum { N_BETS = 8 };
 
 static const char *const EXPERIMENTS[N_COMPARISONS] = {
     "\x83\xA2id\xA5" "boost\xA5" "epoch\x01\xA6method\xB3pairwise-preference",
@@ -200,16 +200,12 @@ static void begin_comparisons(void) {
 
 /* Credits, or only counts, all that is plain; the rest is passed over. */
 static void compare_closed(const struct closed *closed) {
-    size_t n_bytes = (size_t)closed->ends[closed->n - 1];
-    uint8_t *encoded = bounded(COMPARED, n_bytes + READ_BEHIND);
-    memcpy(encoded, closed->encoded, n_bytes);
-    memset(encoded + n_bytes, 0xFF, READ_BEHIND);
     for (int counts_only = 0; counts_only < 2; counts_only++) {
         int64_t n_found = 0, *n_unknown = counts_only ? &n_found : NULL;
         for (int64_t i = 0; i < closed->n; i++) {
             int64_t next = comparing_take(comparisons, counts_only ? 0 : N_COMPARISONS,
-                                          encoded, closed->ends, closed->extras, i,
-                                          closed->n, n_unknown);
+                                          closed->encoded, closed->ends,
+                                          closed->extras, i, closed->n, n_unknown);
             CHECK(next >= i && next <= closed->n);
             CHECK(next == closed->n || closed->extras[next]);
             i = next;

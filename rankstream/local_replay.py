@@ -10,17 +10,12 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from producers.formats.registry import AUTO, CANONICAL, format_of
+from rankstream.local_results import SNAPSHOTS_FILE, STATISTICS_FILE
 from rankstream.settings import Settings
 from rankstream.wire.topics import CLICKS, QUERIES, dead_letters
 from streams.dead_letter import HEADER_PREFIX
 from streams.local import LocalPipeline, write_changes
 from streams.stage import Change, Output
-
-STATISTICS_FILE = "statistics.bin"
-"""What `rankstream statistics --local` reads."""
-
-SNAPSHOTS_FILE = "snapshots.bin"
-"""The last snapshot of each model."""
 
 OUTCOMES = (
     ("impressions applied", ("applied_impressions",)),

@@ -13,6 +13,7 @@ import numpy as np
 
 from rankstream.benchmarks.fold_log import ONE_PARTITION, resident
 from rankstream.benchmarks.pipeline_memory import list_figure, open_figure
+from rankstream.benchmarks.pipeline_repeats import Figure, cost_figure
 from rankstream.benchmarks.workload import (
     DISORDER_MS,
     RECORD_EVENTS,
@@ -37,8 +38,6 @@ N_QUERIES = 5_000
 ERA_DAYS = 2
 PEAK_DAYS = 2 * ERA_DAYS + 1
 """Within so many days as much is kept as ever, wherever eras begin."""
-
-Figure = dict[str, Any]
 
 
 class Day(NamedTuple):
@@ -128,35 +127,30 @@ def growth(days: Sequence[Day]) -> list[Figure]:
             max(day.resident for day in last) / 2**20,
             "MiB",
             max(day.resident for day in first) / 2**20,
-            (0.95, 0.8),
+            (1.05, 1.25),
         ),
         (
             f"keys of {STATISTICS} at the same peaks; {n_left:,} left in the last",
             max(day.n_keys for day in last),
             "keys",
             max(day.n_keys for day in first),
-            (0.95, 0.9),
+            (1.05, 1.1),
         ),
         (
             "time for an event in the last days over that in the first",
             late_s * 1e6,
             "us",
             early_s * 1e6,
-            (0.9, 0.7),
+            (1.1, 1.4),
         ),
     )
-    return [
-        {
-            "name": name,
-            "value": value,
-            "unit": unit,
-            "rival": rival,
-            "ratio": rival / value if n_left else None,
-            "goal": goal,
-            "floor": floor,
-        }
+    figures = [
+        cost_figure(
+            name, [value], unit, before=rival, goal=goal * rival, floor=floor * rival
+        )
         for name, value, unit, rival, (goal, floor) in rows
     ]
+    return figures if n_left else [figure | {"ratio": None} for figure in figures]
 
 
 def records_of(

@@ -49,6 +49,7 @@ from rankstream.benchmarks.pipeline_recount import Recount
 from rankstream.benchmarks.pipeline_repeats import (
     Figure,
     Run,
+    cost_figure,
     in_turns,
     throughput_figure,
 )
@@ -243,16 +244,11 @@ def latency_figure(bed: Bed, sizes: Sizes, per_second: float) -> Figure:
     found = latencies_s(bed, settings, plan, per_second, sizes.paced_s)
     p50, p99 = np.percentile(found, [50, 99])
     say(f"latency: p50 {p50:.3f} s, p99 {p99:.3f} s over {len(found)} records")
-    return {
-        "name": "record past the window to snapshot in Redis, p99, plackett-luce at "
-        f"{per_second:,.0f} events/s",
-        "value": float(p99),
-        "unit": "s",
-        "rival": 1.0,
-        "ratio": 1.0 / float(p99),
-        "goal": 1.0,
-        "floor": 1.0 / 3.0,
-    }
+    name = (
+        "record past the window to snapshot in Redis, p99, plackett-luce at "
+        f"{per_second:,.0f} events/s"
+    )
+    return cost_figure(name, [float(p99)], "s", before=1.0, goal=1.0, floor=3.0)
 
 
 def restart_figure(bed: Bed, sizes: Sizes, per_second: float) -> Figure:
@@ -266,17 +262,13 @@ def restart_figure(bed: Bed, sizes: Sizes, per_second: float) -> Figure:
         bed, settings, plan, per_second, sizes.restart_s
     )
     say(f"restart: {seconds:.2f} s, {n_keys:,} keys, {n_records:,} records read back")
-    return {
-        "name": f"kill -9 after {sizes.restart_s:,.0f} s at {per_second:,.0f} events/s "
-        f"to the first fold of the last partition; {n_keys:,} keys in {STATISTICS} and "
-        f"state, {n_records / max(n_keys, 1):.1f} records read back a key",
-        "value": seconds,
-        "unit": "s",
-        "rival": 3.0,
-        "ratio": None if wrong else 3.0 / seconds,
-        "goal": 1.0,
-        "floor": 0.3,
-    }
+    name = (
+        f"kill -9 after {sizes.restart_s:,.0f} s at {per_second:,.0f} events/s to the "
+        f"first fold of the last partition; {n_keys:,} keys in {STATISTICS} and state, "
+        f"{n_records / max(n_keys, 1):.1f} records read back a key"
+    )
+    figure = cost_figure(name, [seconds], "s", before=3.0, goal=3.0, floor=10.0)
+    return figure | {"ratio": None} if wrong else figure
 
 
 MAKERS: dict[str, Callable[[Session], Figure]] = {

@@ -87,24 +87,42 @@ def cost_figure(
 ) -> Figure:
     """The median of what is better the less it is, with least and largest.
 
-    A ratio is how many times the fold of before took as much.
+    A ratio is that to the fold of before, or to whatever else stands there.
 
     Parameters
     ----------
     values : [n_repeats]
         One or more.
     before, goal, floor
-        In the unit of the values; None where nothing is asked for.
+        In the unit of the values; None where nothing is asked for. A value is at most
+        its goal, and never above its floor.
     """
-    runs = {"value": values, "ratio": [before / value for value in values]}
+    runs = {"value": values, "ratio": [value / before for value in values]}
     return {
         "name": name,
         "unit": unit,
         "rival": before,
         **{key: median(each) for key, each in runs.items()},
-        "goal": None if goal is None else before / goal,
-        "floor": None if floor is None else before / floor,
+        "goal": goal,
+        "floor": floor,
+        "less_is_better": True,
         "repeats": len(values),
         "spread": {key: [min(each), max(each)] for key, each in runs.items()},
         "faults": [],
     }
+
+
+def standing(figure: Figure) -> str:
+    """`goal` or `floor`: what it reaches; `below`: neither; `void`: it says nothing.
+
+    What is not asked for is reached, but for a goal. Goals of costs are compared with
+    the value, all others with the ratio.
+    """
+    if figure["ratio"] is None:
+        return "void"
+    sign = -1.0 if figure.get("less_is_better") else 1.0
+    found = sign * figure["value" if sign < 0 else "ratio"]
+    goal, floor = figure["goal"], figure["floor"]
+    if goal is not None and found >= sign * goal:
+        return "goal"
+    return "floor" if floor is None or found >= sign * floor else "below"

@@ -20,7 +20,8 @@ EPILOG = """examples:
 
 It reads `events` from the beginning with code that it shares with no stage. It
 compares the result with the statistics and outcomes of the last checkpoint, and
-with `interactions`.
+with `interactions`. A `replay --local` of JSONL, Parquet or packed logs keeps no
+`events`, and cannot be counted again: send such files to Kafka.
 
 exit status: 0 where nothing is lost, double, wrong or extra, else 1
 """
@@ -46,7 +47,12 @@ def run(arguments: argparse.Namespace) -> int:
     """Count again and compare; 1 where the counts differ."""
     settings = with_namespace(load_settings(arguments.config), arguments.namespace)
     if (arguments.events is None) != (arguments.local is None):
-        raise ValueError("--events and --local must be given together; got one")
+        got = "--local" if arguments.events is None else "--events"
+        raise ValueError(
+            f"--events and --local must be given together; got {got} only. What is "
+            "counted again is the canonical log: a `replay --local` of a dump folded "
+            "that, one of other files keeps none"
+        )
     if arguments.events is not None:
         verdict = recount_dump(arguments.events, arguments.local, rules_of(settings))
     else:

@@ -23,6 +23,11 @@ from streams.local import local_settings
 
 STOPPED = 130
 
+NOT_COUNTED_AGAIN = (
+    "`rankstream recount` cannot check these: it counts the log `events` again, and "
+    "a replay of files of other formats keeps none"
+)
+
 
 def replay_events(  # noqa: PLR0913  what a replay is made of
     events: Iterable[Event],
@@ -59,7 +64,10 @@ def replay_events(  # noqa: PLR0913  what a replay is made of
             local.pipeline.end()
         local.pipeline.flush()
         line.show(state.done)
-    return _conclude(local, line, "events", out)
+    status = _conclude(local, line, "events", out)
+    if out is not None:
+        Console().print(NOT_COUNTED_AGAIN, highlight=False)
+    return status
 
 
 def fold_dump(

@@ -9,24 +9,34 @@ from rich.console import Console
 from rich.table import Table
 
 from rankstream.commands.statistics_export import export
-from rankstream.commands.statistics_tables import (
-    left_label,
-    reward_labels,
+from rankstream.commands.statistics_scopes import (
+    ShownScope,
+    Together,
+    Wanted,
+    chosen,
     shown_scope,
+    together,
+)
+from rankstream.commands.statistics_tables import (
+    directory_of,
+    left_label,
+    remarks_on,
+    reward_labels,
+    scope_title,
     table_of,
 )
+from rankstream.local_results import statistics_in
 from rankstream.settings import load_settings, with_namespace
 from rankstream.terminal.counts import counted
 from rankstream.terminal.plain_text import plain
 from rankstream.wire.routing import normalised_query
 from rankstream.wire.topics import STATISTICS
+from streams.fold.statistics_keys import Counted
 from streams.fold.statistics_reader import Statistics, summaries_of
 
 __all__ = ["SUMMARY", "add_arguments", "run", "summaries_of"]
 
 SUMMARY = "what was counted: show one query, list queries, export"
-
-LOCAL_FILE = "statistics.bin"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,17 +46,40 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "examples:\n"
         "  rankstream statistics list --limit 20\n"
         "  rankstream statistics show 'running shoes'\n"
+        "  rankstream statistics show 'running shoes' --intervention v2 --by-scope\n"
         "  rankstream statistics export counts.parquet --local run/\n"
         "  rankstream statistics convert --dry-run      after an upgrade, see "
         "docs/upgrading.md\n"
     )
     actions = parser.add_subparsers(dest="action", required=True)
-    show = actions.add_parser("show", help="every item and rank of one query")
+    show = actions.add_parser(
+        "show",
+        help="every item and rank of one query",
+        description="Every item and rank of one query. Where several scopes counted "
+        "it (docs/statistics.md), they are listed, and shown together.",
+    )
     show.add_argument("query")
-    show.add_argument("--limit", type=int, default=50, help="rows of each table")
+    show.add_argument("--limit", type=_rows, default=50, help="rows of each table")
+    show.add_argument(
+        "--by-scope", action="store_true", help="a table of each scope instead"
+    )
+    show.add_argument(
+        "--intervention", metavar="NAME", help="only this one; '' for lists without"
+    )
+    show.add_argument(
+        "--era", metavar="N|DAY", help="only this one, or those of a day (2025-09-09)"
+    )
+    show.add_argument(
+        "--candidates", metavar="HEX", help="only sets whose name begins so"
+    )
     listing = actions.add_parser("list", help="queries, most shown first")
-    listing.add_argument("--limit", type=int, default=50, help="how many queries")
-    writing = actions.add_parser("export", help="write Parquet, one row per counter")
+    listing.add_argument("--limit", type=_rows, default=50, help="how many queries")
+    writing = actions.add_parser(
+        "export",
+        help="write Parquet, one row per counter",
+        description="Write Parquet: the file that is named has a row for each item and "
+        "rank; its siblings have the rest. docs/statistics.md has all columns.",
+    )
     writing.add_argument("file", type=Path)
     converting = actions.add_parser(
         "convert", help="make statistics of the release before scopes those of this one"
@@ -63,6 +96,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         )
 
 
+def _rows(told: str) -> int:
+    number = int(told)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"must be 1 or more; got {number}")
+    return number
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Read the statistics and do what was asked; 1 if there are none."""
     if arguments.action == "convert":
@@ -75,7 +115,7 @@ def run(arguments: argparse.Namespace) -> int:
         return _export(statistics, arguments.file)
     if arguments.action == "list":
         return _list(statistics, arguments.limit)
-    return _show(statistics, normalised_query(arguments.query), arguments.limit)
+    return _show(statistics, arguments)
 
 
 def _records(arguments: argparse.Namespace) -> Iterator[tuple[bytes, bytes | None]]:
@@ -83,13 +123,7 @@ def _records(arguments: argparse.Namespace) -> Iterator[tuple[bytes, bytes | Non
         # Kafka's client is not loaded for a file, nor the runtime for Kafka.
         from streams.local import read_changes  # noqa: PLC0415
 
-        file = arguments.local / LOCAL_FILE
-        if not file.exists():
-            raise ValueError(
-                "--local must be a folder that `rankstream replay --local` wrote; "
-                f"{file} is not there"
-            )
-        yield from read_changes(file)
+        yield from read_changes(statistics_in(arguments.local))
         return
     from producers.topic_reader import read_topic  # noqa: PLC0415
 
@@ -130,23 +164,49 @@ def _list(statistics: Statistics, limit: int) -> int:
     return 0
 
 
-def _show(statistics: Statistics, query: str, limit: int) -> int:
+def _show(statistics: Statistics, arguments: argparse.Namespace) -> int:
+    query = normalised_query(arguments.query)
     scopes = statistics.scopes(query)
+    left = left_label(statistics)
     if not scopes:
-        left = left_label(statistics)
         return _nothing(
             f"no closed list of the query {query!r}; lists count when their click "
             f"window has passed (`statistics list`){left and '; '}{left}"
         )
-    console = Console()
     settings = statistics.counted[0] if statistics.counted else None
-    for name in scopes:
-        table, remarks = table_of(shown_scope(statistics, name), settings, limit)
-        console.print(table)
-        for remark in remarks:
-            console.print(f"  {remark}", highlight=False)
+    wanted = Wanted(arguments.candidates, arguments.intervention, arguments.era)
+    names = chosen(scopes, wanted, settings)
+    if not names:
+        return _nothing(
+            f"none of the {counted(len(scopes), 'scope')} of the query {query!r} is "
+            "of these --candidates, --intervention and --era; without them all are "
+            "listed"
+        )
+    console = Console()
+    found = [shown_scope(statistics, name) for name in names]
+    if len(found) > 1 and not arguments.by_scope:
+        several = f"{len(found):,} of " if len(found) < len(scopes) else ""
+        title = f"{several}{counted(len(scopes), 'scope')} of {plain(query)}"
+        console.print(directory_of(found, title, settings, arguments.limit))
+        _tell(console, together(found), "all of these together", settings, arguments)
+        console.print("--by-scope shows each; --intervention, --era, --candidates some")
+    else:
+        for one in found:
+            _tell(console, one, scope_title(one.name, settings), settings, arguments)
     _say_left(statistics, console)
     return 0
+
+
+def _tell(
+    console: Console,
+    found: ShownScope | Together,
+    title: str,
+    settings: Counted | None,
+    arguments: argparse.Namespace,
+) -> None:
+    console.print(table_of(found, title, settings, arguments.limit))
+    for remark in remarks_on(found):
+        console.print(f"  {remark}", highlight=False)
 
 
 def _say_left(statistics: Statistics, console: Console) -> None:

@@ -10,7 +10,7 @@ from producers.readiness import Waiting, wait_for_kafka
 from rankstream.conversion.local_file import convert_file
 from rankstream.conversion.scopes import Report
 from rankstream.conversion.topics import convert_topics
-from rankstream.local_replay import STATISTICS_FILE
+from rankstream.local_results import statistics_in
 from rankstream.settings import Settings, load_settings, with_namespace
 from rankstream.terminal.counts import counted
 from rankstream.terminal.progress_line import ProgressLine
@@ -31,12 +31,7 @@ def convert(arguments: argparse.Namespace) -> int:
     )
     found: list[tuple[str, Report | None]] = []
     if arguments.local is not None:
-        file = arguments.local / STATISTICS_FILE
-        if not file.exists():
-            raise ValueError(
-                "--local must be a folder that `rankstream replay --local` wrote; "
-                f"{file} is not there"
-            )
+        file = statistics_in(arguments.local)
         report = convert_file(file, settings, is_trial=arguments.dry_run)
         found.append((str(file), report))
     else:

@@ -24,6 +24,24 @@ CELL_FIELDS = [
     ("group", pa.int16()),
 ]
 
+COUNTED = ".counted"
+"""Suffix of the file that is not of cells."""
+
+COUNTED_FIELDS = [
+    ("partition", pa.int64()),
+    ("interactions", pa.int64()),
+    ("watermark_ms", pa.int64()),
+    ("left", pa.int64()),
+    ("oldest_era", pa.int64()),
+    ("capped", pa.int64()),
+    ("clipped", pa.int64()),
+    ("without_exposure", pa.int64()),
+    ("groups", pa.int64()),
+    ("keep_ms", pa.int64()),
+    ("reward", pa.string()),
+    ("classes", pa.list_(pa.string())),
+]
+
 Columns = dict[str, list[Any]]
 
 
@@ -33,15 +51,16 @@ def export(statistics: Statistics, file: Path) -> Iterator[tuple[Path, int]]:
     For `counts.parquet` the siblings are `counts.cells.parquet` (totals),
     `counts.items.parquet` (hotfix and inverse sums), `counts.click-pairs.parquet`,
     `counts.rows.parquet` (exposure rows, their counters and material),
-    `counts.lists.parquet` (lists that are kept with their clicked ranks) and
-    `counts.rewards.parquet` (other classes of actions).
+    `counts.lists.parquet` (lists that are kept with their clicked ranks),
+    `counts.rewards.parquet` (other classes of actions) and `counts.counted.parquet`
+    (how many interactions of which partition all of it is). `docs/statistics.md` says
+    what each column is.
     """
-    for suffix, fields, columns_of in _FILES:
+    for suffix, schema in schemas().items():
         path = file.with_suffix(f"{suffix}.parquet") if suffix else file
-        schema = pa.schema([*CELL_FIELDS, *fields])
         partial = path.with_name(path.name + ".partial")
         try:
-            n_rows = _write(statistics, partial, schema, columns_of)
+            n_rows = _write(statistics, partial, schema, suffix)
             partial.rename(path)
         except OSError as error:
             raise RuntimeError(
@@ -52,12 +71,20 @@ def export(statistics: Statistics, file: Path) -> Iterator[tuple[Path, int]]:
         yield path, n_rows
 
 
-def _write(
-    statistics: Statistics,
-    path: Path,
-    schema: pa.Schema,
-    columns_of: "Callable[[Statistics, CellName, CellSummary], Columns]",
-) -> int:
+def schemas() -> dict[str, pa.Schema]:
+    """What the files hold, by what their names have before `.parquet`."""
+    of_cells = {
+        suffix: pa.schema([*CELL_FIELDS, *fields]) for suffix, fields, _ in _FILES
+    }
+    return of_cells | {COUNTED: pa.schema(COUNTED_FIELDS)}
+
+
+def _write(statistics: Statistics, path: Path, schema: pa.Schema, suffix: str) -> int:
+    if suffix == COUNTED:
+        table = pa.table(_counted(statistics), schema)
+        pq.write_table(table, path, compression="zstd")
+        return int(table.num_rows)
+    (columns_of,) = (each for name, _, each in _FILES if name == suffix)
     n_written = 0
     waiting: Columns = {name: [] for name in schema.names}
     with pq.ParquetWriter(path, schema, compression="zstd") as writer:
@@ -87,6 +114,21 @@ def _cells(statistics: Statistics) -> Iterator[tuple[CellName, CellSummary]]:
 
 def _named(cell: CellSummary, numbers: Any) -> list[str]:
     return [cell.items[number] for number in numbers.tolist()]
+
+
+def _counted(statistics: Statistics) -> Columns:
+    """A row for each partition of `events`; of a log in process there is one."""
+    rows = [
+        (
+            *(partition, number, one.watermark_ms, one.n_left, one.oldest),
+            *(one.capped, one.clipped, one.without_exposure),
+            *(one.groups, one.keep_ms, one.reward, list(one.classes)),
+        )
+        for one in statistics.counted
+        for partition, number in sorted(one.sources.items())
+    ]
+    names = [name for name, _ in COUNTED_FIELDS]
+    return {name: [row[i] for row in rows] for i, name in enumerate(names)}
 
 
 def _pairs(_: Statistics, __: CellName, cell: CellSummary) -> Columns:

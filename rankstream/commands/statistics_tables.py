@@ -1,14 +1,15 @@
-"""Tables of what one query counted, scope by scope."""
+"""Tables of what one query counted, scope by scope or all together."""
 
 from collections import defaultdict
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import NamedTuple
 
 import numpy as np
 from rich.table import Table
 
 from models.counts.cells import CellSummary
 from models.counts.scope_record import CAPPED, CONVERTED, OVERFLOWED, TRUNCATED
+from rankstream.commands.statistics_scopes import DAY_MS, Place, ShownScope, Together
 from rankstream.terminal.counts import counted
 from rankstream.terminal.plain_text import plain
 from streams.fold.statistics_keys import OPEN_SET, OVERFLOW_SET, Counted, ScopeName
@@ -23,34 +24,69 @@ _FLAGS = {
     CONVERTED: "converted from an earlier release: exposures are refused",
 }
 
-_DAY_MS = 86_400_000
-
-Place = tuple[str, int]
-"""Item and rank."""
+SET_DIGITS = 12
+"""Of the hexadecimal name of a candidate set: enough to tell them apart."""
 
 
-class ShownScope(NamedTuple):
-    """What is printed of a scope."""
+def scope_title(name: ScopeName, settings: Counted | None) -> str:
+    """Which scope it is, but for its query."""
+    return (
+        f"{_set_label(name.candidate_set)}, "
+        f"intervention {plain(name.intervention) or '-'}, "
+        f"{era_label(name.era, settings)}"
+    )
 
-    name: ScopeName
-    flags: int
-    cell: CellSummary
-    exposures: dict[Place, float]
+
+def directory_of(
+    scopes: Sequence[ShownScope], title: str, settings: Counted | None, limit: int
+) -> Table:
+    """A line for each scope, most shown first.
+
+    Parameters
+    ----------
+    settings
+        What they were counted under; None where that is not known.
+    limit
+        Lines of the table.
+    """
+    table = Table(title=title)
+    for column in ("candidates", "intervention", "era", ""):
+        table.add_column(column, overflow="fold")
+    clicks, _ = reward_labels(settings)
+    for column in ("lists", clicks, f"{clicks} per list"):
+        table.add_column(column, justify="right")
+    order = sorted(scopes, key=lambda one: (-one.cell.total("impressions"), one.name))
+    for name, _, cell, _ in order[:limit]:
+        shown, clicked = cell.total("impressions"), cell.total("clicks")
+        table.add_row(
+            name.candidate_set.hex()[:SET_DIGITS],
+            plain(name.intervention) or "-",
+            str(name.era),
+            era_label(name.era, settings).partition(" ")[2],
+            f"{shown:,}",
+            f"{clicked:,}",
+            f"{clicked / shown:.3f}" if shown else "-",
+        )
+    if len(order) > limit:
+        table.add_row(f"... {len(order) - limit:,} more")
+    return table
 
 
-def shown_scope(statistics: Statistics, name: ScopeName) -> ShownScope:
-    """A scope with all its groups; without exposures where those are refused."""
-    scope, cell = statistics.scope(name), statistics.summary(name)
-    expected: dict[Place, float] = {}
-    if not scope.flags & CONVERTED:
-        expected = statistics.exposures(*name[:3], cell, name.era)
-    return ShownScope(name, scope.flags, cell, expected)
+def remarks_on(found: ShownScope | Together) -> list[str]:
+    """What must be known about a scope, or about some of several."""
+    if isinstance(found, ShownScope):
+        return [words for flag, words in _FLAGS.items() if found.flags & flag]
+    return [
+        f"in {found.flags[flag]:,} of {found.n_scopes:,} scopes: {words}"
+        for flag, words in _FLAGS.items()
+        if found.flags[flag]
+    ]
 
 
 def table_of(
-    shown: ShownScope, settings: Counted | None, limit: int
-) -> tuple[Table, list[str]]:
-    """Every item and rank, and what must be known about it.
+    found: ShownScope | Together, title: str, settings: Counted | None, limit: int
+) -> Table:
+    """Every item and rank of a scope, or of several together.
 
     Parameters
     ----------
@@ -59,12 +95,7 @@ def table_of(
     limit
         Rows of the table.
     """
-    cell, name = shown.cell, shown.name
-    title = (
-        f"{_set_label(name.candidate_set)}, "
-        f"intervention {plain(name.intervention) or '-'}, "
-        f"{era_label(name.era, settings)}"
-    )
+    cell, exposures = found.cell, found.exposures
     clicks, rate = reward_labels(settings)
     n_clicks = cell.total("clicks")
     clicked = (
@@ -81,12 +112,12 @@ def table_of(
     counts = _counts_of(cell)
     rewards = _rewards_of(cell)
     places = sorted(
-        counts.keys() | shown.exposures.keys() | rewards.keys(),
+        counts.keys() | exposures.keys() | rewards.keys(),
         key=lambda place: (place[1], -counts.get(place, (0, 0))[0], place[0]),
     )
     for place in places[:limit]:
         n_shown, n_clicked = counts.get(place, (0, 0))
-        exposure = shown.exposures.get(place)
+        exposure = exposures.get(place)
         table.add_row(
             plain(place[0]),
             str(place[1]),
@@ -98,7 +129,7 @@ def table_of(
         )
     if len(places) > limit:
         table.add_row(f"... {len(places) - limit:,} more")
-    return table, [words for flag, words in _FLAGS.items() if shown.flags & flag]
+    return table
 
 
 def era_label(era: int, settings: Counted | None) -> str:
@@ -118,7 +149,7 @@ def era_label(era: int, settings: Counted | None) -> str:
     if settings is None:
         return f"era {era}"
     first, last = era * settings.keep_ms, (era + 1) * settings.keep_ms - 1
-    has_days = settings.keep_ms % _DAY_MS == 0
+    has_days = settings.keep_ms % DAY_MS == 0
     return f"era {_moment(first, has_days)} to {_moment(last, has_days)}"
 
 
@@ -162,7 +193,7 @@ def _set_label(name: bytes) -> str:
         return "lists without candidates"
     if name == OVERFLOW_SET:
         return "beyond the limits"
-    return f"candidates {name.hex()[:12]}"
+    return f"candidates {name.hex()[:SET_DIGITS]}"
 
 
 def _class_label(which: int, settings: Counted | None) -> str:

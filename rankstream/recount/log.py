@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 from producers.formats.canonical_dump import read_dump, read_header
+from rankstream.local_results import statistics_in
 from rankstream.recount.fold_state import steady_state
 from rankstream.recount.stored_statistics import stored
 from rankstream.settings import Settings
@@ -37,7 +38,7 @@ def recount_dump(events: Path, folder: Path, rules: Rules) -> Verdict:
     """Count a dumped log again; there is nothing but statistics to compare with."""
     from streams.local import read_changes  # noqa: PLC0415  Kafka needs no such file
 
-    values = list(read_changes(folder / "statistics.bin"))
+    values = list(read_changes(statistics_in(folder)))
     whole = Found(sys.maxsize, -1, None)
     found = dict.fromkeys(range(read_header(events).n_partitions), whole)
     log = ((p, n, value) for n, (p, value) in enumerate(read_dump(events)))

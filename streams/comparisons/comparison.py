@@ -25,6 +25,7 @@ REFUSALS = (
     "not-started",
     "ended",
     "method",
+    "unreadable",
     "rankers",
     "no-rankings",
     "unknown-items",
@@ -103,7 +104,7 @@ class Comparison:
                 raise Faulty("rankers")
             check_drawn(self._drawing, logged.shown, self.settings.length)
         except Faulty as error:
-            self._refuse(error.reason)
+            self.refuse(error.reason)
             return
         clicks = np.zeros(len(logged.shown.shown), np.bool_)
         for mark in interaction.clicks:
@@ -117,7 +118,7 @@ class Comparison:
             if method.needs_assignments and not logged.is_assigned:
                 self.totals[TOTALS.index("without_assignments")] += 1
             elif why := self._unidentified(method, logged.shown, own):
-                self._refuse(why)
+                self.refuse(why)
             else:
                 self._credit(name, own, own_clicks, group)
 
@@ -151,7 +152,15 @@ class Comparison:
             return "never-shown"
         return "" if method.is_whole(own, self.settings.length) else "cut-short"
 
-    def _refuse(self, reason: str) -> None:
+    def refuse(self, reason: str) -> None:
+        """Count an impression that credits nobody, or not by every method.
+
+        Parameters
+        ----------
+        reason
+            One of `REFUSALS` or of `UNIDENTIFIED`.
+        """
+        self.is_changed = True
         self.refusals[reason] = self.refusals.get(reason, 0) + 1
 
     @property

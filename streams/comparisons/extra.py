@@ -18,4 +18,30 @@ class Extra(msgspec.Struct, frozen=True, gc=False):
     user: str | None = None
 
 
+class _Named(msgspec.Struct, frozen=True, gc=False):
+    """The part that says whose it is."""
+
+    experiment: Experiment | None = None
+
+
 decode_extra = msgspec.msgpack.Decoder(Extra).decode
+_decode_named = msgspec.msgpack.Decoder(_Named).decode
+
+FAULTS = (msgspec.DecodeError, RecursionError)
+"""What decoding raises, whatever the bytes are."""
+
+
+def extra_of(packed: bytes) -> Extra | None:
+    """The part that comparisons need; None where it cannot be read."""
+    try:
+        return decode_extra(packed)
+    except FAULTS:
+        return None
+
+
+def experiment_of(packed: bytes) -> Experiment | None:
+    """Whose it is, where only that can be read."""
+    try:
+        return _decode_named(packed).experiment
+    except FAULTS:
+        return None

@@ -2,6 +2,7 @@
 
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 
 from models.interleaving.method import NO_ONE, NOBODY, Method, Shown
@@ -77,7 +78,10 @@ class ListReader:
     def _rows(self, packed: bytes) -> dict[str, int]:
         found = self._known.get(packed)
         if found is None:
-            items = decode_items(packed)
+            try:
+                items = decode_items(packed)
+            except msgspec.DecodeError:
+                raise Faulty("unreadable") from None
             found = dict(zip(items, range(len(items)), strict=True))
             if len(self._known) >= KNOWN_SETS:
                 self._known.clear()

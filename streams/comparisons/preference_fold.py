@@ -17,7 +17,7 @@ from rankstream.sections import ExperimentSettings
 from rankstream.wire.events import Interaction
 from rankstream.wire.schemas import SchemaRefused, check_schema
 from rankstream.wire.topics import PREFERENCES
-from streams.comparisons.extra import SCHEMA, decode_extra
+from streams.comparisons.extra import SCHEMA, experiment_of, extra_of
 from streams.fold.closed_impressions import Closed
 from streams.fold.native.comparing import count_compared
 from streams.stage import Change, LogRefused
@@ -120,14 +120,17 @@ class PreferencesFold:
         packed = interaction.impression.extra
         if MARK not in packed:
             return
-        extra = decode_extra(packed)
-        if extra.experiment is None:
+        extra = extra_of(packed)
+        named = experiment_of(packed) if extra is None else extra.experiment
+        if extra is not None and named is None:
             return
         self._n_taken += 1
-        place = extra.experiment.id, extra.experiment.epoch
-        comparison = self._known.get(place)
+        comparison = self._known.get((named.id, named.epoch)) if named else None
         if comparison is None:
             self._n_unknown += 1
+            return
+        if extra is None:
+            comparison.refuse("unreadable")
             return
         if self._reader is None:
             from streams.comparisons.logged_lists import ListReader  # noqa: PLC0415

@@ -14,9 +14,6 @@ Bytes = NDArray[np.uint8]
 Int64 = NDArray[np.int64]
 Names = NDArray[np.uint64]
 
-PADDING = 16
-"""Bytes behind the last interaction, so that its last words may be read whole."""
-
 INTERACTIONS_AT_ONCE = 1_024
 """No more go into one record."""
 
@@ -27,8 +24,8 @@ _decode = msgspec.msgpack.Decoder(Interaction).decode
 class Closed:
     """Interactions in the order in which they closed.
 
-    `encoded` [n_bytes] holds them as MessagePack and padding behind them, `ends` [n]
-    the end of each, `models` [n, 2] a digest of the name of each one's model, `extras`
+    `encoded` [n_bytes] holds them as MessagePack, one behind the other, `ends` [n] the
+    end of each, `models` [n, 2] a digest of the name of each one's model, `extras`
     [n] whether an impression holds what only experiments and some learners read.
     """
 
@@ -63,8 +60,7 @@ class Closed:
         starts = np.concatenate(([0], self.ends[:-1]))[which].tolist()
         spans = zip(starts, self.ends[which].tolist(), strict=True)
         packed = self.encoded.tobytes()
-        parts = [*(packed[i:j] for i, j in spans), bytes(PADDING)]
-        encoded = np.frombuffer(b"".join(parts), np.uint8)
+        encoded = np.frombuffer(b"".join(packed[i:j] for i, j in spans), np.uint8)
         ends = np.cumsum(self.ends[which] - starts, dtype=np.int64)
         return Closed(encoded, ends, self.models[which], self.extras[which])
 
@@ -83,7 +79,7 @@ def closed_of(interactions: Sequence[Interaction]) -> Closed:
     """Interactions as the join would give them, without digests of models."""
     packed = [encode_record(interaction) for interaction in interactions]
     ends = np.cumsum([len(one) for one in packed], dtype=np.int64)
-    joined = np.frombuffer(b"".join([*packed, bytes(PADDING)]), np.uint8)
+    joined = np.frombuffer(b"".join(packed), np.uint8)
     models = np.zeros((len(packed), 2), np.uint64)
     extras = np.array([len(one.impression.extra) > 0 for one in interactions], np.bool_)
     return Closed(joined, ends, models, extras)

@@ -40,6 +40,31 @@ void *bounded(enum use use, size_t n);
 /* A number from 0 on, below `n`; 0 where `n` is 0. */
 size_t below(size_t n);
 
+/* The window of the join, and how many clicks a list may have: few, so that there are
+ * some beyond. */
+enum { WINDOW_MS = 300, MOST_CLICKS = 2 };
+
+/* Interactions that closed together: `ends[n]` in `encoded`, `n_clicks` in all. */
+struct closed {
+    const uint8_t *encoded;
+    const int64_t *ends;
+    int64_t n, n_clicks, now_ms;
+    const uint64_t *models;
+    const uint8_t *extras;
+};
+
+/* Tells all that takes interactions (TAKERS in `taken.c`) that a join begins, has closed
+ * some, or ends. */
+void begin_of_takers(void);
+void take_closed(const struct closed *closed);
+void end_of_takers(void);
+
+/* Says how much was taken, from so many joins. */
+void print_taken(int64_t n_joins);
+
+/* The number at a place, which is there. */
+int64_t number_at(const uint8_t *data, int64_t at, int64_t end);
+
 /* A record that may be broken: whether the join took it. */
 int take_into_join(const uint8_t *data, int64_t end);
 

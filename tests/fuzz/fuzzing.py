@@ -14,10 +14,12 @@ import msgspec
 import numpy as np
 
 from rankstream.benchmarks.workload import START_MS, Workload, canonical_elements
+from rankstream.ranking.combining import combine, draw_seed
 from rankstream.wire.events import (
     ACTIVE,
     DETERMINISTIC,
     LOGGED,
+    MULTILEAVE,
     PLACKETT_LUCE,
     SCHEMA,
     Click,
@@ -35,7 +37,12 @@ from streams.fold.native.compiler import (
 )
 from tests.services import ServiceMissing
 
-DRIVER = tuple(Path(__file__).with_name(name) for name in ("mutations.c", "joined.c"))
+DRIVER = tuple(
+    Path(__file__).with_name(name) for name in ("mutations.c", "joined.c", "taken.c")
+)
+METHODS = (("pairwise-preference", 5), ("team-draft", 3))
+"""Of the two epochs of the experiment `boost` in `taken.c`, and how many rankers."""
+
 FLAGS = (
     "-std=c11", "-O1", "-g", "-ffp-contract=off", "-Wall", "-Wextra", "-Werror",
     "-DFOLD_CHUNK_BYTES=16384",
@@ -55,11 +62,13 @@ class Sanitizer:
 def real_records(n_impressions: int = 400, seed: int = 1) -> Iterator[bytes]:
     """Records of the canonical log: mostly short ones, a long one of each policy."""
     rng = np.random.default_rng(seed)
-    for policy in (LOGGED, DETERMINISTIC, PLACKETT_LUCE):
+    for policy in (LOGGED, DETERMINISTIC, PLACKETT_LUCE, MULTILEAVE):
         plan = Workload(
             n_impressions, policy, clicks_per_list=1.2, n_features=policy % 2
         )
-        elements = [*_varied(canonical_elements(plan, rng), rng)]
+        events = canonical_elements(plan, rng)
+        varied = _compared if policy == MULTILEAVE else _varied
+        elements = [*varied(events, rng)]
         frontier = Frontier(0, 1, START_MS, ACTIVE)
         yield encode_record([SCHEMA, 0, 1, [*elements[:250], frontier]])
         while elements:
@@ -90,6 +99,39 @@ def _varied(
             )
             continue
         yield element
+
+
+def _compared(
+    events: Iterator[tuple[int, int, Element]], rng: np.random.Generator
+) -> Iterator[Element]:
+    """Lists of an experiment, of either method by turns; some are not as drawn."""
+    for number, (_, _, element) in enumerate(events):
+        if not isinstance(element, Impression):
+            yield element
+            continue
+        epoch = number % len(METHODS) + 1
+        method, n_rankers = METHODS[epoch - 1]
+        items = msgspec.msgpack.decode(element.candidates)
+        rankings = {
+            f"r{ranker}": [items[row] for row in rng.permutation(len(items))[:8]]
+            for ranker in range(n_rankers)
+        }
+        found = combine(method, rankings, 6, seed=number)
+        shown = [items.index(item) for item in found.shown]
+        extra = {
+            "experiment": {"id": "boost", "epoch": epoch, "method": method},
+            "rankings": found.rankings,
+            "session": f"s{number}",
+            "assignments": found.assignments,
+        }
+        yield msgspec.structs.replace(
+            element,
+            seed=draw_seed("boost", epoch, element.impression_id),
+            shown=np.array(shown[: 3 + number % 5], "<u2").tobytes(),
+            extra=msgspec.msgpack.encode(
+                {key: value for key, value in extra.items() if value is not None}
+            ),
+        )
 
 
 def sanitizer(folder: Path) -> Sanitizer:

@@ -1,187 +1,29 @@
-/* Mutated records through the join, as `streams/fold/join.py` calls it, and what closes
- * through all that takes it. The rules of what is rare are a few here: what counts is
- * that each call is made, in every state, with memory that ends where it must. */
+/* Mutated records through the join, as `streams/fold/join.py` calls it; what closes goes
+ * to `taken.c`. The rules of what is rare are a few here: what counts is that each call
+ * is made, in every state, with memory that ends where it must. */
 #include "fuzzed.h"
 
 #include "elements.h"
 #include "join.h"
 #include "msgpack.h"
-#include "statistics.h"
 
-enum { WINDOW_MS = 300, REMEMBER_MS = 200, DISORDER_MS = 100, N_WAITING = 8 };
-enum { MOST_CLICKS = 2, MOST_BYTES = 400 }; /* few, so that there are some beyond */
+enum { REMEMBER_MS = 200, DISORDER_MS = 100, N_WAITING = 8 };
+enum { MOST_BYTES = 400 }; /* little, so that there are clicks beyond */
 enum { LIFE_RECORDS = 48, CHECKPOINT_RECORDS = 8, MOVE_RECORDS = 6 };
 enum { ABSENT, KNOWN, AWAITED, WAITS = REF_NOTHING };
 #define FARTHEST_MS (INT64_C(1) << 61)
 #define NO_LIMIT (INT64_C(1) << 62)
 
-/* ---- what takes closed interactions ---- */
-
-/* Interactions that closed together: `ends[n]` in `encoded`, `n_clicks` in all. */
-struct closed {
-    const uint8_t *encoded;
-    const int64_t *ends;
-    int64_t n, n_clicks, now_ms;
-    const uint64_t *models;
-    const uint8_t *extras;
-};
-
-static int64_t n_closed, n_closed_clicks, n_lives;
-
-static int64_t number_at(const uint8_t *data, int64_t at, int64_t end) {
+int64_t number_at(const uint8_t *data, int64_t at, int64_t end) {
     int64_t number = 0;
     CHECK(msgpack_number(data, at, end, &number) > at);
     return number;
 }
 
-/* One click mark: its end. They come by time, then by position. */
-static int64_t check_mark(const uint8_t *data, int64_t at, int64_t end, int64_t n_shown,
-                          int64_t before[2]) {
-    int64_t length, position, at_ms, start, n;
-    at = msgpack_array(data, at, end, &length);
-    CHECK(at > 0 && length == N_CLICK_MARK_FIELDS);
-    at = msgpack_number(data, at, end, &position);
-    CHECK(at > 0 && position >= 1 && position <= n_shown);
-    at = msgpack_number(data, at, end, &at_ms);
-    CHECK(at > 0 && (at_ms > before[0] || (at_ms == before[0] && position >= before[1])));
-    before[0] = at_ms;
-    before[1] = position;
-    at = msgpack_span(data, at, end, &start, &n);
-    CHECK(at > 0);
-    return at;
-}
-
-/* Each can be read, says what it must, and ends where it says. */
-static void decode_closed(const struct closed *closed) {
-    int64_t at = 0, before_ms = INT64_MIN, n_clicks = 0;
-    for (int64_t i = 0; i < closed->n; i++) {
-        const uint8_t *data = closed->encoded;
-        int64_t length, start, n, places[ELEMENT_WIDTH], end = closed->ends[i];
-        at = msgpack_array(data, at, end, &length);
-        CHECK(at > 0 && length == N_INTERACTION_FIELDS);
-        at = fold_find_fields(data, at, end, places);
-        CHECK(at > 0 && number_at(data, places[IMPRESSION_TAG], end) == IMPRESSION);
-        int64_t at_ms = number_at(data, places[IMPRESSION_AT_MS], end);
-        CHECK(at_ms >= before_ms && at_ms + WINDOW_MS <= closed->now_ms);
-        before_ms = at_ms;
-        CHECK(msgpack_span(data, places[IMPRESSION_MODEL], end, &start, &n) > 0);
-        struct name model = hashed(data + start, n, (struct name){1, 2});
-        CHECK(closed->models[2 * i] == model.first);
-        CHECK(closed->models[2 * i + 1] == model.second);
-        CHECK(msgpack_span(data, places[IMPRESSION_EXTRA], end, &start, &n) > 0);
-        CHECK(closed->extras[i] == (n > 0));
-        CHECK(msgpack_span(data, places[IMPRESSION_SHOWN], end, &start, &n) > 0);
-        at = msgpack_array(data, at, end, &length);
-        CHECK(at > 0 && length <= MOST_CLICKS);
-        int64_t before[2] = {INT64_MIN, 0};
-        for (int64_t mark = 0; mark < length; mark++)
-            at = check_mark(data, at, end, n / 2, before);
-        CHECK(at == end);
-        n_clicks += length;
-    }
-    CHECK(n_clicks == closed->n_clicks);
-    n_closed += closed->n;
-    n_closed_clicks += n_clicks;
-}
-
-/* Statistics with little room, so that all forms come. Their state is taken back, as it
- * is and broken. */
-static struct statistics *statistics;
-static int64_t n_counted, n_refused, n_restored, n_broken;
-
-static const int64_t SETTINGS[7] = {3, 500, 2, 2, 2, 2, 0};
-
-static struct statistics *new_statistics(void) {
-    struct statistics *new = statistics_new(SETTINGS);
-    CHECK(new && statistics_map(new, (const uint8_t *)"buy", 3, 1) == 0);
-    return new;
-}
-
-static void begin_statistics(void) { statistics = new_statistics(); }
-
-static void count_closed(const struct closed *closed) {
-    int64_t done =
-        statistics_count(statistics, closed->encoded, closed->ends, closed->n);
-    CHECK(done == 0 || done == STATISTICS_NOT_WHOLE);
-    n_counted += done == 0;
-    n_refused += done != 0;
-    CHECK(statistics_leave(statistics, closed->now_ms) == 0);
-}
-
-/* Keys begin an array of two or more, then a string: its length tells kinds apart. */
-static int kind_of_key(const uint8_t *key) {
-    switch (key[2]) {
-    case 's':
-        return key[1] == 0xA3 ? 0 : 2; /* set, scope */
-    default:
-        return key[2] == 'r' ? 1 : 3; /* row, piece */
-    }
-}
-
-/* Takes back the records of each kind, one by one. */
-static int64_t take_back(struct statistics *into, uint8_t *bytes, const int64_t *ends,
-                         int64_t n) {
-    int64_t done = 0;
-    for (int kind = 0; kind < 4 && !done; kind++) {
-        for (int64_t i = 0; i < n && !done; i++) {
-            int64_t start = i ? ends[2 * i - 1] : 0;
-            if (ends[2 * i] == ends[2 * i + 1] || kind_of_key(bytes + start) != kind)
-                continue;
-            size_t n_bytes = (size_t)(ends[2 * i + 1] - start);
-            uint8_t *own = malloc(n_bytes);
-            CHECK(own);
-            memcpy(own, bytes + start, n_bytes);
-            int64_t own_ends[2] = {ends[2 * i] - start, ends[2 * i + 1] - start};
-            done = statistics_restore(into, own, own_ends, 1);
-            free(own);
-        }
-    }
-    return done;
-}
-
-static void end_statistics(void) {
-    int64_t sizes[2];
-    CHECK(statistics_changes(statistics, sizes) == 0);
-    uint8_t *bytes = malloc((size_t)sizes[1] + 1);
-    int64_t *ends = malloc(sizeof(int64_t) * (size_t)(2 * sizes[0] + 1));
-    CHECK(bytes && ends);
-    statistics_take(statistics, bytes, ends);
-    statistics_free(statistics);
-    struct statistics *again = new_statistics();
-    CHECK(take_back(again, bytes, ends, sizes[0]) == 0);
-    statistics_free(again);
-    n_restored += sizes[0];
-    for (int i = 0; i < 8 && sizes[0]; i++) {
-        size_t record = below((size_t)sizes[0]);
-        size_t from = (size_t)ends[2 * record], to = (size_t)ends[2 * record + 1];
-        if (from < to)
-            bytes[from + below(to - from)] = (uint8_t)below(256);
-    }
-    again = new_statistics();
-    n_broken += take_back(again, bytes, ends, sizes[0]) != 0;
-    CHECK(statistics_changes(again, sizes) == 0);
-    statistics_free(again);
-    free(bytes);
-    free(ends);
-}
-
-/* All that takes interactions. Another one is a row: `begin` and `end` (NULL where there
- * is nothing to do) are called with each join, `take` with all that it closes; what
- * `closed` holds ends where it says, and is gone after the call. */
-static const struct {
-    void (*begin)(void);
-    void (*take)(const struct closed *closed);
-    void (*end)(void);
-} TAKERS[] = {
-    {NULL, decode_closed, NULL},
-    {begin_statistics, count_closed, end_statistics},
-};
-#define N_TAKERS (sizeof TAKERS / sizeof TAKERS[0])
-
 /* ---- one join, and what must be so of it ---- */
 
 static struct join *join;
-static int64_t now_ms, n_open, n_placed;
+static int64_t now_ms, n_open, n_placed, n_lives;
 
 /* A click that waits for its impression; without bytes there is none. */
 static struct {
@@ -196,9 +38,7 @@ static void begin_of_join(void) {
     now_ms = -1;
     n_open = n_placed = 0;
     n_lives++;
-    for (size_t i = 0; i < N_TAKERS; i++)
-        if (TAKERS[i].begin)
-            TAKERS[i].begin();
+    begin_of_takers();
 }
 
 static void check_sizes(void) {
@@ -228,8 +68,7 @@ static void close_due(int64_t at_ms) {
     uint8_t *copy = bounded(CLOSED, (size_t)ends[n - 1]);
     memcpy(copy, encoded, (size_t)ends[n - 1]);
     struct closed closed = {copy, ends, (int64_t)n, n_clicks, now_ms, models, extras};
-    for (size_t i = 0; i < N_TAKERS; i++)
-        TAKERS[i].take(&closed);
+    take_closed(&closed);
 }
 
 /* Takes back what a checkpoint holds into another join, which then closes all. */
@@ -451,18 +290,9 @@ void end_of_join(void) {
     check_sizes();
     for (int i = 0; i < N_WAITING; i++)
         stop_waiting(i);
-    for (size_t i = 0; i < N_TAKERS; i++)
-        if (TAKERS[i].end)
-            TAKERS[i].end();
+    end_of_takers();
     join_free(join);
     join = NULL;
 }
 
-void print_joined(void) {
-    printf("join: %lld closed, %lld clicks in them, %lld joins\n", (long long)n_closed,
-           (long long)n_closed_clicks, (long long)n_lives);
-    printf("statistics: %lld batches counted, %lld refused, %lld records taken back, "
-           "%lld broken states refused\n",
-           (long long)n_counted, (long long)n_refused, (long long)n_restored,
-           (long long)n_broken);
-}
+void print_joined(void) { print_taken(n_lives); }

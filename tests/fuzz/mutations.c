@@ -9,7 +9,7 @@
  *
  * A new entry point: a function that takes a record, its row in ENTRY_POINTS, and a
  * `use` for each array that it hands over. What takes closed interactions instead is a
- * row of TAKERS in `joined.c`. */
+ * row of TAKERS in `taken.c`. */
 #define _DEFAULT_SOURCE /* MAP_ANONYMOUS; its other name is Darwin's */
 #define _DARWIN_C_SOURCE
 #include <sys/mman.h>

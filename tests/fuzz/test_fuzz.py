@@ -62,6 +62,12 @@ def test_nothing_is_found(by: Sanitizer, corpus: Path, tmp_path: Path) -> None:
     assert counted > refused > 0
     assert restored > 1_000
     assert broken > joins / 4
+    credited, not_plain, of_any = map(
+        int, re.findall(r"(\d+) (?:lists credited|not plain|of any)", done.stdout)
+    )
+    assert credited > 500
+    assert not_plain > 200
+    assert of_any > credited
 
 
 def test_an_off_by_one_is_found(by: Sanitizer, corpus: Path, tmp_path: Path) -> None:
@@ -77,12 +83,13 @@ def test_an_off_by_one_is_found(by: Sanitizer, corpus: Path, tmp_path: Path) -> 
     [
         ("queue.h", "queue->n * queue->width);", "(queue->n - 1) * queue->width);"),
         ("closing.c", "MOST_HEAD_BYTES = 8", "MOST_HEAD_BYTES = 1"),
+        ("comparing.c", "row >= list->n_items || ", ""),
     ],
 )
-def test_faults_of_the_join_are_found(
+def test_faults_of_the_core_are_found(
     file: str, written: str, instead: str, by: Sanitizer, corpus: Path, tmp_path: Path
 ) -> None:
-    """A queue that loses a row when it moves; too little room for what closes."""
+    """A queue that loses rows, too little room for what closes, rows without end."""
     sources = tmp_path / "native"
     shutil.copytree(FOLDER, sources, ignore=shutil.ignore_patterns(".*", "libfold*"))
     text = (sources / file).read_text()

@@ -84,6 +84,27 @@ def test_a_dump_gives_the_same_bits_as_the_run_that_wrote_it(
     assert (tmp_path / "statistics.bin").read_bytes() == expected
 
 
+def test_what_cannot_be_counted_again_is_told(
+    log: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Where it is written, and where somebody tries."""
+    assert main(["replay", str(log), "--local", "--out", str(tmp_path / "run")]) == 0
+    told = " ".join(capsys.readouterr().out.split())
+    assert "`rankstream recount` cannot check these" in told
+
+    for words, got in (
+        (["--local", str(tmp_path / "run")], "--local"),
+        (["--events", "e.dump"], "--events"),
+    ):
+        assert main(["recount", *words]) == 2
+        told = capsys.readouterr().err
+        assert f"got {got} only. What is counted again is the canonical log" in told
+    nowhere = str(tmp_path / "nowhere")
+    for words in (["recount", "--events", "e.dump"], ["statistics", "list"]):
+        assert main([*words, "--local", nowhere]) == 2
+        assert "--local must be a folder that `rankstream" in capsys.readouterr().err
+
+
 def _settings_of(n_partitions: int) -> Settings:
     kafka = KafkaSettings(input_partitions=1, partitions=n_partitions)
     return Settings(kafka=kafka)

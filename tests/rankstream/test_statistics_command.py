@@ -70,8 +70,7 @@ def test_show_has_every_item_and_rank_with_groups_merged(run):
     """Counts, click rate and expected exposure of each place."""
     status, printed = run("show", " Red  SHOES")
     assert status == 0
-    rows = [line.split("│")[1:-1] for line in printed.out.splitlines() if "│" in line]
-    cells = [[cell.strip() for cell in row] for row in rows]
+    cells = rows_of(printed)
     assert ["c", "1", "31", "6", "0.194", "30", "30.00"] in cells
     assert ["a", "2", "30", "6", "0.200", "0", "30.00"] in cells
     assert ["b", "2", "1", "0", "0.000", "0", "-"] in cells
@@ -97,17 +96,98 @@ def test_show_says_what_is_particular_about_a_scope(run, records):
             LONG._replace(era=227), ScopeValue(items, most_lists=1).take(lists)
         ),
     ]
-    _, printed = run("show", "red shoes")
+    _, printed = run("show", "red shoes", "--by-scope")
     assert "converted from an earlier release: exposures are refused" in printed.out
     assert "beyond the limits on sets and interventions: only shown" in printed.out
     assert printed.out.count("era 226") == 2
     assert printed.out.count("era 225") == 1
     assert "class 2" in printed.out
     assert "have left" not in printed.out
-    _, printed = run("show", "long")
+    _, printed = run("show", "long", "--by-scope")
     assert "lists without candidates" in printed.out
     assert "some lists have more than 32 items" in printed.out
     assert "more lists, masks or exposure rows than `limits` keeps" in printed.out
+
+
+def rows_of(printed):
+    """Cells of all lines of tables."""
+    lines = printed.out.replace("┃", "│").splitlines()
+    rows = [line.split("│")[1:-1] for line in lines if "│" in line]
+    return [[cell.strip() for cell in row] for row in rows]
+
+
+@pytest.fixture
+def several(records):
+    """Red shoes in three scopes more: another era, intervention and set."""
+    log = [ClosedImpression(n % 20, [0, 1], {0: [1]}) for n in range(10)]
+    scopes = (
+        RED._replace(era=226),
+        RED._replace(intervention="v2"),
+        RED._replace(candidate_set=b"\xab" * 16, intervention=""),
+    )
+    for name in scopes:
+        flags = CONVERTED if name.intervention == "v2" else 0
+        records += scope_records(name, ScopeValue(ITEMS, flags=flags).take(log))
+
+
+@pytest.mark.usefixtures("several")
+def test_several_scopes_are_listed_and_shown_together(run):
+    """Each in a line, most shown first; the sums of all below."""
+    _, printed = run("show", "red shoes")
+    rows = rows_of(printed)
+    one = ["737373737373", "m", "225", "2025-06-11 to 2025-09-08", "31", "12", "0.387"]
+    assert one in rows
+    assert ["abababababab", "-", "225", one[3], "10", "10", "1.000"] in rows
+    shown = [row[4] for row in rows if row[3].startswith("2025-")]
+    assert shown == ["31", "10", "10", "10"]
+    # c is at the first rank of the first scope only; a in the other three, of which
+    # one was converted and has no exposures.
+    assert ["c", "1", "31", "6", "0.194", "30", "30.00"] in rows
+    assert ["a", "1", "30", "30", "1.000", "0", "-"] in rows
+    assert "61 lists, 42 clicks" in printed.out
+    assert "in 1 of 4 scopes: converted from an earlier release" in printed.out
+    assert "4 scopes of red shoes" in printed.out
+
+
+@pytest.mark.usefixtures("several")
+@pytest.mark.parametrize(
+    ("words", "n_lists"),
+    [
+        (["--intervention", "m"], 41),
+        (["--intervention", "m", "--era", "226"], 10),
+        (["--era", "2025-09-08"], 51),
+        (["--era", "2025-09-09"], 10),
+        (["--candidates", "ABAB"], 10),
+        (["--candidates", "73", "--intervention", "v2"], 10),
+    ],
+)
+def test_some_scopes_can_be_asked_for(run, words, n_lists):
+    """By intervention, era and candidates; together they all must hold."""
+    status, printed = run("show", "red shoes", *words)
+    assert status == 0
+    assert f"{n_lists} lists" in printed.out
+
+
+@pytest.mark.usefixtures("several")
+def test_scopes_that_are_not_there_are_named(run, records):
+    """And an era that is none is refused."""
+    status, printed = run("show", "red shoes", "--intervention", "v3")
+    assert status == 1
+    assert "none of the 4 scopes of the query 'red shoes' is of" in printed.err
+    with pytest.raises(ValueError, match="--era must be a number, or a day such as"):
+        run("show", "red shoes", "--era", "last")
+    records[:] = [one for one in records if b"counted" not in one[0]]
+    with pytest.raises(ValueError, match="nothing says how long eras are"):
+        run("show", "red shoes", "--era", "2025-09-09")
+
+
+@pytest.mark.parametrize("words", [["show", "hats"], ["list"]])
+@pytest.mark.parametrize("limit", ["0", "-3"])
+def test_no_rows_cannot_be_asked_for(run, capsys, words, limit):
+    """A table that shows nothing would look like one that has nothing."""
+    with pytest.raises(SystemExit):
+        run(*words, "--limit", limit)
+    assert f"must be 1 or more; got {limit}" in capsys.readouterr().err
 
 
 def test_markup_in_names_is_text(run, records):
@@ -180,6 +260,12 @@ def test_export_has_every_counter(run, tmp_path):
     rewards = tables["rewards"]
     assert sum(rewards["impressions"]) == 30
     assert (set(rewards["class"]), set(rewards["item"])) == ({"purchase"}, {"c"})
+    assert {name: column[0] for name, column in tables["counted"].items()} == {
+        "partition": 0, "interactions": 100, "watermark_ms": 1_700_000_000_000,
+        "left": 25, "oldest_era": 6, "capped": 1, "clipped": 2, "without_exposure": 3,
+        "groups": 20, "keep_ms": 90 * 86_400_000, "reward": "click",
+        "classes": ["click", "long", "purchase"],
+    }  # fmt: skip
     lists = tables["lists"]
     counted: Counter[tuple[str, str, str, int]] = Counter()
     for policy, row, items, mask, times in zip(

@@ -14,6 +14,7 @@ from rankstream.settings import Settings
 from rankstream.wire.events import decode_interaction_record
 from rankstream.wire.topics import CLICKS, EVENTS, INTERACTIONS, QUERIES, SNAPSHOTS
 from streams.local import LocalPipeline
+from tests.learned_log import learned_anew
 from tests.services import KafkaService, RedisService
 from tests.worker_process import configured, running, settings_of, waited_until
 
@@ -138,9 +139,7 @@ def test_killed_workers_lose_nothing_and_double_nothing(
     assert all(each == list(range(1, len(each) + 1)) for each in numbers)
     assert last_values(settings, "statistics") == refolded(settings)
 
-    pipeline = LocalPipeline(settings, now=lambda: 0)
-    for record in read_records(settings, INTERACTIONS):
-        pipeline.fold_interactions(record.partition, record.value or b"")
+    _, pipeline = learned_anew(settings)
     snapshots = {
         key: value for (_, key), value in last_values(settings, SNAPSHOTS).items()
     }

@@ -20,8 +20,7 @@ from rankstream.simulation.learner_needs import (
 from rankstream.snapshots import SnapshotStore, decode_snapshot
 from rankstream.wire.events import decode_interaction_record
 from rankstream.wire.topics import CLICKS, INTERACTIONS, QUERIES, SNAPSHOTS
-from streams.local import LocalPipeline
-from streams.stage import Output
+from tests.learned_log import learned_anew
 from tests.services import KafkaService, RedisService
 from tests.worker_process import configured, running, settings_of, waited_until
 
@@ -127,16 +126,7 @@ def test_snapshots_are_those_of_the_log(
         live_closely(settings, redis_server.url, log, lambda: worker.kill("learn"))
         waited_until(lambda: n_closed() == N_EACH * len(LEARNERS), 90, log)
         status, _ = worker.stop()
-    given: dict[bytes, bytes] = {}
-
-    def keep(output: Output) -> None:
-        if output.topic == SNAPSHOTS and output.key and output.value:
-            given[output.key] = output.value
-
-    pipeline = LocalPipeline(settings, now=lambda: 0, on_output=keep)
-    pipeline.start()
-    for record in read_records(settings, INTERACTIONS):
-        pipeline.fold_interactions(record.partition, record.value or b"")
+    given, pipeline = learned_anew(settings)
     written = [
         (record.key or b"", record.value)
         for record in read_records(settings, SNAPSHOTS)

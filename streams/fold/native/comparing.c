@@ -91,31 +91,18 @@ static int64_t seed_of(const uint8_t *bytes, int64_t n) {
     return (int64_t)(seed >> 1);
 }
 
-/* The first n bytes, 1..8, as a number. What lies behind them is read too: there is
- * padding behind the last list. */
-static inline uint64_t word_of(const uint8_t *bytes, int64_t n) {
-    return word_at(bytes) << 8 * (8 - n);
-}
-
-static inline bool are_equal(const uint8_t *one, const uint8_t *other, int64_t n) {
-    for (; n > 8; one += 8, other += 8, n -= 8)
-        if (word_at(one) != word_at(other))
-            return false;
-    return n == 0 || word_of(one, n) == word_of(other, n);
-}
-
 /* Where the row of an item stands, plus 1, or would. */
 static inline uint16_t *slot_of(struct list *list, const uint8_t *data, struct extent item) {
     const uint8_t *bytes = data + item.start;
     uint64_t hash = (uint64_t)item.n;
     for (int64_t n = item.n; n > 0; bytes += 8, n -= 8)
-        hash = folded(hash ^ word_of(bytes, n < 8 ? n : 8), UINT64_C(0x9E3779B97F4A7C15));
+        hash = folded(hash ^ part_at(bytes, n), UINT64_C(0x9E3779B97F4A7C15));
     for (uint64_t i = hash & list->mask;; i = (i + 1) & list->mask) {
         if (!list->slots[i])
             return &list->slots[i];
         struct extent other = list->items[list->slots[i] - 1];
         if (other.n == item.n &&
-            are_equal(data + other.start, data + item.start, item.n))
+            !memcmp(data + other.start, data + item.start, (size_t)item.n))
             return &list->slots[i];
     }
 }
@@ -124,7 +111,7 @@ static bool read_items(struct list *list, const uint8_t *data, int64_t at) {
     int64_t start, length;
     int64_t end = msgpack_span(data, at, list->places[ELEMENT_END], &start, &length);
     at = end < 0 ? -1 : msgpack_array(data, start, end, &list->n_items);
-    if (at < 0 || list->n_items > MOST_ITEMS)
+    if (at < 0 || list->n_items < 1 || list->n_items > MOST_ITEMS)
         return false;
     for (list->mask = 3; list->mask < 2 * (uint64_t)list->n_items - 1;)
         list->mask = 2 * list->mask + 1;
@@ -182,6 +169,22 @@ static int64_t read_rankings(struct list *list, const uint8_t *data, int64_t at)
     return named == of->n_names ? at : -1;
 }
 
+/* Whether a string begins here: names and sessions are no binary data. */
+static bool is_text(uint8_t first) {
+    return (first & 0xE0) == 0xA0 || (first >= 0xD9 && first <= 0xDB);
+}
+
+/* Whether this is a string of which no decoder says that it is no UTF-8. */
+static bool is_plain_text(const uint8_t *data, int64_t at, int64_t end) {
+    int64_t start, n;
+    uint8_t all = 0;
+    if (msgpack_span(data, at, end, &start, &n) < 0 || !is_text(data[at]))
+        return false;
+    for (int64_t i = 0; i < n; i++)
+        all |= data[start + i];
+    return all < 0x80;
+}
+
 static struct comparison *comparison_of(struct comparison *comparisons, int64_t n,
                                         const uint8_t *experiment, int64_t length) {
     for (struct comparison *of = comparisons; of < comparisons + n; of++)
@@ -208,7 +211,7 @@ static bool read_extra(struct list *list, const uint8_t *data,
     uint32_t known = 0;
     for (; at >= 0 && n > 0; n--) {
         int64_t value = msgpack_span(data, at, end, &start, &length);
-        if (value < 0)
+        if (value < 0 || !is_text(data[at]))
             return false;
         int name = 0;
         while (name < 5 &&
@@ -226,7 +229,10 @@ static bool read_extra(struct list *list, const uint8_t *data,
             at = msgpack_after(data, value, end);
         if (at < 0 || is_nil)
             continue;
-        list->has_session |= name > TEAMS && name < 5;
+        bool is_session = name > TEAMS && name < 5;
+        if (is_session && !is_plain_text(data, value, end))
+            return false;
+        list->has_session |= is_session;
         list->teams = name == TEAMS ? value : list->teams;
         if (name == EXPERIMENT) {
             list->is_compared = true;
@@ -456,10 +462,10 @@ static void add_preferences(struct comparison *to, const struct list *list,
     bool has_teams = to->method == BY_TEAMS;
     double bound = has_teams ? 1.0 : list->bound;
     struct bets bets = {-1.0, 0.0, {{0}}};
-    int64_t n_rankers = list->n_rankers, pair = 0, row = 0;
+    int64_t n_rankers = list->n_rankers, pair = 0, class = 0;
     double largest = ldexp(1.0, LOWEST_CLASS);
     for (; largest * (1.0 + 1e-9) < bound; largest *= 2.0)
-        row++;
+        class++;
     int64_t *sums = to->sums + group * (n_rankers * (n_rankers - 1) / 2);
     to->impressions[group]++;
     for (int64_t n = 0; n < n_rankers; n++)
@@ -468,7 +474,7 @@ static void add_preferences(struct comparison *to, const struct list *list,
                 list->lengths[n] == list->lengths[m] &&
                 !memcmp(list->rows[n], list->rows[m], 2 * (size_t)list->lengths[n]))
                 continue;
-            to->possible[pair * N_CLASSES + row]++;
+            to->possible[pair * N_CLASSES + class]++;
             double value = credit[n] - credit[m];
             value = has_teams ? (value > 0.0) - (value < 0.0) : value;
             if (value == 0.0)
@@ -477,7 +483,7 @@ static void add_preferences(struct comparison *to, const struct list *list,
             bool is_negative = value < 0.0;
             to->counts[2 * pair + is_negative]++;
             sums[pair] += (int64_t)rint(value * 1048576.0);
-            to->squares[pair * N_CLASSES + row] +=
+            to->squares[pair * N_CLASSES + class] +=
                 (int64_t)ceil(share * share * LOG_SCALE);
             set_bets(&bets, share, largest);
             int64_t *wealth = to->wealth + 2 * N_BETS * pair;

@@ -11,19 +11,29 @@ struct name {
     uint64_t first, second;
 };
 
-/* Up to eight bytes as a little-endian number; what lies behind them is not read. */
-static inline uint64_t part_at(const uint8_t *bytes, int64_t n) {
-    uint64_t word = 0;
-    for (int64_t i = 0; i < n && i < 8; i++)
-        word |= (uint64_t)bytes[i] << (8 * i);
-    return word;
-}
-
-/* The same for eight, written so that it becomes one load. */
+/* Eight bytes as a little-endian number, written so that it becomes one load. */
 static inline uint64_t word_at(const uint8_t *bytes) {
     return (uint64_t)bytes[0] | (uint64_t)bytes[1] << 8 | (uint64_t)bytes[2] << 16 |
            (uint64_t)bytes[3] << 24 | (uint64_t)bytes[4] << 32 | (uint64_t)bytes[5] << 40 |
            (uint64_t)bytes[6] << 48 | (uint64_t)bytes[7] << 56;
+}
+
+static inline uint64_t half_word_at(const uint8_t *bytes) {
+    return (uint64_t)bytes[0] | (uint64_t)bytes[1] << 8 | (uint64_t)bytes[2] << 16 |
+           (uint64_t)bytes[3] << 24;
+}
+
+/* The same for 0 to 8 bytes; what lies behind them is not read. Loads overlap, so that
+ * there is no loop: processors cannot guess how often one runs. */
+static inline uint64_t part_at(const uint8_t *bytes, int64_t n) {
+    if (n >= 8)
+        return word_at(bytes);
+    if (n >= 4)
+        return half_word_at(bytes) | half_word_at(bytes + n - 4) << 8 * (n - 4);
+    if (n <= 0)
+        return 0;
+    return (uint64_t)bytes[0] | (uint64_t)bytes[n / 2] << 8 * (n / 2) |
+           (uint64_t)bytes[n - 1] << 8 * (n - 1);
 }
 
 static inline struct name name_at(const uint8_t *bytes) {
@@ -53,13 +63,7 @@ static inline struct name hashed(const uint8_t *bytes, int64_t n, struct name se
                                        UINT64_C(0xD6E8FEB86659FD93)};
     uint64_t first = folded(seed.first ^ secrets[0], (uint64_t)n ^ secrets[1]);
     uint64_t second = seed.second;
-    int64_t at = 0;
-    for (; at + 16 <= n; at += 16) {
-        uint64_t left = word_at(bytes + at), right = word_at(bytes + at + 8);
-        first = folded(left ^ secrets[1], right ^ first);
-        second = folded(left ^ second, right ^ secrets[2]);
-    }
-    if (at < n) {
+    for (int64_t at = 0; at < n; at += 16) {
         uint64_t left = part_at(bytes + at, n - at);
         uint64_t right = n - at > 8 ? part_at(bytes + at + 8, n - at - 8) : 0;
         first = folded(left ^ secrets[1], right ^ first);

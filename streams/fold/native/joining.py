@@ -10,7 +10,7 @@ import itertools
 import numpy as np
 from numpy.typing import NDArray
 
-from streams.fold.closed_impressions import PADDING, Closed
+from streams.fold.closed_impressions import Closed
 from streams.fold.elements import Elements
 from streams.fold.native.core_library import core
 
@@ -124,7 +124,7 @@ class NativeJoin:
             core.join_close(self._join, None, None, None, None)
             return None, 0
         closed = Closed(
-            np.empty(n_bytes + PADDING, np.uint8),
+            np.empty(n_bytes, np.uint8),
             np.empty(n_due, np.int64),
             np.empty((n_due, 2), np.uint64),
             np.empty(n_due, np.bool_),

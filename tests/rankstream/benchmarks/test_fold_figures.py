@@ -17,7 +17,12 @@ from rankstream.benchmarks.memory import ERA_DAYS, PEAK_DAYS, Day, growth, long_
 from rankstream.benchmarks.pipeline_compared import compared_figure
 from rankstream.benchmarks.pipeline_figures import FIGURES, RESTART, needs_services
 from rankstream.benchmarks.pipeline_memory import list_bytes, pairs_of
-from rankstream.benchmarks.pipeline_repeats import cost_figure
+from rankstream.benchmarks.pipeline_repeats import (
+    Run,
+    cost_figure,
+    standing,
+    throughput_figure,
+)
 from rankstream.benchmarks.pipeline_start import start_s
 from rankstream.benchmarks.pipeline_state import query_bytes, written_state
 from rankstream.benchmarks.workload import Workload
@@ -28,13 +33,27 @@ DAY_MS = 86_400_000
 
 
 def test_a_cost_is_better_the_less_it_is() -> None:
-    """Goal and floor come in its unit and are compared as ratios."""
-    figure = cost_figure("open", [500.0, 300.0, 400.0], "bytes", before=600, goal=400)
+    """Goal and floor are in its unit, the ratio is that to what was before."""
+    figure = cost_figure("open", [500.0, 300.0, 400.0], "bytes", before=800, goal=400)
 
-    assert (figure["value"], figure["rival"], figure["ratio"]) == (400.0, 600, 1.5)
-    assert (figure["goal"], figure["floor"]) == (1.5, None)
-    assert figure["spread"] == {"value": [300.0, 500.0], "ratio": [1.2, 2.0]}
-    assert cost_figure("", [1.0], "", before=2.0, floor=4.0)["floor"] == 0.5
+    assert (figure["value"], figure["rival"], figure["ratio"]) == (400.0, 800, 0.5)
+    assert (figure["goal"], figure["floor"]) == (400, None)
+    assert figure["spread"] == {"value": [300.0, 500.0], "ratio": [0.375, 0.625]}
+    assert standing(figure) == "goal"
+    assert standing(figure | {"goal": 399.0}) == "floor"
+    assert standing(figure | {"goal": None, "floor": 400.0}) == "floor"
+    assert standing(figure | {"goal": 300.0, "floor": 399.0}) == "below"
+    assert standing(figure | {"ratio": None}) == "void"
+
+
+def test_a_rate_is_better_the_larger_its_ratio_is() -> None:
+    """Whatever its value."""
+    run = Run(50.0, 1.0, [])
+    figure = throughput_figure("fold", [(run, 100.0)], goal=0.5, floor=0.3)
+
+    assert standing(figure) == "goal"
+    assert standing(figure | {"goal": 0.6}) == "floor"
+    assert standing(figure | {"goal": 0.6, "floor": 0.51}) == "below"
 
 
 def test_a_broker_is_started_only_where_a_figure_needs_one() -> None:
@@ -117,7 +136,8 @@ def test_growth_compares_peaks_and_is_void_where_nothing_left() -> None:
     stays = [day._replace(n_left=0) for day in days]
     assert [figure["ratio"] for figure in growth(stays)] == [None] * 3
     grown = [*days[:-1], days[-1]._replace(n_keys=800, resident=800 << 20)]
-    assert [figure["ratio"] for figure in growth(grown)] == [0.5, 0.5, 1.0]
+    assert [figure["ratio"] for figure in growth(grown)] == [2.0, 2.0, 1.0]
+    assert [standing(figure) for figure in growth(grown)] == ["below", "below", "goal"]
 
 
 def test_eras_leave_while_days_pass() -> None:

@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 
 from rankstream.benchmarks.pipeline_figures import FIGURES
+from rankstream.benchmarks.pipeline_repeats import cost_figure
 from rankstream.cli import main
+from rankstream.commands import bench
 from rankstream.commands.bench import ON_ONE_CORE, THREAD_COUNTS, table_of
 
 
@@ -20,8 +22,7 @@ def test_figures_come_back_from_a_process_with_one_thread(
     code = main(["bench", "placement", "--quick", "--json"])
     result = json.loads(capsys.readouterr().out)
 
-    below = any(f["ratio"] < (f["floor"] or 0.0) for f in result["figures"])
-    assert code == int(below)
+    assert code == 0
     assert result["figures"]
     assert all(figure["value"] > 0.0 for figure in result["figures"])
 
@@ -54,6 +55,40 @@ def test_a_figure_that_nobody_knows_is_refused(
     assert fault in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("words", "ratio", "code"),
+    [([], 0.2, 1), (["--quick"], 0.2, 0), (["--quick"], None, 1), ([], 0.4, 0)],
+)
+def test_a_short_run_may_miss_floors(
+    words: list[str],
+    ratio: float | None,
+    code: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """It is too small for them. But a figure that is wrong fails it."""
+    figure = {
+        "name": "fold", "value": 1.0, "unit": "events/s", "rival": 5.0,
+        "ratio": ratio, "goal": 0.6, "floor": 0.3,
+    }  # fmt: skip
+    monkeypatch.setattr(bench, "measured", lambda *_, **__: [figure])
+
+    assert main(["bench", "memory", *words]) == code
+    assert ("void" in capsys.readouterr().out) == (ratio is None)
+
+
+def test_goals_are_printed_as_they_are_compared() -> None:
+    """Those of rates as ratios, those of costs in their unit."""
+    rate = {
+        "name": "fold", "value": 60_900.0, "unit": "events/s", "rival": 10_500.0,
+        "ratio": 5.8, "goal": 15.0, "floor": 5.0,
+    }  # fmt: skip
+    cost = cost_figure("open", [483.0], "bytes", before=469.0, goal=350.0, floor=569.0)
+
+    assert cells(rate, 4, 5, 6) == ["[yellow]5.8 x[/]", "15 x", "5 x"]
+    assert cells(cost, 4, 5, 6) == ["[yellow]1.03 x[/]", "<= 350", "<= 569"]
+
+
 def test_a_spread_is_printed_where_there_are_several_repeats() -> None:
     """The least and the largest stand beside the median."""
     figure = {
@@ -74,7 +109,7 @@ def test_a_spread_is_printed_where_there_are_several_repeats() -> None:
     assert cells(one) == ["60,900", "10,500", "[yellow]5.8 x[/]"]
 
 
-def cells(figure: dict[str, Any]) -> list[str]:
-    """Value, rival and ratio as the table has them."""
+def cells(figure: dict[str, Any], *which: int) -> list[str]:
+    """Some columns of the table: value, rival and ratio unless others are named."""
     columns = table_of("pipeline", [figure]).columns
-    return [str(next(iter(columns[n].cells))) for n in (1, 3, 4)]
+    return [str(next(iter(columns[n].cells))) for n in which or (1, 3, 4)]

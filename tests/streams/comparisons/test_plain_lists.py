@@ -201,6 +201,92 @@ def test_of_a_field_that_comes_twice_the_last_holds(
     assert folded(settings, log) == found
 
 
+UNREADABLE = {
+    "a session that is a number": lambda extra, _: extra.__setitem__("session", 7),
+    "a binary session": lambda extra, _: extra.__setitem__("session", b"s1"),
+    "a user that is a list": lambda extra, _: extra.__setitem__("user", ["u1"]),
+    "a name that is binary": lambda extra, _: extra.__setitem__(b"user", "u1"),
+    "rankings of numbers": lambda extra, _: extra.__setitem__("rankings", {"r0": [1]}),
+    "teams of text": lambda extra, _: extra.__setitem__("assignments", ["r0"]),
+}
+"""What ingestion never writes, and a forged record may hold."""
+
+
+@pytest.mark.parametrize("what", UNREADABLE)
+@pytest.mark.parametrize("name", ["ten rankers", "teams"])
+def test_what_cannot_be_read_is_refused_and_stops_nothing(
+    name: str, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In C and without it alike; and the next list is credited."""
+    settings, rng = EXPERIMENTS[name], np.random.default_rng(9)
+    forged = drawn(0, settings, rng, UNREADABLE[what])
+    log = [forged, drawn(1, settings, rng, unchanged)]
+    fold = PreferencesFold({"boost": settings}, 0)
+    fold.take(closed_of(log))
+    (found,) = fold.comparisons()
+    is_whose = what != "a name that is binary"
+    counted = fold.counters()
+
+    assert counted["compared_impressions"] == 2
+    assert counted["compared_credited"] == 1
+    assert found.refusals == ({"unreadable": 1} if is_whose else {})
+    assert counted["compared_unknown"] == int(not is_whose)
+    monkeypatch.setattr(PlainLists, "take", lambda _self, _closed, first: first)
+    alone = PreferencesFold({"boost": settings}, 0)
+    alone.take(closed_of(log))
+    assert state_of(alone) == state_of(fold)
+
+
+def test_what_cannot_be_read_is_of_an_unknown_experiment_where_none_is_known() -> None:
+    """It is counted alike, whoever reads it."""
+    settings, rng = EXPERIMENTS["teams"], np.random.default_rng(9)
+    log = [drawn(i, settings, rng, each) for i, each in enumerate(UNREADABLE.values())]
+    fold = PreferencesFold({}, 0)
+    fold.take(closed_of(log))
+
+    assert fold.counters()["compared_unknown"] == len(log)
+    assert fold.counters()["compared_impressions"] == len(log)
+
+
+def test_lists_in_lists_without_end_stop_nothing() -> None:
+    """Where a decoder gives up; ingestion takes 16 levels."""
+    settings, rng = EXPERIMENTS["teams"], np.random.default_rng(9)
+    one = drawn(0, settings, rng, CHANGES["no teams"])
+    deep = msgspec.msgpack.encode("deep") + b"\x91" * 100_000 + b"\xc0"
+    packed = one.impression.extra
+    extra = bytes([packed[0] + 1]) + packed[1:] + deep
+    forged = msgspec.structs.replace(one.impression, extra=extra)
+    fold = PreferencesFold({"boost": settings}, 0)
+    fold.take(closed_of([msgspec.structs.replace(one, impression=forged)]))
+
+    assert fold.counters()["compared_unknown"] == 1
+
+
+def test_candidates_that_are_none_are_refused() -> None:
+    """A list of no items, and bytes that are no list: in a process that may die."""
+    settings, rng = EXPERIMENTS["teams"], np.random.default_rng(10)
+    log = [drawn(i, settings, rng, unchanged) for i in range(3)]
+    for i, candidates in enumerate((b"\x90", b"\xc1")):
+        one = msgspec.structs.replace(log[i].impression, candidates=candidates)
+        log[i] = msgspec.structs.replace(log[i], impression=one)
+    program = (
+        "import sys, msgspec\n"
+        "from rankstream.wire.events import Interaction\n"
+        "from tests.streams.comparisons.test_plain_lists import EXPERIMENTS\n"
+        "from streams.comparisons.preference_fold import PreferencesFold\n"
+        "from streams.fold.closed_impressions import closed_of\n"
+        "packed = sys.stdin.buffer.read()\n"
+        "log = msgspec.msgpack.decode(packed, type=list[Interaction])\n"
+        "fold = PreferencesFold({'boost': EXPERIMENTS['teams']}, 0)\n"
+        "fold.take(closed_of(log))\n"
+        "(found,) = fold.comparisons()\n"
+        "assert found.refusals == {'unknown-items': 1, 'unreadable': 1}\n"
+        "assert found.totals[0] == 1\n"
+    )
+    done = in_a_process(program, log)
+    assert done.returncode == 0, done.stderr.decode()
+
+
 def test_large_lists_and_names_are_not_plain() -> None:
     """What the core has no room for is credited as ever."""
     rankers = {f"r{i}": "" for i in range(6)}
@@ -234,11 +320,18 @@ def test_folds_without_experiments_load_no_comparison() -> None:
         "assert not [each for each in sys.modules if 'interleaving' in each]\n"
         "assert 'streams.comparisons.comparison' not in sys.modules\n"
     )
-    done = subprocess.run(
+    done = in_a_process(program, log)
+    assert done.returncode == 0, done.stderr.decode()
+
+
+def in_a_process(
+    program: str, log: list[Interaction]
+) -> "subprocess.CompletedProcess[bytes]":
+    """Run a program that reads the log from its standard input."""
+    return subprocess.run(
         [sys.executable, "-c", program],
         input=msgspec.msgpack.encode(log),
         cwd=Path(__file__).parents[3],
         capture_output=True,
         check=False,
     )
-    assert done.returncode == 0, done.stderr.decode()

@@ -40,6 +40,7 @@ from streams.kafka.resume_position import (
     ResumePosition,
     decode_position,
 )
+from tests.learned_log import learned_anew
 from tests.services import KafkaService, RedisService, ServiceMissing, without
 from tests.streams.kafka.takeover.event_log import (
     N_HALF,
@@ -53,7 +54,6 @@ from tests.streams.kafka.takeover.logs import (
     Values,
     delete_most,
     folded,
-    learned_anew,
     log_of,
     n_closed,
     of_partition,
@@ -339,7 +339,7 @@ def test_a_takeover_gives_what_one_worker_gives_for_the_whole_log(
                 of_partition(expected, partition)
             )
 
-    given, newest = learned_anew(settings)
+    given, pipeline = learned_anew(settings)
     written = last_values(settings, SNAPSHOTS)
     n_learned = sum(
         row.impression.model == "m"
@@ -348,7 +348,7 @@ def test_a_takeover_gives_what_one_worker_gives_for_the_whole_log(
     )
     assert len(written) > taken.n_snapshots > 1
     assert written == {(_, key): given[key] for _, key in written}
-    assert written[0, f"m/0.{n_learned}".encode()] == newest
+    assert written[0, f"m/0.{n_learned}".encode()] == pipeline.snapshots[b"m"]
 
 
 def test_nothing_is_converted_beside_a_worker(taken: Taken) -> None:

@@ -23,7 +23,6 @@ from rankstream.wire.topics import (
     INTERACTIONS,
     LATE,
     QUERIES,
-    SNAPSHOTS,
     dead_letters,
     full_name,
 )
@@ -155,21 +154,6 @@ def folded(settings: Settings, log: Log) -> tuple[LocalPipeline, Passed]:
     for fold in pipeline.folds:
         fold.settle()
     return pipeline, found
-
-
-def learned_anew(settings: Settings) -> tuple[dict[bytes, bytes], bytes]:
-    """Every snapshot that the interactions give, and the last one."""
-    given: dict[bytes, bytes] = {}
-
-    def keep(output: Output) -> None:
-        if output.topic == SNAPSHOTS and output.key and output.value:
-            given[output.key] = output.value
-
-    pipeline = LocalPipeline(settings, now=lambda: 0, on_output=keep)
-    pipeline.start()
-    for record in read_records(settings, INTERACTIONS):
-        pipeline.fold_interactions(record.partition, record.value or b"")
-    return given, pipeline.snapshots[b"m"]
 
 
 def sums_of(records: Iterable[tuple[bytes, bytes]]) -> Counter[tuple[Any, ...]]:

@@ -30,8 +30,7 @@ static int64_t count_in_list(struct statistics *statistics, struct shown *one,
         mask->count++;
     }
     group->n++;
-    if (one->at_ms > list->last_ms)
-        list->last_ms = one->at_ms;
+    list->is_changed = true;
     for (int64_t rank = 1; one->policy == POLICY_LOGGED && rank <= clicked->last; rank++) {
         if (!(clicked->mask >> (rank - 1) & 1))
             continue;
@@ -128,8 +127,6 @@ static int64_t count_rare(struct statistics *statistics, struct shown *one,
     struct scope *scope = *scope_is = scope_for(statistics, one);
     if (!scope)
         return STATISTICS_NO_MEMORY;
-    if (one->at_ms > scope->last_ms)
-        scope->last_ms = one->at_ms;
     if (scope->flags & IS_CAPPED) {
         statistics->numbers[N_CAPPED]++;
         return count_in_cell(statistics, one, scope, NULL, clicked);
@@ -180,6 +177,8 @@ static int64_t count_one(struct statistics *statistics, struct shown *one) {
         failure = STATISTICS_NO_MEMORY;
     if (failure)
         return failure;
+    if (one->at_ms > scope->last_ms)
+        scope->last_ms = one->at_ms;
     bool has_none = one->policy == POLICY_UNKNOWN || one->policy == POLICY_MULTILEAVE;
     statistics->numbers[N_WITHOUT_EXPOSURE] += has_none && !(scope->flags & IS_CAPPED);
     statistics->numbers[N_TAKEN]++;

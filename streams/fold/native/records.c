@@ -97,10 +97,11 @@ static void row_key(struct buffer *buffer, const struct era *era,
     binary(buffer, row->key, NAME_BYTES);
 }
 
+/* The piece of a group, or a numbered one of lists. */
 static void piece_key(struct buffer *buffer, const struct era *era,
-                      const struct scope *scope, int64_t group) {
-    scope_key(buffer, era, scope, "piece", 6);
-    number(buffer, group);
+                      const struct scope *scope, const char *kind, int64_t piece) {
+    scope_key(buffer, era, scope, kind, 6);
+    number(buffer, piece);
 }
 
 /* Ends a record, of which the key ended before. */
@@ -333,7 +334,7 @@ static void write_cells(struct statistics *statistics, const struct era *era,
             write_cell(statistics, cell);
             continue;
         }
-        piece_key(buffer, era, scope, i);
+        piece_key(buffer, era, scope, "piece", i);
         size_t key_end = buffer->n;
         array(buffer, 2);
         number(buffer, SCHEMA);
@@ -343,11 +344,50 @@ static void write_cells(struct statistics *statistics, const struct era *era,
     }
 }
 
-static int64_t last_of(const struct scope *scope) {
-    int64_t last_ms = scope->last_ms;
-    for (const struct list *list = scope->lists; list; list = list->next)
-        last_ms = list->last_ms > last_ms ? list->last_ms : last_ms;
-    return last_ms;
+/* The lists, if they are few and never were many; else how many pieces they are. */
+static bool write_lists(struct statistics *statistics, const struct era *era,
+                        const struct scope *scope) {
+    struct buffer *buffer = &statistics->buffer;
+    size_t start = buffer->n, most = (size_t)statistics->head_bytes;
+    if (!scope->n_pieces) {
+        array(buffer, 3 * (size_t)scope->n_lists);
+        for (const struct list *list = scope->lists; list; list = list->next)
+            write_list(buffer, era, list);
+        if (buffer->n - start <= most)
+            return false;
+        buffer->n = start;
+    }
+    number(buffer, pieces_of(statistics, scope));
+    return true;
+}
+
+/* The pieces in which a list changed; all where lists begin to lie apart. */
+static void write_pieces(struct statistics *statistics, const struct era *era,
+                         struct scope *scope) {
+    struct buffer *buffer = &statistics->buffer;
+    struct list *first = scope->lists, *end;
+    int64_t piece = 0;
+    for (; first; first = end, piece++) {
+        bool is_changed = piece >= scope->n_pieces;
+        size_t n = 0;
+        for (end = first; end && n < (size_t)statistics->piece_lists; end = end->next) {
+            is_changed |= end->is_changed;
+            n++;
+        }
+        if (!is_changed)
+            continue;
+        piece_key(buffer, era, scope, "lists", piece);
+        size_t key_end = buffer->n;
+        array(buffer, 2);
+        number(buffer, SCHEMA);
+        array(buffer, 3 * n);
+        for (struct list *list = first; list != end; list = list->next) {
+            write_list(buffer, era, list);
+            list->is_changed = false;
+        }
+        end_record(statistics, key_end);
+    }
+    scope->n_pieces = piece;
 }
 
 static void write_scope(struct statistics *statistics, const struct era *era,
@@ -360,13 +400,11 @@ static void write_scope(struct statistics *statistics, const struct era *era,
     array(buffer, 8);
     number(buffer, SCHEMA);
     number(buffer, scope->flags);
-    number(buffer, last_of(scope));
+    number(buffer, scope->last_ms);
     array(buffer, (size_t)scope->n_rows);
     for (const struct row *row = scope->rows; row; row = row->next)
         binary(buffer, row->key, NAME_BYTES);
-    array(buffer, 3 * (size_t)scope->n_lists);
-    for (const struct list *list = scope->lists; list; list = list->next)
-        write_list(buffer, era, list);
+    bool has_pieces = write_lists(statistics, era, scope);
     array(buffer, scope->is_apart ? 0 : 2 * n_cells);
     if (!scope->is_apart)
         write_cells(statistics, era, scope, false);
@@ -376,6 +414,8 @@ static void write_scope(struct statistics *statistics, const struct era *era,
             number(buffer, i);
     write_rewards(statistics, scope);
     end_record(statistics, key_end);
+    if (has_pieces)
+        write_pieces(statistics, era, scope);
     if (scope->is_apart)
         write_cells(statistics, era, scope, true);
     for (struct row *row = scope->rows; row; row = row->next)
@@ -417,9 +457,13 @@ bool write_tombstones(struct statistics *statistics, struct era *era) {
                 end_record(statistics, buffer->n);
             }
         }
+        for (int64_t i = 0; i < scope->n_pieces; i++) {
+            piece_key(buffer, era, scope, "lists", i);
+            end_record(statistics, buffer->n);
+        }
         for (int64_t i = 0; scope->cells && i < era->n_groups; i++) {
             if (scope->cells[i] && scope->cells[i]->is_written) {
-                piece_key(buffer, era, scope, i);
+                piece_key(buffer, era, scope, "piece", i);
                 end_record(statistics, buffer->n);
             }
         }

@@ -65,7 +65,7 @@ static const uint8_t *next_name(struct reader *reader) {
 struct place {
     struct span kind, query, intervention;
     const uint8_t *set, *row;
-    int64_t group;
+    int64_t piece;
     struct era *era;
 };
 
@@ -85,7 +85,9 @@ static int64_t read_key(struct statistics *statistics, struct reader *key,
     if (key->at >= 0 && is_kind(place->kind, "row"))
         place->row = next_name(key);
     if (key->at >= 0 && is_kind(place->kind, "piece"))
-        place->group = next_below(key, statistics->n_groups);
+        place->piece = next_below(key, statistics->n_groups);
+    if (key->at >= 0 && is_kind(place->kind, "lists"))
+        place->piece = next_below(key, INT32_MAX);
     if (key->at < 0)
         return STATISTICS_NOT_WHOLE;
     place->era = era_at(statistics, number);
@@ -209,8 +211,15 @@ static int64_t restore_list(struct era *era, struct scope *scope, struct reader 
     if (!list)
         return STATISTICS_NO_MEMORY;
     list->row = (int32_t)row_is;
-    list->last_ms = scope->last_ms;
     return restore_groups(era, list, value);
+}
+
+static int64_t restore_lists(struct era *era, struct scope *scope,
+                             struct reader *value) {
+    int64_t n = next_rows(value, 3), failure = 0;
+    for (int64_t i = 0; i < n && !failure; i++)
+        failure = restore_list(era, scope, value);
+    return failure;
 }
 
 /* Rows of numbers behind their key, which `key_of` makes of the first columns. */
@@ -323,10 +332,13 @@ static int64_t restore_scope(struct place *place, struct reader *value) {
     scope->flags = (uint8_t)next_below(value, 16);
     scope->last_ms = next_number(value);
     int64_t failure = restore_rows(era, scope, value);
-    int64_t n = failure ? 0 : next_rows(value, 3);
-    for (int64_t i = 0; i < n && !failure; i++)
-        failure = restore_list(era, scope, value);
-    n = failure ? 0 : next_rows(value, 2);
+    /* A number says how many pieces of lists there are. */
+    bool has_pieces = msgpack_after_number(value->data, value->at, value->end) >= 0;
+    if (has_pieces)
+        scope->n_pieces = next_below(value, INT32_MAX);
+    else if (!failure)
+        failure = restore_lists(era, scope, value);
+    int64_t n = failure ? 0 : next_rows(value, 2);
     for (int64_t i = 0; i < n && !failure && value->at >= 0; i++) {
         int64_t group = next_below(value, era->n_groups);
         failure = restore_cell(era, scope, group, value);
@@ -350,12 +362,24 @@ static int64_t restore_piece(struct place *place, struct reader *value) {
         return STATISTICS_NO_MEMORY;
     if (!scope->is_apart)
         return STATISTICS_NOT_WHOLE;
-    int64_t failure = restore_cell(place->era, scope, place->group, value);
+    int64_t failure = restore_cell(place->era, scope, place->piece, value);
     if (!failure) {
-        scope->cells[place->group]->is_written = true;
-        scope->cells[place->group]->is_awaited = false;
+        scope->cells[place->piece]->is_written = true;
+        scope->cells[place->piece]->is_awaited = false;
     }
     return failure;
+}
+
+/* Lists come behind those of the pieces before. */
+static int64_t restore_list_piece(const struct statistics *statistics,
+                                  struct place *place, struct reader *value) {
+    struct scope *scope = scope_in(place);
+    if (!scope)
+        return STATISTICS_NO_MEMORY;
+    if (place->piece >= scope->n_pieces ||
+        scope->n_lists != place->piece * statistics->piece_lists)
+        return STATISTICS_NOT_WHOLE;
+    return restore_lists(place->era, scope, value);
 }
 
 static int64_t restore_one(struct statistics *statistics, struct reader *key,
@@ -372,6 +396,8 @@ static int64_t restore_one(struct statistics *statistics, struct reader *key,
         failure = restore_row(&place, value);
     else if (is_kind(place.kind, "scope"))
         failure = restore_scope(&place, value);
+    else if (is_kind(place.kind, "lists"))
+        failure = restore_list_piece(statistics, &place, value);
     else
         failure = restore_piece(&place, value);
     return !failure && value->at != value->end ? STATISTICS_NOT_WHOLE : failure;
@@ -392,11 +418,14 @@ int64_t statistics_restore(struct statistics *statistics, const uint8_t *bytes,
     return 0;
 }
 
-static bool awaits_none(const struct era *era) {
-    for (const struct scope *scope = era->scopes; scope; scope = scope->next)
+static bool awaits_none(const struct statistics *statistics, const struct era *era) {
+    for (const struct scope *scope = era->scopes; scope; scope = scope->next) {
+        if (scope->n_pieces && scope->n_pieces != pieces_of(statistics, scope))
+            return false;
         for (int64_t i = 0; scope->cells && i < era->n_groups; i++)
             if (scope->cells[i] && scope->cells[i]->is_awaited)
                 return false;
+    }
     return true;
 }
 
@@ -405,7 +434,7 @@ int64_t statistics_restored(const struct statistics *statistics) {
     for (size_t i = 0; i < statistics->eras.n; i++) {
         const struct era *era = *(struct era **)queue_at(&statistics->eras, i);
         n_impressions += era->n_impressions;
-        if (!awaits_none(era))
+        if (!awaits_none(statistics, era))
             return STATISTICS_NOT_WHOLE;
     }
     bool is_whole = n_impressions == statistics->numbers[N_TAKEN];

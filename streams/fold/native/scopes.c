@@ -223,8 +223,7 @@ struct list *add_list(struct era *era, struct scope *scope, struct name name,
         return NULL;
     list->name = name;
     list->scope = scope;
-    list->length = length;
-    list->last_ms = INT64_MIN;
+    list->length = (uint16_t)length;
     memcpy(list->items, items, length * sizeof *items);
     if (scope->last_list)
         scope->last_list->next = list;

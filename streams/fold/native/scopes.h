@@ -87,10 +87,9 @@ struct list {
     struct name name;
     struct list *next;
     struct scope *scope;
-    int64_t last_ms;
-    const struct row *exposures;
     int32_t row;
-    uint32_t length;
+    uint16_t length;
+    bool is_changed; /* since its piece was written */
     uint32_t items[];
 };
 
@@ -123,6 +122,8 @@ struct cell {
     bool is_changed, is_written, is_awaited; /* from a state */
 };
 
+/* Cells that are `is_apart` have records of their own; so have lists, where there are
+ * `n_pieces` of them, as they were written last. */
 struct scope {
     struct name name;
     struct scope *next;
@@ -132,9 +133,9 @@ struct scope {
     struct row *rows, *last_row;
     struct cell **cells; /* by group, NULL where there are none */
     struct keyed rewards;
-    int64_t n_lists, n_rows, last_ms;
+    int64_t n_lists, n_rows, n_pieces, last_ms;
     uint8_t flags;
-    bool is_changed, is_written, is_apart; /* its cells have records of their own */
+    bool is_changed, is_written, is_apart;
 };
 
 struct mask {

@@ -7,12 +7,6 @@
 /* Impressions whose memory is fetched together. */
 enum { BATCH = 32 };
 
-#if defined(__GNUC__)
-#define PREFETCH(place) __builtin_prefetch(place)
-#else
-#define PREFETCH(place) ((void)(place))
-#endif
-
 /* The list form; `*is_counted` says whether its masks had room. */
 static int64_t count_in_list(struct statistics *statistics, struct shown *one,
                              struct list *list, const struct clicked *clicked,
@@ -54,13 +48,8 @@ static int64_t count_rewards(struct statistics *statistics, struct shown *one,
             uint64_t key = (uint64_t)one->group << (RANK_BITS + ITEM_BITS + CLASS_BITS) |
                            (uint64_t)class << (RANK_BITS + ITEM_BITS) |
                            (uint64_t)item << RANK_BITS | (uint64_t)rank;
-            size_t width = sizeof(struct reward);
-            int64_t found = item < 0 ? -1
-                                     : keyed_find(&scope->rewards, key, width, UINT32_MAX);
-            if (found < 0)
+            if (item < 0 || !count_key(&scope->rewards, key))
                 return STATISTICS_NO_MEMORY;
-            struct reward *reward = keyed_at(&scope->rewards, (size_t)found, width);
-            reward->count++;
         }
     }
     return 0;

@@ -180,12 +180,18 @@ def test_a_piece_of_lists_that_is_missing_is_refused() -> None:
 
 
 def test_pieces_of_another_size_are_refused() -> None:
-    """What changed would be written into pieces that are not theirs."""
-    fold, state = new_fold(TINY), State()
-    fold.take(closed_of(log_of(600)))
+    """What changed would be written into pieces that are not theirs.
+
+    Also where there are as many: four lists are two pieces of two, or of three and one.
+    """
+    fold, state = new_fold(Pieces(0, 3)), State()
+    fold.take(closed_of([shown(order, 0) for order in orders()[:4]]))
     applied(state, fold)
-    with pytest.raises(StatisticsRefused, match="must be whole"):
-        restored(state, Pieces(0, 2))
+    assert len(records_of(state, "lists")) == 2
+    restored(state, Pieces(0, 3))
+    for n in (1, 2, 4):
+        with pytest.raises(StatisticsRefused, match="must be whole"):
+            restored(state, Pieces(0, n))
 
 
 def test_a_state_that_was_written_whole_is_taken_back() -> None:

@@ -6,10 +6,11 @@ groups. Its record is a MessagePack array:
     [2, flags, last_ms, rows, lists, cells, pieces, rewards]
 
 `lists` is the list form (see `models.counts.list_form`): [row, items, counts, ...],
-with counts [group, n, masks, ...] and masks [mask, count, ...]. `cells` is the
-general form: [group, cell, ...], with cell [totals, row_counts, pairs, sums,
-click_pairs]. Cells of the groups in `pieces` lie in records of their own, [2, cell].
-All lists are flat, and in a fixed order that this decoder checks.
+with counts [group, n, masks, ...] and masks [mask, count, ...]; or the number of
+pieces in which they lie, [2, lists], one behind the other. `cells` is the general
+form: [group, cell, ...], with cell [totals, row_counts, pairs, sums, click_pairs].
+Cells of the groups in `pieces` lie in records of their own, [2, cell]. All lists are
+flat, and in a fixed order that this decoder checks.
 """
 
 from collections.abc import Iterable, Mapping
@@ -41,10 +42,12 @@ _CELL_PARTS = ("totals", "row_counts", "pairs", "sums", "click_pairs")
 _Flat = list[int]
 _Cell = tuple[_Flat, _Flat, _Flat, _Flat, _Flat]
 _Lists = list[int | list[int | list[int]]]
-_Head = tuple[int, int, int, list[bytes], _Lists, list[int | _Cell], _Flat, _Flat]
+_Cells = list[int | _Cell]
+_Head = tuple[int, int, int, list[bytes], int | _Lists, _Cells, _Flat, _Flat]
 
 _decode_head = msgspec.msgpack.Decoder(_Head).decode
 _decode_piece = msgspec.msgpack.Decoder(tuple[int, _Cell]).decode
+_decode_lists = msgspec.msgpack.Decoder(tuple[int, _Lists]).decode
 
 
 class Lists(NamedTuple):
@@ -96,6 +99,8 @@ class ScopeRecord:
         The general form, and the rewards of other classes.
     pieces
         Groups whose cell lies apart.
+    n_list_pieces
+        In how many pieces its lists lie apart; 0 where they do not.
     """
 
     flags: int
@@ -104,10 +109,20 @@ class ScopeRecord:
     lists: Lists
     general: GroupTables
     pieces: tuple[int, ...]
+    n_list_pieces: int
 
 
-def decode_scope(value: bytes, pieces: Mapping[int, bytes]) -> ScopeRecord:
-    """A scope, of its record and of the records of its pieces by group.
+def decode_scope(
+    value: bytes, pieces: Mapping[int, bytes], list_pieces: Mapping[int, bytes]
+) -> ScopeRecord:
+    """A scope, of its record and of the records of its pieces by number.
+
+    Parameters
+    ----------
+    pieces
+        Cells that lie apart, by group.
+    list_pieces
+        Lists that lie apart, by the number of the piece.
 
     Raises
     ------
@@ -121,18 +136,20 @@ def decode_scope(value: bytes, pieces: Mapping[int, bytes]) -> ScopeRecord:
             "a scope of statistics must have all pieces that it names; those of "
             f"groups {missing} are missing: read the topic from its beginning"
         )
-    return _scope_of(head, {group: _read_piece(pieces[group]) for group in head[6]})
+    apart = {group: _read_piece(pieces[group]) for group in head[6]}
+    return _scope_of(head, apart, _joined_lists(head[4], list_pieces))
 
 
 def decode_head(value: bytes) -> ScopeRecord:
-    """A scope without the cells that lie in pieces.
+    """A scope without the cells and the lists that lie in pieces.
 
     Raises
     ------
     ValueError
         If something has another shape.
     """
-    return _scope_of(_read_head(value), {})
+    head = _read_head(value)
+    return _scope_of(head, {}, [] if isinstance(head[4], int) else head[4])
 
 
 def decode_piece(group: int, value: bytes) -> GroupTables:
@@ -147,6 +164,35 @@ def decode_piece(group: int, value: bytes) -> GroupTables:
         "a piece", _general, [group], [_read_piece(value)], None
     )
     return cells
+
+
+def decode_lists(value: bytes) -> Lists:
+    """The lists of a piece; their exposure rows are not checked.
+
+    Raises
+    ------
+    ValueError
+        If something has another shape.
+    """
+    lists: Lists = _checked("a piece", _lists, _read_lists(value), None)
+    return lists
+
+
+def _joined_lists(lists: Any, pieces: Mapping[int, bytes]) -> Any:
+    """The flat lists of a head, or of all pieces that it counts."""
+    if not isinstance(lists, int):
+        return lists
+    missing = next((number for number in range(lists) if number not in pieces), None)
+    if missing is not None:
+        raise ValueError(
+            f"a scope of statistics must have all {lists} pieces of its lists; piece "
+            f"{missing} is missing: read the topic from its beginning"
+        )
+    return [*chain.from_iterable(_read_lists(pieces[i]) for i in range(lists))]
+
+
+def _read_lists(value: bytes) -> Any:
+    return _read("a piece", _decode_lists, value)[1]
 
 
 def _read_head(value: bytes) -> Any:
@@ -167,8 +213,8 @@ def _read(what: str, decode: Any, value: bytes) -> Any:
     return decoded
 
 
-def _scope_of(head: Any, apart: Mapping[int, Any]) -> ScopeRecord:
-    scope: ScopeRecord = _checked("a scope", _scope, head, apart)
+def _scope_of(head: Any, apart: Mapping[int, Any], lists: Any) -> ScopeRecord:
+    scope: ScopeRecord = _checked("a scope", _scope, head, apart, lists)
     return scope
 
 
@@ -182,8 +228,10 @@ def _checked(what: str, build: Any, *parts: Any) -> Any:
         ) from error
 
 
-def _scope(head: Any, apart: Mapping[int, Any]) -> ScopeRecord:
-    _, flags, last_ms, names, flat_lists, flat_cells, pieces, rewards = head
+def _scope(head: Any, apart: Mapping[int, Any], flat_lists: Any) -> ScopeRecord:
+    _, flags, last_ms, names, lists, flat_cells, pieces, rewards = head
+    n_list_pieces = lists if isinstance(lists, int) else 0
+    _require(n_list_pieces >= 0, "pieces of lists are not fewer than none")
     _require(all(len(name) == 16 for name in names), "names of rows have 16 bytes")
     _require(len(flat_cells) % 2 == 0, "cells are pairs of group and cell")
     within = dict(zip(flat_cells[::2], flat_cells[1::2], strict=True))
@@ -204,10 +252,11 @@ def _scope(head: Any, apart: Mapping[int, Any]) -> ScopeRecord:
         _lists(flat_lists, len(names)),
         general._replace(rewards=rewarded),
         tuple(pieces),
+        n_list_pieces,
     )
 
 
-def _lists(flat: Any, n_rows: int) -> Lists:
+def _lists(flat: Any, n_rows: int | None) -> Lists:
     _require(len(flat) % 3 == 0, "lists are row, items, counts")
     rows, items, counts = _array(flat[::3], 1)[:, 0], flat[1::3], flat[2::3]
     lengths = _lengths(items)
@@ -233,11 +282,13 @@ def _lists(flat: Any, n_rows: int) -> Lists:
     return lists
 
 
-def _check_lists(lists: Lists, lengths: Int64, n_rows: int) -> None:
+def _check_lists(lists: Lists, lengths: Int64, n_rows: int | None) -> None:
     is_policy = (lists.rows < 0) & (lists.rows >= _LEAST_ROW)
     for policy in WITH_ROW:
         is_policy &= lists.rows != -1 - policy
-    is_row = (lists.rows >= 0) & (lists.rows < n_rows)
+    is_row = lists.rows >= 0
+    if n_rows is not None:
+        is_row &= lists.rows < n_rows
     _require(bool((is_row | is_policy).all()), "rows of lists are there")
     is_listed = (lengths > 0) & (lengths <= LONGEST_LIST)
     _require(bool(is_listed.all()), f"lists have 1 to {LONGEST_LIST} items")

@@ -13,7 +13,7 @@ from models.counts.group_tables import (
     without_groups,
 )
 from models.counts.list_form import list_pairs, list_tables, pooled
-from models.counts.scope_record import ScopeRecord
+from models.counts.scope_record import Lists, ScopeRecord
 
 Matrices = Mapping[int, Floats]
 """P(item at rank) [n_items, n_ranks] of exposure rows, by number."""
@@ -61,8 +61,13 @@ def pairs_of_scope(scope: ScopeRecord) -> Int64:
 
     item number, rank, shown, clicked, first_click, shown_to_first, shown_to_last.
     """
-    pairs = np.concatenate((list_pairs(pooled(scope.lists)), scope.general.pairs))
-    return summed_rows(pairs[:, 1:8], 2)
+    pairs = np.concatenate((pairs_of_lists(scope.lists), scope.general.pairs[:, 1:8]))
+    return summed_rows(pairs, 2)
+
+
+def pairs_of_lists(lists: Lists) -> Int64:
+    """The same of lists alone, in rows that may come again."""
+    return list_pairs(pooled(lists))[:, 1:8]
 
 
 def impressions_and_clicks(scope: ScopeRecord) -> tuple[int, int]:

@@ -5,6 +5,7 @@ read from the records themselves.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 import msgspec
@@ -37,6 +38,7 @@ class Records(NamedTuple):
     sets: dict[Place, bytes]
     rows: dict[Place, bytes]
     pieces: dict[Place, bytes]
+    lists: dict[Place, bytes]
     scopes: dict[str, dict[Place, bytes]]
 
 
@@ -78,8 +80,13 @@ def stored(values: Sequence[tuple[bytes, bytes]]) -> Statistics:
 
 
 def _records_of(values: Sequence[tuple[bytes, bytes]]) -> Records:
-    records = Records({}, {}, {}, {})
-    kinds = {"set": records.sets, "row": records.rows, "piece": records.pieces}
+    records = Records({}, {}, {}, {}, {})
+    kinds = {
+        "set": records.sets,
+        "row": records.rows,
+        "piece": records.pieces,
+        "lists": records.lists,
+    }
     for key, value in Parts().joined(dict(values)).items():
         kind, *place = _decode(key)
         if kind in kinds:
@@ -91,18 +98,21 @@ def _records_of(values: Sequence[tuple[bytes, bytes]]) -> Records:
 
 def _strays(records: Records) -> Iterator[str]:
     """Records that no scope refers to."""
-    sets, rows, pieces = set(), set(), set()
+    sets, rows, pieces, lists = set(), set(), set(), set()
     for of_query in records.scopes.values():
         for place, value in of_query.items():
-            _, _, _, names, _, _, groups, _ = _decode(value)
+            _, _, _, names, in_head, _, groups, _ = _decode(value)
             query, candidate_set, _, era = place
             sets.add((query, candidate_set, era))
             rows |= {(*place, name) for name in names}
             pieces |= {(*place, group) for group in groups}
+            n_apart = in_head if isinstance(in_head, int) else 0
+            lists |= {(*place, number) for number in range(n_apart)}
     for kind, referred, found in (
         ("set", sets, records.sets),
         ("row", rows, records.rows),
         ("piece", pieces, records.pieces),
+        ("lists", lists, records.lists),
     ):
         for place in found.keys() - referred:
             yield f"{kind} {place!r:.160} of no scope"
@@ -136,6 +146,9 @@ def _counted_of(
 def _scope_of(place: Place, value: bytes, records: Records) -> Scope:
     """A scope with its flags, rows, masks and rewards; its cells are not summed."""
     _, flags, last_ms, row_names, lists, _, _, rewards = _decode(value)
+    if isinstance(lists, int):
+        apart = (_decode(records.lists[(*place, n)])[1] for n in range(lists))
+        lists = [*chain.from_iterable(apart)]
     items = _items_of(place, records)
     scope = Scope(last_ms, flags)
     scope.rows = [_row_of(place, name, records) for name in row_names]

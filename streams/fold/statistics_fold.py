@@ -8,6 +8,7 @@ the watermark; when `changes` is called changes nothing.
 
 import struct
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from rankstream.sections import LimitSettings, StatisticsSettings
 from rankstream.wire.topics import STATISTICS
@@ -17,9 +18,22 @@ from streams.fold.native.counting import N_KEPT, Apart, NativeCounts
 from streams.stage import Change, LogRefused
 from streams.state_pieces import Parts
 
-KINDS = ("set", "row", "scope", "piece")
+KINDS = ("set", "row", "scope", "piece", "lists")
 """Of records, in the order in which they are taken back."""
 
+
+class Pieces(NamedTuple):
+    """Which lists of a scope lie apart from its head.
+
+    Those of more than `head_bytes`; `lists` of them lie in a record then. A state
+    with another number of them in a record is refused.
+    """
+
+    head_bytes: int = 4_096
+    lists: int = 2
+
+
+PIECES = Pieces()
 
 _SETTINGS = (
     "statistics.groups",
@@ -49,7 +63,9 @@ class StatisticsFold:
         statistics: StatisticsSettings,
         keep_ms: int,
         partition: int,
+        pieces: Pieces | None = None,
     ) -> None:
+        pieces = pieces or PIECES
         classes = statistics.classes()
         reward = classes.index(statistics.reward)
         self._apart = Apart(
@@ -60,6 +76,8 @@ class StatisticsFold:
             rows=limits.exposure_rows,
             lists=limits.lists,
             reward=reward,
+            head_bytes=pieces.head_bytes,
+            piece_lists=pieces.lists,
         )
         actions = {
             action: classes.index(name) for action, name in statistics.actions.items()
@@ -122,6 +140,7 @@ class StatisticsFold:
                 by_kind[kind].append((key, value))
         if counted is not None:
             self._take_back(counted)
+        by_kind["lists"].sort(key=lambda record: int(keys.decode(record[0])[-1]))
         try:
             for kind in KINDS:
                 self._counts.restore(by_kind[kind])

@@ -4,6 +4,7 @@ Keys are MessagePack arrays that begin with a kind, values begin with the schema
 
     ["scope", query, set, intervention, era]          see `models.counts.scope_record`
     ["piece", query, set, intervention, era, group]   the cell of a group, apart
+    ["lists", query, set, intervention, era, piece]   some lists of a scope, apart
     ["set", query, set, era]                          [schema, [item, ...]]
     ["row", query, set, intervention, era, row]       [schema, *`Row`]
     ["counted", partition]                            see `Counted`
@@ -66,6 +67,11 @@ def scope_key(name: ScopeName) -> bytes:
 def piece_key(name: ScopeName, group: int) -> bytes:
     """The key of the cell of a group that lies apart from its scope."""
     return encode(["piece", *name, group])
+
+
+def lists_key(name: ScopeName, piece: int) -> bytes:
+    """The key of a numbered piece of the lists of a scope."""
+    return encode(["lists", *name, piece])
 
 
 def set_key(query: str, candidate_set: bytes, era: int) -> bytes:

@@ -63,6 +63,7 @@ class Statistics:
         self._oldest: float = min(oldest, default=-np.inf)
         self._scopes: dict[str, dict[ScopeName, bytes]] = defaultdict(dict)
         self._pieces: dict[ScopeName, dict[int, bytes]] = defaultdict(dict)
+        self._lists: dict[ScopeName, dict[int, bytes]] = defaultdict(dict)
         self._sets: dict[tuple[str, bytes, int], bytes] = {}
         self._rows: dict[tuple[ScopeName, bytes], bytes] = {}
         self._items: dict[tuple[str, bytes, int], tuple[str, ...]] = {}
@@ -80,6 +81,8 @@ class Statistics:
                 self._scopes[rest[0]][ScopeName(*rest)] = value
         elif kind == "piece":
             self._pieces[ScopeName(*rest[:4])][rest[4]] = value
+        elif kind == "lists":
+            self._lists[ScopeName(*rest[:4])][rest[4]] = value
         elif kind == "set":
             self._sets[tuple(rest)] = value
         elif kind == "row":
@@ -136,8 +139,9 @@ class Statistics:
         """
         if self._scope is None or self._scope[0] != name:
             value = self._scopes[name.query][name]
+            apart = self._pieces.get(name, {}), self._lists.get(name, {})
             try:
-                scope = decode_scope(value, self._pieces.get(name, {}))
+                scope = decode_scope(value, *apart)
             except ValueError as error:
                 raise ValueError(f"{error}; at scope {name!r:.200}") from error
             self._scope = name, scope

@@ -68,7 +68,7 @@ static void decode_closed(const struct closed *closed) {
 static struct statistics *statistics;
 static int64_t n_counted, n_refused, n_restored, n_broken;
 
-static const int64_t SETTINGS[7] = {3, 500, 2, 2, 2, 2, 0};
+static const int64_t SETTINGS[9] = {3, 500, 2, 2, 2, 3, 0, 16, 1};
 
 static struct statistics *new_statistics(void) {
     struct statistics *new = statistics_new(SETTINGS);
@@ -92,6 +92,8 @@ static int kind_of_key(const uint8_t *key) {
     switch (key[2]) {
     case 's':
         return key[1] == 0xA3 ? 0 : 2; /* set, scope */
+    case 'l':
+        return 4; /* lists */
     default:
         return key[2] == 'r' ? 1 : 3; /* row, piece */
     }
@@ -101,7 +103,7 @@ static int kind_of_key(const uint8_t *key) {
 static int64_t take_back(struct statistics *into, uint8_t *bytes, const int64_t *ends,
                          int64_t n) {
     int64_t done = 0;
-    for (int kind = 0; kind < 4 && !done; kind++) {
+    for (int kind = 0; kind < 5 && !done; kind++) {
         for (int64_t i = 0; i < n && !done; i++) {
             int64_t start = i ? ends[2 * i - 1] : 0;
             if (ends[2 * i] == ends[2 * i + 1] || kind_of_key(bytes + start) != kind)

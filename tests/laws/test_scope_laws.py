@@ -33,6 +33,7 @@ forms = st.fixed_dictionaries(
         "most_lists": st.sampled_from((64, 64, 2, 0)),
         "most_masks": st.sampled_from((64, 64, 1, 0)),
         "pieces": st.sets(st.integers(0, 3)),
+        "piece_lists": st.integers(0, 2),
     }
 )
 
@@ -40,7 +41,7 @@ forms = st.fixed_dictionaries(
 def record_of(log: list[ClosedImpression], **how: Any) -> ScopeRecord:
     """As it is stored and read back."""
     value = ScopeValue(ITEMS, **how).take(log)
-    return decode_scope(value.head(), value.piece_values())
+    return decode_scope(value.head(), value.piece_values(), value.list_values())
 
 
 def matrices_of(scope: ScopeRecord) -> dict[int, Any]:

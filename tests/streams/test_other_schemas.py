@@ -214,12 +214,14 @@ def test_every_piece_of_state_is_refused_in_another_schema() -> None:
 def test_readers_of_statistics_refuse_too_and_the_monitor_says_so() -> None:
     """Before anything is counted from it; what the monitor leaves out, it tells."""
     log = [ClosedImpression(0, [0]), logged([1], [1], [[0.5], [0.5]], b"r" * 16)]
-    value = ScopeValue(("a", "b"), most_lists=0, pieces=(0,)).take(log)
+    log.append(ClosedImpression(0, [1]))
+    value = ScopeValue(("a", "b"), most_lists=1, pieces=(0,), piece_lists=1).take(log)
     rows = {b"r" * 16: logged_row([[0.5], [0.5]])}
     records = [*scope_records(NAME, value, rows), counted_record()]
     assert [decode(key)[0] for key, _ in records] == [
         "scope",
         "piece",
+        "lists",
         "set",
         "row",
         "counted",
@@ -231,7 +233,7 @@ def test_readers_of_statistics_refuse_too_and_the_monitor_says_so() -> None:
         assert "at statistics, key " in refusal(partial(Statistics, pairs))
         bias = PositionBias()
         bias.take([Record(0, n, 0, *pair, ()) for n, pair in enumerate(pairs)])
-        assert ("got 99" in bias.refused) == (i < 2)
+        assert ("got 99" in bias.refused) == (i < 3)
     bias = PositionBias()
     bias.take([Record(0, 0, 0, encode(["cell", "q", b"", "m", 1]), b"\x01", ())])
     assert "run `rankstream statistics convert`" in bias.refused

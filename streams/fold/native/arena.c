@@ -33,13 +33,6 @@ void *arena_take(struct arena *arena, size_t n_bytes) {
     return taken;
 }
 
-uint8_t *arena_copy(struct arena *arena, const uint8_t *bytes, size_t n) {
-    uint8_t *copy = arena_take(arena, n + 1);
-    if (copy && n)
-        memcpy(copy, bytes, n);
-    return copy;
-}
-
 void arena_free(struct arena *arena) {
     while (arena->blocks) {
         struct arena_block *next = arena->blocks->next;

@@ -20,9 +20,6 @@ struct arena {
 /* Zeros, or NULL if there is no memory. */
 void *arena_take(struct arena *arena, size_t n_bytes);
 
-/* A copy of bytes. */
-uint8_t *arena_copy(struct arena *arena, const uint8_t *bytes, size_t n);
-
 void arena_free(struct arena *arena);
 
 #endif

@@ -71,12 +71,8 @@ static bool count_preferences(struct cell *cell, const struct clicked *clicked,
                 continue;
             uint64_t one = pairs[rank], two = pairs[other];
             uint64_t key = one < two ? one << 32 | two : two << 32 | one;
-            size_t width = sizeof(struct click_pair);
-            int64_t found = keyed_find(&cell->click_pairs, key, width, UINT32_MAX);
-            if (found < 0)
+            if (!count_key(&cell->click_pairs, key))
                 return false;
-            struct click_pair *both = keyed_at(&cell->click_pairs, (size_t)found, width);
-            both->count++;
         }
     }
     return true;
@@ -159,16 +155,6 @@ static bool add_exposures(struct statistics *statistics, struct exposed *to,
     return true;
 }
 
-static bool count_row(struct cell *cell, const struct row *row) {
-    while (cell->rows.n <= (size_t)row->index) {
-        if (!queue_reserve(&cell->rows, 1))
-            return false;
-        *(int64_t *)queue_push(&cell->rows) = 0;
-    }
-    ++*(int64_t *)queue_at(&cell->rows, (size_t)row->index);
-    return true;
-}
-
 /* Counts shown and clicked places of an impression, whose pairs are found. */
 static bool count_places(struct statistics *statistics, struct exposed *to,
                          const struct clicked *clicked, uint32_t *pairs) {
@@ -235,7 +221,7 @@ int64_t count_in_cell(struct statistics *statistics, struct shown *one,
             return failure;
     }
     to.hint = 0;
-    bool is_added =
-        row ? count_row(cell, row) : add_exposures(statistics, &to, placements);
+    bool is_added = row ? count_key(&cell->rows, (uint64_t)row->index)
+                        : add_exposures(statistics, &to, placements);
     return is_added ? 0 : STATISTICS_NO_MEMORY;
 }

@@ -7,12 +7,6 @@
 /* Impressions whose memory is fetched together. */
 enum { BATCH = 32 };
 
-#if defined(__GNUC__)
-#define PREFETCH(place) __builtin_prefetch(place)
-#else
-#define PREFETCH(place) ((void)(place))
-#endif
-
 /* The list form; `*is_counted` says whether its masks had room. */
 static int64_t count_in_list(struct statistics *statistics, struct shown *one,
                              struct list *list, const struct clicked *clicked,
@@ -30,8 +24,7 @@ static int64_t count_in_list(struct statistics *statistics, struct shown *one,
         mask->count++;
     }
     group->n++;
-    if (one->at_ms > list->last_ms)
-        list->last_ms = one->at_ms;
+    list->is_changed = true;
     for (int64_t rank = 1; one->policy == POLICY_LOGGED && rank <= clicked->last; rank++) {
         if (!(clicked->mask >> (rank - 1) & 1))
             continue;
@@ -55,13 +48,8 @@ static int64_t count_rewards(struct statistics *statistics, struct shown *one,
             uint64_t key = (uint64_t)one->group << (RANK_BITS + ITEM_BITS + CLASS_BITS) |
                            (uint64_t)class << (RANK_BITS + ITEM_BITS) |
                            (uint64_t)item << RANK_BITS | (uint64_t)rank;
-            size_t width = sizeof(struct reward);
-            int64_t found = item < 0 ? -1
-                                     : keyed_find(&scope->rewards, key, width, UINT32_MAX);
-            if (found < 0)
+            if (item < 0 || !count_key(&scope->rewards, key))
                 return STATISTICS_NO_MEMORY;
-            struct reward *reward = keyed_at(&scope->rewards, (size_t)found, width);
-            reward->count++;
         }
     }
     return 0;
@@ -128,8 +116,6 @@ static int64_t count_rare(struct statistics *statistics, struct shown *one,
     struct scope *scope = *scope_is = scope_for(statistics, one);
     if (!scope)
         return STATISTICS_NO_MEMORY;
-    if (one->at_ms > scope->last_ms)
-        scope->last_ms = one->at_ms;
     if (scope->flags & IS_CAPPED) {
         statistics->numbers[N_CAPPED]++;
         return count_in_cell(statistics, one, scope, NULL, clicked);
@@ -180,6 +166,8 @@ static int64_t count_one(struct statistics *statistics, struct shown *one) {
         failure = STATISTICS_NO_MEMORY;
     if (failure)
         return failure;
+    if (one->at_ms > scope->last_ms)
+        scope->last_ms = one->at_ms;
     bool has_none = one->policy == POLICY_UNKNOWN || one->policy == POLICY_MULTILEAVE;
     statistics->numbers[N_WITHOUT_EXPOSURE] += has_none && !(scope->flags & IS_CAPPED);
     statistics->numbers[N_TAKEN]++;

@@ -42,7 +42,8 @@ class Apart(NamedTuple):
     """What is kept apart, and how much of it.
 
     `sets` and `interventions` are those of a query in an era, `rows` (of exposures)
-    and `lists` those of a scope; `reward` is the number of the class of clicks.
+    and `lists` those of a scope; `reward` is the number of the class of clicks. Lists
+    of more than `head_bytes` have records of their own, of `piece_lists` each.
     """
 
     groups: int
@@ -52,6 +53,8 @@ class Apart(NamedTuple):
     rows: int
     lists: int
     reward: int
+    head_bytes: int
+    piece_lists: int
 
 
 class Numbers(NamedTuple):
@@ -132,7 +135,9 @@ class NativeCounts:
         ]
 
     def restore(self, records: Sequence[Record]) -> None:
-        """Take back records of one kind; sets first, then rows, scopes, pieces.
+        """Take back records of one kind; sets first, then rows, scopes, pieces, lists.
+
+        Those of lists come in the order of their numbers.
 
         Raises
         ------

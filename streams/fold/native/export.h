@@ -1,4 +1,4 @@
-/* What Python may call. */
+/* What differs between compilers: what Python may call, and fetching ahead. */
 #ifndef FOLD_EXPORT_H
 #define FOLD_EXPORT_H
 
@@ -6,6 +6,13 @@
 #define FOLD_EXPORT __declspec(dllexport)
 #else
 #define FOLD_EXPORT __attribute__((visibility("default")))
+#endif
+
+/* Fetches memory that is needed soon. */
+#if defined(__GNUC__)
+#define PREFETCH(place) __builtin_prefetch(place)
+#else
+#define PREFETCH(place) ((void)(place))
 #endif
 
 #endif

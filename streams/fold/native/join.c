@@ -10,12 +10,6 @@ enum { BATCH = 250 };
 /* No time of an element lies farther from 1970 than this. */
 #define FARTHEST_MS (INT64_C(1) << 61)
 
-#if defined(__GNUC__)
-#define PREFETCH(place) __builtin_prefetch(place)
-#else
-#define PREFETCH(place) ((void)(place))
-#endif
-
 static int64_t start_of(struct element element) { return element.places[0]; }
 
 static int64_t length_of(struct element element) {

@@ -67,8 +67,14 @@ static void string(struct buffer *buffer, struct span text) {
     span(buffer, text.bytes, (size_t)text.n, 0);
 }
 
-static void binary(struct buffer *buffer, const uint8_t *bytes, int64_t n) {
-    span(buffer, bytes, (size_t)n, 1);
+static void binary(struct buffer *buffer, struct span bytes) {
+    span(buffer, bytes.bytes, (size_t)bytes.n, 1);
+}
+
+static void name_of(struct buffer *buffer, const struct row *row) {
+    uint8_t key[NAME_BYTES];
+    put_name(row->name, key);
+    binary(buffer, (struct span){key, NAME_BYTES});
 }
 
 static void begin_key(struct buffer *buffer, size_t length, const char *kind,
@@ -76,7 +82,7 @@ static void begin_key(struct buffer *buffer, size_t length, const char *kind,
     array(buffer, length);
     string(buffer, (struct span){(const uint8_t *)kind, (int64_t)strlen(kind)});
     string(buffer, set->query->id);
-    binary(buffer, set->key, NAME_BYTES);
+    binary(buffer, (struct span){set->key, NAME_BYTES});
 }
 
 static void set_key(struct buffer *buffer, const struct era *era, const struct set *set) {
@@ -94,13 +100,22 @@ static void scope_key(struct buffer *buffer, const struct era *era,
 static void row_key(struct buffer *buffer, const struct era *era,
                     const struct scope *scope, const struct row *row) {
     scope_key(buffer, era, scope, "row", 6);
-    binary(buffer, row->key, NAME_BYTES);
+    name_of(buffer, row);
 }
 
+/* The piece of a group, or a numbered one of lists. */
 static void piece_key(struct buffer *buffer, const struct era *era,
-                      const struct scope *scope, int64_t group) {
-    scope_key(buffer, era, scope, "piece", 6);
-    number(buffer, group);
+                      const struct scope *scope, const char *kind, int64_t piece) {
+    scope_key(buffer, era, scope, kind, 6);
+    number(buffer, piece);
+}
+
+/* Begins a value, and says where its key ended. */
+static size_t begin_value(struct buffer *buffer, size_t length) {
+    size_t key_end = buffer->n;
+    array(buffer, length);
+    number(buffer, SCHEMA);
+    return key_end;
 }
 
 /* Ends a record, of which the key ended before. */
@@ -118,9 +133,7 @@ static void write_set(struct statistics *statistics, const struct era *era,
                       struct set *set) {
     struct buffer *buffer = &statistics->buffer;
     set_key(buffer, era, set);
-    size_t key_end = buffer->n;
-    array(buffer, 2);
-    number(buffer, SCHEMA);
+    size_t key_end = begin_value(buffer, 2);
     if (set->is_growing)
         array(buffer, set->items.n);
     else
@@ -136,13 +149,11 @@ static void write_row(struct statistics *statistics, const struct era *era,
                       const struct scope *scope, struct row *row) {
     struct buffer *buffer = &statistics->buffer;
     row_key(buffer, era, scope, row);
-    size_t key_end = buffer->n;
-    array(buffer, 5);
-    number(buffer, SCHEMA);
+    size_t key_end = begin_value(buffer, 5);
     number(buffer, row->policy);
     number(buffer, row->n_ranks);
-    binary(buffer, row->material.bytes, row->material.n);
-    binary(buffer, row->items.bytes, row->items.n);
+    binary(buffer, row->material);
+    binary(buffer, row->items);
     end_record(statistics, key_end);
     row->is_written = true;
 }
@@ -156,19 +167,51 @@ static int by_key(const void *left, const void *right) {
     return (one->key > other->key) - (one->key < other->key);
 }
 
-/* Keys and numbers of rows, sorted by key; NULL if there is no memory. */
-static struct ordered *sorted(struct statistics *statistics, const struct keyed *table,
-                              size_t width) {
+/* Rows of a table by key, and where each lies. Keys of two rows become those of their
+ * places, where these are given. */
+static const struct ordered *sorted(struct statistics *statistics,
+                                    const struct keyed *table, size_t width,
+                                    const uint32_t *places) {
     struct ordered *rows = room_for(&statistics->sorted, table->n, sizeof *rows);
+    statistics->buffer.has_failed |= !rows;
     for (size_t i = 0; rows && i < table->n; i++) {
         memcpy(&rows[i].key, keyed_at(table, i, width), sizeof rows[i].key);
         rows[i].value = i;
+        if (places) {
+            uint64_t one = places[rows[i].key >> 32];
+            uint64_t two = places[rows[i].key & UINT32_MAX];
+            rows[i].key = one < two ? one << 32 | two : two << 32 | one;
+        }
     }
     if (rows)
         qsort(rows, table->n, sizeof *rows, by_key);
-    else
-        statistics->buffer.has_failed = true;
     return rows;
+}
+
+static void write_table(struct statistics *statistics, const struct keyed *table,
+                        struct shape shape, const uint32_t *places) {
+    struct buffer *buffer = &statistics->buffer;
+    const struct ordered *rows = sorted(statistics, table, shape.width, places);
+    int n_columns = shape.n_parts + shape.n_narrow + shape.n_wide;
+    array(buffer, (size_t)n_columns * table->n);
+    for (size_t i = 0; rows && i < table->n; i++) {
+        const uint8_t *wide = keyed_at(table, rows[i].value, shape.width);
+        wide += sizeof rows[i].key;
+        const uint8_t *narrow = wide + 8 * shape.n_wide;
+        uint64_t key = rows[i].key;
+        int n_bits = 0;
+        for (int part = 0; part < shape.n_parts; part++)
+            n_bits += shape.bits[part];
+        for (int part = 0; part < shape.n_parts; part++) {
+            n_bits -= shape.bits[part];
+            uint64_t mask = (UINT64_C(1) << shape.bits[part]) - 1;
+            number(buffer, (int64_t)(key >> n_bits & mask));
+        }
+        for (int j = 0; j < shape.n_narrow; j++)
+            number(buffer, *((const uint32_t *)(const void *)narrow + j));
+        for (int j = 0; j < shape.n_wide; j++)
+            number(buffer, *((const int64_t *)(const void *)wide + j));
+    }
 }
 
 static void write_masks(struct buffer *buffer, const struct masks *masks,
@@ -206,104 +249,24 @@ static void write_list(struct buffer *buffer, const struct era *era,
     }
 }
 
-/* Leaves the place of each pair among the sorted ones in the scratch of pairs. */
-static void write_pairs(struct statistics *statistics, const struct cell *cell) {
-    struct buffer *buffer = &statistics->buffer;
-    const struct ordered *rows = sorted(statistics, &cell->pairs, sizeof(struct pair));
-    uint32_t *places = room_for(&statistics->pairs, cell->pairs.n, sizeof *places);
-    array(buffer, 8 * (size_t)cell->pairs.n);
-    for (size_t i = 0; rows && places && i < cell->pairs.n; i++) {
-        places[rows[i].value] = (uint32_t)i;
-        const struct pair *pair = keyed_at(&cell->pairs, rows[i].value, sizeof *pair);
-        int64_t numbers[] = {(int64_t)(pair->key >> RANK_BITS),
-                             (int64_t)(pair->key & ((1 << RANK_BITS) - 1)),
-                             pair->shown,
-                             pair->clicked,
-                             pair->first_click,
-                             pair->to_first,
-                             pair->to_last,
-                             pair->exposure};
-        for (size_t j = 0; j < sizeof numbers / sizeof *numbers; j++)
-            number(buffer, numbers[j]);
-    }
-    buffer->has_failed |= !places;
-}
-
-static void write_sums(struct statistics *statistics, const struct cell *cell) {
-    struct buffer *buffer = &statistics->buffer;
-    const struct ordered *rows = sorted(statistics, &cell->sums, sizeof(struct sums));
-    array(buffer, 6 * (size_t)cell->sums.n);
-    for (size_t i = 0; rows && i < cell->sums.n; i++) {
-        const struct sums *sums = keyed_at(&cell->sums, rows[i].value, sizeof *sums);
-        number(buffer, (int64_t)sums->key);
-        number(buffer, sums->plus);
-        number(buffer, sums->minus);
-        number(buffer, sums->inverse);
-        number(buffer, sums->squared_low);
-        number(buffer, sums->squared_high);
-    }
-}
-
-/* After the pairs: their places stand in the scratch of pairs. */
-static void write_click_pairs(struct statistics *statistics, const struct cell *cell) {
-    struct buffer *buffer = &statistics->buffer;
-    const uint32_t *places = statistics->pairs.bytes;
-    size_t n = cell->click_pairs.n;
-    struct ordered *rows = room_for(&statistics->sorted, (int64_t)n, sizeof *rows);
-    buffer->has_failed |= !rows;
-    array(buffer, 3 * n);
-    if (buffer->has_failed)
-        return;
-    for (size_t i = 0; i < n; i++) {
-        const struct click_pair *both = keyed_at(&cell->click_pairs, i, sizeof *both);
-        uint64_t one = places[both->key >> 32], two = places[both->key & UINT32_MAX];
-        rows[i].key = one < two ? one << 32 | two : two << 32 | one;
-        rows[i].value = (uint64_t)both->count;
-    }
-    qsort(rows, n, sizeof *rows, by_key);
-    for (size_t i = 0; i < n; i++) {
-        number(buffer, (int64_t)(rows[i].key >> 32));
-        number(buffer, (int64_t)(rows[i].key & UINT32_MAX));
-        number(buffer, (int64_t)rows[i].value);
-    }
-}
-
 static void write_cell(struct statistics *statistics, struct cell *cell) {
     struct buffer *buffer = &statistics->buffer;
     array(buffer, 5);
     array(buffer, N_TOTALS);
     for (int i = 0; i < N_TOTALS; i++)
         number(buffer, cell->totals[i]);
-    size_t n_rows = 0;
-    for (size_t i = 0; i < cell->rows.n; i++)
-        n_rows += *(int64_t *)queue_at(&cell->rows, i) > 0;
-    array(buffer, 2 * n_rows);
-    for (size_t i = 0; i < cell->rows.n; i++) {
-        int64_t count = *(int64_t *)queue_at(&cell->rows, i);
-        if (count > 0) {
-            number(buffer, (int64_t)i);
-            number(buffer, count);
-        }
-    }
-    write_pairs(statistics, cell);
-    write_sums(statistics, cell);
-    write_click_pairs(statistics, cell);
+    write_table(statistics, &cell->rows, ROWS, NULL);
+    write_table(statistics, &cell->pairs, PAIRS, NULL);
+    const struct ordered *rows = statistics->sorted.bytes;
+    uint32_t *places = room_for(&statistics->pairs, cell->pairs.n, sizeof *places);
+    buffer->has_failed |= !places;
+    if (buffer->has_failed)
+        return;
+    for (uint32_t i = 0; i < cell->pairs.n; i++)
+        places[rows[i].value] = i;
+    write_table(statistics, &cell->sums, SUMS, NULL);
+    write_table(statistics, &cell->click_pairs, CLICK_PAIRS, places);
     cell->is_changed = false;
-}
-
-static void write_rewards(struct statistics *statistics, const struct scope *scope) {
-    struct buffer *buffer = &statistics->buffer;
-    size_t width = sizeof(struct reward);
-    const struct ordered *rows = sorted(statistics, &scope->rewards, width);
-    array(buffer, 5 * (size_t)scope->rewards.n);
-    for (size_t i = 0; rows && i < scope->rewards.n; i++) {
-        const struct reward *one = keyed_at(&scope->rewards, rows[i].value, width);
-        number(buffer, (int64_t)(one->key >> (RANK_BITS + ITEM_BITS + CLASS_BITS)));
-        number(buffer, (int64_t)(one->key >> (RANK_BITS + ITEM_BITS) & (MOST_CLASSES - 1)));
-        number(buffer, (int64_t)(one->key >> RANK_BITS & UINT32_MAX));
-        number(buffer, (int64_t)(one->key & ((1 << RANK_BITS) - 1)));
-        number(buffer, one->count);
-    }
 }
 
 /* Cells of a scope, and their pairs. */
@@ -333,21 +296,56 @@ static void write_cells(struct statistics *statistics, const struct era *era,
             write_cell(statistics, cell);
             continue;
         }
-        piece_key(buffer, era, scope, i);
-        size_t key_end = buffer->n;
-        array(buffer, 2);
-        number(buffer, SCHEMA);
+        piece_key(buffer, era, scope, "piece", i);
+        size_t key_end = begin_value(buffer, 2);
         write_cell(statistics, cell);
         end_record(statistics, key_end);
         cell->is_written = true;
     }
 }
 
-static int64_t last_of(const struct scope *scope) {
-    int64_t last_ms = scope->last_ms;
-    for (const struct list *list = scope->lists; list; list = list->next)
-        last_ms = list->last_ms > last_ms ? list->last_ms : last_ms;
-    return last_ms;
+/* The lists, if they are few and never were many; else how many pieces they are. */
+static bool write_lists(struct statistics *statistics, const struct era *era,
+                        const struct scope *scope) {
+    struct buffer *buffer = &statistics->buffer;
+    size_t start = buffer->n, most = (size_t)statistics->head_bytes;
+    if (!scope->n_pieces) {
+        array(buffer, 3 * (size_t)scope->n_lists);
+        for (const struct list *list = scope->lists; list; list = list->next)
+            write_list(buffer, era, list);
+        if (buffer->n - start <= most)
+            return false;
+        buffer->n = start;
+    }
+    number(buffer, pieces_of(statistics, scope));
+    return true;
+}
+
+/* The pieces in which a list changed; all where lists begin to lie apart. */
+static void write_pieces(struct statistics *statistics, const struct era *era,
+                         struct scope *scope) {
+    struct buffer *buffer = &statistics->buffer;
+    struct list *first = scope->lists, *end;
+    int64_t piece = 0;
+    for (; first; first = end, piece++) {
+        bool is_changed = piece >= scope->n_pieces;
+        size_t n = 0;
+        for (end = first; end && n < (size_t)statistics->piece_lists; end = end->next) {
+            is_changed |= end->is_changed;
+            n++;
+        }
+        if (!is_changed)
+            continue;
+        piece_key(buffer, era, scope, "lists", piece);
+        size_t key_end = begin_value(buffer, 2);
+        array(buffer, 3 * n);
+        for (struct list *list = first; list != end; list = list->next) {
+            write_list(buffer, era, list);
+            list->is_changed = false;
+        }
+        end_record(statistics, key_end);
+    }
+    scope->n_pieces = piece;
 }
 
 static void write_scope(struct statistics *statistics, const struct era *era,
@@ -356,17 +354,13 @@ static void write_scope(struct statistics *statistics, const struct era *era,
     size_t n_pairs, n_cells = cells_of(era, scope, &n_pairs);
     scope->is_apart |= n_pairs > MOST_TOGETHER;
     scope_key(buffer, era, scope, "scope", 5);
-    size_t key_end = buffer->n;
-    array(buffer, 8);
-    number(buffer, SCHEMA);
+    size_t key_end = begin_value(buffer, 8);
     number(buffer, scope->flags);
-    number(buffer, last_of(scope));
+    number(buffer, scope->last_ms);
     array(buffer, (size_t)scope->n_rows);
     for (const struct row *row = scope->rows; row; row = row->next)
-        binary(buffer, row->key, NAME_BYTES);
-    array(buffer, 3 * (size_t)scope->n_lists);
-    for (const struct list *list = scope->lists; list; list = list->next)
-        write_list(buffer, era, list);
+        name_of(buffer, row);
+    bool has_pieces = write_lists(statistics, era, scope);
     array(buffer, scope->is_apart ? 0 : 2 * n_cells);
     if (!scope->is_apart)
         write_cells(statistics, era, scope, false);
@@ -374,8 +368,10 @@ static void write_scope(struct statistics *statistics, const struct era *era,
     for (int64_t i = 0; scope->is_apart && i < era->n_groups; i++)
         if (scope->cells[i])
             number(buffer, i);
-    write_rewards(statistics, scope);
+    write_table(statistics, &scope->rewards, REWARDS, NULL);
     end_record(statistics, key_end);
+    if (has_pieces)
+        write_pieces(statistics, era, scope);
     if (scope->is_apart)
         write_cells(statistics, era, scope, true);
     for (struct row *row = scope->rows; row; row = row->next)
@@ -417,9 +413,13 @@ bool write_tombstones(struct statistics *statistics, struct era *era) {
                 end_record(statistics, buffer->n);
             }
         }
+        for (int64_t i = 0; i < scope->n_pieces; i++) {
+            piece_key(buffer, era, scope, "lists", i);
+            end_record(statistics, buffer->n);
+        }
         for (int64_t i = 0; scope->cells && i < era->n_groups; i++) {
             if (scope->cells[i] && scope->cells[i]->is_written) {
-                piece_key(buffer, era, scope, i);
+                piece_key(buffer, era, scope, "piece", i);
                 end_record(statistics, buffer->n);
             }
         }

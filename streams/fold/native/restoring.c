@@ -65,7 +65,7 @@ static const uint8_t *next_name(struct reader *reader) {
 struct place {
     struct span kind, query, intervention;
     const uint8_t *set, *row;
-    int64_t group;
+    int64_t piece;
     struct era *era;
 };
 
@@ -85,7 +85,9 @@ static int64_t read_key(struct statistics *statistics, struct reader *key,
     if (key->at >= 0 && is_kind(place->kind, "row"))
         place->row = next_name(key);
     if (key->at >= 0 && is_kind(place->kind, "piece"))
-        place->group = next_below(key, statistics->n_groups);
+        place->piece = next_below(key, statistics->n_groups);
+    if (key->at >= 0 && is_kind(place->kind, "lists"))
+        place->piece = next_below(key, INT32_MAX);
     if (key->at < 0)
         return STATISTICS_NOT_WHOLE;
     place->era = era_at(statistics, number);
@@ -115,15 +117,12 @@ static struct scope *scope_in(struct place *place) {
     return set ? scope_of(place->era, set, place->intervention) : NULL;
 }
 
-/* Rows are found by their keys, which hold their names. */
-static struct name name_in(const uint8_t *key) { return name_at(key); }
-
 static int64_t restore_row(struct place *place, struct reader *value) {
     int64_t policy = next_number(value), n_ranks = next_number(value);
     struct span material = next_text(value), items = next_text(value);
     if (value->at < 0)
         return STATISTICS_NOT_WHOLE;
-    struct name name = name_in(place->row);
+    struct name name = name_at(place->row);
     if (names_find(&place->era->names, name))
         return STATISTICS_NOT_WHOLE;
     struct row *row = add_row(place->era, name, policy, n_ranks, material, items);
@@ -136,7 +135,7 @@ static int64_t restore_row(struct place *place, struct reader *value) {
 static int64_t restore_rows(struct era *era, struct scope *scope, struct reader *value) {
     int64_t n = next_array(value);
     for (int64_t i = 0; i < n && value->at >= 0; i++) {
-        struct row *row = names_find(&era->names, name_in(next_name(value)));
+        struct row *row = names_find(&era->names, name_at(next_name(value)));
         if (!row || row->index >= 0)
             return STATISTICS_NOT_WHOLE;
         give_row(era, scope, row);
@@ -209,108 +208,57 @@ static int64_t restore_list(struct era *era, struct scope *scope, struct reader 
     if (!list)
         return STATISTICS_NO_MEMORY;
     list->row = (int32_t)row_is;
-    list->last_ms = scope->last_ms;
     return restore_groups(era, list, value);
 }
 
-/* Rows of numbers behind their key, which `key_of` makes of the first columns. */
-static uint8_t *next_keyed(struct keyed *table, uint64_t key, size_t width) {
-    uint32_t n = table->n;
-    int64_t found = keyed_find(table, key, width, UINT32_MAX);
-    /* It must not have been there. */
-    return found < 0 || (uint32_t)found != n ? NULL : keyed_at(table, (size_t)found, width);
+static int64_t restore_lists(struct era *era, struct scope *scope,
+                             struct reader *value) {
+    int64_t n = next_rows(value, 3), failure = 0;
+    for (int64_t i = 0; i < n && !failure; i++)
+        failure = restore_list(era, scope, value);
+    return failure;
 }
 
-static uint64_t next_place(struct reader *value) {
-    uint64_t item = (uint64_t)next_below(value, INT64_C(1) << ITEM_BITS);
-    return item << RANK_BITS | (uint64_t)next_below(value, INT64_C(1) << RANK_BITS);
-}
-
-static bool restore_pairs(struct cell *cell, struct reader *value) {
-    int64_t n = next_rows(value, 8);
+/* Rows of a table; the parts of their keys lie below `most`. */
+static bool restore_table(struct keyed *table, struct shape shape, const int64_t *most,
+                          struct reader *value) {
+    int64_t n = next_rows(value, shape.n_parts + shape.n_narrow + shape.n_wide);
     for (int64_t i = 0; i < n && value->at >= 0; i++) {
-        uint64_t key = next_place(value);
-        struct pair *pair = (void *)next_keyed(&cell->pairs, key, sizeof *pair);
-        if (!pair)
+        uint64_t key = 0;
+        for (int part = 0; part < shape.n_parts; part++)
+            key = key << shape.bits[part] | (uint64_t)next_below(value, most[part]);
+        int64_t found = keyed_find(table, key, shape.width, UINT32_MAX);
+        if (found != i) /* it was there before, or there is no memory */
             return false;
-        pair->shown = next_count(value);
-        pair->clicked = next_count(value);
-        pair->first_click = next_count(value);
-        pair->to_first = next_count(value);
-        pair->to_last = next_count(value);
-        pair->exposure = next_number(value);
+        int64_t *wide = (void *)((uint8_t *)keyed_at(table, (size_t)i, shape.width) + 8);
+        uint32_t *narrow = (void *)(wide + shape.n_wide);
+        for (int j = 0; j < shape.n_narrow; j++)
+            narrow[j] = next_count(value);
+        for (int j = 0; j < shape.n_wide; j++)
+            wide[j] = next_number(value);
     }
     return true;
 }
 
-static bool restore_sums(struct cell *cell, struct reader *value) {
-    int64_t n = next_rows(value, 6);
-    for (int64_t i = 0; i < n && value->at >= 0; i++) {
-        uint64_t item = (uint64_t)next_below(value, INT64_C(1) << ITEM_BITS);
-        struct sums *sums = (void *)next_keyed(&cell->sums, item, sizeof *sums);
-        if (!sums)
-            return false;
-        sums->plus = next_number(value);
-        sums->minus = next_number(value);
-        sums->inverse = next_number(value);
-        sums->squared_low = next_number(value);
-        sums->squared_high = next_number(value);
-    }
-    return true;
-}
-
-static bool restore_click_pairs(struct cell *cell, struct reader *value) {
-    int64_t n = next_rows(value, 3);
-    for (int64_t i = 0; i < n && value->at >= 0; i++) {
-        uint64_t one = (uint64_t)next_below(value, cell->pairs.n);
-        uint64_t key = one << 32 | (uint64_t)next_below(value, cell->pairs.n);
-        struct click_pair *both =
-            (void *)next_keyed(&cell->click_pairs, key, sizeof *both);
-        if (!both)
-            return false;
-        both->count = next_number(value);
-    }
-    return true;
-}
+static const int64_t MOST_ITEMS = INT64_C(1) << ITEM_BITS, MOST_RANKS = 1 << RANK_BITS;
 
 static int64_t restore_cell(struct era *era, struct scope *scope, int64_t group,
                             struct reader *value) {
     struct cell *cell = cell_of(era, scope, group);
     if (!cell)
         return STATISTICS_NO_MEMORY;
-    if (next_array(value) != 5 || next_array(value) != N_TOTALS || cell->pairs.n)
+    if (next_array(value) != 5 || next_array(value) != N_TOTALS)
         return STATISTICS_NOT_WHOLE;
     for (int i = 0; i < N_TOTALS; i++)
         cell->totals[i] = next_number(value);
     era->n_impressions += cell->totals[IMPRESSIONS];
-    int64_t n = next_rows(value, 2);
-    for (int64_t i = 0; i < n && value->at >= 0; i++) {
-        int64_t row = next_below(value, scope->n_rows);
-        while (cell->rows.n <= (size_t)row) {
-            if (!queue_reserve(&cell->rows, 1))
-                return STATISTICS_NO_MEMORY;
-            *(int64_t *)queue_push(&cell->rows) = 0;
-        }
-        *(int64_t *)queue_at(&cell->rows, (size_t)row) = next_number(value);
-    }
-    bool is_whole = restore_pairs(cell, value) && restore_sums(cell, value) &&
-                    restore_click_pairs(cell, value);
+    const int64_t place[] = {MOST_ITEMS, MOST_RANKS};
+    bool is_whole = restore_table(&cell->rows, ROWS, &scope->n_rows, value) &&
+                    restore_table(&cell->pairs, PAIRS, place, value) &&
+                    restore_table(&cell->sums, SUMS, place, value);
+    const int64_t pair[] = {cell->pairs.n, cell->pairs.n};
+    is_whole = is_whole && restore_table(&cell->click_pairs, CLICK_PAIRS, pair, value);
     return is_whole ? 0 : STATISTICS_NOT_WHOLE;
-}
-
-static int64_t restore_rewards(struct era *era, struct scope *scope,
-                               struct reader *value) {
-    int64_t n = next_rows(value, 5);
-    for (int64_t i = 0; i < n && value->at >= 0; i++) {
-        uint64_t key = (uint64_t)next_below(value, era->n_groups) << 2;
-        key |= (uint64_t)next_below(value, MOST_CLASSES);
-        key = key << (RANK_BITS + ITEM_BITS) | next_place(value);
-        struct reward *reward = (void *)next_keyed(&scope->rewards, key, sizeof *reward);
-        if (!reward)
-            return STATISTICS_NOT_WHOLE;
-        reward->count = next_number(value);
-    }
-    return 0;
 }
 
 static int64_t restore_scope(struct place *place, struct reader *value) {
@@ -323,10 +271,13 @@ static int64_t restore_scope(struct place *place, struct reader *value) {
     scope->flags = (uint8_t)next_below(value, 16);
     scope->last_ms = next_number(value);
     int64_t failure = restore_rows(era, scope, value);
-    int64_t n = failure ? 0 : next_rows(value, 3);
-    for (int64_t i = 0; i < n && !failure; i++)
-        failure = restore_list(era, scope, value);
-    n = failure ? 0 : next_rows(value, 2);
+    /* A number says how many pieces of lists there are. */
+    bool has_pieces = msgpack_after_number(value->data, value->at, value->end) >= 0;
+    if (has_pieces)
+        scope->n_pieces = next_below(value, INT32_MAX);
+    else if (!failure)
+        failure = restore_lists(era, scope, value);
+    int64_t n = failure ? 0 : next_rows(value, 2);
     for (int64_t i = 0; i < n && !failure && value->at >= 0; i++) {
         int64_t group = next_below(value, era->n_groups);
         failure = restore_cell(era, scope, group, value);
@@ -334,28 +285,37 @@ static int64_t restore_scope(struct place *place, struct reader *value) {
     n = failure ? 0 : next_array(value);
     scope->is_apart = n > 0;
     for (int64_t i = 0; i < n && value->at >= 0 && !failure; i++) {
-        struct cell *cell = cell_of(era, scope, next_below(value, era->n_groups));
-        if (!cell)
+        if (!cell_of(era, scope, next_below(value, era->n_groups)))
             failure = STATISTICS_NO_MEMORY;
-        else
-            cell->is_awaited = true;
     }
     scope->is_written = true;
-    return failure ? failure : restore_rewards(era, scope, value);
+    const int64_t reward[] = {era->n_groups, MOST_CLASSES, MOST_ITEMS, MOST_RANKS};
+    if (!failure && !restore_table(&scope->rewards, REWARDS, reward, value))
+        failure = STATISTICS_NOT_WHOLE;
+    return failure;
 }
 
 static int64_t restore_piece(struct place *place, struct reader *value) {
     struct scope *scope = scope_in(place);
     if (!scope)
         return STATISTICS_NO_MEMORY;
-    if (!scope->is_apart)
+    struct cell *cell = scope->is_apart ? scope->cells[place->piece] : NULL;
+    if (!cell || cell->is_written)
         return STATISTICS_NOT_WHOLE;
-    int64_t failure = restore_cell(place->era, scope, place->group, value);
-    if (!failure) {
-        scope->cells[place->group]->is_written = true;
-        scope->cells[place->group]->is_awaited = false;
-    }
-    return failure;
+    cell->is_written = true;
+    return restore_cell(place->era, scope, place->piece, value);
+}
+
+/* Lists come behind those of the pieces before. */
+static int64_t restore_list_piece(const struct statistics *statistics,
+                                  struct place *place, struct reader *value) {
+    struct scope *scope = scope_in(place);
+    if (!scope)
+        return STATISTICS_NO_MEMORY;
+    if (place->piece >= scope->n_pieces ||
+        scope->n_lists != place->piece * statistics->piece_lists)
+        return STATISTICS_NOT_WHOLE;
+    return restore_lists(place->era, scope, value);
 }
 
 static int64_t restore_one(struct statistics *statistics, struct reader *key,
@@ -372,6 +332,8 @@ static int64_t restore_one(struct statistics *statistics, struct reader *key,
         failure = restore_row(&place, value);
     else if (is_kind(place.kind, "scope"))
         failure = restore_scope(&place, value);
+    else if (is_kind(place.kind, "lists"))
+        failure = restore_list_piece(statistics, &place, value);
     else
         failure = restore_piece(&place, value);
     return !failure && value->at != value->end ? STATISTICS_NOT_WHOLE : failure;
@@ -392,11 +354,14 @@ int64_t statistics_restore(struct statistics *statistics, const uint8_t *bytes,
     return 0;
 }
 
-static bool awaits_none(const struct era *era) {
-    for (const struct scope *scope = era->scopes; scope; scope = scope->next)
-        for (int64_t i = 0; scope->cells && i < era->n_groups; i++)
-            if (scope->cells[i] && scope->cells[i]->is_awaited)
+static bool awaits_none(const struct statistics *statistics, const struct era *era) {
+    for (const struct scope *scope = era->scopes; scope; scope = scope->next) {
+        if (scope->n_pieces && scope->n_pieces != pieces_of(statistics, scope))
+            return false;
+        for (int64_t i = 0; scope->is_apart && i < era->n_groups; i++)
+            if (scope->cells[i] && !scope->cells[i]->is_written)
                 return false;
+    }
     return true;
 }
 
@@ -405,7 +370,7 @@ int64_t statistics_restored(const struct statistics *statistics) {
     for (size_t i = 0; i < statistics->eras.n; i++) {
         const struct era *era = *(struct era **)queue_at(&statistics->eras, i);
         n_impressions += era->n_impressions;
-        if (!awaits_none(era))
+        if (!awaits_none(statistics, era))
             return STATISTICS_NOT_WHOLE;
     }
     bool is_whole = n_impressions == statistics->numbers[N_TAKEN];

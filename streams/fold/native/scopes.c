@@ -9,6 +9,15 @@ const uint8_t OPEN_SET[NAME_BYTES] = {0};
 const uint8_t OVERFLOW_SET[NAME_BYTES] = {255, 255, 255, 255, 255, 255, 255, 255,
                                           255, 255, 255, 255, 255, 255, 255, 255};
 
+/* A copy of bytes that stays where it is; false if there is no memory. */
+static bool keep(struct era *era, struct span from, struct span *to) {
+    uint8_t *copy = arena_take(&era->arena, (size_t)from.n + 1);
+    if (copy)
+        memcpy(copy, from.bytes, (size_t)from.n);
+    *to = (struct span){copy, from.n};
+    return copy != NULL;
+}
+
 /* Kinds of names begin apart. */
 static struct name seed_of(uint64_t kind) {
     return (struct name){kind * UINT64_C(0x9E3779B97F4A7C15),
@@ -25,7 +34,7 @@ static struct name with_number(struct name name, int64_t number) {
                          folded(name.second, word ^ UINT64_C(0xC2B2AE3D27D4EB4F))};
 }
 
-static void put_name(struct name name, uint8_t key[NAME_BYTES]) {
+void put_name(struct name name, uint8_t key[NAME_BYTES]) {
     for (int i = 0; i < 8; i++) {
         key[i] = (uint8_t)(name.first >> (8 * i));
         key[8 + i] = (uint8_t)(name.second >> (8 * i));
@@ -72,11 +81,9 @@ static struct query *query_of(struct era *era, struct span id) {
     if (query)
         return query;
     query = arena_take(&era->arena, sizeof *query);
-    const uint8_t *copy = arena_copy(&era->arena, id.bytes, (size_t)id.n);
-    if (!query || !copy)
+    if (!query || !keep(era, id, &query->id))
         return NULL;
     query->name = name;
-    query->id = (struct span){copy, id.n};
     names_add(&era->names, &query->name);
     return query;
 }
@@ -104,13 +111,8 @@ struct set *set_of(struct era *era, struct span query, const uint8_t key[NAME_BY
     set->is_growing = is_open || is_beyond;
     set->is_changed = true;
     memcpy(set->key, key, NAME_BYTES);
-    if (!set->is_growing) {
-        const uint8_t *copy =
-            arena_copy(&era->arena, candidates.bytes, (size_t)candidates.n);
-        if (!copy)
-            return NULL;
-        set->candidates = (struct span){copy, candidates.n};
-    }
+    if (!set->is_growing && !keep(era, candidates, &set->candidates))
+        return NULL;
     owner->n_sets += !is_beyond;
     set->next = era->sets;
     era->sets = set;
@@ -125,13 +127,10 @@ struct scope *scope_of(struct era *era, struct set *set, struct span interventio
     if (scope)
         return scope;
     scope = has_room(era) ? arena_take(&era->arena, sizeof *scope) : NULL;
-    const uint8_t *copy =
-        arena_copy(&era->arena, intervention.bytes, (size_t)intervention.n);
-    if (!scope || !copy)
+    if (!scope || !keep(era, intervention, &scope->intervention))
         return NULL;
     scope->name = name;
     scope->set = set;
-    scope->intervention = (struct span){copy, intervention.n};
     scope->last_ms = INT64_MIN;
     scope->rewards.n_bytes = &era->n_bytes;
     if (memcmp(set->key, OVERFLOW_SET, NAME_BYTES) == 0) {
@@ -175,12 +174,13 @@ int64_t number_of_item(struct era *era, struct set *set, struct span item) {
         return known->number;
     size_t capacity = set->items.capacity;
     struct item *new = arena_take(&era->arena, sizeof *new);
-    const uint8_t *copy = arena_copy(&era->arena, item.bytes, (size_t)item.n);
-    if (!new || !copy || !names_reserve(&era->names, 1) || !queue_reserve(&set->items, 1))
+    struct span text;
+    if (!new || !keep(era, item, &text) || !names_reserve(&era->names, 1) ||
+        !queue_reserve(&set->items, 1))
         return -1;
     *new = (struct item){name, (uint32_t)set->items.n};
     era->n_bytes += (int64_t)((set->items.capacity - capacity) * set->items.width);
-    *(struct span *)queue_push(&set->items) = (struct span){copy, item.n};
+    *(struct span *)queue_push(&set->items) = text;
     names_add(&era->names, &new->name);
     set->is_changed = true;
     return new->number;
@@ -189,17 +189,12 @@ int64_t number_of_item(struct era *era, struct set *set, struct span item) {
 struct row *add_row(struct era *era, struct name name, int64_t policy, int64_t n_ranks,
                     struct span material, struct span items) {
     struct row *row = has_room(era) ? arena_take(&era->arena, sizeof *row) : NULL;
-    const uint8_t *one = arena_copy(&era->arena, material.bytes, (size_t)material.n);
-    const uint8_t *other = arena_copy(&era->arena, items.bytes, (size_t)items.n);
-    if (!row || !one || !other)
+    if (!row || !keep(era, material, &row->material) || !keep(era, items, &row->items))
         return NULL;
-    *row = (struct row){.name = name,
-                        .policy = policy,
-                        .n_ranks = n_ranks,
-                        .material = {one, material.n},
-                        .items = {other, items.n},
-                        .index = -1};
-    put_name(name, row->key);
+    row->name = name;
+    row->policy = policy;
+    row->n_ranks = n_ranks;
+    row->index = -1;
     names_add(&era->names, &row->name);
     return row;
 }
@@ -223,8 +218,7 @@ struct list *add_list(struct era *era, struct scope *scope, struct name name,
         return NULL;
     list->name = name;
     list->scope = scope;
-    list->length = length;
-    list->last_ms = INT64_MIN;
+    list->length = (uint16_t)length;
     memcpy(list->items, items, length * sizeof *items);
     if (scope->last_list)
         scope->last_list->next = list;
@@ -247,9 +241,8 @@ struct cell *cell_of(struct era *era, struct scope *scope, int64_t group) {
         struct cell *cell = arena_take(&era->arena, sizeof *cell);
         if (!cell)
             return NULL;
-        cell->rows.width = sizeof(int64_t);
-        cell->pairs.n_bytes = cell->sums.n_bytes = &era->n_bytes;
-        cell->click_pairs.n_bytes = &era->n_bytes;
+        cell->rows.n_bytes = cell->pairs.n_bytes = &era->n_bytes;
+        cell->sums.n_bytes = cell->click_pairs.n_bytes = &era->n_bytes;
         scope->cells[group] = cell;
     }
     return scope->cells[group];
@@ -355,7 +348,7 @@ static void free_cell(struct cell *cell) {
     keyed_free(&cell->pairs);
     keyed_free(&cell->sums);
     keyed_free(&cell->click_pairs);
-    free(cell->rows.rows);
+    keyed_free(&cell->rows);
 }
 
 void era_free(struct era *era) {

@@ -18,7 +18,7 @@
 #include "names.h"
 #include "queue.h"
 
-enum { SCHEMA = 2, MOST_GROUPS = 256, MOST_CLASSES = 4, NAME_BYTES = 16 };
+enum { SCHEMA = 2, MOST_CLASSES = 4, NAME_BYTES = 16 };
 
 /* Flags of a scope, as they are written. */
 enum { IS_CAPPED = 1, IS_OVERFLOWED = 2, IS_TRUNCATED = 4, IS_CONVERTED = 8 };
@@ -37,7 +37,7 @@ enum {
 enum { MOST_LISTED = 32, MOST_MASKS = 63 };
 
 /* Parts of keys: an item and a rank below them; in front of both a group and a class. */
-enum { RANK_BITS = 17, ITEM_BITS = 32, CLASS_BITS = 2 };
+enum { RANK_BITS = 17, ITEM_BITS = 32, CLASS_BITS = 2, GROUP_BITS = 8 };
 
 /* Smaller probabilities of clicked places are raised to this, and counted. */
 #define LEAST_PROBABILITY (1.0 / 1048576.0)
@@ -71,7 +71,6 @@ struct row {
     struct name name;
     struct row *next;
     struct span material, items;
-    uint8_t key[NAME_BYTES];
     int64_t policy, n_ranks, index;
     bool is_written;
 };
@@ -87,13 +86,14 @@ struct list {
     struct name name;
     struct list *next;
     struct scope *scope;
-    int64_t last_ms;
-    const struct row *exposures;
     int32_t row;
-    uint32_t length;
+    uint16_t length;
+    bool is_changed; /* since its piece was written */
     uint32_t items[];
 };
 
+/* Rows of tables: a key, then counts of 64 bits, then those of 32, then what is not
+ * written. */
 struct pair {
     uint64_t key; /* item, then rank */
     int64_t exposure;
@@ -105,24 +105,34 @@ struct sums {
     int64_t plus, minus, inverse, squared_low, squared_high;
 };
 
-struct click_pair {
-    uint64_t key; /* two pairs by number, the smaller first */
+/* Of impressions: by exposure row, by two pairs of which the smaller comes first, or by
+ * group, class, item and rank. */
+struct counted {
+    uint64_t key;
     int64_t count;
 };
 
-struct reward {
-    uint64_t key; /* group, class, item, rank */
-    int64_t count;
+/* How rows of a table are written: the parts of the key by their bits, counts of 32
+ * bits, then those of 64. */
+struct shape {
+    uint8_t width, n_parts, bits[4], n_narrow, n_wide;
 };
+static const struct shape ROWS = {sizeof(struct counted), 1, {32}, 0, 1};
+static const struct shape PAIRS = {sizeof(struct pair), 2, {ITEM_BITS, RANK_BITS}, 5, 1};
+static const struct shape SUMS = {sizeof(struct sums), 1, {ITEM_BITS}, 0, 5};
+static const struct shape CLICK_PAIRS = {sizeof(struct counted), 2, {32, 32}, 0, 1};
+static const struct shape REWARDS = {
+    sizeof(struct counted), 4, {GROUP_BITS, CLASS_BITS, ITEM_BITS, RANK_BITS}, 0, 1};
 
 /* The general form of a group. */
 struct cell {
     int64_t totals[N_TOTALS];
-    struct keyed pairs, sums, click_pairs;
-    struct queue rows; /* of int64_t: impressions by exposure row */
-    bool is_changed, is_written, is_awaited; /* from a state */
+    struct keyed rows, pairs, sums, click_pairs;
+    bool is_changed, is_written; /* as a piece */
 };
 
+/* Cells that are `is_apart` have records of their own; so have lists, where there are
+ * `n_pieces` of them, as they were written last. */
 struct scope {
     struct name name;
     struct scope *next;
@@ -132,9 +142,9 @@ struct scope {
     struct row *rows, *last_row;
     struct cell **cells; /* by group, NULL where there are none */
     struct keyed rewards;
-    int64_t n_lists, n_rows, last_ms;
+    int64_t n_lists, n_rows, n_pieces, last_ms;
     uint8_t flags;
-    bool is_changed, is_written, is_apart; /* its cells have records of their own */
+    bool is_changed, is_written, is_apart;
 };
 
 struct mask {
@@ -169,6 +179,15 @@ static inline struct group *groups_of(const struct list *list) {
     return (struct group *)(list->items + list->length);
 }
 
+/* Counts one more of a key; false if there is no memory. */
+static inline bool count_key(struct keyed *table, uint64_t key) {
+    int64_t found = keyed_find(table, key, sizeof(struct counted), UINT32_MAX);
+    if (found < 0)
+        return false;
+    ((struct counted *)keyed_at(table, (size_t)found, sizeof(struct counted)))->count++;
+    return true;
+}
+
 static inline bool is_same(struct span one, struct span other) {
     return one.n == other.n && (one.n == 0 || memcmp(one.bytes, other.bytes,
                                                      (size_t)one.n) == 0);
@@ -184,6 +203,9 @@ struct name name_of_list(struct name row, struct span rows);
 
 /* The same where the set grows, item after item from the first rank on. */
 struct name name_with_item(struct name list, struct span item);
+
+/* A name as it is written. */
+void put_name(struct name name, uint8_t key[NAME_BYTES]);
 
 /* Keys of sets: of one that is closed, of what came without candidates, of what is
  * beyond the limits. */

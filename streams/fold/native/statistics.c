@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct statistics *statistics_new(const int64_t settings[7]) {
+struct statistics *statistics_new(const int64_t settings[9]) {
     struct statistics *statistics = calloc(1, sizeof *statistics);
     if (!statistics)
         return NULL;
@@ -12,6 +12,8 @@ struct statistics *statistics_new(const int64_t settings[7]) {
     statistics->limits =
         (struct limits_of_scopes){settings[2], settings[3], settings[4], settings[5]};
     statistics->reward = settings[6];
+    statistics->head_bytes = settings[7];
+    statistics->piece_lists = settings[8];
     statistics->eras.width = sizeof(struct era *);
     statistics->actions.width = sizeof(struct action);
     statistics->records.width = sizeof(struct record);

@@ -63,8 +63,9 @@ struct placements {
 
 enum { KNOWN_PLACEMENTS = 256, MOST_PLACEMENTS = 4096 };
 
+/* Lists that take more than `head_bytes` lie apart, `piece_lists` in a record. */
 struct statistics {
-    int64_t keep_ms, reward, n_groups;
+    int64_t keep_ms, reward, n_groups, head_bytes, piece_lists;
     struct limits_of_scopes limits;
     int64_t numbers[N_KEPT];
     struct queue eras;    /* of struct era *, oldest first */
@@ -77,7 +78,7 @@ struct statistics {
 };
 
 /* Sizes of groups and limits, by name in `counting.py`; NULL if there is no memory. */
-FOLD_EXPORT struct statistics *statistics_new(const int64_t settings[7]);
+FOLD_EXPORT struct statistics *statistics_new(const int64_t settings[9]);
 FOLD_EXPORT void statistics_free(struct statistics *statistics);
 
 /* Says of which class an action is; all others are of class 0. */
@@ -97,8 +98,9 @@ FOLD_EXPORT int64_t statistics_changes(struct statistics *statistics, int64_t si
 FOLD_EXPORT void statistics_take(struct statistics *statistics, uint8_t *bytes,
                                  int64_t *ends);
 
-/* Takes back records of one kind: sets, then rows, scopes, pieces. `ends` holds two
- * numbers of each, as `statistics_take` gives them. */
+/* Takes back records of one kind: sets, then rows, scopes, pieces, and lists in the
+ * order of their numbers. `ends` holds two numbers of each, as `statistics_take` gives
+ * them. */
 FOLD_EXPORT int64_t statistics_restore(struct statistics *statistics,
                                        const uint8_t *bytes, const int64_t *ends,
                                        int64_t n);
@@ -121,6 +123,12 @@ struct era *era_at(struct statistics *statistics, int64_t number);
 
 /* Room for `n` rows of a width, of which nothing is kept; NULL if there is no memory. */
 void *room_for(struct room *room, int64_t n, size_t width);
+
+/* In how many pieces the lists of a scope lie, where they lie apart. */
+static inline int64_t pieces_of(const struct statistics *statistics,
+                                const struct scope *scope) {
+    return (scope->n_lists + statistics->piece_lists - 1) / statistics->piece_lists;
+}
 
 /* Keys and values of what has changed, or of what leaves. */
 bool write_changes(struct statistics *statistics);

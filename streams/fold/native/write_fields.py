@@ -12,11 +12,9 @@ from rankstream.wire import events
 from rankstream.wire.events import (
     Click,
     ClickMark,
-    EventRecord,
     Frontier,
     Impression,
     Interaction,
-    InteractionRecord,
 )
 
 HEADER = Path(__file__).with_name("fields.h")
@@ -31,12 +29,8 @@ _NAMES: dict[type[msgspec.Struct], str] = {
     Impression: "IMPRESSION",
     Click: "CLICK",
     Frontier: "FRONTIER",
-    EventRecord: "EVENT_RECORD",
-    Interaction: "INTERACTION",
-    ClickMark: "CLICK_MARK",
-    InteractionRecord: "INTERACTION_RECORD",
 }
-_TAGGED: tuple[type[msgspec.Struct], ...] = (Impression, Click, Frontier)
+"""Elements, in the order of their tags."""
 _IDENTITIES = ("identity", "impression")
 _KINDS = {int: NUMBER, str: SPAN, bytes: SPAN}
 
@@ -59,22 +53,22 @@ def _numbers(names: Sequence[str], *, first: int = 0) -> str:
 def _fields(struct: type[msgspec.Struct]) -> str:
     name = _NAMES[struct]
     fields = [field.name.upper() for field in msgspec.structs.fields(struct)]
-    fields = ["TAG", *fields] if struct in _TAGGED else fields
-    numbers = [f"{name}_{field}" for field in fields]
-    written = _numbers([*numbers, f"N_{name}_FIELDS"])
-    if struct in _TAGGED:
-        each = [
-            f"    X({field}, {KINDS[kind]})"
-            for field, kind in zip(numbers, kinds_of(struct), strict=True)
+    numbers = [f"{name}_{field}" for field in ("TAG", *fields)]
+    each = [
+        f"    X({field}, {KINDS[kind]})"
+        for field, kind in zip(numbers, kinds_of(struct), strict=True)
+    ]
+    return "\n".join(
+        [
+            _numbers([*numbers, f"N_{name}_FIELDS"]),
+            " \\\n".join([f"#define {name}_FIELDS(X)", *each]),
         ]
-        written += "\n" + " \\\n".join([f"#define {name}_FIELDS(X)", *each])
-    return written
+    )
 
 
 def header() -> str:
     """The text of `fields.h`."""
-    tags = [_NAMES[struct] for struct in _TAGGED]
-    for number, struct in enumerate(_TAGGED, 1):
+    for number, struct in enumerate(_NAMES, 1):
         if struct.__struct_config__.tag != number:
             raise ValueError(
                 f"tags must be 1, 2, 3; got {struct.__struct_config__.tag} for "
@@ -86,15 +80,16 @@ def header() -> str:
     parts = [
         "/* Written by write_fields.py from rankstream/wire/events.py: change that. */",
         "#ifndef FOLD_FIELDS_H\n#define FOLD_FIELDS_H",
-        f"#define EVENTS_SCHEMA {events.SCHEMA}",
         f"#define IDENTITY_BYTES {IDENTITY_BYTES}",
         "/* Kinds of values; a span is a string or binary data. */",
         _numbers(KINDS),
         "/* Tags of elements. */",
-        _numbers(tags, first=1),
+        _numbers([*_NAMES.values()], first=1),
         _numbers(policies),
         "/* Fields by place, tags included; X(place, kind) for each of an element. */",
         *(_fields(struct) for struct in _NAMES),
+        f"#define N_INTERACTION_FIELDS {len(Interaction.__struct_fields__)}",
+        f"#define N_CLICK_MARK_FIELDS {len(ClickMark.__struct_fields__)}",
         "#endif",
     ]
     return "\n\n".join(parts) + "\n"

@@ -29,7 +29,8 @@ _encode = msgspec.msgpack.Encoder().encode
 class ScopeValue:
     """A scope that takes impressions one by one.
 
-    With `most_lists` 0 all are counted in the general form.
+    With `most_lists` 0 all are counted in the general form. With `piece_lists` lists
+    lie apart, so many in a piece.
     """
 
     items: Sequence[str]
@@ -42,6 +43,7 @@ class ScopeValue:
     last_ms: int = 0
     flags: int = 0
     pieces: Collection[int] = ()
+    piece_lists: int = 0
     rows: list[bytes] = field(default_factory=list)
     lists: dict[tuple[int, tuple[int, ...]], dict[int, Counter[int]]] = field(
         default_factory=dict
@@ -71,7 +73,7 @@ class ScopeValue:
                 self.flags,
                 self.last_ms,
                 self.rows,
-                self._lists(),
+                len(self.list_values()) or self._lists(),
                 within,
                 apart,
                 self._rewards(),
@@ -83,6 +85,15 @@ class ScopeValue:
         cells = self._cells()
         apart = cells.keys() & set(self.pieces)
         return {group: _encode([SCHEMA, cells[group]]) for group in apart}
+
+    def list_values(self) -> dict[int, bytes]:
+        """Records of the lists that lie apart, by number."""
+        flat, step = self._lists(), 3 * self.piece_lists
+        starts = range(0, len(flat), step) if step else ()
+        return {
+            number: _encode([SCHEMA, flat[start : start + step]])
+            for number, start in enumerate(starts)
+        }
 
     def _take_list(self, one: ClosedImpression) -> bool:
         row = self._row(one)

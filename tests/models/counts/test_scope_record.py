@@ -1,5 +1,7 @@
 """Records of scopes: what is read of them, and what is refused."""
 
+from typing import Any
+
 import msgspec
 import numpy as np
 import pytest
@@ -11,6 +13,7 @@ from models.counts.scope_record import (
     OVERFLOWED,
     TRUNCATED,
     decode_head,
+    decode_lists,
     decode_piece,
     decode_scope,
 )
@@ -21,7 +24,7 @@ CELL = [[2, 1, 1, 1, 0, 0], [0, 2], [3, 1, 2, 1, 1, 2, 1, 0], [3, 1, 0, 5, 6, 7]
 CELL_2 = [[1, 1, 0, 0, 0, 0], [], [0, 1, 1, 1, 1, 1, 1, 0, 3, 2, 1, 1, 0, 1, 1, 0], []]
 CELL_2.append([0, 1, 1])
 
-HEAD = [
+HEAD: list[Any] = [
     2,
     OVERFLOWED,
     777,
@@ -52,7 +55,7 @@ def changed(path, value):
 
 def test_a_scope_is_read_whole():
     """Every number stands where the layout says."""
-    scope = decode_scope(pack(HEAD), {8: pack(PIECE), 9: b"not its own"})
+    scope = decode_scope(pack(HEAD), {8: pack(PIECE), 9: b"not its own"}, {})
     assert (scope.flags, scope.last_ms, scope.rows) == (2, 777, (b"r" * 16,))
     lists = [column.tolist() for column in scope.lists]
     assert lists == [
@@ -91,11 +94,32 @@ def test_a_head_alone_leaves_out_what_lies_apart():
 def test_a_scope_without_a_piece_that_it_names_is_refused():
     """Part of a scope is no scope."""
     with pytest.raises(ValueError, match=r"those of groups \[8\] are missing"):
-        decode_scope(pack(HEAD), {7: pack(PIECE)})
+        decode_scope(pack(HEAD), {7: pack(PIECE)}, {})
+
+
+def test_lists_that_lie_apart_are_read_one_behind_the_other():
+    """By the number of their piece; the head alone has none of them."""
+    pieces = {1: pack([2, HEAD[4][3:]]), 0: pack([2, HEAD[4][:3]]), 2: b"not its own"}
+    whole = decode_scope(pack(HEAD), {8: pack(PIECE)}, {})
+    scope = decode_scope(changed((4,), 2), {8: pack(PIECE)}, pieces)
+    assert (whole.n_list_pieces, scope.n_list_pieces) == (0, 2)
+    for column, other in zip(whole.lists, scope.lists, strict=True):
+        assert column.tolist() == other.tolist()
+    head = decode_head(changed((4,), 2))
+    assert (head.n_list_pieces, len(head.lists.rows)) == (2, 0)
+    assert decode_lists(pieces[0]).shown.tolist() == [3, 1]
+    del pieces[1]
+    with pytest.raises(ValueError, match=r"all 2 pieces of its lists; piece 1 is miss"):
+        decode_scope(changed((4,), 2), {8: pack(PIECE)}, pieces)
+    with pytest.raises(ValueError, match="piece of statistics must be whole"):
+        decode_scope(changed((4,), 3), {8: pack(PIECE)}, {1: b"", **pieces})
+    with pytest.raises(ValueError, match="schema of a piece must be 2; got 1"):
+        decode_lists(pack([1, []]))
 
 
 LISTS = 4, 2
 BAD = {
+    "fewer pieces of lists than none": ((4,), -1),
     "another schema": ((0,), 3),
     "an element too few": ((7,), None),
     "a flag in words": ((1,), "2"),

@@ -269,7 +269,7 @@ def test_the_readers_of_statistics_find_the_same_sums(
         row
         for scope in written.by_kind["scope"]
         for row in decode_scope(
-            records[encode(["scope", *scope])], {}
+            records[encode(["scope", *scope])], {}, {}
         ).general.totals.tolist()
     ]
 

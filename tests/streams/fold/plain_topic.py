@@ -200,6 +200,10 @@ def decoded(state):
         _, flags, last_ms, names, lists, cells, pieces, rewards = value
         query, name, intervention, era = place = key[1:]
         items = by_key["set", query, name, era][1]
+        if isinstance(lists, int):
+            apart = [("lists", *place, number) for number in range(lists)]
+            lists = [part for each in apart for part in by_key[each][1]]
+            used |= set(apart)
         rows = [tuple(by_key["row", *place, row][1:]) for row in names]
         groups = dict(chunks(cells, 2))
         assert not groups.keys() & set(pieces)

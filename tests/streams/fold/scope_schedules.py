@@ -180,12 +180,15 @@ def stored(
             continue
         query, name, intervention, era = place
         items = _decode(by_key["set", query, name, era])[1]
-        pieces = {
-            key[5]: piece
-            for key, piece in by_key.items()
-            if key[0] == "piece" and list(key[1:5]) == place
-        }
-        record = decode_scope(value, pieces)
+        pieces, lists = (
+            {
+                key[5]: piece
+                for key, piece in by_key.items()
+                if key[0] == what and list(key[1:5]) == place
+            }
+            for what in ("piece", "lists")
+        )
+        record = decode_scope(value, pieces, lists)
         rows = [_decode(by_key["row", *place, row])[1:] for row in record.rows]
         matrices = {}
         for number in rows_of_lists(record):

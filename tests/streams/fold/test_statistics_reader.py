@@ -58,12 +58,20 @@ def test_policies_are_those_of_events():
 
 
 @pytest.mark.parametrize(
-    "how", [{}, {"most_lists": 0}, {"most_lists": 0, "pieces": (3, 4)}]
+    "how",
+    [
+        {},
+        {"piece_lists": 1},
+        {"piece_lists": 3},
+        {"most_lists": 0},
+        {"most_lists": 0, "pieces": (3, 4)},
+        {"most_lists": 2, "pieces": (3, 200), "piece_lists": 1},
+    ],
 )
 def test_cells_are_those_of_their_impressions(how):
     """In either form, with cells apart, and with values in parts."""
     records = scope_records(NAME, value_of(**how), ROWS)
-    parts = Parts(part_bytes=40)
+    parts = Parts(part_bytes=20)
     split = [part for key, value in records for part in parts.split(key, value)]
     assert len(split) > len(records)
     for stored in (records, split):
@@ -177,10 +185,12 @@ def test_converted_scopes_have_no_exposures():
 
 def test_what_is_missing_is_refused_in_words():
     """A piece, a candidate set, or an exposure row; with the scope and the remedy."""
-    records = scope_records(NAME, value_of(most_lists=0, pieces=(4,)), ROWS)
-    for number, kind, words in (
-        (1, b"piece", r"those of groups \[4\] are missing"),
-        (2, b"set", "the candidate set of each scope must be in statistics"),
+    general = scope_records(NAME, value_of(most_lists=0, pieces=(4,)), ROWS)
+    listed = scope_records(NAME, value_of(piece_lists=1), ROWS)
+    for records, number, kind, words in (
+        (general, 1, b"piece", r"those of groups \[4\] are missing"),
+        (general, 2, b"set", "the candidate set of each scope must be in statistics"),
+        (listed, 3, b"lists", "all 4 pieces of its lists; piece 2 is missing"),
     ):
         assert kind in records[number][0]
         left = [*records[:number], *records[number + 1 :]]
@@ -214,6 +224,7 @@ def test_the_layout_of_small_values_stands():
     for key, expected in (
         (keys.scope_key(NAME), ["scope", *NAME]),
         (keys.piece_key(NAME, 19), ["piece", *NAME, 19]),
+        (keys.lists_key(NAME, 19), ["lists", *NAME, 19]),
         (keys.set_key("q", b"s" * 16, -3), ["set", "q", b"s" * 16, -3]),
         (keys.row_key(NAME, ROW), ["row", *NAME, ROW]),
         (keys.counted_key(7), ["counted", 7]),
@@ -244,10 +255,17 @@ def test_statistics_of_the_earlier_schema_are_refused(record):
     assert "stop all workers and run `rankstream statistics convert`" in told
 
 
-def test_pairs_follow_the_records_of_a_scope():
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"most_lists": 0, "pieces": (3, 4)},
+        {"piece_lists": 2},
+        {"most_lists": 1, "pieces": (3,), "piece_lists": 1},
+    ],
+)
+def test_pairs_follow_the_records_of_a_scope(how):
     """Head and pieces, in any order; whatever is not whole is left out."""
-    value = value_of(most_lists=0, pieces=(3, 4))
-    records = dict(scope_records(NAME, value, ROWS))
+    records = dict(scope_records(NAME, value_of(**how), ROWS))
     head, *pieces = list(records)[:3]
     follow = ScopePairs()
     for key in (pieces[0], head, pieces[1]):

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from rankstream.cli import main
 from rankstream.settings import SettingsError, load_settings, with_namespace
 
 MODEL = "[models.good]\nfeatures = 3\n[models.search]\nfeatures = 46\n"
@@ -121,6 +122,26 @@ MODEL = "[models.good]\nfeatures = 3\n[models.search]\nfeatures = 46\n"
             ("models.search.options of pdgd must", "'biased'", "['tau']", "FILE"),
         ),
         (
+            MODEL + "kind = 'neural'\nhidden = [3, 0]",
+            {},
+            ("models.search.hidden must be sizes of 1 or more", "[3, 0]", "FILE"),
+        ),
+        (
+            MODEL + "hidden = [3]",
+            {},
+            ("models.search.hidden must name", "[3] for 'linear'", "FILE"),
+        ),
+        (
+            "[models.huge]\nfeatures = 1_000_000_000_000",
+            {},
+            ("models.huge must have at most 3931", "got 1000000000000: take", "FILE"),
+        ),
+        (
+            MODEL + "kind = 'neural'\nhidden = [2_000, 2_000]",
+            {},
+            ("models.search must have at most", "take fewer features", "FILE"),
+        ),
+        (
             "[experiments.e]\nrankers = {a = '', b = 3}",
             {},
             ("experiments.e.rankers[", "FILE"),
@@ -203,3 +224,13 @@ def test_without_settings_every_action_is_a_click() -> None:
     found = load_settings(environment={}).statistics
 
     assert (found.groups, found.reward, found.classes()) == (20, "click", ("click",))
+
+
+@pytest.mark.parametrize("features", [3_932_000, 1_000_000_000_000])
+def test_a_worker_with_a_model_too_large_ends_at_once(
+    features: int, tmp_path: Path
+) -> None:
+    """With the status after which nobody starts it again, before it looks for Kafka."""
+    file = tmp_path / "shop.toml"
+    file.write_text(f"[models.huge]\nfeatures = {features}\n")
+    assert main(["worker", "--config", str(file)]) == 78

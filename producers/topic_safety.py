@@ -111,7 +111,9 @@ def replica_dangers(
     least
         Its `min.insync.replicas`.
     """
-    without_leader, few, behind = [], [], []
+    without_leader: list[Mapping[str, Any]] = []
+    few: list[Mapping[str, Any]] = []
+    behind: list[Mapping[str, Any]] = []
     for each in partitions:
         n_in_sync = len(each["isr_nodes"])
         if each["leader_id"] < 0:

@@ -1,10 +1,11 @@
 """Settings: what is wrong is named, and where it was said."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from rankstream.cli import main
 from rankstream.settings import SettingsError, load_settings, with_namespace
 
 MODEL = "[models.good]\nfeatures = 3\n[models.search]\nfeatures = 46\n"
@@ -233,4 +234,10 @@ def test_a_worker_with_a_model_too_large_ends_at_once(
     """With the status after which nobody starts it again, before it looks for Kafka."""
     file = tmp_path / "shop.toml"
     file.write_text(f"[models.huge]\nfeatures = {features}\n")
-    assert main(["worker", "--config", str(file)]) == 78
+    command = [sys.executable, "-m", "rankstream.cli", "worker", "--config", str(file)]
+    # Else it would wait for Kafka for ever.
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 78
+    assert "event=refused reason=models.huge must have at most" in done.stdout

@@ -142,7 +142,7 @@ class TopicAdmin:
             least = int(config.get(topic_safety.IN_SYNC, "1"))
             told += topic_safety.replica_dangers(name, described["partitions"], least)
             told += [
-                f"topic {name} is at risk with {each.key}={each.got}: {each.why}; run "
+                f"topic {name} must not have {each.key}={each.got}; {each.why}: run "
                 f"{self._command('--alter')}, which makes it {each.wanted}"
                 for each in self._dangers(topic, described, config)
             ]

@@ -16,7 +16,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from deploy.command_line import command_line
@@ -26,6 +26,17 @@ from deploy.process import ServerFailed, ServerProcess, answers, free_port
 HERE = Path(__file__).resolve().parent / "kafka"
 CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qk"
 HEAP = ("-Xms256m", "-Xmx512m")
+SMALL_HEAP = ("-Xms128m", "-Xmx256m")
+"""Of each node of a cluster."""
+
+CLUSTER = """
+default.replication.factor={n}
+offsets.topic.replication.factor={n}
+transaction.state.log.replication.factor={n}
+transaction.state.log.min.isr={in_sync}
+share.coordinator.state.topic.replication.factor={n}
+share.coordinator.state.topic.min.isr={in_sync}
+"""
 OLDEST_JAVA = 17
 STARTED = b"Kafka Server started"
 """The broker's last word at its start: by then it may be given topics."""
@@ -128,12 +139,24 @@ class Broker(LocalServer):
     ----------
     more
         Lines for `server.properties`, before those of the same name there.
+    number, controllers
+        Of a node of a cluster: its number, from 1, and the controllers' ports of all.
     """
 
-    def __init__(self, folder: Path, port: int = 0, more: str = "") -> None:
+    def __init__(
+        self,
+        folder: Path,
+        port: int = 0,
+        more: str = "",
+        *,
+        number: int = 1,
+        controllers: Sequence[int] = (),
+    ) -> None:
         super().__init__(folder, port)
         self._more = more
-        self._controller_port = free_port()
+        self._number = number
+        self._controllers = controllers or [free_port()]
+        self._heap = SMALL_HEAP if len(self._controllers) > 1 else HEAP
 
     @property
     def bootstrap(self) -> str:
@@ -147,7 +170,14 @@ class Broker(LocalServer):
         program, class_path = java(), ["-cp", f"{jars()}/*"]
         if not (self.folder / "data" / "meta.properties").exists():
             self._format([program, "-Xmx256m", logging, *class_path], properties)
-        command = [program, *HEAP, logging, *class_path, "kafka.Kafka", str(properties)]
+        command = [
+            program,
+            *self._heap,
+            logging,
+            *class_path,
+            "kafka.Kafka",
+            str(properties),
+        ]
         server = ServerProcess(command, self.folder, "kafka")
         return server, lambda: server.has_logged(STARTED) and answers(self.port)
 
@@ -155,13 +185,20 @@ class Broker(LocalServer):
         text = (HERE / "server.properties").read_text() + self._more
         for name, value in (
             ("port", self.port),
-            ("controller_port", self._controller_port),
+            ("node", self._number),
+            ("voters", self._voters()),
+            ("controller_port", self._controllers[self._number - 1]),
             ("data", self.folder / "data"),
         ):
             text = text.replace("{" + name + "}", str(value))
         properties = self.folder / "server.properties"
         properties.write_text(text)
         return properties
+
+    def _voters(self) -> str:
+        return ",".join(
+            f"{node}@127.0.0.1:{port}" for node, port in enumerate(self._controllers, 1)
+        )
 
     def _format(self, command: list[str], properties: Path) -> None:
         tool = ["kafka.tools.StorageTool", "format", "--ignore-formatted"]
@@ -171,6 +208,20 @@ class Broker(LocalServer):
         )  # fmt: skip
         if result.returncode:
             raise ServerFailed(f"the data folder must be formatted; {result.stderr}")
+
+
+def cluster(folder: Path, n_nodes: int) -> list[Broker]:
+    """Brokers of one cluster, each broker and controller, not started yet.
+
+    Topics of the cluster's own have a replica on each. A node is ready only when most
+    of them are, so they are to be started side by side.
+    """
+    more = CLUSTER.format(n=n_nodes, in_sync=n_nodes // 2 + 1)
+    controllers = [free_port() for _ in range(n_nodes)]
+    return [
+        Broker(folder / str(number), more=more, number=number, controllers=controllers)
+        for number in range(1, n_nodes + 1)
+    ]
 
 
 def main(words: list[str] | None = None) -> int:

@@ -9,6 +9,7 @@ from kafka import KafkaAdminClient
 from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.errors import GroupIdNotFoundError, KafkaError, KafkaTimeoutError
 
+from producers import topic_safety
 from producers.connection import client_options, topics_command
 from rankstream.settings import Settings
 from rankstream.wire.topics import Topic, full_name
@@ -20,6 +21,8 @@ CHECKED = (
     "compression.type",
 )
 """Configuration without which counting would be wrong or a commit could fail."""
+
+ASKED = (*CHECKED, *topic_safety.CHECKED)
 
 DEFAULTS = {"cleanup.policy": "delete", "message.timestamp.type": "CreateTime"}
 
@@ -81,20 +84,26 @@ class TopicAdmin:
         """Create what is missing; returns what was created and corrected.
 
         With `alter`, topics that are there are given the configuration that they
-        must have. Numbers of partitions are never changed: they route.
+        must have. New ones are given it where the cluster's defaults fall short.
+        Numbers of partitions are never changed: they route.
         """
         there = self._described()
+        n_replicas = self._settings.kafka.replication_factor
         missing = {
             self._full(topic.name): {
                 "num_partitions": topic.partitions,
-                "replication_factor": self._settings.kafka.replication_factor,
-                "configs": topic.config,
+                "replication_factor": n_replicas,
+                "configs": topic_safety.safe_config(n_replicas) | topic.config,
             }
             for topic in self._wanted
             if self._full(topic.name) not in there
         }
         created = self._create(missing) if missing else []
-        return Done(created, self._alter(there) if alter else {})
+        if not (created or alter):
+            return Done([], {})
+        now = self._described()
+        corrected = now if alter else {n: now[n] for n in created if n in now}
+        return Done(created, self._alter(corrected))
 
     def problems(self) -> list[str]:
         """What is not as it must be, a sentence each, with the command that helps."""
@@ -105,12 +114,42 @@ class TopicAdmin:
             name = self._full(topic.name)
             if name in there:
                 problems += self._wrong_shape(topic, name, there[name])
-                problems += self._wrong_configuration(topic, name, configs)
+                problems += self._wrong_configuration(topic, there[name], configs[name])
             else:
                 problems.append(
                     f"topic {name} must exist; it does not: run {self._command()}"
                 )
         return problems
+
+    def dangers(self) -> list[str]:
+        """What endangers records or holds commits up, a sentence each.
+
+        No count is wrong because of it, and some of it passes, as when a broker comes
+        back. So a worker starts all the same.
+        """
+        there = self._described()
+        configs = self._configs(there)
+        told = list(
+            topic_safety.replicas_of_internal(
+                there, self._settings.kafka.replication_factor
+            )
+        )
+        for topic in self._wanted:
+            name = self._full(topic.name)
+            if name not in there:
+                continue
+            described, config = there[name], configs[name]
+            least = int(config.get(topic_safety.IN_SYNC, "1"))
+            told += topic_safety.replica_dangers(name, described["partitions"], least)
+            told += [
+                f"topic {name} must not have {each.key}={each.got}; {each.why}: run "
+                f"{self._command('--alter')}, which makes it {each.wanted}"
+                for each in self._dangers(topic, described, config)
+            ]
+        for name in topic_safety.INTERNAL:
+            if name in there:
+                told += topic_safety.replica_dangers(name, there[name]["partitions"], 1)
+        return told
 
     def topic_ids(self) -> dict[str, str]:
         """The cluster's id of each topic, by name without namespace."""
@@ -167,7 +206,9 @@ class TopicAdmin:
         resources, corrected = [], {}
         for topic in self._wanted:
             name = self._full(topic.name)
-            wrong = _differences(topic, configs.get(name, {}))
+            if name not in there:
+                continue
+            wrong = self._corrections(topic, there[name], configs[name])
             if wrong:
                 wanted = {key: wanted for key, (wanted, _) in wrong.items()}
                 resources.append(ConfigResource(ConfigResourceType.TOPIC, name, wanted))
@@ -187,8 +228,13 @@ class TopicAdmin:
         while time.monotonic() < deadline:
             configs = self._configs(there)
             if not any(
-                _differences(topic, configs.get(self._full(topic.name), {}))
+                self._corrections(
+                    topic,
+                    there[self._full(topic.name)],
+                    configs[self._full(topic.name)],
+                )
                 for topic in self._wanted
+                if self._full(topic.name) in configs
             ):
                 return
             time.sleep(0.05)
@@ -202,7 +248,7 @@ class TopicAdmin:
         with self._translated("describe topics"):
             described = self._client.describe_configs(resources, config_filter="all")
         return {
-            name: {key: str(entries[key]["value"]) for key in CHECKED if key in entries}
+            name: {key: str(entries[key]["value"]) for key in ASKED if key in entries}
             for name, entries in described["topic"].items()
         }
 
@@ -221,7 +267,7 @@ class TopicAdmin:
                 f"or start anew in another namespace with {another}"
             )
         wanted = self._settings.kafka.replication_factor
-        fewest = min(len(each["replica_nodes"]) for each in there["partitions"])
+        fewest = topic_safety.fewest_replicas(there)
         if fewest < wanted:
             problems.append(
                 f"topic {name} must have {wanted} replicas; it has {fewest}: add them "
@@ -231,13 +277,42 @@ class TopicAdmin:
         return problems
 
     def _wrong_configuration(
-        self, topic: Topic, name: str, configs: Mapping[str, Mapping[str, str]]
+        self, topic: Topic, there: Mapping[str, Any], config: Mapping[str, str]
     ) -> list[str]:
-        return [
+        name = there["name"]
+        problems = [
             f"topic {name} must have {key}={wanted}; it has {value}: run "
             f"{self._command('--alter')}"
-            for key, (wanted, value) in _differences(topic, configs[name]).items()
+            for key, (wanted, value) in _differences(topic, config).items()
         ]
+        n_replicas = topic_safety.fewest_replicas(there)
+        closed = topic_safety.cannot_be_written(n_replicas, config)
+        if closed is not None:
+            problems.append(
+                f"topic {name} must have {closed.key} of at most its {n_replicas} "
+                f"replicas; it has {closed.got}, so {closed.why}: run "
+                f"{self._command('--alter')}"
+            )
+        return problems
+
+    def _dangers(
+        self, topic: Topic, there: Mapping[str, Any], config: Mapping[str, str]
+    ) -> list[topic_safety.Danger]:
+        wanted = self._settings.kafka.replication_factor
+        n_replicas = min(wanted, topic_safety.fewest_replicas(there))
+        return topic_safety.dangers(topic, n_replicas, config)
+
+    def _corrections(
+        self, topic: Topic, there: Mapping[str, Any], config: Mapping[str, str]
+    ) -> dict[str, tuple[str, str]]:
+        """Wanted and present value of each setting that `--alter` changes."""
+        found = _differences(topic, config)
+        closed = topic_safety.cannot_be_written(
+            topic_safety.fewest_replicas(there), config
+        )
+        for each in (*self._dangers(topic, there, config), *filter(None, (closed,))):
+            found[each.key] = (each.wanted, each.got)
+        return found
 
     @contextlib.contextmanager
     def _translated(self, what: str) -> Iterator[None]:

@@ -25,8 +25,9 @@ from rankstream.wire.bounds import (
     CLICK_OVERHEAD_BYTES,
     MAX_CLICK_BYTES,
     MAX_CLICKS_BYTES,
+    MODEL_BYTES,
 )
-from rankstream.wire.envelope import KINDS, NORMALISATIONS
+from rankstream.wire.envelope import KINDS, NORMALISATIONS, n_weights
 
 RENAMED = {
     "delivery.checkpoint_s": "delivery.commit_s",
@@ -209,11 +210,33 @@ def _of_model(place: str, model: ModelSettings) -> Iterator[tuple[str, str]]:
         if value not in known:
             setting = f"{place}.{option}"
             yield setting, f"{setting} must be one of {list(known)}; got {value!r}"
+    yield from _of_layers(place, model)
     try:
         check_learner(model.learner, model.options)
     except ValueError as error:
         setting, _, _ = str(error).partition(" ")  # learner or options
         yield f"{place}.{setting}", f"{place}.{error}"
+
+
+def _of_layers(place: str, model: ModelSettings) -> Iterator[tuple[str, str]]:
+    setting = f"{place}.hidden"
+    if any(size < 1 for size in model.hidden):
+        yield setting, f"{setting} must be sizes of 1 or more; got {model.hidden}"
+        return
+    if (model.kind == "linear") == bool(model.hidden):
+        yield (
+            setting,
+            f"{setting} must name the layers of a network, and none of a linear "
+            f"ranker; got {model.hidden} for {model.kind!r}",
+        )
+    n_bytes = 4 * n_weights(model.features, model.hidden)
+    if n_bytes > MODEL_BYTES:
+        # Before anything of that size is made.
+        yield (
+            place,
+            f"{place} must have at most {MODEL_BYTES // 4} weights, as a snapshot is "
+            f"one record; got {n_bytes // 4}: take fewer features or hidden units",
+        )
 
 
 def _of_experiment(

@@ -288,8 +288,14 @@ def written_topics() -> frozenset[str]:
 
 def topics_of(kafka: KafkaSettings) -> list[Topic]:
     """Every topic as it must exist, names without namespace: states come last."""
+    sources = {kind.source for kind in STAGES}
     topics = [
-        Topic(row.name, getattr(kafka, row.width) if row.width else 1, row.config)
+        Topic(
+            row.name,
+            getattr(kafka, row.width) if row.width else 1,
+            row.config,
+            is_source=row.name in sources,
+        )
         for row in TOPICS
     ]
     partitions = {topic.name: topic.partitions for topic in topics}

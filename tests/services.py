@@ -9,6 +9,7 @@ import contextlib
 import os
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn, TypeVar
@@ -16,7 +17,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from deploy.broker import Broker
+from deploy.broker import Broker, cluster
 from deploy.local_server import LocalServer
 from deploy.process import ServerFailed
 from deploy.redis_server import Redis
@@ -102,6 +103,28 @@ def our_broker() -> Iterator[Broker]:
     """
     with _started(Broker, "Kafka") as broker:
         yield broker
+
+
+@contextlib.contextmanager
+def our_cluster(n_nodes: int = 3) -> Iterator[list[Broker]]:
+    """Several brokers of one cluster, under our control.
+
+    Raises
+    ------
+    ServiceMissing
+        Where there is no Java or there are no jars.
+    """
+    with tempfile.TemporaryDirectory(prefix="rankstream-cluster-") as folder:
+        nodes = cluster(Path(folder), n_nodes)
+        with contextlib.ExitStack() as running:
+            for node in nodes:
+                running.callback(node.kill)
+            try:
+                with ThreadPoolExecutor(n_nodes) as together:
+                    list(together.map(Broker.start, nodes))
+            except ServerFailed as error:
+                raise ServiceMissing(f"no cluster: {error}") from error
+            yield nodes
 
 
 @contextlib.contextmanager

@@ -57,7 +57,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("place", nargs="?", help="with show: topic/partition/offset")
     parser.add_argument("--topic", choices=SOURCES, help="only letters from this topic")
     parser.add_argument(
-        "--code", choices=CODES, help="only letters with this code (see docs/events.md)"
+        "--code",
+        choices=CODES,
+        help="only letters with this code (see docs/refusals.md)",
     )
     parser.add_argument(
         "--limit", type=int, default=50, help="with list: how many (default 50)"

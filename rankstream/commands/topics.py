@@ -20,7 +20,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "examples:\n"
         "  rankstream topics create --namespace shop\n"
         "  rankstream topics check --config shop.toml\n\n"
-        "exit status: 1 if a topic is missing or is not as it must be\n"
+        "exit status: 1 if a topic is missing or is not as it must be; of check also\n"
+        "if records are at risk, as where a broker is away\n"
     )
     parser.add_argument("what", choices=("create", "check"))
     parser.add_argument(
@@ -45,11 +46,14 @@ def run(arguments: argparse.Namespace) -> int:
                 console.print(Text(f"created {name}"))
             for name, changes in done.corrected.items():
                 console.print(Text(f"corrected {name}: {', '.join(changes)}"))
-        problems = admin.problems()
+        problems, dangers = admin.problems(), admin.dangers()
     finally:
         admin.close()
     for problem in problems:
         console.print(Text.assemble(("wrong ", "red"), problem))
-    if not problems:
+    for danger in dangers:
+        console.print(Text.assemble(("at risk ", "yellow"), danger))
+    if not (problems or dangers):
         console.print("all topics are as they must be")
-    return 1 if problems else 0
+    is_bad = problems or (dangers and arguments.what == "check")
+    return 1 if is_bad else 0

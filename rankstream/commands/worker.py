@@ -12,6 +12,7 @@ from typing import TypeVar
 
 import msgspec
 
+from producers.connection import topics_command
 from producers.topic_admin import KafkaAway, TopicAdmin
 from rankstream.installation import path_options
 from rankstream.settings import (
@@ -170,17 +171,23 @@ def _stopped_by_signal() -> asyncio.Event:
 def _checked_topics(settings: Settings) -> dict[str, str] | None:
     """Ids of the topics, once they are right; None where they are wrong."""
 
-    def attempt() -> tuple[list[str], dict[str, str]]:
+    def attempt() -> tuple[list[str], list[str], dict[str, str]]:
         admin = TopicAdmin(settings, topics_of(settings.kafka), timeout_ms=ATTEMPT_MS)
         try:
-            return admin.problems(), admin.topic_ids()
+            return admin.problems(), admin.dangers(), admin.topic_ids()
         finally:
             admin.close()
 
     where = f"Kafka at {settings.kafka.bootstrap}"
-    problems, topic_ids = waited_for(attempt, KafkaAway, where)
+    problems, dangers, topic_ids = waited_for(attempt, KafkaAway, where)
     for problem in problems:
         log.error("event=refused reason=%s", problem)
+    if dangers:
+        command = topics_command(settings, "check")
+        log.warning(
+            "event=topics-at-risk count=%d command=`%s` first=%s",
+            len(dangers), command, dangers[0],
+        )  # fmt: skip
     return None if problems else topic_ids
 
 

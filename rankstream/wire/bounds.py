@@ -54,6 +54,9 @@ LETTERS_FACTOR = 32
 NUMBERS_BYTES = MIB
 """Positions and sequence numbers of as many partitions as a cluster can have."""
 
+MODEL_BYTES = MAX_RECORD_BYTES - WIRE_BYTES - NUMBERS_BYTES
+"""A snapshot without positions: weights, and little else."""
+
 LARGEST = {
     dead_letters(QUERIES): MAX_EVENT_BYTES + LETTER_BYTES,
     dead_letters(CLICKS): MAX_EVENT_BYTES + LETTER_BYTES,

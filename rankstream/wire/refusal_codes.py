@@ -1,7 +1,7 @@
 """Codes of dead letters: what each means, and what to do about it.
 
 Codes are stable: operators filter by them, and letters keep them for days.
-`docs/events.md` has the same table.
+`docs/refusals.md` has the same table.
 """
 
 from enum import StrEnum
@@ -106,7 +106,7 @@ class Code(StrEnum):
     POLICY = (
         "policy",
         VALIDATE,
-        "`policy` is none of those above",
+        "`policy` is none of those in `docs/events.md`",
         "send one of them; `unknown` is one",
     )
     SHOWN = (

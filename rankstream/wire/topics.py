@@ -21,11 +21,16 @@ MAX_RECORD_BYTES = 16 * MIB
 
 
 class Topic(NamedTuple):
-    """A topic as it must exist."""
+    """A topic as it must exist.
+
+    `is_source` says that a stage reads it: what came while that stage was away must
+    still be there.
+    """
 
     name: str
     partitions: int
     config: dict[str, str]
+    is_source: bool = False
 
 
 COMPACTED = {

@@ -19,7 +19,7 @@ from models.learners.registry import Learner, learner_of
 from rankstream.settings import ModelSettings, Settings, SettingsError
 from rankstream.snapshots import Snapshot, encode_snapshot, features_hash
 from rankstream.wire.arrays import n_items_of
-from rankstream.wire.bounds import LARGEST, NUMBERS_BYTES
+from rankstream.wire.bounds import MODEL_BYTES
 from rankstream.wire.events import (
     POLICIES,
     SCHEMA,
@@ -30,6 +30,7 @@ from rankstream.wire.events import (
 from rankstream.wire.routing import partition_of_model
 from rankstream.wire.schemas import check_schema
 from rankstream.wire.topics import SNAPSHOTS, state_topic
+from streams.learning.absent_models import AbsentModels
 from streams.stage import Change, LogRefused, Output, SourceRecord
 from streams.state_pieces import Parts
 
@@ -69,10 +70,11 @@ class ModelFold:
             raise SettingsError(f"models.{name}: {error}") from error
         self._settings = settings
         n_bytes = len(encode_snapshot(self.snapshot()))
-        if n_bytes > LARGEST[SNAPSHOTS] - NUMBERS_BYTES:
+        if n_bytes > MODEL_BYTES:
+            # Weights alone are bounded by the settings' rules, before a worker starts.
             raise SettingsError(
                 f"models.{name} must fit a record of {SNAPSHOTS}; a snapshot of it "
-                f"takes {n_bytes} bytes: take fewer hidden units"
+                f"takes {n_bytes} bytes: take fewer hidden units, or a shorter name"
             )
 
     def take(self, interaction: Interaction, source: int, sequence: int) -> None:
@@ -227,14 +229,19 @@ class Learn:
             if partition_of_model(name, n_partitions) == partition
         }
         self._partition = partition
-        self._decode: Callable[[bytes, str], InteractionRecord | UnclaimedRecord] = (
-            decode_interaction_record if self.models else decode_unclaimed
-        )
+        self._absent = AbsentModels()
+        self._decode = self._decoder()
         self._moved = set(self.models)
         self._changed = set(self.models)
+        self._new: set[str] = set()
         self._sequences: dict[int, int] = {}
         self._unclaimed = 0
         self._parts = Parts()
+
+    def _decoder(self) -> Callable[[bytes, str], InteractionRecord | UnclaimedRecord]:
+        """Interactions stay as they are where nobody asks whose they are."""
+        is_asked = self.models or self._absent
+        return decode_interaction_record if is_asked else decode_unclaimed
 
     def fold(self, record: SourceRecord) -> None:
         """Take a record of interactions.
@@ -270,6 +277,7 @@ class Learn:
             model = self.models.get(name)
             if model is None:
                 self._unclaimed += 1
+                self._absent.miss(name)
             else:
                 model.take(interaction, batch.source, sequence)
                 self._moved.add(name)
@@ -295,6 +303,7 @@ class Learn:
                 written.append(Output(SNAPSHOTS, 0, key, None))
         self._changed |= self._moved
         self._moved.clear()
+        self._new.clear()
         return written
 
     def changes(self) -> Iterable[Change]:
@@ -305,39 +314,62 @@ class Learn:
                 yield Change(STATE_TOPIC, key, value)
         self._changed.clear()
         numbers = [SCHEMA, sorted(self._sequences.items()), self._unclaimed]
+        if missed := self._absent.state():
+            numbers.append(missed)
         for key, value in self._parts.split(b"sequences", _encode(numbers)):
             yield Change(STATE_TOPIC, key, value)
 
     def restore(self, items: Iterable[Change]) -> None:
         """Take back a state; models that it does not know begin at version 0.
 
+        Models that only the state knows are remembered, in case they come back.
+
         Raises
         ------
         SchemaRefused
             Where another release wrote it.
+        ModelMissed
+            Where a model is back that missed interactions.
         """
         latest = {
             key: value
             for topic, key, value in items
             if topic == STATE_TOPIC and value is not None
         }
-        for key, value in self._parts.joined(latest).items():
+        self._new = set(self.models)
+        for key, value in sorted(self._parts.joined(latest).items(), reverse=True):
             where = f"{STATE_TOPIC}[{self._partition}], key {key.decode()!r}"
             check_schema(value, SCHEMA, "the state of a learner", where)
             state = msgspec.msgpack.decode(value)
-            if key == b"sequences":
+            if key == b"sequences":  # before any key of a model
                 self._sequences, self._unclaimed = dict(state[1]), state[2]
+                self._absent.restore(state[3] if len(state) > 3 else ())
             else:
-                name = key.removeprefix(b"model/").decode()
-                if name in self.models:
-                    self.models[name].restore(state[1])
-                    self._moved.discard(name)
-                    self._changed.discard(name)
+                self._restore_model(key.removeprefix(b"model/").decode(), state[1])
+        self._decode = self._decoder()
+
+    def _restore_model(self, name: str, state: list[Any]) -> None:
+        version = state[0]
+        if name not in self.models:
+            self._absent.keep(name, version)
+            return
+        self._absent.check(name, version)
+        self.models[name].restore(state)
+        for pending in (self._moved, self._changed, self._new):
+            pending.discard(name)
 
     def fingerprint(self) -> bytes:
-        """A digest of versions and sequence numbers."""
-        versions = [[name, model.version] for name, model in self.models.items()]
-        parts = [versions, sorted(self._sequences.items())]
+        """A digest of versions and sequence numbers.
+
+        Of models that have a state, whatever the settings say: one that is added is in
+        it from its first output on, and one that is taken out stays.
+        """
+        versions = self._absent.versions() | {
+            name: model.version
+            for name, model in self.models.items()
+            if name not in self._new
+        }
+        parts = [sorted(versions.items()), sorted(self._sequences.items())]
         return hashlib.blake2b(_encode(parts), digest_size=16).digest()
 
     def counters(self) -> dict[str, int]:

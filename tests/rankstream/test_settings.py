@@ -1,5 +1,7 @@
 """Settings: what is wrong is named, and where it was said."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -121,6 +123,26 @@ MODEL = "[models.good]\nfeatures = 3\n[models.search]\nfeatures = 46\n"
             ("models.search.options of pdgd must", "'biased'", "['tau']", "FILE"),
         ),
         (
+            MODEL + "kind = 'neural'\nhidden = [3, 0]",
+            {},
+            ("models.search.hidden must be sizes of 1 or more", "[3, 0]", "FILE"),
+        ),
+        (
+            MODEL + "hidden = [3]",
+            {},
+            ("models.search.hidden must name", "[3] for 'linear'", "FILE"),
+        ),
+        (
+            "[models.huge]\nfeatures = 1_000_000_000_000",
+            {},
+            ("models.huge must have at most 3931", "got 1000000000000: take", "FILE"),
+        ),
+        (
+            MODEL + "kind = 'neural'\nhidden = [2_000, 2_000]",
+            {},
+            ("models.search must have at most", "take fewer features", "FILE"),
+        ),
+        (
             "[experiments.e]\nrankers = {a = '', b = 3}",
             {},
             ("experiments.e.rankers[", "FILE"),
@@ -203,3 +225,19 @@ def test_without_settings_every_action_is_a_click() -> None:
     found = load_settings(environment={}).statistics
 
     assert (found.groups, found.reward, found.classes()) == (20, "click", ("click",))
+
+
+@pytest.mark.parametrize("features", [3_932_000, 1_000_000_000_000])
+def test_a_worker_with_a_model_too_large_ends_at_once(
+    features: int, tmp_path: Path
+) -> None:
+    """With the status after which nobody starts it again, before it looks for Kafka."""
+    file = tmp_path / "shop.toml"
+    file.write_text(f"[models.huge]\nfeatures = {features}\n")
+    command = [sys.executable, "-m", "rankstream.cli", "worker", "--config", str(file)]
+    # Else it would wait for Kafka for ever.
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 78
+    assert "event=refused reason=models.huge must have at most" in done.stdout

@@ -1,0 +1,205 @@
+"""What keeps a topic's records safe: replicas in sync, leaders, elections, retention.
+
+Pure: from what the broker says of a topic to sentences. What is wrong here endangers
+records or holds commits up, but no count is wrong because of it, so a worker starts.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from rankstream.wire.topics import Topic
+
+IN_SYNC = "min.insync.replicas"
+UNCLEAN = "unclean.leader.election.enable"
+RETENTION = "retention.ms"
+RETENTION_BYTES = "retention.bytes"
+
+CHECKED = (IN_SYNC, UNCLEAN, RETENTION, RETENTION_BYTES)
+
+DAY_MS = 86_400_000
+LEAST_RETENTION_MS = 3 * DAY_MS
+"""Of what stages read: a worker that ended on a Friday evening is seen on Monday.
+
+Its state holds all that it has folded, so a restart needs what came meanwhile and the
+few seconds since its last checkpoint.
+"""
+
+INTERNAL = ("__consumer_offsets", "__transaction_state")
+"""Topics of the cluster's own: without them nobody can commit."""
+
+
+class Danger(NamedTuple):
+    """A setting of a topic that endangers its records: what it should be, and is."""
+
+    key: str
+    wanted: str
+    got: str
+    why: str
+
+
+def least_in_sync(n_replicas: int) -> int:
+    """`min.insync.replicas` for so many replicas: most of them, but 1 of 2.
+
+    An acknowledged record is then on most of the replicas, and one broker may be away.
+    With two replicas one must do, or a broker that is away would stop all writing.
+
+    Examples
+    --------
+    >>> [least_in_sync(n) for n in (1, 2, 3, 4, 5)]
+    [1, 1, 2, 3, 3]
+    """
+    return 1 if n_replicas < 3 else n_replicas // 2 + 1
+
+
+def safe_config(n_replicas: int) -> dict[str, str]:
+    """The configuration that a new topic is given beside its own."""
+    return {IN_SYNC: str(least_in_sync(n_replicas)), UNCLEAN: "false"}
+
+
+def dangers(topic: Topic, n_replicas: int, there: Mapping[str, str]) -> list[Danger]:
+    """Settings of a topic that endanger its records.
+
+    Parameters
+    ----------
+    n_replicas
+        That it must have and that each partition has: the smaller number.
+    there
+        Its configuration on the cluster.
+    """
+    found = []
+    least = least_in_sync(n_replicas)
+    in_sync = there.get(IN_SYNC, str(least))
+    if int(in_sync) < least:
+        why = "a record that was acknowledged is lost with one broker"
+        found.append(Danger(IN_SYNC, str(least), in_sync, why))
+    if there.get(UNCLEAN) == "true":
+        why = "a broker that is behind may lead, and drops what was acknowledged"
+        found.append(Danger(UNCLEAN, "false", "true", why))
+    if topic.is_source:
+        found += _retention_dangers(there)
+    return found
+
+
+def _retention_dangers(there: Mapping[str, str]) -> Iterable[Danger]:
+    kept_ms, kept_bytes = there.get(RETENTION, "-1"), there.get(RETENTION_BYTES, "-1")
+    if 0 <= int(kept_ms) < LEAST_RETENTION_MS:
+        why = "records leave before a worker that was away for longer has read them"
+        yield Danger(RETENTION, str(LEAST_RETENTION_MS), kept_ms, why)
+    if int(kept_bytes) >= 0:
+        why = "the more is sent, the sooner records leave, read or not"
+        yield Danger(RETENTION_BYTES, "-1", kept_bytes, why)
+
+
+def cannot_be_written(n_replicas: int, there: Mapping[str, str]) -> Danger | None:
+    """More replicas asked to be in sync than there are: no commit could succeed."""
+    in_sync = there.get(IN_SYNC, "1")
+    if int(in_sync) <= n_replicas:
+        return None
+    wanted = str(least_in_sync(n_replicas))
+    return Danger(IN_SYNC, wanted, in_sync, "no record is taken")
+
+
+def replica_dangers(
+    name: str, partitions: Sequence[Mapping[str, Any]], least: int
+) -> list[str]:
+    """What is the matter with a topic's replicas now, a sentence for each kind.
+
+    Parameters
+    ----------
+    partitions
+        As the broker describes them.
+    least
+        Its `min.insync.replicas`.
+    """
+    without_leader: list[Mapping[str, Any]] = []
+    few: list[Mapping[str, Any]] = []
+    behind: list[Mapping[str, Any]] = []
+    for each in partitions:
+        n_in_sync = len(each["isr_nodes"])
+        if each["leader_id"] < 0:
+            without_leader.append(each)
+        elif n_in_sync < len(each["replica_nodes"]):
+            (few if n_in_sync < least else behind).append(each)
+    told = []
+    if without_leader:
+        told.append(
+            f"topic {name} must have a leader for each partition; "
+            f"{_partitions(without_leader, 'has', 'have')} none: "
+            f"{_start(without_leader)}; until then nobody reads or writes there"
+        )
+    if few:
+        told.append(
+            f"topic {name} must have {least} replicas in sync to be written; "
+            f"{_partitions(few, 'has', 'have')} fewer: {_start(few)}; until then no "
+            "commit that writes there succeeds"
+        )
+    if behind:
+        told.append(
+            f"topic {name} must have all its replicas in sync; "
+            f"{_partitions(behind, 'lacks', 'lack')} {_lacking(behind)}: "
+            f"{_start(behind)}; one broker less may stop all writing"
+        )
+    return told
+
+
+def replicas_of_internal(
+    there: Mapping[str, Mapping[str, Any]], n_wanted: int
+) -> Iterable[str]:
+    """Topics of the cluster's own with fewer replicas than ours have."""
+    for name in INTERNAL:
+        if name in there:
+            fewest = fewest_replicas(there[name])
+            if fewest < n_wanted:
+                yield (
+                    f"topic {name} must have {n_wanted} replicas, as ours have; it has "
+                    f"{fewest}: add them with kafka-reassign-partitions.sh; while its "
+                    "only brokers are away nobody can commit"
+                )
+
+
+def fewest_replicas(described: Mapping[str, Any]) -> int:
+    """Of any partition of a topic."""
+    return min(len(each["replica_nodes"]) for each in described["partitions"])
+
+
+def _partitions(those: Sequence[Mapping[str, Any]], one: str, several: str) -> str:
+    numbers = sorted(each["partition_index"] for each in those)
+    if len(numbers) == 1:
+        return f"partition {numbers[0]} {one}"
+    return f"partitions {_listed(numbers)} {several}"
+
+
+def _lacking(those: Sequence[Mapping[str, Any]]) -> str:
+    away, late = _missing(those)
+    told = [f"{_brokers(away)}, away"] if away else []
+    return " and ".join([*told, *([f"{_brokers(late)}, behind"] if late else [])])
+
+
+def _start(those: Sequence[Mapping[str, Any]]) -> str:
+    away, late = _missing(those)
+    if away:
+        return f"start {_brokers(away)}"
+    return f"see why {_brokers(late)} cannot keep up" if late else "wait for one"
+
+
+def _missing(those: Sequence[Mapping[str, Any]]) -> tuple[list[int], list[int]]:
+    """Brokers whose replicas are not in sync: those that are away, and the others."""
+    lacking = {
+        node
+        for each in those
+        for node in set(each["replica_nodes"]) - set(each["isr_nodes"])
+    }
+    # Without a leader the last one in sync is still named so, and is away.
+    away = {node for each in those for node in each["offline_replicas"]}
+    return sorted(away), sorted(lacking - away)
+
+
+def _brokers(nodes: Sequence[int]) -> str:
+    if len(nodes) == 1:
+        return f"broker {nodes[0]}"
+    return f"brokers {_listed(nodes)}"
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    *first, last = map(str, numbers)
+    return f"{', '.join(first)} and {last}" if first else last

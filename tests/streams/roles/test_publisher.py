@@ -2,8 +2,9 @@
 
 import asyncio
 import contextlib
+import re
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from pathlib import Path
 
 import msgspec
@@ -39,6 +40,8 @@ epoch = 4
 rankers = { a = "", b = "" }
 """
 NOW_MS = 1_700_000_000_000
+PAGE = Path(__file__).parents[3] / "docs" / "topics.md"
+PAGE_ROWS = re.findall(r"(?m)^\| `(NAMESPACE:[^`]+)`", PAGE.read_text("utf-8"))
 
 
 @pytest.fixture
@@ -106,6 +109,22 @@ def keys_of(server: Redis) -> dict[bytes, bytes | None]:
     """Everything that Redis holds, as bytes."""
     with redis.Redis.from_url(server.url) as client:
         return {key: client.dump(key) for key in client.keys("*")}
+
+
+def named_by_the_page(namespace: str, keys: Iterable[bytes]) -> list[str]:
+    """Rows of the table in `docs/topics.md` that have a key; each key is of one."""
+    found = set()
+    for key in keys:
+        (row,) = [
+            row
+            for row in PAGE_ROWS
+            if re.fullmatch(
+                re.sub("[A-Z]+", "[^:]+", row.replace("NAMESPACE", namespace)),
+                key.decode(),
+            )
+        ]
+        found.add(row)
+    return [row for row in PAGE_ROWS if row in found]
 
 
 def flush(server: Redis) -> None:
@@ -191,6 +210,7 @@ def test_an_emptied_redis_is_filled_and_services_go_on(
             ranker.follow()
             await until(lambda: runs() == 2 and ranker.version == 3)
             before = keys_of(own_redis)
+            assert named_by_the_page(settings.namespace, before) == PAGE_ROWS
             for _ in range(3):
                 flush(own_redis)
                 # Looked at while empty, and once more when it is full again.

@@ -126,8 +126,17 @@ def _differing(
 
 def _logged(settings: Settings) -> dict[str, ExperimentRecord]:
     """The last record of each experiment in the topic."""
-    values = _last_values(settings, EXPERIMENTS)
-    return {key.decode(): decode_record(value) for key, value in values.items()}
+    found = {}
+    for key, value in _last_values(settings, EXPERIMENTS).items():
+        try:
+            found[key.decode()] = decode_record(value)
+        except ValueError as error:
+            raise ValueError(
+                f"the record of experiment {key!r} in the topic must be readable; "
+                f"{error}; if nobody can have published it, write a record without "
+                "a value under that key"
+            ) from error
+    return found
 
 
 def _counted(settings: Settings) -> Counted:

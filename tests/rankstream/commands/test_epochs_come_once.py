@@ -7,6 +7,7 @@ import pytest
 import redis
 from kafka import KafkaProducer
 
+from producers.event_producer import send_records
 from producers.topic_admin import TopicAdmin
 from rankstream.cli import main
 from rankstream.experiment_records import stored_records
@@ -118,6 +119,12 @@ def test_an_emptied_redis_forgets_nothing(
     status, said = publish(boost(2) + OTHER)
     assert status == 2
     assert "other must have an epoch above 1, as that one was removed" in said
+    settings = settings_of(tmp_path / "rankstream.toml")
+    send_records(settings, EXPERIMENTS, [(b"\xfe", b"nonsense")])
+    status, said = publish(boost(3))
+    assert status == 2
+    assert r"experiment b'\xfe' in the topic must be readable; " in said
+    assert stored_records(store).records == {}
     store.close()
 
 

@@ -9,7 +9,7 @@ import math
 import time
 import zlib
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
@@ -347,8 +347,10 @@ class EventProducer:
         )
 
 
-def send_record(settings: Settings, topic: str, key: bytes, value: bytes) -> None:
-    """One record of a topic of one partition, acknowledged when this returns.
+def send_records(
+    settings: Settings, topic: str, records: Iterable[tuple[bytes, bytes]]
+) -> None:
+    """Keys and values to a topic of one partition, in order, each acknowledged.
 
     Raises
     ------
@@ -363,7 +365,9 @@ def send_record(settings: Settings, topic: str, key: bytes, value: bytes) -> Non
     try:
         client = KafkaProducer(**options)
         try:
-            client.send(name, value, key=key, partition=0).get(timeout=ANSWER_S)
+            for key, value in records:
+                sent = client.send(name, value, key=key, partition=0)
+                sent.get(timeout=ANSWER_S)
         finally:
             client.close(timeout=2.0)
     except KafkaError as error:

@@ -63,14 +63,20 @@ def wait_for_kafka(
         Where the user stopped.
     """
     while True:
-        refusals = [_refusal(*_place(each)) for each in kafka.bootstrap.split(",")]
-        if "" in refusals:
+        why = why_no_kafka(kafka)
+        if not why:
             waiting.over()
             return
         if is_stopped():
             raise Interrupted(f"stopped while waiting for Kafka at {kafka.bootstrap}")
-        waiting.waits(f"Kafka at {kafka.bootstrap}", refusals[0])
+        waiting.waits(f"Kafka at {kafka.bootstrap}", why)
         time.sleep(TRY_EVERY_S)
+
+
+def why_no_kafka(kafka: KafkaSettings) -> str:
+    """Why no broker takes a connection; empty where one does."""
+    refusals = [_refusal(*_place(each)) for each in kafka.bootstrap.split(",")]
+    return "" if "" in refusals else refusals[0]
 
 
 def wait_for_redis(url: str, waiting: Waiting) -> None:

@@ -4,7 +4,7 @@ Both are records of the topic `snapshots`, in an epoch of their own: publishers,
 or after a restart, serve them and let no earlier epoch in.
 """
 
-from producers.event_producer import send_record
+from producers.event_producer import send_records
 from producers.topic_reader import TopicReader
 from rankstream.settings import Settings
 from rankstream.snapshots import (
@@ -87,6 +87,6 @@ def _serve(
 ) -> Pointer:
     new = rolled_back(decode_snapshot(envelope), epoch)
     value = encode_snapshot(new)
-    send_record(settings, SNAPSHOTS, key, value)
+    send_records(settings, SNAPSHOTS, [(key, value)])
     store.publish(value)
     return pointer_of(new)

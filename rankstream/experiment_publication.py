@@ -1,19 +1,13 @@
 """The operator's side of experiments: what clients follow, and under which epochs."""
 
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
-import msgspec
-
-from rankstream.experiments import Store, stored_experiments
+from rankstream.experiment_records import ExperimentRecord, encode_record, running
 from rankstream.ranking.methods import DRAWN
 from rankstream.ranking.scored_beside import scored_methods
 from rankstream.settings import ExperimentSettings
 from rankstream.used_epochs import Counted, why_used
-
-REMOVED = "removed-experiments"
-"""Documents that say which epochs were used up by experiments that were removed."""
-
-_to_json = msgspec.json.Encoder().encode
 
 
 class ExperimentError(RuntimeError):
@@ -23,31 +17,24 @@ class ExperimentError(RuntimeError):
     """
 
 
-def removed_epochs(store: Store) -> dict[str, int]:
-    """The largest epoch of each experiment that was removed. Clients do not read it.
+class Publication(NamedTuple):
+    """What becomes of each experiment, in words, and the record that each then has."""
 
-    Raises
-    ------
-    StoreUnavailable
-        Where Redis does not answer.
-    ValueError
-        Where a document is no number.
-    """
-    return {
-        name: msgspec.json.decode(value, type=int)
-        for name, value in sorted(store.documents(REMOVED).items())
-    }
+    verdicts: dict[str, str]
+    records: dict[str, ExperimentRecord]
 
 
-def publish_experiments(
-    store: Store,
+def planned(
+    stored: Mapping[str, ExperimentRecord],
     experiments: Mapping[str, ExperimentSettings],
     counted: Callable[[], Counted] = dict,
-) -> dict[str, str]:
-    """Bring the configurations of the settings to clients; what became of each.
+) -> Publication:
+    """What publishing the configurations of the settings would do.
 
     Parameters
     ----------
+    stored
+        The last record of each experiment.
     counted
         Epochs that lists were counted under; asked only where something changes.
 
@@ -55,12 +42,11 @@ def publish_experiments(
     ------
     ExperimentError
         Where one differs from what is stored under the same epoch, or its epoch was
-        used before; nothing is written then.
+        used before.
     ValueError
-        Where one is scored by a method that is not fair on its lists, or its lists
-        cannot be drawn by clients.
+        Where one is scored by a method that is not fair on its lists, its lists cannot
+        be drawn by clients, or it is too large for a record.
     """
-    stored, removed = stored_experiments(store), removed_epochs(store)
     verdicts = {
         name: _becomes(name, wanted, stored.get(name))
         for name, wanted in sorted(experiments.items())
@@ -68,21 +54,25 @@ def publish_experiments(
     changed = [name for name, what in verdicts.items() if what != "unchanged"]
     known = counted() if changed else {}
     for name in changed:
-        wanted = experiments[name]
-        why = why_used(wanted, removed.get(name, 0), known.get(name, {}))
+        wanted, removed = experiments[name], 0
+        if name in stored and stored[name].settings is None:
+            removed = stored[name].epoch
+        why = why_used(wanted, removed, known.get(name, {}))
         if why:
             raise ExperimentError(
                 f"experiments.{name} must have an epoch {why}; got {wanted.epoch}"
             )
-    for name in sorted(set(stored) - set(experiments)):
-        last = max(stored[name].epoch, removed.get(name, 0))
-        verdicts[name] = f"removed; comes back with an epoch above {last} only"
-        # First, so that a stop between the two forgets nothing.
-        store.put_document(REMOVED, name, _to_json(last))
-        store.put_document("experiments", name, None)
-    for name in changed:
-        store.put_document("experiments", name, _to_json(experiments[name]))
-    return verdicts
+    records = dict(stored)
+    for name, record in sorted(stored.items()):
+        if name not in experiments and record.settings is not None:
+            verdicts[name] = (
+                f"removed; comes back with an epoch above {record.epoch} only"
+            )
+            records[name] = ExperimentRecord(record.epoch)
+    records |= {name: running(wanted) for name, wanted in experiments.items()}
+    for name, record in records.items():
+        encode_record(name, record)
+    return Publication(verdicts, records)
 
 
 def check_drawable(name: str, wanted: ExperimentSettings) -> None:
@@ -101,11 +91,12 @@ def check_drawable(name: str, wanted: ExperimentSettings) -> None:
 
 
 def _becomes(
-    name: str, wanted: ExperimentSettings, held: ExperimentSettings | None
+    name: str, wanted: ExperimentSettings, stored: ExperimentRecord | None
 ) -> str:
     """What becomes of an experiment beside what clients follow."""
     scored_methods(wanted)
     check_drawable(name, wanted)
+    held = stored.settings if stored else None
     if held is None:
         return "new"
     if held == wanted:

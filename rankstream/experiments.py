@@ -8,6 +8,7 @@
         queries.send(running.query_event(drawn, at_ms=now, session=session))
 
 A configuration lies in Redis under its name. It has an epoch; a change needs a new one.
+What Redis lost is not removed: it runs on until Redis says that it was.
 """
 
 import base64
@@ -16,10 +17,11 @@ import secrets
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import msgspec
 
+from rankstream.experiment_records import Store, stored_records
 from rankstream.ranking.combining import combine, draw_seed
 from rankstream.ranking.list_exposures import list_exposures
 from rankstream.settings import ExperimentSettings
@@ -32,16 +34,6 @@ from rankstream.wire.routing import (
 REFRESH_S = 0.5
 
 _to_json = msgspec.json.Encoder().encode
-
-
-class Store(Protocol):
-    """Where configurations lie: `rankstream.snapshots.SnapshotStore`."""
-
-    def documents(self, kind: str) -> dict[str, bytes]:
-        """All documents of a kind by name."""
-
-    def put_document(self, kind: str, name: str, value: bytes | None) -> None:
-        """Write one, or remove it."""
 
 
 class Drawn(NamedTuple):
@@ -255,25 +247,51 @@ class Experiments:
     ----------
     store
         Where they are read.
+
+    Attributes
+    ----------
+    failures
+        Looks at the store that found something wrong.
+    trouble
+        What was wrong at the last look; empty where nothing was. The last good
+        experiments go on meanwhile.
     """
 
     store: Store
     failures: int = 0
+    trouble: str = ""
     _running: dict[str, Running] = field(default_factory=dict)
     _stop: threading.Event = field(default_factory=threading.Event)
     _follower: threading.Thread | None = None
 
     def refresh(self) -> bool:
-        """Look once; False where the store did not answer or held nonsense."""
+        """Look once; False where the store was silent, held nonsense or lost some."""
         try:
-            found = stored_experiments(self.store)
-        except (RuntimeError, ValueError):
-            self.failures += 1
-            return False
-        self._running = {
-            name: Running(name, settings) for name, settings in found.items()
-        }
-        return True
+            records, refused = stored_records(self.store)
+        except RuntimeError as error:
+            return self._is_well([str(error)])
+        found, troubles = {}, [f"{name!r}: {why}" for name, why in refused.items()]
+        for name, held in self._running.items():
+            epoch, record = held.settings.epoch, records.get(name)
+            if record is None or record.epoch < epoch:
+                # Epochs only rise, and what was removed is said to be.
+                found[name] = held
+            if name not in refused and name in found:
+                there = "none" if record is None else f"epoch {record.epoch}"
+                troubles.append(
+                    f"experiment {name!r} must be in the store in epoch {epoch} or "
+                    f"later, or as removed; got {there}: epoch {epoch} goes on"
+                )
+        for name, record in records.items():
+            if name not in found and record.settings is not None:
+                found[name] = Running(name, record.settings)
+        self._running = found
+        return self._is_well(troubles)
+
+    def _is_well(self, troubles: list[str]) -> bool:
+        self.trouble = "; ".join(troubles)
+        self.failures += bool(troubles)
+        return not troubles
 
     def follow(self) -> None:
         """Look again and again in a thread of its own, until `close`."""
@@ -300,19 +318,3 @@ class Experiments:
     def _follow(self) -> None:
         while not self._stop.wait(REFRESH_S):
             self.refresh()
-
-
-def stored_experiments(store: Store) -> dict[str, ExperimentSettings]:
-    """The configurations that clients follow.
-
-    Raises
-    ------
-    StoreUnavailable
-        Where Redis does not answer.
-    ValueError
-        Where a document is no configuration.
-    """
-    return {
-        name: msgspec.json.decode(value, type=ExperimentSettings)
-        for name, value in sorted(store.documents("experiments").items())
-    }

@@ -21,6 +21,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from rankstream.ranking.checked_weights import checked_weights
 from rankstream.ranking.multileaving import ONE_CANDIDATE, Multileaving, compare
 from rankstream.ranking.ranked_list import Ranking
 from rankstream.ranking.scoring import draw_list, normalised, scores_of
@@ -81,13 +82,15 @@ class Ranker:
     source
         Instead of a store: gives the newest envelope, or None.
     n_features
-        What the service can give; snapshots that need another number are refused.
+        What the service can give, else what its first snapshot needs; snapshots
+        that need another number are refused.
 
     Attributes
     ----------
     failures
-        Counts of failures by reason: those of `SnapshotError`, and
-        `unavailable`, `features`.
+        Counts of failures by reason: those of `SnapshotError`, and `unavailable`.
+    trouble
+        What was wrong at the last look, while the last good one is served; else empty.
     """
 
     def __init__(
@@ -102,7 +105,7 @@ class Ranker:
             raise ValueError("a ranker must have a store or a source, and not both")
         self.model = model
         self.failures: dict[str, int] = {}
-        self.last_failure = ""
+        self.last_failure = self.trouble = ""
         self._store = store
         self._source = source
         self._n_features = n_features
@@ -333,13 +336,18 @@ class Ranker:
         snapshot = self._newest()
         self._heard_s, self._is_cut_off = time.monotonic(), False
         is_taken = snapshot is not None and self._take(snapshot)
-        self._known = self._given
+        self._known, self.trouble = self._given, ""
         return is_taken
 
     def _newest(self) -> Snapshot | None:
         """A verified snapshot where there may be news."""
         if self._store is not None:
             answer = self._store.current(self.model, self.pointer)
+            if answer is None and self._served is not None:
+                raise SnapshotError(
+                    "emptied",
+                    f"Redis must hold {self.model!r}; it holds none any more",
+                )
             if answer is None or answer[1] is None:
                 return None
             return decode_at(answer[1], self.model, answer[0])
@@ -355,22 +363,20 @@ class Ranker:
         pointer, now = pointer_of(snapshot), self.pointer
         if now is not None and pointer <= now:
             return False
-        if self._n_features not in (None, snapshot.n_features):
-            raise SnapshotError(
-                "features",
-                f"features must number {self._n_features}; "
-                f"version {pointer} needs {snapshot.n_features}",
-            )
-        weights = np.frombuffer(snapshot.weights, "<f4").astype(np.float32)
-        if not np.isfinite(weights).all():
-            raise SnapshotError("weights", f"weights of {pointer} must be finite")
+        wanted = self._n_features
+        if wanted is None and self._served is not None:
+            # The service gives what the first snapshot needed.
+            wanted = self._served.snapshot.n_features
+        weights = checked_weights(snapshot, wanted)
         self._served = _Served(snapshot, weights, pointer, time.monotonic())
         return True
 
     def _failed(self, reason: str, error: Exception) -> None:
         self.failures[reason] = self.failures.get(reason, 0) + 1
-        self.last_failure = f"{reason}: {error}"
+        self.last_failure = self.trouble = f"{reason}: {error}"
         self._is_cut_off = reason == "unavailable"
+        if not self._is_cut_off:
+            self._heard_s = time.monotonic()
 
     def _without(self) -> NoSnapshot:
         why = f"{self.awaited} does not answer" if self.awaited else "it has none"

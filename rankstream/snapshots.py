@@ -9,18 +9,29 @@ Below a namespace:
     KIND                           hash of small documents by name: experiments,
                                    and removed-experiments with their last epochs
 
-One script writes all of these: the pointer after the snapshot, and only forwards by
-(epoch, version). Another gives readers the pointer and its envelope together.
+All of it is a copy of the topics `snapshots` and `experiments`: the role `publish`
+writes again what is lost or was changed. One script writes a model: the pointer after
+the snapshot, and only forwards by (epoch, version). Another gives readers the pointer
+and its envelope together.
 """
 
 import re
-from collections.abc import Iterator, Sequence
-from typing import Any, cast
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, cast
 
 import redis
 from redis.backoff import ExponentialWithJitterBackoff
 from redis.retry import Retry
 
+from rankstream.redis_scripts import (
+    CURRENT,
+    DISCARD,
+    DOCUMENTS,
+    MEND,
+    PUBLISH,
+    PUT_DOCUMENTS,
+    STANDING,
+)
 from rankstream.settings import Settings, secret
 from rankstream.wire.envelope import (
     Pointer,
@@ -43,6 +54,7 @@ __all__ = [
     "Snapshot",
     "SnapshotError",
     "SnapshotStore",
+    "Standing",
     "StoreUnavailable",
     "decode_at",
     "decode_snapshot",
@@ -68,56 +80,16 @@ class StoreUnavailable(RuntimeError):
     """
 
 
-PUBLISH = """
-local pointer, versions, models = KEYS[1], KEYS[2], KEYS[3]
-local keep, model, prefix = tonumber(ARGV[1]), ARGV[2], ARGV[3]
-local now, moved = redis.call('GET', pointer), 0
-local e, v = -1, -1
-if now then
-  local first, second = string.match(now, '^(%d+)%.(%d+)$')
-  if first then e, v = tonumber(first), tonumber(second) end
-end
-for at = 4, #ARGV, 2 do
-  local name = ARGV[at]
-  local first, second = string.match(name, '^(%d+)%.(%d+)$')
-  local epoch, version = tonumber(first), tonumber(second)
-  local key = prefix .. name
-  local is_newer = epoch > e or (epoch == e and version > v)
-  if is_newer or (name == now and redis.call('EXISTS', key) == 0) then
-    redis.call('SET', key, ARGV[at + 1])
-    if redis.call('LINDEX', versions, -1) ~= name then
-      redis.call('RPUSH', versions, name)
-    end
-    now, e, v, moved = name, epoch, version, moved + 1
-  end
-end
-if moved > 0 then
-  redis.call('SADD', models, model)
-  redis.call('SET', pointer, now)
-  while redis.call('LLEN', versions) > keep do
-    redis.call('DEL', prefix .. redis.call('LPOP', versions))
-  end
-  redis.call('PUBLISH', pointer, now)
-end
-return moved
-"""
+class Standing(NamedTuple):
+    """What a model's pointer leads to.
 
-CURRENT = """
-local now = redis.call('GET', KEYS[1])
-if not now then return false end
-if now == ARGV[1] then return {now} end
-return {now, redis.call('GET', ARGV[2] .. now)}
-"""
+    `fault` is empty where it leads to a snapshot, `missing` where to none; else it says
+    what was wrong with what Redis held, which was cleared. Without a pointer there is
+    none, now.
+    """
 
-STANDING = """
-local held = {}
-for at = 1, #KEYS do
-  local now = redis.call('GET', KEYS[at])
-  if now and redis.call('EXISTS', ARGV[at] .. now) == 1 then held[at] = now
-  else held[at] = '' end
-end
-return held
-"""
+    pointer: Pointer | None
+    fault: str
 
 
 class SnapshotStore:
@@ -162,9 +134,11 @@ class SnapshotStore:
             health_check_interval=15,
             retry=Retry(ExponentialWithJitterBackoff(base=0.01, cap=0.1), retries),
         )
-        self._publish = self._client.register_script(PUBLISH)
-        self._current = self._client.register_script(CURRENT)
-        self._standing = self._client.register_script(STANDING)
+        script = self._client.register_script
+        self._publish, self._current = script(PUBLISH), script(CURRENT)
+        self._standing, self._mend = script(STANDING), script(MEND)
+        self._discard = script(DISCARD)
+        self._documents, self._put = script(DOCUMENTS), script(PUT_DOCUMENTS)
 
     def publish(self, envelope: bytes) -> bool:
         """Bring a snapshot in and move the pointer; False if it was there or is old.
@@ -197,11 +171,7 @@ class SnapshotStore:
         return count
 
     def _publish_batch(self, model: str, batch: list[tuple[Snapshot, bytes]]) -> int:
-        keys = [
-            self._pointer_of(model),
-            f"{self._prefix}versions:{model}",
-            f"{self._prefix}models",
-        ]
+        keys = [*self._places_of(model), f"{self._prefix}models"]
         arguments: list[Any] = [self._keep, model, self._versions_of(model)]
         for snapshot, envelope in batch:
             arguments += [str(pointer_of(snapshot)), envelope]
@@ -245,6 +215,37 @@ class SnapshotStore:
             for model, held in zip(models, answers, strict=True)
             if is_pointer(held)
         }
+
+    def mend(self, models: Sequence[str]) -> dict[str, Standing]:
+        """What each pointer leads to; clears what no publisher can have written.
+
+        That is a key of a wrong type, a pointer that is none, or one that is not to
+        the last of the versions. All versions of the model leave with it.
+
+        Raises
+        ------
+        StoreUnavailable
+        """
+        keys, arguments = [f"{self._prefix}models"], []
+        for model in models:
+            keys += self._places_of(model)
+            arguments += [model, self._versions_of(model)]
+        answer = self._call(self._mend, keys=keys, args=arguments)
+        return {
+            model: Standing(pointer_from(now) if now else None, why.decode())
+            for model, now, why in zip(models, answer[::2], answer[1::2], strict=True)
+        }
+
+    def discard(self, model: str, pointer: Pointer) -> bool:
+        """Take all of a model away if its pointer is still this one; whether it was.
+
+        Raises
+        ------
+        StoreUnavailable
+        """
+        arguments = [str(pointer), self._versions_of(model)]
+        keys = self._places_of(model)
+        return bool(self._call(self._discard, keys=keys, args=arguments))
 
     def load(self, model: str, pointer: Pointer) -> bytes | None:
         """The envelope of one version, or None."""
@@ -312,27 +313,30 @@ class SnapshotStore:
             raise self._unavailable(error) from error
 
     def documents(self, kind: str) -> dict[str, bytes]:
-        """Small documents of a kind by name.
+        """Small documents of a kind by name; none where Redis holds something else.
 
         Raises
         ------
         StoreUnavailable
         """
-        held = self._call(self._client.hgetall, f"{self._prefix}{kind}")
-        return {name.decode(): value for name, value in held.items()}
+        flat = self._call(self._documents, keys=[f"{self._prefix}{kind}"], args=[])
+        pairs = zip(flat[::2], flat[1::2], strict=True)
+        return {name.decode(errors="replace"): value for name, value in pairs}
 
-    def put_document(self, kind: str, name: str, value: bytes | None) -> None:
-        """Write a small document, or remove it.
+    def put_documents(self, changes: Mapping[str, Mapping[str, bytes | None]]) -> None:
+        """Write small documents of several kinds, all at once; None removes one.
 
         Raises
         ------
         StoreUnavailable
         """
-        key = f"{self._prefix}{kind}"
-        if value is None:
-            self._call(self._client.hdel, key, name)
-        else:
-            self._call(self._client.hset, key, name, value)
+        arguments: list[Any] = []
+        for number, documents in enumerate(changes.values(), 1):
+            for name, value in documents.items():
+                verb = "remove" if value is None else "put"
+                arguments += [number, verb, name, value or b""]
+        keys = [f"{self._prefix}{kind}" for kind in changes]
+        self._call(self._put, keys=keys, args=arguments)
 
     def ping(self) -> None:
         """Answer, or raise StoreUnavailable."""
@@ -341,6 +345,9 @@ class SnapshotStore:
     def close(self) -> None:
         """Close the connections."""
         self._client.close()
+
+    def _places_of(self, model: str) -> list[str]:
+        return [self._pointer_of(model), f"{self._prefix}versions:{model}"]
 
     def _pointer_of(self, model: str) -> str:
         return f"{self._prefix}pointer:{model}"

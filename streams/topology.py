@@ -18,6 +18,7 @@ from rankstream.wire.topics import (
     COMPACTED,
     EVALUATIONS,
     EVENTS,
+    EXPERIMENTS,
     FORTNIGHT,
     INPUT,
     INTERACTIONS,
@@ -59,6 +60,7 @@ TOPICS = (
     TopicRow(INTERACTIONS, LEARNERS, KEPT),
     TopicRow(SNAPSHOTS, "", COMPACTED),
     TopicRow(EVALUATIONS, "", KEPT | FORTNIGHT),
+    TopicRow(EXPERIMENTS, "", COMPACTED),
 )
 
 
@@ -198,7 +200,7 @@ class Role:
         Its page is at `metrics.port` plus this; a role without stages has none.
     serve
         What it runs, where it has no stages.
-    source, outputs
+    sources, outputs
         What it then reads and writes.
     is_needed
         Whether a worker that is told no role starts it.
@@ -208,15 +210,15 @@ class Role:
     summary: str
     metrics_port: int
     serve: Serve | None = None
-    source: str = ""
+    sources: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
     is_needed: Callable[[Settings], bool] = lambda _: True
 
 
 async def _publish(settings: Settings, stop: Event) -> None:
-    from streams.roles.publisher import publish_snapshots  # noqa: PLC0415
+    from streams.roles.publisher import publish_copies  # noqa: PLC0415
 
-    await publish_snapshots(settings, stop)
+    await publish_copies(settings, stop)
 
 
 async def _evaluate(settings: Settings, stop: Event) -> None:
@@ -235,13 +237,19 @@ ROLES = {
         Role("ingest", "input topics to canonical log", 0),
         Role("fold", "join, statistics and preferences", 1),
         Role("learn", "models", 2),
-        Role("publish", "snapshots to Redis", 3, _publish, SNAPSHOTS),
+        Role(
+            "publish",
+            "snapshots and experiments to Redis",
+            3,
+            _publish,
+            (SNAPSHOTS, EXPERIMENTS),
+        ),
         Role(
             "evaluate",
             "verdicts on experiments, where one is set",
             4,
             _evaluate,
-            PREFERENCES,
+            (PREFERENCES,),
             (EVALUATIONS,),
             _is_comparing,
         ),

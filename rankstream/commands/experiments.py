@@ -11,23 +11,25 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from producers.readiness import Waiting, wait_for_redis
-from rankstream.experiment_publication import (
-    check_drawable,
-    publish_experiments,
-    removed_epochs,
+from producers.readiness import Waiting, wait_for_redis, why_no_kafka
+from rankstream.experiment_publication import check_drawable, planned
+from rankstream.experiment_records import (
+    ExperimentRecord,
+    decode_record,
+    encode_record,
+    put_records,
+    stored_records,
 )
-from rankstream.experiments import stored_experiments
 from rankstream.settings import (
     ExperimentSettings,
     Settings,
     load_settings,
     with_namespace,
 )
-from rankstream.snapshots import store_of
+from rankstream.snapshots import SnapshotStore, store_of
 from rankstream.terminal.counts import counted
 from rankstream.used_epochs import Counted
-from rankstream.wire.topics import PREFERENCES
+from rankstream.wire.topics import EXPERIMENTS, PREFERENCES
 from rankstream.wire.verdicts import Ends, MethodVerdict, Verdict, encode_verdict
 
 SUMMARY = "comparisons of rankers: list, publish, show verdicts"
@@ -73,19 +75,68 @@ def run(arguments: argparse.Namespace) -> int:
     store = store_of(settings)
     try:
         if arguments.action == "publish":
-            found = publish_experiments(
-                store, settings.experiments, lambda: _counted(settings)
-            )
-            return _told(found, arguments)
-        stored, removed = stored_experiments(store), removed_epochs(store)
+            return _told(_publish(settings, store), arguments)
+        stored, refused = stored_records(store)
     finally:
         store.close()
-    names = sorted({*settings.experiments, *stored})
+    for name, why in refused.items():
+        _nothing(f"Redis must hold the settings of experiment {name!r}; {why}")
+    followed = {name for name, record in stored.items() if record.settings}
     rows = [
-        _row(name, settings.experiments.get(name), stored.get(name), removed.get(name))
-        for name in names
+        _row(name, settings.experiments.get(name), stored.get(name))
+        for name in sorted({*settings.experiments, *followed})
     ]
     return _list(rows, arguments)
+
+
+def _publish(settings: Settings, store: SnapshotStore) -> dict[str, str]:
+    """The settings into the topic and, as it has them, into Redis; what became of each.
+
+    The topic comes first: the role `publish` brings to Redis what a stop leaves.
+    """
+    # Kafka's client is loaded only where it is needed.
+    from producers.event_producer import send_records  # noqa: PLC0415
+    from producers.topic_admin import KafkaAway  # noqa: PLC0415
+
+    why = why_no_kafka(settings.kafka)
+    if why:
+        raise KafkaAway(
+            f"Kafka must answer at {settings.kafka.bootstrap}, as its topic keeps the "
+            f"experiments; {why}; nothing was published"
+        )
+    logged, held = _logged(settings), stored_records(store).records
+    # An older release wrote to Redis alone; what the topic knows goes before that.
+    verdicts, records = planned(
+        held | logged, settings.experiments, lambda: _counted(settings)
+    )
+    news = _differing(records, logged)
+    values = [(name.encode(), encode_record(name, each)) for name, each in news.items()]
+    if values:
+        send_records(settings, EXPERIMENTS, values)
+    put_records(store, _differing(records, held))
+    return verdicts
+
+
+def _differing(
+    records: Mapping[str, ExperimentRecord], held: Mapping[str, ExperimentRecord]
+) -> dict[str, ExperimentRecord]:
+    """Those that are not held already."""
+    return {name: each for name, each in records.items() if held.get(name) != each}
+
+
+def _logged(settings: Settings) -> dict[str, ExperimentRecord]:
+    """The last record of each experiment in the topic."""
+    found = {}
+    for key, value in _last_values(settings, EXPERIMENTS).items():
+        try:
+            found[key.decode()] = decode_record(value)
+        except ValueError as error:
+            raise ValueError(
+                f"the record of experiment {key!r} in the topic must be readable; "
+                f"{error}; if nobody can have published it, write a record without "
+                "a value under that key"
+            ) from error
+    return found
 
 
 def _counted(settings: Settings) -> Counted:
@@ -93,7 +144,7 @@ def _counted(settings: Settings) -> Counted:
     # The science is loaded only where it is needed.
     from streams.comparisons.preference_fold import read_records  # noqa: PLC0415
 
-    found = read_records(_sums(settings, may_be_missing=True))
+    found = read_records(_last_values(settings, PREFERENCES, may_be_missing=True))
     counted: dict[str, dict[int, ExperimentSettings | None]] = {}
     for each in found.comparisons:
         counted.setdefault(each.name, {})[each.settings.epoch] = each.settings
@@ -102,16 +153,18 @@ def _counted(settings: Settings) -> Counted:
     return counted
 
 
-def _sums(settings: Settings, *, may_be_missing: bool = False) -> dict[bytes, bytes]:
-    """The last value of each key of `preferences`."""
+def _last_values(
+    settings: Settings, topic: str, *, may_be_missing: bool = False
+) -> dict[bytes, bytes]:
+    """The last value of each key of a topic."""
     # Kafka's client is loaded only where it is needed.
     from producers.topic_reader import TopicReader  # noqa: PLC0415
 
     values: dict[bytes, bytes] = {}
     with TopicReader(settings) as reader:
-        if may_be_missing and not reader.partitions(PREFERENCES):
+        if may_be_missing and not reader.partitions(topic):
             return values
-        for record in reader.records(PREFERENCES):
+        for record in reader.records(topic):
             if record.key is not None and record.value is not None:
                 values[record.key] = record.value
             elif record.key is not None:
@@ -165,14 +218,14 @@ def _list(rows: list[dict[str, Any]], arguments: argparse.Namespace) -> int:
 def _row(
     name: str,
     wanted: ExperimentSettings | None,
-    stored: ExperimentSettings | None,
-    removed: int | None,
+    record: ExperimentRecord | None,
 ) -> dict[str, Any]:
+    stored = record.settings if record else None
     shown = wanted or stored
     if stored is None:
         clients = "not published"
-        if wanted is not None and removed is not None and wanted.epoch <= removed:
-            clients = f"epoch {removed} was removed: raise the epoch"
+        if wanted is not None and record is not None and wanted.epoch <= record.epoch:
+            clients = f"epoch {record.epoch} was removed: raise the epoch"
     elif wanted is None:
         clients = "not in the settings"
     elif wanted == stored:
@@ -193,7 +246,7 @@ def _show(settings: Settings, arguments: argparse.Namespace) -> int:
     )
     from streams.comparisons.verdicts import verdict_of  # noqa: PLC0415
 
-    values = _sums(settings)
+    values = _last_values(settings, PREFERENCES)
     records = read_records(values)
     places = [(each.name, each.settings.epoch) for each in records.comparisons]
     _say_refused(records.refused, arguments)

@@ -11,6 +11,7 @@ from rankstream.wire.topics import (
     CLICKS,
     EVALUATIONS,
     EVENTS,
+    EXPERIMENTS,
     INTERACTIONS,
     LATE,
     MAX_EVENT_BYTES,
@@ -71,6 +72,7 @@ LARGEST = {
     INTERACTIONS: MAX_EVENT_BYTES + MAX_CLICKS_BYTES + HEAD_BYTES,
     state_topic("learn"): PART_BYTES + KEY_BYTES,
     SNAPSHOTS: MAX_RECORD_BYTES - WIRE_BYTES,
+    EXPERIMENTS: MIB,
 }
 """The largest record of each topic that we write.
 

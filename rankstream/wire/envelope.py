@@ -31,7 +31,8 @@ class SnapshotError(ValueError):
     """A snapshot is not what it should be.
 
     `reason` is a stable word: truncated, magic, schema, length, checksum, payload,
-    shape, weights; of a reader also pointer, missing, misplaced, model.
+    shape, weights; of a reader also pointer, missing, misplaced, model, features,
+    emptied.
 
     Operator action: `rankstream snapshots verify`; readers keep the last good one.
     """

@@ -62,6 +62,7 @@ STATISTICS = "statistics"
 PREFERENCES = "preferences"
 EVALUATIONS = "evaluations"
 SNAPSHOTS = "snapshots"
+EXPERIMENTS = "experiments"
 LATE = "late"
 
 

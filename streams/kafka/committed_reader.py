@@ -25,10 +25,24 @@ log = logging.getLogger("rankstream.committed_reader")
 
 
 class CommittedBatch(NamedTuple):
-    """Keys and values in order; `at_end` says that nothing more was committed."""
+    """Keys and values in order, and where they stand.
+
+    Parameters
+    ----------
+    at_end
+        Nothing more was committed.
+    is_first
+        Reading begins here, with the first record that is there.
+    is_settled
+        At the end, nothing under way either, by an answer that the broker gave since
+        the batch before. Of three such batches in a row, the last is of a request that
+        was made after the first.
+    """
 
     records: list[tuple[bytes | None, bytes | None]]
     at_end: bool
+    is_first: bool = False
+    is_settled: bool = False
 
 
 def client_options(kafka: KafkaSettings) -> dict[str, Any]:
@@ -54,7 +68,7 @@ async def committed_batches(
     """Batches of committed records, with an empty one now and then.
 
     Waits while the broker or the topic is missing. After an error it reads from the
-    beginning again, so callers must tolerate repeated records.
+    beginning again, and says so.
 
     Parameters
     ----------
@@ -70,8 +84,14 @@ async def committed_batches(
             if partition not in (consumer.partitions_for_topic(topic) or ()):
                 raise UnknownTopicOrPartitionError
             waiting.over()
+            answered_ms, is_first = None, True
             while True:
-                yield await _batch(consumer, place)
+                batch = await _batch(consumer, place)
+                # The client has forgotten nothing if the broker falls silent.
+                now_ms = consumer.last_poll_timestamp(place)
+                is_settled = batch.is_settled and now_ms != answered_ms
+                yield batch._replace(is_first=is_first, is_settled=is_settled)
+                answered_ms, is_first = now_ms, False
         except KafkaError as error:
             waiting.say(error)
         finally:
@@ -118,6 +138,10 @@ def _consumer(kafka: KafkaSettings, place: TopicPartition) -> AIOKafkaConsumer:
 async def _batch(consumer: AIOKafkaConsumer, place: TopicPartition) -> CommittedBatch:
     polled = await consumer.getmany(place, timeout_ms=POLL_MS, max_records=500)
     records = [(record.key, record.value) for record in polled.get(place, [])]
-    stable = consumer.last_stable_offset(place)
-    at_end = stable is not None and await consumer.position(place) >= stable
-    return CommittedBatch(records, at_end)
+    position = await consumer.position(place)
+    stable, last = consumer.last_stable_offset(place), consumer.highwater(place)
+    return CommittedBatch(
+        records,
+        at_end=stable is not None and position >= stable,
+        is_settled=last is not None and position >= last,
+    )

@@ -6,10 +6,9 @@ verdict is a function of the committed sums, so a second evaluator writes the sa
 """
 
 import asyncio
-import contextlib
 import logging
+from collections import deque
 from collections.abc import Mapping
-from typing import Any
 
 import msgspec
 from aiokafka import AIOKafkaProducer
@@ -23,7 +22,9 @@ from streams.comparisons.comparison import Comparison
 from streams.comparisons.health import rounded_log_checks
 from streams.comparisons.preference_fold import UNREADABLE, read_outcomes, read_records
 from streams.comparisons.verdicts import refused_verdict, verdict_of
-from streams.kafka.committed_reader import Waiting, client_options, committed_batches
+from streams.kafka.committed_reader import CommittedBatch, client_options
+from streams.kafka.compacted_view import CompactedView
+from streams.kafka.reader_role import Source, either, run_reader_role
 
 EVERY_S = 5.0
 """Time between verdicts on an experiment whose sums change."""
@@ -34,24 +35,67 @@ _to_json = msgspec.json.Encoder().encode
 
 
 class Evaluator:
-    """Takes records of `preferences`, and gives verdicts on what changed."""
+    """Takes records of `preferences`, and writes verdicts on what changed."""
 
-    def __init__(self) -> None:
-        self._values: dict[tuple[int, bytes], bytes] = {}
+    absences = (KafkaError,)
+
+    def __init__(self, settings: Settings) -> None:
+        self._kafka = settings.kafka
+        self._topic = full_name(settings.namespace, EVALUATIONS)
+        self.awaited = f"{self._topic} at {settings.kafka.bootstrap}"
+        self._views: dict[int, CompactedView] = {}
         self._judged: dict[tuple[str, int], bytes] = {}
+        self._unsent: deque[tuple[bytes, bytes]] = deque()
+        self._producer: AIOKafkaProducer | None = None
 
-    def take(self, partition: int, key: bytes | None, value: bytes | None) -> None:
-        """Take one record."""
-        if key is None:
-            return
-        if value is None:
-            self._values.pop((partition, key), None)
-        else:
-            self._values[partition, key] = value
+    def take(self, source: Source, batch: CommittedBatch) -> None:
+        """Take what was read of one partition."""
+        self._views.setdefault(source.partition, CompactedView()).take(batch)
 
     def values(self) -> dict[bytes, bytes]:
         """The records as they are now; their keys name the partition."""
-        return {key: value for (_, key), value in sorted(self._values.items())}
+        return {
+            key: value
+            for _, view in sorted(self._views.items())
+            for key, value in sorted(view.values.items())
+        }
+
+    async def turn(self, stop: asyncio.Event) -> None:
+        """Wait a while, then write a verdict on each experiment that changed."""
+        producer = await self._connected()
+        await either(stop, timeout_s=EVERY_S)
+        self._unsent += await asyncio.to_thread(self.verdicts, self.values())
+        try:
+            while self._unsent:
+                key, value = self._unsent[0]
+                await producer.send_and_wait(self._topic, value, key=key)
+                log.info("event=verdict experiment=%s", key.decode())
+                self._unsent.popleft()
+        except KafkaError:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        """Let go of the broker; what was not sent is sent by the next turn."""
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            await producer.stop()
+
+    async def _connected(self) -> AIOKafkaProducer:
+        if self._producer is None:
+            producer = AIOKafkaProducer(
+                **client_options(self._kafka),
+                acks="all",
+                enable_idempotence=True,
+                max_request_size=MAX_RECORD_BYTES,
+            )
+            try:
+                await producer.start()
+            except KafkaError:
+                await producer.stop()
+                raise
+            self._producer = producer
+        return self._producer
 
     def verdicts(self, values: Mapping[bytes, bytes]) -> list[tuple[bytes, bytes]]:
         """Key and value of a verdict on all that changed since the last call.
@@ -103,66 +147,6 @@ def _refused(name: str, epoch: int, why: str) -> Verdict:
 
 async def evaluate(settings: Settings, stop: asyncio.Event) -> None:
     """Give verdicts until the stop, waiting while the broker is away."""
-    evaluator = Evaluator()
-    reading = [
-        asyncio.create_task(_read(settings, partition, evaluator))
-        for partition in range(settings.kafka.partitions)
-    ]
-    topic = full_name(settings.namespace, EVALUATIONS)
-    waiting = Waiting(f"{topic} at {settings.kafka.bootstrap}")
-    try:
-        while not stop.is_set():
-            try:
-                await _write(settings, topic, evaluator, stop, waiting)
-            except KafkaError as error:
-                waiting.say(error)
-                await _either(stop, 1.0)
-    finally:
-        for task in reading:
-            task.cancel()
-        results = await asyncio.gather(*reading, return_exceptions=True)
-    for result in results:
-        if isinstance(result, Exception):
-            raise result
-
-
-async def _write(
-    settings: Settings,
-    topic: str,
-    evaluator: Evaluator,
-    stop: asyncio.Event,
-    waiting: Waiting,
-) -> None:
-    producer = AIOKafkaProducer(
-        **client_options(settings.kafka),
-        acks="all",
-        enable_idempotence=True,
-        max_request_size=MAX_RECORD_BYTES,
-    )
-    await producer.start()
-    waiting.over()
-    try:
-        while not stop.is_set():
-            await _either(stop, EVERY_S)
-            for key, value in await asyncio.to_thread(
-                evaluator.verdicts, evaluator.values()
-            ):
-                await producer.send_and_wait(topic, value, key=key)
-                log.info("event=verdict experiment=%s", key.decode())
-    finally:
-        await producer.stop()
-
-
-async def _read(settings: Settings, partition: int, evaluator: Evaluator) -> None:
     topic = full_name(settings.namespace, PREFERENCES)
-    batches = committed_batches(settings.kafka, topic, partition)
-    async with contextlib.aclosing(batches):
-        async for batch in batches:
-            for key, value in batch.records:
-                evaluator.take(partition, key, value)
-
-
-async def _either(event: asyncio.Event, timeout_s: float) -> None:
-    with contextlib.suppress(TimeoutError):
-        waiting: Any = event.wait()
-        await asyncio.wait_for(waiting, timeout_s)
+    sources = [Source(topic, each) for each in range(settings.kafka.partitions)]
+    await run_reader_role(settings.kafka, sources, Evaluator(settings), stop)

@@ -59,7 +59,7 @@ class Readers:
         self.torn += sum(
             count
             for reason, count in self._ranker.failures.items()
-            if reason not in ("unavailable", "missing")
+            if reason not in ("unavailable", "missing", "emptied")
         )
         self.missing += self._ranker.failures.get("missing", 0)
         for store in self._stores:

@@ -1,13 +1,24 @@
 """Configurations that clients follow, and the events of those who take part."""
 
 import hashlib
+from collections.abc import Callable, Mapping
 from functools import partial
 
 import msgspec
 import pytest
 
-from rankstream.experiment_publication import ExperimentError, publish_experiments
-from rankstream.experiments import Experiments, Running, stored_experiments
+from rankstream.experiment_publication import ExperimentError, planned
+from rankstream.experiment_records import (
+    REMOVED,
+    RUNNING,
+    ExperimentRecord,
+    decode_record,
+    encode_record,
+    put_records,
+    running,
+    stored_records,
+)
+from rankstream.experiments import Experiments, Running
 from rankstream.ranking.combining import draw_seed
 from rankstream.settings import (
     ExperimentSettings,
@@ -15,27 +26,51 @@ from rankstream.settings import (
     SettingsError,
     load_settings,
 )
+from rankstream.used_epochs import Counted
+from rankstream.wire.bounds import LARGEST
 from rankstream.wire.events import QueryEvent
+from rankstream.wire.topics import EXPERIMENTS
 
 BOOST = ExperimentSettings(rankers={"old": "search", "new": ""}, share=0.25)
 
 
 class Shelf:
-    """Documents in memory, with the interface of the store."""
+    """Documents in memory, with the interface of the store; and a topic beside."""
 
     def __init__(self) -> None:
-        self.held: dict[tuple[str, str], bytes] = {}
+        self.held: dict[str, dict[str, bytes]] = {}
+        self.topic: dict[str, ExperimentRecord] = {}
 
     def documents(self, kind: str) -> dict[str, bytes]:
         """Of that kind."""
-        return {n: value for (k, n), value in self.held.items() if k == kind}
+        return dict(self.held.get(kind, {}))
 
-    def put_document(self, kind: str, name: str, value: bytes | None) -> None:
+    def put_documents(self, changes: Mapping[str, Mapping[str, bytes | None]]) -> None:
         """Write or remove."""
-        if value is None:
-            self.held.pop((kind, name), None)
-        else:
-            self.held[kind, name] = value
+        for kind, documents in changes.items():
+            held = {**self.documents(kind), **documents}
+            self.held[kind] = {name: each for name, each in held.items() if each}
+
+    def running(self) -> dict[str, ExperimentSettings]:
+        """Those that clients follow."""
+        records, refused = stored_records(self)
+        assert refused == {}
+        return {name: each.settings for name, each in records.items() if each.settings}
+
+
+def publish(
+    shelf: Shelf,
+    experiments: Mapping[str, ExperimentSettings],
+    counted: Callable[[], Counted] = dict,
+) -> dict[str, str]:
+    """As the command does, with a topic in memory."""
+    verdicts, records = planned(shelf.topic, experiments, counted)
+    shelf.topic = {
+        name: decode_record(encode_record(name, record))
+        for name, record in records.items()
+    }
+    put_records(shelf, records)
+    return verdicts
 
 
 def changed(**fields: object) -> ExperimentSettings:
@@ -47,29 +82,29 @@ def test_a_change_needs_a_new_epoch() -> None:
     """New, unchanged, refused, replaced, removed."""
     shelf = Shelf()
 
-    assert publish_experiments(shelf, {"boost": BOOST}) == {"boost": "new"}
-    assert publish_experiments(shelf, {"boost": BOOST}) == {"boost": "unchanged"}
+    assert publish(shelf, {"boost": BOOST}) == {"boost": "new"}
+    assert publish(shelf, {"boost": BOOST}) == {"boost": "unchanged"}
     with pytest.raises(ExperimentError, match="epoch above 1"):
-        publish_experiments(shelf, {"boost": changed(share=0.5)})
-    assert stored_experiments(shelf)["boost"] == BOOST
+        publish(shelf, {"boost": changed(share=0.5)})
+    assert shelf.running()["boost"] == BOOST
     later = changed(share=0.5, epoch=2)
-    assert publish_experiments(shelf, {"boost": later}) == {"boost": "epoch 1 -> 2"}
-    assert stored_experiments(shelf)["boost"] == later
-    assert publish_experiments(shelf, {}) == {
+    assert publish(shelf, {"boost": later}) == {"boost": "epoch 1 -> 2"}
+    assert shelf.running()["boost"] == later
+    assert publish(shelf, {}) == {
         "boost": "removed; comes back with an epoch above 2 only"
     }
-    assert stored_experiments(shelf) == {}
+    assert shelf.running() == {}
 
 
 def test_an_epoch_that_was_used_is_refused() -> None:
     """Removed, or counted; nothing is written, and nobody is asked in vain."""
     shelf, held = Shelf(), changed(epoch=3)
-    publish_experiments(shelf, {"boost": held})
-    publish_experiments(shelf, {})
+    publish(shelf, {"boost": held})
+    publish(shelf, {})
     for epoch in (1, 3):
         with pytest.raises(ExperimentError, match="above 3, as that one was removed"):
-            publish_experiments(shelf, {"boost": changed(epoch=epoch)})
-    assert stored_experiments(shelf) == {}
+            publish(shelf, {"boost": changed(epoch=epoch)})
+    assert shelf.running() == {}
 
     other = {"boost": changed(epoch=4, share=0.5)}
     for last, why in (
@@ -78,15 +113,15 @@ def test_an_epoch_that_was_used_is_refused() -> None:
         ({4: None}, "above 4, as lists .* under other settings"),
     ):
         with pytest.raises(ExperimentError, match=why):
-            publish_experiments(shelf, other, partial(dict, boost=last))
-    assert stored_experiments(shelf) == {}
+            publish(shelf, other, partial(dict, boost=last))
+    assert shelf.running() == {}
     again = {"boost": changed(epoch=4)}
     counted = {"boost": {4: changed(epoch=4), 2: BOOST}}
-    assert publish_experiments(shelf, again, lambda: counted) == {"boost": "new"}
-    assert publish_experiments(shelf, again, pytest.fail) == {"boost": "unchanged"}
-    publish_experiments(shelf, {})
+    assert publish(shelf, again, lambda: counted) == {"boost": "new"}
+    assert publish(shelf, again, pytest.fail) == {"boost": "unchanged"}
+    publish(shelf, {})
     with pytest.raises(ExperimentError, match="above 4, as that one was removed"):
-        publish_experiments(shelf, again, lambda: counted)
+        publish(shelf, again, lambda: counted)
 
 
 def test_the_share_is_kept_and_sticks_to_the_session() -> None:
@@ -116,16 +151,93 @@ def test_time_decides_too() -> None:
 def test_a_client_follows_and_keeps_the_last_good_ones() -> None:
     """Nonsense in the store changes nothing but the count of failures."""
     shelf = Shelf()
-    publish_experiments(shelf, {"boost": changed(share=1.0)})
+    publish(shelf, {"boost": changed(share=1.0)})
     client = Experiments(shelf)
 
     assert client.refresh()
     assert client.of("boost", unit="s1", now_ms=0) is not None
     assert client.of("else", unit="s1", now_ms=0) is None
-    shelf.put_document("experiments", "boost", b"{")
+    publish(shelf, {"boost": changed(share=1.0), "else": changed(share=1.0)})
+    shelf.put_documents({RUNNING: {"boost": b"{"}})
     assert not client.refresh()
     assert client.failures == 1
-    assert client.of("boost", unit="s1", now_ms=0) is not None
+    assert client.trouble.startswith("'boost': ")
+    for name in ("boost", "else"):
+        assert client.of(name, unit="s1", now_ms=0) is not None
+
+
+def test_what_the_store_lost_goes_on_and_what_was_removed_ends() -> None:
+    """The epochs of removals tell the two apart; both are forgotten together."""
+    shelf = Shelf()
+    publish(shelf, {"boost": changed(share=1.0, epoch=3)})
+    client = Experiments(shelf)
+    assert client.refresh()
+
+    def runs() -> bool:
+        return client.of("boost", unit="s", now_ms=0) is not None
+
+    older = put_documents_of(changed(share=1.0, epoch=2))
+    for lost in ({}, {REMOVED: {"boost": b"2"}}, older):
+        shelf.held = lost
+        assert not client.refresh()
+        assert "epoch 3 or later, or as removed" in client.trouble
+        assert "epoch 3 goes on" in client.trouble
+        assert runs()
+    put_records(shelf, shelf.topic)
+    assert client.refresh()
+    assert client.trouble == ""
+    publish(shelf, {})
+    assert shelf.held[REMOVED] == {"boost": b"3"}
+    assert client.refresh()
+    assert not runs()
+    shelf.held = {}
+    assert client.refresh()
+    assert not runs()
+
+
+def put_documents_of(settings: ExperimentSettings) -> dict[str, dict[str, bytes]]:
+    """What a store holds where only this one runs."""
+    shelf = Shelf()
+    put_records(shelf, {"boost": running(settings)})
+    return shelf.held
+
+
+def test_a_removal_that_was_half_written_counts() -> None:
+    """As an older release wrote the epoch first."""
+    shelf = Shelf()
+    publish(shelf, {"boost": changed(share=1.0, epoch=3)})
+    shelf.held[REMOVED] = {"boost": b"3"}
+    assert shelf.running() == {}
+    shelf.held[REMOVED] = {"boost": b"2"}
+    assert list(shelf.running()) == ["boost"]
+
+
+def test_records_of_experiments_come_back_or_are_refused() -> None:
+    """With what is wrong with them."""
+    for record in (running(BOOST), ExperimentRecord(7)):
+        assert decode_record(encode_record("boost", record)) == record
+    assert encode_record("boost", ExperimentRecord(7)) == b'{"epoch":7,"schema":1}'
+    with pytest.raises(ValueError, match="must have schema 1; got 2"):
+        decode_record(b'{"epoch":7,"schema":2}')
+    for epochs in (b'"epoch":0', b'"epoch":2,"settings":{"rankers":{}}'):
+        with pytest.raises(ValueError, match="must name its own epoch"):
+            decode_record(b'{%s,"schema":1}' % epochs)
+    for value in (b"", b"[]", b'{"epoch":"7","schema":1}', b"\xff"):
+        with pytest.raises(ValueError):  # noqa: PT011  msgspec's words
+            decode_record(value)
+
+
+def test_what_fits_no_record_is_not_published() -> None:
+    """Only settings can cause that; nothing is written."""
+    shelf = Shelf()
+    room = LARGEST[EXPERIMENTS] - len("x") - len(encode_record("", running(BOOST)))
+    just = changed(rankers={"old": "search" + "m" * room, "new": ""})
+    assert publish(shelf, {"x": just}) == {"x": "new"}
+    with pytest.raises(
+        ValueError, match=r"experiments\.xy must take at most 1,048,576"
+    ):
+        publish(shelf, {"x": just, "xy": just})
+    assert list(shelf.topic) == ["x"]
 
 
 def test_the_event_holds_what_every_method_needs() -> None:
@@ -194,7 +306,7 @@ def test_methods_that_are_not_fair_on_the_lists_are_refused() -> None:
         load_settings(environment=also)
     shelf = Shelf()
     with pytest.raises(ValueError, match="also must name"):
-        publish_experiments(shelf, {"x": changed(also={"team-draft": {}})})
+        publish(shelf, {"x": changed(also={"team-draft": {}})})
     assert shelf.held == {}
 
 
@@ -226,7 +338,7 @@ def test_what_clients_cannot_draw_is_not_published() -> None:
         ValueError,
         match=r"method 'optimized' cannot be drawn by services; choose one of \[",
     ):
-        publish_experiments(shelf, settings.experiments)
+        publish(shelf, settings.experiments)
     assert shelf.held == {}
 
 

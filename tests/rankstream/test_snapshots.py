@@ -246,7 +246,7 @@ def test_damage_in_redis_is_refused_and_found(
 def test_foreign_keys_are_typed_errors(
     store: SnapshotStore, client: redis.Redis, namespace: str
 ) -> None:
-    """A pointer that is none is refused and then replaced; a wrong type is an error."""
+    """A pointer that is none is refused, and mended by whoever publishes."""
     pointer = f"{namespace}:pointer:m"
     client.set(pointer, "latest")
     ranker = Ranker("m", store=store)
@@ -256,13 +256,21 @@ def test_foreign_keys_are_typed_errors(
     assert ranker.refresh()
     client.delete(pointer)
     client.lpush(pointer, "x")
-    with pytest.raises(StoreUnavailable, match="WRONGTYPE"):
+    with pytest.raises(SnapshotError, match="got b'list'"):
         store.current("m")
     with pytest.raises(StoreUnavailable, match="WRONGTYPE"):
         store.publish(envelope(2))
     assert not ranker.refresh()
-    assert ranker.failures["unavailable"] == 1
+    assert ranker.failures == {"pointer": 2}
+    assert ranker.awaited == ""
     assert ranker.version == 1
+    assert store.standing(["m"]) == {}
+    standing = store.mend(["m", "n"])
+    assert standing["m"] == (None, "a pointer of type list")
+    assert standing["n"] == (None, "")
+    assert store.publish(envelope(2))
+    assert ranker.refresh()
+    assert store.mend(["m"]) == {"m": (Pointer(0, 2), "")}
 
 
 def test_a_full_redis_keeps_the_old_snapshot(tmp_path: Path) -> None:
@@ -337,3 +345,62 @@ def test_a_ranker_serves_while_redis_is_away(tmp_path: Path) -> None:
         store.close()
     finally:
         server.kill()
+
+
+def test_a_ranker_refuses_what_the_service_cannot_give(store: SnapshotStore) -> None:
+    """As wide as its first snapshot or as it was told; the last good one is served."""
+    store.publish(envelope(1))
+    told = Ranker("m", store=store, n_features=3)
+    rankers = [Ranker("m", store=store), told]
+    for ranker in rankers:
+        ranker.load()
+    store.publish(envelope(9, n_features=4))
+    for ranker in rankers:
+        assert not ranker.refresh()
+        assert ranker.failures == {"features": 1}
+        assert "features must number 3; version 0.9 needs 4" in ranker.trouble
+        for _ in range(5):
+            assert ranker.rank(np.ones((2, 3))).version == 1
+    other = Ranker("m", store=store)
+    other.load()
+    assert other.version == 9
+    assert store.discard("m", Pointer(0, 8)) is False
+    assert store.discard("m", Pointer(0, 9)) is True
+    store.publish_all([envelope(1), envelope(2)])
+    for ranker in rankers:
+        assert ranker.refresh()
+        assert (ranker.version, ranker.trouble) == (2, "")
+
+
+def test_a_ranker_says_that_redis_was_emptied(
+    store: SnapshotStore, client: redis.Redis, namespace: str
+) -> None:
+    """It serves on what it has, and is well again with the pointer."""
+    ranker = Ranker("m", store=store)
+    assert not ranker.refresh()
+    assert (ranker.failures, ranker.trouble) == ({}, "")
+    store.publish(envelope(1))
+    assert ranker.refresh()
+    client.delete(*client.keys(f"{namespace}:*"))
+    assert not ranker.refresh()
+    assert ranker.failures == {"emptied": 1}
+    assert ranker.trouble == "emptied: Redis must hold 'm'; it holds none any more"
+    assert ranker.rank(np.ones((2, 3))).version == 1
+    store.publish(envelope(1))
+    assert not ranker.refresh()
+    assert (ranker.failures, ranker.trouble) == ({"emptied": 1}, "")
+
+
+def test_documents_of_several_kinds_are_written_at_once(
+    store: SnapshotStore, client: redis.Redis, namespace: str
+) -> None:
+    """Whatever lay there: a key of another type is empty for readers, and replaced."""
+    client.set(f"{namespace}:a", "x")
+    assert store.documents("a") == store.documents("b") == {}
+    store.put_documents({"a": {"one": b"1", "two": None}, "b": {"three": b""}})
+    assert (store.documents("a"), store.documents("b")) == (
+        {"one": b"1"},
+        {"three": b""},
+    )
+    store.put_documents({"a": {"one": None, "two": b"2"}})
+    assert store.documents("a") == {"two": b"2"}

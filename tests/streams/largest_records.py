@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
+from rankstream.experiment_records import encode_record, running
 from rankstream.sections import (
     MAX_RANKERS,
     ExperimentSettings,
@@ -24,6 +25,7 @@ from rankstream.wire.routing import (
 from rankstream.wire.topics import (
     CLICKS,
     EVALUATIONS,
+    EXPERIMENTS,
     MAX_EVENT_BYTES,
     MIB,
     PREFERENCES,
@@ -220,7 +222,11 @@ def of_experiments() -> list[Output]:
     fold = partition_fold(0, settings)
     (comparison,) = preferences_among(fold.consumers).comparisons()
     comparison.is_changed = True
+    room = LARGEST[EXPERIMENTS] - len(b"all")
+    room -= len(encode_record("", running(ExperimentSettings(rankers={"a": ""}))))
+    wide = ExperimentSettings(rankers={"a": "m" * room})
     return [
+        Output(EXPERIMENTS, 0, b"all", encode_record("all", running(wide))),
         *(each for each in state_of(fold) if each.topic == PREFERENCES),
         *(Output(EVALUATIONS, 0, name, value) for name, value in verdicts),
     ]

@@ -20,6 +20,7 @@ from rankstream.wire.topics import (
     CLICKS,
     EVALUATIONS,
     EVENTS,
+    EXPERIMENTS,
     QUERIES,
     SNAPSHOTS,
     state_topic,
@@ -46,7 +47,8 @@ ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "topics.md"
 NAMES = [topic.name for topic in topics_of(KafkaSettings())]
 COMMANDS_WRITE = {
-    SNAPSHOTS: ("rankstream snapshots rollback", "rankstream snapshots follow")
+    SNAPSHOTS: ("rankstream snapshots rollback", "rankstream snapshots follow"),
+    EXPERIMENTS: ("rankstream experiments publish",),
 }
 """Topics that commands write beside the pipeline."""
 
@@ -120,7 +122,7 @@ def test_a_role_has_stages_or_serves():
     """Not both, not neither; and each stage is of a role that there is."""
     for name, role in ROLES.items():
         assert (role.serve is None) == bool(kinds_of(name)), name
-        assert (role.serve is None) == (role.source == ""), name
+        assert (role.serve is None) == (role.sources == ()), name
     assert {kind.role for kind in STAGES} <= set(ROLES)
 
 
@@ -145,13 +147,13 @@ def test_names_of_stages_and_topics_stay():
 
 
 def test_topics_are_what_is_read_and_written():
-    """Each once; what no stage writes comes from services."""
-    read = {kind.source for kind in STAGES} | {r.source for r in ROLES.values()} - {""}
+    """Each once; what no stage writes comes from services and from operators."""
+    read = {kind.source for kind in STAGES}.union(*(r.sources for r in ROLES.values()))
     written = set(written_topics()).union(*(role.outputs for role in ROLES.values()))
     states = {name for kind in STAGES for name in kind.state_topics}
     assert len(NAMES) == len(set(NAMES))
     assert {row.name for row in TOPICS} == (read - states) | written
-    assert read - states - written == {QUERIES, CLICKS}
+    assert read - states - written == {QUERIES, CLICKS, EXPERIMENTS}
     assert set(LARGEST) == set(NAMES) - {QUERIES, CLICKS}
 
 
@@ -259,6 +261,10 @@ def test_state_topics_are_compacted_and_as_wide_as_the_source():
             assert topics[name].config["cleanup.policy"] == "compact"
 
 
+def _sources(actor: StageKind | Role) -> tuple[str, ...]:
+    return actor.sources if isinstance(actor, Role) else (actor.source,)
+
+
 def _row(*cells: str) -> str:
     return "| " + " | ".join(cells) + " |"
 
@@ -267,7 +273,7 @@ def _named(
     actors: Sequence[StageKind | Role], nobody: str, commands: Sequence[str] = ()
 ) -> str:
     names = [f"`{name}`" for name in (*(each.name for each in actors), *commands)]
-    return ", ".join(names if actors else [*names, nobody])
+    return ", ".join(names if actors or not nobody else [*names, nobody])
 
 
 def _topic_row(name: str) -> str:
@@ -278,14 +284,18 @@ def _topic_row(name: str) -> str:
     width = next(row.width for row in TOPICS if row.name == source)
     actors: list[StageKind | Role] = [*STAGES, *ROLES.values()]
     writers = [each for each in actors if each in state_of or name in each.outputs]
-    readers = [each for each in actors if each in state_of or each.source == name]
+    readers = [each for each in actors if each in state_of or name in _sources(each)]
     days = int(config.get("retention.ms", 0)) // 86_400_000
     kept = "last of each key" if config["cleanup.policy"] == "compact" else "log"
     return _row(
         f"`{name}`",
         f"`{width}`" if width else "1",
         f"{kept}, {days} days" if days else kept,
-        _named(writers, "services", COMMANDS_WRITE.get(name, ())),
+        _named(
+            writers,
+            "services" if name in (QUERIES, CLICKS) else "",
+            COMMANDS_WRITE.get(name, ()),
+        ),
         _named(readers, "operators", COMMANDS_READ.get(name, ())),
     )
 

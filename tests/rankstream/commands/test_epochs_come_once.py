@@ -7,12 +7,16 @@ import pytest
 import redis
 from kafka import KafkaProducer
 
+from producers.event_producer import send_records
+from producers.topic_admin import TopicAdmin
 from rankstream.cli import main
-from rankstream.experiments import Experiments, stored_experiments
+from rankstream.experiment_records import stored_records
+from rankstream.experiments import Experiments
 from rankstream.snapshots import store_of
-from rankstream.wire.topics import PREFERENCES, full_name
+from rankstream.wire.topics import EXPERIMENTS, PREFERENCES, full_name
 from streams.comparisons.preference_fold import PreferencesFold
 from streams.fold.closed_impressions import closed_of
+from streams.topology import topics_of
 from tests.services import KafkaService, RedisService
 from tests.streams.comparisons import compared_lists
 from tests.worker_process import configured, settings_of
@@ -76,7 +80,7 @@ def test_what_was_removed_needs_a_later_epoch(
         status, said = publish(tables + OTHER)
         assert status != 0
         assert "experiments.boost must have an epoch above 2" in said
-        assert list(stored_experiments(store)) == ["other"]
+        assert stored_records(store).records["boost"].settings is None
     _, said = publish(boost(2) + OTHER, "list")
     assert "raise the epoch" in said
     assert publish(boost(3) + OTHER) == (0, "boost: new other: unchanged")
@@ -86,20 +90,49 @@ def test_what_was_removed_needs_a_later_epoch(
     store.close()
 
 
-def test_an_emptied_redis_forgets_what_the_log_remembers(
+def test_an_emptied_redis_forgets_nothing(
     publish: Callable[..., tuple[int, str]],
     redis_server: RedisService,
-    kafka: KafkaService,
     namespace: str,
+    tmp_path: Path,
 ) -> None:
-    """What ran may come back as it was; nothing else may under a counted epoch."""
+    """The topic has what runs and what was removed; the command brings both back."""
 
     def emptied() -> None:
         with redis.Redis.from_url(redis_server.url) as client:
             for key in client.scan_iter(f"{namespace}:*"):
                 client.delete(key)
 
-    assert publish(boost(1)) == (0, "boost: new")
+    assert publish(boost(1) + OTHER)[0] == 0
+    assert publish(boost(2))[0] == 0
+    store = store_of(settings_of(tmp_path / "rankstream.toml"))
+    before = stored_records(store)
+    emptied()
+    assert stored_records(store).records == {}
+    status, said = publish(boost(2, share=0.5))
+    assert status == 2
+    assert "must have an epoch above 2, as it differs from what runs" in said
+    assert stored_records(store).records == {}
+    assert publish(boost(2)) == (0, "boost: unchanged")
+    assert stored_records(store) == before
+    emptied()
+    status, said = publish(boost(2) + OTHER)
+    assert status == 2
+    assert "other must have an epoch above 1, as that one was removed" in said
+    settings = settings_of(tmp_path / "rankstream.toml")
+    send_records(settings, EXPERIMENTS, [(b"\xfe", b"nonsense")])
+    status, said = publish(boost(3))
+    assert status == 2
+    assert r"experiment b'\xfe' in the topic must be readable; " in said
+    assert stored_records(store).records == {}
+    store.close()
+
+
+def test_what_the_log_counted_is_not_published_otherwise(
+    publish: Callable[..., tuple[int, str]], kafka: KafkaService, namespace: str
+) -> None:
+    """Though no record knows it, as in a namespace of an older release."""
+    assert publish(OTHER) == (0, "other: new")
     fold = PreferencesFold(compared_lists.EXPERIMENTS, 0)
     fold.take(closed_of(compared_lists.some_interactions(5)))
     producer = KafkaProducer(bootstrap_servers=kafka.bootstrap)
@@ -108,10 +141,59 @@ def test_an_emptied_redis_forgets_what_the_log_remembers(
     producer.flush()
     producer.close()
 
-    emptied()
-    status, said = publish(boost(1, share=0.5))
+    status, said = publish(boost(1, share=0.5) + OTHER)
     assert status != 0
     assert "must have an epoch above 1, as lists of that one were counted" in said
-    assert publish(boost(1)) == (0, "boost: new")
-    emptied()
-    assert publish(boost(2, share=0.5)) == (0, "boost: new")
+    assert publish(boost(1) + OTHER) == (0, "boost: new other: unchanged")
+
+
+def test_a_cluster_without_the_topic_is_told_so(
+    kafka: KafkaService,
+    redis_server: RedisService,
+    namespace: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """By `topics check`, and by the command; no client follows what would be lost."""
+    config = tmp_path / "shop.toml"
+    config.write_text(
+        f'namespace = "{namespace}"\n[kafka]\nbootstrap = "{kafka.bootstrap}"\n'
+        f'[redis]\nurl = "{redis_server.url}"\n{boost(1)}'
+    )
+    settings = settings_of(config)
+    older = [each for each in topics_of(settings.kafka) if each.name != EXPERIMENTS]
+    admin = TopicAdmin(settings, older)
+    admin.create()
+    admin.close()
+    missing = f"topic {full_name(namespace, EXPERIMENTS)} must exist; it does not: run"
+    capsys.readouterr()
+    assert main(["topics", "check", "--config", str(config)]) == 1
+    assert missing in " ".join(capsys.readouterr().out.split())
+    assert main(["experiments", "publish", "--config", str(config)]) == 2
+    assert missing in capsys.readouterr().err
+    store = store_of(settings)
+    assert stored_records(store).records == {}
+    store.close()
+
+
+def test_publishing_without_kafka_is_refused(
+    redis_server: RedisService,
+    namespace: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """What only Redis had would be lost with it."""
+    config = tmp_path / "away.toml"
+    config.write_text(
+        f'namespace = "{namespace}"\n[kafka]\nbootstrap = "127.0.0.1:1"\n'
+        f'[redis]\nurl = "{redis_server.url}"\n{boost(1)}'
+    )
+    assert main(["experiments", "publish", "--config", str(config)]) == 2
+    said = capsys.readouterr().err
+    assert (
+        "Kafka must answer at 127.0.0.1:1, as its topic keeps the experiments" in said
+    )
+    assert "nothing was published" in said
+    store = store_of(settings_of(config))
+    assert stored_records(store).records == {}
+    store.close()

@@ -16,7 +16,7 @@ from rankstream.ranker import Ranker
 from rankstream.settings import Settings, load_settings
 from rankstream.snapshots import store_of
 from rankstream.wire.topics import SNAPSHOTS, full_name
-from streams.roles.publisher import publish_snapshots
+from streams.roles.publisher import publish_copies
 from streams.topology import topics_of
 from tests.services import KafkaService, RedisService
 from tests.snapshot_factory import envelope
@@ -45,7 +45,7 @@ def publisher(settings: Settings) -> Iterator[None]:
     """One that runs beside the test."""
     loop, stop = asyncio.new_event_loop(), asyncio.Event()
     thread = threading.Thread(
-        target=lambda: loop.run_until_complete(publish_snapshots(settings, stop))
+        target=lambda: loop.run_until_complete(publish_copies(settings, stop))
     )
     thread.start()
     yield

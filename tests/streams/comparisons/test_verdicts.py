@@ -9,7 +9,7 @@ import pytest
 from models.evaluation.list_counts import TOTALS
 from rankstream.monitoring.overview import Gathered
 from rankstream.ranking.combining import combine, draw_seed
-from rankstream.settings import ExperimentSettings
+from rankstream.settings import ExperimentSettings, Settings
 from rankstream.wire.events import MULTILEAVE, ClickMark, Interaction
 from rankstream.wire.verdicts import Verdict, decode_verdict, encode_verdict
 from streams.comparisons.health import health_of
@@ -17,6 +17,8 @@ from streams.comparisons.preference_fold import COUNTS, PreferencesFold, compari
 from streams.comparisons.verdicts import verdict_of
 from streams.fold.closed_impressions import closed_of
 from streams.fold.join import OUTCOMES
+from streams.kafka.committed_reader import CommittedBatch
+from streams.kafka.reader_role import Source
 from streams.roles.evaluator import Evaluator
 from tests.ends import ends_of
 from tests.event_factory import START_MS, impression
@@ -135,13 +137,19 @@ def test_nothing_yet_is_a_verdict_too() -> None:
     assert msgspec.json.encode(verdict)
 
 
+def give(evaluator: Evaluator, partition: int, records: dict[bytes, bytes]) -> None:
+    """Records of `preferences`, as they are read."""
+    batch = CommittedBatch(list(records.items()), at_end=True)
+    evaluator.take(Source("preferences", partition), batch)
+
+
 def test_the_evaluator_speaks_when_something_moved() -> None:
     """Partitions merged; the same state is judged once."""
-    evaluator = Evaluator()
+    evaluator = Evaluator(Settings())
     settings = settings_of("team-draft")
     fold = run_of(settings, {"good": GOOD, "bad": BAD}, 20)
-    for change in fold.changes(dict.fromkeys(OUTCOMES, 1)):
-        evaluator.take(0, change.key, change.value)
+    changes = fold.changes(dict.fromkeys(OUTCOMES, 1))
+    give(evaluator, 0, {each.key: each.value for each in changes if each.value})
     ((key, value),) = evaluator.verdicts(evaluator.values())
 
     assert key == b"x"
@@ -177,14 +185,13 @@ def test_partitions_of_different_settings_are_not_merged(
     other: ExperimentSettings, caplog: pytest.LogCaptureFixture
 ) -> None:
     """An alarm and a line in the log; other experiments are judged."""
-    evaluator = Evaluator()
+    evaluator = Evaluator(Settings())
     settings = settings_of("team-draft")
     for records in (
         records_of(settings), records_of(other, 1), records_of(settings, 0, "y"),
         records_of(settings, 1, "y"), records_of(settings, 2),
     ):  # fmt: skip
-        for key, value in records.items():
-            evaluator.take(0, key, value)
+        give(evaluator, 0, records)
     found = states_of(evaluator)
 
     assert found["y"].totals["impressions"] == 40
@@ -197,13 +204,10 @@ def test_partitions_of_different_settings_are_not_merged(
 @pytest.mark.parametrize("value", [b"", b"\x91\x02", b"\x00", b"\xc1\x02\x00\x00\x00"])
 def test_a_record_that_cannot_be_read_stops_nobody(value: bytes) -> None:
     """Of another version, cut off, or a part that is missing; nor a strange key."""
-    evaluator = Evaluator()
+    evaluator = Evaluator(Settings())
     settings = settings_of("team-draft")
-    for key, good in records_of(settings, 0, "y").items():
-        evaluator.take(0, key, good)
-    evaluator.take(0, comparison_key("x", 1, 0), value)
-    evaluator.take(0, b"nonsense", value)
-    evaluator.take(0, COUNTS + b"\x00", value)
+    strange = comparison_key("x", 1, 0), b"nonsense", COUNTS + b"\x00"
+    give(evaluator, 0, records_of(settings, 0, "y") | dict.fromkeys(strange, value))
     found = states_of(evaluator)
 
     assert found["y"].totals["impressions"] == 20
@@ -215,13 +219,13 @@ def test_a_record_that_cannot_be_read_stops_nobody(value: bytes) -> None:
 
 def test_a_log_that_sickens_is_told_though_nothing_was_compared() -> None:
     """A million late events later; not for one more of many."""
-    evaluator = Evaluator()
+    evaluator = Evaluator(Settings())
     fold = run_of(settings_of("team-draft"), {"good": GOOD, "bad": BAD}, 20)
     well = dict.fromkeys(OUTCOMES, 0) | {"consumed": 10**6, "applied_clicks": 10**6}
 
     def told(outcomes: dict[str, int]) -> list[str]:
-        for change in fold.changes(outcomes):
-            evaluator.take(0, change.key, change.value)
+        changes = fold.changes(outcomes)
+        give(evaluator, 0, {each.key: each.value for each in changes if each.value})
         verdicts = states_of(evaluator).values()
         return [lights(verdict)["late"] for verdict in verdicts]
 

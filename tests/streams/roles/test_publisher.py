@@ -1,45 +1,68 @@
-"""Snapshots from their topic to Redis, while either of them comes and goes."""
+"""Snapshots and experiments reach Redis, whichever server comes, goes or forgets."""
 
 import asyncio
+import contextlib
+import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from pathlib import Path
 
 import msgspec
+import numpy as np
 import pytest
 import redis
 from aiokafka import AIOKafkaProducer
-from aiokafka.admin import AIOKafkaAdminClient, NewTopic
 
 from deploy.redis_server import Redis
-from rankstream.settings import Settings, load_settings
-from rankstream.snapshots import Pointer, SnapshotStore, StoreUnavailable
-from rankstream.wire.topics import SNAPSHOTS, full_name
+from producers.event_producer import send_records
+from rankstream.cli import main
+from rankstream.experiment_records import encode_record, running, stored_records
+from rankstream.experiments import Experiments
+from rankstream.ranker import Ranker
+from rankstream.settings import ExperimentSettings, Settings
+from rankstream.snapshots import Pointer, SnapshotStore, StoreUnavailable, store_of
+from rankstream.wire.topics import EXPERIMENTS, SNAPSHOTS, full_name
 from streams.kafka.committed_reader import client_options, committed_batches
-from streams.roles import publisher as module
-from streams.roles.publisher import Publisher, publish_snapshots
-from tests.services import KafkaService, RedisService
+from streams.kafka.reader_role import run_reader_role
+from streams.roles.publisher import Publisher
+from tests.services import KafkaService
 from tests.snapshot_factory import envelope
+from tests.worker_process import configured, settings_of
 
-pytestmark = pytest.mark.broker
+BOOST = """
+[experiments.boost]
+epoch = {epoch}
+rankers = {{ old = "m", new = "" }}
+"""
+ENDED = """
+[experiments.ended]
+epoch = 4
+rankers = { a = "", b = "" }
+"""
+NOW_MS = 1_700_000_000_000
+PAGE = Path(__file__).parents[3] / "docs" / "topics.md"
+PAGE_ROWS = re.findall(r"(?m)^\| `(NAMESPACE:[^`]+)`", PAGE.read_text("utf-8"))
 
 
 @pytest.fixture
-def store(redis_server: RedisService, namespace: str) -> Iterator[SnapshotStore]:
-    """A store of the test's own."""
-    made = SnapshotStore(redis_server.url, namespace=namespace, keep=4, retries=0)
-    yield made
-    made.close()
+def own_redis(tmp_path: Path) -> Iterator[Redis]:
+    """A Redis of the test's own: it is emptied, killed and started again."""
+    server = Redis(tmp_path / "redis")
+    (tmp_path / "redis").mkdir()
+    server.start()
+    yield server
+    server.kill()
 
 
-def give(publisher: Publisher, *versions: int, epoch: int = 0) -> None:
-    """Records of the topic, as the learner writes them."""
-    for version in versions:
-        key = f"m/{epoch}.{version}".encode()
-        publisher.take(key, envelope(version, epoch=epoch))
+@pytest.fixture
+def config(
+    kafka: KafkaService, own_redis: Redis, namespace: str, tmp_path: Path
+) -> Path:
+    """A settings file, with topics."""
+    return configured(tmp_path, kafka.bootstrap, own_redis.url, namespace)
 
 
-async def until(is_so: Callable[[], bool], timeout_s: float = 30.0) -> None:
+async def until(is_so: Callable[[], bool], timeout_s: float = 60.0) -> None:
     """Wait for something to become true, without holding up the loop."""
     deadline = time.monotonic() + timeout_s
     while not await asyncio.to_thread(is_so):
@@ -47,202 +70,7 @@ async def until(is_so: Callable[[], bool], timeout_s: float = 30.0) -> None:
         await asyncio.sleep(0.02)
 
 
-def test_only_the_last_versions_wait(store: SnapshotStore) -> None:
-    """What Redis would drop at once is not sent, nor kept."""
-    publisher = Publisher(store, keep=4)
-    give(publisher, *range(100))
-    assert publisher.counters()["snapshots_pending"] == 4
-    assert publisher.push_pending() == 4
-    assert publisher.push_pending() == 0
-    assert store.versions("m") == [(0, version) for version in range(96, 100)]
-    counts = publisher.counters()
-    assert counts["snapshots_coalesced"] == 96
-    assert counts["snapshots_published"] == 4
-    assert counts["snapshots_pending"] == 0
-
-
-def test_what_is_dropped_after_it_was_published_was_not_passed_over(
-    store: SnapshotStore,
-) -> None:
-    """Room for new versions is made of those that Redis has."""
-    publisher = Publisher(store, keep=4)
-    give(publisher, *range(4))
-    assert publisher.push_pending() == 4
-    give(publisher, *range(4, 7))
-    assert publisher.counters()["snapshots_coalesced"] == 0
-    assert publisher.push_pending() == 3
-
-
-def test_repeats_and_old_versions_change_nothing(store: SnapshotStore) -> None:
-    """A topic that is read again from its beginning publishes nothing again."""
-    publisher = Publisher(store, keep=4)
-    give(publisher, 1, 2, 3)
-    assert publisher.push_pending() == 3
-    give(publisher, 1, 2, 3)
-    assert publisher.push_pending() == 0
-    other = Publisher(store, keep=4)
-    give(other, 1, 2, 3, 4)
-    assert other.push_pending() == 1
-
-
-def test_a_repeated_newest_version_takes_no_room(
-    store: SnapshotStore, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Nor does it replace what was taken first."""
-    sizes = [len(envelope(version)) for version in (1, 2)]
-    monkeypatch.setattr(module, "KEPT_BYTES", sum(sizes))
-    publisher = Publisher(store, keep=4)
-    give(publisher, 1, 2, 2, 2)
-    assert publisher.push_pending() == 2
-    assert store.versions("m") == [(0, 1), (0, 2)]
-
-
-def test_a_rollback_is_published_and_not_undone(store: SnapshotStore) -> None:
-    """The record under the model's own name is the newest; the old epoch stays out."""
-    publisher = Publisher(store, keep=4)
-    give(publisher, 1, 2, 3)
-    publisher.take(b"m", envelope(2, epoch=1))
-    give(publisher, 4, 5)
-    publisher.push_pending()
-    assert store.standing(["m"]) == {"m": Pointer(1, 2)}
-
-
-def test_learned_versions_are_served_again_after_a_rollback(
-    store: SnapshotStore,
-) -> None:
-    """In the epoch of the record that said so, until the next rollback."""
-    publisher = Publisher(store)
-    give(publisher, 1, 2, 3)
-    publisher.take(b"m", envelope(1, epoch=1))
-    give(publisher, 4)
-    publisher.take(b"m/follow", envelope(4, epoch=2))
-    give(publisher, 4, 5)
-    publisher.push_pending()
-    assert store.standing(["m"]) == {"m": (2, 5)}
-    publisher.take(b"m", envelope(2, epoch=3))
-    give(publisher, 6)
-    publisher.push_pending()
-    assert store.standing(["m"]) == {"m": (3, 2)}
-
-
-def test_bad_records_are_counted_and_tombstones_heeded(store: SnapshotStore) -> None:
-    """Nothing in the topic stops a publisher."""
-    publisher = Publisher(store, keep=4)
-    publisher.take(None, None)
-    publisher.take(b"\xff/0.1", None)
-    publisher.take(b"m/0.1", b"garbage")
-    publisher.take(b"m/0.2", envelope(1))
-    publisher.take(b"n", envelope(1))
-    give(publisher, 1, 2, 3)
-    publisher.take(b"m/0.2", None)
-    publisher.take(b"m/0.3", None)
-    assert publisher.push_pending() == 2
-    assert store.versions("m") == [(0, 1), (0, 3)]
-    assert publisher.counters()["snapshots_rejected"] == 3
-
-
-def test_an_emptied_redis_is_filled_again(
-    store: SnapshotStore, redis_server: RedisService, namespace: str
-) -> None:
-    """The same versions with the same bytes come back, also a single lost payload."""
-    publisher = Publisher(store, keep=4)
-    give(publisher, *range(1, 9))
-    publisher.push_pending()
-    with redis.Redis.from_url(redis_server.url) as client:
-        before = {key: client.dump(key) for key in client.keys(f"{namespace}:*")}
-        client.delete(*before)
-        assert publisher.check() == 1
-        assert publisher.push_pending() == 4
-        after = {key: client.dump(key) for key in client.keys(f"{namespace}:*")}
-        assert after == before
-        client.delete(f"{namespace}:snapshot:m:0.8")
-        assert publisher.check() == 1
-        assert publisher.push_pending() == 1
-        assert {key: client.dump(key) for key in before} == before
-    assert publisher.check() == 0
-    assert publisher.counters()["redis_refills"] == 2
-
-
-def test_a_redis_of_an_older_time_is_brought_forward(
-    store: SnapshotStore, redis_server: RedisService, namespace: str
-) -> None:
-    """One that comes back without its last writes gets them again."""
-    publisher = Publisher(store, keep=4)
-    give(publisher, 1)
-    publisher.push_pending()
-    with redis.Redis.from_url(redis_server.url) as client:
-        older = {key: client.dump(key) for key in client.keys(f"{namespace}:*")}
-        give(publisher, 2, 3)
-        publisher.push_pending()
-        client.delete(*client.keys(f"{namespace}:*"))
-        for key, value in older.items():
-            client.restore(key, 0, value)
-    assert store.standing(["m"]) == {"m": Pointer(0, 1)}
-    assert publisher.check() == 1
-    assert publisher.push_pending() == 2
-    assert store.standing(["m"]) == {"m": Pointer(0, 3)}
-
-
-def test_a_redis_that_comes_and_goes(tmp_path: Path) -> None:
-    """Away, back and empty, flushed: the newest version is there soon after."""
-    server = Redis(tmp_path)
-    server.start()
-    store = SnapshotStore(server.url, keep=4, retries=0, timeout_s=0.5)
-
-    def served() -> Pointer | None:
-        try:
-            return store.standing(["m"]).get("m")
-        except StoreUnavailable:
-            return None
-
-    async def scenario() -> dict[str, int]:
-        stop = asyncio.Event()
-        publisher = Publisher(store, keep=4)
-        running = asyncio.create_task(publisher.run(stop))
-        give(publisher, 1)
-        await asyncio.sleep(0.1)
-        assert served() is None
-        publisher.caught_up()
-        await until(lambda: served() == (0, 1))
-        server.kill()
-        gone_s = time.monotonic()
-        for version in range(2, 200):
-            give(publisher, version)
-            await asyncio.sleep(0.01)
-        failures = publisher.counters()["publish_failures"]
-        assert 1 <= failures <= 2 * (time.monotonic() - gone_s) + 1
-        server.start()
-        await until(lambda: served() == (0, 199))
-        assert len(store.versions("m")) == 4
-        with redis.Redis.from_url(server.url) as client:
-            client.flushall()
-        await until(lambda: len(store.versions("m")) == 4)
-        assert served() == (0, 199)
-        give(publisher, 200)
-        stop.set()
-        await running
-        assert served() == (0, 200)
-        return publisher.counters()
-
-    try:
-        counts = asyncio.run(scenario())
-    finally:
-        server.kill()
-        store.close()
-    assert counts["snapshots_pending"] == 0
-    assert counts["redis_refills"] >= 1
-
-
-async def create_topic(settings: Settings) -> None:
-    """The compacted topic of snapshots."""
-    admin = AIOKafkaAdminClient(**client_options(settings.kafka))
-    await admin.start()
-    name = full_name(settings.namespace, SNAPSHOTS)
-    await admin.create_topics([NewTopic(name, 1, 1)])
-    await admin.close()
-
-
-async def produce(settings: Settings, versions: range, *, commit: bool) -> None:
+async def produce(settings: Settings, versions: range, *, commit: bool = True) -> None:
     """One transaction of snapshots, committed or aborted."""
     producer = AIOKafkaProducer(
         **client_options(settings.kafka),
@@ -258,46 +86,258 @@ async def produce(settings: Settings, versions: range, *, commit: bool) -> None:
     await producer.stop()
 
 
+@contextlib.asynccontextmanager
+async def publishing(
+    settings: Settings, store: SnapshotStore
+) -> AsyncIterator[Publisher]:
+    """A publisher that runs for as long as the context lasts."""
+    publisher = Publisher(
+        store, keep=settings.redis.keep_versions, namespace=settings.namespace
+    )
+    stop = asyncio.Event()
+    role = asyncio.create_task(
+        run_reader_role(settings.kafka, publisher.sources, publisher, stop)
+    )
+    try:
+        yield publisher
+    finally:
+        stop.set()
+        await role
+
+
+def keys_of(server: Redis) -> dict[bytes, bytes | None]:
+    """Everything that Redis holds, as bytes."""
+    with redis.Redis.from_url(server.url) as client:
+        return {key: client.dump(key) for key in client.keys("*")}
+
+
+def named_by_the_page(namespace: str, keys: Iterable[bytes]) -> list[str]:
+    """Rows of the table in `docs/topics.md` that have a key; each key is of one."""
+    found = set()
+    for key in keys:
+        (row,) = [
+            row
+            for row in PAGE_ROWS
+            if re.fullmatch(
+                re.sub("[A-Z]+", "[^:]+", row.replace("NAMESPACE", namespace)),
+                key.decode(),
+            )
+        ]
+        found.add(row)
+    return [row for row in PAGE_ROWS if row in found]
+
+
+def flush(server: Redis) -> None:
+    """What an operator may do by mistake."""
+    with redis.Redis.from_url(server.url) as client:
+        client.flushall()
+
+
+def publish_experiments(config: Path, *tables: str) -> None:
+    """By the command, with these tables in the settings."""
+    whole = config.with_name("whole.toml")
+    whole.write_text(config.read_text() + "".join(tables))
+    assert main(["experiments", "publish", "--config", str(whole)]) == 0
+
+
 def test_committed_snapshots_reach_redis(
-    kafka: KafkaService, redis_server: RedisService, namespace: str
+    config: Path, own_redis: Redis, kafka: KafkaService
 ) -> None:
-    """Committed versions are published soon, aborted ones never; losses are mended."""
-    variables = {
-        "RANKSTREAM_NAMESPACE": namespace,
-        "RANKSTREAM_KAFKA__BOOTSTRAP": f"'{kafka.bootstrap}'",
-        "RANKSTREAM_REDIS__URL": f"'{redis_server.url}'",
-    }
-    settings = load_settings(None, variables)
-    store = SnapshotStore(redis_server.url, namespace=namespace)
+    """Soon; aborted ones never. While either server is away nothing is lost."""
+    settings = settings_of(config)
+    store = SnapshotStore(
+        own_redis.url, namespace=settings.namespace, retries=0, timeout_s=0.5
+    )
 
     def served() -> Pointer | None:
-        return store.standing(["m"]).get("m")
+        try:
+            return store.standing(["m"]).get("m")
+        except StoreUnavailable:
+            return None
+
+    async def scenario() -> dict[str, int]:
+        async with publishing(settings, store) as publisher:
+            await produce(settings, range(1, 60))
+            await until(lambda: served() == (0, 59))
+            assert len(store.versions("m")) == settings.redis.keep_versions
+            await produce(settings, range(100, 103), commit=False)
+            await produce(settings, range(60, 62))
+            await until(lambda: served() == (0, 61))
+            assert Pointer(0, 100) not in store.versions("m")
+            own_redis.kill()
+            gone_s = time.monotonic()
+            for version in range(62, 66):
+                await produce(settings, range(version, version + 1))
+                await asyncio.sleep(0.5)
+            failures = publisher.counters()["publish_failures"]
+            assert 1 <= failures <= 2 * (time.monotonic() - gone_s) + 1
+            own_redis.start()
+            await until(lambda: served() == (0, 65))
+            assert len(store.versions("m")) == settings.redis.keep_versions
+            if kafka.broker is not None:
+                await asyncio.to_thread(kafka.broker.kill)
+                flush(own_redis)
+                await until(lambda: served() == (0, 65))
+                await asyncio.to_thread(kafka.broker.start)
+            await produce(settings, range(66, 68))
+            await until(lambda: served() == (0, 67))
+            await produce(settings, range(68, 69))
+        return publisher.counters()
+
+    counts = asyncio.run(scenario())
+    assert counts["redis_refills"] >= 1
+    store.close()
+
+
+def test_an_emptied_redis_is_filled_and_services_go_on(
+    config: Path, own_redis: Redis
+) -> None:
+    """Models, experiments and removals come back; what was removed stays away."""
+    settings = settings_of(config)
+    store, other = store_of(settings, retries=0), store_of(settings)
+    client, ranker = Experiments(other), Ranker("m", store=other)
+
+    def runs() -> int:
+        running_now = client.of("boost", unit="s", now_ms=NOW_MS)
+        return running_now.settings.epoch if running_now else 0
 
     async def scenario() -> None:
-        stop = asyncio.Event()
-        running = asyncio.create_task(publish_snapshots(settings, stop))
-        await asyncio.sleep(0.5)
-        await create_topic(settings)
-        await produce(settings, range(1, 60), commit=True)
-        await until(lambda: served() == (0, 59))
-        assert len(store.versions("m")) == settings.redis.keep_versions
-        await produce(settings, range(100, 103), commit=False)
-        await produce(settings, range(60, 62), commit=True)
-        await until(lambda: served() == (0, 61))
-        with redis.Redis.from_url(redis_server.url) as client:
-            client.delete(*client.keys(f"{namespace}:*"))
-        await until(lambda: served() == (0, 61))
-        if kafka.broker is not None:
-            await asyncio.to_thread(kafka.broker.kill)
-            await asyncio.sleep(2.0)
-            await asyncio.to_thread(kafka.broker.start)
-        await produce(settings, range(62, 64), commit=True)
-        await until(lambda: served() == (0, 63))
-        stop.set()
-        await running
+        publish_experiments(config, BOOST.format(epoch=1), ENDED)
+        publish_experiments(config, BOOST.format(epoch=2))
+        async with publishing(settings, store):
+            await produce(settings, range(1, 4))
+            client.follow()
+            ranker.follow()
+            await until(lambda: runs() == 2 and ranker.version == 3)
+            before = keys_of(own_redis)
+            assert named_by_the_page(settings.namespace, before) == PAGE_ROWS
+            for _ in range(3):
+                flush(own_redis)
+                # Looked at while empty, and once more when it is full again.
+                client.refresh()
+                ranker.refresh()
+                assert runs() == 2
+                assert ranker.rank(np.ones((2, 3))).version == 3
+                await until(lambda: keys_of(own_redis) == before)
+                assert runs() == 2
+            await until(lambda: client.trouble == ranker.trouble == "")
+            publish_experiments(config)
+            await until(lambda: runs() == 0)
+            flush(own_redis)
+            await until(lambda: len(stored_records(store).records) == 2)
+            client.refresh()
+            assert runs() == 0
 
     asyncio.run(scenario())
-    assert Pointer(0, 100) not in store.versions("m")
+    fresh = Experiments(other)
+    assert fresh.refresh()
+    assert fresh.of("boost", unit="s", now_ms=NOW_MS) is None
+    again = config.with_name("again.toml")
+    again.write_text(config.read_text() + BOOST.format(epoch=2))
+    assert main(["experiments", "publish", "--config", str(again)]) == 2
+    client.close()
+    ranker.close()
+    other.close()
+    store.close()
+
+
+def test_what_was_forged_in_redis_is_put_back(config: Path, own_redis: Redis) -> None:
+    """Pointers and experiments, also those beyond all that was published."""
+    settings = settings_of(config)
+    store = store_of(settings, retries=0)
+    boost = ExperimentSettings(rankers={"old": "m", "new": ""}, epoch=2)
+    name = settings.namespace
+    forgeries: list[Callable[[redis.Redis], object]] = [
+        lambda made: made.set(f"{name}:pointer:m", "latest"),
+        lambda made: made.set(f"{name}:pointer:m", "0.99"),
+        lambda made: made.hset(f"{name}:experiments", "boost", "{"),
+        lambda made: made.hset(
+            f"{name}:experiments",
+            "boost",
+            msgspec.json.encode(msgspec.structs.replace(boost, share=0.5)),
+        ),
+        lambda made: made.hset(
+            f"{name}:experiments",
+            "boost",
+            msgspec.json.encode(msgspec.structs.replace(boost, epoch=9)),
+        ),
+        lambda made: made.hset(f"{name}:removed-experiments", "boost", "9"),
+        lambda made: made.set(f"{name}:experiments", "x"),
+        lambda made: made.set(f"{name}:removed-experiments", "x"),
+        lambda _: store.publish(envelope(99, n_features=4)),
+    ]
+
+    async def scenario() -> None:
+        publish_experiments(config, BOOST.format(epoch=2), ENDED)
+        publish_experiments(config, BOOST.format(epoch=2))
+        async with publishing(settings, store):
+            await produce(settings, range(1, 4))
+            await until(lambda: store.standing(["m"]) == {"m": (0, 3)})
+            before = keys_of(own_redis)
+            with redis.Redis.from_url(own_redis.url) as made:
+                for forge in forgeries:
+                    forge(made)
+                    assert keys_of(own_redis) != before
+                    await until(lambda: keys_of(own_redis) == before)
+
+    asyncio.run(scenario())
+    store.close()
+
+
+def test_what_older_releases_wrote_to_redis_alone_stays(
+    config: Path, own_redis: Redis, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The publisher says what helps. Nonsense in the topic stops nobody."""
+    settings = settings_of(config)
+    store = store_of(settings, retries=0)
+    boost = ExperimentSettings(rankers={"old": "m", "new": ""}, epoch=2)
+    with redis.Redis.from_url(own_redis.url) as client:
+        client.hset(
+            f"{settings.namespace}:experiments", "boost", msgspec.json.encode(boost)
+        )
+        client.hset(f"{settings.namespace}:removed-experiments", "ended", "4")
+
+    async def scenario() -> None:
+        other = encode_record("other", running(msgspec.structs.replace(boost, epoch=1)))
+        newer = other.replace(b'"schema":1', b'"schema":2')
+        records = [(b"other", other), (b"newer", newer), (b"bad", b"\xff")]
+        await asyncio.to_thread(send_records, settings, EXPERIMENTS, records)
+        async with publishing(settings, store) as publisher:
+            await until(lambda: "other" in stored_records(store).records)
+            await until(lambda: "experiment='boost'" in caplog.text)
+            assert publisher.counters()["experiments_rejected"] == 2
+            before = stored_records(store).records
+            assert sorted(before) == ["boost", "ended", "other"]
+
+    asyncio.run(scenario())
+    assert "run `rankstream experiments publish`" in caplog.text
+    assert "must have schema 1; got 2" in caplog.text
+    store.close()
+
+
+def test_what_an_older_release_published_is_brought_to_the_topic(
+    config: Path, own_redis: Redis, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Unchanged for clients; afterwards an emptied Redis gets it again."""
+    settings = settings_of(config)
+    store = store_of(settings, retries=0)
+    boost = ExperimentSettings(rankers={"old": "m", "new": ""}, epoch=2)
+    with redis.Redis.from_url(own_redis.url) as client:
+        client.hset(
+            f"{settings.namespace}:experiments", "boost", msgspec.json.encode(boost)
+        )
+        client.hset(f"{settings.namespace}:removed-experiments", "ended", "4")
+    before = keys_of(own_redis)
+    publish_experiments(config, BOOST.format(epoch=2))
+    assert capsys.readouterr().out == "boost: unchanged\n"
+    assert keys_of(own_redis) == before
+
+    async def scenario() -> None:
+        flush(own_redis)
+        async with publishing(settings, store):
+            await until(lambda: keys_of(own_redis) == before)
+
+    asyncio.run(scenario())
     store.close()
 
 

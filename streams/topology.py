@@ -284,9 +284,9 @@ def kinds_of(role: str) -> list[StageKind]:
     return [kind for kind in STAGES if kind.role == known]
 
 
-def group_of(settings: Settings, role: str) -> str:
+def group_of(namespace: str, role: str) -> str:
     """The consumer group of a role with stages."""
-    return full_name(settings.namespace, f"rankstream-{role}")
+    return full_name(namespace, f"rankstream-{role}")
 
 
 def written_topics() -> frozenset[str]:

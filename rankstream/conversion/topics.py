@@ -71,7 +71,7 @@ def _wait_for_workers(admin: TopicAdmin, settings: Settings, kind: StageKind) ->
 
     A worker that stopped stays a member until its session has ended.
     """
-    group = group_of(settings, kind.role)
+    group = group_of(settings.namespace, kind.role)
     until_s = time.monotonic() + settings.delivery.session_timeout_s + BEYOND_SESSION_S
     while True:
         try:

@@ -167,7 +167,7 @@ def build_app(
     """
     delivery = settings.delivery
     app = StageApp(
-        group_of(settings, role),
+        group_of(settings.namespace, role),
         broker=[
             f"kafka://{one.strip()}" for one in settings.kafka.bootstrap.split(",")
         ],

@@ -41,6 +41,11 @@ class Producer(Protocol):
     ) -> Awaitable[Any]:
         """Send a record; what is returned is done when the broker has it."""
 
+    async def send_offsets_to_transaction(
+        self, offsets: Mapping[TopicPartition, int], group_id: str
+    ) -> None:
+        """Let a consumer group have committed these offsets, if this is committed."""
+
     def create_batch(self) -> Any:
         """An empty batch, with `append` and `close`."""
 

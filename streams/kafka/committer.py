@@ -17,6 +17,7 @@ import msgspec
 
 from rankstream.settings import Settings
 from streams.kafka.backlog import Backlog
+from streams.kafka.commit_lines import CommitLines
 from streams.kafka.partition_life import Event, PartitionLife
 from streams.kafka.planted_faults import (
     REPEATED_RECORDS,
@@ -39,6 +40,12 @@ from streams.kafka.state_log import StateRead
 from streams.stage import Change, Output, SourceRecord
 from streams.topology import StageKind
 
+QUIET_S = 1.0
+"""So long after the last commit, one is made for transaction markers that were read."""
+
+QUIET_S = 1.0
+"""So long after the last commit, one is made for transaction markers that were read."""
+
 log = logging.getLogger("rankstream.commit")
 
 
@@ -51,7 +58,9 @@ class PartitionLog(Protocol):
     async def read(self) -> StateRead:
         """Everything that was committed."""
 
-    async def write(self, outputs: list[Output], changes: list[Change]) -> None:
+    async def write(
+        self, outputs: list[Output], changes: list[Change], next_offset: int
+    ) -> None:
         """All of it or nothing."""
 
     async def close(self) -> None:
@@ -101,8 +110,9 @@ class Committer:
         self.seconds = 0.0
         self._state = state
         self._delivery = settings.delivery
-        self._checkpoint_at_s = time.monotonic()
+        self._checkpoint_at_s = self._written_at_s = time.monotonic()
         self._n_since_checkpoint = 0
+        self._lines = CommitLines(self.name)
         self._gathering = asyncio.Lock()
         self._writing = asyncio.Lock()
 
@@ -287,7 +297,7 @@ class Committer:
             await asyncio.to_thread(self.stage.settle)
         outputs = self.stage.outputs()
         is_checkpoint = self._is_checkpoint_due(is_last=is_last)
-        if not (outputs or has_folded or is_checkpoint):
+        if not (outputs or has_folded or is_checkpoint or self._is_beyond(reached)):
             # Records that came again while their commit was being written.
             acknowledge(self.backlog.emptied())
             return None
@@ -305,7 +315,7 @@ class Committer:
             offset=self.folded,
             fingerprint=fingerprint,
             number=self.position.number + 1,
-            next_offset=max(self.folded + 1, reached),
+            next_offset=max(self.folded + 1, reached, self.position.next_offset),
         )
         if is_checkpoint:
             changes = list(self.stage.changes())
@@ -325,19 +335,26 @@ class Committer:
         if commit is None:
             return False
         await self._write(commit)
-        if commit.is_checkpoint and not self.kind.state_always:
-            log.info(
-                "event=checkpoint partition=%s offset=%d records=%d",
-                self.name, self.position.checkpoint_offset, len(commit.changes),
-            )  # fmt: skip
+        n_changes = len(commit.changes) if commit.is_checkpoint else None
+        self._lines.take(
+            self.position.offset, n_outputs=len(commit.outputs), n_changes=n_changes
+        )
         return True
 
     async def _write(self, commit: Commit) -> None:
         started = time.monotonic()
-        await self._state.write(commit.outputs, commit.changes)
+        await self._state.write(
+            commit.outputs, commit.changes, self.position.next_offset
+        )
         self.committed = self.position.offset
-        self.seconds = time.monotonic() - started
+        self._written_at_s = time.monotonic()
+        self.seconds = self._written_at_s - started
         acknowledge(commit.events)
+
+    def _is_beyond(self, reached: int) -> bool:
+        """Whether nothing came for a while but markers, and the group lags by them."""
+        is_quiet = time.monotonic() - self._written_at_s >= QUIET_S
+        return is_quiet and reached > self.position.next_offset
 
     def _is_checkpoint_due(self, *, is_last: bool) -> bool:
         """Whether state is to be written, also where nothing else is."""

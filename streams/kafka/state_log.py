@@ -12,7 +12,7 @@ from rankstream.wire.topics import MAX_RECORD_BYTES, MIB, full_name
 from streams.kafka.clients import AIOKAFKA, Clients, Consumer, Producer
 from streams.kafka.resume_position import Source, StateRefused
 from streams.stage import Change, Output
-from streams.topology import StageKind
+from streams.topology import StageKind, group_of
 
 LOOKS, BETWEEN_LOOKS_S = 5, 0.3
 """How often, and how far apart, to look whether a transaction of ours has ended."""
@@ -113,8 +113,20 @@ class StateLog:
             await consumer.stop()
         return StateRead(items, n_records, source)
 
-    async def write(self, outputs: list[Output], changes: Iterable[Change]) -> None:
-        """All of it, in one transaction; returns when that is committed."""
+    async def write(
+        self,
+        outputs: list[Output],
+        changes: Iterable[Change],
+        next_offset: int | None = None,
+    ) -> None:
+        """All of it, in one transaction; returns when that is committed.
+
+        Parameters
+        ----------
+        next_offset
+            What the consumer group is to have committed by it, if anything. Nobody
+            starts there; it is for whoever looks at the lag of the group.
+        """
         producer = self._producer
         if producer is None:
             raise StateRefused(f"{self._kind.source}[{self._partition}] was given away")
@@ -132,6 +144,10 @@ class StateLog:
                 producer, self._cluster.place(topic, partition), together
             )
         await asyncio.gather(*sent)
+        if next_offset is not None:
+            source = self._cluster.place(self._kind.source, self._partition)
+            group = group_of(self._cluster.namespace, self._kind.role)
+            await producer.send_offsets_to_transaction({source: next_offset}, group)
         await producer.commit_transaction()
 
     async def close(self) -> None:

@@ -175,6 +175,25 @@ class Consumer(EagerService, driver.Consumer):
         self._last.clear()
         self._positions.clear()
 
+    def ack(self, message: Any) -> bool:
+        """Take note that a message is done with, and of nothing else.
+
+        Faust would keep the offsets of all that it cannot commit, which is everything
+        behind the first transaction marker.
+        """
+        if message.acked:
+            return False
+        message.acked = True
+        self._unacked_messages.discard(message)
+        return True
+
+    async def commit(self, *_: Any, **__: Any) -> bool:
+        """Commit nothing: the group's offsets are committed with what they cover."""
+        return False
+
+    async def _add_gap(self, *_: Any) -> None:
+        """Remember no gaps, as nothing is committed by them."""
+
     async def _getmany(self, active_partitions: Any, timeout: float) -> Any:
         if self.waiting_bytes >= WAITING_BYTES:
             await asyncio.sleep(FULL_PAUSE_S)

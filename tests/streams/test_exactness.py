@@ -7,13 +7,22 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 
 from producers.event_producer import EventProducer
 from producers.topic_reader import read_records
 from rankstream.settings import Settings
 from rankstream.wire.events import decode_interaction_record
-from rankstream.wire.topics import CLICKS, EVENTS, INTERACTIONS, QUERIES, SNAPSHOTS
+from rankstream.wire.topics import (
+    CLICKS,
+    EVENTS,
+    INTERACTIONS,
+    QUERIES,
+    SNAPSHOTS,
+    full_name,
+)
 from streams.local import LocalPipeline
+from streams.topology import STAGES, group_of
 from tests.learned_log import learned_anew
 from tests.services import KafkaService, RedisService
 from tests.worker_process import configured, running, settings_of, waited_until
@@ -107,6 +116,26 @@ def refolded(settings: Settings) -> dict[tuple[int, bytes], bytes]:
     return values
 
 
+def group_lags(settings: Settings) -> dict[str, int]:
+    """What Kafka says that the group of each stage has not committed, in records."""
+    admin = KafkaAdminClient(bootstrap_servers=settings.kafka.bootstrap)
+    consumer = KafkaConsumer(bootstrap_servers=settings.kafka.bootstrap)
+    lags = {}
+    for kind in STAGES:
+        topic = full_name(settings.namespace, kind.source)
+        group = group_of(settings.namespace, kind.role)
+        committed = admin.list_group_offsets({group: None})[group]
+        places = [
+            TopicPartition(topic, partition)
+            for partition in consumer.partitions_for_topic(topic)
+        ]
+        ends = consumer.end_offsets(places)
+        lags[kind.name] = sum(ends[place] - committed[place].offset for place in places)
+    consumer.close()
+    admin.close()
+    return lags
+
+
 @pytest.mark.broker
 def test_killed_workers_lose_nothing_and_double_nothing(
     kafka: KafkaService, redis_server: RedisService, namespace: str, tmp_path: Path
@@ -129,6 +158,8 @@ def test_killed_workers_lose_nothing_and_double_nothing(
         }
         send_events(settings, plan)
         waited_until(lambda: len(interactions(settings)[0]) == N_IMPRESSIONS, 90, log)
+        # Group offsets are of what is covered, over the markers of transactions too.
+        waited_until(lambda: not any(group_lags(settings).values()), 30, log)
         status, seconds = worker.stop()
     seen, n_clicks, numbers = interactions(settings)
 

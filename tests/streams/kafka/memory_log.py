@@ -32,6 +32,7 @@ class Topics:
         self.items: dict[tuple[str, bytes], bytes] = {}
         self.outputs: list[Output] = []
         self.n_writes = 0
+        self.committed: int | None = None
         self.source = Source("toy[0]", "id", 1, FIRST, end)
         self.owner: MemoryLog | None = None
 
@@ -75,7 +76,9 @@ class MemoryLog:
         items = dict(self.topics.items)
         return StateRead(items, len(items), self.topics.source)
 
-    async def write(self, outputs: list[Output], changes: Iterable[Change]) -> None:
+    async def write(
+        self, outputs: list[Output], changes: Iterable[Change], next_offset: int
+    ) -> None:
         """All of it, once it may be written."""
         self.calls.append("write")
         await self.may_write.wait()
@@ -84,6 +87,7 @@ class MemoryLog:
         if self.topics.owner is not self:
             raise Fenced
         self.topics.n_writes += 1
+        self.topics.committed = next_offset
         self.topics.outputs += outputs
         for topic, key, value in changes:
             assert value is not None

@@ -70,6 +70,47 @@ def test_a_position_is_written_before_anything_is_read() -> None:
     run(body())
 
 
+def test_the_group_has_committed_what_the_position_covers() -> None:
+    """Kafka's lag of the group is then ours, over transaction markers too."""
+
+    async def body() -> None:
+        topics = Topics()
+        committer = await opened(topics)
+        assert topics.committed == FIRST
+        folded(committer, 10, 11)
+        await committer.commit(0, at_end=False)
+        assert topics.committed == 12
+        folded(committer, 12)
+        await committer.commit(0, at_end=True, reached=15)
+        assert topics.committed == 15
+        folded(committer, 15)
+        await committer.commit_last()
+        assert topics.committed == 16
+
+    run(body())
+
+
+def test_markers_alone_are_committed_once_it_is_quiet(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else a group that has everything would lag by a marker for ever."""
+
+    async def body() -> None:
+        topics = Topics()
+        committer = await opened(topics)
+        folded(committer, 10)
+        await committer.commit(0, at_end=False)
+        assert not await committer.commit(0, at_end=True, reached=12)
+        monkeypatch.setattr("streams.kafka.committer.QUIET_S", 0.0)
+        assert await committer.commit(0, at_end=True, reached=12)
+        assert topics.committed == topics.position.next_offset == 12
+        assert not await committer.commit(0, at_end=True, reached=12)
+        assert await committer.commit_last()
+        assert topics.committed == 12
+
+    run(body())
+
+
 def test_a_commit_acknowledges_what_it_covers_and_nothing_before() -> None:
     """An event is acknowledged when its outputs are committed, and once."""
 

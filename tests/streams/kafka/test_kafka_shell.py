@@ -53,7 +53,7 @@ def test_a_harness_without_the_resume_position_counts_twice(run: ToyRun) -> None
     """Where the resume position is ignored, the verdict says so."""
     with run.load(per_s=2_000):
         worker = run.start("one", RANKSTREAM_FAULTS="no-resume-position")
-        run.wait_for(worker, "event=checkpoint")
+        run.wait_for(worker, "event=commits")
         time.sleep(1.0)
         worker.kill()
         worker.wait()

@@ -269,3 +269,16 @@ def test_a_fetch_from_before_a_seek_reaches_nothing() -> None:
         assert consumer.progress(PLACE).position is None
 
     asyncio.run(run())
+
+
+def test_nothing_is_kept_of_records_that_are_done_with() -> None:
+    """What Faust keeps to commit by would grow for ever behind the first marker."""
+    consumer: Any = Consumer.__new__(Consumer)
+    consumer._unacked_messages = set()
+    consumer._acked, consumer._acked_index = {}, {}
+    message: Any = type("Message", (), {"acked": False, "tp": PLACE, "offset": 7})()
+    assert consumer.ack(message)
+    assert message.acked
+    assert not consumer.ack(message)
+    assert (consumer._acked, consumer._acked_index) == ({}, {})
+    assert asyncio.run(consumer.commit()) is False

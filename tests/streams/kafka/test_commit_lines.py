@@ -1,0 +1,28 @@
+"""Lines of a worker's log about commits."""
+
+import logging
+
+import pytest
+
+from streams.kafka import commit_lines
+from streams.kafka.commit_lines import CommitLines
+
+
+def test_commits_of_a_minute_are_one_line(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first is told at once; what follows is summed up."""
+    seconds = [100]
+    monkeypatch.setattr(commit_lines.time, "monotonic", lambda: seconds[0])
+    caplog.set_level(logging.INFO, "rankstream.commit")
+    lines = CommitLines("events[2]")
+    for number in range(61):
+        lines.take(10 + number, n_outputs=2, n_changes=3 if number % 10 == 0 else None)
+        seconds[0] += 1
+    lines.take(71, n_outputs=0, n_changes=None)
+    assert [record.getMessage() for record in caplog.records] == [
+        "event=commits partition=events[2] offset=10 commits=1 outputs=2 "
+        "checkpoints=1 state_records=3",
+        "event=commits partition=events[2] offset=70 commits=60 outputs=120 "
+        "checkpoints=6 state_records=18",
+    ]

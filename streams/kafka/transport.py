@@ -41,6 +41,9 @@ RECORD_BYTES = 1_024
 
 FULL_PAUSE_S = 0.005
 
+LISTEN_S = 0.25
+"""How long a fetch waits for records: so often is an answer without any noticed."""
+
 tell_all_names()
 
 REQUEST_MS = 90_000
@@ -202,7 +205,7 @@ class Consumer(EagerService, driver.Consumer):
             return {}
         n_seeks = self._n_seeks
         # A cancelled fetch hands no records over, so it moves no position here.
-        given: Any = await super()._getmany(active_partitions, timeout)
+        given: Any = await super()._getmany(active_partitions, min(timeout, LISTEN_S))
         fetched, positions = given
         for place, records in fetched.items():
             if records:

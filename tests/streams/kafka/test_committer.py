@@ -219,15 +219,15 @@ def test_a_record_that_comes_again_during_its_commit_is_acknowledged() -> None:
     async def body() -> None:
         log = MemoryLog(Topics())
         committer = committer_on(log)
-        await committer.open(None, 0)
+        await committer.open(None)
         log.may_write.clear()
         folded(committer, 10)
-        commit = asyncio.create_task(committer.commit(0, at_end=False))
+        commit = asyncio.create_task(committer.commit())
         await until(lambda: log.calls.count("write") == 2)
         (again,) = folded(committer, 10)
         log.may_write.set()
         await commit
-        assert not await committer.commit(0, at_end=False)
+        assert not await committer.commit()
         assert again.n_acks == 1
 
     run(body())

@@ -19,12 +19,18 @@ QUORUM = 3 / 8
 FEWEST = 2
 """Times that must agree however few there are: one clock may be wrong."""
 
+OUTAGE_MS = 5_000
+"""So long without an answer the broker was away; what is shorter is disorder."""
+
+LONGEST_HOLD_MS = 60_000
+"""Clients with default settings try again after 36 s at the latest (kafka-python)."""
+
 
 class PlausibleTime:
     """The largest event time of a source that is not out of line with the others.
 
-    A time is taken at once where it is ahead by no more than `step_ms` and the wall
-    time that has passed since the last event. A larger jump is taken when 3/8 of the
+    A time is taken at once where it is ahead by no more than `step_ms` and the time
+    that has passed since the last event. A larger jump is taken when 3/8 of the
     last 64 times are at or beyond it, and at least two: 24 once 64 are known, fewer
     before. So neither one wrong event nor a client whose clock is hours ahead moves
     it, while a true gap of days is followed after 24 events at most. Before 24 times
@@ -39,7 +45,7 @@ class PlausibleTime:
         self._recent: deque[int] = deque(maxlen=RECENT)
 
     def see(self, at_ms: int, *, elapsed_ms: int = 0) -> None:
-        """Take the time of one more event, `elapsed_ms` of wall time after the last."""
+        """Take the time of one more event, appended `elapsed_ms` after the last."""
         self._recent.append(at_ms)
         if self.largest_ms >= 0:
             if at_ms <= self.largest_ms + self._step_ms + elapsed_ms:
@@ -81,6 +87,9 @@ class PlausibleTime:
 class SourceClock:
     """The frontier of one source, as ingest writes it.
 
+    It hears no clock: records carry the time at which the broker appended them, and
+    the shell says for how long the broker has had nothing more.
+
     Parameters
     ----------
     disorder_ms
@@ -103,22 +112,29 @@ class SourceClock:
         self._closing_ms = closing_ms
         self._at_ms = -1
         self._state = ACTIVE
-        self._end_since_ms: int | None = None
-        self._now_ms = 0
         self._seen_ms = 0
         self._largest_seen_ms = -1
+        self._appended_ms = 0
+        self._held_until_ms = 0
+        self._at_end_ms = 0
+        self._silent_ms = 0
+        self._is_on_a_broker = False
 
-    def see(self, at_ms: int) -> None:
-        """Take an accepted event."""
-        elapsed_ms = max(0, self._now_ms - self._seen_ms) if self._seen_ms else 0
+    def see(self, at_ms: int, appended_ms: int) -> None:
+        """Take an accepted event of a record that was appended at a time."""
+        elapsed_ms = max(0, appended_ms - self._seen_ms) if self._seen_ms else 0
         self.plausible.see(at_ms, elapsed_ms=elapsed_ms)
-        self._seen_ms = self._now_ms
+        self._seen_ms = appended_ms
         self._largest_seen_ms = max(self._largest_seen_ms, at_ms)
-        self._wake()
+        self.hear(appended_ms)
 
-    def hear(self) -> None:
-        """Take a record that held no accepted event."""
-        self._wake()
+    def hear(self, appended_ms: int) -> None:
+        """Take a record, whatever it held."""
+        if self._is_on_a_broker:
+            self._hold(appended_ms)
+        self._appended_ms = appended_ms
+        self._silent_ms = 0
+        self._state = ACTIVE
 
     def end(self) -> None:
         """Take an end record: the frontier passes every window of what was seen.
@@ -130,53 +146,78 @@ class SourceClock:
         if self._largest_seen_ms >= 0:
             self._at_ms = max(self._at_ms, self._largest_seen_ms + self._closing_ms)
 
-    def tick(self, now_ms: int, *, at_end: bool) -> None:
-        """Hear the wall clock: idle sources let event time pass at its pace."""
-        self._now_ms = now_ms
-        if not at_end or self._state == ENDED:
-            self._end_since_ms = None
+    def tick(self, at_end_ms: int) -> None:
+        """Hear for how long the broker has been saying 'at the end'.
+
+        0 where it has more or does not answer: then the source is not idle, whatever
+        it was before. Idle sources let event time pass at the pace of the answers.
+        """
+        self._is_on_a_broker = True
+        more_ms = at_end_ms - self._at_end_ms
+        self._silent_ms += more_ms if more_ms >= 0 else at_end_ms
+        self._at_end_ms = at_end_ms
+        if self._state == ENDED:
             return
-        if self._end_since_ms is None or now_ms < self._end_since_ms:
-            self._end_since_ms = now_ms
-        silent_ms = now_ms - self._end_since_ms
-        if silent_ms >= self._idle_ms:
-            self._fall_idle(silent_ms)
+        # What was said before the last record, and is heard after it, counts nothing.
+        if min(at_end_ms, self._silent_ms) >= self._idle_ms and not self.is_held:
+            self._fall_idle()
+        else:
+            self._state = ACTIVE
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the frontier stands still, as an outage was a short while ago."""
+        return self._appended_ms + self._silent_ms < self._held_until_ms
 
     def frontier(self) -> tuple[int, int]:
         """`(at_ms, state)` as it is to be written; `at_ms` never goes back."""
-        if self._state == ACTIVE and self.plausible.largest_ms >= 0:
-            reached = max(0, self.plausible.largest_ms - self._disorder_ms)
-            self._at_ms = max(self._at_ms, reached)
+        largest = self.plausible.largest_ms
+        if self._state == ACTIVE and largest >= 0 and not self.is_held:
+            self._at_ms = max(self._at_ms, 0, largest - self._disorder_ms)
         return self._at_ms, self._state
 
     def state(self) -> list[Any]:
         """What `restore` takes; how long the source was silent starts anew."""
         return [
             self.plausible.state(), self._at_ms, self._state, self._largest_seen_ms,
-            self._seen_ms,
+            self._seen_ms, self._held_until_ms,
         ]  # fmt: skip
 
     def restore(self, state: list[Any]) -> None:
         """Take back a state."""
-        plausible, self._at_ms, self._state, self._largest_seen_ms, *seen = state
-        # Earlier layouts did not say when the last event was seen.
-        self._seen_ms = seen[0] if seen else 0
+        plausible, self._at_ms, self._state, self._largest_seen_ms, *times = state
+        # Earlier layouts lack the last of these, or both.
+        self._seen_ms, self._held_until_ms = (*times, 0, 0)[:2]
+        self._appended_ms = self._seen_ms
         self.plausible.restore(plausible)
 
-    def _wake(self) -> None:
-        self._state = ACTIVE
-        self._end_since_ms = None
+    def _hold(self, appended_ms: int) -> None:
+        """Hold the frontier where the broker was away between two records.
 
-    def _fall_idle(self, silent_ms: int) -> None:
+        Senders come back one after another, with what they kept meanwhile: the first
+        one must not make what the others bring late. A sender waits about as long as
+        it has tried before it tries again, some a fifth longer, up to a bound.
+        """
+        told_ms = self._appended_ms + self._silent_ms
+        away_ms = appended_ms - told_ms if self._appended_ms else 0
+        held_ms = away_ms * 3 // 2 if away_ms > OUTAGE_MS else 0
+        # Where the broker's clock is put back, no hold lasts longer for it.
+        self._held_until_ms = min(
+            max(self._held_until_ms, appended_ms + held_ms),
+            appended_ms + LONGEST_HOLD_MS,
+        )
+
+    def _fall_idle(self) -> None:
         # A single event may be wrong: others can contradict it until its window ends.
-        is_closing = silent_ms >= self._closing_ms
+        is_closing = self._silent_ms >= self._closing_ms
         if is_closing or (self._state == ACTIVE and not self.plausible.is_uncertain):
             self.plausible.conclude()
         self._state = IDLE
         largest = self.plausible.largest_ms
         if largest >= 0:
             passed = min(
-                largest - self._disorder_ms + silent_ms, largest + self._closing_ms
+                largest - self._disorder_ms + self._silent_ms,
+                largest + self._closing_ms,
             )
             self._at_ms = max(self._at_ms, passed)
 

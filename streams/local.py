@@ -48,7 +48,7 @@ class LocalPipeline:
         Their partition counts hold: take `local_settings` for one of each, or
         those of a cluster to fold a log that was dumped from it.
     now
-        The clock that ingest hears, epoch milliseconds.
+        When a record is appended, epoch milliseconds.
     on_output
         Is shown every record that a stage writes, in order.
     """
@@ -188,10 +188,9 @@ class LocalPipeline:
         place = (topic, partition)
         offset = self._offsets.get(place, -1) + 1
         self._offsets[place] = offset
-        now_ms = self._now()
-        record = SourceRecord(topic, partition, offset, now_ms, key, value, headers)
+        at_ms = self._now()
+        record = SourceRecord(topic, partition, offset, at_ms, key, value, headers)
         for stage in self._readers[place]:
-            stage.tick(now_ms, at_end=False)
             stage.fold(record)
 
     def _pass_on(self) -> None:

@@ -13,7 +13,11 @@ __all__ = ["Change", "LogRefused", "Output", "SourceRecord", "Stage"]
 
 
 class SourceRecord(NamedTuple):
-    """A record as it stands in a topic. `topic` is the name without namespace."""
+    """A record as it stands in a topic. `topic` is the name without namespace.
+
+    `timestamp_ms` of an input topic is when the broker appended the record, or, where
+    the topic does not say so, when it was read. What a client says is not believed.
+    """
 
     topic: str
     partition: int
@@ -52,10 +56,11 @@ class Stage(Protocol):
     def fold(self, record: SourceRecord) -> None:
         """Take one record; never raises for what the record holds."""
 
-    def tick(self, now_ms: int, *, at_end: bool) -> None:
-        """Hear the time; only ingest listens, all other stages are pure folds.
+    def tick(self, *, at_end_ms: int) -> None:
+        """Hear of the source's end; only ingest listens, all others are pure folds.
 
-        `at_end` says that the broker had nothing more for this partition.
+        `at_end_ms` is for how long the broker has been saying, without a break, that
+        it has nothing more for this partition; 0 where it has, or does not answer.
         """
 
     def settle(self) -> None:

@@ -87,7 +87,7 @@ class Code(StrEnum):
     TIME_FUTURE = (
         "time-future",
         VALIDATE,
-        "`at_ms` is more than `time.ahead_ms` ahead of the worker's clock",
+        "`at_ms` is more than `time.ahead_ms` ahead of when Kafka took the record",
         "set the client's clock; replay the letter once its time has come",
     )
     IDENTITY = (

@@ -103,8 +103,8 @@ class CanonicalFold:
             ) from error
         self._set_aside()
 
-    def tick(self, now_ms: int, *, at_end: bool) -> None:
-        """A pure fold hears no clock."""
+    def tick(self, *, at_end_ms: int) -> None:
+        """A pure fold hears nothing but its log."""
 
     def settle(self) -> None:
         """Count what was collected, and compute the placements that it needs."""

@@ -1,7 +1,8 @@
 """Ingestion: records of `queries` and `clicks` into the canonical log.
 
-The only stage that hears a clock. Its state is small and written whole at every
-commit: the clock of its source and the sequence numbers of what it wrote.
+It knows no clock: the broker says when it appended a record. Its state is small and
+written whole at every commit: how far its source is in time, and the sequence numbers
+of what it wrote.
 """
 
 import hashlib
@@ -67,7 +68,6 @@ class Ingest:
             idle_ms=time.idle_ms,
             closing_ms=time.click_window_ms + time.disorder_ms + 1,
         )
-        self._now_ms = 0
         self._sequences = [0] * self._n_partitions
         self._written: tuple[int, int] | None = None
         self._batches: list[list[Impression | Click]] = [
@@ -87,15 +87,14 @@ class Ingest:
             elements = elements_of(record.value or b"", carried)
         except Refused as refusal:
             self._bury(record, record.value, 0, refusal)
-            self._clock.hear()
+            self._clock.hear(record.timestamp_ms)
             return
         for index, raw in enumerate(elements):
             self._take(record, raw, index)
 
-    def tick(self, now_ms: int, *, at_end: bool) -> None:
-        """Hear the time: it bounds times of events, and moves on idle sources."""
-        self._now_ms = now_ms
-        self._clock.tick(now_ms, at_end=at_end)
+    def tick(self, *, at_end_ms: int) -> None:
+        """Hear whether the source is at its end: idle ones let event time pass."""
+        self._clock.tick(at_end_ms)
 
     def settle(self) -> None:
         """Nothing is pending here."""
@@ -154,20 +153,20 @@ class Ingest:
     def _take(self, record: SourceRecord, raw: bytes, index: int) -> None:
         try:
             if self._topic == QUERIES:
-                accepted = self._validator.query(raw, self._now_ms)
+                accepted = self._validator.query(raw, record.timestamp_ms)
             else:
                 origin = Origin(self._topic, self._partition, record.offset, index)
-                accepted = self._validator.click(raw, self._now_ms, origin)
+                accepted = self._validator.click(raw, record.timestamp_ms, origin)
         except Refused as refusal:
             self._bury(record, raw, index, refusal)
-            self._clock.hear()
+            self._clock.hear(record.timestamp_ms)
             return
-        self._accept(accepted)
+        self._accept(accepted, record.timestamp_ms)
 
-    def _accept(self, accepted: Accepted) -> None:
+    def _accept(self, accepted: Accepted, appended_ms: int) -> None:
         self._counts["consumed"] += 1
         self._counts["passed"] += 1
-        self._clock.see(accepted.at_ms)
+        self._clock.see(accepted.at_ms, appended_ms)
         partition = partition_of_route(accepted.route, self._n_partitions)
         size = size_of(accepted.event)
         if self._sizes[partition] + size > BATCH_BYTES:

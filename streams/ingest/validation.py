@@ -108,7 +108,7 @@ class EventValidator:
     max_documents
         Most candidates that an impression may have.
     ahead_ms
-        How far ahead of the clock an event's time may be.
+        How far an event's time may be ahead of that at which it was appended.
     """
 
     def __init__(self, *, max_documents: int, ahead_ms: int) -> None:
@@ -117,7 +117,7 @@ class EventValidator:
         self._known_sets: dict[tuple[str, ...], CandidateSet] = {}
         self._n_known_items = 0
 
-    def query(self, raw: bytes, now_ms: int) -> Accepted:
+    def query(self, raw: bytes, appended_ms: int) -> Accepted:
         """The impression in `raw`.
 
         Raises
@@ -127,7 +127,7 @@ class EventValidator:
         """
         event = _decoded_query(raw)
         _check_schema(event.schema)
-        self._check_time(event.at_ms, now_ms)
+        self._check_time(event.at_ms, appended_ms)
         check_id("impression_id", event.impression_id)
         check_id("model", event.model, may_be_empty=True)
         check_id("intervention", event.intervention or "", may_be_empty=True)
@@ -146,7 +146,7 @@ class EventValidator:
             refuse(Code.TOO_LARGE, f"an event must fit {MAX_EVENT_BYTES} bytes")
         return Accepted(impression, route_of_query(query), event.at_ms)
 
-    def click(self, raw: bytes, now_ms: int, origin: Origin) -> Accepted:
+    def click(self, raw: bytes, appended_ms: int, origin: Origin) -> Accepted:
         """The click in `raw`.
 
         Raises
@@ -156,7 +156,7 @@ class EventValidator:
         """
         event = _decoded_click(raw)
         _check_schema(event.schema)
-        self._check_time(event.at_ms, now_ms)
+        self._check_time(event.at_ms, appended_ms)
         check_id("impression_id", event.impression_id)
         item, position = event.item_id or "", event.position or 0
         if not item and event.position is None:
@@ -189,12 +189,14 @@ class EventValidator:
         )
         return Accepted(click, route_of_click(event), event.at_ms)
 
-    def _check_time(self, at_ms: int, now_ms: int) -> None:
+    def _check_time(self, at_ms: int, appended_ms: int) -> None:
         if not 0 <= at_ms <= LAST_MS:
             refuse(Code.TIME, f"at_ms must be milliseconds since 1970; got {at_ms}")
-        if at_ms > now_ms + self._ahead_ms:
+        if at_ms > appended_ms + self._ahead_ms:
             refuse(
-                Code.TIME_FUTURE, f"at_ms must not be ahead of the clock; got {at_ms}"
+                Code.TIME_FUTURE,
+                f"at_ms must be at most {self._ahead_ms} ms ahead of {appended_ms}, "
+                f"when Kafka took the record; got {at_ms}",
             )
 
     def _impression(self, event: QueryEvent, query: str, policy: int) -> Impression:

@@ -15,13 +15,14 @@ import faust
 
 from rankstream.settings import Settings
 from rankstream.wire.topics import full_name
+from streams.kafka.append_time import AppendTimes, told_ms
 from streams.kafka.assignment import Assignment, Place
 from streams.kafka.committer import Committer
 from streams.kafka.metrics import Gauges
 from streams.kafka.state_log import Cluster, StateLog
 from streams.kafka.transport import Progress, Transport
 from streams.stage import LogRefused, SourceRecord
-from streams.topology import StageKind, group_of
+from streams.topology import StageKind, group_of, written_topics
 
 CONFIGURATION_EXIT = 78
 """Exit status where starting again would not help."""
@@ -52,7 +53,12 @@ class StageApp(faust.App):
         self.cluster = cluster
         self.kinds = {full_name(cluster.namespace, kind.source): kind for kind in kinds}
         self.assignment = Assignment(self.committer_of, settings, self, fail)
-        self.gauges = Gauges(self.assignment.committers, self.assignment.lag_of)
+        self.gauges = Gauges(
+            self.assignment.committers,
+            self.assignment.lag_of,
+            self.clock_difference_s,
+        )
+        self.append_times = AppendTimes()
         self.pump: asyncio.Task[None] | None = None
         self.on_partitions_revoked.connect(self.suspend_partitions)
         self.on_partitions_assigned.connect(self.keep_partitions)  # type: ignore[arg-type]
@@ -70,6 +76,12 @@ class StageApp(faust.App):
         consumer: Any = self.consumer
         read: Progress = consumer.progress(place)
         return read
+
+    def clock_difference_s(self, place: Place) -> float | None:
+        """How far this machine's clock is ahead of that of a partition's broker."""
+        consumer: Any = self.consumer
+        ahead_s: float | None = consumer.clocks.seconds(place)
+        return ahead_s
 
     def _create_directories(self) -> None:
         """Nothing of ours lies in Faust's directories."""
@@ -120,6 +132,8 @@ class StageApp(faust.App):
         places: dict[int, Place] = {}
         consumer: Any = self.consumer
         take, turn_of = self.assignment.take, self.assignment.turn_of
+        is_input = kind.source not in written_topics()
+        time_of = self.append_times.of if is_input else told_ms
         async for event in stream.noack().events():
             message = event.message
             consumer.taken(message)
@@ -127,7 +141,7 @@ class StageApp(faust.App):
             if place is None:
                 place = Place(message.topic, message.partition)
                 places[message.partition] = place
-            record = _record_of(message, kind.source)
+            record = _record_of(message, kind.source, time_of(message))
             generation = message.generation_id
             while not take(
                 place,
@@ -142,13 +156,13 @@ class StageApp(faust.App):
                 await asyncio.sleep(0)
 
 
-def _record_of(message: Any, topic: str) -> SourceRecord:
+def _record_of(message: Any, topic: str, at_ms: int) -> SourceRecord:
     headers = message.headers or ()
     return SourceRecord(
         topic,
         message.partition,
         message.offset,
-        round(message.timestamp * 1_000) if message.timestamp else 0,
+        at_ms,
         message.key,
         message.value,
         tuple(headers.items() if isinstance(headers, Mapping) else headers),

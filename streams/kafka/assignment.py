@@ -48,11 +48,6 @@ class Reader(Protocol):
         """How far a partition was read."""
 
 
-def wall_clock_ms() -> int:
-    """The wall clock, which only ingest hears."""
-    return time.time_ns() // 1_000_000
-
-
 class Assignment:
     """The partitions that a process has, and what may be done with each.
 
@@ -71,14 +66,12 @@ class Assignment:
         settings: Settings,
         reader: Reader,
         fail: Callable[[BaseException], NoReturn],
-        now_ms: Callable[[], int] = wall_clock_ms,
     ) -> None:
         self.committers: dict[Place, Committer] = {}
         self._committer_of = committer_of
         self._settings = settings
         self._reader = reader
         self._fail = fail
-        self._now_ms = now_ms
         self._n_revocations = 0
         self._is_ending = False
         self._held: set[Place] = set()
@@ -164,8 +157,9 @@ class Assignment:
             return
         progress = self._reader.progress(place)
         reached = _reached(progress, committer.folded)
-        at_end = not self._reader.rebalancing and _is_at_end(progress, reached)
-        await committer.commit(self._now_ms(), at_end=at_end, reached=reached)
+        is_known = reached is not None and not self._reader.rebalancing
+        at_end_ms = progress.at_end_ms if is_known else 0
+        await committer.commit(at_end_ms=at_end_ms, reached=reached)
 
     async def commit_all(self) -> None:
         """One commit of every partition."""
@@ -228,11 +222,11 @@ class Assignment:
         if known is not None:
             if n_revocations != self._n_revocations:
                 return known.folded + 1
-            return known.resume(self._now_ms())
+            return known.resume()
         committer = self._committer_of(place)
         if committer is None:
             return None
-        start = await committer.open(committed, self._now_ms())
+        start = await committer.open(committed)
         if n_revocations != self._n_revocations:
             # Revoked since it was assigned: suspended until it is assigned again.
             committer.life.take(Event.REVOKED)
@@ -257,10 +251,3 @@ class Assignment:
 def _reached(progress: "Progress", folded: int) -> int | None:
     """Offset behind all that was read, None where not all of that is folded."""
     return progress.position if folded >= progress.last else None
-
-
-def _is_at_end(progress: "Progress", reached: int | None) -> bool:
-    """Whether the broker had nothing more when it was last asked."""
-    if reached is None or progress.highwater is None:
-        return False
-    return reached >= progress.highwater

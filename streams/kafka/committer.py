@@ -126,15 +126,13 @@ class Committer:
         """Whether a record is to wait for `turn`."""
         return self._gathering.locked() or self.backlog.is_full
 
-    async def open(self, committed: int | None, now_ms: int) -> int:
+    async def open(self, committed: int | None) -> int:
         """Fence, read back, and say at which offset to start.
 
         Parameters
         ----------
         committed
             What the consumer group committed for the partition, if anything.
-        now_ms
-            A stage that hears a clock must have heard it before its first record.
 
         Raises
         ------
@@ -147,7 +145,7 @@ class Committer:
             # Whoever writes after the state was read would not be in it.
             await self._state.fence(self._delivery.transaction_timeout_ms)
             read = await self._state.read()
-            start = await self._restored(read, committed, now_ms)
+            start = await self._restored(read, committed)
         except BaseException:  # a cancelled start must not leave its producer open
             self.life.take(Event.CLOSED)
             await self._state.close()
@@ -161,10 +159,10 @@ class Committer:
         )  # fmt: skip
         return start
 
-    def resume(self, now_ms: int) -> int:
+    def resume(self) -> int:
         """Go on from memory, as it was assigned again; says at which offset."""
         self.life.take(Event.ASSIGNED)
-        self.stage.tick(now_ms, at_end=False)
+        self.stage.tick(at_end_ms=0)
         return self.folded + 1
 
     def fold(self, record: SourceRecord, event: Any) -> None:
@@ -189,13 +187,13 @@ class Committer:
         async with self._gathering:
             pass
 
-    async def commit(
-        self, now_ms: int, *, at_end: bool, reached: int | None = None
-    ) -> bool:
+    async def commit(self, *, at_end_ms: int = 0, reached: int | None = None) -> bool:
         """Write what is new, if anything; False if nothing was written.
 
         Parameters
         ----------
+        at_end_ms
+            For how long the broker has been saying that it has nothing more.
         reached
             Offset behind all that was read, where all that was read is folded.
         """
@@ -203,7 +201,7 @@ class Committer:
             async with self._gathering:
                 if not self.life.state.may_write:
                     return False
-                self.stage.tick(now_ms, at_end=at_end)
+                self.stage.tick(at_end_ms=at_end_ms)
                 commit = await self._gathered(reached or 0, is_last=False)
             return await self._written(commit)
 
@@ -223,9 +221,7 @@ class Committer:
             await self._state.close()
         self.backlog.release()
 
-    async def _restored(
-        self, read: StateRead, committed: int | None, now_ms: int
-    ) -> int:
+    async def _restored(self, read: StateRead, committed: int | None) -> int:
         """Take the state back; says at which offset to start."""
         found = self._found(read, committed)
         items, _, source = read
@@ -235,7 +231,8 @@ class Committer:
         version, fingerprint = self.kind.version, self.stage.fingerprint()
         position = found or first_position(source, version, fingerprint)
         opened, start = self._resume(position), start_of(position)
-        self.stage.tick(now_ms, at_end=False)
+        # Nothing was heard of its end, whatever the state says.
+        self.stage.tick(at_end_ms=0)
         if found is None:
             # Before anything is read, and so before the group commits anything.
             # What a stage says before its first record goes with it.

@@ -38,10 +38,14 @@ class Gauges:
     """
 
     def __init__(
-        self, committers: Mapping[Any, Any], lag_of: Callable[[Any], int]
+        self,
+        committers: Mapping[Any, Any],
+        lag_of: Callable[[Any], int],
+        clock_difference_s: Callable[[Any], float | None],
     ) -> None:
         self._committers = committers
         self._lag_of = lag_of
+        self._clock_difference_s = clock_difference_s
         self.registry = CollectorRegistry()
         self.registry.register(self)
 
@@ -69,6 +73,9 @@ class Gauges:
             counts["folded_offset"] = committer.folded
             counts["commits"] = committer.position.number
             counts["commit_seconds"] = committer.seconds
+            ahead_s = self._clock_difference_s(place)
+            if ahead_s is not None:
+                counts["clock_difference_seconds"] = ahead_s
             for name, count in counts.items():
                 family = families.get(name)
                 if family is None:

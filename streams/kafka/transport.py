@@ -8,6 +8,7 @@ a task. This is the one place that knows Faust's and aiokafka's insides.
 
 import asyncio
 import inspect
+import time
 import types
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from typing import Any, ClassVar, NamedTuple
@@ -19,6 +20,8 @@ from mode.services import Service, WaitResults
 
 from rankstream.wire.bounds import carried_bytes
 from rankstream.wire.topics import MIB
+from streams.kafka.append_time import ClockDifference, wall_ms
+from streams.kafka.end_of_source import EndOfSource
 from streams.kafka.header_names import tell_all_names
 
 Opener = Callable[[Mapping[TP, int | None]], Awaitable[dict[TP, int]]]
@@ -27,8 +30,8 @@ Opener = Callable[[Mapping[TP, int | None]], Awaitable[dict[TP, int]]]
 Picker = Callable[[set[TP]], set[TP]]
 """Takes the partitions that could be fetched from, gives those that are to be."""
 
-Positions = dict[TP, tuple[int, int | None]]
-"""Position and highwater of each partition that has one."""
+Positions = dict[TP, tuple[int, int | None, int | None]]
+"""Position, highwater, and time of the last answer of each that has a position."""
 
 WAITING_BYTES = 64 * MIB
 """Read and not yet folded: at most so much, and one fetch."""
@@ -37,6 +40,9 @@ RECORD_BYTES = 1_024
 """What a waiting record costs beside its value, roughly."""
 
 FULL_PAUSE_S = 0.005
+
+LISTEN_S = 0.25
+"""How long a fetch waits for records: so often is an answer without any noticed."""
 
 tell_all_names()
 
@@ -56,11 +62,15 @@ class Progress(NamedTuple):
         one; it steps over transaction markers.
     highwater
         The broker's end of the partition, as of that fetch.
+    at_end_ms
+        For how long the broker has been saying that there is nothing more; 0 where it
+        has more, or has not answered lately.
     """
 
     last: int
     position: int | None
     highwater: int | None
+    at_end_ms: int = 0
 
 
 class CommittedReadsThread(driver.AIOKafkaConsumerThread):
@@ -105,7 +115,11 @@ class CommittedReadsThread(driver.AIOKafkaConsumerThread):
             return {}
         states = ((place, assignment.state_value(place)) for place in assignment.tps)
         return {
-            TP(place.topic, place.partition): (state.position, state.highwater)
+            TP(place.topic, place.partition): (
+                state.position,
+                state.highwater,
+                state.timestamp,
+            )
             for place, state in states
             if state is not None and state.has_valid_position
         }
@@ -141,15 +155,19 @@ class Consumer(EagerService, driver.Consumer):
         self.waiting_bytes = 0
         self._last: dict[TP, int] = {}
         self._positions: Positions = {}
+        self._ends: dict[TP, EndOfSource] = {}
         self._n_seeks = 0
+        self.clocks = ClockDifference()
 
     def _new_consumer_thread(self) -> CommittedReadsThread:
         return CommittedReadsThread(self, loop=self.loop, beacon=self.beacon)
 
     def progress(self, place: TP) -> Progress:
         """How far a partition was read."""
-        position, highwater = self._positions.get(place, (None, None))
-        return Progress(self._last.get(place, -1), position, highwater)
+        position, highwater, _ = self._positions.get(place, (None, None, None))
+        end = self._ends.get(place)
+        at_end_ms = 0 if end is None else end.at_end_ms(time.monotonic())
+        return Progress(self._last.get(place, -1), position, highwater, at_end_ms)
 
     def taken(self, message: Any) -> None:
         """Hear that a waiting record was folded or dropped."""
@@ -174,6 +192,7 @@ class Consumer(EagerService, driver.Consumer):
         self._n_seeks += 1
         self._last.clear()
         self._positions.clear()
+        self._ends.clear()
 
     def ack(self, message: Any) -> bool:
         """Take note that a message is done with, and of nothing else.
@@ -205,15 +224,30 @@ class Consumer(EagerService, driver.Consumer):
             return {}
         n_seeks = self._n_seeks
         # A cancelled fetch hands no records over, so it moves no position here.
-        given: Any = await super()._getmany(active_partitions, timeout)
+        given: Any = await super()._getmany(active_partitions, min(timeout, LISTEN_S))
         fetched, positions = given
-        if n_seeks == self._n_seeks:
-            self._positions.update(positions)
         for place, records in fetched.items():
             if records:
-                self._last[TP(place.topic, place.partition)] = records[-1].offset
+                where = TP(place.topic, place.partition)
+                self._last[where] = records[-1].offset
                 self.waiting_bytes += sum(map(bytes_of, records))
+                self._compare_clocks(where, records[-1])
+        if n_seeks == self._n_seeks:
+            self._positions.update(positions)
+            self._hear(positions)
         return fetched
+
+    def _compare_clocks(self, place: TP, record: Any) -> None:
+        end = self._ends.get(place)
+        told_ms = None if end is None else end.told_ms
+        self.clocks.see(place, record, told_ms=told_ms, now_ms=wall_ms())
+
+    def _hear(self, positions: Positions) -> None:
+        """Take what the broker has said of ends, noting when that was."""
+        now_s = time.monotonic()
+        for place, (position, highwater, answer_ms) in positions.items():
+            end = self._ends.setdefault(place, EndOfSource())
+            end.hear(answer_ms, position, highwater, now_s=now_s)
 
 
 def bytes_of(record: Any) -> int:

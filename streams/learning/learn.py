@@ -282,8 +282,8 @@ class Learn:
                 model.take(interaction, batch.source, sequence)
                 self._moved.add(name)
 
-    def tick(self, now_ms: int, *, at_end: bool) -> None:
-        """A pure fold hears no clock."""
+    def tick(self, *, at_end_ms: int) -> None:
+        """A pure fold hears nothing but its log."""
 
     def settle(self) -> None:
         """Nothing is pending here."""

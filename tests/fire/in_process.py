@@ -125,11 +125,15 @@ class InProcess:
     def _give(self, topic: str, partition: int, event: Event) -> int:
         offset = self._offsets[topic, partition]
         self._offsets[topic, partition] += 1
-        ingest = self._ingest[topic, partition]
-        ingest.tick(self._now_ms, at_end=False)
-        ingest.fold(
+        self._ingest[topic, partition].fold(
             SourceRecord(
-                topic, partition, offset, 0, event.key, event.value, event.headers
+                topic,
+                partition,
+                offset,
+                self._now_ms,
+                event.key,
+                event.value,
+                event.headers,
             )
         )
         return offset

@@ -125,9 +125,8 @@ class Stages:
     ) -> None:
         """An input record, and what comes of it."""
         ingest = self.ingests[topic]
-        ingest.tick(NOW_MS, at_end=False)
         self._offset += 1
-        ingest.fold(SourceRecord(topic, 0, self._offset, 0, key, value, headers))
+        ingest.fold(SourceRecord(topic, 0, self._offset, NOW_MS, key, value, headers))
         self.pass_on()
 
     def end(self) -> None:

@@ -1,5 +1,6 @@
 """Laws of event time: frontiers of sources, and the watermark of the log."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -10,6 +11,8 @@ from streams.fold.schedule import Schedule
 HOUR_MS = 3_600_000
 DAY_MS = 24 * HOUR_MS
 START_MS = 1_700_000_000_000
+NOW_MS = START_MS + 30 * DAY_MS
+"""When the broker appended what is of `START_MS`."""
 
 
 def clock_of_a_source() -> SourceClock:
@@ -23,10 +26,10 @@ def test_nothing_is_believed_before_enough_events_agree() -> None:
     """The first events of a source set no frontier, the twenty-fourth does."""
     clock = clock_of_a_source()
     for i in range(23):
-        clock.see(START_MS + i)
+        clock.see(START_MS + i, NOW_MS)
 
     before = clock.frontier()
-    clock.see(START_MS + 23)
+    clock.see(START_MS + 23, NOW_MS)
 
     assert before == (-1, ACTIVE)
     assert clock.frontier() == (START_MS + 23 - 30_000, ACTIVE)
@@ -66,13 +69,13 @@ def test_one_wrong_event_does_not_move_a_young_source(
     times = [START_MS + i for i in range(n_right)]
     times.insert(place, START_MS + 2 * HOUR_MS)
     quiet = data.draw(st.sets(st.integers(0, n_right)))
-    clock, now_ms = clock_of_a_source(), DAY_MS
+    clock, now_ms = clock_of_a_source(), NOW_MS
     for i, at_ms in enumerate(times):
-        clock.see(at_ms)
+        clock.see(at_ms, now_ms)
         if i in quiet:
-            clock.tick(now_ms, at_end=True)
+            clock.tick(0)
+            clock.tick(20_000)
             now_ms += 20_000
-            clock.tick(now_ms, at_end=True)
 
             assert clock.frontier()[0] <= START_MS + n_right
 
@@ -80,13 +83,12 @@ def test_one_wrong_event_does_not_move_a_young_source(
 def test_a_lone_event_is_believed_when_its_window_is_over() -> None:
     """Nothing contradicts it for as long as it would have stayed open anyway."""
     clock = clock_of_a_source()
-    clock.see(START_MS)
-    clock.tick(0, at_end=True)
-    clock.tick(330_000, at_end=True)
+    clock.see(START_MS, NOW_MS)
+    clock.tick(330_000)
     before = clock.frontier()
-    clock.tick(330_001, at_end=True)
+    clock.tick(330_001)
     then = clock.frontier()
-    clock.tick(360_001, at_end=True)
+    clock.tick(360_001)
 
     assert before == (-1, IDLE)
     assert then == (START_MS + 300_001, IDLE)
@@ -96,24 +98,22 @@ def test_a_lone_event_is_believed_when_its_window_is_over() -> None:
 def test_a_quiet_hour_counts_across_a_restart() -> None:
     """What comes after it is believed by the source that was restored meanwhile."""
     clock, restored = clock_of_a_source(), clock_of_a_source()
-    clock.tick(DAY_MS, at_end=False)
     for _ in range(2):
-        clock.see(START_MS)
-    clock.tick(DAY_MS, at_end=True)
-    clock.tick(DAY_MS + 10_000, at_end=True)
+        clock.see(START_MS, NOW_MS)
+    clock.tick(10_000)
     restored.restore(clock.state())
-    restored.tick(DAY_MS + HOUR_MS, at_end=False)
-    restored.see(START_MS + HOUR_MS)
+    restored.see(START_MS + HOUR_MS, NOW_MS + HOUR_MS)
 
     assert restored.frontier() == (START_MS + HOUR_MS - 30_000, ACTIVE)
 
 
-def test_a_state_of_the_earlier_layout_is_read() -> None:
-    """It lacks its last field."""
+@pytest.mark.parametrize("n_missing", [1, 2])
+def test_a_state_of_an_earlier_layout_is_read(n_missing: int) -> None:
+    """It lacks its last fields."""
     clock, restored = clock_of_a_source(), clock_of_a_source()
     for _ in range(30):
-        clock.see(START_MS)
-    restored.restore(clock.state()[:-1])
+        clock.see(START_MS, NOW_MS)
+    restored.restore(clock.state()[:-n_missing])
 
     assert restored.frontier() == clock.frontier()
 
@@ -130,69 +130,163 @@ def test_a_true_gap_of_days_is_followed_soon() -> None:
 
 
 def test_an_idle_source_passes_on_until_all_is_closed() -> None:
-    """Ticks move event time by wall time, never to the wall clock, and then stop."""
+    """Silence moves event time by as much as it lasts, and then it stops."""
     clock = clock_of_a_source()
     for _ in range(30):
-        clock.see(START_MS)
-    clock.tick(0, at_end=True)
-    clock.tick(9_999, at_end=True)
+        clock.see(START_MS, NOW_MS)
+    clock.tick(9_999)
     active = clock.frontier()
-    clock.tick(10_000, at_end=True)
+    clock.tick(10_000)
     idle = clock.frontier()
-    clock.tick(DAY_MS, at_end=True)
+    clock.tick(DAY_MS)
 
     assert active == (START_MS - 30_000, ACTIVE)
     assert idle == (START_MS - 30_000 + 10_000, IDLE)
     assert clock.frontier() == (START_MS + 330_001, IDLE)
 
 
-def test_silence_is_counted_anew_where_the_wall_clock_goes_back() -> None:
-    """A source falls idle soon after, not when the clock is back where it was."""
+def test_a_source_is_idle_only_while_the_broker_says_so() -> None:
+    """Without an answer it is active again, though time stays where it was."""
     clock = clock_of_a_source()
     for _ in range(30):
-        clock.see(START_MS)
-    clock.tick(DAY_MS, at_end=True)
-    clock.tick(0, at_end=True)
-    clock.tick(9_999, at_end=True)
-    active = clock.frontier()
-    clock.tick(10_000, at_end=True)
+        clock.see(START_MS, NOW_MS)
+    clock.tick(60_000)
+    idle = clock.frontier()
+    clock.tick(0)
+    unknown = clock.frontier()
+    clock.tick(9_999)
+    still = clock.frontier()
+    clock.tick(10_000)
 
-    assert active == (START_MS - 30_000, ACTIVE)
-    assert clock.frontier() == (START_MS - 30_000 + 10_000, IDLE)
+    assert idle == (START_MS + 30_000, IDLE)
+    assert unknown == still == (START_MS + 30_000, ACTIVE)
+    assert clock.frontier() == (START_MS + 40_000, IDLE)
 
 
-def test_a_source_may_leap_by_the_wall_time_that_passed() -> None:
+def test_what_was_said_before_a_record_makes_nobody_idle_after_it() -> None:
+    """Even if it is heard only then: its silence ended with the record."""
+    clock = clock_of_a_source()
+    for _ in range(30):
+        clock.see(START_MS, NOW_MS)
+    clock.tick(9_900)
+    clock.see(START_MS + 10_000, NOW_MS + 10_000)
+    clock.tick(10_000)
+
+    assert clock.frontier() == (START_MS - 20_000, ACTIVE)
+
+
+def test_a_source_may_leap_by_the_time_that_passed() -> None:
     """The first event after a quiet hour is believed, a step further is not."""
     clock, other = clock_of_a_source(), clock_of_a_source()
     for one in (clock, other):
-        one.tick(DAY_MS, at_end=False)
         for _ in range(30):
-            one.see(START_MS)
-        one.tick(DAY_MS + HOUR_MS, at_end=False)
-    clock.see(START_MS + 60_000 + HOUR_MS)
-    other.see(START_MS + 60_000 + HOUR_MS + 1)
+            one.see(START_MS, NOW_MS)
+    clock.see(START_MS + 60_000 + HOUR_MS, NOW_MS + HOUR_MS)
+    other.see(START_MS + 60_000 + HOUR_MS + 1, NOW_MS + HOUR_MS)
 
     assert clock.frontier() == (START_MS + HOUR_MS + 30_000, ACTIVE)
     assert other.frontier() == (START_MS - 30_000, ACTIVE)
 
 
-def test_a_source_that_is_behind_is_not_idle() -> None:
-    """Where the broker has more, silence does not count."""
+def after_silence(told_ms: int, appended_ms: int) -> SourceClock:
+    """A source whose next record, a minute on in event time, was appended then.
+
+    Before it the broker had said for `told_ms` that there was nothing more.
+    """
+    clock = clock_of_a_source()
+    clock.tick(0)
+    for _ in range(30):
+        clock.see(START_MS, NOW_MS)
+    clock.frontier()
+    clock.tick(told_ms)
+    clock.see(START_MS + 60_000, NOW_MS + appended_ms)
+    clock.tick(0)
+    return clock
+
+
+def go_on(clock: SourceClock, first_ms: int, last_ms: int) -> None:
+    """Take events that are appended when they happen, at least one each second."""
+    for at_ms in [*range(first_ms, last_ms, 1_000), last_ms]:
+        clock.see(START_MS + at_ms, NOW_MS + at_ms)
+
+
+def test_after_an_outage_the_frontier_stands_still_for_half_as_long_again() -> None:
+    """Until so much was appended since: others come back later, with older events."""
+    clock = after_silence(1_000, 31_000)
+    held = clock.frontier()
+    go_on(clock, 31_000, 75_999)
+    still = clock.frontier()
+    go_on(clock, 76_000, 76_000)
+
+    assert held == still == (START_MS - 30_000, ACTIVE)
+    assert clock.frontier() == (START_MS + 46_000, ACTIVE)
+
+
+def test_silence_that_the_broker_told_of_holds_nothing() -> None:
+    """A quiet source goes on with its next event, and so it does after a short gap."""
+    quiet, short = after_silence(36_000, 41_000), after_silence(0, 5_000)
+
+    assert quiet.frontier() == short.frontier() == (START_MS + 30_000, ACTIVE)
+
+
+def test_a_held_source_that_falls_silent_is_held_no_longer() -> None:
+    """Nor is it idle before: what the broker says of its end passes the time too."""
+    clock = after_silence(1_000, 31_000)
+    clock.tick(44_999)
+    before = clock.frontier()
+    clock.tick(45_000)
+
+    assert before == (START_MS - 30_000, ACTIVE)
+    assert clock.frontier() == (START_MS + 75_000, IDLE)
+
+
+def test_no_outage_holds_for_more_than_a_minute() -> None:
+    """No client waits longer before it tries again."""
+    clock = after_silence(0, DAY_MS)
+    go_on(clock, DAY_MS, DAY_MS + 60_000)
+
+    assert clock.frontier() == (START_MS + DAY_MS + 30_000, ACTIVE)
+
+
+def test_a_hold_outlasts_a_restart() -> None:
+    """And a restart within an outage is no reason to go on at once."""
+    clock, restored, another = (clock_of_a_source() for _ in range(3))
+    for _ in range(30):
+        clock.see(START_MS, NOW_MS)
+    clock.frontier()
+    restored.restore(clock.state())
+    restored.tick(0)
+    restored.see(START_MS + 70_000, NOW_MS + 70_000)
+    another.restore(restored.state())
+    another.tick(0)
+    another.see(START_MS + 71_000, NOW_MS + 71_000)
+
+    assert restored.frontier() == another.frontier() == (START_MS - 30_000, ACTIVE)
+
+
+def test_a_broker_whose_clock_is_put_back_holds_for_a_minute() -> None:
+    """Not until that clock is where it was."""
+    clock = after_silence(0, HOUR_MS)
+    go_on(clock, 1_000, 61_000)
+
+    assert clock.frontier() == (START_MS + 31_000, ACTIVE)
+
+
+def test_without_a_broker_nothing_is_held() -> None:
+    """In one process nobody is away, however long it takes to the next record."""
     clock = clock_of_a_source()
     for _ in range(30):
-        clock.see(START_MS)
-    clock.tick(0, at_end=True)
-    clock.tick(8_000, at_end=False)
-    clock.tick(12_000, at_end=True)
+        clock.see(START_MS, NOW_MS)
+    clock.see(START_MS + 1_000, NOW_MS + HOUR_MS)
 
-    assert clock.frontier()[1] == ACTIVE
+    assert clock.frontier() == (START_MS - 29_000, ACTIVE)
 
 
 def test_an_end_closes_the_windows_even_of_what_was_out_of_line() -> None:
     """However few events came, and however far apart they were."""
     clock = clock_of_a_source()
     for at in (START_MS, START_MS + DAY_MS):
-        clock.see(at)
+        clock.see(at, NOW_MS)
     clock.end()
 
     assert clock.frontier() == (START_MS + DAY_MS + 330_001, ENDED)
@@ -201,9 +295,9 @@ def test_an_end_closes_the_windows_even_of_what_was_out_of_line() -> None:
 def test_an_end_closes_the_window_of_what_the_others_outvote() -> None:
     """One event out of line among many moves no time before the end, but at it."""
     clock = clock_of_a_source()
-    clock.see(START_MS + DAY_MS)
+    clock.see(START_MS + DAY_MS, NOW_MS)
     for _ in range(30):
-        clock.see(START_MS)
+        clock.see(START_MS, NOW_MS)
     before = clock.frontier()
     clock.end()
 

@@ -203,7 +203,7 @@ class Counted:
         """Take a record."""
         self.places.append((record.partition, record.offset))
 
-    def tick(self, now_ms: int, *, at_end: bool) -> None:
+    def tick(self, *, at_end_ms: int) -> None:
         """Hear nothing."""
 
     def settle(self) -> None:

@@ -48,10 +48,8 @@ def record(value: bytes, offset: int = 0, **fields: Any) -> SourceRecord:
 
 
 def stage() -> Ingest:
-    """Partition 1 of `queries`, told the time."""
-    ingest = Ingest("queries", 1, Settings())
-    ingest.tick(NOW_MS, at_end=False)
-    return ingest
+    """Partition 1 of `queries`."""
+    return Ingest("queries", 1, Settings())
 
 
 def elements(outputs: list[Output]) -> list[Any]:
@@ -169,7 +167,6 @@ def test_events_that_are_small_share_a_record_with_headers_as_ever() -> None:
     click = {"impression_id": "f3a9~0123456789abcdef", "at_ms": NOW_MS, "position": 1}
     value = json.dumps([click] * 10_000, separators=(",", ":")).encode()
     ingest = Ingest("clicks", 1, Settings())
-    ingest.tick(NOW_MS, at_end=False)
     ingest.fold(record(value, key=b"k" * 40, headers=(("trace", b"t" * 900),)))
 
     assert ingest.counters()["passed"] == 10_000
@@ -263,6 +260,23 @@ def test_one_event_ahead_makes_nothing_late() -> None:
     assert {frontier.at_ms for frontier in frontiers} == {NOW_MS - 30_000}
 
 
+@pytest.mark.parametrize(("ahead_ms", "n_letters"), [(300_000, 0), (300_001, 1)])
+def test_when_a_record_was_appended_bounds_what_is_of_the_future(
+    ahead_ms: int, n_letters: int
+) -> None:
+    """Whatever the worker's own clock says: nobody tells it to the stage."""
+    ingest = stage()
+    event = json.dumps(query("i1", NOW_MS + ahead_ms)).encode()
+    ingest.fold(record(event))
+    letters = [out for out in ingest.outputs() if out.topic == "queries.dlq"]
+
+    assert len(letters) == n_letters
+    for letter in letters:
+        reason = dict(letter.headers)[HEADER_PREFIX + "exception.message"].decode()
+        assert f"at most 300000 ms ahead of {NOW_MS}" in reason
+        assert f"got {NOW_MS + ahead_ms}" in reason
+
+
 def test_an_end_record_passes_every_window() -> None:
     """The source's last frontier lies behind the last window."""
     ingest = stage()
@@ -278,7 +292,6 @@ def test_an_end_record_passes_every_window() -> None:
 def test_a_click_carries_what_a_dead_letter_will_need() -> None:
     """Its own bytes, and where they stood."""
     ingest = Ingest("clicks", 2, Settings())
-    ingest.tick(NOW_MS, at_end=False)
     raw = b'{"impression_id":"i","query_id":"q","at_ms":1700000000000,"position":1}'
     ingest.fold(SourceRecord("clicks", 2, 9, NOW_MS, None, b"[3," + raw + b"]", ()))
 

@@ -45,9 +45,7 @@ class Bench:
         self.topics = {HERE: Topics(), THERE: Topics()}
         self.logs: dict[Place, MemoryLog] = {}
         self.failures: list[BaseException] = []
-        self.assignment = Assignment(
-            self.committer_of, SETTINGS, self, self.fail, lambda: 7
-        )
+        self.assignment = Assignment(self.committer_of, SETTINGS, self, self.fail)
 
     def committer_of(self, place: Place) -> Committer | None:
         """One on the topics of a partition."""
@@ -365,19 +363,19 @@ def test_a_process_that_ends_opens_nothing() -> None:
 
 
 @pytest.mark.parametrize(
-    ("progress", "rebalancing", "lag", "at_end", "next_offset"),
+    ("progress", "rebalancing", "lag", "at_end_ms", "next_offset"),
     [
-        (Progress(10, 14, 14), False, 0, True, 14),
-        (Progress(10, 14, 14), True, 0, False, 14),
-        (Progress(10, 14, 20), False, 6, False, 14),
-        (Progress(12, 14, 14), False, 3, False, 11),
-        (Progress(10, None, None), False, 0, False, 11),
-        (Progress(10, None, 14), False, 0, False, 11),
-        (Progress(10, 14, None), False, 0, False, 14),
+        (Progress(10, 14, 14, 700), False, 0, 700, 14),
+        (Progress(10, 14, 14, 700), True, 0, 0, 14),
+        (Progress(10, 14, 20), False, 6, 0, 14),
+        (Progress(12, 14, 14, 700), False, 3, 0, 11),
+        (Progress(10, None, None), False, 0, 0, 11),
+        (Progress(10, None, 14), False, 0, 0, 11),
+        (Progress(10, 14, None), False, 0, 0, 14),
     ],
 )
 def test_what_was_read_and_is_folded_is_where_reading_goes_on(
-    progress: Progress, rebalancing: bool, lag: int, at_end: bool, next_offset: int
+    progress: Progress, rebalancing: bool, lag: int, at_end_ms: int, next_offset: int
 ) -> None:
     """The end of the source is what the stage has folded, never what was fetched."""
 
@@ -386,11 +384,11 @@ def test_what_was_read_and_is_folded_is_where_reading_goes_on(
         await bench.open(HERE)
         bench.take(10)
         bench.read[HERE], bench.rebalancing = progress, rebalancing
-        heard: list[bool] = []
-        bench.stage().tick = lambda _, *, at_end: heard.append(at_end)
+        heard: list[int] = []
+        bench.stage().tick = lambda *, at_end_ms: heard.append(at_end_ms)
         assert bench.assignment.lag_of(HERE) == lag
         await bench.assignment.commit_all()
-        assert heard == [at_end]
+        assert heard == [at_end_ms]
         assert bench.topics[HERE].position.next_offset == next_offset
 
     run(body())

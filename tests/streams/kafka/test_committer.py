@@ -30,7 +30,7 @@ EVERY_RECORD = Settings(delivery=DeliverySettings(state_records=1))
 async def opened(topics: Topics, settings: Settings = SETTINGS) -> Committer:
     """A committer that has taken the partition over."""
     committer = committer_on(MemoryLog(topics), settings)
-    await committer.open(None, 0)
+    await committer.open(None)
     return committer
 
 
@@ -59,7 +59,7 @@ def test_a_position_is_written_before_anything_is_read() -> None:
         topics = Topics()
         log = MemoryLog(topics)
         committer = committer_on(log)
-        assert await committer.open(None, 0) == FIRST
+        assert await committer.open(None) == FIRST
         assert log.calls == ["fence", "read", "write"]
         assert state_of(committer) is State.LIVE
         position = topics.position
@@ -119,11 +119,11 @@ def test_a_commit_acknowledges_what_it_covers_and_nothing_before() -> None:
         committer = await opened(topics)
         events = folded(committer, 10, 11)
         assert [event.n_acks for event in events] == [0, 0]
-        assert await committer.commit(0, at_end=False)
+        assert await committer.commit()
         assert [event.n_acks for event in events] == [1, 1]
         assert topics.passed_on == [10, 11]
         assert committer.committed == 11
-        assert not await committer.commit(0, at_end=False)
+        assert not await committer.commit()
         assert [event.n_acks for event in events] == [1, 1]
 
     run(body())
@@ -138,7 +138,7 @@ def test_a_commit_that_fails_acknowledges_nothing() -> None:
         await opened(topics)
         (event,) = folded(committer, 10)
         with pytest.raises(Fenced):
-            await committer.commit(0, at_end=False)
+            await committer.commit()
         assert event.n_acks == 0
         assert committer.committed == FIRST - 1
 
@@ -152,19 +152,19 @@ def test_the_next_owner_replays_in_silence_up_to_the_position() -> None:
         topics = Topics()
         first = await opened(topics)
         folded(first, 10, 11, 12)
-        await first.commit(0, at_end=False)
+        await first.commit()
 
         second = committer_on(MemoryLog(topics))
-        assert await second.open(None, 0) == FIRST
+        assert await second.open(None) == FIRST
         assert state_of(second) is State.REPLAYING
         events = folded(second, 10, 11)
         assert [event.n_acks for event in events] == [1, 1]
-        assert not await second.commit(0, at_end=False)
+        assert not await second.commit()
         folded(second, 12)
         assert state_of(second) is State.LIVE
-        assert not await second.commit(0, at_end=False)
+        assert not await second.commit()
         folded(second, 13)
-        assert await second.commit(0, at_end=False)
+        assert await second.commit()
         assert topics.passed_on == [10, 11, 12, 13]
         assert topics.position.number == 3
 
@@ -178,7 +178,7 @@ def test_a_replay_that_gives_something_else_is_refused() -> None:
         topics = Topics()
         first = await opened(topics)
         folded(first, 10, 11, 12)
-        await first.commit(0, at_end=False)
+        await first.commit()
         second = await opened(topics)
         with pytest.raises(StateRefused, match="again up to 12 must give the same"):
             folded(second, 10, 12)
@@ -193,12 +193,12 @@ def test_a_state_that_is_not_that_of_its_position_is_refused() -> None:
         topics = Topics()
         first = await opened(topics, EVERY_RECORD)
         folded(first, 10)
-        await first.commit(0, at_end=False)
+        await first.commit()
         del topics.items[STATE, b"key"]
         log = MemoryLog(topics)
         second = committer_on(log)
         with pytest.raises(StateRefused, match="must match its resume position"):
-            await second.open(None, 0)
+            await second.open(None)
         assert log.calls[-1] == "close"
         assert state_of(second) is State.CLOSED
 
@@ -212,7 +212,7 @@ def test_an_opening_that_is_cancelled_closes_its_producer() -> None:
         log = MemoryLog(Topics())
         log.may_read.clear()
         committer = committer_on(log)
-        opening = asyncio.create_task(committer.open(None, 0))
+        opening = asyncio.create_task(committer.open(None))
         await asyncio.sleep(0)
         opening.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -230,8 +230,8 @@ def test_reading_goes_on_behind_all_that_was_read() -> None:
         topics = Topics()
         committer = await opened(topics, EVERY_RECORD)
         folded(committer, 10)
-        await committer.commit(0, at_end=False, reached=15)
-        assert await committer_on(MemoryLog(topics)).open(None, 0) == 15
+        await committer.commit(reached=15)
+        assert await committer_on(MemoryLog(topics)).open(None) == 15
         folded(committer, 17)
 
     run(body())
@@ -246,7 +246,7 @@ def test_a_record_that_comes_again_is_folded_once() -> None:
         folded(committer, 10)
         (waiting,) = folded(committer, 10)
         assert waiting.n_acks == 0
-        await committer.commit(0, at_end=False)
+        await committer.commit()
         (late,) = folded(committer, 10)
         assert (waiting.n_acks, late.n_acks) == (1, 1)
         assert topics.passed_on == [10]
@@ -260,15 +260,15 @@ def test_a_record_that_comes_again_during_its_commit_is_acknowledged() -> None:
     async def body() -> None:
         log = MemoryLog(Topics())
         committer = committer_on(log)
-        await committer.open(None, 0)
+        await committer.open(None)
         log.may_write.clear()
         folded(committer, 10)
-        commit = asyncio.create_task(committer.commit(0, at_end=False))
+        commit = asyncio.create_task(committer.commit())
         await until(lambda: log.calls.count("write") == 2)
         (again,) = folded(committer, 10)
         log.may_write.set()
         await commit
-        assert not await committer.commit(0, at_end=False)
+        assert not await committer.commit()
         assert again.n_acks == 1
 
     run(body())
@@ -282,7 +282,7 @@ def test_a_revoked_partition_writes_once_more_and_then_nothing() -> None:
         committer = await opened(topics)
         folded(committer, 10, 11)
         committer.life.take(Event.REVOKED)
-        assert not await committer.commit(0, at_end=False)
+        assert not await committer.commit()
         assert await committer.commit_last()
         assert topics.position.checkpoint_offset == 11
         assert not await committer.commit_last()
@@ -300,13 +300,13 @@ def test_a_commit_that_waits_writes_nothing_after_a_revocation() -> None:
         topics = Topics()
         log = MemoryLog(topics)
         committer = committer_on(log)
-        await committer.open(None, 0)
+        await committer.open(None)
         log.may_write.clear()
         folded(committer, 10)
-        first = asyncio.create_task(committer.commit(0, at_end=False))
+        first = asyncio.create_task(committer.commit())
         await until(lambda: log.calls.count("write") == 2)
         folded(committer, 11)
-        second = asyncio.create_task(committer.commit(0, at_end=False))
+        second = asyncio.create_task(committer.commit())
         await asyncio.sleep(0)
         committer.life.take(Event.REVOKED)
         log.may_write.set()
@@ -324,14 +324,14 @@ def test_a_revoked_replay_has_nothing_to_write() -> None:
         topics = Topics()
         first = await opened(topics)
         folded(first, 10, 11)
-        await first.commit(0, at_end=False)
+        await first.commit()
         second = await opened(topics)
         folded(second, 10)
         second.life.take(Event.REVOKED)
         n_writes = topics.n_writes
         assert not await second.commit_last()
         assert topics.n_writes == n_writes
-        assert second.resume(0) == 11
+        assert second.resume() == 11
         assert state_of(second) is State.REPLAYING
 
     run(body())
@@ -346,7 +346,7 @@ def test_a_closed_partition_writes_nothing() -> None:
         folded(committer, 10)
         n_writes = topics.n_writes
         await committer.close()
-        assert not await committer.commit(0, at_end=False)
+        assert not await committer.commit()
         assert not await committer.commit_last()
         assert topics.n_writes == n_writes
 
@@ -363,7 +363,7 @@ def test_a_full_backlog_waits_for_a_commit() -> None:
         turn = asyncio.create_task(committer.turn())
         await asyncio.sleep(0)
         assert not turn.done()
-        await committer.commit(0, at_end=False)
+        await committer.commit()
         await turn
         assert not committer.is_busy
 

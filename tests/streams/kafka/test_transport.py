@@ -10,12 +10,14 @@ from typing import Any
 import aiokafka
 import faust
 import pytest
+from aiokafka.consumer.fetcher import Fetcher as AiokafkaFetcher
 from aiokafka.consumer.group_coordinator import GroupCoordinator
 from aiokafka.consumer.subscription_state import SubscriptionState
 from faust.transport.consumer import Consumer as FaustConsumer
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 
+from streams.kafka.append_time import ClockDifference
 from streams.kafka.transport import (
     RECORD_BYTES,
     CommittedReadsThread,
@@ -26,6 +28,7 @@ from streams.kafka.transport import (
 )
 
 PLACE = TP("queries", 0)
+NOW_MS = 1_700_000_000_000
 
 
 def waited(*coroutines: Awaitable[Any]) -> Any:
@@ -139,7 +142,7 @@ def test_what_is_set_on_a_consumer_is_what_it_uses() -> None:
 
 def fetched(offset: int, **fields: Any) -> Any:
     """A record as aiokafka gives it, and as Faust hands it on."""
-    nothing = {"key": None, "value": b"", "headers": ()}
+    nothing = {"key": None, "value": b"", "headers": (), "timestamp_type": 0}
     return SimpleNamespace(offset=offset, **(nothing | fields))
 
 
@@ -177,12 +180,13 @@ class Fetcher:
         assignment = self._subscriptions.subscription.assignment
         self.partition: Any = assignment.state_value(PLACE)
         self.partition.reset_to(5)
+        self.fields: dict[str, Any] = {}
 
     async def fetched_records(self, *_: Any, **__: Any) -> dict[TP, list[Any]]:
         """Take them, and answer."""
         self.partition.highwater = 8
         self.partition.consumed_to(8)
-        return {PLACE: [fetched(offset) for offset in (5, 6, 7)]}
+        return {PLACE: [fetched(offset, **self.fields) for offset in (5, 6, 7)]}
 
 
 class FetchingThread(CommittedReadsThread):
@@ -214,7 +218,8 @@ def fetching() -> tuple[Any, Fetcher, FetchingThread]:
     thread = FetchingThread(fetcher)
     consumer: Any = Consumer.__new__(Consumer)
     consumer.waiting_bytes = consumer._n_seeks = 0
-    consumer._last, consumer._positions = {}, {}
+    consumer._last, consumer._positions, consumer._ends = {}, {}, {}
+    consumer.clocks = ClockDifference()
     consumer._thread = thread
     consumer.app = types.SimpleNamespace(not_held_back=lambda places: places)
     return consumer, fetcher, thread
@@ -238,6 +243,44 @@ def test_what_is_fetched_and_not_handed_over_is_not_reached() -> None:
         thread.may_return.set()
         assert len((await task)[PLACE]) == 3
         assert consumer.progress(PLACE) == Progress(7, 8, 8)
+
+    asyncio.run(run())
+
+
+def test_an_answer_is_told_from_the_next_by_its_time() -> None:
+    """The line that this counts on; without it no source would ever be idle."""
+    source = inspect.getsource(AiokafkaFetcher._proc_fetch_request)
+    assert "now_ms = int(1000 * time.time())" in source
+    assert "tp_state.timestamp = now_ms" in source
+
+
+def test_the_end_of_a_source_is_heard_with_its_records_and_forgotten_at_a_seek() -> (
+    None
+):
+    """With the time of the answer, by which later ones are known."""
+
+    async def run() -> None:
+        consumer, fetcher, thread = fetching()
+        fetcher.partition.timestamp = NOW_MS
+        thread.may_return.set()
+        await consumer._getmany({PLACE}, 1.0)
+        assert consumer._ends[PLACE].told_ms == NOW_MS
+        consumer._forget_positions()
+        assert PLACE not in consumer._ends
+        assert consumer.progress(PLACE).at_end_ms == 0
+
+    asyncio.run(run())
+
+
+def test_records_from_the_future_tell_of_a_clock_that_is_behind() -> None:
+    """By how much, of the partition that they are from."""
+
+    async def run() -> None:
+        consumer, fetcher, thread = fetching()
+        fetcher.fields = {"timestamp_type": 1, "timestamp": NOW_MS + 10**12}
+        thread.may_return.set()
+        await consumer._getmany({PLACE}, 1.0)
+        assert consumer.clocks.seconds(PLACE) < -(10**6)
 
     asyncio.run(run())
 

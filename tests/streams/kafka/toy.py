@@ -45,7 +45,7 @@ class Toy:
         self._sequence += 1
         self._passed.append(int.from_bytes((record.value or b"")[:8], "big"))
 
-    def tick(self, now_ms: int, *, at_end: bool) -> None:
+    def tick(self, *, at_end_ms: int) -> None:
         """Hear no clock."""
 
     def settle(self) -> None:

@@ -86,7 +86,6 @@ def taken_in_anew(settings: Settings) -> InOrder:
         stages = [Ingest(topic, partition, settings) for partition in range(2)]
         for record in read_records(settings, topic):
             stage = stages[record.partition]
-            stage.tick(record.timestamp_ms, at_end=False)
             stage.fold(
                 SourceRecord(
                     topic,

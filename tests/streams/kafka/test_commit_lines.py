@@ -4,7 +4,6 @@ import logging
 
 import pytest
 
-from streams.kafka import commit_lines
 from streams.kafka.commit_lines import CommitLines
 
 
@@ -13,7 +12,7 @@ def test_commits_of_a_minute_are_one_line(
 ) -> None:
     """The first is told at once; what follows is summed up."""
     seconds = [100]
-    monkeypatch.setattr(commit_lines.time, "monotonic", lambda: seconds[0])
+    monkeypatch.setattr("streams.kafka.commit_lines.time.monotonic", lambda: seconds[0])
     caplog.set_level(logging.INFO, "rankstream.commit")
     lines = CommitLines("events[2]")
     for number in range(61):

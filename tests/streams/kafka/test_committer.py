@@ -78,10 +78,10 @@ def test_the_group_has_committed_what_the_position_covers() -> None:
         committer = await opened(topics)
         assert topics.committed == FIRST
         folded(committer, 10, 11)
-        await committer.commit(0, at_end=False)
+        await committer.commit(at_end_ms=0)
         assert topics.committed == 12
         folded(committer, 12)
-        await committer.commit(0, at_end=True, reached=15)
+        await committer.commit(at_end_ms=0, reached=15)
         assert topics.committed == 15
         folded(committer, 15)
         await committer.commit_last()
@@ -99,12 +99,12 @@ def test_markers_alone_are_committed_once_it_is_quiet(
         topics = Topics()
         committer = await opened(topics)
         folded(committer, 10)
-        await committer.commit(0, at_end=False)
-        assert not await committer.commit(0, at_end=True, reached=12)
+        await committer.commit(at_end_ms=0)
+        assert not await committer.commit(at_end_ms=0, reached=12)
         monkeypatch.setattr("streams.kafka.committer.QUIET_S", 0.0)
-        assert await committer.commit(0, at_end=True, reached=12)
+        assert await committer.commit(at_end_ms=0, reached=12)
         assert topics.committed == topics.position.next_offset == 12
-        assert not await committer.commit(0, at_end=True, reached=12)
+        assert not await committer.commit(at_end_ms=0, reached=12)
         assert await committer.commit_last()
         assert topics.committed == 12
 

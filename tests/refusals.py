@@ -30,6 +30,7 @@ REFUSING = {
 OTHERS = {
     "BenchmarkFailed": "a measurement says that it measured nothing",
     "Faulty": "the fold counts such a list under its reason and goes on",
+    "IllegalMove": "a fault of ours; the worker starts again",
     "Interrupted": "the user stopped a wait",
     "Refused": "becomes a dead letter, which has a code",
 }

@@ -6,7 +6,6 @@ each record that closes something has one moment at which all of that is visible
 
 import asyncio
 import dataclasses
-import re
 import threading
 import time
 from bisect import bisect_left, bisect_right
@@ -15,12 +14,13 @@ from collections.abc import Callable
 
 import numpy as np
 
+from producers.topic_reader import TopicReader
 from rankstream.benchmarks.pipeline_bed import (
     Bed,
     BenchmarkFailed,
-    Worker,
     say,
 )
+from rankstream.benchmarks.pipeline_end import ResumePositions
 from rankstream.benchmarks.pipeline_logs import new_producer
 from rankstream.benchmarks.workload import Workload, canonical_records
 from rankstream.settings import Settings
@@ -30,8 +30,6 @@ from rankstream.wire.topics import EVENTS, full_name
 
 POLL_S = 0.005
 PATIENCE_S = 60.0
-
-_CHECKPOINT = re.compile(r"event=checkpoint partition=events\[(\d+)\] offset=(\d+)")
 
 Record = tuple[int, bytes, int]
 """Partition, value and number of events."""
@@ -102,9 +100,13 @@ def latencies_s(
     def is_settled() -> bool:
         # The burst's state is written, as it would be long before in a steady stream.
         worker.check()
-        return watcher.total() >= wanted_before and _is_checkpoint(worker, lengths)
+        return watcher.total() >= wanted_before and _is_written(positions, lengths)
 
-    with bed.worker(settings, "fold", "learn", "publish") as worker:
+    with (
+        TopicReader(settings) as reader,
+        bed.worker(settings, "fold", "learn", "publish") as worker,
+    ):
+        positions = ResumePositions(reader, "fold")
         watcher.start()
         sent = asyncio.run(_feed(settings, records, n_before, per_second, is_settled))
         deadline = time.monotonic() + PATIENCE_S
@@ -150,15 +152,10 @@ async def _feed(
     return sent
 
 
-def _is_checkpoint(worker: Worker, lengths: Counter[int]) -> bool:
+def _is_written(positions: ResumePositions, lengths: Counter[int]) -> bool:
     """Whether state was written behind so many records of each partition."""
-    checkpoints = map(_CHECKPOINT.search, worker.lines())
-    reached = {
-        int(checkpoint[1]): int(checkpoint[2])
-        for checkpoint in checkpoints
-        if checkpoint is not None
-    }
-    return all(reached.get(one, -1) >= n - 1 for one, n in lengths.items())
+    reached = positions()
+    return all(reached.get((EVENTS, one), -1) >= n for one, n in lengths.items())
 
 
 def _closed_by(records: list[Record], window_ms: int) -> list[int]:

@@ -17,8 +17,9 @@ from rankstream.wire.events import (
 )
 from rankstream.wire.exposures import pack_exposures
 from rankstream.wire.schemas import SchemaRefused
+from streams.fold import statistics_fold
 from streams.fold.closed_impressions import closed_of
-from streams.fold.statistics_fold import StatisticsFold, StatisticsRefused
+from streams.fold.statistics_fold import Pieces, StatisticsFold, StatisticsRefused
 from streams.fold.statistics_keys import OVERFLOW_SET, counted_key
 from streams.stage import Change
 from streams.state_pieces import Parts
@@ -231,13 +232,17 @@ def test_a_schema_of_another_release_is_refused() -> None:
             restored({**state, key: value[:1] + b"\x09" + value[2:]}, new_fold())
 
 
-def test_broken_state_is_refused_and_nothing_else() -> None:
+def test_broken_state_is_refused_and_nothing_else(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Bytes changed, cut off, or of another scope: never more than an exception."""
+    monkeypatch.setattr(statistics_fold, "PIECES", Pieces(20, 1))
     rng = np.random.default_rng(3)
     fold = new_fold(limits=LimitSettings(exposure_rows=2, lists=2), groups=4)
     drawn = [schedules.draw_interaction(rng, 10) for _ in range(120)]
     fold.take(closed_of([*drawn, large_list(400)]))
     state = changes_of(fold)
+    assert {"lists", "piece", "row", "scope", "set"} < set(kinds(state))
     keys = sorted(key for key in state if key != counted_key(0))
     n_refused = 0
     for _ in range(1_500):

@@ -1,9 +1,10 @@
 """Faust's transport, with a few differences: where reading starts, and what is read.
 
-Reading starts where the commits say, whatever the consumer group committed, and
-sees committed records only. What was read and is not folded yet is bounded in bytes.
-And most of Faust's cost per record is saved: a callback that does not wait is not made
-a task. This is the one place that knows Faust's and aiokafka's insides.
+Reading starts where the commits say, whatever the consumer group committed, sees
+committed records only, and never jumps over what is missing. What was read and is not
+folded yet is bounded in bytes. And most of Faust's cost per record is saved: a callback
+that does not wait is not made a task. This is the one place that knows Faust's and
+aiokafka's insides.
 """
 
 import asyncio
@@ -13,6 +14,7 @@ from collections.abc import Awaitable, Callable, Generator, Mapping
 from typing import Any, ClassVar, NamedTuple
 
 import aiokafka
+from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 from mode.services import Service, WaitResults
@@ -186,7 +188,12 @@ class Consumer(EagerService, driver.Consumer):
             return {}
         n_seeks = self._n_seeks
         # A cancelled fetch hands no records over, so it moves no position here.
-        given: Any = await super()._getmany(active_partitions, timeout)
+        try:
+            given: Any = await super()._getmany(active_partitions, timeout)
+        except OffsetOutOfRangeError as error:
+            if n_seeks == self._n_seeks:
+                await self._read_outside(error)
+            return {}
         fetched, positions = given
         if n_seeks == self._n_seeks:
             self._positions.update(positions)
@@ -195,6 +202,19 @@ class Consumer(EagerService, driver.Consumer):
                 self._last[TP(place.topic, place.partition)] = records[-1].offset
                 self.waiting_bytes += sum(map(bytes_of, records))
         return fetched
+
+    async def _read_outside(self, error: OffsetOutOfRangeError) -> None:
+        """Tell what the topic has instead of what was to be read next."""
+        (offsets,) = error.args
+        for place in (TP(*each) for each in offsets):
+            try:
+                firsts = await self._thread.earliest_offsets(place)
+                ends = await self._thread.highwaters(place)
+            except KafkaError:
+                return  # the next fetch finds the same
+            await self.app.read_outside(  # type: ignore[attr-defined]
+                place, firsts[place], ends[place]
+            )
 
 
 def bytes_of(record: Any) -> int:

@@ -121,6 +121,8 @@ class StageApp(faust.App):
         self, committed: Mapping[Place, int | None]
     ) -> dict[Place, int]:
         """Hear what was assigned, from the transport; says where each starts."""
+        # Another topic of the same name may be why they were assigned anew.
+        await self.assignment.guarded(self.watch.check())
         return await self.assignment.open(committed)
 
     async def read_outside(self, place: Place, first: int, end: int) -> None:

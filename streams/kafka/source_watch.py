@@ -75,7 +75,6 @@ class SourceWatch:
         self._known = dict(known)
         self._describe = describe
         self._waiting = Waiting("what the topics are")
-        self._suspected: set[str] = set()
 
     async def run(self) -> None:
         """Look again and again, also while the broker is away.
@@ -83,29 +82,31 @@ class SourceWatch:
         Raises
         ------
         StateRefused
-            Where a topic is not what it was, and still is not at the next look: a
-            broker that has just started answers from what it knew.
+            As `check` does.
         """
         try:
             while True:
                 await asyncio.sleep(EVERY_S)
-                changes = await self.changes()
-                for name in self._suspected & changes.keys():
-                    raise StateRefused(changes[name])
-                self._suspected = set(changes)
+                await self.check()
         finally:
             self._describe.close()
 
     async def check(self) -> None:
-        """Look once, as something is wrong already.
+        """Look now.
 
         Raises
         ------
         StateRefused
-            Where a topic is not what it was.
+            Where a topic is not what it was, and still is not at a second look: a
+            broker that has just started answers from what it knew.
         """
-        for change in (await self.changes()).values():
-            raise StateRefused(change)
+        suspected = await self.changes()
+        if not suspected:
+            return
+        await asyncio.sleep(EVERY_S)
+        changes = await self.changes()
+        for name in suspected.keys() & changes.keys():
+            raise StateRefused(changes[name])
 
     async def changes(self) -> dict[str, str]:
         """What is not as it was, by topic; nothing while the broker is away."""

@@ -143,8 +143,8 @@ def test_a_missing_topic_is_waited_for_and_told_of_once(
     assert len(told) == 1
 
 
-def test_something_wrong_already_is_believed_at_once() -> None:
-    """A reader that found nothing at its offset asks why."""
+def test_whoever_finds_something_wrong_asks_at_once() -> None:
+    """A reader that found nothing at its offset; who was assigned partitions."""
 
     async def body() -> None:
         watch = SourceWatch(KNOWN, Answers(ANEW))

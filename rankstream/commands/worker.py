@@ -180,13 +180,20 @@ def _needed(settings: Settings) -> list[str]:
 
 
 async def _serve(settings: Settings, role: Role, topic_ids: dict[str, str]) -> int:
-    from streams.kafka.source_watch import watching  # noqa: PLC0415
+    from streams.kafka.committed_reader import client_options  # noqa: PLC0415
+    from streams.kafka.source_watch import (  # noqa: PLC0415
+        ClusterTopics,
+        SourceWatch,
+        known_topics,
+        watching,
+    )
 
     if role.serve is None:
         raise ValueError(f"{role.name} must be a role without stages")
     stop = _stopped_by_signal()
-    topics = {role.source, *role.outputs}
-    await watching(settings, topic_ids, topics, role.serve(settings, stop), stop)
+    known = known_topics(settings, topic_ids, (role.source, *role.outputs))
+    watch = SourceWatch(known, ClusterTopics(client_options(settings.kafka)))
+    await watching(watch, role.serve(settings, stop), stop)
     log.info("event=stopped role=%s", role.name)
     return 0
 

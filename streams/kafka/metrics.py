@@ -69,6 +69,8 @@ class Gauges:
             counts["folded_offset"] = committer.folded
             counts["commits"] = committer.position.number
             counts["commit_seconds"] = committer.seconds
+            lost = sum(map(len, committer.position.losses))
+            counts["accepted_loss_offsets"] = lost
             for name, count in counts.items():
                 family = families.get(name)
                 if family is None:

@@ -18,7 +18,7 @@ from kafka.errors import KafkaError
 
 from rankstream.settings import Settings
 from rankstream.wire.topics import full_name
-from streams.kafka.committed_reader import Waiting, client_options
+from streams.kafka.committed_reader import Waiting
 from streams.kafka.resume_position import StateRefused
 from streams.topology import topics_of
 
@@ -184,18 +184,12 @@ def known_topics(
 
 
 async def watching(
-    settings: Settings,
-    topic_ids: Mapping[str, str],
-    topics: Collection[str],
-    work: Awaitable[None],
-    stop: asyncio.Event,
+    watch: SourceWatch, work: Awaitable[None], stop: asyncio.Event
 ) -> None:
     """Do the work of a role without stages, and watch its topics beside it.
 
     Parameters
     ----------
-    topic_ids, topics
-        As `known_topics` takes them.
     stop
         Set where a topic is not what it was; the work then ends by itself.
 
@@ -203,9 +197,9 @@ async def watching(
     ------
     StateRefused
         Where a topic is not what it was.
+    Exception
+        Whatever the work failed with.
     """
-    describe = ClusterTopics(client_options(settings.kafka))
-    watch = SourceWatch(known_topics(settings, topic_ids, topics), describe)
     working = asyncio.ensure_future(work)
     looking = asyncio.create_task(watch.run())
     try:

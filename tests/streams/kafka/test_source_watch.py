@@ -17,6 +17,7 @@ from streams.kafka.source_watch import (
     Seen,
     SourceWatch,
     known_topics,
+    watching,
 )
 
 KNOWN = {"queries": Seen("a", 4), "events": Seen("b", 4)}
@@ -152,6 +153,44 @@ def test_whoever_finds_something_wrong_asks_at_once() -> None:
             await watch.check()
         await SourceWatch(KNOWN, Answers(KNOWN)).check()
         await SourceWatch(KNOWN, Answers(BrokerAway("gone"))).check()
+
+    run(body())
+
+
+@pytest.mark.parametrize("is_changed", [True, False])
+def test_a_role_without_stages_ends_with_its_topics(is_changed: bool) -> None:
+    """Its work is told to stop; and the watch ends with the work."""
+
+    async def body() -> None:
+        stop, ended = asyncio.Event(), asyncio.Event()
+        answers = Answers(ANEW if is_changed else KNOWN)
+
+        async def work() -> None:
+            await stop.wait()
+            ended.set()
+
+        watched = watching(SourceWatch(KNOWN, answers), work(), stop)
+        if is_changed:
+            with pytest.raises(StateRefused, match="created anew"):
+                await watched
+        else:
+            asyncio.get_running_loop().call_soon(stop.set)
+            await watched
+        assert ended.is_set()
+        assert answers.is_closed
+
+    run(body())
+
+
+def test_work_that_fails_is_not_hidden() -> None:
+    """As without a watch."""
+
+    async def body() -> None:
+        async def work() -> None:
+            raise KeyError("x")
+
+        with pytest.raises(KeyError):
+            await watching(SourceWatch(KNOWN, Answers(KNOWN)), work(), asyncio.Event())
 
     run(body())
 

@@ -102,27 +102,13 @@ class LossRule:
         if source.first <= start:
             return position
         missing = Loss(start, source.first - 1)
-        fact = (
-            f"{source.name} must still hold offset {start}; it begins at "
-            f"{source.first}: offsets {missing} ({len(missing)}) left it before they "
-            "were folded, as its retention is shorter than the stage was behind, or "
-            "as somebody deleted them"
-        )
-        if position.checkpoint_offset < position.offset:
+        remedy = self._remedy(position, missing)
+        if remedy:
             raise StateRefused(
-                f"{fact}. The state is that of offset {position.checkpoint_offset}, "
-                f"and all up to {position.offset} must be folded again: use a new "
-                "--namespace"
-            )
-        if not is_dispensable(self.kind):
-            raise StateRefused(
-                f"{fact}. Its records are numbered, and {self.kind.name} folds no log "
-                "with a gap: use a new --namespace"
-            )
-        if self.accepted != missing:
-            given = f"; got {self.accepted}" if self.accepted else ""
-            raise StateRefused(
-                f"{fact}. To go on without them, run `{self._command(missing)}`{given}"
+                f"{source.name} must still hold offset {start}; it begins at "
+                f"{source.first}: offsets {missing} ({len(missing)}) left it before "
+                "they were folded, as its retention is shorter than the stage was "
+                f"behind, or as somebody deleted them. {remedy}"
             )
         log.warning(
             "event=loss-accepted partition=%s offsets=%s count=%d",
@@ -132,6 +118,23 @@ class LossRule:
             position, next_offset=source.first, losses=(*position.losses, missing)
         )
         return moved
+
+    def _remedy(self, position: ResumePosition, missing: Loss) -> str:
+        """What is to be done about it; empty where the loss was accepted."""
+        if position.checkpoint_offset < position.offset:
+            return (
+                f"The state is that of offset {position.checkpoint_offset}, and all up "
+                f"to {position.offset} must be folded again: use a new --namespace"
+            )
+        if not is_dispensable(self.kind):
+            return (
+                f"Its records are numbered, and {self.kind.name} folds no log with a "
+                "gap: use a new --namespace"
+            )
+        if self.accepted == missing:
+            return ""
+        given = f"; got {self.accepted}" if self.accepted else ""
+        return f"To go on without them, run `{self._command(missing)}`{given}"
 
     def _command(self, missing: Loss) -> str:
         words = ["rankstream", "worker"]

@@ -212,14 +212,14 @@ def check_settings(
         With each that differs.
     """
     changed = [
-        f"{setting} must be {was!r}, as it was when the state of {name} was made; got "
-        f"{settings[setting]!r}"
+        f"{setting} was {was!r}, is {settings[setting]!r}"
         for setting, was in sorted(position.settings.items())
         if setting in settings and settings[setting] != was
     ]
     if changed:
         raise StateRefused(
-            f"{'; '.join(changed)}: set it back, or fold the log in a new --namespace"
+            f"settings must be those that the state of {name} was made under; "
+            f"{', '.join(changed)}: set it back, or fold the log in a new --namespace"
         )
 
 

@@ -106,9 +106,9 @@ class SourceWatch:
         await asyncio.sleep(EVERY_S)
         changes = await self.changes()
         for name in suspected.keys() & changes.keys():
-            raise StateRefused(changes[name])
+            raise changes[name]
 
-    async def changes(self) -> dict[str, str]:
+    async def changes(self) -> dict[str, StateRefused]:
         """What is not as it was, by topic; nothing while the broker is away."""
         try:
             found = await asyncio.to_thread(self._describe, list(self._known))
@@ -129,37 +129,36 @@ class SourceWatch:
                 known.n_partitions or seen.n_partitions,
             )
             change = change_of(name, self._known[name], seen)
-            if change:
+            if change is not None:
                 changes[name] = change
         return changes
 
 
-def change_of(name: str, known: Seen, seen: Seen) -> str:
-    """Why a topic cannot be gone on with; empty where it is what it was.
+def change_of(name: str, known: Seen, seen: Seen) -> StateRefused | None:
+    """Why a topic cannot be gone on with; None where it is what it was.
 
     Examples
     --------
     >>> change_of("events", Seen("a", 4), Seen("a", 4))
-    ''
     >>> print(change_of("events", Seen("a", 4), Seen("a", 8)))
     ... # doctest: +NORMALIZE_WHITESPACE
     the topic events must keep its 4 partitions; it has 8 by now: records are routed
     by that number; use a new --namespace
     """
     if seen.topic_id != known.topic_id:
-        return (
+        return StateRefused(
             f"the topic {name} must be the one that it was when the worker started; "
             f"its id is {seen.topic_id}, not {known.topic_id}: it was created anew; "
             "use a new --namespace"
         )
     # Fewer are what a broker knew before: their number never falls.
     if seen.n_partitions > known.n_partitions:
-        return (
+        return StateRefused(
             f"the topic {name} must keep its {known.n_partitions} partitions; it has "
             f"{seen.n_partitions} by now: records are routed by that number; use a new "
             "--namespace"
         )
-    return ""
+    return None
 
 
 def known_topics(

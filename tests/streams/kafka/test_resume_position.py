@@ -103,9 +103,9 @@ def test_settings_that_differ_are_refused_by_name() -> None:
             position, "events[1]", made_under | {"time.keep_ms": 6, "limits.lists": 1}
         )
     assert str(refusal.value) == (
-        "limits.lists must be 64, as it was when the state of events[1] was made; got "
-        "1; time.keep_ms must be 5, as it was when the state of events[1] was made; "
-        "got 6: set it back, or fold the log in a new --namespace"
+        "settings must be those that the state of events[1] was made under; "
+        "limits.lists was 64, is 1, time.keep_ms was 5, is 6: set it back, or fold the "
+        "log in a new --namespace"
     )
 
 

@@ -104,7 +104,7 @@ def test_what_was_read_is_folded_and_kept_before_the_end() -> None:
 
 
 def test_a_topic_that_ends_before_what_was_read_is_refused() -> None:
-    """No loss of that kind can be accepted: offsets are given out again."""
+    """No loss of that kind can be accepted: its offsets come again."""
 
     async def body() -> None:
         bench = await opened()

@@ -265,7 +265,7 @@ class Assignment:
             return  # it was of a place that is not read from any more
         await self._suspend()
         await committer.commit_last()  # another suspension may be writing it
-        committer.check_there(first, end)
+        committer.losses.check_there(committer.position, first, end)
         raise RuntimeError(
             f"{committer.name} must hold offset {committer.next_offset}; it holds "
             f"{first} to {end - 1}: starting again from the last commit"

@@ -29,7 +29,6 @@ from streams.kafka.resume_position import (
     POSITION_KEY,
     Loss,
     ResumePosition,
-    Source,
     StateRefused,
     check_missing,
     check_position,
@@ -92,6 +91,8 @@ class Committer:
         Offset of the last record that the stage has taken; -1 before the first.
     committed
         Offset of the last record whose commit succeeded.
+    losses
+        What it may go on without.
     counts, seconds
         What the stage had counted at the last commit, and how long that took.
     """
@@ -114,7 +115,7 @@ class Committer:
         self.counts: dict[str, int] = {}
         self.seconds = 0.0
         self._state = state
-        self._losses = LossRule(kind, partition, settings, accepted)
+        self.losses = LossRule(kind, partition, settings, accepted)
         self._pinned = pinned_settings(kind, settings)
         self._delivery = settings.delivery
         self._checkpoint_at_s = time.monotonic()
@@ -179,24 +180,6 @@ class Committer:
         self.stage.tick(now_ms, at_end=False)
         return self.next_offset
 
-    def check_there(self, first: int, end: int) -> None:
-        """Refuse to go on where what comes next is not in the source.
-
-        Parameters
-        ----------
-        first, end
-            Offset of its oldest record, and the one behind its newest.
-
-        Raises
-        ------
-        StateRefused
-            With the offsets that are missing, and what to do.
-        """
-        at = self.position
-        source = Source(self.name, at.topic_id, at.n_partitions, first, end)
-        check_position(at, source, self.kind.version)
-        self._losses.behind(at, source)
-
     def fold(self, record: SourceRecord, event: Any) -> None:
         """Take a record; `event` is acknowledged when a commit covers it."""
         if record.offset > self.folded:
@@ -259,7 +242,7 @@ class Committer:
         """Take the state back; says at which offset to start."""
         found = self._found(read, committed)
         items, _, source = read
-        position = found and self._losses.behind(found, source)
+        position = found and self.losses.behind(found, source)
         changes = (Change(topic, key, value) for (topic, key), value in items.items())
         # Beside the loop, which reads what other partitions need meanwhile.
         await asyncio.to_thread(self.stage.restore, changes)
@@ -345,7 +328,7 @@ class Committer:
             offset=self.folded,
             fingerprint=fingerprint,
             number=self.position.number + 1,
-            next_offset=max(self.folded + 1, self.position.next_offset, reached),
+            next_offset=max(self.folded + 1, reached, self.position.next_offset),
         )
         if is_checkpoint:
             changes = list(self.stage.changes())

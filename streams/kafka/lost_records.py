@@ -18,6 +18,7 @@ from streams.kafka.resume_position import (
     ResumePosition,
     Source,
     StateRefused,
+    check_position,
     start_of,
 )
 from streams.topology import STAGES, StageKind, written_topics
@@ -118,6 +119,25 @@ class LossRule:
             position, next_offset=source.first, losses=(*position.losses, missing)
         )
         return moved
+
+    def check_there(self, position: ResumePosition, first: int, end: int) -> None:
+        """Refuse to go on where what comes next is not in the source.
+
+        Parameters
+        ----------
+        first, end
+            Offset of its oldest record, and the one behind its newest.
+
+        Raises
+        ------
+        StateRefused
+            With the offsets that are missing, and what to do.
+        """
+        name = f"{self.kind.source}[{self.partition}]"
+        at = position.topic_id, position.n_partitions, first, end
+        source = Source(name, *at)
+        check_position(position, source, self.kind.version)
+        self.behind(position, source)
 
     def _remedy(self, position: ResumePosition, missing: Loss) -> str:
         """What is to be done about it; empty where the loss was accepted."""

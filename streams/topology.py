@@ -9,7 +9,10 @@ heavy is loaded before a stage is built.
 from asyncio import Event
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from operator import attrgetter
+from typing import Any, NamedTuple
+
+import msgspec
 
 from rankstream.settings import KafkaSettings, Settings
 from rankstream.wire.schemas import CONVERT_STATISTICS
@@ -86,6 +89,9 @@ class StageKind:
         What an operator does with a state of the version before.
     warm_up
         Compiles what the stage calls, before it is given a partition.
+    pinned
+        Settings that the fold depends on and that nothing else holds to what they
+        were. They are recorded with the resume position, and a change is refused.
     """
 
     name: str
@@ -98,7 +104,33 @@ class StageKind:
     version: int = 1
     conversion: str = ""
     warm_up: Callable[[Settings], None] | None = None
+    pinned: tuple[str, ...] = ()
 
+
+INGEST_PINNED = (
+    "time.disorder_ms",
+    "time.click_window_ms",
+    "kafka.input_partitions",
+    "kafka.partitions",
+)
+"""What it accepts, and when it calls a source idle, may change: the log has it."""
+
+FOLD_PINNED = (
+    "time.disorder_ms",
+    "time.click_window_ms",
+    "time.remember_ms",
+    "time.keep_ms",
+    "limits.clicks",
+    "limits.click_bytes",
+    "limits.candidate_sets",
+    "limits.interventions",
+    "limits.exposure_rows",
+    "limits.lists",
+    "statistics.groups",
+    "statistics.reward",
+    "statistics.actions",
+    "kafka.learner_partitions",
+)
 
 # Modules are loaded where a stage is built or a role begins: the parent of a worker,
 # `topics` and the monitor read the tables without numba and Faust.
@@ -151,6 +183,7 @@ STAGES = (
         build=_ingest_queries,
         outputs=(EVENTS, dead_letters(QUERIES)),
         state_always=True,
+        pinned=INGEST_PINNED,
     ),
     StageKind(
         name="ingest-clicks",
@@ -160,6 +193,7 @@ STAGES = (
         build=_ingest_clicks,
         outputs=(EVENTS, dead_letters(CLICKS)),
         state_always=True,
+        pinned=INGEST_PINNED,
     ),
     StageKind(
         name="fold",
@@ -171,6 +205,7 @@ STAGES = (
         version=2,
         conversion=CONVERT_STATISTICS,
         warm_up=_warm_up_comparisons,
+        pinned=FOLD_PINNED,
     ),
     StageKind(
         name="learn",
@@ -312,6 +347,13 @@ def topics_of(kafka: KafkaSettings) -> list[Topic]:
         for kind in STAGES
         for name in kind.state_topics
     ]
+
+
+def pinned_settings(kind: StageKind, settings: Settings) -> dict[str, Any]:
+    """Names and values of the settings that a stage's state is bound to."""
+    return {
+        name: msgspec.to_builtins(attrgetter(name)(settings)) for name in kind.pinned
+    }
 
 
 def n_partitions_of(kind: StageKind, kafka: KafkaSettings) -> int:

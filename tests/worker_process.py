@@ -17,11 +17,14 @@ from streams.topology import topics_of
 class WorkerProcess:
     """`rankstream worker` and the process of each role."""
 
-    def __init__(self, config: Path, log: Path) -> None:
+    def __init__(self, config: Path, log: Path, *words: str) -> None:
         self.log = log
         self._file = log.open("ab")
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "rankstream.cli", "worker", "--config", str(config)],
+            [
+                *(sys.executable, "-m", "rankstream.cli", "worker"),
+                *("--config", str(config), *words),
+            ],
             stdout=self._file,
             stderr=self._file,
             stdin=subprocess.DEVNULL,
@@ -78,9 +81,9 @@ def configured(
 
 
 @contextmanager
-def running(config: Path, log: Path) -> Iterator[WorkerProcess]:
+def running(config: Path, log: Path, *words: str) -> Iterator[WorkerProcess]:
     """A worker that is gone afterwards, whatever happened."""
-    worker = WorkerProcess(config, log)
+    worker = WorkerProcess(config, log, *words)
     try:
         yield worker
     finally:

@@ -22,6 +22,8 @@ It reads `events` from the beginning with code that it shares with no stage. It
 compares the result with the statistics and outcomes of the last checkpoint, and
 with `interactions`. A `replay --local` of JSONL, Parquet or packed logs keeps no
 `events`, and cannot be counted again: send such files to Kafka.
+with `interactions`. Inputs that left their topic unread never reached `events`;
+those that an operator accepted are listed (docs/upgrading.md).
 
 exit status: 0 where nothing is lost, double, wrong or extra, else 1
 """
@@ -69,5 +71,5 @@ def _tell(verdict: Verdict) -> None:
         f"{verdict.n_events:,} events counted again: lost {verdict.lost:,}, double "
         f"{verdict.double:,}, wrong {verdict.wrong:,}, extra {verdict.extra:,}\n"
     )
-    for difference in verdict.differences:
-        sys.stdout.write(f"  {difference}\n")
+    for line in verdict.differences + verdict.accepted_losses:
+        sys.stdout.write(f"  {line}\n")

@@ -21,8 +21,10 @@ from rankstream.settings import (
     load_settings,
     with_namespace,
 )
+from streams.kafka.lost_records import FORM, OPTION, AcceptedLoss
 from streams.kafka.supervisor import stop_with_parent, supervise
-from streams.topology import ROLES, Role, Serve, kinds_of, role_of, topics_of
+from streams.stage import LogRefused
+from streams.topology import ROLES, Role, kinds_of, role_of, topics_of
 
 SUMMARY = "run the stream processors on Kafka"
 
@@ -47,7 +49,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "namespace: they share the partitions.\n\n"
         "examples:\n"
         "  rankstream worker --config shop.toml\n"
-        "  rankstream worker --role fold --role learn\n\n"
+        "  rankstream worker --role fold --role learn\n"
+        "  rankstream worker --accept-loss queries:0:1000-1331\n"
+        "                           go on without what retention removed unread; the\n"
+        "                           refusal names the offsets (docs/upgrading.md)\n\n"
         "exit status: 0 after SIGTERM, 78 where settings or topics are wrong\n"
     )
     parser.add_argument(
@@ -56,6 +61,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=ROLES,
         help="run only this one; may be repeated (default: all)",
     )
+    parser.add_argument(
+        OPTION,
+        action="append",
+        type=_accepted_loss,
+        metavar=FORM,
+        help="go on although these offsets of an input topic are gone, which must be "
+        "all that is missing; may be repeated",
+    )
     parser.add_argument("--child", choices=ROLES, help=argparse.SUPPRESS)
     parser.add_argument("--instance", default="", help=argparse.SUPPRESS)
 
@@ -63,6 +76,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def _line_of(role: Role) -> str:
     page = f"+{role.metrics_port}" if kinds_of(role.name) else "none"
     return f"  {role.name:<10}{page:<6}{role.summary}\n"
+
+
+def _accepted_loss(words: str) -> AcceptedLoss:
+    try:
+        return AcceptedLoss.parsed(words)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -88,6 +108,8 @@ def run(arguments: argparse.Namespace) -> int:
     for name in ("config", "namespace"):
         if getattr(arguments, name) is not None:
             command += [f"--{name}", str(getattr(arguments, name))]
+    for accepted in arguments.accept_loss or ():
+        command += [OPTION, str(accepted)]
     # The same member of its group after every start: no wait for a dead one's session.
     command += ["--instance", settings.delivery.instance_id or uuid.uuid4().hex[:12]]
     roles = arguments.role or _needed(settings)
@@ -120,9 +142,9 @@ def _child(settings: Settings, arguments: argparse.Namespace) -> int:
         if topic_ids is None:
             return CONFIGURATION_EXIT
         if role.serve is not None:
-            return asyncio.run(_serve(settings, role.name, role.serve))
-        return _run_stages(settings, role.name, topic_ids)
-    except (SettingsError, ImportError) as error:
+            return asyncio.run(_serve(settings, role, topic_ids))
+        return _run_stages(settings, arguments, topic_ids)
+    except (SettingsError, ImportError, LogRefused) as error:
         # A package or a core that is missing is missing at the next start too.
         log.error("event=refused reason=%s", error)
         return CONFIGURATION_EXIT
@@ -131,12 +153,15 @@ def _child(settings: Settings, arguments: argparse.Namespace) -> int:
         return FAILURE_EXIT
 
 
-def _run_stages(settings: Settings, role: str, topic_ids: dict[str, str]) -> int:
+def _run_stages(
+    settings: Settings, arguments: argparse.Namespace, topic_ids: dict[str, str]
+) -> int:
     # Faust is loaded only where it runs.
     from streams.kafka.app import build_app, run_app  # noqa: PLC0415
     from streams.kafka.committed_reader import client_options  # noqa: PLC0415
     from streams.kafka.state_log import Cluster  # noqa: PLC0415
 
+    role = arguments.child
     kinds = kinds_of(role)
     warm_ups = dict.fromkeys(kind.warm_up for kind in kinds if kind.warm_up)
     if warm_ups:
@@ -146,7 +171,8 @@ def _run_stages(settings: Settings, role: str, topic_ids: dict[str, str]) -> int
             warm_up(settings)
         log.info("event=kernels-ready seconds=%.2f", time.monotonic() - started)
     cluster = Cluster(settings.namespace, client_options(settings.kafka), topic_ids)
-    return run_app(build_app(settings, role, kinds, cluster))
+    accepted = arguments.accept_loss or ()
+    return run_app(build_app(settings, role, kinds, cluster, accepted))
 
 
 def _needed(settings: Settings) -> list[str]:
@@ -154,9 +180,22 @@ def _needed(settings: Settings) -> list[str]:
     return [name for name, role in ROLES.items() if role.is_needed(settings)]
 
 
-async def _serve(settings: Settings, name: str, serve: Serve) -> int:
-    await serve(settings, _stopped_by_signal())
-    log.info("event=stopped role=%s", name)
+async def _serve(settings: Settings, role: Role, topic_ids: dict[str, str]) -> int:
+    from streams.kafka.committed_reader import client_options  # noqa: PLC0415
+    from streams.kafka.source_watch import (  # noqa: PLC0415
+        ClusterTopics,
+        SourceWatch,
+        known_topics,
+        watching,
+    )
+
+    if role.serve is None:
+        raise ValueError(f"{role.name} must be a role without stages")
+    stop = _stopped_by_signal()
+    known = known_topics(settings, topic_ids, (*role.sources, *role.outputs))
+    watch = SourceWatch(known, ClusterTopics(client_options(settings.kafka)))
+    await watching(watch, role.serve(settings, stop), stop)
+    log.info("event=stopped role=%s", role.name)
     return 0
 
 

@@ -3,7 +3,7 @@
 import contextlib
 import threading
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -105,6 +105,7 @@ class Gathered:
         self._progress: dict[str, Progress] = {}
         self._examination: list[dict[str, Any]] = []
         self._trouble = ""
+        self._losses: tuple[str, ...] = ()
         self._passed_over: set[str] = set()
         self._number = 0
 
@@ -174,6 +175,14 @@ class Gathered:
                 self._trouble = trouble
                 self._moved()
 
+    def set_losses(self, losses: Iterable[str]) -> None:
+        """Say which inputs were lost, a sentence each."""
+        found = tuple(losses)
+        with self._lock:
+            if found != self._losses:
+                self._losses = found
+                self._moved()
+
     def wait(self, number: int, timeout_s: float) -> int:
         """Wait until something moved after `number`; the number of the last move."""
         with self._lock:
@@ -186,7 +195,7 @@ class Gathered:
             rows = [_row_of(each) for _, each in sorted(self._verdicts.items())]
             return {
                 "number": self._number,
-                "trouble": " ".join(filter(None, (self._trouble, self._unread()))),
+                "trouble": self._told(),
                 "experiments": rows,
                 "counts": dict(self._counts),
                 "snapshots": list(self._snapshots),
@@ -201,6 +210,11 @@ class Gathered:
                 return None
             course = self._courses[name, verdict.epoch]
             return {"verdict": verdict, "pair": pair, "course": course.of_pair(pair)}
+
+    def _told(self) -> str:
+        losses = "; ".join(self._losses)
+        parts = (self._trouble, self._unread(), f"{losses}." if losses else "")
+        return " ".join(filter(None, parts))
 
     def _unread(self) -> str:
         if not self._passed_over:

@@ -9,6 +9,7 @@ from typing import Any
 from producers.readiness import Interrupted, Waiting
 from producers.topic_admin import KafkaAway
 from producers.topic_reader import TopicReader, TopicUnreadable
+from rankstream.accepted_losses import accepted_losses, told
 from rankstream.monitoring.overview import Gathered, added_up
 from rankstream.monitoring.position_bias import PositionBias
 from rankstream.settings import Settings
@@ -72,6 +73,7 @@ class Poller:
             if time.monotonic() >= self._examine_at_s:
                 self._bias.read(reader)
                 self._into.set_examination(self._bias.estimate())
+                self._into.set_losses(map(told, accepted_losses(reader)))
                 self._examine_at_s = time.monotonic() + EXAMINATION_EVERY_S
             trouble = self._bias.refused
             try:

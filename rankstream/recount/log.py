@@ -17,8 +17,11 @@ from streams.recount.rules import Rules, rules_of
 def recount_topics(settings: Settings) -> Verdict:
     """Count the log in Kafka again; a worker may go on meanwhile."""
     # Kafka's client is not loaded for a file.
-    from producers.topic_reader import read_topic  # noqa: PLC0415
+    from producers.topic_reader import TopicReader, read_topic  # noqa: PLC0415
+    from rankstream.accepted_losses import accepted_losses, told  # noqa: PLC0415
 
+    with TopicReader(settings) as reader:
+        losses = accepted_losses(reader)
     state = steady_state(settings)
     statistics = stored(state.statistics())
     interactions = (
@@ -29,9 +32,11 @@ def recount_topics(settings: Settings) -> Verdict:
         (partition, offset, value or b"")
         for partition, offset, _, value in read_topic(settings, EVENTS)
     )
-    return recount(
+    verdict = recount(
         log, state.found(settings), statistics, interactions, rules_of(settings)
     )
+    verdict.accepted_losses = [told(loss) for loss in losses]
+    return verdict
 
 
 def recount_dump(events: Path, folder: Path, rules: Rules) -> Verdict:

@@ -18,7 +18,9 @@ from rankstream.wire.topics import full_name
 from streams.kafka.append_time import AppendTimes, told_ms
 from streams.kafka.assignment import Assignment, Place
 from streams.kafka.committer import Committer
+from streams.kafka.lost_records import AcceptedLoss, loss_of
 from streams.kafka.metrics import Gauges
+from streams.kafka.source_watch import ClusterTopics, SourceWatch, known_topics
 from streams.kafka.state_log import Cluster, StateLog
 from streams.kafka.transport import Progress, Transport
 from streams.stage import LogRefused, SourceRecord
@@ -46,11 +48,16 @@ class StageApp(faust.App):
     """A Faust application that tells an assignment what happens, and nothing else."""
 
     def prepare(
-        self, settings: Settings, kinds: Iterable[StageKind], cluster: Cluster
+        self,
+        settings: Settings,
+        kinds: Iterable[StageKind],
+        cluster: Cluster,
+        accepted: Iterable[AcceptedLoss] = (),
     ) -> None:
         """Say which stages run here; called once, before the start."""
         self.stage_settings = settings
         self.cluster = cluster
+        self.accepted = tuple(accepted)
         self.kinds = {full_name(cluster.namespace, kind.source): kind for kind in kinds}
         self.assignment = Assignment(self.committer_of, settings, self, fail)
         self.gauges = Gauges(
@@ -59,7 +66,8 @@ class StageApp(faust.App):
             self.clock_difference_s,
         )
         self.append_times = AppendTimes()
-        self.pump: asyncio.Task[None] | None = None
+        self.watch = self._watch()
+        self.running: list[asyncio.Task[None]] = []
         self.on_partitions_revoked.connect(self.suspend_partitions)
         self.on_partitions_assigned.connect(self.keep_partitions)  # type: ignore[arg-type]
 
@@ -69,7 +77,18 @@ class StageApp(faust.App):
         if kind is None:
             return None
         state = StateLog(kind, place.partition, self.cluster)
-        return Committer(kind, place.partition, state, self.stage_settings)
+        lost = loss_of(self.accepted, kind.source, place.partition)
+        return Committer(kind, place.partition, state, self.stage_settings, lost)
+
+    def _watch(self) -> SourceWatch:
+        names = dict.fromkeys(
+            name
+            for kind in self.kinds.values()
+            for name in (kind.source, *kind.outputs, *kind.state_topics)
+        )
+        cluster = self.cluster
+        known = known_topics(self.stage_settings, cluster.topic_ids, names)
+        return SourceWatch(known, ClusterTopics(cluster.client))
 
     def progress(self, place: Place) -> Progress:
         """How far a partition was read."""
@@ -93,9 +112,11 @@ class StageApp(faust.App):
     async def on_start(self) -> None:
         """Start committing: a plain task, as Faust's timers stop too early."""
         await self.assignment.guarded(super().on_start())
-        self.pump = asyncio.get_running_loop().create_task(
-            self.assignment.run_commits()
-        )
+        loop, guarded = asyncio.get_running_loop(), self.assignment.guarded
+        self.running = [
+            loop.create_task(self.assignment.run_commits()),
+            loop.create_task(guarded(self.watch.run())),
+        ]
         self.gauges.serve(self.stage_settings.metrics)
 
     async def on_stop(self) -> None:
@@ -103,8 +124,8 @@ class StageApp(faust.App):
         self.assignment.open_no_more()
         await super().on_stop()
         await self.assignment.suspend()
-        if self.pump is not None:
-            self.pump.cancel()
+        for task in self.running:
+            task.cancel()
         await self.assignment.keep(())
         log.info("event=stopped")
 
@@ -112,7 +133,14 @@ class StageApp(faust.App):
         self, committed: Mapping[Place, int | None]
     ) -> dict[Place, int]:
         """Hear what was assigned, from the transport; says where each starts."""
+        # Another topic of the same name may be why they were assigned anew.
+        await self.assignment.guarded(self.watch.check())
         return await self.assignment.open(committed)
+
+    async def read_outside(self, place: Place, first: int, end: int) -> None:
+        """Hear that what is to be read next of a partition is not there."""
+        await self.assignment.guarded(self.watch.check())
+        await self.assignment.read_outside(place, first, end)
 
     def not_held_back(self, places: set[Place]) -> set[Place]:
         """Tell the transport which partitions to fetch from."""
@@ -170,7 +198,11 @@ def _record_of(message: Any, topic: str, at_ms: int) -> SourceRecord:
 
 
 def build_app(
-    settings: Settings, role: str, kinds: list[StageKind], cluster: Cluster
+    settings: Settings,
+    role: str,
+    kinds: list[StageKind],
+    cluster: Cluster,
+    accepted: Iterable[AcceptedLoss] = (),
 ) -> StageApp:
     """The application of a role, ready to be run.
 
@@ -178,6 +210,8 @@ def build_app(
     ----------
     kinds
         The stages of this role, each on a topic of its own.
+    accepted
+        What is missing from inputs, and may be.
     """
     delivery = settings.delivery
     app = StageApp(
@@ -190,6 +224,7 @@ def build_app(
         web_enabled=False,
         topic_disable_leader=True,
         topic_allow_declare=False,
+        consumer_auto_offset_reset="none",
         stream_buffer_maxsize=BUFFERED_RECORDS,
         broker_session_timeout=delivery.session_timeout_s,
         broker_heartbeat_interval=delivery.session_timeout_s / 4,
@@ -200,7 +235,7 @@ def build_app(
     app.transport = Transport(
         app.conf.broker_consumer, app, loop=app.loop
     )  # the setter: Faust would make its own
-    app.prepare(settings, kinds, cluster)
+    app.prepare(settings, kinds, cluster, accepted)
     for kind in kinds:
         _declare(app, kind)
     return app

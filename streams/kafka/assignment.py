@@ -177,6 +177,19 @@ class Assignment:
                 async with asyncio.timeout(max(SHORTEST_PAUSE_S, every_s - spent_s)):
                     await self._hurry.wait()
 
+    async def read_outside(self, place: Place, first: int, end: int) -> None:
+        """Hear that what comes next of a partition is not in its topic: the end.
+
+        What was read is folded and committed before, with a checkpoint: only behind
+        that can a loss be accepted.
+
+        Parameters
+        ----------
+        first, end
+            Offset of the oldest record there, and the one behind the newest.
+        """
+        await self.guarded(self._read_outside(place, first, end))
+
     def lag_of(self, place: Place) -> int:
         """Records of a partition that the broker has and the stage has not folded."""
         committer = self.committers.get(place)
@@ -221,7 +234,7 @@ class Assignment:
         known = self.committers.get(place)
         if known is not None:
             if n_revocations != self._n_revocations:
-                return known.folded + 1
+                return known.next_offset
             return known.resume()
         committer = self._committer_of(place)
         if committer is None:
@@ -232,6 +245,22 @@ class Assignment:
             committer.life.take(Event.REVOKED)
         self.committers[place] = committer
         return start
+
+    async def _read_outside(self, place: Place, first: int, end: int) -> None:
+        committer = self.committers.get(place)
+        while committer is not None and committer.life.state.may_fold:
+            if self._reader.progress(place).last <= committer.folded:
+                break
+            await asyncio.sleep(SHORTEST_PAUSE_S)
+        if committer is None or first <= committer.next_offset <= end:
+            return  # it was of a place that is not read from any more
+        await self._suspend()
+        await committer.commit_last()  # another suspension may be writing it
+        committer.losses.check_there(committer.position, first, end)
+        raise RuntimeError(
+            f"{committer.name} must hold offset {committer.next_offset}; it holds "
+            f"{first} to {end - 1}: starting again from the last commit"
+        )
 
     async def _close(self, places: set[Place]) -> None:
         for place in places & set(self.committers):

@@ -18,6 +18,7 @@ import msgspec
 from rankstream.settings import Settings
 from streams.kafka.backlog import Backlog
 from streams.kafka.commit_lines import CommitLines
+from streams.kafka.lost_records import LossRule
 from streams.kafka.partition_life import Event, PartitionLife
 from streams.kafka.planted_faults import (
     REPEATED_RECORDS,
@@ -27,10 +28,12 @@ from streams.kafka.planted_faults import (
 from streams.kafka.resume_position import (
     NOWHERE,
     POSITION_KEY,
+    Loss,
     ResumePosition,
     StateRefused,
     check_missing,
     check_position,
+    check_settings,
     decode_position,
     encode_position,
     first_position,
@@ -38,10 +41,7 @@ from streams.kafka.resume_position import (
 )
 from streams.kafka.state_log import StateRead
 from streams.stage import Change, Output, SourceRecord
-from streams.topology import StageKind
-
-QUIET_S = 1.0
-"""So long after the last commit, one is made for transaction markers that were read."""
+from streams.topology import StageKind, pinned_settings
 
 QUIET_S = 1.0
 """So long after the last commit, one is made for transaction markers that were read."""
@@ -82,6 +82,11 @@ class Committer:
     Not for use after an error: the caller ends the process, and the next owner's
     producer aborts the open transaction.
 
+    Parameters
+    ----------
+    accepted
+        Records that may be missing, as an operator said.
+
     Attributes
     ----------
     life
@@ -92,12 +97,19 @@ class Committer:
         Offset of the last record that the stage has taken; -1 before the first.
     committed
         Offset of the last record whose commit succeeded.
+    losses
+        What it may go on without.
     counts, seconds
         What the stage had counted at the last commit, and how long that took.
     """
 
     def __init__(
-        self, kind: StageKind, partition: int, state: PartitionLog, settings: Settings
+        self,
+        kind: StageKind,
+        partition: int,
+        state: PartitionLog,
+        settings: Settings,
+        accepted: Loss | None = None,
     ) -> None:
         self.kind = kind
         self.partition = partition
@@ -109,6 +121,8 @@ class Committer:
         self.counts: dict[str, int] = {}
         self.seconds = 0.0
         self._state = state
+        self.losses = LossRule(kind, partition, settings, accepted)
+        self._pinned = pinned_settings(kind, settings)
         self._delivery = settings.delivery
         self._checkpoint_at_s = self._written_at_s = time.monotonic()
         self._n_since_checkpoint = 0
@@ -120,6 +134,12 @@ class Committer:
     def name(self) -> str:
         """Topic and partition, for log lines."""
         return f"{self.kind.source}[{self.partition}]"
+
+    @property
+    def next_offset(self) -> int:
+        """Before it, everything is folded or is not there."""
+        is_level = self.life.state.may_write_last
+        return max(self.folded + 1, self.position.next_offset if is_level else 0)
 
     @property
     def is_busy(self) -> bool:
@@ -163,7 +183,7 @@ class Committer:
         """Go on from memory, as it was assigned again; says at which offset."""
         self.life.take(Event.ASSIGNED)
         self.stage.tick(at_end_ms=0)
-        return self.folded + 1
+        return self.next_offset
 
     def fold(self, record: SourceRecord, event: Any) -> None:
         """Take a record; `event` is acknowledged when a commit covers it."""
@@ -225,15 +245,16 @@ class Committer:
         """Take the state back; says at which offset to start."""
         found = self._found(read, committed)
         items, _, source = read
+        position = found and self.losses.behind(found, source)
         changes = (Change(topic, key, value) for (topic, key), value in items.items())
         # Beside the loop, which reads what other partitions need meanwhile.
         await asyncio.to_thread(self.stage.restore, changes)
         version, fingerprint = self.kind.version, self.stage.fingerprint()
-        position = found or first_position(source, version, fingerprint)
+        position = position or first_position(source, version, fingerprint)
         opened, start = self._resume(position), start_of(position)
         # Nothing was heard of its end, whatever the state says.
         self.stage.tick(at_end_ms=0)
-        if found is None:
+        if position is not found:
             # Before anything is read, and so before the group commits anything.
             # What a stage says before its first record goes with it.
             outputs = self.stage.outputs()
@@ -259,11 +280,12 @@ class Committer:
             return None
         position = decode_position(packed)
         check_position(position, source, self.kind.version, self.kind.conversion)
+        check_settings(position, self.name, self._pinned)
         return position
 
     def _resume(self, position: ResumePosition) -> Event:
         """Be where the position says; whether the state is behind it."""
-        self.position = position
+        self.position = msgspec.structs.replace(position, settings=self._pinned)
         self.folded = position.checkpoint_offset
         self.committed = position.offset
         if self.stage.fingerprint() != position.checkpoint_fingerprint:

@@ -76,6 +76,8 @@ class Gauges:
             ahead_s = self._clock_difference_s(place)
             if ahead_s is not None:
                 counts["clock_difference_seconds"] = ahead_s
+            lost = sum(map(len, committer.position.losses))
+            counts["accepted_loss_offsets"] = lost
             for name, count in counts.items():
                 family = families.get(name)
                 if family is None:

@@ -1,6 +1,7 @@
 """The resume position of a partition, and whether it belongs to its source."""
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -20,6 +21,19 @@ class StateRefused(LogRefused):
     """
 
 
+class Loss(msgspec.Struct, frozen=True, array_like=True, order=True):
+    """Offsets, both ends included, that were never folded and are not in the topic."""
+
+    first: int
+    last: int
+
+    def __len__(self) -> int:
+        return self.last - self.first + 1
+
+    def __str__(self) -> str:
+        return f"{self.first}-{self.last}"
+
+
 class ResumePosition(msgspec.Struct, frozen=True, array_like=True):
     """How far a partition is: outputs up to `offset`, state as of `checkpoint_offset`.
 
@@ -31,6 +45,11 @@ class ResumePosition(msgspec.Struct, frozen=True, array_like=True):
         Of the source. The id is unique over all clusters.
     number
         Commits so far.
+    settings
+        Those that the state was made under, by name; empty where an earlier release
+        wrote the position, which recorded none.
+    losses
+        What an operator agreed to go on without.
     """
 
     schema: int
@@ -43,6 +62,8 @@ class ResumePosition(msgspec.Struct, frozen=True, array_like=True):
     next_offset: int = 0
     n_partitions: int = 0
     stage_version: int = 0
+    settings: dict[str, Any] = {}
+    losses: tuple[Loss, ...] = ()
 
 
 NOWHERE = ResumePosition(SCHEMA, -1, -1, b"", b"", "", 0)
@@ -139,8 +160,8 @@ def check_position(
     Raises
     ------
     StateRefused
-        Where the source was created anew, truncated or given more partitions, or the
-        stage folds differently by now.
+        Where the source was created anew, cut off at its end or given more partitions,
+        or the stage folds differently by now.
     """
     if position.topic_id != source.topic_id:
         raise StateRefused(
@@ -162,12 +183,43 @@ def check_position(
             f"of {position.stage_version}: {remedy}, or fold the log in a new "
             "--namespace"
         )
-    start = start_of(position)
-    if source.end <= position.offset or source.first > start:
+    known = max(position.offset, *(loss.last for loss in position.losses), -1)
+    if source.end <= known:
         raise StateRefused(
-            f"{source.name} must still hold offset {start}; it holds {source.first} "
-            f"to {source.end - 1}: it was truncated, or its retention is shorter than "
-            "this worker was away; use a new --namespace"
+            f"{source.name} must still hold what comes after offset {known}; it holds "
+            f"{source.first} to {source.end - 1}: it was truncated; use a new "
+            "--namespace"
+        )
+
+
+def check_settings(
+    position: ResumePosition, name: str, settings: Mapping[str, Any]
+) -> None:
+    """Refuse settings under which the same records would be folded differently.
+
+    A setting that the position does not name is taken as it is.
+
+    Parameters
+    ----------
+    name
+        Of the partition.
+    settings
+        Those that the stage folds under from now on.
+
+    Raises
+    ------
+    StateRefused
+        With each that differs.
+    """
+    changed = [
+        f"{setting} was {was!r}, is {settings[setting]!r}"
+        for setting, was in sorted(position.settings.items())
+        if setting in settings and settings[setting] != was
+    ]
+    if changed:
+        raise StateRefused(
+            f"settings must be those that the state of {name} was made under; "
+            f"{', '.join(changed)}: set it back, or fold the log in a new --namespace"
         )
 
 

@@ -1,9 +1,10 @@
 """Faust's transport, with a few differences: where reading starts, and what is read.
 
-Reading starts where the commits say, whatever the consumer group committed, and
-sees committed records only. What was read and is not folded yet is bounded in bytes.
-And most of Faust's cost per record is saved: a callback that does not wait is not made
-a task. This is the one place that knows Faust's and aiokafka's insides.
+Reading starts where the commits say, whatever the consumer group committed, sees
+committed records only, and never jumps over what is missing. What was read and is not
+folded yet is bounded in bytes. And most of Faust's cost per record is saved: a callback
+that does not wait is not made a task. This is the one place that knows Faust's and
+aiokafka's insides.
 """
 
 import asyncio
@@ -14,6 +15,7 @@ from collections.abc import Awaitable, Callable, Generator, Mapping
 from typing import Any, ClassVar, NamedTuple
 
 import aiokafka
+from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 from mode.services import Service, WaitResults
@@ -224,7 +226,14 @@ class Consumer(EagerService, driver.Consumer):
             return {}
         n_seeks = self._n_seeks
         # A cancelled fetch hands no records over, so it moves no position here.
-        given: Any = await super()._getmany(active_partitions, min(timeout, LISTEN_S))
+        try:
+            given: Any = await super()._getmany(
+                active_partitions, min(timeout, LISTEN_S)
+            )
+        except OffsetOutOfRangeError as error:
+            if n_seeks == self._n_seeks:
+                await self._read_outside(error)
+            return {}
         fetched, positions = given
         for place, records in fetched.items():
             if records:
@@ -248,6 +257,19 @@ class Consumer(EagerService, driver.Consumer):
         for place, (position, highwater, answer_ms) in positions.items():
             end = self._ends.setdefault(place, EndOfSource())
             end.hear(answer_ms, position, highwater, now_s=now_s)
+
+    async def _read_outside(self, error: OffsetOutOfRangeError) -> None:
+        """Tell what the topic has instead of what was to be read next."""
+        (offsets,) = error.args
+        for place in (TP(*each) for each in offsets):
+            try:
+                firsts = await self._thread.earliest_offsets(place)
+                ends = await self._thread.highwaters(place)
+            except KafkaError:
+                return  # the next fetch finds the same
+            await self.app.read_outside(  # type: ignore[attr-defined]
+                place, firsts[place], ends[place]
+            )
 
 
 def bytes_of(record: Any) -> int:

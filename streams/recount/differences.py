@@ -24,7 +24,8 @@ class Verdict:
 
     `lost`: counted too little or not at all; `double`: counted too much; `wrong`:
     another value; `extra`: counted although it never happened. `differences` tells of
-    the first ones.
+    the first ones. `accepted_losses` are what never reached the log; no count can miss
+    them.
     """
 
     lost: int = 0
@@ -33,6 +34,7 @@ class Verdict:
     extra: int = 0
     n_events: int = 0
     differences: list[str] = field(default_factory=list)
+    accepted_losses: list[str] = field(default_factory=list)
 
     @property
     def is_clean(self) -> bool:
@@ -76,6 +78,7 @@ class Verdict:
             "extra": self.extra,
             "events": self.n_events,
             "differences": self.differences,
+            "accepted_losses": self.accepted_losses,
         }
 
 

@@ -3,11 +3,13 @@ import pytest
 
 from streams.kafka.resume_position import (
     SCHEMA,
+    Loss,
     ResumePosition,
     Source,
     StateRefused,
     check_missing,
     check_position,
+    check_settings,
     decode_position,
     encode_position,
     start_of,
@@ -60,7 +62,6 @@ def test_the_state_of_this_log_is_taken() -> None:
         (SOURCE._replace(n_partitions=8), 1, "keep its 4 partitions"),
         (SOURCE, 2, "of version 2"),
         (SOURCE._replace(end=9), 1, "truncated"),
-        (SOURCE._replace(first=13), 1, "truncated"),
     ],
 )
 def test_the_state_of_another_log_is_refused(
@@ -71,6 +72,47 @@ def test_the_state_of_another_log_is_refused(
         check_position(POSITION, source, version)
     assert "events[1]" in str(refusal.value)
     assert "--namespace" in str(refusal.value)
+
+
+def test_a_position_of_before_settings_and_losses_comes_back() -> None:
+    """What it does not say is empty; a later one is read by an earlier release."""
+    earlier = msgspec.msgpack.encode([SCHEMA, 9, 9, b"f", b"f", "id", 7, 12, 4, 1])
+    assert decode_position(earlier) == POSITION
+    assert (POSITION.settings, POSITION.losses) == ({}, ())
+    later = changed(settings={"time.keep_ms": 1}, losses=(Loss(1, 2),))
+    known = msgspec.msgpack.decode(encode_position(later))[:10]
+    assert known == msgspec.msgpack.decode(earlier)
+    assert decode_position(encode_position(later)) == later
+
+
+def test_a_log_that_ends_before_an_accepted_loss_was_truncated() -> None:
+    """Its offsets would be given to other records."""
+    lossy = changed(losses=(Loss(12, 30),), next_offset=31)
+    check_position(lossy, SOURCE._replace(first=31, end=31), 1)
+    with pytest.raises(StateRefused, match=r"after offset 30; .* truncated"):
+        check_position(lossy, SOURCE._replace(first=31, end=30), 1)
+
+
+def test_settings_that_differ_are_refused_by_name() -> None:
+    """All of them at once, each with what it was and what it is."""
+    made_under = {"time.keep_ms": 5, "limits.lists": 64, "limits.clicks": 9}
+    position = changed(settings=made_under)
+    check_settings(position, "events[1]", made_under)
+    with pytest.raises(StateRefused) as refusal:
+        check_settings(
+            position, "events[1]", made_under | {"time.keep_ms": 6, "limits.lists": 1}
+        )
+    assert str(refusal.value) == (
+        "settings must be those that the state of events[1] was made under; "
+        "limits.lists was 64, is 1, time.keep_ms was 5, is 6: set it back, or fold the "
+        "log in a new --namespace"
+    )
+
+
+def test_settings_that_only_one_side_names_are_taken() -> None:
+    """A release may record one more, or one fewer."""
+    check_settings(POSITION, "events[1]", {"time.keep_ms": 6})
+    check_settings(changed(settings={"time.gone_ms": 1}), "events[1]", {})
 
 
 @pytest.mark.parametrize(("version", "is_named"), [(2, True), (3, False)])

@@ -3,7 +3,7 @@
 import asyncio
 import inspect
 import types
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,13 +11,18 @@ import aiokafka
 import faust
 import pytest
 from aiokafka.consumer.fetcher import Fetcher as AiokafkaFetcher
+from aiokafka.consumer.fetcher import OffsetResetStrategy
 from aiokafka.consumer.group_coordinator import GroupCoordinator
 from aiokafka.consumer.subscription_state import SubscriptionState
+from aiokafka.errors import OffsetOutOfRangeError
 from faust.transport.consumer import Consumer as FaustConsumer
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 
+from rankstream.settings import Settings
+from streams.kafka.app import build_app
 from streams.kafka.append_time import ClockDifference
+from streams.kafka.state_log import Cluster
 from streams.kafka.transport import (
     RECORD_BYTES,
     CommittedReadsThread,
@@ -106,6 +111,8 @@ def test_what_is_overridden_is_still_there() -> None:
         (thread, "on_thread_stop"),
         (thread, "_fetch_records"),
         (thread, "seek_wait"),
+        (thread, "earliest_offsets"),
+        (thread, "highwaters"),
         (driver.Consumer, "_new_consumer_thread"),
         (driver.Consumer, "seek_to_committed"),
         (FaustConsumer, "_getmany"),
@@ -194,6 +201,7 @@ class FetchingThread(CommittedReadsThread):
 
     def __init__(self, fetcher: Fetcher) -> None:
         self.may_return = asyncio.Event()
+        self.before: Callable[[], None] = lambda: None
         self.consumer: Any = SimpleNamespace(flow_active=True)
         self._consumer: Any = SimpleNamespace(
             _closed=False,
@@ -207,14 +215,25 @@ class FetchingThread(CommittedReadsThread):
 
     async def call_thread(self, fun: Any, *args: Any, **kwargs: Any) -> Any:
         """Answer after a while."""
+        self.before()
         answer = await fun(*args, **kwargs)
         await self.may_return.wait()
         return answer
 
+    async def earliest_offsets(self, *places: TP) -> dict[TP, int]:
+        """Where the topic begins."""
+        return dict.fromkeys(places, 9)
 
-def fetching() -> tuple[Any, Fetcher, FetchingThread]:
+    async def highwaters(self, *places: TP) -> dict[TP, int]:
+        """Where it ends."""
+        return dict.fromkeys(places, 20)
+
+
+def fetching(
+    fetcher: Fetcher | None = None,
+) -> tuple[Any, Fetcher, FetchingThread]:
     """A consumer whose next fetch finds three records."""
-    fetcher = Fetcher()
+    fetcher = fetcher or Fetcher()
     thread = FetchingThread(fetcher)
     consumer: Any = Consumer.__new__(Consumer)
     consumer.waiting_bytes = consumer._n_seeks = 0
@@ -298,6 +317,47 @@ def test_a_fetch_that_is_given_up_reaches_nothing() -> None:
         assert consumer.progress(PLACE).position is None
 
     asyncio.run(run())
+
+
+class Outside(Fetcher):
+    """In place of aiokafka's: what is to be read is not there."""
+
+    async def fetched_records(self, *_: Any, **__: Any) -> dict[TP, list[Any]]:
+        """Fail as a fetch does that may not jump."""
+        raise OffsetOutOfRangeError({PLACE: 5})
+
+
+@pytest.mark.parametrize(("is_moved", "told"), [(False, [(PLACE, 9, 20)]), (True, [])])
+def test_what_is_not_there_is_told_and_never_jumped_over(
+    is_moved: bool, told: list[Any]
+) -> None:
+    """With what is there instead; unless the reader has moved on since."""
+
+    async def run() -> None:
+        consumer, _, thread = fetching(Outside())
+        heard: list[Any] = []
+
+        async def read_outside(*what: Any) -> None:
+            heard.append(what)
+
+        consumer.app.read_outside = read_outside
+        thread.may_return.set()
+        if is_moved:
+            thread.before = consumer._forget_positions
+        assert await consumer._getmany({PLACE}, 1.0) == {}
+        assert heard == told
+
+    asyncio.run(run())
+
+
+def test_a_consumer_of_a_stage_may_not_jump() -> None:
+    """Faust hands its setting on, under which aiokafka raises."""
+    assert "auto_offset_reset=conf.consumer_auto_offset_reset" in inspect.getsource(
+        driver.AIOKafkaConsumerThread._create_worker_consumer
+    )
+    app = build_app(Settings(), "fold", [], Cluster("", {}, {}))
+    assert app.conf.consumer_auto_offset_reset == "none"
+    assert OffsetResetStrategy.from_str("none") == OffsetResetStrategy.NONE
 
 
 def test_a_fetch_from_before_a_seek_reaches_nothing() -> None:

@@ -118,18 +118,39 @@ class ToyRun:
         self._admin.delete_topics([self.name(topic)])
         time.sleep(1.0)
 
+    def delete_records(self, before: int) -> None:
+        """Delete the records of partition 0 before an offset, as retention does."""
+        place = TopicPartition(self.name(SOURCE), 0)
+        self._admin.delete_records({place: before})
+
+    def add_partitions(self, n_partitions: int) -> None:
+        """Give the source more partitions."""
+        self._admin.create_partitions({self.name(SOURCE): n_partitions})
+
+    def send(self, n_records: int, size: int = 8) -> None:
+        """Send some records to partition 0; returns when they are there."""
+        producer = KafkaProducer(bootstrap_servers=self.bootstrap, acks="all")
+        for _ in range(n_records):
+            number = len(self.sent[0])
+            value = number.to_bytes(8, "big").ljust(size, b".")
+            producer.send(self.name(SOURCE), key=b"k", value=value, partition=0)
+            self.sent[0].append((b"k", number))
+        producer.close()
+
     def topic_id(self) -> str:
         """The source's id."""
         (described,) = self._admin.describe_topics([self.name(SOURCE)])
         return str(described["topic_id"])
 
-    def start(self, instance: str = "", **environment: str) -> subprocess.Popen[bytes]:
-        """Start a worker."""
+    def start(
+        self, instance: str = "", *lost: str, **environment: str
+    ) -> subprocess.Popen[bytes]:
+        """Start a worker; offsets of partition 0 may be lost."""
         log = (self.logs / f"worker-{len(self.workers)}.log").open("wb")
         worker = subprocess.Popen(
             [
                 sys.executable, "-m", "tests.streams.kafka.toy_worker",
-                self.bootstrap, self.namespace, self.topic_id(), instance,
+                self.bootstrap, self.namespace, self.topic_id(), instance, *lost,
             ],
             cwd=ROOT, env={**os.environ, **environment}, stdout=log,
             stderr=subprocess.STDOUT,

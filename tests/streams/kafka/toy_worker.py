@@ -5,6 +5,8 @@ import sys
 
 from rankstream.settings import DeliverySettings, KafkaSettings, Settings
 from streams.kafka.app import build_app, run_app
+from streams.kafka.lost_records import AcceptedLoss
+from streams.kafka.resume_position import Loss
 from streams.kafka.state_log import Cluster
 from streams.stage import Stage
 from streams.topology import StageKind
@@ -17,7 +19,7 @@ def _toy(_settings: Settings, partition: int) -> Stage:
 
 def main() -> int:
     """Run it until SIGTERM."""
-    bootstrap, namespace, topic_id, instance = sys.argv[1:]
+    bootstrap, namespace, topic_id, instance, *lost = sys.argv[1:]
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
     for noisy in ("aiokafka", "faust", "mode"):
         logging.getLogger(noisy).setLevel(logging.ERROR)
@@ -31,7 +33,10 @@ def main() -> int:
     )  # fmt: skip
     cluster = Cluster(namespace, {"bootstrap_servers": bootstrap}, {SOURCE: topic_id})
     kind = StageKind("toy", SOURCE, (STATE,), _toy, (OUT,))
-    return run_app(build_app(settings, "toy", [kind], cluster))
+    accepted = [
+        AcceptedLoss(SOURCE, 0, Loss(*map(int, each.split("-")))) for each in lost
+    ]
+    return run_app(build_app(settings, "toy", [kind], cluster, accepted))
 
 
 if __name__ == "__main__":

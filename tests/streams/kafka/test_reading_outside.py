@@ -1,0 +1,157 @@
+"""What is to be read next is not in its topic, while a process runs."""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any, NoReturn
+
+import pytest
+
+from rankstream.settings import DeliverySettings, Settings
+from streams.kafka.assignment import Assignment, Place
+from streams.kafka.committer import Committer
+from streams.kafka.resume_position import Loss, StateRefused
+from streams.kafka.transport import Progress
+from tests.streams.kafka.memory_log import (
+    KIND,
+    SETTINGS,
+    Acknowledged,
+    MemoryLog,
+    Topics,
+    committer_on,
+    numbered,
+)
+
+HERE, THERE = Place("ns.toy", 0), Place("ns.toy", 1)
+UNREAD = Progress(-1, None, None)
+
+
+class Ended(Exception):
+    """The process is no more."""
+
+
+class Bench:
+    """A process with two partitions of which each has topics of its own."""
+
+    def __init__(self) -> None:
+        self.rebalancing = False
+        self.read: dict[Place, Progress] = {}
+        self.topics = {HERE: Topics(), THERE: Topics()}
+        self.failures: list[BaseException] = []
+        self.assignment = Assignment(self.committer_of, SETTINGS, self, self.fail)
+
+    def committer_of(self, place: Place) -> Committer:
+        """One on the topics of a partition."""
+        return committer_on(MemoryLog(self.topics[place]))
+
+    def progress(self, place: Place) -> Progress:
+        """How far a partition was read."""
+        return self.read.get(place, UNREAD)
+
+    def fail(self, error: BaseException) -> NoReturn:
+        """End the process."""
+        self.failures.append(error)
+        raise Ended
+
+    def take(self, offset: int, place: Place = HERE) -> None:
+        """Offer the record at an offset."""
+        assert self.assignment.take(
+            place, numbered(offset), Acknowledged(), is_current=True
+        )
+
+
+def run(work: Coroutine[Any, Any, None]) -> None:
+    """Run a test's body."""
+    asyncio.run(work)
+
+
+async def opened() -> Bench:
+    """A process that has folded 10 and has read 10 to 12."""
+    bench = Bench()
+    await bench.assignment.open(dict.fromkeys((HERE, THERE)))
+    bench.take(10)
+    bench.read[HERE] = Progress(12, 13, 40)
+    return bench
+
+
+def test_what_was_read_is_folded_and_kept_before_the_end() -> None:
+    """With a checkpoint of every partition: behind that, the loss can be accepted."""
+
+    async def body() -> None:
+        bench = await opened()
+        bench.take(10, THERE)
+        ending = asyncio.create_task(bench.assignment.read_outside(HERE, 21, 40))
+        for offset in (11, 12):
+            await asyncio.sleep(0.02)
+            assert not bench.failures
+            bench.take(offset)
+        with pytest.raises(Ended):
+            await ending
+        (refusal,) = bench.failures
+        assert isinstance(refusal, StateRefused)
+        assert "offsets 13-20 (8)" in str(refusal)
+        assert "--accept-loss toy:0:13-20" in str(refusal)
+        assert bench.topics[HERE].passed_on == [10, 11, 12]
+        assert bench.topics[HERE].position.checkpoint_offset == 12
+        assert bench.topics[THERE].position.checkpoint_offset == 10
+
+        topics = bench.topics[HERE]
+        topics.source = topics.source._replace(first=21)
+        settings = Settings(delivery=DeliverySettings(state_records=1))
+        again = Committer(KIND, 0, MemoryLog(topics), settings, Loss(13, 20))
+        assert await again.open(None) == 21
+
+    run(body())
+
+
+def test_a_topic_that_ends_before_what_was_read_is_refused() -> None:
+    """No loss of that kind can be accepted: its offsets come again."""
+
+    async def body() -> None:
+        bench = await opened()
+        bench.take(11)
+        bench.take(12)
+        with pytest.raises(Ended):
+            await bench.assignment.read_outside(HERE, 0, 5)
+        (refusal,) = bench.failures
+        assert isinstance(refusal, StateRefused)
+        assert "what comes after offset 12; it holds 0 to 4" in str(refusal)
+
+    run(body())
+
+
+@pytest.mark.parametrize(
+    ("place", "first", "end"),
+    [(HERE, 13, 40), (HERE, 3, 13), (Place("ns.toy", 7), 21, 40)],
+)
+def test_what_is_there_after_all_ends_nothing(
+    place: Place, first: int, end: int
+) -> None:
+    """The answer may be of a place from before a seek, or of a partition given away."""
+
+    async def body() -> None:
+        bench = await opened()
+        bench.take(11)
+        bench.take(12)
+        await bench.assignment.read_outside(place, first, end)
+        bench.take(13)
+        await bench.assignment.commit_all()
+        assert bench.topics[HERE].passed_on == [10, 11, 12, 13]
+        assert not bench.failures
+
+    run(body())
+
+
+def test_a_partition_that_is_revoked_meanwhile_is_not_waited_for() -> None:
+    """What waits will be dropped; whoever has it by then finds the same."""
+
+    async def body() -> None:
+        bench = await opened()
+        ending = asyncio.create_task(bench.assignment.read_outside(HERE, 21, 40))
+        await asyncio.sleep(0.02)
+        await bench.assignment.suspend()
+        with pytest.raises(Ended):
+            await ending
+        (refusal,) = bench.failures
+        assert "offsets 11-20 (10)" in str(refusal)
+
+    run(body())

@@ -67,10 +67,10 @@ async def convert_partition(
     ConversionRefused, LogRefused
         Where state or settings do not allow it; nothing has changed.
     """
-    state = StateLog(kind.name, kind.source, kind.state_topics, kind.outputs, partition)
+    state = StateLog(kind, partition, cluster)
     longest_ms = max(TRANSACTION_MS, settings.delivery.transaction_timeout_ms)
     try:
-        await state.fence(cluster, longest_ms)
+        await state.fence(longest_ms)
         stopped = stopped_partition(kind, partition, await state.read())
         if stopped is None:
             return None

@@ -1,27 +1,25 @@
 """One role of the pipeline as a Faust application.
 
-Faust does membership, assignment, flow control and the life of the process. A
-partition's state, outputs and resume position belong to its committer.
+Faust does membership, flow control and the life of the process. Everything that
+happens to partitions goes on to `streams.kafka.assignment`, which has the rules.
 """
 
 import asyncio
-import contextlib
 import gc
 import logging
 import os
-import time
 from collections.abc import Iterable, Mapping
 from typing import Any, NoReturn
 
 import faust
-from faust.types import TP
 
 from rankstream.settings import Settings
 from rankstream.wire.topics import full_name
-from streams.kafka.committer import Cluster, Committer
+from streams.kafka.assignment import Assignment, Place
+from streams.kafka.committer import Committer
 from streams.kafka.metrics import Gauges
-from streams.kafka.transport import Transport
-from streams.kafka.watermark_alignment import Progress, held_back
+from streams.kafka.state_log import Cluster, StateLog
+from streams.kafka.transport import Progress, Transport
 from streams.stage import LogRefused, SourceRecord
 from streams.topology import StageKind, group_of
 
@@ -44,7 +42,7 @@ log = logging.getLogger("rankstream.worker")
 
 
 class StageApp(faust.App):
-    """A Faust application whose partitions are committers."""
+    """A Faust application that tells an assignment what happens, and nothing else."""
 
     def prepare(
         self, settings: Settings, kinds: Iterable[StageKind], cluster: Cluster
@@ -53,16 +51,25 @@ class StageApp(faust.App):
         self.stage_settings = settings
         self.cluster = cluster
         self.kinds = {full_name(cluster.namespace, kind.source): kind for kind in kinds}
-        self.open_committers: dict[TP, Committer] = {}
-        self.gauges = Gauges(self.open_committers, self.lag_of)
+        self.assignment = Assignment(self.committer_of, settings, self, fail)
+        self.gauges = Gauges(self.assignment.committers, self.assignment.lag_of)
         self.pump: asyncio.Task[None] | None = None
-        self.is_closing = False
-        self.n_revocations = 0
-        self._held: set[TP] = set()
-        self._opening = asyncio.Lock()
-        self._hurry = asyncio.Event()
         self.on_partitions_revoked.connect(self.suspend_partitions)
         self.on_partitions_assigned.connect(self.keep_partitions)  # type: ignore[arg-type]
+
+    def committer_of(self, place: Place) -> Committer | None:
+        """What commits a partition, if its topic is the source of a stage here."""
+        kind = self.kinds.get(place.topic)
+        if kind is None:
+            return None
+        state = StateLog(kind, place.partition, self.cluster)
+        return Committer(kind, place.partition, state, self.stage_settings)
+
+    def progress(self, place: Place) -> Progress:
+        """How far a partition was read."""
+        consumer: Any = self.consumer
+        read: Progress = consumer.progress(place)
+        return read
 
     def _create_directories(self) -> None:
         """Nothing of ours lies in Faust's directories."""
@@ -73,183 +80,66 @@ class StageApp(faust.App):
 
     async def on_start(self) -> None:
         """Start committing: a plain task, as Faust's timers stop too early."""
-        await self.guarded(super().on_start())
-        self.pump = asyncio.get_running_loop().create_task(self.run_commits())
+        await self.assignment.guarded(super().on_start())
+        self.pump = asyncio.get_running_loop().create_task(
+            self.assignment.run_commits()
+        )
         self.gauges.serve(self.stage_settings.metrics)
 
     async def on_stop(self) -> None:
         """Stop reading, commit and checkpoint what was folded, close the partitions."""
-        self.is_closing = True
+        self.assignment.open_no_more()
         await super().on_stop()
-        await self.suspend_partitions()
+        await self.assignment.suspend()
         if self.pump is not None:
             self.pump.cancel()
-        await self.close_partitions(set(self.open_committers))
+        await self.assignment.keep(())
         log.info("event=stopped")
 
     async def open_partitions(
-        self, committed: Mapping[TP, int | None]
-    ) -> dict[TP, int]:
-        """Fence, restore, and say where each assigned partition starts."""
-        async with self._opening:
-            await self.close_partitions(set(self.open_committers) - set(committed))
-            found = await asyncio.gather(
-                *(self._opened(place, at) for place, at in committed.items())
-            )
-        return {place: start for place, start in found if start is not None}
+        self, committed: Mapping[Place, int | None]
+    ) -> dict[Place, int]:
+        """Hear what was assigned, from the transport; says where each starts."""
+        return await self.assignment.open(committed)
+
+    def not_held_back(self, places: set[Place]) -> set[Place]:
+        """Tell the transport which partitions to fetch from."""
+        return self.assignment.not_held_back(places)
 
     async def suspend_partitions(self, *_: Any, **__: Any) -> None:
-        """Commit and checkpoint every partition, before anybody else may open it.
-
-        Faust revokes all partitions at every rebalance. A partition reassigned to the
-        same worker resumes from memory. If another worker has written meanwhile, the
-        next transaction is fenced, and that ends the process.
-        """
-        self.n_revocations += 1
-        live = [one for one in self.open_committers.values() if not one.is_suspended]
-        await self.guarded(
-            asyncio.gather(
-                *(one.commit(now_ms(), at_end=False, final=True) for one in live)
-            )
-        )
-        for one in live:
-            one.is_suspended = True
+        """Hear that all partitions are revoked, as at every rebalance."""
+        await self.assignment.suspend()
 
     async def keep_partitions(self, _: Any, *assigned: Any, **__: Any) -> None:
-        """Close partitions that were not assigned again, also where none was."""
-        await self.close_partitions(set(self.open_committers) - set(assigned[0]))
-
-    async def close_partitions(self, places: set[TP]) -> None:
-        """Close partitions that were taken away."""
-        for place in places & set(self.open_committers):
-            committer = self.open_committers.pop(place, None)
-            if committer is not None:
-                await self.guarded(committer.close())
-
-    async def commit_partition(self, place: TP, committer: Committer) -> None:
-        """One commit of one partition."""
-        if committer.is_suspended:
-            return
-        consumer: Any = self.consumer
-        last, position, highwater = consumer.progress(place)
-        reached = position if committer.folded >= last else None
-        at_end = (
-            not self.rebalancing
-            and reached is not None
-            and highwater is not None
-            and reached >= highwater
-        )
-        await committer.commit(now_ms(), at_end=at_end, reached=reached)
-
-    def lag_of(self, place: TP) -> int:
-        """Records of a partition that the broker has and the stage has not folded."""
-        consumer: Any = self.consumer
-        last, position, highwater = consumer.progress(place)
-        if highwater is None or position is None:
-            return 0
-        folded = self.open_committers[place].folded
-        return max(0, int(highwater - (position if folded >= last else folded + 1)))
-
-    def not_held_back(self, places: set[TP]) -> set[TP]:
-        """Without sources that are far ahead of others."""
-        sources = {
-            place: Progress(frontier_ms, is_behind=self.lag_of(place) > 0)
-            for place, one in self.open_committers.items()
-            if (frontier_ms := one.counts.get("frontier_ms")) is not None
-        }
-        held = held_back(sources, self.stage_settings.time.lead_ms)
-        if held != self._held:
-            names = ",".join(sorted(f"{at.topic}[{at.partition}]" for at in held))
-            log.info("event=held-back partitions=%s", names or "none")
-            self._held = held
-        return places - held
-
-    async def run_commits(self) -> None:
-        """Commit every partition, again and again."""
-        every_s = self.stage_settings.delivery.commit_s
-        while True:
-            started = time.monotonic()
-            self._hurry.clear()
-            await self.guarded(
-                asyncio.gather(
-                    *(
-                        self.commit_partition(place, committer)
-                        for place, committer in list(self.open_committers.items())
-                    )
-                )
-            )
-            spent_s = time.monotonic() - started
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(max(0.005, every_s - spent_s)):
-                    await self._hurry.wait()
-
-    async def guarded(self, work: Any) -> Any:
-        """Do it, or end the process: nothing goes on after a failed commit."""
-        try:
-            return await work
-        except asyncio.CancelledError:
-            raise
-        except BaseException as error:  # noqa: BLE001  whatever it is, this is the end
-            fail(error)
+        """Hear which partitions were assigned, also where none was."""
+        await self.assignment.keep(assigned[0])
 
     async def fold_events(self, stream: Any, kind: StageKind) -> None:
         """The body of an agent: fold records, which a later commit acknowledges."""
         n_taken = 0
-        places: dict[int, TP] = {}
+        places: dict[int, Place] = {}
         consumer: Any = self.consumer
+        take, turn_of = self.assignment.take, self.assignment.turn_of
         async for event in stream.noack().events():
             message = event.message
             consumer.taken(message)
             place = places.get(message.partition)
             if place is None:
-                place = TP(message.topic, message.partition)
+                place = Place(message.topic, message.partition)
                 places[message.partition] = place
-            committer = self.open_committers.get(place)
-            if (
-                committer is None
-                or committer.is_suspended
-                or message.generation_id != self.consumer_generation_id
+            record = _record_of(message, kind.source)
+            generation = message.generation_id
+            while not take(
+                place,
+                record,
+                event,
+                # Asked each time: it may have been assigned anew meanwhile.
+                is_current=generation == self.consumer_generation_id,
             ):
-                # The partition was taken away: its new owner reads the record again.
-                event.ack()
-                continue
-            if committer.lock.locked() or committer.is_full:
-                await self._turn_of(committer)
-            try:
-                committer.fold(_record_of(message, kind.source), event)
-            except BaseException as error:  # noqa: BLE001  whatever it is
-                fail(error)
-            if committer.is_due:
-                self._hurry.set()
+                await turn_of(place)
             n_taken += 1
             if n_taken % TURN_RECORDS == 0:
                 await asyncio.sleep(0)
-
-    async def _turn_of(self, committer: Committer) -> None:
-        while committer.lock.locked() or committer.is_full:
-            if committer.is_full:
-                self._hurry.set()
-                committer.room.clear()
-                await committer.room.wait()
-            async with committer.lock:
-                pass
-
-    async def _opened(self, place: TP, committed: int | None) -> tuple[TP, int | None]:
-        kind = self.kinds.get(place.topic)
-        if kind is None or self.is_closing:
-            return place, None
-        known = self.open_committers.get(place)
-        if known is not None:
-            known.is_suspended = False
-            known.stage.tick(now_ms(), at_end=False)
-            return place, known.folded + 1
-        committer = Committer(kind, place.partition, self.cluster, self.stage_settings)
-        n_revocations = self.n_revocations
-        start = await self.guarded(committer.open(committed, now_ms()))
-        # Revoked while it was opened: it stays suspended until it is assigned again.
-        committer.is_suspended = self.n_revocations != n_revocations
-        self.open_committers[place] = committer
-        return place, start
 
 
 def _record_of(message: Any, topic: str) -> SourceRecord:
@@ -352,11 +242,6 @@ def run_app(app: StageApp) -> int:
     except SystemExit as status:
         return int(status.code or 0)
     return 0
-
-
-def now_ms() -> int:
-    """The wall clock, which only ingest hears."""
-    return time.time_ns() // 1_000_000
 
 
 def fail(error: BaseException) -> NoReturn:

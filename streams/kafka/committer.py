@@ -11,50 +11,60 @@ stage is a pure function of its log, and the stored fingerprint proves that it w
 import asyncio
 import logging
 import time
-from typing import Any
+from typing import Any, NamedTuple, Protocol
+
+import msgspec
 
 from rankstream.settings import Settings
-from rankstream.wire.bounds import carried_bytes
-from rankstream.wire.topics import MIB
+from streams.kafka.backlog import Backlog
+from streams.kafka.partition_life import Event, PartitionLife
 from streams.kafka.planted_faults import (
     REPEATED_RECORDS,
     SKIP_RESUME_POSITION,
     is_planted,
 )
 from streams.kafka.resume_position import (
+    NOWHERE,
     POSITION_KEY,
-    SCHEMA,
     ResumePosition,
-    Source,
     StateRefused,
     check_missing,
     check_position,
     decode_position,
     encode_position,
+    first_position,
     start_of,
 )
-from streams.kafka.state_log import Cluster, StateLog
+from streams.kafka.state_log import StateRead
 from streams.stage import Change, Output, SourceRecord
 from streams.topology import StageKind
 
-__all__ = [
-    "POSITION_KEY",
-    "Cluster",
-    "Committer",
-    "StateRefused",
-    "decode_position",
-]
-
-RECORD_BYTES = 512
-"""What a record costs in memory beside its value, roughly."""
-
-SOON_BYTES = 8 * MIB
-"""After so much a commit is due, whatever the clock says."""
-
-FULL_BYTES = 16 * MIB
-"""After so much nothing more is folded before a commit has begun."""
-
 log = logging.getLogger("rankstream.commit")
+
+
+class PartitionLog(Protocol):
+    """The state of one partition, as `streams.kafka.state_log` keeps it on Kafka."""
+
+    async def fence(self, timeout_ms: int) -> None:
+        """Become the only writer."""
+
+    async def read(self) -> StateRead:
+        """Everything that was committed."""
+
+    async def write(self, outputs: list[Output], changes: list[Change]) -> None:
+        """All of it or nothing."""
+
+    async def close(self) -> None:
+        """Write no more."""
+
+
+class Commit(NamedTuple):
+    """What one transaction writes, and what is acknowledged once it is committed."""
+
+    outputs: list[Output]
+    changes: list[Change]
+    events: list[Any]
+    is_checkpoint: bool
 
 
 class Committer:
@@ -62,42 +72,39 @@ class Committer:
 
     Not for use after an error: the caller ends the process, and the next owner's
     producer aborts the open transaction.
+
+    Attributes
+    ----------
+    life
+        What the partition is doing. What is asked of it in between follows from that.
+    position
+        What the last commit wrote, or was about to write when it failed.
+    folded
+        Offset of the last record that the stage has taken; -1 before the first.
+    committed
+        Offset of the last record whose commit succeeded.
+    counts, seconds
+        What the stage had counted at the last commit, and how long that took.
     """
 
     def __init__(
-        self,
-        kind: StageKind,
-        partition: int,
-        cluster: Cluster,
-        settings: Settings,
+        self, kind: StageKind, partition: int, state: PartitionLog, settings: Settings
     ) -> None:
         self.kind = kind
         self.partition = partition
         self.stage = kind.build(settings, partition)
-        self.folded = -1
-        self.seconds = 0.0
-        self.lock = asyncio.Lock()
-        self.room = asyncio.Event()
-        self.is_suspended = False
+        self.life = PartitionLife(self.name)
+        self.position = NOWHERE
+        self.folded = self.committed = -1
+        self.backlog = Backlog()
         self.counts: dict[str, int] = {}
-        self._cluster = cluster
+        self.seconds = 0.0
+        self._state = state
         self._delivery = settings.delivery
-        self._state = StateLog(
-            kind.name, kind.source, kind.state_topics, kind.outputs, partition
-        )
-        self._writing = asyncio.Lock()
-        self._resumed: ResumePosition | None = None
-        self._written = self._committed = -1
-        self._next_offset = 0
-        self._checkpoint = -1
-        self._checkpoint_fingerprint = b""
         self._checkpoint_at_s = time.monotonic()
-        self._records_since_checkpoint = 0
-        self._is_dirty = False
-        self._number = 0
-        self._n_partitions = 0
-        self._events: list[Any] = []
-        self._unwritten_bytes = 0
+        self._n_since_checkpoint = 0
+        self._gathering = asyncio.Lock()
+        self._writing = asyncio.Lock()
 
     @property
     def name(self) -> str:
@@ -105,29 +112,9 @@ class Committer:
         return f"{self.kind.source}[{self.partition}]"
 
     @property
-    def number(self) -> int:
-        """Commits that this partition has had."""
-        return self._number
-
-    @property
-    def is_silent(self) -> bool:
-        """Whether records before the resume position are being folded again."""
-        return self._resumed is not None
-
-    @property
-    def is_due(self) -> bool:
-        """Whether so many bytes wait that the next commit should begin at once."""
-        return self._unwritten_bytes >= SOON_BYTES
-
-    @property
-    def is_full(self) -> bool:
-        """Whether folding is to wait for `room`."""
-        return self._unwritten_bytes >= FULL_BYTES
-
-    @property
-    def n_unacknowledged(self) -> int:
-        """Records that were folded and are not in a commit that succeeded."""
-        return len(self._events)
+    def is_busy(self) -> bool:
+        """Whether a record is to wait for `turn`."""
+        return self._gathering.locked() or self.backlog.is_full
 
     async def open(self, committed: int | None, now_ms: int) -> int:
         """Fence, read back, and say at which offset to start.
@@ -144,137 +131,144 @@ class Committer:
         StateRefused
             Where state and log do not belong together.
         """
+        log.info("event=restoring partition=%s", self.name)
+        started = time.monotonic()
         try:
-            return await self._open(committed, now_ms)
+            # Whoever writes after the state was read would not be in it.
+            await self._state.fence(self._delivery.transaction_timeout_ms)
+            read = await self._state.read()
+            start = await self._restored(read, committed, now_ms)
         except BaseException:  # a cancelled start must not leave its producer open
+            self.life.take(Event.CLOSED)
             await self._state.close()
             raise
+        log.info(
+            "event=restored partition=%s records=%d keys=%d checkpoint=%d position=%d "
+            "seconds=%.2f",
+            self.name, read.n_records, len(read.items),
+            self.position.checkpoint_offset, self.position.offset,
+            time.monotonic() - started,
+        )  # fmt: skip
+        return start
+
+    def resume(self, now_ms: int) -> int:
+        """Go on from memory, as it was assigned again; says at which offset."""
+        self.life.take(Event.ASSIGNED)
+        self.stage.tick(now_ms, at_end=False)
+        return self.folded + 1
 
     def fold(self, record: SourceRecord, event: Any) -> None:
         """Take a record; `event` is acknowledged when a commit covers it."""
-        if record.offset <= self.folded:
-            self._hold(record.offset, event)
-            return
-        self.stage.fold(record)
-        self.folded = record.offset
-        self._records_since_checkpoint += 1
-        self._is_dirty = True
-        self._hold(record.offset, event)
-        if self._resumed is None:
-            self._unwritten_bytes += RECORD_BYTES + len(record.value or b"")
-            if record.key or record.headers:
-                self._unwritten_bytes += carried_bytes(record.key, record.headers)
-        elif record.offset >= self._resumed.offset:
-            self._catch_up(self._resumed)
+        if record.offset > self.folded:
+            self.stage.fold(record)
+            self.folded = record.offset
+            self._n_since_checkpoint += 1
+            if self.life.state.may_write:
+                self.backlog.weigh(record)
+            elif record.offset >= self.position.offset:
+                self._catch_up()
+        if record.offset <= self.committed:
+            event.ack()
+        else:
+            self.backlog.hold(event)
+
+    async def turn(self) -> None:
+        """Wait until a commit has what it covers; whoever waited asks again."""
+        if self.backlog.is_full:
+            await self.backlog.room()
+        async with self._gathering:
+            pass
 
     async def commit(
-        self,
-        now_ms: int,
-        *,
-        at_end: bool,
-        reached: int | None = None,
-        final: bool = False,
+        self, now_ms: int, *, at_end: bool, reached: int | None = None
     ) -> bool:
-        """Write what is new, if anything; False if there was nothing to write.
+        """Write what is new, if anything; False if nothing was written.
 
         Parameters
         ----------
         reached
             Offset behind all that was read, where all that was read is folded.
-        final
-            Checkpoint now, as the partition is given up.
         """
         async with self._writing:
-            async with self.lock:
-                if self.is_silent or not self._state.is_open:
+            async with self._gathering:
+                if not self.life.state.may_write:
                     return False
-                if not final:
-                    self.stage.tick(now_ms, at_end=at_end)
-                if self.folded > self._written:
-                    await asyncio.to_thread(self.stage.settle)
-                outputs = self.stage.outputs()
-                is_checkpoint = self._is_checkpoint_due(final=final)
-                if not (outputs or self.folded > self._written or is_checkpoint):
+                self.stage.tick(now_ms, at_end=at_end)
+                commit = await self._gathered(reached or 0, is_last=False)
+            return await self._written(commit)
+
+    async def commit_last(self) -> bool:
+        """Write what is new once more, with a checkpoint, as it was revoked."""
+        async with self._writing:
+            async with self._gathering:
+                if not self.life.state.may_write_last:
                     return False
-                self._next_offset = max(self.folded + 1, reached or 0)
-                is_checkpoint = is_checkpoint or self.kind.state_always
-                changes, events = self._gathered(is_checkpoint=is_checkpoint)
-            await self._write(outputs, changes)
-            for event in events:
-                event.ack()
-            if is_checkpoint and not self.kind.state_always:
-                log.info(
-                    "event=checkpoint partition=%s offset=%d records=%d",
-                    self.name, self._checkpoint, len(changes),
-                )  # fmt: skip
-            return True
+                commit = await self._gathered(0, is_last=True)
+            return await self._written(commit)
 
     async def close(self) -> None:
         """Close the producer, once nothing is being written."""
+        self.life.take(Event.CLOSED)
         async with self._writing:
             await self._state.close()
-        self.room.set()
+        self.backlog.release()
 
-    async def _open(self, committed: int | None, now_ms: int) -> int:
-        log.info("event=restoring partition=%s", self.name)
-        started = time.monotonic()
-        await self._state.fence(self._cluster, self._delivery.transaction_timeout_ms)
-        items, n_records, source = await self._state.read()
-        self._n_partitions = source.n_partitions
-        packed = items.pop((self.kind.state_topics[0], POSITION_KEY), None)
-        if packed is None:
-            state_topic = self.kind.state_topics[0]
-            check_missing(source, state_topic, committed=committed, n_keys=len(items))
-        else:
-            position = decode_position(packed)
-            check_position(position, source, self.kind.version, self.kind.conversion)
+    async def _restored(
+        self, read: StateRead, committed: int | None, now_ms: int
+    ) -> int:
+        """Take the state back; says at which offset to start."""
+        found = self._found(read, committed)
+        items, _, source = read
         changes = (Change(topic, key, value) for (topic, key), value in items.items())
         # Beside the loop, which reads what other partitions need meanwhile.
         await asyncio.to_thread(self.stage.restore, changes)
-        start = source.first if packed is None else self._resume(position)
+        version, fingerprint = self.kind.version, self.stage.fingerprint()
+        position = found or first_position(source, version, fingerprint)
+        opened, start = self._resume(position), start_of(position)
         self.stage.tick(now_ms, at_end=False)
-        if packed is None:
-            await self._begin(source)
+        if found is None:
+            # Before anything is read, and so before the group commits anything.
+            # What a stage says before its first record goes with it.
+            outputs = self.stage.outputs()
+            await self._write(self._taken(outputs, 0, is_checkpoint=True))
         # Partitions of a process checkpoint one after another, not all at once.
         share = self.partition / max(1, source.n_partitions)
         self._checkpoint_at_s = time.monotonic() - self._delivery.state_s * share
         if is_planted(SKIP_RESUME_POSITION, self.kind.name):
             log.warning("event=fault-planted partition=%s", self.name)
-            start = max(source.first, self._checkpoint + 1 - REPEATED_RECORDS)
-            self._resumed, self.folded = None, start - 1
-        log.info(
-            "event=restored partition=%s records=%d keys=%d checkpoint=%d position=%d "
-            "seconds=%.2f",
-            self.name, n_records, len(items), self._checkpoint, self._written,
-            time.monotonic() - started,
-        )  # fmt: skip
+            checkpoint = self.position.checkpoint_offset
+            start = max(source.first, checkpoint + 1 - REPEATED_RECORDS)
+            opened, self.folded = Event.OPENED_LEVEL, start - 1
+        self.life.take(opened)
         return start
 
-    async def _begin(self, source: Source) -> None:
-        """Write a resume position before anything is read, and so before commits."""
-        self.folded = source.first - 1
-        self._next_offset = source.first
-        # What a stage says before its first record goes with the first resume position.
-        outputs = self.stage.outputs()
-        changes, _ = self._gathered(is_checkpoint=True)
-        await self._write(outputs, changes)
+    def _found(self, read: StateRead, committed: int | None) -> ResumePosition | None:
+        """The resume position among what was read, if it may be gone on from."""
+        items, _, source = read
+        state_topic = self.kind.state_topics[0]
+        packed = items.pop((state_topic, POSITION_KEY), None)
+        if packed is None:
+            check_missing(source, state_topic, committed=committed, n_keys=len(items))
+            return None
+        position = decode_position(packed)
+        check_position(position, source, self.kind.version, self.kind.conversion)
+        return position
 
-    def _resume(self, position: ResumePosition) -> int:
-        self._checkpoint = self.folded = position.checkpoint_offset
-        self._checkpoint_fingerprint = position.checkpoint_fingerprint
-        self._written = self._committed = position.offset
-        self._number = position.number
+    def _resume(self, position: ResumePosition) -> Event:
+        """Be where the position says; whether the state is behind it."""
+        self.position = position
+        self.folded = position.checkpoint_offset
+        self.committed = position.offset
         if self.stage.fingerprint() != position.checkpoint_fingerprint:
             raise StateRefused(
                 f"the state of {self.name} must match its resume position; it does "
                 "not: fold the log from its beginning in a new --namespace"
             )
-        if position.offset > position.checkpoint_offset:
-            self._resumed = position
-            self._is_dirty = True
-        return start_of(position)
+        is_behind = position.offset > position.checkpoint_offset
+        return Event.OPENED_BEHIND if is_behind else Event.OPENED_LEVEL
 
-    def _catch_up(self, position: ResumePosition) -> None:
+    def _catch_up(self) -> None:
+        position = self.position
         self.stage.settle()
         self.stage.outputs()
         if self.stage.fingerprint() != position.fingerprint:
@@ -283,55 +277,74 @@ class Committer:
                 "the same; it did not: was it written by another version? Run that one "
                 "and stop it gracefully, or fold the log in a new --namespace"
             )
-        self._resumed = None
+        self.life.take(Event.CAUGHT_UP)
         log.info("event=caught-up partition=%s offset=%d", self.name, position.offset)
 
-    def _hold(self, offset: int, event: Any) -> None:
-        if offset <= self._committed:
-            event.ack()
-        else:
-            self._events.append(event)
+    async def _gathered(self, reached: int, *, is_last: bool) -> Commit | None:
+        """What a commit covers, None if there is nothing to write."""
+        has_folded = self.folded > self.position.offset
+        if has_folded:
+            await asyncio.to_thread(self.stage.settle)
+        outputs = self.stage.outputs()
+        is_checkpoint = self._is_checkpoint_due(is_last=is_last)
+        if not (outputs or has_folded or is_checkpoint):
+            return None
+        is_checkpoint = is_checkpoint or self.kind.state_always
+        return self._taken(outputs, reached, is_checkpoint=is_checkpoint)
 
-    def _gathered(self, *, is_checkpoint: bool) -> tuple[list[Change], list[Any]]:
+    def _taken(
+        self, outputs: list[Output], reached: int, *, is_checkpoint: bool
+    ) -> Commit:
         """Everything that the commit covers, before anything else is folded."""
         fingerprint = self.stage.fingerprint()
         changes: list[Change] = []
+        self.position = msgspec.structs.replace(
+            self.position,
+            offset=self.folded,
+            fingerprint=fingerprint,
+            number=self.position.number + 1,
+            next_offset=max(self.folded + 1, reached),
+        )
         if is_checkpoint:
             changes = list(self.stage.changes())
-            self._checkpoint, self._checkpoint_fingerprint = self.folded, fingerprint
+            self.position = msgspec.structs.replace(
+                self.position,
+                checkpoint_offset=self.folded,
+                checkpoint_fingerprint=fingerprint,
+            )
             self._checkpoint_at_s = time.monotonic()
-            self._records_since_checkpoint = 0
-            self._is_dirty = False
-        self._written = self.folded
-        self._number += 1
-        position = ResumePosition(
-            SCHEMA, self.folded, self._checkpoint,
-            fingerprint, self._checkpoint_fingerprint,
-            self._cluster.topic_ids.get(self.kind.source, ""), self._number,
-            self._next_offset, self._n_partitions, self.kind.version,
-        )  # fmt: skip
-        changes.append(
-            Change(self.kind.state_topics[0], POSITION_KEY, encode_position(position))
-        )
+            self._n_since_checkpoint = 0
+        place = self.kind.state_topics[0], POSITION_KEY
+        changes.append(Change(*place, encode_position(self.position)))
         self.counts = self.stage.counters()
-        events, self._events = self._events, []
-        self._unwritten_bytes = 0
-        self.room.set()
-        return changes, events
+        return Commit(outputs, changes, self.backlog.emptied(), is_checkpoint)
 
-    async def _write(self, outputs: list[Output], changes: list[Change]) -> None:
+    async def _written(self, commit: Commit | None) -> bool:
+        if commit is None:
+            return False
+        await self._write(commit)
+        if commit.is_checkpoint and not self.kind.state_always:
+            log.info(
+                "event=checkpoint partition=%s offset=%d records=%d",
+                self.name, self.position.checkpoint_offset, len(commit.changes),
+            )  # fmt: skip
+        return True
+
+    async def _write(self, commit: Commit) -> None:
         started = time.monotonic()
-        written = self._written
-        await self._state.write(outputs, changes)
-        self._committed = written
+        await self._state.write(commit.outputs, commit.changes)
+        self.committed = self.position.offset
         self.seconds = time.monotonic() - started
+        for event in commit.events:
+            event.ack()
 
-    def _is_checkpoint_due(self, *, final: bool) -> bool:
+    def _is_checkpoint_due(self, *, is_last: bool) -> bool:
         """Whether state is to be written, also where nothing else is."""
-        if not self._is_dirty or self.kind.state_always:
+        is_level = self.folded <= self.position.checkpoint_offset
+        if is_level or self.kind.state_always:
             return False
         return (
-            final
+            is_last
             or time.monotonic() - self._checkpoint_at_s >= self._delivery.state_s
-            or self._records_since_checkpoint >= self._delivery.state_records
+            or self._n_since_checkpoint >= self._delivery.state_records
         )

@@ -64,10 +64,10 @@ class Gauges:
         for place, committer in list(self._committers.items()):
             where = (committer.kind.name, str(committer.partition))
             counts: dict[str, float] = dict(committer.counts)
-            counts["unacknowledged_records_pending"] = committer.n_unacknowledged
+            counts["unacknowledged_records_pending"] = len(committer.backlog)
             counts["lag_records"] = self._lag_of(place)
             counts["folded_offset"] = committer.folded
-            counts["commits"] = committer.number
+            counts["commits"] = committer.position.number
             counts["commit_seconds"] = committer.seconds
             for name, count in counts.items():
                 family = families.get(name)

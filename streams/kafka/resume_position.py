@@ -45,6 +45,10 @@ class ResumePosition(msgspec.Struct, frozen=True, array_like=True):
     stage_version: int = 0
 
 
+NOWHERE = ResumePosition(SCHEMA, -1, -1, b"", b"", "", 0)
+"""Of a partition that has not been opened."""
+
+
 class Source(NamedTuple):
     """What the broker says about a partition of a source.
 
@@ -86,6 +90,17 @@ def decode_position(packed: bytes) -> ResumePosition:
         raise StateRefused(
             f"a resume position must be readable; {error}: {remedy}"
         ) from error
+
+
+def first_position(
+    source: Source, stage_version: int, fingerprint: bytes
+) -> ResumePosition:
+    """Where a partition is of which nothing was ever folded."""
+    before = source.first - 1
+    return ResumePosition(
+        SCHEMA, before, before, fingerprint, fingerprint, source.topic_id, 0,
+        source.first, source.n_partitions, stage_version,
+    )  # fmt: skip
 
 
 def check_missing(

@@ -6,11 +6,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+from aiokafka import TopicPartition
 
 from rankstream.wire.topics import MAX_RECORD_BYTES, MIB, full_name
+from streams.kafka.clients import AIOKAFKA, Clients, Consumer, Producer
 from streams.kafka.resume_position import Source, StateRefused
 from streams.stage import Change, Output
+from streams.topology import StageKind
 
 LOOKS, BETWEEN_LOOKS_S = 5, 0.3
 """How often, and how far apart, to look whether a transaction of ours has ended."""
@@ -31,11 +33,14 @@ class Cluster:
         Options that every aiokafka client takes.
     topic_ids
         Ids of the source topics as they were when the process started.
+    clients
+        Makes them.
     """
 
     namespace: str
     client: Mapping[str, Any]
     topic_ids: Mapping[str, str]
+    clients: Clients = AIOKAFKA
 
     def place(self, topic: str, partition: int) -> TopicPartition:
         """A partition of one of our topics on the cluster."""
@@ -51,41 +56,23 @@ class StateRead(NamedTuple):
 
 
 class StateLog:
-    """The state of a stage's partition on Kafka.
+    """The state of a stage's partition on Kafka."""
 
-    Parameters
-    ----------
-    name
-        Of the stage: with topic and partition it is the id of the transactions, so
-        that the next owner of the partition fences this one.
-    outputs
-        Topics that are written beside the state.
-    """
-
-    def __init__(
-        self,
-        name: str,
-        source: str,
-        state_topics: tuple[str, ...],
-        outputs: tuple[str, ...],
-        partition: int,
-    ) -> None:
-        self._name = name
-        self._source = source
-        self._topics = state_topics
-        self._outputs = outputs
+    def __init__(self, kind: StageKind, partition: int, cluster: Cluster) -> None:
+        self._kind = kind
         self._partition = partition
-        self._producer: AIOKafkaProducer | None = None
+        self._cluster = cluster
+        self._producer: Producer | None = None
 
-    @property
-    def is_open(self) -> bool:
-        """Whether it may be written to."""
-        return self._producer is not None
+    async def fence(self, timeout_ms: int) -> None:
+        """Become the only writer; aborts what the previous owner had begun.
 
-    async def fence(self, cluster: Cluster, timeout_ms: int) -> None:
-        """Become the only writer; aborts what the previous owner had begun."""
-        transactions = f"rankstream-{self._name}-{self._source}-{self._partition}"
-        self._producer = AIOKafkaProducer(
+        The id of the transactions names stage, topic and partition, so that the next
+        owner of the partition fences this one.
+        """
+        kind, cluster = self._kind, self._cluster
+        transactions = f"rankstream-{kind.name}-{kind.source}-{self._partition}"
+        self._producer = cluster.clients.producer(
             **cluster.client,
             transactional_id=full_name(cluster.namespace, transactions),
             transaction_timeout_ms=timeout_ms,
@@ -95,7 +82,6 @@ class StateLog:
             max_batch_size=MIB,
             linger_ms=0,
         )
-        self._cluster = cluster
         await self._producer.start()
 
     async def read(self) -> StateRead:
@@ -106,11 +92,11 @@ class StateLog:
         StateRefused
             Where the state topics have other partitions than the source.
         """
-        cluster = self._cluster
-        places = {cluster.place(name, self._partition): name for name in self._topics}
+        cluster, topics = self._cluster, self._kind.state_topics
+        places = {cluster.place(name, self._partition): name for name in topics}
         # With "latest", a consumer without a group may begin at the end and read
         # nothing back; a seek would race with that.
-        consumer = AIOKafkaConsumer(
+        consumer = cluster.clients.consumer(
             **cluster.client,
             isolation_level="read_committed",
             auto_offset_reset="earliest",
@@ -131,7 +117,7 @@ class StateLog:
         """All of it, in one transaction; returns when that is committed."""
         producer = self._producer
         if producer is None:
-            raise StateRefused(f"{self._source}[{self._partition}] was given away")
+            raise StateRefused(f"{self._kind.source}[{self._partition}] was given away")
         records: dict[tuple[str, int], list[Output]] = {}
         for output in outputs:
             records.setdefault((output.topic, output.partition), []).append(output)
@@ -155,7 +141,7 @@ class StateLog:
             await producer.stop()
 
     async def _end_what_hangs(
-        self, committed: AIOKafkaConsumer, places: list[TopicPartition]
+        self, committed: Consumer, places: list[TopicPartition]
     ) -> None:
         """Abort records of ours that a broker keeps open although nobody commits them.
 
@@ -164,7 +150,7 @@ class StateLog:
         marker for good (KAFKA-20734). Our next commit would include its records beside
         the same records folded again.
         """
-        everything = AIOKafkaConsumer(**self._cluster.client)
+        everything = self._cluster.clients.consumer(**self._cluster.client)
         await everything.start()
         try:
             for _ in range(LOOKS):
@@ -175,8 +161,9 @@ class StateLog:
         finally:
             await everything.stop()
         log.warning(
-            "event=ending-what-hangs partition=%s[%d]", self._source, self._partition
-        )
+            "event=ending-what-hangs partition=%s[%d]",
+            self._kind.source, self._partition,
+        )  # fmt: skip
         await self._abort_everywhere(places)
 
     async def _abort_everywhere(self, places: list[TopicPartition]) -> None:
@@ -185,7 +172,7 @@ class StateLog:
         if producer is None:
             return
         everywhere = list(places)
-        for topic in self._outputs:
+        for topic in self._kind.outputs:
             name = self._cluster.place(topic, 0).topic
             partitions = await producer.partitions_for(name)
             everywhere += [TopicPartition(name, each) for each in sorted(partitions)]
@@ -200,26 +187,27 @@ class StateLog:
         await asyncio.gather(*sent)
         await producer.abort_transaction()
 
-    async def _described(self, consumer: AIOKafkaConsumer) -> Source:
-        place = self._cluster.place(self._source, self._partition)
+    async def _described(self, consumer: Consumer) -> Source:
+        source = self._kind.source
+        place = self._cluster.place(source, self._partition)
         first = await consumer.beginning_offsets([place])
         end = await consumer.end_offsets([place])
         counts = {
             topic: len(
                 consumer.partitions_for_topic(self._cluster.place(topic, 0).topic) or ()
             )
-            for topic in (self._source, *self._topics)
+            for topic in (source, *self._kind.state_topics)
         }
-        n_partitions = counts.pop(self._source)
+        n_partitions = counts.pop(source)
         for topic, count in counts.items():
             if count != n_partitions:
                 raise StateRefused(
-                    f"{topic} must have as many partitions as {self._source}, "
+                    f"{topic} must have as many partitions as {source}, "
                     f"{n_partitions}; it has {count}: run `rankstream topics check`"
                 )
         return Source(
             f"{place.topic}[{place.partition}]",
-            self._cluster.topic_ids.get(self._source, ""),
+            self._cluster.topic_ids.get(source, ""),
             n_partitions,
             first[place],
             end[place],
@@ -227,7 +215,7 @@ class StateLog:
 
 
 async def _read_to_end(
-    consumer: AIOKafkaConsumer, places: Mapping[TopicPartition, str]
+    consumer: Consumer, places: Mapping[TopicPartition, str]
 ) -> tuple[dict[tuple[str, bytes], bytes], int]:
     ends = await consumer.end_offsets(list(places))
     items: dict[tuple[str, bytes], bytes] = {}
@@ -249,7 +237,7 @@ async def _read_to_end(
 
 
 async def _send_each(
-    producer: AIOKafkaProducer, place: TopicPartition, records: list[Output]
+    producer: Producer, place: TopicPartition, records: list[Output]
 ) -> list[Any]:
     return [
         await producer.send(
@@ -264,7 +252,7 @@ async def _send_each(
 
 
 async def _send_bulk(
-    producer: AIOKafkaProducer, place: TopicPartition, records: list[Output]
+    producer: Producer, place: TopicPartition, records: list[Output]
 ) -> list[Any]:
     sent = []
     batch = producer.create_batch()

@@ -11,6 +11,7 @@ from rankstream.cli import main as rankstream
 from rankstream.wire.events import Frontier
 from streams.event_time import Watermark
 from streams.kafka.committer import Committer
+from streams.kafka.partition_life import Event
 from streams.kafka.supervisor import supervise
 from streams.topology import ROLES
 from tests.fire.events import DISORDER_MS
@@ -20,10 +21,9 @@ def without_resume_position() -> None:
     """Records behind the checkpoint are folded again, and written again."""
     resume = Committer._resume
 
-    def heedless(self: Any, position: Any) -> int:
-        start = resume(self, position)
-        self._resumed = None
-        return start
+    def heedless(self: Any, position: Any) -> Event:
+        resume(self, position)
+        return Event.OPENED_LEVEL
 
     Committer._resume = heedless  # type: ignore[method-assign]
 

@@ -44,8 +44,8 @@ from streams.ingest.identifiers import MAX_ID_CHARACTERS, MAX_QUERY_CHARACTERS
 from streams.kafka.state_log import Cluster, StateLog
 from streams.learning.learn import Learn
 from streams.partition_fold import partition_fold
-from streams.stage import Change, Output
-from streams.topology import topics_of
+from streams.stage import Change, Output, Stage
+from streams.topology import StageKind, topics_of
 from tests.services import KafkaService
 from tests.streams.largest_records import ONE, framed, largest_records, state_of
 
@@ -187,14 +187,19 @@ def cluster(kafka: KafkaService, namespace: str) -> Iterator[Cluster]:
     admin.close()
 
 
+def unbuilt(_settings: Settings, _partition: int) -> Stage:
+    """A stage of which only the log is used."""
+    raise NotImplementedError
+
+
 @pytest.mark.broker
 def test_a_broker_takes_the_largest_record_of_every_topic(cluster: Cluster) -> None:
     """As stages write them: in a transaction, by the client that they use."""
     largest = records()
 
     async def run() -> dict[str, int]:
-        log = StateLog("bounds", QUERIES, (), (), 0)
-        await log.fence(cluster, 60_000)
+        log = StateLog(StageKind("bounds", QUERIES, (), unbuilt), 0, cluster)
+        await log.fence(60_000)
         try:
             await log.write(list(largest.values()), [])
         finally:

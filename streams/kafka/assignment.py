@@ -1,0 +1,269 @@
+"""The partitions that a process has: which records are folded, and what is committed.
+
+All rules of taking over, keeping and giving up are here and in `partition_life`. Who
+assigns partitions and who reads them is told from outside, and so is what the end of
+the process means: nothing here knows Faust.
+"""
+
+import asyncio
+import contextlib
+import logging
+import time
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol, TypeVar
+
+from rankstream.settings import Settings
+from streams.kafka.committer import Committer
+from streams.kafka.partition_life import Event
+from streams.kafka.watermark_alignment import Progress as Frontier
+from streams.kafka.watermark_alignment import held_back
+from streams.stage import SourceRecord
+
+if TYPE_CHECKING:
+    from streams.kafka.transport import Progress
+
+SHORTEST_PAUSE_S = 0.005
+"""Between two rounds of commits, however long the first took."""
+
+log = logging.getLogger("rankstream.worker")
+
+T = TypeVar("T")
+
+
+class Place(NamedTuple):
+    """A partition of a topic, by its full name; equal to what clients call it."""
+
+    topic: str
+    partition: int
+
+
+class Reader(Protocol):
+    """Who reads the sources, as far as commits depend on it."""
+
+    @property
+    def rebalancing(self) -> bool:
+        """Whether partitions are being assigned anew."""
+
+    def progress(self, place: Place) -> "Progress":
+        """How far a partition was read."""
+
+
+def wall_clock_ms() -> int:
+    """The wall clock, which only ingest hears."""
+    return time.time_ns() // 1_000_000
+
+
+class Assignment:
+    """The partitions that a process has, and what may be done with each.
+
+    Parameters
+    ----------
+    committer_of
+        Makes what commits a partition; None where its topic is no source of ours.
+    fail
+        Ends the process. Nothing goes on after an error: whatever was under way is
+        aborted by the next owner.
+    """
+
+    def __init__(
+        self,
+        committer_of: Callable[[Place], Committer | None],
+        settings: Settings,
+        reader: Reader,
+        fail: Callable[[BaseException], NoReturn],
+        now_ms: Callable[[], int] = wall_clock_ms,
+    ) -> None:
+        self.committers: dict[Place, Committer] = {}
+        self._committer_of = committer_of
+        self._settings = settings
+        self._reader = reader
+        self._fail = fail
+        self._now_ms = now_ms
+        self._n_revocations = 0
+        self._is_ending = False
+        self._held: set[Place] = set()
+        self._opening = asyncio.Lock()
+        self._hurry = asyncio.Event()
+
+    async def guarded(self, work: Awaitable[T]) -> T:
+        """Do it, or end the process: nothing goes on after a failed commit."""
+        try:
+            return await work
+        except asyncio.CancelledError:
+            raise
+        except BaseException as error:  # noqa: BLE001  whatever it is, this is the end
+            self._fail(error)
+
+    async def open(self, committed: Mapping[Place, int | None]) -> dict[Place, int]:
+        """Take over what was assigned, close all else, and say where each starts.
+
+        A partition that this process still has goes on from memory. If another one
+        wrote meanwhile, the next transaction is fenced, and that ends the process.
+
+        Parameters
+        ----------
+        committed
+            What the consumer group committed for each partition, if anything.
+        """
+        return await self.guarded(self._open(committed, self._n_revocations))
+
+    async def suspend(self) -> None:
+        """Stop, and commit what was folded, before anybody else may take it over.
+
+        All partitions are revoked at every rebalance.
+        """
+        await self.guarded(self._suspend())
+
+    async def keep(self, places: Collection[Place]) -> None:
+        """Close partitions that were not assigned again."""
+        await self.close(set(self.committers) - set(places))
+
+    async def close(self, places: Collection[Place]) -> None:
+        """Close partitions that were taken away."""
+        await self.guarded(self._close(set(places)))
+
+    def open_no_more(self) -> None:
+        """Take nothing over from here on, as the process is about to stop."""
+        self._is_ending = True
+
+    def take(
+        self, place: Place, record: SourceRecord, event: Any, *, is_current: bool
+    ) -> bool:
+        """Fold a record or drop it; False where it must wait for `turn_of` first.
+
+        Parameters
+        ----------
+        is_current
+            Whether the record was read since partitions were last assigned.
+        """
+        committer = self.committers.get(place)
+        if committer is None or not committer.life.state.may_fold or not is_current:
+            # Whoever has the partition by then reads the record again.
+            event.ack()
+            return True
+        if committer.is_busy:
+            return False
+        try:
+            committer.fold(record, event)
+        except BaseException as error:  # noqa: BLE001  whatever it is
+            self._fail(error)
+        if committer.backlog.is_due:
+            self._hurry.set()
+        return True
+
+    async def turn_of(self, place: Place) -> None:
+        """Wait until a record of a partition may be offered once more."""
+        committer = self.committers.get(place)
+        if committer is None:
+            return
+        if committer.backlog.is_full:
+            self._hurry.set()
+        await committer.turn()
+
+    async def commit(self, place: Place) -> None:
+        """One commit of one partition."""
+        committer = self.committers.get(place)
+        if committer is None:  # closed since this round began
+            return
+        progress = self._reader.progress(place)
+        reached = _reached(progress, committer.folded)
+        at_end = not self._reader.rebalancing and _is_at_end(progress, reached)
+        await committer.commit(self._now_ms(), at_end=at_end, reached=reached)
+
+    async def commit_all(self) -> None:
+        """One commit of every partition."""
+        await self.guarded(asyncio.gather(*map(self.commit, list(self.committers))))
+
+    async def run_commits(self) -> None:
+        """Commit every partition, again and again."""
+        every_s = self._settings.delivery.commit_s
+        while True:
+            started = time.monotonic()
+            self._hurry.clear()
+            await self.commit_all()
+            spent_s = time.monotonic() - started
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(max(SHORTEST_PAUSE_S, every_s - spent_s)):
+                    await self._hurry.wait()
+
+    def lag_of(self, place: Place) -> int:
+        """Records of a partition that the broker has and the stage has not folded."""
+        committer = self.committers.get(place)
+        progress = self._reader.progress(place)
+        end = progress.highwater
+        if committer is None or end is None or progress.position is None:
+            return 0
+        reached = _reached(progress, committer.folded)
+        return max(0, end - (committer.folded + 1 if reached is None else reached))
+
+    def not_held_back(self, places: set[Place]) -> set[Place]:
+        """Without sources that are far ahead of others."""
+        sources = {
+            place: Frontier(frontier_ms, is_behind=self.lag_of(place) > 0)
+            for place, one in self.committers.items()
+            if (frontier_ms := one.counts.get("frontier_ms")) is not None
+        }
+        held = held_back(sources, self._settings.time.lead_ms)
+        if held != self._held:
+            names = ",".join(sorted(f"{at.topic}[{at.partition}]" for at in held))
+            log.info("event=held-back partitions=%s", names or "none")
+            self._held = held
+        return places - held
+
+    async def _open(
+        self, committed: Mapping[Place, int | None], n_revocations: int
+    ) -> dict[Place, int]:
+        async with self._opening:
+            await self._close(set(self.committers) - set(committed))
+            starts = await asyncio.gather(
+                *(self._opened(*each, n_revocations) for each in committed.items())
+            )
+        found = zip(committed, starts, strict=True)
+        return {place: start for place, start in found if start is not None}
+
+    async def _opened(
+        self, place: Place, committed: int | None, n_revocations: int
+    ) -> int | None:
+        """Where a partition starts; None where nothing of it is ours to read."""
+        if self._is_ending:
+            return None
+        known = self.committers.get(place)
+        if known is not None:
+            if n_revocations != self._n_revocations:
+                return known.folded + 1
+            return known.resume(self._now_ms())
+        committer = self._committer_of(place)
+        if committer is None:
+            return None
+        start = await committer.open(committed, self._now_ms())
+        if n_revocations != self._n_revocations:
+            # Revoked since it was assigned: suspended until it is assigned again.
+            committer.life.take(Event.REVOKED)
+        self.committers[place] = committer
+        return start
+
+    async def _close(self, places: set[Place]) -> None:
+        for place in places & set(self.committers):
+            committer = self.committers.pop(place, None)
+            if committer is not None:
+                await committer.close()
+
+    async def _suspend(self) -> None:
+        self._n_revocations += 1
+        everything = list(self.committers.values())
+        live = [one for one in everything if one.life.state.may_write]
+        for one in everything:
+            one.life.take(Event.REVOKED)
+        await asyncio.gather(*(one.commit_last() for one in live))
+
+
+def _reached(progress: "Progress", folded: int) -> int | None:
+    """Offset behind all that was read, None where not all of that is folded."""
+    return progress.position if folded >= progress.last else None
+
+
+def _is_at_end(progress: "Progress", reached: int | None) -> bool:
+    """Whether the broker had nothing more when it was last asked."""
+    if reached is None or progress.highwater is None:
+        return False
+    return reached >= progress.highwater

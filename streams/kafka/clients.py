@@ -1,0 +1,112 @@
+"""Who makes the Kafka clients of a stage's process: aiokafka, or what a test gives.
+
+The protocols say all that is asked of a client; they behave and fail as aiokafka's do.
+"""
+
+from collections.abc import Awaitable, Mapping, Sequence
+from typing import Any, Protocol
+
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+
+
+class Producer(Protocol):
+    """A transactional producer."""
+
+    async def start(self) -> None:
+        """Connect, and fence whoever had its transactional id."""
+
+    async def stop(self) -> None:
+        """Disconnect."""
+
+    async def partitions_for(self, topic: str) -> set[int]:
+        """Partitions of a topic."""
+
+    async def begin_transaction(self) -> None:
+        """Begin a transaction."""
+
+    async def commit_transaction(self) -> None:
+        """Commit it, once everything was sent."""
+
+    async def abort_transaction(self) -> None:
+        """Abort it."""
+
+    async def send(
+        self,
+        topic: str,
+        *,
+        partition: int,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Sequence[tuple[str, bytes]] = (),
+    ) -> Awaitable[Any]:
+        """Send a record; what is returned is done when the broker has it."""
+
+    def create_batch(self) -> Any:
+        """An empty batch, with `append` and `close`."""
+
+    async def send_batch(
+        self, batch: Any, topic: str, *, partition: int
+    ) -> Awaitable[Any]:
+        """Send a batch that was closed."""
+
+
+class Consumer(Protocol):
+    """A consumer without a group."""
+
+    async def start(self) -> None:
+        """Connect."""
+
+    async def stop(self) -> None:
+        """Disconnect."""
+
+    def assign(self, partitions: list[TopicPartition]) -> None:
+        """Read these partitions, and no other."""
+
+    def partitions_for_topic(self, topic: str) -> set[int] | None:
+        """Partitions of a topic, None where it is not known."""
+
+    async def beginning_offsets(
+        self, partitions: list[TopicPartition]
+    ) -> Mapping[TopicPartition, int]:
+        """Offset of the oldest record of each partition."""
+
+    async def end_offsets(
+        self, partitions: list[TopicPartition]
+    ) -> Mapping[TopicPartition, int]:
+        """Offset behind the newest record that the isolation level shows."""
+
+    async def getmany(
+        self, *partitions: TopicPartition, timeout_ms: int
+    ) -> Mapping[TopicPartition, list[Any]]:
+        """Records that came, by partition."""
+
+    async def position(self, partition: TopicPartition) -> int:
+        """Offset of what is read next."""
+
+
+class Clients(Protocol):
+    """Makes clients; options are those of aiokafka's."""
+
+    def producer(self, **options: Any) -> Producer:
+        """A producer that was not started yet."""
+
+    def consumer(self, **options: Any) -> Consumer:
+        """A consumer that was not started yet."""
+
+
+class KafkaClients:
+    """Clients that reach a broker."""
+
+    def producer(self, **options: Any) -> Producer:
+        """One of aiokafka's."""
+        made: Producer = AIOKafkaProducer(**options)
+        return made
+
+    def consumer(self, **options: Any) -> Consumer:
+        """One of aiokafka's."""
+        made: Consumer = AIOKafkaConsumer(**options)
+        return made
+
+
+AIOKAFKA = KafkaClients()
+"""Those that every process has, unless it is told of others."""

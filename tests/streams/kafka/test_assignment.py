@@ -1,0 +1,421 @@
+"""Which partitions a process has, and what becomes of a record or a commit."""
+
+import asyncio
+import logging
+from collections.abc import Coroutine
+from typing import Any, NoReturn
+
+import pytest
+
+from streams.kafka.assignment import Assignment, Place
+from streams.kafka.backlog import FULL_BYTES
+from streams.kafka.committer import Committer
+from streams.kafka.partition_life import State
+from streams.kafka.resume_position import StateRefused
+from streams.kafka.transport import Progress
+from tests.streams.kafka.memory_log import (
+    FIRST,
+    SETTINGS,
+    Acknowledged,
+    Fenced,
+    MemoryLog,
+    Topics,
+    committer_on,
+    numbered,
+)
+
+HERE, THERE, ELSEWHERE = Place("ns.toy", 0), Place("ns.toy", 1), Place("other", 0)
+UNREAD = Progress(-1, None, None)
+
+
+class Ended(Exception):
+    """The process is no more."""
+
+
+class Bench:
+    """A process with an assignment; each partition has topics of its own."""
+
+    def __init__(self) -> None:
+        self.rebalancing = False
+        self.may_read = asyncio.Event()
+        self.may_read.set()
+        self.read: dict[Place, Progress] = {}
+        self.topics = {HERE: Topics(), THERE: Topics()}
+        self.logs: dict[Place, MemoryLog] = {}
+        self.failures: list[BaseException] = []
+        self.assignment = Assignment(
+            self.committer_of, SETTINGS, self, self.fail, lambda: 7
+        )
+
+    def committer_of(self, place: Place) -> Committer | None:
+        """One on the topics of a partition."""
+        if place not in self.topics:
+            return None
+        self.logs[place] = MemoryLog(self.topics[place])
+        self.logs[place].may_read = self.may_read
+        return committer_on(self.logs[place])
+
+    def progress(self, place: Place) -> Progress:
+        """How far a partition was read."""
+        return self.read.get(place, UNREAD)
+
+    def fail(self, error: BaseException) -> NoReturn:
+        """End the process."""
+        self.failures.append(error)
+        raise Ended
+
+    async def open(self, *places: Place) -> dict[Place, int]:
+        """Have partitions assigned."""
+        return await self.assignment.open(dict.fromkeys(places))
+
+    def take(self, offset: int, place: Place = HERE, **how: Any) -> Acknowledged:
+        """Offer the record at an offset; it need not wait."""
+        event = Acknowledged()
+        record = numbered(offset, how.pop("n_bytes", 8))
+        assert self.assignment.take(
+            place, record, event, **({"is_current": True} | how)
+        )
+        return event
+
+    def state(self, place: Place = HERE) -> State:
+        """What a partition is doing."""
+        return self.assignment.committers[place].life.state
+
+    def stage(self, place: Place = HERE) -> Any:
+        """The stage of a partition."""
+        return self.assignment.committers[place].stage
+
+
+def run(work: Coroutine[Any, Any, None]) -> None:
+    """Run a test's body."""
+    asyncio.run(work)
+
+
+def test_what_is_assigned_is_opened_and_all_else_closed() -> None:
+    """Topics that are no source of ours start nowhere."""
+
+    async def body() -> None:
+        bench = Bench()
+        assert await bench.open(HERE, ELSEWHERE) == {HERE: FIRST}
+        assert await bench.open(THERE) == {THERE: FIRST}
+        assert list(bench.assignment.committers) == [THERE]
+        assert bench.logs[HERE].calls[-1] == "close"
+
+    run(body())
+
+
+def test_what_is_assigned_again_goes_on_from_memory() -> None:
+    """Nothing is read back, and nothing folded twice."""
+
+    async def body() -> None:
+        bench = Bench()
+        await bench.open(HERE)
+        bench.take(10)
+        await bench.assignment.suspend()
+        assert await bench.open(HERE) == {HERE: 11}
+        assert bench.logs[HERE].calls.count("read") == 1
+        bench.take(11)
+        await bench.assignment.commit_all()
+        assert bench.topics[HERE].passed_on == [10, 11]
+
+    run(body())
+
+
+def test_what_is_not_assigned_again_is_closed() -> None:
+    """Also where nothing is."""
+
+    async def body() -> None:
+        bench = Bench()
+        await bench.open(HERE, THERE)
+        await bench.assignment.suspend()
+        await bench.assignment.keep({THERE})
+        assert list(bench.assignment.committers) == [THERE]
+        await bench.assignment.keep(())
+        assert not bench.assignment.committers
+
+    run(body())
+
+
+def test_what_is_revoked_while_it_is_opened_stays_suspended() -> None:
+    """Until it is assigned again."""
+
+    async def body() -> None:
+        bench = Bench()
+        opening = await opening_of(bench)
+        await bench.assignment.suspend()
+        bench.may_read.set()
+        assert await opening == {HERE: FIRST}
+        assert bench.state() is State.SUSPENDED
+        assert bench.take(10).n_acks == 1
+        assert await bench.open(HERE) == {HERE: FIRST}
+        assert bench.state() is State.LIVE
+
+    run(body())
+
+
+def test_an_assignment_that_waits_is_overtaken_by_a_revocation() -> None:
+    """It waited for another to be opened; what it brings is suspended, not live."""
+
+    async def body() -> None:
+        bench = Bench()
+        first = await opening_of(bench)
+        second = asyncio.create_task(bench.open(HERE, THERE))
+        await asyncio.sleep(0)
+        await bench.assignment.suspend()
+        bench.may_read.set()
+        await asyncio.gather(first, second)
+        assert {bench.state(HERE), bench.state(THERE)} == {State.SUSPENDED}
+
+    run(body())
+
+
+async def opening_of(bench: Bench) -> "asyncio.Task[dict[Place, int]]":
+    """An opening that has fenced and is reading."""
+    bench.may_read.clear()
+    opening = asyncio.create_task(bench.open(HERE))
+    while HERE not in bench.logs or "read" not in bench.logs[HERE].calls:
+        await asyncio.sleep(0)
+    return opening
+
+
+@pytest.mark.parametrize(
+    ("place", "is_current"), [(HERE, False), (THERE, True), (ELSEWHERE, True)]
+)
+def test_a_record_that_is_not_ours_is_dropped(place: Place, is_current: bool) -> None:
+    """Of another generation, of a partition that we do not have; acknowledged."""
+
+    async def body() -> None:
+        bench = Bench()
+        await bench.open(HERE)
+        assert bench.take(10, place, is_current=is_current).n_acks == 1
+        await bench.assignment.commit_all()
+        assert bench.assignment.committers[HERE].folded == FIRST - 1
+        assert bench.topics[HERE].passed_on == []
+
+    run(body())
+
+
+def test_a_revoked_partition_folds_and_writes_nothing_more() -> None:
+    """After the last commit, which has what was folded before."""
+
+    async def body() -> None:
+        bench = Bench()
+        await bench.open(HERE)
+        kept = bench.take(10)
+        await bench.assignment.suspend()
+        assert kept.n_acks == 1
+        n_writes = bench.topics[HERE].n_writes
+        assert bench.take(11).n_acks == 1
+        await bench.assignment.commit_all()
+        await bench.assignment.suspend()
+        assert bench.topics[HERE].n_writes == n_writes
+        assert bench.topics[HERE].passed_on == [10]
+        assert bench.topics[HERE].position.checkpoint_offset == 10
+
+    run(body())
+
+
+def test_a_record_that_comes_while_the_last_commit_is_written_is_dropped() -> None:
+    """A revocation counts from when it is heard, not from when it is dealt with."""
+
+    async def body() -> None:
+        bench = Bench()
+        await bench.open(HERE)
+        bench.logs[HERE].may_write.clear()
+        bench.take(10)
+        suspending = asyncio.create_task(bench.assignment.suspend())
+        await asyncio.sleep(0)
+        assert bench.take(11).n_acks == 1
+        bench.logs[HERE].may_write.set()
+        await suspending
+        assert await bench.open(HERE) == {HERE: 11}
+
+    run(body())
+
+
+def test_a_record_that_waited_is_dropped_if_its_partition_is_gone() -> None:
+    """What holds when it is folded counts, not what held when it came."""
+
+    async def body() -> None:
+        bench = Bench()
+        await bench.open(HERE)
+        bench.take(10, n_bytes=FULL_BYTES)
+        late = Acknowledged()
+        assert not bench.assignment.take(HERE, numbered(11), late, is_current=True)
+        turn = asyncio.create_task(bench.assignment.turn_of(HERE))
+        await asyncio.sleep(0)
+        await bench.assignment.suspend()
+        await turn
+        assert bench.assignment.take(HERE, numbered(11), late, is_current=True)
+        assert late.n_acks == 1
+        assert bench.assignment.committers[HERE].folded == 10
+
+    run(body())
+
+
+def test_a_full_backlog_is_committed_at_once() -> None:
+    """Whoever waits for room hurries the next commit."""
+
+    async def body() -> None:
+        bench = Bench()
+        await bench.open(HERE)
+        pump = asyncio.create_task(bench.assignment.run_commits())
+        bench.take(10, n_bytes=FULL_BYTES)
+        await bench.assignment.turn_of(HERE)
+        bench.take(11)
+        pump.cancel()
+        assert bench.assignment.committers[HERE].folded == 11
+
+    run(body())
+
+
+def test_a_commit_that_fails_ends_the_process() -> None:
+    """With the error, and nothing of it is acknowledged."""
+
+    async def body() -> None:
+        bench = Bench()
+        await bench.open(HERE)
+        event = bench.take(10)
+        await MemoryLog(bench.topics[HERE]).fence(1)
+        with pytest.raises(Ended):
+            await bench.assignment.commit_all()
+        (failure,) = bench.failures
+        assert isinstance(failure, Fenced)
+        assert event.n_acks == 0
+
+    run(body())
+
+
+def test_a_last_commit_that_fails_ends_the_process() -> None:
+    """As where another owner has written meanwhile."""
+
+    async def body() -> None:
+        bench = Bench()
+        await bench.open(HERE)
+        bench.take(10)
+        await MemoryLog(bench.topics[HERE]).fence(1)
+        with pytest.raises(Ended):
+            await bench.assignment.suspend()
+        assert [type(one) for one in bench.failures] == [Fenced]
+
+    run(body())
+
+
+def test_a_partition_that_is_refused_ends_the_process() -> None:
+    """With what was found."""
+
+    async def body() -> None:
+        bench = Bench()
+        with pytest.raises(Ended):
+            await bench.assignment.open({HERE: 30})
+        (failure,) = bench.failures
+        assert isinstance(failure, StateRefused)
+        assert "has committed offset 30" in str(failure)
+
+    run(body())
+
+
+def test_a_fold_that_raises_ends_the_process() -> None:
+    """An error in an agent would be dropped with its event."""
+
+    async def body() -> None:
+        bench = Bench()
+        await bench.open(HERE)
+
+        def broken(_: Any) -> NoReturn:
+            raise ZeroDivisionError
+
+        bench.stage().fold = broken
+        with pytest.raises(Ended):
+            bench.take(10)
+        assert [type(one) for one in bench.failures] == [ZeroDivisionError]
+
+    run(body())
+
+
+def test_a_process_that_ends_opens_nothing() -> None:
+    """What Faust still seeks starts nowhere."""
+
+    async def body() -> None:
+        bench = Bench()
+        bench.assignment.open_no_more()
+        assert await bench.open(HERE) == {}
+        assert not bench.logs
+
+    run(body())
+
+
+@pytest.mark.parametrize(
+    ("progress", "rebalancing", "lag", "at_end", "next_offset"),
+    [
+        (Progress(10, 14, 14), False, 0, True, 14),
+        (Progress(10, 14, 14), True, 0, False, 14),
+        (Progress(10, 14, 20), False, 6, False, 14),
+        (Progress(12, 14, 14), False, 3, False, 11),
+        (Progress(10, None, None), False, 0, False, 11),
+        (Progress(10, None, 14), False, 0, False, 11),
+        (Progress(10, 14, None), False, 0, False, 14),
+    ],
+)
+def test_what_was_read_and_is_folded_is_where_reading_goes_on(
+    progress: Progress, rebalancing: bool, lag: int, at_end: bool, next_offset: int
+) -> None:
+    """The end of the source is what the stage has folded, never what was fetched."""
+
+    async def body() -> None:
+        bench = Bench()
+        await bench.open(HERE)
+        bench.take(10)
+        bench.read[HERE], bench.rebalancing = progress, rebalancing
+        heard: list[bool] = []
+        bench.stage().tick = lambda _, *, at_end: heard.append(at_end)
+        assert bench.assignment.lag_of(HERE) == lag
+        await bench.assignment.commit_all()
+        assert heard == [at_end]
+        assert bench.topics[HERE].position.next_offset == next_offset
+
+    run(body())
+
+
+def test_a_source_far_ahead_of_another_is_not_read(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """As long as the other is behind; that is said once."""
+
+    async def body() -> None:
+        bench = Bench()
+        await bench.open(HERE, THERE)
+        lead_ms = SETTINGS.time.lead_ms
+        bench.assignment.committers[HERE].counts = {"frontier_ms": lead_ms + 2}
+        bench.assignment.committers[THERE].counts = {"frontier_ms": 1}
+        bench.read[THERE] = Progress(FIRST, FIRST + 1, 100)
+        for _ in range(2):
+            assert bench.assignment.not_held_back({HERE, THERE}) == {THERE}
+        bench.read[THERE] = Progress(-1, 100, 100)
+        assert bench.assignment.not_held_back({HERE, THERE}) == {HERE, THERE}
+
+    with caplog.at_level(logging.INFO, "rankstream.worker"):
+        run(body())
+    said = [record.getMessage() for record in caplog.records]
+    assert said == [
+        "event=held-back partitions=ns.toy[0]",
+        "event=held-back partitions=none",
+    ]
+
+
+def test_a_partition_that_is_closed_in_a_round_of_commits_is_passed_over() -> None:
+    """It was there when the round began."""
+
+    async def body() -> None:
+        bench = Bench()
+        await bench.open(HERE, THERE)
+        bench.logs[HERE].may_write.clear()
+        bench.take(10)
+        round_ = asyncio.create_task(bench.assignment.commit_all())
+        bench.logs[HERE].may_write.set()
+        await bench.assignment.close({THERE})
+        await round_
+        assert not bench.failures
+        assert bench.assignment.lag_of(THERE) == 0
+
+    run(body())

@@ -1,0 +1,318 @@
+"""A partition's outputs, position and state, on topics in memory."""
+
+import asyncio
+from collections.abc import Coroutine
+from typing import Any
+
+import pytest
+
+from rankstream.settings import DeliverySettings, Settings
+from streams.kafka.backlog import FULL_BYTES
+from streams.kafka.committer import Committer
+from streams.kafka.partition_life import Event, State
+from streams.kafka.resume_position import StateRefused
+from tests.streams.kafka.memory_log import (
+    FIRST,
+    KIND,
+    SETTINGS,
+    Acknowledged,
+    Fenced,
+    MemoryLog,
+    Topics,
+    committer_on,
+    numbered,
+)
+from tests.streams.kafka.toy import STATE
+
+EVERY_RECORD = Settings(delivery=DeliverySettings(state_records=1))
+
+
+async def opened(topics: Topics, settings: Settings = SETTINGS) -> Committer:
+    """A committer that has taken the partition over."""
+    committer = committer_on(MemoryLog(topics), settings)
+    await committer.open(None, 0)
+    return committer
+
+
+def state_of(committer: Committer) -> State:
+    """What its partition is doing by now."""
+    return committer.life.state
+
+
+def folded(committer: Committer, *offsets: int) -> list[Acknowledged]:
+    """Fold the records at some offsets; their events."""
+    events = [Acknowledged() for _ in offsets]
+    for offset, event in zip(offsets, events, strict=True):
+        committer.fold(numbered(offset), event)
+    return events
+
+
+def run(work: Coroutine[Any, Any, None]) -> None:
+    """Run a test's body."""
+    asyncio.run(work)
+
+
+def test_a_position_is_written_before_anything_is_read() -> None:
+    """Fenced first: what a former owner writes after the state is read is lost."""
+
+    async def body() -> None:
+        topics = Topics()
+        log = MemoryLog(topics)
+        committer = committer_on(log)
+        assert await committer.open(None, 0) == FIRST
+        assert log.calls == ["fence", "read", "write"]
+        assert state_of(committer) is State.LIVE
+        position = topics.position
+        assert (position.offset, position.checkpoint_offset) == (FIRST - 1, FIRST - 1)
+        assert (position.number, position.topic_id) == (1, "id")
+        assert (position.n_partitions, position.stage_version) == (1, KIND.version)
+
+    run(body())
+
+
+def test_a_commit_acknowledges_what_it_covers_and_nothing_before() -> None:
+    """An event is acknowledged when its outputs are committed, and once."""
+
+    async def body() -> None:
+        topics = Topics()
+        committer = await opened(topics)
+        events = folded(committer, 10, 11)
+        assert [event.n_acks for event in events] == [0, 0]
+        assert await committer.commit(0, at_end=False)
+        assert [event.n_acks for event in events] == [1, 1]
+        assert topics.passed_on == [10, 11]
+        assert committer.committed == 11
+        assert not await committer.commit(0, at_end=False)
+        assert [event.n_acks for event in events] == [1, 1]
+
+    run(body())
+
+
+def test_a_commit_that_fails_acknowledges_nothing() -> None:
+    """Nothing of it counts."""
+
+    async def body() -> None:
+        topics = Topics()
+        committer = await opened(topics)
+        await opened(topics)
+        (event,) = folded(committer, 10)
+        with pytest.raises(Fenced):
+            await committer.commit(0, at_end=False)
+        assert event.n_acks == 0
+        assert committer.committed == FIRST - 1
+
+    run(body())
+
+
+def test_the_next_owner_replays_in_silence_up_to_the_position() -> None:
+    """From the checkpoint; outputs of the replay are those that are there already."""
+
+    async def body() -> None:
+        topics = Topics()
+        first = await opened(topics)
+        folded(first, 10, 11, 12)
+        await first.commit(0, at_end=False)
+
+        second = committer_on(MemoryLog(topics))
+        assert await second.open(None, 0) == FIRST
+        assert state_of(second) is State.REPLAYING
+        events = folded(second, 10, 11)
+        assert [event.n_acks for event in events] == [1, 1]
+        assert not await second.commit(0, at_end=False)
+        folded(second, 12)
+        assert state_of(second) is State.LIVE
+        assert not await second.commit(0, at_end=False)
+        folded(second, 13)
+        assert await second.commit(0, at_end=False)
+        assert topics.passed_on == [10, 11, 12, 13]
+        assert topics.position.number == 3
+
+    run(body())
+
+
+def test_a_replay_that_gives_something_else_is_refused() -> None:
+    """As where records are missing that were folded before."""
+
+    async def body() -> None:
+        topics = Topics()
+        first = await opened(topics)
+        folded(first, 10, 11, 12)
+        await first.commit(0, at_end=False)
+        second = await opened(topics)
+        with pytest.raises(StateRefused, match="again up to 12 must give the same"):
+            folded(second, 10, 12)
+
+    run(body())
+
+
+def test_a_state_that_is_not_that_of_its_position_is_refused() -> None:
+    """And its producer is closed."""
+
+    async def body() -> None:
+        topics = Topics()
+        first = await opened(topics, EVERY_RECORD)
+        folded(first, 10)
+        await first.commit(0, at_end=False)
+        del topics.items[STATE, b"key"]
+        log = MemoryLog(topics)
+        second = committer_on(log)
+        with pytest.raises(StateRefused, match="must match its resume position"):
+            await second.open(None, 0)
+        assert log.calls[-1] == "close"
+        assert state_of(second) is State.CLOSED
+
+    run(body())
+
+
+def test_an_opening_that_is_cancelled_closes_its_producer() -> None:
+    """A rebalance may begin while state is read back."""
+
+    async def body() -> None:
+        log = MemoryLog(Topics())
+        log.may_read.clear()
+        committer = committer_on(log)
+        opening = asyncio.create_task(committer.open(None, 0))
+        await asyncio.sleep(0)
+        opening.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await opening
+        assert log.calls == ["fence", "read", "close"]
+        assert state_of(committer) is State.CLOSED
+
+    run(body())
+
+
+def test_reading_goes_on_behind_all_that_was_read() -> None:
+    """Also where that is no record but what ends a transaction."""
+
+    async def body() -> None:
+        topics = Topics()
+        committer = await opened(topics, EVERY_RECORD)
+        folded(committer, 10)
+        await committer.commit(0, at_end=False, reached=15)
+        assert await committer_on(MemoryLog(topics)).open(None, 0) == 15
+        folded(committer, 17)
+
+    run(body())
+
+
+def test_a_record_that_comes_again_is_folded_once() -> None:
+    """It is acknowledged with the first, or at once where that is committed."""
+
+    async def body() -> None:
+        topics = Topics()
+        committer = await opened(topics)
+        folded(committer, 10)
+        (waiting,) = folded(committer, 10)
+        assert waiting.n_acks == 0
+        await committer.commit(0, at_end=False)
+        (late,) = folded(committer, 10)
+        assert (waiting.n_acks, late.n_acks) == (1, 1)
+        assert topics.passed_on == [10]
+
+    run(body())
+
+
+def test_a_revoked_partition_writes_once_more_and_then_nothing() -> None:
+    """With a checkpoint, so that the next owner replays nothing."""
+
+    async def body() -> None:
+        topics = Topics()
+        committer = await opened(topics)
+        folded(committer, 10, 11)
+        committer.life.take(Event.REVOKED)
+        assert not await committer.commit(0, at_end=False)
+        assert await committer.commit_last()
+        assert topics.position.checkpoint_offset == 11
+        assert not await committer.commit_last()
+        second = await opened(topics)
+        assert state_of(second) is State.LIVE
+        assert topics.passed_on == [10, 11]
+
+    run(body())
+
+
+def test_a_commit_that_waits_writes_nothing_after_a_revocation() -> None:
+    """The state counts when its turn comes, not when it was asked for."""
+
+    async def body() -> None:
+        topics = Topics()
+        log = MemoryLog(topics)
+        committer = committer_on(log)
+        await committer.open(None, 0)
+        log.may_write.clear()
+        folded(committer, 10)
+        first = asyncio.create_task(committer.commit(0, at_end=False))
+        await until(lambda: log.calls.count("write") == 2)
+        folded(committer, 11)
+        second = asyncio.create_task(committer.commit(0, at_end=False))
+        await asyncio.sleep(0)
+        committer.life.take(Event.REVOKED)
+        log.may_write.set()
+        assert await first
+        assert not await second
+        assert topics.passed_on == [10]
+
+    run(body())
+
+
+def test_a_revoked_replay_has_nothing_to_write() -> None:
+    """Its state is behind its outputs."""
+
+    async def body() -> None:
+        topics = Topics()
+        first = await opened(topics)
+        folded(first, 10, 11)
+        await first.commit(0, at_end=False)
+        second = await opened(topics)
+        folded(second, 10)
+        second.life.take(Event.REVOKED)
+        n_writes = topics.n_writes
+        assert not await second.commit_last()
+        assert topics.n_writes == n_writes
+        assert second.resume(0) == 11
+        assert state_of(second) is State.REPLAYING
+
+    run(body())
+
+
+def test_a_closed_partition_writes_nothing() -> None:
+    """Neither what waits nor a last commit."""
+
+    async def body() -> None:
+        topics = Topics()
+        committer = await opened(topics)
+        folded(committer, 10)
+        n_writes = topics.n_writes
+        await committer.close()
+        assert not await committer.commit(0, at_end=False)
+        assert not await committer.commit_last()
+        assert topics.n_writes == n_writes
+
+    run(body())
+
+
+def test_a_full_backlog_waits_for_a_commit() -> None:
+    """Memory is bounded by what a commit covers."""
+
+    async def body() -> None:
+        committer = await opened(Topics())
+        committer.fold(numbered(10, FULL_BYTES), Acknowledged())
+        assert committer.is_busy
+        turn = asyncio.create_task(committer.turn())
+        await asyncio.sleep(0)
+        assert not turn.done()
+        await committer.commit(0, at_end=False)
+        await turn
+        assert not committer.is_busy
+
+    run(body())
+
+
+async def until(is_so: Any) -> None:
+    """Let others work until something is so."""
+    for _ in range(10_000):
+        if is_so():
+            return
+        await asyncio.sleep(0.001)
+    raise AssertionError("it never came")

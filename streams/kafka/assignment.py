@@ -154,11 +154,8 @@ class Assignment:
     async def turn_of(self, place: Place) -> None:
         """Wait until a record of a partition may be offered once more."""
         committer = self.committers.get(place)
-        if committer is None:
-            return
-        if committer.backlog.is_full:
-            self._hurry.set()
-        await committer.turn()
+        if committer is not None:
+            await committer.turn()
 
     async def commit(self, place: Place) -> None:
         """One commit of one partition."""

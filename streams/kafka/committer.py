@@ -288,6 +288,8 @@ class Committer:
         outputs = self.stage.outputs()
         is_checkpoint = self._is_checkpoint_due(is_last=is_last)
         if not (outputs or has_folded or is_checkpoint):
+            # Records that came again while their commit was being written.
+            acknowledge(self.backlog.emptied())
             return None
         is_checkpoint = is_checkpoint or self.kind.state_always
         return self._taken(outputs, reached, is_checkpoint=is_checkpoint)
@@ -335,8 +337,7 @@ class Committer:
         await self._state.write(commit.outputs, commit.changes)
         self.committed = self.position.offset
         self.seconds = time.monotonic() - started
-        for event in commit.events:
-            event.ack()
+        acknowledge(commit.events)
 
     def _is_checkpoint_due(self, *, is_last: bool) -> bool:
         """Whether state is to be written, also where nothing else is."""
@@ -348,3 +349,9 @@ class Committer:
             or time.monotonic() - self._checkpoint_at_s >= self._delivery.state_s
             or self._n_since_checkpoint >= self._delivery.state_records
         )
+
+
+def acknowledge(events: list[Any]) -> None:
+    """Tell the reader that records need not come again."""
+    for event in events:
+        event.ack()

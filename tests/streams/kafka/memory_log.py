@@ -112,9 +112,11 @@ def _toy(_settings: Settings, partition: int) -> Stage:
 KIND = StageKind("toy", SOURCE, (STATE,), _toy, (OUT,))
 
 SETTINGS = Settings(
-    delivery=DeliverySettings(state_s=3_600.0, state_records=1_000_000, commit_s=0.05)
+    delivery=DeliverySettings(
+        state_s=3_600.0, state_records=1_000_000, commit_s=3_600.0
+    )
 )
-"""No checkpoint comes by itself."""
+"""No commit and no checkpoint comes because of the time."""
 
 
 def committer_on(log: MemoryLog, settings: Settings = SETTINGS) -> Committer:

@@ -213,6 +213,26 @@ def test_a_record_that_comes_again_is_folded_once() -> None:
     run(body())
 
 
+def test_a_record_that_comes_again_during_its_commit_is_acknowledged() -> None:
+    """Faust ends no rebalance before every record that it gave is acknowledged."""
+
+    async def body() -> None:
+        log = MemoryLog(Topics())
+        committer = committer_on(log)
+        await committer.open(None, 0)
+        log.may_write.clear()
+        folded(committer, 10)
+        commit = asyncio.create_task(committer.commit(0, at_end=False))
+        await until(lambda: log.calls.count("write") == 2)
+        (again,) = folded(committer, 10)
+        log.may_write.set()
+        await commit
+        assert not await committer.commit(0, at_end=False)
+        assert again.n_acks == 1
+
+    run(body())
+
+
 def test_a_revoked_partition_writes_once_more_and_then_nothing() -> None:
     """With a checkpoint, so that the next owner replays nothing."""
 

@@ -19,6 +19,7 @@ from mode.services import Service, WaitResults
 
 from rankstream.wire.bounds import carried_bytes
 from rankstream.wire.topics import MIB
+from streams.kafka.flow import Flow
 from streams.kafka.header_names import tell_all_names
 
 Opener = Callable[[Mapping[TP, int | None]], Awaitable[dict[TP, int]]]
@@ -141,7 +142,7 @@ class Consumer(EagerService, driver.Consumer):
         self.waiting_bytes = 0
         self._last: dict[TP, int] = {}
         self._positions: Positions = {}
-        self._n_seeks = 0
+        self._flow = Flow()
 
     def _new_consumer_thread(self) -> CommittedReadsThread:
         return CommittedReadsThread(self, loop=self.loop, beacon=self.beacon)
@@ -155,9 +156,24 @@ class Consumer(EagerService, driver.Consumer):
         """Hear that a waiting record was folded or dropped."""
         self.waiting_bytes -= bytes_of(message)
 
+    async def on_partitions_revoked(self, revoked: set[TP]) -> None:
+        """Hand nothing over from here on."""
+        self._flow.revoke()
+        await super().on_partitions_revoked(revoked)
+
+    async def on_partitions_assigned(
+        self, assigned: set[TP], generation_id: int = 0
+    ) -> None:
+        """Hand over again what is fetched once these partitions were sought."""
+        self._flow.assign()
+        await super().on_partitions_assigned(assigned, generation_id)
+
     async def seek_to_committed(self) -> Mapping[TP, int]:
         """Open the partitions, and seek to where each of them starts."""
+        stop = self._flow.stop()
         committed = await super().seek_to_committed()
+        if not self._flow.is_assigned:
+            return {}
         opener: Opener = self.app.open_partitions  # type: ignore[attr-defined]
         known = {TP(tp.topic, tp.partition): at for tp, at in committed.items()}
         starts = await opener(known)
@@ -167,11 +183,11 @@ class Consumer(EagerService, driver.Consumer):
         if starts:
             await self._thread.seek_wait(starts)
             self._forget_positions()
+        self._flow.resume(stop)
         return starts
 
     def _forget_positions(self) -> None:
         """Positions of fetches before a seek are no longer true."""
-        self._n_seeks += 1
         self._last.clear()
         self._positions.clear()
 
@@ -179,17 +195,21 @@ class Consumer(EagerService, driver.Consumer):
         if self.waiting_bytes >= WAITING_BYTES:
             await asyncio.sleep(FULL_PAUSE_S)
             return {}
+        flow = self._flow.current
+        if flow is None:
+            await asyncio.sleep(FULL_PAUSE_S)
+            return {}
         pick: Picker = self.app.not_held_back  # type: ignore[attr-defined]
         active_partitions = pick(active_partitions)
         if not active_partitions:
             await asyncio.sleep(FULL_PAUSE_S)
             return {}
-        n_seeks = self._n_seeks
         # A cancelled fetch hands no records over, so it moves no position here.
         given: Any = await super()._getmany(active_partitions, timeout)
         fetched, positions = given
-        if n_seeks == self._n_seeks:
-            self._positions.update(positions)
+        if flow != self._flow.current:
+            return {}
+        self._positions.update(positions)
         for place, records in fetched.items():
             if records:
                 self._last[TP(place.topic, place.partition)] = records[-1].offset

@@ -12,10 +12,12 @@ import faust
 import pytest
 from aiokafka.consumer.group_coordinator import GroupCoordinator
 from aiokafka.consumer.subscription_state import SubscriptionState
+from faust.tables.recovery import Recovery
 from faust.transport.consumer import Consumer as FaustConsumer
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 
+from streams.kafka.flow import Flow
 from streams.kafka.transport import (
     RECORD_BYTES,
     CommittedReadsThread,
@@ -105,6 +107,8 @@ def test_what_is_overridden_is_still_there() -> None:
         (thread, "seek_wait"),
         (driver.Consumer, "_new_consumer_thread"),
         (driver.Consumer, "seek_to_committed"),
+        (driver.Consumer, "on_partitions_revoked"),
+        (driver.Consumer, "on_partitions_assigned"),
         (FaustConsumer, "_getmany"),
         (faust.App, "_create_directories"),
         (faust.App, "_crash"),
@@ -213,8 +217,11 @@ def fetching() -> tuple[Any, Fetcher, FetchingThread]:
     fetcher = Fetcher()
     thread = FetchingThread(fetcher)
     consumer: Any = Consumer.__new__(Consumer)
-    consumer.waiting_bytes = consumer._n_seeks = 0
+    consumer.waiting_bytes = 0
     consumer._last, consumer._positions = {}, {}
+    consumer._flow = Flow()
+    consumer._flow.assign()
+    consumer._flow.resume(consumer._flow.stop())
     consumer._thread = thread
     consumer.app = types.SimpleNamespace(not_held_back=lambda places: places)
     return consumer, fetcher, thread
@@ -257,15 +264,80 @@ def test_a_fetch_that_is_given_up_reaches_nothing() -> None:
     asyncio.run(run())
 
 
-def test_a_fetch_from_before_a_seek_reaches_nothing() -> None:
-    """Its position is of another place in the log."""
+def test_a_fetch_from_before_a_seek_is_dropped() -> None:
+    """Its records and its position are of another place in the log."""
 
     async def run() -> None:
         consumer, _, thread = fetching()
         task = await begun(consumer)
-        consumer._forget_positions()
+        consumer._flow.resume(consumer._flow.stop())
         thread.may_return.set()
-        await task
-        assert consumer.progress(PLACE).position is None
+        assert await task == {}
+        assert consumer.progress(PLACE) == Progress(-1, None, None)
+        assert consumer.waiting_bytes == 0
 
     asyncio.run(run())
+
+
+def test_nothing_is_fetched_between_a_revocation_and_the_next_seek(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Not even where a seek of before ends meanwhile, which resumes Faust's flow."""
+    begun_seeks: list[asyncio.Event] = []
+
+    async def committed(_: Any) -> dict[TP, int]:
+        begun_seeks.append(asyncio.Event())
+        await begun_seeks[-1].wait()
+        return {}
+
+    async def nothing(*_: Any) -> dict[TP, int]:
+        return {}
+
+    monkeypatch.setattr(driver.Consumer, "seek_to_committed", committed)
+    for name in ("on_partitions_revoked", "on_partitions_assigned"):
+        monkeypatch.setattr(driver.Consumer, name, nothing)
+
+    async def run() -> None:
+        consumer, _, thread = fetching()
+        opened: list[Any] = []
+
+        async def open_partitions(committed: Any) -> dict[TP, int]:
+            opened.append(committed)
+            return {}
+
+        consumer.app.open_partitions = open_partitions
+        thread.may_return.set()
+        seeks: list[asyncio.Task[Any]] = []
+
+        async def seek() -> None:
+            seeks.append(asyncio.create_task(consumer.seek_to_committed()))
+            await asyncio.sleep(0)
+
+        async def end(number: int) -> None:
+            begun_seeks[number].set()
+            await seeks[number]
+
+        await seek()
+        await consumer.on_partitions_revoked({PLACE})
+        await seek()  # as Faust does where a fetch ends while its flow is suspended
+        await end(0)
+        assert await consumer._getmany({PLACE}, 1.0) == {}
+        await end(1)
+        assert await consumer._getmany({PLACE}, 1.0) == {}
+        assert not opened
+        await consumer.on_partitions_assigned({PLACE})
+        assert await consumer._getmany({PLACE}, 1.0) == {}
+        await seek()
+        assert await consumer._getmany({PLACE}, 1.0) == {}
+        await end(2)
+        assert len((await consumer._getmany({PLACE}, 1.0))[PLACE]) == 3
+
+    asyncio.run(run())
+
+
+def test_faust_resumes_its_flow_after_any_seek() -> None:
+    """What makes our own flow necessary; where it asks by then, ours may go."""
+    source = inspect.getsource(Recovery._resume_streams)
+    _, after = source.split("consumer.perform_seek()")
+    assert "consumer.resume_flow()" in after
+    assert "generation_id" not in after

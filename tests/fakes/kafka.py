@@ -19,6 +19,7 @@ not do:
 """
 
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from aiokafka import TopicPartition
@@ -30,6 +31,9 @@ from aiokafka.errors import (
 
 from tests.fakes.partition_log import Content, PartitionLog, Writer
 from tests.fakes.transactions import Offsets, Transactions
+
+Written = Callable[[TopicPartition, list[Content]], None]
+"""Hears of a batch."""
 
 
 @dataclass
@@ -48,12 +52,18 @@ class FakeKafka:
     is_eager
         Whether a transaction's markers are written as soon as it ends; otherwise a
         test writes them, one by one.
+
+    Attributes
+    ----------
+    written
+        Is told of every batch of a transaction that a partition takes.
     """
 
     def __init__(self, *, is_eager: bool = True) -> None:
         self.topics: dict[str, Topic] = {}
         self.groups: dict[str, Offsets] = {}
         self.transactions = Transactions(self.find, self.groups, is_eager=is_eager)
+        self.written: Written = lambda *_: None
         self._n_topics = itertools.count(1)
 
     def create(self, topic: str, n_partitions: int) -> str:
@@ -127,7 +137,9 @@ class FakeKafka:
         name, writer = by
         if not log.has_open(writer.producer_id):
             self.transactions.check_ongoing(name, writer, place)
-        return log.append(writer, contents)
+        offset = log.append(writer, contents)
+        self.written(place, contents)
+        return offset
 
     def hang(self, place: TopicPartition, contents: list[Content], name: str) -> None:
         """Leave records open in a transaction that the coordinator has forgotten."""

@@ -66,10 +66,15 @@ class Points:
         self._is_over = True
 
 
+def owner() -> str:
+    """Whom the task that runs belongs to."""
+    return _owner.get()
+
+
 def begin(
-    loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T], owner: str
+    loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T], name: str
 ) -> "asyncio.Task[T]":
     """Begin a task that belongs to an owner, with all that it begins."""
     context = copy_context()
-    context.run(_owner.set, owner)
+    context.run(_owner.set, name)
     return context.run(loop.create_task, work)

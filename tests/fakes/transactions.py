@@ -166,6 +166,18 @@ class Transactions:
         return self._known[name].writer
 
     @property
+    def names(self) -> list[str]:
+        """All transactional ids."""
+        return list(self._known)
+
+    @property
+    def ongoing(self) -> list[str]:
+        """Transactional ids with an open transaction."""
+        return [
+            name for name, known in self._known.items() if known.phase is Phase.ONGOING
+        ]
+
+    @property
     def ending(self) -> list[str]:
         """Transactional ids whose markers are missing somewhere."""
         return [

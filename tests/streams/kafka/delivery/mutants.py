@@ -148,21 +148,10 @@ def opens_for_any_seek(patch: pytest.MonkeyPatch) -> None:
     )
 
 
-def folds_twice(patch: pytest.MonkeyPatch) -> None:
-    """Records that are in the state already."""
-    fold = Committer.fold
-
-    def again(self: Committer, record: Any, event: Any) -> None:
-        self.folded = min(self.folded, record.offset - 1)
-        fold(self, record, event)
-
-    patch.setattr(Committer, "fold", again)
-
-
 MUTANTS: tuple[Mutant, ...] = (
     reads_before_it_fences, has_an_id_of_its_own, writes_state_apart_from_outputs,
     reads_what_is_open, leaves_what_hangs, goes_on_one_too_late,
     goes_on_where_the_group_is, takes_a_checkpoint_for_the_position, replays_aloud,
     takes_any_position, suspends_nothing, forgets_a_revocation_while_it_opens,
-    hands_over_whatever_comes, opens_for_any_seek, folds_twice,
+    hands_over_whatever_comes, opens_for_any_seek,
 )  # fmt: skip

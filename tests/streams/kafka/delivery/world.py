@@ -118,6 +118,7 @@ class World:
             self.start()
             while self._step < self._n_steps:
                 self._go_on()
+                self._look_at_the_revoked()
                 self._step += 1
             self._heal()
             self._judge()
@@ -268,6 +269,16 @@ class World:
         for process in self.processes:
             if is_output and process.name == name and process.is_revoked:
                 self.outcome.faults.append(f"{name} wrote after it was revoked")
+
+    def _look_at_the_revoked(self) -> None:
+        for process in self.processes:
+            committers = process.assignment.committers.values()
+            if process.is_revoked and process.is_alive:
+                self.outcome.faults += [
+                    f"{process.name} has {each.name} although it was revoked"
+                    for each in committers
+                    if each.life.state.may_write
+                ]
 
     def _clear_away(self) -> None:
         self.points.end()

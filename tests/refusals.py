@@ -28,6 +28,7 @@ REFUSING = {
 """Exceptions whose sentences belong into the table."""
 
 OTHERS = {
+    "BrokerAway": "the watch of topics waits and says so",
     "BenchmarkFailed": "a measurement says that it measured nothing",
     "Faulty": "the fold counts such a list under its reason and goes on",
     "IllegalMove": "a fault of ours; the worker starts again",

@@ -187,20 +187,23 @@ class StateLog:
         producer = self._producer
         if producer is None:
             return
-        everywhere = list(places)
+        outputs: list[TopicPartition] = []
         for topic in self._kind.outputs:
             name = self._cluster.place(topic, 0).topic
             partitions = await producer.partitions_for(name)
-            everywhere += [TopicPartition(name, each) for each in sorted(partitions)]
+            outputs += [TopicPartition(name, each) for each in sorted(partitions)]
         await producer.begin_transaction()
-        # A transaction has the partitions that it wrote to; nobody ever reads these.
-        sent = [
-            await producer.send(
-                place.topic, partition=place.partition, key=b"nothing", value=b""
-            )
-            for place in everywhere
-        ]
-        await asyncio.gather(*sent)
+        # Whoever starts next looks at the state only, so that is closed last: if this
+        # start is killed in between, the next one still sees that something hangs.
+        for some in (outputs, places):
+            # A transaction has the partitions that it wrote to; nobody reads these.
+            sent = [
+                await producer.send(
+                    place.topic, partition=place.partition, key=b"nothing", value=b""
+                )
+                for place in some
+            ]
+            await asyncio.gather(*sent)
         await producer.abort_transaction()
 
     async def _described(self, consumer: Consumer) -> Source:

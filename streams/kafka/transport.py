@@ -24,6 +24,7 @@ from rankstream.wire.bounds import carried_bytes
 from rankstream.wire.topics import MIB
 from streams.kafka.append_time import ClockDifference, wall_ms
 from streams.kafka.end_of_source import EndOfSource
+from streams.kafka.flow import Flow
 from streams.kafka.header_names import tell_all_names
 
 Opener = Callable[[Mapping[TP, int | None]], Awaitable[dict[TP, int]]]
@@ -158,8 +159,8 @@ class Consumer(EagerService, driver.Consumer):
         self._last: dict[TP, int] = {}
         self._positions: Positions = {}
         self._ends: dict[TP, EndOfSource] = {}
-        self._n_seeks = 0
         self.clocks = ClockDifference()
+        self._flow = Flow()
 
     def _new_consumer_thread(self) -> CommittedReadsThread:
         return CommittedReadsThread(self, loop=self.loop, beacon=self.beacon)
@@ -175,9 +176,24 @@ class Consumer(EagerService, driver.Consumer):
         """Hear that a waiting record was folded or dropped."""
         self.waiting_bytes -= bytes_of(message)
 
+    async def on_partitions_revoked(self, revoked: set[TP]) -> None:
+        """Hand nothing over from here on."""
+        self._flow.revoke()
+        await super().on_partitions_revoked(revoked)
+
+    async def on_partitions_assigned(
+        self, assigned: set[TP], generation_id: int = 0
+    ) -> None:
+        """Hand over again what is fetched once these partitions were sought."""
+        self._flow.assign()
+        await super().on_partitions_assigned(assigned, generation_id)
+
     async def seek_to_committed(self) -> Mapping[TP, int]:
         """Open the partitions, and seek to where each of them starts."""
+        stop = self._flow.stop()
         committed = await super().seek_to_committed()
+        if not self._flow.is_assigned:
+            return {}
         opener: Opener = self.app.open_partitions  # type: ignore[attr-defined]
         known = {TP(tp.topic, tp.partition): at for tp, at in committed.items()}
         starts = await opener(known)
@@ -187,11 +203,11 @@ class Consumer(EagerService, driver.Consumer):
         if starts:
             await self._thread.seek_wait(starts)
             self._forget_positions()
+        self._flow.resume(stop)
         return starts
 
     def _forget_positions(self) -> None:
         """Positions of fetches before a seek are no longer true."""
-        self._n_seeks += 1
         self._last.clear()
         self._positions.clear()
         self._ends.clear()
@@ -216,35 +232,36 @@ class Consumer(EagerService, driver.Consumer):
         """Remember no gaps, as nothing is committed by them."""
 
     async def _getmany(self, active_partitions: Any, timeout: float) -> Any:
-        if self.waiting_bytes >= WAITING_BYTES:
+        flow, wanted = self._flow.current, self._wanted(active_partitions)
+        if not wanted:
             await asyncio.sleep(FULL_PAUSE_S)
             return {}
-        pick: Picker = self.app.not_held_back  # type: ignore[attr-defined]
-        active_partitions = pick(active_partitions)
-        if not active_partitions:
-            await asyncio.sleep(FULL_PAUSE_S)
-            return {}
-        n_seeks = self._n_seeks
         # A cancelled fetch hands no records over, so it moves no position here.
         try:
-            given: Any = await super()._getmany(
-                active_partitions, min(timeout, LISTEN_S)
-            )
+            given: Any = await super()._getmany(wanted, min(timeout, LISTEN_S))
         except OffsetOutOfRangeError as error:
-            if n_seeks == self._n_seeks:
+            if flow == self._flow.current:
                 await self._read_outside(error)
             return {}
         fetched, positions = given
+        if flow != self._flow.current:
+            return {}
         for place, records in fetched.items():
             if records:
                 where = TP(place.topic, place.partition)
                 self._last[where] = records[-1].offset
                 self.waiting_bytes += sum(map(bytes_of, records))
                 self._compare_clocks(where, records[-1])
-        if n_seeks == self._n_seeks:
-            self._positions.update(positions)
-            self._hear(positions)
+        self._positions.update(positions)
+        self._hear(positions)
         return fetched
+
+    def _wanted(self, active_partitions: set[TP]) -> set[TP]:
+        """Of these the partitions to fetch from; none where nothing may be fetched."""
+        if self.waiting_bytes >= WAITING_BYTES or self._flow.current is None:
+            return set()
+        pick: Picker = self.app.not_held_back  # type: ignore[attr-defined]
+        return pick(active_partitions)
 
     def _compare_clocks(self, place: TP, record: Any) -> None:
         end = self._ends.get(place)

@@ -15,6 +15,7 @@ from aiokafka.consumer.fetcher import OffsetResetStrategy
 from aiokafka.consumer.group_coordinator import GroupCoordinator
 from aiokafka.consumer.subscription_state import SubscriptionState
 from aiokafka.errors import OffsetOutOfRangeError
+from faust.tables.recovery import Recovery
 from faust.transport.consumer import Consumer as FaustConsumer
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
@@ -22,6 +23,7 @@ from faust.types import TP
 from rankstream.settings import Settings
 from streams.kafka.app import build_app
 from streams.kafka.append_time import ClockDifference
+from streams.kafka.flow import Flow
 from streams.kafka.state_log import Cluster
 from streams.kafka.transport import (
     RECORD_BYTES,
@@ -115,6 +117,8 @@ def test_what_is_overridden_is_still_there() -> None:
         (thread, "highwaters"),
         (driver.Consumer, "_new_consumer_thread"),
         (driver.Consumer, "seek_to_committed"),
+        (driver.Consumer, "on_partitions_revoked"),
+        (driver.Consumer, "on_partitions_assigned"),
         (FaustConsumer, "_getmany"),
         (faust.App, "_create_directories"),
         (faust.App, "_crash"),
@@ -236,9 +240,12 @@ def fetching(
     fetcher = fetcher or Fetcher()
     thread = FetchingThread(fetcher)
     consumer: Any = Consumer.__new__(Consumer)
-    consumer.waiting_bytes = consumer._n_seeks = 0
+    consumer.waiting_bytes = 0
     consumer._last, consumer._positions, consumer._ends = {}, {}, {}
     consumer.clocks = ClockDifference()
+    consumer._flow = Flow()
+    consumer._flow.assign()
+    consumer._flow.resume(consumer._flow.stop())
     consumer._thread = thread
     consumer.app = types.SimpleNamespace(not_held_back=lambda places: places)
     return consumer, fetcher, thread
@@ -343,7 +350,7 @@ def test_what_is_not_there_is_told_and_never_jumped_over(
         consumer.app.read_outside = read_outside
         thread.may_return.set()
         if is_moved:
-            thread.before = consumer._forget_positions
+            thread.before = consumer._flow.stop
         assert await consumer._getmany({PLACE}, 1.0) == {}
         assert heard == told
 
@@ -360,16 +367,17 @@ def test_a_consumer_of_a_stage_may_not_jump() -> None:
     assert OffsetResetStrategy.from_str("none") == OffsetResetStrategy.NONE
 
 
-def test_a_fetch_from_before_a_seek_reaches_nothing() -> None:
-    """Its position is of another place in the log."""
+def test_a_fetch_from_before_a_seek_is_dropped() -> None:
+    """Its records and its position are of another place in the log."""
 
     async def run() -> None:
         consumer, _, thread = fetching()
         task = await begun(consumer)
-        consumer._forget_positions()
+        consumer._flow.resume(consumer._flow.stop())
         thread.may_return.set()
-        await task
-        assert consumer.progress(PLACE).position is None
+        assert await task == {}
+        assert consumer.progress(PLACE) == Progress(-1, None, None)
+        assert consumer.waiting_bytes == 0
 
     asyncio.run(run())
 
@@ -385,3 +393,67 @@ def test_nothing_is_kept_of_records_that_are_done_with() -> None:
     assert not consumer.ack(message)
     assert (consumer._acked, consumer._acked_index) == ({}, {})
     assert asyncio.run(consumer.commit()) is False
+
+
+def test_nothing_is_fetched_between_a_revocation_and_the_next_seek(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Not even where a seek of before ends meanwhile, which resumes Faust's flow."""
+    begun_seeks: list[asyncio.Event] = []
+
+    async def committed(_: Any) -> dict[TP, int]:
+        begun_seeks.append(asyncio.Event())
+        await begun_seeks[-1].wait()
+        return {}
+
+    async def nothing(*_: Any) -> dict[TP, int]:
+        return {}
+
+    monkeypatch.setattr(driver.Consumer, "seek_to_committed", committed)
+    for name in ("on_partitions_revoked", "on_partitions_assigned"):
+        monkeypatch.setattr(driver.Consumer, name, nothing)
+
+    async def run() -> None:
+        consumer, _, thread = fetching()
+        opened: list[Any] = []
+
+        async def open_partitions(committed: Any) -> dict[TP, int]:
+            opened.append(committed)
+            return {}
+
+        consumer.app.open_partitions = open_partitions
+        thread.may_return.set()
+        seeks: list[asyncio.Task[Any]] = []
+
+        async def seek() -> None:
+            seeks.append(asyncio.create_task(consumer.seek_to_committed()))
+            await asyncio.sleep(0)
+
+        async def end(number: int) -> None:
+            begun_seeks[number].set()
+            await seeks[number]
+
+        await seek()
+        await consumer.on_partitions_revoked({PLACE})
+        await seek()  # as Faust does where a fetch ends while its flow is suspended
+        await end(0)
+        assert await consumer._getmany({PLACE}, 1.0) == {}
+        await end(1)
+        assert await consumer._getmany({PLACE}, 1.0) == {}
+        assert not opened
+        await consumer.on_partitions_assigned({PLACE})
+        assert await consumer._getmany({PLACE}, 1.0) == {}
+        await seek()
+        assert await consumer._getmany({PLACE}, 1.0) == {}
+        await end(2)
+        assert len((await consumer._getmany({PLACE}, 1.0))[PLACE]) == 3
+
+    asyncio.run(run())
+
+
+def test_faust_resumes_its_flow_after_any_seek() -> None:
+    """What makes our own flow necessary; where it asks by then, ours may go."""
+    source = inspect.getsource(Recovery._resume_streams)
+    _, after = source.split("consumer.perform_seek()")
+    assert "consumer.resume_flow()" in after
+    assert "generation_id" not in after

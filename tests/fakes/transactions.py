@@ -1,0 +1,222 @@
+"""The coordinator of transactions: who may write, and how a transaction ends.
+
+States and errors are those of a broker towards a client of aiokafka 0.14, which speaks
+the first version of the protocol. A transaction that ends is decided at once and seen
+later: its markers are written one by one, and until the last of them every request of
+that transactional id is told to come again.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import Enum
+
+from aiokafka import TopicPartition
+from aiokafka.errors import (
+    ConcurrentTransactions,
+    InvalidProducerEpoch,
+    InvalidProducerIdMapping,
+    InvalidTxnState,
+    UnknownTopicOrPartitionError,
+)
+
+from tests.fakes.partition_log import PartitionLog, Writer
+
+Offsets = dict[TopicPartition, int]
+
+
+class Phase(Enum):
+    """Where a transactional id is."""
+
+    EMPTY = "empty"
+    ONGOING = "ongoing"
+    ENDING = "ending"
+    ENDED = "ended"
+
+
+@dataclass
+class Transaction:
+    """What is known of a transactional id."""
+
+    producer_id: int
+    epoch: int = 0
+    phase: Phase = Phase.EMPTY
+    is_commit: bool = False
+    places: set[TopicPartition] = field(default_factory=set)
+    offsets: dict[str, Offsets] = field(default_factory=dict)
+
+    @property
+    def writer(self) -> Writer:
+        """As partitions know it."""
+        return Writer(self.producer_id, self.epoch)
+
+
+class Transactions:
+    """Transactional ids of a cluster.
+
+    Parameters
+    ----------
+    find
+        Gives the log of a partition, None where there is none.
+    groups
+        Offsets of consumer groups, which a commit writes to.
+    is_eager
+        Write all markers as soon as a transaction ends.
+    """
+
+    def __init__(
+        self,
+        find: Callable[[TopicPartition], PartitionLog | None],
+        groups: dict[str, Offsets],
+        *,
+        is_eager: bool = True,
+    ) -> None:
+        self.is_eager = is_eager
+        self._find = find
+        self._groups = groups
+        self._known: dict[str, Transaction] = {}
+
+    def initialise(self, name: str) -> Writer:
+        """A new life for a producer; whatever it had open is aborted first.
+
+        Raises
+        ------
+        ConcurrentTransactions
+            While markers of its last transaction are missing.
+        """
+        known = self._known.get(name)
+        if known is None:
+            self._known[name] = Transaction(len(self._known) + 1)
+            return self._known[name].writer
+        if known.phase is Phase.ONGOING:
+            self.expire(name)
+        if known.phase is Phase.ENDING:
+            raise ConcurrentTransactions
+        known.epoch += 1
+        known.phase = Phase.EMPTY
+        return known.writer
+
+    def expire(self, name: str) -> None:
+        """Abort what is open and shut its producer out, as a timeout does."""
+        known = self._known[name]
+        if known.phase is Phase.ONGOING:
+            known.epoch += 1
+            self._decide(known, is_commit=False)
+
+    def add_places(self, name: str, by: Writer, places: set[TopicPartition]) -> None:
+        """Let a transaction write to partitions.
+
+        Raises
+        ------
+        KafkaError
+            Where another life of the producer has begun, a partition is missing, or
+            markers of the last transaction are.
+        """
+        known = self._open(name, by)
+        if any(self._find(place) is None for place in places):
+            raise UnknownTopicOrPartitionError
+        known.phase = Phase.ONGOING
+        known.places |= places
+
+    def add_group(self, name: str, by: Writer, group: str) -> None:
+        """Let a transaction commit offsets of a group; errors as of `add_places`."""
+        known = self._open(name, by)
+        known.phase = Phase.ONGOING
+        known.offsets.setdefault(group, {})
+
+    def commit_offsets(
+        self, name: str, by: Writer, group: str, offsets: Offsets
+    ) -> None:
+        """Offsets that count when the transaction has been committed."""
+        known = self._checked(name, by)
+        if any(self._find(place) is None for place in offsets):
+            raise UnknownTopicOrPartitionError
+        known.offsets.setdefault(group, {}).update(offsets)
+
+    def check_ongoing(self, name: str, by: Writer, place: TopicPartition) -> None:
+        """What a partition asks before a transaction's first batch.
+
+        Raises
+        ------
+        InvalidTxnState
+            Where the transaction does not have this partition.
+        """
+        known = self._checked(name, by)
+        if known.phase is not Phase.ONGOING or place not in known.places:
+            raise InvalidTxnState
+
+    def end(self, name: str, by: Writer, *, is_commit: bool) -> None:
+        """Decide a transaction; asked again, it says what was decided.
+
+        Raises
+        ------
+        KafkaError
+            Where another life of the producer has begun, there is no transaction or
+            it ended otherwise, or its markers are being written.
+        """
+        known = self._checked(name, by)
+        if known.phase is Phase.ONGOING:
+            self._decide(known, is_commit=is_commit)
+        elif known.phase is Phase.EMPTY or known.is_commit != is_commit:
+            raise InvalidTxnState
+        elif known.phase is Phase.ENDING:
+            raise ConcurrentTransactions
+
+    def writer_of(self, name: str) -> Writer:
+        """The life of a producer that may write now."""
+        return self._known[name].writer
+
+    @property
+    def names(self) -> list[str]:
+        """All transactional ids."""
+        return list(self._known)
+
+    @property
+    def ongoing(self) -> list[str]:
+        """Transactional ids with an open transaction."""
+        return [
+            name for name, known in self._known.items() if known.phase is Phase.ONGOING
+        ]
+
+    @property
+    def ending(self) -> list[str]:
+        """Transactional ids whose markers are missing somewhere."""
+        return [
+            name for name, known in self._known.items() if known.phase is Phase.ENDING
+        ]
+
+    def write_marker(self, name: str) -> None:
+        """Write the next marker of a transaction that ends; a group's offsets last."""
+        known = self._known[name]
+        if known.places:
+            place = min(known.places)
+            known.places.remove(place)
+            log = self._find(place)
+            if log is not None:  # a topic that was deleted needs none
+                log.mark(known.writer, is_commit=known.is_commit)
+        if not known.places:
+            if known.is_commit:
+                for group, offsets in known.offsets.items():
+                    self._groups.setdefault(group, {}).update(offsets)
+            known.offsets.clear()
+            known.phase = Phase.ENDED
+
+    def _decide(self, known: Transaction, *, is_commit: bool) -> None:
+        known.phase, known.is_commit = Phase.ENDING, is_commit
+        if self.is_eager:
+            for name in self.ending:
+                while self._known[name].phase is Phase.ENDING:
+                    self.write_marker(name)
+
+    def _open(self, name: str, by: Writer) -> Transaction:
+        known = self._checked(name, by)
+        if known.phase is Phase.ENDING:
+            raise ConcurrentTransactions
+        return known
+
+    def _checked(self, name: str, by: Writer) -> Transaction:
+        known = self._known.get(name)
+        if known is None or known.producer_id != by.producer_id:
+            raise InvalidProducerIdMapping
+        if known.epoch != by.epoch:
+            raise InvalidProducerEpoch
+        return known

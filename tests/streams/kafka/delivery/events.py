@@ -1,0 +1,197 @@
+"""What may happen to processes and their cluster, and how likely each of it is."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from rankstream.wire.topics import full_name
+from tests.fakes.partition_log import Content
+from tests.streams.kafka.delivery.process import Process
+from tests.streams.kafka.delivery.stage import (
+    N_SOURCES,
+    NAMESPACE,
+    OUT,
+    SEQUENCE,
+    SOURCE,
+    STATE,
+    Passed,
+    transactional_id,
+)
+
+if TYPE_CHECKING:
+    from tests.streams.kafka.delivery.world import World
+
+MOST_PROCESSES = 3
+
+
+class Events:
+    """Everything that may happen in a world beside its processes' own steps."""
+
+    def __init__(self, world: "World") -> None:
+        self._world = world
+        self._rng = world.rng
+        self._kafka = world.kafka
+        self._oracle = world.oracle
+        self._group = world.group
+        self._n_sent = 0
+        self._n_open = 0
+
+    def possible(self) -> dict[str, tuple[float, Callable[[], None]]]:
+        """What may happen now, and how likely it is."""
+        running = [each for each in self._world.processes if each.is_alive]
+        events: dict[str, tuple[float, Callable[[], None]]] = {
+            "send": (8, self._send),
+            "send openly": (1, self._send_openly),
+            "end what is open": (2, self.end_open),
+            "marker": (6, self._write_marker),
+            "time": (6, self._world.pass_time),
+            "commit of the group": (1, self._commit_group),
+            "rebalance": (1, self._group.rebalance),
+        }
+        if len(running) < MOST_PROCESSES:
+            events["start"] = 6 if not running else 1.5, self._world.start
+        if running:
+            events["kill"] = 1.5, lambda: self._rng.choice(running).die()
+            events["stop"] = 0.7, lambda: self._stop(self._rng.choice(running))
+            events["expire"] = 0.5, self._expire
+            events["pause"] = 1, lambda: self._pause(self._rng.choice(running))
+        if self._world.paused:
+            events["resume"] = 2, self._resume
+        silent = [
+            each for each in self._group.members
+            if each.name in self._world.paused or not each.is_alive
+        ]  # fmt: skip
+        if silent:
+            events["session ends"] = (
+                5,
+                lambda: self._group.expel(self._rng.choice(silent)),
+            )
+        if not running:
+            events["truncate"] = 2, self._truncate
+            events["recreate"] = 0.3, self._recreate
+            events["hang"] = 1, self._hang
+        return events
+
+    def _stop(self, process: Process) -> None:
+        self._world.outcome.happened["asked to stop"] += 1
+        process.stop()
+
+    def _pause(self, process: Process) -> None:
+        self._world.paused.add(process.name)
+
+    def _resume(self) -> None:
+        self._world.paused.remove(self._rng.choice(sorted(self._world.paused)))
+
+    def _send(self) -> None:
+        contents = self._contents()
+        self._kafka.produce(self._any_source(), contents)
+        self._world.wake()
+
+    def _send_openly(self) -> None:
+        """Records in a transaction of somebody else, which ends later."""
+        name = f"sender-{self._n_open}"
+        self._n_open += 1
+        by = self._kafka.transactions.initialise(name)
+        place = self._any_source()
+        self._kafka.transactions.add_places(name, by, {place})
+        self._kafka.produce(place, self._contents(), (name, by))
+
+    def end_open(self, *, all_of_them: bool = False) -> None:
+        """Commit or abort transactions of others than our processes."""
+        names = [
+            name
+            for name in self._kafka.transactions.ongoing
+            if name.startswith("sender-")
+        ]
+        if names and not all_of_them:
+            names = [self._rng.choice(names)]
+        for name in names:
+            by = self._kafka.transactions.writer_of(name)
+            is_commit = self._rng.random() < 0.6
+            self._kafka.transactions.end(name, by, is_commit=is_commit)
+
+    def _write_marker(self) -> None:
+        ending = self._kafka.transactions.ending
+        if ending:
+            self._kafka.transactions.write_marker(self._rng.choice(ending))
+            self._world.wake()
+
+    def _commit_group(self) -> None:
+        """Faust commits what was acknowledged, at times of its own."""
+        offsets = self._kafka.groups.setdefault("group", {})
+        for place in self._world.places:
+            position = self._oracle.position(place.partition)
+            if position is not None and position.offset >= 0:
+                offsets[place] = position.offset + 1
+
+    def _expire(self) -> None:
+        """A transaction that was open for too long is aborted by the broker."""
+        ongoing = [
+            each
+            for each in self._kafka.transactions.ongoing
+            if not each.startswith("sender-")
+        ]
+        if ongoing:
+            self._world.outcome.happened["expired"] += 1
+            self._kafka.transactions.expire(self._rng.choice(ongoing))
+
+    def _truncate(self) -> None:
+        """Retention, while nobody reads."""
+        self._world.write_all_markers()
+        self._oracle.look()
+        place = self._any_source()
+        log = self._kafka.log(place)
+        position = self._oracle.position(place.partition)
+        near = 0 if position is None else position.checkpoint_offset
+        offset = self._rng.choice((self._rng.randint(0, log.end), near, near + 1))
+        self._kafka.delete_before(place, min(log.end, max(0, offset)))
+        if position is None:  # nobody has begun: it begins with what there is
+            self._oracle.forget(place.partition)
+        found = [self._oracle.is_lost(p) for p in range(N_SOURCES)]
+        world = self._world
+        if True in found:
+            world.must_refuse = True
+        elif None in found and world.must_refuse is False:
+            world.must_refuse = None
+
+    def _recreate(self) -> None:
+        """The source is deleted and created again, while nobody reads."""
+        self._world.write_all_markers()
+        topic = full_name(NAMESPACE, SOURCE)
+        self._oracle.look()
+        for name in self._kafka.transactions.ongoing:
+            self._kafka.transactions.expire(name)
+        self._world.write_all_markers()
+        self._kafka.delete(topic)
+        self._kafka.create(topic, N_SOURCES)
+        if self._oracle.begin_anew():
+            self._world.must_refuse = True
+
+    def _hang(self) -> None:
+        """Records stay open of a transaction that its coordinator has forgotten."""
+        known = self._kafka.transactions.names
+        ids = {transactional_id(p): p for p in range(N_SOURCES)}
+        names = [name for name in ids if name in known]
+        if not names:
+            return
+        self._world.write_all_markers()
+        name = self._rng.choice(names)
+        partition = ids[name]
+        self._kafka.transactions.expire(name)
+        self._world.write_all_markers()
+        wrong = [Content(SEQUENCE, b"\x63", (), 0)]
+        self._kafka.hang(self._oracle.place(STATE, partition), wrong, name)
+        wrong = [Content(None, msgspec.msgpack.encode(Passed(partition, 99, 0)), (), 0)]
+        self._kafka.hang(self._oracle.place(OUT, 0), wrong, name)
+
+    def _any_source(self) -> Any:
+        return self._oracle.place(SOURCE, self._rng.randrange(N_SOURCES))
+
+    def _contents(self) -> list[Content]:
+        contents = []
+        for _ in range(self._rng.randint(1, 4)):
+            self._n_sent += 1
+            key = b"k%d" % self._rng.randrange(4)
+            contents.append(Content(key, b"%d" % self._n_sent, (), 0))
+        return contents

@@ -1,0 +1,157 @@
+"""What must have happened, from the records of the source alone."""
+
+from collections import Counter
+from typing import NamedTuple
+
+import msgspec
+from aiokafka import TopicPartition
+
+from rankstream.wire.topics import full_name
+from streams.kafka.resume_position import POSITION_KEY, ResumePosition, decode_position
+from tests.fakes.kafka import FakeKafka
+from tests.streams.kafka.delivery.stage import (
+    N_OUTS,
+    N_SOURCES,
+    NAMESPACE,
+    OUT,
+    SEQUENCE,
+    SOURCE,
+    STATE,
+    Passed,
+    passed_on,
+)
+
+
+class Sent(NamedTuple):
+    """A record of the source."""
+
+    offset: int
+    key: bytes
+    number: int
+
+
+class Oracle:
+    """Remembers all that was committed in the source, and judges what became of it."""
+
+    def __init__(self, kafka: FakeKafka) -> None:
+        self._kafka = kafka
+        self._sent: dict[int, dict[int, Sent]] = {p: {} for p in range(N_SOURCES)}
+        self._closed: set[int] = set()
+
+    def place(self, topic: str, partition: int) -> TopicPartition:
+        """A partition on the cluster."""
+        return TopicPartition(full_name(NAMESPACE, topic), partition)
+
+    def look(self) -> None:
+        """Remember what can be read; called before records are deleted."""
+        for partition, sent in self._sent.items():
+            if partition in self._closed:
+                continue
+            log = self._kafka.log(self.place(SOURCE, partition))
+            for each in log.fetch(log.first, is_committed=True).records:
+                assert each.content is not None
+                key, value, _, _ = each.content
+                sent[each.offset] = Sent(each.offset, key or b"", int(value or b"0"))
+
+    def begin_anew(self) -> bool:
+        """Hear that the source was created again; whether that must be refused.
+
+        Where nobody had begun a partition, its new records are all there is.
+        """
+        for partition in range(N_SOURCES):
+            if self.position(partition) is None:
+                self.forget(partition)
+            else:
+                self._closed.add(partition)
+        return bool(self._closed)
+
+    def forget(self, partition: int) -> None:
+        """Count on nothing that is deleted by now."""
+        self._sent[partition].clear()
+        self.look()
+
+    def sent(self, partition: int) -> list[Sent]:
+        """Everything committed in a partition of the source, in order."""
+        self.look()
+        return [each for _, each in sorted(self._sent[partition].items())]
+
+    def position(self, partition: int) -> ResumePosition | None:
+        """The resume position as it is committed."""
+        packed = self._state(partition).get(POSITION_KEY)
+        return None if packed is None else decode_position(packed)
+
+    def faults_of_state(
+        self, partition: int, n_folded: int, counts: Counter[bytes]
+    ) -> list[str]:
+        """What is wrong with a state that claims to have folded so many records."""
+        sent = self.sent(partition)
+        expected = Counter(each.key for each in sent[:n_folded])
+        if n_folded <= len(sent) and counts == expected:
+            return []
+        return [f"state of {partition} after {n_folded}: {counts}, not {expected}"]
+
+    def faults_of_stored_state(self) -> list[str]:
+        """What is wrong with the state and resume position of each partition."""
+        faults: list[str] = []
+        for partition in range(N_SOURCES):
+            position, state = self.position(partition), self._state(partition)
+            if position is None:
+                continue
+            n_folded = msgspec.msgpack.decode(state.pop(SEQUENCE), type=int)
+            del state[POSITION_KEY]
+            counts = Counter(
+                {key: msgspec.msgpack.decode(each) for key, each in state.items()}
+            )
+            faults += self.faults_of_state(partition, n_folded, counts)
+            behind = [
+                each.offset
+                for each in self.sent(partition)
+                if each.offset <= position.checkpoint_offset
+            ]
+            if len(behind) != n_folded:
+                faults.append(
+                    f"position of {partition} covers {len(behind)}, state {n_folded}"
+                )
+        return faults
+
+    def faults_of_outputs(self, *, are_complete: bool) -> list[str]:
+        """What was lost, passed on twice, or out of order."""
+        faults: list[str] = []
+        for out in range(N_OUTS):
+            contents = self._kafka.committed(self.place(OUT, out))
+            passed = [passed_on(each.value) for each in contents]
+            for partition in range(N_SOURCES):
+                found = [each for each in passed if each.source == partition]
+                expected = [
+                    Passed(partition, sequence, each.number)
+                    for sequence, each in enumerate(self.sent(partition), 1)
+                    if each.number % N_OUTS == out
+                ]
+                if not are_complete:
+                    expected = expected[: len(found)]
+                if found != expected:
+                    faults.append(
+                        f"outputs {out} of {partition}: {found}, not {expected}"
+                    )
+        return faults
+
+    def is_lost(self, partition: int) -> bool | None:
+        """Whether a worker that takes a partition over must refuse it.
+
+        None where it may: records before the resume position are gone, but none that
+        would be folded.
+        """
+        position = self.position(partition)
+        if position is None:
+            return False
+        log = self._kafka.log(self.place(SOURCE, partition))
+        needed = position.checkpoint_offset + 1
+        if any(needed <= each.offset < log.first for each in self.sent(partition)):
+            return True
+        return False if log.first <= needed else None
+
+    def _state(self, partition: int) -> dict[bytes, bytes]:
+        last: dict[bytes, bytes] = {}
+        for content in self._kafka.committed(self.place(STATE, partition)):
+            last[content.key or b""] = content.value or b""
+        return last

@@ -1,0 +1,298 @@
+"""One process of a stage: what is Faust's and the transport's part, around the rules.
+
+It hears what its group says, opens and suspends partitions, fetches committed records
+and offers them. All of that belongs to its owner, and ends for ever where that is
+killed.
+"""
+
+import asyncio
+from typing import Any, NamedTuple, NoReturn, Protocol
+
+from aiokafka.errors import OffsetOutOfRangeError
+
+from rankstream.settings import Settings
+from rankstream.wire.topics import full_name
+from streams.kafka.assignment import Assignment, Place
+from streams.kafka.committer import Committer
+from streams.kafka.flow import Flow
+from streams.kafka.state_log import Cluster, StateLog
+from streams.kafka.transport import Progress
+from streams.stage import SourceRecord
+from streams.topology import StageKind
+from tests.fakes.clients import FakeClients
+from tests.fakes.kafka import FakeKafka
+from tests.fakes.partition_log import Fetched, PartitionLog, Stored
+from tests.fakes.points import Points, begin
+from tests.fakes.virtual_loop import VirtualLoop
+from tests.streams.kafka.delivery.group import Assigned, Group, Lost, News
+from tests.streams.kafka.delivery.stage import NAMESPACE, SOURCE
+
+FETCHED = 3
+"""Records in one fetch, at most."""
+
+
+class SourcePlace(Place):
+    """A partition whose place in a set is the same in every run."""
+
+    def __hash__(self) -> int:
+        return self.partition
+
+
+class Ended(BaseException):
+    """The process is at its end; nothing of it goes on."""
+
+
+class Surroundings(Protocol):
+    """What a process runs in."""
+
+    points: Points
+    loop: VirtualLoop
+    kafka: FakeKafka
+    group: Group
+    settings: Settings
+    kind: StageKind
+
+    def log_of(self, place: Place) -> PartitionLog:
+        """The log of a partition of the source."""
+
+    def ended(self, process: "Process", error: BaseException) -> None:
+        """Hear that a process has ended itself."""
+
+
+class _Message(NamedTuple):
+    place: Place
+    stored: Stored
+    generation: int
+
+
+class _Event:
+    """What is acknowledged; nobody counts on it."""
+
+    def ack(self) -> None:
+        """Hear that the record needs no reading any more."""
+
+
+class Process:
+    """A process, from its start to its end or its death."""
+
+    def __init__(self, name: str, around: Surroundings) -> None:
+        self.name = name
+        self.is_alive = True
+        self.rebalancing = True
+        self.is_revoked = False
+        self._around = around
+        self._point = around.points.point
+        topic = full_name(NAMESPACE, SOURCE)
+        self._cluster = Cluster(
+            NAMESPACE,
+            {},
+            {SOURCE: around.kafka.topics[topic].topic_id},
+            FakeClients(around.kafka, self._point),
+        )
+        self._generation = -1
+        self._news: asyncio.Queue[News] = asyncio.Queue()
+        self._messages: asyncio.Queue[_Message] = asyncio.Queue()
+        self._positions: dict[Place, int] = {}
+        self._progress: dict[Place, Progress] = {}
+        self._flow = Flow()
+        self._is_flowing = False
+        self._wake = asyncio.Event()
+        self._seeking: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[Any]] = []
+        self._pump: asyncio.Task[None] | None = None
+        self.assignment = Assignment(
+            self._committer_of, around.settings, self, self._fail
+        )
+
+    # What others do to it.
+
+    def start(self) -> None:
+        """Begin all of its tasks."""
+        loop = self._around.loop
+        self._pump = begin(loop, self.assignment.run_commits(), self.name)
+        for work in (self._live(), self._fetch(), self._fold()):
+            self._tasks.append(begin(loop, work, self.name))
+
+    def stop(self) -> None:
+        """Ask it to stop."""
+        self._tasks.append(begin(self._around.loop, self._stop(), self.name))
+
+    def die(self) -> None:
+        """Go no further: what waits is never let on, and no timer wakes it."""
+        self.is_alive = False
+        if self._pump is not None:
+            self._pump.cancel()
+
+    def hear(self, news: News) -> None:
+        """Be told by the group."""
+        self._news.put_nowait(news)
+
+    def wake(self) -> None:
+        """Look for records again."""
+        self._wake.set()
+
+    # What it is asked.
+
+    def progress(self, place: Place) -> Progress:
+        """How far a partition was read."""
+        return self._progress.get(place, Progress(-1, None, None))
+
+    # What it does.
+
+    def _committer_of(self, place: Place) -> Committer:
+        kind, settings = self._around.kind, self._around.settings
+        state = StateLog(kind, place.partition, self._cluster)
+        return Committer(kind, place.partition, state, settings)
+
+    def _fail(self, error: BaseException) -> NoReturn:
+        if self.is_alive and not isinstance(error, Ended):
+            self.die()
+            self._around.ended(self, error)
+        raise Ended
+
+    async def _live(self) -> None:
+        await self._point("join")
+        self._around.group.join(self)
+        while True:
+            news = await self._news.get()
+            await self._point(f"hear {type(news).__name__.lower()}")
+            if isinstance(news, Assigned):
+                await self._assigned(news)
+                continue
+            self.rebalancing = True
+            self._flow.revoke()
+            self._is_flowing = False
+            self._empty_queues()
+            await self.assignment.suspend()
+            self.is_revoked = True
+            if isinstance(news, Lost):
+                self._around.group.join(self)
+            else:
+                self._around.group.ready(self, news.generation)
+
+    async def _assigned(self, news: Assigned) -> None:
+        group = self._around.group
+        if news.generation != group.generation or self not in group.members:
+            return  # another rebalance has begun: the member joins that
+        self._generation = news.generation
+        self.is_revoked = False
+        self._flow.assign()
+        # A client begins where the group has committed, until it is told to seek.
+        self._positions = {
+            place: committed or self._around.log_of(place).first
+            for place, committed in self._committed(news.places).items()
+        }
+        if self._seeking is not None:
+            self._seeking.cancel()
+        await self.assignment.keep(news.places)
+        self._seeking = asyncio.ensure_future(self._recover(news.places))
+
+    async def _recover(self, places: list[Place]) -> None:
+        """Seek, as partitions were assigned; Faust does not ask if they still are."""
+        await self._seek(places)
+        self._is_flowing = True
+        self.rebalancing = False
+        self.wake()
+
+    async def _seek(self, places: list[Place]) -> None:
+        stop = self._flow.stop()
+        await self._point("ask the group")
+        if not self._flow.is_assigned:
+            return
+        starts = await self.assignment.open(self._committed(places))
+        self._empty_queues()
+        await self._point("seek")
+        self._positions.update(
+            {place: at for place, at in starts.items() if place in self._positions}
+        )
+        self._progress.clear()
+        self._flow.resume(stop)
+        self.wake()
+
+    def _committed(self, places: list[Place]) -> dict[Place, int | None]:
+        committed: dict[Any, int] = self._around.kafka.groups.get("group", {})
+        return {place: committed.get(place) for place in places}
+
+    def _empty_queues(self) -> None:
+        while not self._messages.empty():
+            self._messages.get_nowait()
+
+    async def _fetch(self) -> None:
+        while True:
+            flow = self._flow.current
+            positions = dict(self._positions) if self._is_flowing else {}
+            positions = {
+                place: position
+                for place, position in positions.items()
+                if self._has_more(place, position)
+            }
+            if flow is None or not positions:
+                self._wake.clear()
+                await self._wake.wait()
+                continue
+            await self._point("fetch source")
+            found = {
+                place: self._fetched(place, position)
+                for place, position in positions.items()
+            }
+            await self._point("fetch source, answered")
+            if not self._is_flowing:
+                # So Faust does, whoever has the partitions by now.
+                await self._seek(list(self._positions))
+            if flow != self._flow.current:
+                continue
+            for place, fetched in found.items():
+                if self._positions.get(place) == positions[place]:
+                    self._hand_over(place, fetched, self._generation)
+
+    def _hand_over(self, place: Place, fetched: Fetched, generation: int) -> None:
+        self._positions[place] = fetched.position
+        last = self.progress(place).last
+        for stored in fetched.records:
+            self._messages.put_nowait(_Message(place, stored, generation))
+            last = stored.offset
+        self._progress[place] = Progress(last, fetched.position, fetched.highwater)
+
+    def _has_more(self, place: Place, position: int) -> bool:
+        log = self._around.log_of(place)
+        return not log.stable <= position <= log.end
+
+    def _fetched(self, place: Place, position: int) -> Fetched:
+        log = self._around.log_of(place)
+        try:
+            return log.fetch(position, is_committed=True, limit=FETCHED)
+        except OffsetOutOfRangeError:
+            # As "earliest" has it.
+            return log.fetch(log.first, is_committed=True, limit=FETCHED)
+
+    async def _fold(self) -> None:
+        take = self.assignment.take
+        while True:
+            place, stored, generation = await self._messages.get()
+            await self._point("next record")
+            record = _record_of(place, stored)
+            while not take(
+                place, record, _Event(), is_current=generation == self._generation
+            ):
+                await self.assignment.turn_of(place)
+
+    async def _stop(self) -> None:
+        self.assignment.open_no_more()
+        for task in (*self._tasks[:3], self._seeking):
+            if task is not None:
+                task.cancel()
+        await self._point("stop")
+        self._around.group.leave(self)
+        await self.assignment.suspend()
+        if self._pump is not None:
+            self._pump.cancel()
+        await self.assignment.keep(())
+        self.is_alive = False
+
+
+def _record_of(place: Place, stored: Stored) -> SourceRecord:
+    assert stored.content is not None
+    key, value, headers, at_ms = stored.content
+    return SourceRecord(
+        SOURCE, place.partition, stored.offset, at_ms, key, value, headers
+    )

@@ -9,7 +9,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Awaitable, Callable, Collection, Mapping
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol, TypeVar
 
 from rankstream.settings import Settings
@@ -87,6 +87,14 @@ class Assignment:
         except BaseException as error:  # noqa: BLE001  whatever it is, this is the end
             self._fail(error)
 
+    async def _to_its_end(self, work: Coroutine[Any, Any, T]) -> T:
+        """The same, and go on also where who asked for it is cancelled.
+
+        A commit that is left half way has taken outputs that nobody writes, and keeps
+        a transaction open that the next one falls over.
+        """
+        return await asyncio.shield(asyncio.ensure_future(self.guarded(work)))
+
     async def open(self, committed: Mapping[Place, int | None]) -> dict[Place, int]:
         """Take over what was assigned, close all else, and say where each starts.
 
@@ -105,7 +113,8 @@ class Assignment:
 
         All partitions are revoked at every rebalance.
         """
-        await self.guarded(self._suspend())
+        live = await self.guarded(self._revoke())
+        await self._to_its_end(_commit_last(live))
 
     async def keep(self, places: Collection[Place]) -> None:
         """Close partitions that were not assigned again."""
@@ -163,7 +172,7 @@ class Assignment:
 
     async def commit_all(self) -> None:
         """One commit of every partition."""
-        await self.guarded(asyncio.gather(*map(self.commit, list(self.committers))))
+        await self._to_its_end(self._commit_all())
 
     async def run_commits(self) -> None:
         """Commit every partition, again and again."""
@@ -214,6 +223,9 @@ class Assignment:
             self._held = held
         return places - held
 
+    async def _commit_all(self) -> None:
+        await asyncio.gather(*map(self.commit, list(self.committers)))
+
     async def _open(
         self, committed: Mapping[Place, int | None], n_revocations: int
     ) -> dict[Place, int]:
@@ -254,7 +266,7 @@ class Assignment:
             await asyncio.sleep(SHORTEST_PAUSE_S)
         if committer is None or first <= committer.next_offset <= end:
             return  # it was of a place that is not read from any more
-        await self._suspend()
+        await _commit_last(await self._revoke())
         await committer.commit_last()  # another suspension may be writing it
         committer.losses.check_there(committer.position, first, end)
         raise RuntimeError(
@@ -268,13 +280,18 @@ class Assignment:
             if committer is not None:
                 await committer.close()
 
-    async def _suspend(self) -> None:
+    async def _revoke(self) -> list[Committer]:
+        """Fold and write nothing more, at once; those that have a commit left."""
         self._n_revocations += 1
         everything = list(self.committers.values())
         live = [one for one in everything if one.life.state.may_write]
         for one in everything:
             one.life.take(Event.REVOKED)
-        await asyncio.gather(*(one.commit_last() for one in live))
+        return live
+
+
+async def _commit_last(live: Collection[Committer]) -> None:
+    await asyncio.gather(*(one.commit_last() for one in live))
 
 
 def _reached(progress: "Progress", folded: int) -> int | None:

@@ -286,6 +286,37 @@ def test_a_full_backlog_is_committed_at_once() -> None:
     run(body())
 
 
+@pytest.mark.parametrize("is_last", [False, True])
+def test_a_commit_is_written_whole_whoever_stops_waiting_for_it(is_last: bool) -> None:
+    """Else its outputs are gone, and the next commit finds a transaction open."""
+
+    async def body() -> None:
+        bench = Bench()
+        await bench.open(HERE)
+        event = bench.take(10)
+        log = bench.logs[HERE]
+        log.may_write.clear()
+        assignment = bench.assignment
+        work = assignment.suspend() if is_last else assignment.commit_all()
+        waiting = asyncio.create_task(work)
+        await asyncio.sleep(0.01)
+        waiting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        assert event.n_acks == 0
+        stopping = asyncio.create_task(assignment.suspend())
+        await asyncio.sleep(0.01)
+        assert log.calls.count("write") == 2
+        log.may_write.set()
+        await stopping
+        await assignment.keep(())
+        assert event.n_acks == 1
+        assert bench.topics[HERE].passed_on == [10]
+        assert bench.failures == []
+
+    run(body())
+
+
 def test_a_commit_that_fails_ends_the_process() -> None:
     """With the error, and nothing of it is acknowledged."""
 

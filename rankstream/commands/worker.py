@@ -29,7 +29,12 @@ SUMMARY = "run the stream processors on Kafka"
 CONFIGURATION_EXIT = 78
 FAILURE_EXIT = 70
 TELL_EVERY_S = 60.0
-ATTEMPT_MS = 3_000
+
+ATTEMPT_MS, LONGEST_ATTEMPT_MS = 3_000, 60_000
+"""How long the first attempt to reach Kafka may take, and the longest of those that
+follow: each may take twice as long, as a machine under load may need more."""
+
+PAUSE_S = 1.0
 
 log = logging.getLogger("rankstream.worker")
 
@@ -171,8 +176,8 @@ def _stopped_by_signal() -> asyncio.Event:
 def _checked_topics(settings: Settings) -> dict[str, str] | None:
     """Ids of the topics, once they are right; None where they are wrong."""
 
-    def attempt() -> tuple[list[str], list[str], dict[str, str]]:
-        admin = TopicAdmin(settings, topics_of(settings.kafka), timeout_ms=ATTEMPT_MS)
+    def attempt(timeout_ms: int) -> tuple[list[str], list[str], dict[str, str]]:
+        admin = TopicAdmin(settings, topics_of(settings.kafka), timeout_ms=timeout_ms)
         try:
             return admin.problems(), admin.dangers(), admin.topic_ids()
         finally:
@@ -191,14 +196,31 @@ def _checked_topics(settings: Settings) -> dict[str, str] | None:
     return None if problems else topic_ids
 
 
-def waited_for(attempt: Callable[[], T], absence: type[Exception], what: str) -> T:
-    """Try until it works, and say so once a minute."""
-    told_s = -TELL_EVERY_S
+def waited_for(
+    attempt: Callable[[int], T],
+    absence: type[Exception],
+    what: str,
+    *,
+    pause_s: float = PAUSE_S,
+) -> T:
+    """Try until it works, longer each time, and say so once a minute.
+
+    Parameters
+    ----------
+    attempt
+        Is given the milliseconds after which it is to give up.
+    """
+    told_s, timeout_ms = -TELL_EVERY_S, ATTEMPT_MS
     while True:
         try:
-            return attempt()
+            return attempt(timeout_ms)
         except absence as error:
+            next_ms = min(LONGEST_ATTEMPT_MS, 2 * timeout_ms)
             if time.monotonic() - told_s >= TELL_EVERY_S:
                 told_s = time.monotonic()
-                log.warning("event=waiting for=%s reason=%s", what, error)
-            time.sleep(1.0)
+                log.warning(
+                    "event=waiting for=%s attempt_s=%d next_attempt_s=%d reason=%s",
+                    what, timeout_ms // 1_000, next_ms // 1_000, error,
+                )  # fmt: skip
+            timeout_ms = next_ms
+            time.sleep(pause_s)

@@ -21,13 +21,12 @@ from rankstream.settings import (
     load_settings,
     with_namespace,
 )
+from streams.kafka.child_end import CONFIGURATION_EXIT, FAILURE_EXIT, tell_parent
 from streams.kafka.supervisor import stop_with_parent, supervise
 from streams.topology import ROLES, Role, Serve, kinds_of, role_of, topics_of
 
 SUMMARY = "run the stream processors on Kafka"
 
-CONFIGURATION_EXIT = 78
-FAILURE_EXIT = 70
 TELL_EVERY_S = 60.0
 
 ATTEMPT_MS, LONGEST_ATTEMPT_MS = 3_000, 60_000
@@ -83,8 +82,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         settings = with_namespace(load_settings(arguments.config), arguments.namespace)
     except SettingsError as error:
-        log.error("event=refused reason=%s", error)
-        return CONFIGURATION_EXIT
+        return _refused(error)
     if arguments.child:
         if arguments.instance:
             stop_with_parent(sys.stdin.buffer)
@@ -121,19 +119,27 @@ def _settings_of(settings: Settings, arguments: argparse.Namespace) -> Settings:
 def _child(settings: Settings, arguments: argparse.Namespace) -> int:
     role = role_of(arguments.child)
     try:
-        topic_ids = _checked_topics(settings)
-        if topic_ids is None:
-            return CONFIGURATION_EXIT
+        problems, topic_ids = _checked_topics(settings)
+        if problems:
+            return _refused(*problems)
         if role.serve is not None:
             return asyncio.run(_serve(settings, role.name, role.serve))
         return _run_stages(settings, role.name, topic_ids)
     except (SettingsError, ImportError) as error:
         # A package or a core that is missing is missing at the next start too.
-        log.error("event=refused reason=%s", error)
-        return CONFIGURATION_EXIT
+        return _refused(error)
     except Exception as error:  # noqa: BLE001  the parent starts it again
         log.error("event=failed error=%s reason=%s", type(error).__name__, error)
+        tell_parent(f"{type(error).__name__}: {error}")
         return FAILURE_EXIT
+
+
+def _refused(*reasons: object) -> int:
+    for reason in reasons:
+        log.error("event=refused reason=%s", reason)
+    more = f" (and {len(reasons) - 1} more)" if reasons[1:] else ""
+    tell_parent(f"{reasons[0]}{more}")
+    return CONFIGURATION_EXIT
 
 
 def _run_stages(settings: Settings, role: str, topic_ids: dict[str, str]) -> int:
@@ -173,8 +179,8 @@ def _stopped_by_signal() -> asyncio.Event:
     return stop
 
 
-def _checked_topics(settings: Settings) -> dict[str, str] | None:
-    """Ids of the topics, once they are right; None where they are wrong."""
+def _checked_topics(settings: Settings) -> tuple[list[str], dict[str, str]]:
+    """What is wrong with the topics, and their ids."""
 
     def attempt(timeout_ms: int) -> tuple[list[str], list[str], dict[str, str]]:
         admin = TopicAdmin(settings, topics_of(settings.kafka), timeout_ms=timeout_ms)
@@ -185,15 +191,13 @@ def _checked_topics(settings: Settings) -> dict[str, str] | None:
 
     where = f"Kafka at {settings.kafka.bootstrap}"
     problems, dangers, topic_ids = waited_for(attempt, KafkaAway, where)
-    for problem in problems:
-        log.error("event=refused reason=%s", problem)
     if dangers:
         command = topics_command(settings, "check")
         log.warning(
             "event=topics-at-risk count=%d command=`%s` first=%s",
             len(dangers), command, dangers[0],
         )  # fmt: skip
-    return None if problems else topic_ids
+    return problems, topic_ids
 
 
 def waited_for(

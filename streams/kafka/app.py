@@ -17,18 +17,13 @@ from rankstream.settings import Settings
 from rankstream.wire.topics import full_name
 from streams.kafka.append_time import AppendTimes, told_ms
 from streams.kafka.assignment import Assignment, Place
+from streams.kafka.child_end import CONFIGURATION_EXIT, FAILURE_EXIT, tell_parent
 from streams.kafka.committer import Committer
 from streams.kafka.metrics import Gauges
 from streams.kafka.state_log import Cluster, StateLog
 from streams.kafka.transport import Progress, Transport
 from streams.stage import LogRefused, SourceRecord
 from streams.topology import StageKind, group_of, written_topics
-
-CONFIGURATION_EXIT = 78
-"""Exit status where starting again would not help."""
-
-FAILURE_EXIT = 70
-"""Exit status where the parent is to start the process again."""
 
 TURN_RECORDS = 64
 """Records after which an agent lets others have a turn."""
@@ -262,12 +257,14 @@ def fail(error: BaseException) -> NoReturn:
     """Say why and end the process, with a status that says whether to start again."""
     if isinstance(error, LogRefused):
         log.error("event=refused reason=%s", error)
+        tell_parent(str(error))
         status = CONFIGURATION_EXIT
     else:
         log.error(
             "event=failed error=%s reason=%s cause=%r",
             type(error).__name__, error, error.__cause__,
         )  # fmt: skip
+        tell_parent(f"{type(error).__name__}: {error}")
         status = FAILURE_EXIT
     logging.shutdown()
     os._exit(status)

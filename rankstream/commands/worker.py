@@ -8,7 +8,7 @@ import sys
 import time
 import uuid
 from collections.abc import Callable
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
@@ -24,6 +24,9 @@ from rankstream.settings import (
 from streams.kafka.child_end import CONFIGURATION_EXIT, FAILURE_EXIT, tell_parent
 from streams.kafka.supervisor import stop_with_parent, supervise
 from streams.topology import ROLES, Role, Serve, kinds_of, role_of, topics_of
+
+if TYPE_CHECKING:
+    from streams.kafka.status_page import Status
 
 SUMMARY = "run the stream processors on Kafka"
 
@@ -44,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = (
-        "roles, and the port of each metrics page, relative to metrics.port:\n"
+        "roles, and the port of each page, relative to metrics.port:\n"
         + "".join(map(_line_of, ROLES.values()))
         + "\nEach role runs in a process of its own. One parent starts them, and\n"
         "starts a role again when it fails. You may start several workers of a\n"
@@ -65,8 +68,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _line_of(role: Role) -> str:
-    page = f"+{role.metrics_port}" if kinds_of(role.name) else "none"
-    return f"  {role.name:<10}{page:<6}{role.summary}\n"
+    return f"  {role.name:<10}+{role.metrics_port:<5}{role.summary}\n"
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -117,14 +119,20 @@ def _settings_of(settings: Settings, arguments: argparse.Namespace) -> Settings:
 
 
 def _child(settings: Settings, arguments: argparse.Namespace) -> int:
+    # The parent needs no page, nor what it is made with.
+    from streams.kafka.status_page import Status, offer_page  # noqa: PLC0415
+
     role = role_of(arguments.child)
+    status = Status(role.name)
+    offer_page(status, settings.metrics)
     try:
+        status.wait_for(f"Kafka at {settings.kafka.bootstrap} has not answered yet")
         problems, topic_ids = _checked_topics(settings)
         if problems:
             return _refused(*problems)
         if role.serve is not None:
-            return asyncio.run(_serve(settings, role.name, role.serve))
-        return _run_stages(settings, role.name, topic_ids)
+            return asyncio.run(_serve(settings, role.serve, status))
+        return _run_stages(settings, status, topic_ids)
     except (SettingsError, ImportError) as error:
         # A package or a core that is missing is missing at the next start too.
         return _refused(error)
@@ -142,22 +150,25 @@ def _refused(*reasons: object) -> int:
     return CONFIGURATION_EXIT
 
 
-def _run_stages(settings: Settings, role: str, topic_ids: dict[str, str]) -> int:
+def _run_stages(settings: Settings, status: "Status", topic_ids: dict[str, str]) -> int:
     # Faust is loaded only where it runs.
     from streams.kafka.app import build_app, run_app  # noqa: PLC0415
     from streams.kafka.committed_reader import client_options  # noqa: PLC0415
     from streams.kafka.state_log import Cluster  # noqa: PLC0415
 
+    role = status.role
     kinds = kinds_of(role)
     warm_ups = dict.fromkeys(kind.warm_up for kind in kinds if kind.warm_up)
     if warm_ups:
         started = time.monotonic()
+        status.wait_for("kernels are being compiled")
         log.info("event=compiling role=%s, up to a minute or two the first time", role)
         for warm_up in warm_ups:
             warm_up(settings)
         log.info("event=kernels-ready seconds=%.2f", time.monotonic() - started)
+    status.wait_for("it joins its consumer group")
     cluster = Cluster(settings.namespace, client_options(settings.kafka), topic_ids)
-    return run_app(build_app(settings, role, kinds, cluster))
+    return run_app(build_app(settings, role, kinds, cluster, status))
 
 
 def _needed(settings: Settings) -> list[str]:
@@ -165,9 +176,9 @@ def _needed(settings: Settings) -> list[str]:
     return [name for name, role in ROLES.items() if role.is_needed(settings)]
 
 
-async def _serve(settings: Settings, name: str, serve: Serve) -> int:
-    await serve(settings, _stopped_by_signal())
-    log.info("event=stopped role=%s", name)
+async def _serve(settings: Settings, serve: Serve, status: "Status") -> int:
+    await serve(settings, _stopped_by_signal(), status)
+    log.info("event=stopped role=%s", status.role)
     return 0
 
 

@@ -21,6 +21,7 @@ from streams.kafka.child_end import CONFIGURATION_EXIT, FAILURE_EXIT, tell_paren
 from streams.kafka.committer import Committer
 from streams.kafka.metrics import Gauges
 from streams.kafka.state_log import Cluster, StateLog
+from streams.kafka.status_page import Status
 from streams.kafka.transport import Progress, Transport
 from streams.stage import LogRefused, SourceRecord
 from streams.topology import StageKind, group_of, written_topics
@@ -41,20 +42,27 @@ class StageApp(faust.App):
     """A Faust application that tells an assignment what happens, and nothing else."""
 
     def prepare(
-        self, settings: Settings, kinds: Iterable[StageKind], cluster: Cluster
+        self,
+        settings: Settings,
+        kinds: Iterable[StageKind],
+        cluster: Cluster,
+        status: Status,
     ) -> None:
         """Say which stages run here; called once, before the start."""
         self.stage_settings = settings
         self.cluster = cluster
         self.kinds = {full_name(cluster.namespace, kind.source): kind for kind in kinds}
         self.assignment = Assignment(self.committer_of, settings, self, fail)
-        self.gauges = Gauges(
+        self.status = status
+        gauges = Gauges(
             self.assignment.committers,
             self.assignment.lag_of,
             self.clock_difference_s,
         )
+        status.registry.register(gauges)
         self.append_times = AppendTimes()
         self.pump: asyncio.Task[None] | None = None
+        self.beat: asyncio.Task[None] | None = None
         self.on_partitions_revoked.connect(self.suspend_partitions)
         self.on_partitions_assigned.connect(self.keep_partitions)  # type: ignore[arg-type]
 
@@ -88,10 +96,9 @@ class StageApp(faust.App):
     async def on_start(self) -> None:
         """Start committing: a plain task, as Faust's timers stop too early."""
         await self.assignment.guarded(super().on_start())
-        self.pump = asyncio.get_running_loop().create_task(
-            self.assignment.run_commits()
-        )
-        self.gauges.serve(self.stage_settings.metrics)
+        loop = asyncio.get_running_loop()
+        self.pump = loop.create_task(self.assignment.run_commits())
+        self.beat = loop.create_task(self.status.beat(self.assignment.troubles))
 
     async def on_stop(self) -> None:
         """Stop reading, commit and checkpoint what was folded, close the partitions."""
@@ -101,6 +108,8 @@ class StageApp(faust.App):
         if self.pump is not None:
             self.pump.cancel()
         await self.assignment.keep(())
+        if self.beat is not None:
+            self.beat.cancel()
         log.info("event=stopped")
 
     async def open_partitions(
@@ -165,7 +174,11 @@ def _record_of(message: Any, topic: str, at_ms: int) -> SourceRecord:
 
 
 def build_app(
-    settings: Settings, role: str, kinds: list[StageKind], cluster: Cluster
+    settings: Settings,
+    role: str,
+    kinds: list[StageKind],
+    cluster: Cluster,
+    status: Status | None = None,
 ) -> StageApp:
     """The application of a role, ready to be run.
 
@@ -173,6 +186,8 @@ def build_app(
     ----------
     kinds
         The stages of this role, each on a topic of its own.
+    status
+        Is told how they fare, and given their metrics.
     """
     delivery = settings.delivery
     app = StageApp(
@@ -195,7 +210,7 @@ def build_app(
     app.transport = Transport(
         app.conf.broker_consumer, app, loop=app.loop
     )  # the setter: Faust would make its own
-    app.prepare(settings, kinds, cluster)
+    app.prepare(settings, kinds, cluster, status or Status(role))
     for kind in kinds:
         _declare(app, kind)
     return app

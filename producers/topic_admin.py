@@ -32,6 +32,11 @@ SPREAD_S = 5.0
 """How long a changed configuration may take to reach the brokers."""
 
 
+RECONNECT_MS = 1_000
+"""Between knocks at a broker that is away, at most: it is found soon after it is back,
+however long an attempt may take."""
+
+
 class KafkaAway(RuntimeError):
     """No broker answers.
 
@@ -73,7 +78,11 @@ class TopicAdmin:
         self._wanted = list(topics)
         options = client_options(settings.kafka)
         try:
-            self._client = KafkaAdminClient(**options, bootstrap_timeout_ms=timeout_ms)
+            self._client = KafkaAdminClient(
+                **options,
+                bootstrap_timeout_ms=timeout_ms,
+                reconnect_backoff_max_ms=RECONNECT_MS,
+            )
         except (KafkaError, OSError) as error:
             raise KafkaAway(
                 f"Kafka must answer at {settings.kafka.bootstrap}; "

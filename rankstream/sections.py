@@ -135,7 +135,7 @@ class ExperimentSettings(Section, frozen=True):
 
 
 class MetricsSettings(Section, frozen=True):
-    """The Prometheus page of a worker; port 0 means none."""
+    """The pages of a worker's processes; port 0 means none."""
 
     host: str = "127.0.0.1"
     port: int = 0

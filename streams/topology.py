@@ -10,7 +10,7 @@ from asyncio import Event
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -37,6 +37,9 @@ from rankstream.wire.topics import (
     state_topic,
 )
 from streams.stage import Stage
+
+if TYPE_CHECKING:
+    from streams.kafka.status_page import Status
 
 
 class TopicRow(NamedTuple):
@@ -221,8 +224,8 @@ STAGES = (
 """In the order in which an event passes them."""
 
 
-Serve = Callable[[Settings, Event], Awaitable[None]]
-"""Works until the event is set."""
+Serve = Callable[[Settings, Event, "Status"], Awaitable[None]]
+"""Works until the event is set, and says how it fares."""
 
 
 @dataclass(frozen=True)
@@ -232,7 +235,7 @@ class Role:
     Parameters
     ----------
     metrics_port
-        Its page is at `metrics.port` plus this; a role without stages has none.
+        Its page is at `metrics.port` plus this.
     serve
         What it runs, where it has no stages.
     sources, outputs
@@ -250,16 +253,16 @@ class Role:
     is_needed: Callable[[Settings], bool] = lambda _: True
 
 
-async def _publish(settings: Settings, stop: Event) -> None:
+async def _publish(settings: Settings, stop: Event, status: "Status") -> None:
     from streams.roles.publisher import publish_copies  # noqa: PLC0415
 
-    await publish_copies(settings, stop)
+    await publish_copies(settings, stop, status)
 
 
-async def _evaluate(settings: Settings, stop: Event) -> None:
+async def _evaluate(settings: Settings, stop: Event, status: "Status") -> None:
     from streams.roles.evaluator import evaluate  # noqa: PLC0415
 
-    await evaluate(settings, stop)
+    await evaluate(settings, stop, status)
 
 
 def _is_comparing(settings: Settings) -> bool:

@@ -7,8 +7,8 @@ import signal
 import sys
 import time
 import uuid
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
 
@@ -21,17 +21,24 @@ from rankstream.settings import (
     load_settings,
     with_namespace,
 )
+from streams.kafka.child_end import CONFIGURATION_EXIT, FAILURE_EXIT, tell_parent
 from streams.kafka.lost_records import FORM, OPTION, AcceptedLoss
 from streams.kafka.supervisor import stop_with_parent, supervise
 from streams.stage import LogRefused
 from streams.topology import ROLES, Role, kinds_of, role_of, topics_of
 
+if TYPE_CHECKING:
+    from streams.kafka.status_page import Status
+
 SUMMARY = "run the stream processors on Kafka"
 
-CONFIGURATION_EXIT = 78
-FAILURE_EXIT = 70
 TELL_EVERY_S = 60.0
-ATTEMPT_MS = 3_000
+
+ATTEMPT_MS, LONGEST_ATTEMPT_MS = 3_000, 60_000
+"""How long the first attempt to reach Kafka may take, and the longest of those that
+follow: each may take twice as long, as a machine under load may need more."""
+
+PAUSE_S = 1.0
 
 log = logging.getLogger("rankstream.worker")
 
@@ -42,7 +49,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = (
-        "roles, and the port of each metrics page, relative to metrics.port:\n"
+        "roles, and the port of each page, relative to metrics.port:\n"
         + "".join(map(_line_of, ROLES.values()))
         + "\nEach role runs in a process of its own. One parent starts them, and\n"
         "starts a role again when it fails. You may start several workers of a\n"
@@ -74,8 +81,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _line_of(role: Role) -> str:
-    page = f"+{role.metrics_port}" if kinds_of(role.name) else "none"
-    return f"  {role.name:<10}{page:<6}{role.summary}\n"
+    return f"  {role.name:<10}+{role.metrics_port:<5}{role.summary}\n"
 
 
 def _accepted_loss(words: str) -> AcceptedLoss:
@@ -98,8 +104,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         settings = with_namespace(load_settings(arguments.config), arguments.namespace)
     except SettingsError as error:
-        log.error("event=refused reason=%s", error)
-        return CONFIGURATION_EXIT
+        return _refused(error)
     if arguments.child:
         if arguments.instance:
             stop_with_parent(sys.stdin.buffer)
@@ -136,43 +141,62 @@ def _settings_of(settings: Settings, arguments: argparse.Namespace) -> Settings:
 
 
 def _child(settings: Settings, arguments: argparse.Namespace) -> int:
+    # The parent needs no page, nor what it is made with.
+    from streams.kafka.status_page import Status, offer_page  # noqa: PLC0415
+
     role = role_of(arguments.child)
+    status = Status(role.name)
+    offer_page(status, settings.metrics)
     try:
-        topic_ids = _checked_topics(settings)
-        if topic_ids is None:
-            return CONFIGURATION_EXIT
+        status.wait_for(f"Kafka at {settings.kafka.bootstrap} has not answered yet")
+        problems, topic_ids = _checked_topics(settings)
+        if problems:
+            return _refused(*problems)
         if role.serve is not None:
-            return asyncio.run(_serve(settings, role, topic_ids))
-        return _run_stages(settings, arguments, topic_ids)
+            return asyncio.run(_serve(settings, role, topic_ids, status))
+        accepted = arguments.accept_loss or ()
+        return _run_stages(settings, status, topic_ids, accepted)
     except (SettingsError, ImportError, LogRefused) as error:
         # A package or a core that is missing is missing at the next start too.
-        log.error("event=refused reason=%s", error)
-        return CONFIGURATION_EXIT
+        return _refused(error)
     except Exception as error:  # noqa: BLE001  the parent starts it again
         log.error("event=failed error=%s reason=%s", type(error).__name__, error)
+        tell_parent(f"{type(error).__name__}: {error}")
         return FAILURE_EXIT
 
 
+def _refused(*reasons: object) -> int:
+    for reason in reasons:
+        log.error("event=refused reason=%s", reason)
+    more = f" (and {len(reasons) - 1} more)" if reasons[1:] else ""
+    tell_parent(f"{reasons[0]}{more}")
+    return CONFIGURATION_EXIT
+
+
 def _run_stages(
-    settings: Settings, arguments: argparse.Namespace, topic_ids: dict[str, str]
+    settings: Settings,
+    status: "Status",
+    topic_ids: dict[str, str],
+    accepted: Sequence[AcceptedLoss],
 ) -> int:
     # Faust is loaded only where it runs.
     from streams.kafka.app import build_app, run_app  # noqa: PLC0415
     from streams.kafka.committed_reader import client_options  # noqa: PLC0415
     from streams.kafka.state_log import Cluster  # noqa: PLC0415
 
-    role = arguments.child
+    role = status.role
     kinds = kinds_of(role)
     warm_ups = dict.fromkeys(kind.warm_up for kind in kinds if kind.warm_up)
     if warm_ups:
         started = time.monotonic()
+        status.wait_for("kernels are being compiled")
         log.info("event=compiling role=%s, up to a minute or two the first time", role)
         for warm_up in warm_ups:
             warm_up(settings)
         log.info("event=kernels-ready seconds=%.2f", time.monotonic() - started)
+    status.wait_for("it joins its consumer group")
     cluster = Cluster(settings.namespace, client_options(settings.kafka), topic_ids)
-    accepted = arguments.accept_loss or ()
-    return run_app(build_app(settings, role, kinds, cluster, accepted))
+    return run_app(build_app(settings, role, kinds, cluster, accepted, status))
 
 
 def _needed(settings: Settings) -> list[str]:
@@ -180,7 +204,9 @@ def _needed(settings: Settings) -> list[str]:
     return [name for name, role in ROLES.items() if role.is_needed(settings)]
 
 
-async def _serve(settings: Settings, role: Role, topic_ids: dict[str, str]) -> int:
+async def _serve(
+    settings: Settings, role: Role, topic_ids: dict[str, str], status: "Status"
+) -> int:
     from streams.kafka.committed_reader import client_options  # noqa: PLC0415
     from streams.kafka.source_watch import (  # noqa: PLC0415
         ClusterTopics,
@@ -194,7 +220,7 @@ async def _serve(settings: Settings, role: Role, topic_ids: dict[str, str]) -> i
     stop = _stopped_by_signal()
     known = known_topics(settings, topic_ids, (*role.sources, *role.outputs))
     watch = SourceWatch(known, ClusterTopics(client_options(settings.kafka)))
-    await watching(watch, role.serve(settings, stop), stop)
+    await watching(watch, role.serve(settings, stop, status), stop)
     log.info("event=stopped role=%s", role.name)
     return 0
 
@@ -207,11 +233,11 @@ def _stopped_by_signal() -> asyncio.Event:
     return stop
 
 
-def _checked_topics(settings: Settings) -> dict[str, str] | None:
-    """Ids of the topics, once they are right; None where they are wrong."""
+def _checked_topics(settings: Settings) -> tuple[list[str], dict[str, str]]:
+    """What is wrong with the topics, and their ids."""
 
-    def attempt() -> tuple[list[str], list[str], dict[str, str]]:
-        admin = TopicAdmin(settings, topics_of(settings.kafka), timeout_ms=ATTEMPT_MS)
+    def attempt(timeout_ms: int) -> tuple[list[str], list[str], dict[str, str]]:
+        admin = TopicAdmin(settings, topics_of(settings.kafka), timeout_ms=timeout_ms)
         try:
             return admin.problems(), admin.dangers(), admin.topic_ids()
         finally:
@@ -219,25 +245,40 @@ def _checked_topics(settings: Settings) -> dict[str, str] | None:
 
     where = f"Kafka at {settings.kafka.bootstrap}"
     problems, dangers, topic_ids = waited_for(attempt, KafkaAway, where)
-    for problem in problems:
-        log.error("event=refused reason=%s", problem)
     if dangers:
         command = topics_command(settings, "check")
         log.warning(
             "event=topics-at-risk count=%d command=`%s` first=%s",
             len(dangers), command, dangers[0],
         )  # fmt: skip
-    return None if problems else topic_ids
+    return problems, topic_ids
 
 
-def waited_for(attempt: Callable[[], T], absence: type[Exception], what: str) -> T:
-    """Try until it works, and say so once a minute."""
-    told_s = -TELL_EVERY_S
+def waited_for(
+    attempt: Callable[[int], T],
+    absence: type[Exception],
+    what: str,
+    *,
+    pause_s: float = PAUSE_S,
+) -> T:
+    """Try until it works, longer each time, and say so once a minute.
+
+    Parameters
+    ----------
+    attempt
+        Is given the milliseconds after which it is to give up.
+    """
+    told_s, timeout_ms = -TELL_EVERY_S, ATTEMPT_MS
     while True:
         try:
-            return attempt()
+            return attempt(timeout_ms)
         except absence as error:
+            next_ms = min(LONGEST_ATTEMPT_MS, 2 * timeout_ms)
             if time.monotonic() - told_s >= TELL_EVERY_S:
                 told_s = time.monotonic()
-                log.warning("event=waiting for=%s reason=%s", what, error)
-            time.sleep(1.0)
+                log.warning(
+                    "event=waiting for=%s attempt_s=%d next_attempt_s=%d reason=%s",
+                    what, timeout_ms // 1_000, next_ms // 1_000, error,
+                )  # fmt: skip
+            timeout_ms = next_ms
+            time.sleep(pause_s)

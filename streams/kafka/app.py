@@ -17,20 +17,16 @@ from rankstream.settings import Settings
 from rankstream.wire.topics import full_name
 from streams.kafka.append_time import AppendTimes, told_ms
 from streams.kafka.assignment import Assignment, Place
+from streams.kafka.child_end import CONFIGURATION_EXIT, FAILURE_EXIT, tell_parent
 from streams.kafka.committer import Committer
 from streams.kafka.lost_records import AcceptedLoss, loss_of
 from streams.kafka.metrics import Gauges
 from streams.kafka.source_watch import ClusterTopics, SourceWatch, known_topics
 from streams.kafka.state_log import Cluster, StateLog
+from streams.kafka.status_page import Status
 from streams.kafka.transport import Progress, Transport
 from streams.stage import LogRefused, SourceRecord
 from streams.topology import StageKind, group_of, written_topics
-
-CONFIGURATION_EXIT = 78
-"""Exit status where starting again would not help."""
-
-FAILURE_EXIT = 70
-"""Exit status where the parent is to start the process again."""
 
 TURN_RECORDS = 64
 """Records after which an agent lets others have a turn."""
@@ -52,6 +48,7 @@ class StageApp(faust.App):
         settings: Settings,
         kinds: Iterable[StageKind],
         cluster: Cluster,
+        status: Status,
         accepted: Iterable[AcceptedLoss] = (),
     ) -> None:
         """Say which stages run here; called once, before the start."""
@@ -60,11 +57,13 @@ class StageApp(faust.App):
         self.accepted = tuple(accepted)
         self.kinds = {full_name(cluster.namespace, kind.source): kind for kind in kinds}
         self.assignment = Assignment(self.committer_of, settings, self, fail)
-        self.gauges = Gauges(
+        self.status = status
+        gauges = Gauges(
             self.assignment.committers,
             self.assignment.lag_of,
             self.clock_difference_s,
         )
+        status.registry.register(gauges)
         self.append_times = AppendTimes()
         self.watch = self._watch()
         self.running: list[asyncio.Task[None]] = []
@@ -116,8 +115,8 @@ class StageApp(faust.App):
         self.running = [
             loop.create_task(self.assignment.run_commits()),
             loop.create_task(guarded(self.watch.run())),
+            loop.create_task(self.status.beat(self.assignment.troubles)),
         ]
-        self.gauges.serve(self.stage_settings.metrics)
 
     async def on_stop(self) -> None:
         """Stop reading, commit and checkpoint what was folded, close the partitions."""
@@ -203,6 +202,7 @@ def build_app(
     kinds: list[StageKind],
     cluster: Cluster,
     accepted: Iterable[AcceptedLoss] = (),
+    status: Status | None = None,
 ) -> StageApp:
     """The application of a role, ready to be run.
 
@@ -212,6 +212,8 @@ def build_app(
         The stages of this role, each on a topic of its own.
     accepted
         What is missing from inputs, and may be.
+    status
+        Is told how they fare, and given their metrics.
     """
     delivery = settings.delivery
     app = StageApp(
@@ -235,7 +237,7 @@ def build_app(
     app.transport = Transport(
         app.conf.broker_consumer, app, loop=app.loop
     )  # the setter: Faust would make its own
-    app.prepare(settings, kinds, cluster, accepted)
+    app.prepare(settings, kinds, cluster, status or Status(role), accepted)
     for kind in kinds:
         _declare(app, kind)
     return app
@@ -297,12 +299,14 @@ def fail(error: BaseException) -> NoReturn:
     """Say why and end the process, with a status that says whether to start again."""
     if isinstance(error, LogRefused):
         log.error("event=refused reason=%s", error)
+        tell_parent(str(error))
         status = CONFIGURATION_EXIT
     else:
         log.error(
             "event=failed error=%s reason=%s cause=%r",
             type(error).__name__, error, error.__cause__,
         )  # fmt: skip
+        tell_parent(f"{type(error).__name__}: {error}")
         status = FAILURE_EXIT
     logging.shutdown()
     os._exit(status)

@@ -22,6 +22,9 @@ from streams.stage import SourceRecord
 if TYPE_CHECKING:
     from streams.kafka.transport import Progress
 
+STALE_S = 60.0
+"""A partition with work that committed nothing for so long stands still."""
+
 SHORTEST_PAUSE_S = 0.005
 """Between two rounds of commits, however long the first took."""
 
@@ -75,6 +78,8 @@ class Assignment:
         self._n_revocations = 0
         self._is_ending = False
         self._held: set[Place] = set()
+        self._assigned: frozenset[Place] | None = None
+        self._level_s: dict[Place, float] = {}
         self._opening = asyncio.Lock()
         self._hurry = asyncio.Event()
 
@@ -118,6 +123,7 @@ class Assignment:
 
     async def keep(self, places: Collection[Place]) -> None:
         """Close partitions that were not assigned again."""
+        self._assigned = frozenset(places)
         await self.close(set(self.committers) - set(places))
 
     async def close(self, places: Collection[Place]) -> None:
@@ -168,7 +174,9 @@ class Assignment:
         reached = _reached(progress, committer.folded)
         is_known = reached is not None and not self._reader.rebalancing
         at_end_ms = progress.at_end_ms if is_known else 0
-        await committer.commit(at_end_ms=at_end_ms, reached=reached)
+        wrote = await committer.commit(at_end_ms=at_end_ms, reached=reached)
+        if wrote or not self._has_work(place, committer):
+            self._level_s[place] = time.monotonic()
 
     async def commit_all(self) -> None:
         """One commit of every partition."""
@@ -198,6 +206,18 @@ class Assignment:
             Offset of the oldest record there, and the one behind the newest.
         """
         await self.guarded(self._read_outside(place, first, end))
+
+    def troubles(self) -> list[str]:
+        """What keeps partitions from being folded; none also where there is none.
+
+        A worker more than there are partitions is ready to take one over.
+        """
+        if self._is_ending:
+            return ["it is stopping"]
+        if self._assigned is None:
+            return ["partitions are being assigned"]
+        found = (self._trouble_of(place) for place in sorted(self._assigned))
+        return [trouble for trouble in found if trouble]
 
     def lag_of(self, place: Place) -> int:
         """Records of a partition that the broker has and the stage has not folded."""
@@ -255,6 +275,7 @@ class Assignment:
         if n_revocations != self._n_revocations:
             # Revoked since it was assigned: suspended until it is assigned again.
             committer.life.take(Event.REVOKED)
+        self._level_s[place] = time.monotonic()
         self.committers[place] = committer
         return start
 
@@ -280,9 +301,27 @@ class Assignment:
             if committer is not None:
                 await committer.close()
 
+    def _has_work(self, place: Place, committer: Committer) -> bool:
+        is_behind = self.lag_of(place) > 0 and place not in self._held
+        return is_behind or committer.folded > committer.committed
+
+    def _trouble_of(self, place: Place) -> str:
+        """Why a partition that was assigned is not folded; "" where it is."""
+        name = f"{place.topic}[{place.partition}]"
+        committer = self.committers.get(place)
+        if committer is None:
+            return f"{name} is being restored"
+        if not committer.life.state.may_write:
+            return f"{name} is {committer.life.state.words}"
+        stale_s = time.monotonic() - self._level_s.get(place, 0.0)
+        if stale_s > STALE_S and self._has_work(place, committer):
+            return f"{name} has work, and committed nothing for {stale_s:.0f} s"
+        return ""
+
     async def _revoke(self) -> list[Committer]:
         """Fold and write nothing more, at once; those that have a commit left."""
         self._n_revocations += 1
+        self._assigned = None
         everything = list(self.committers.values())
         live = [one for one in everything if one.life.state.may_write]
         for one in everything:

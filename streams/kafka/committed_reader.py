@@ -37,12 +37,15 @@ class CommittedBatch(NamedTuple):
         At the end, nothing under way either, by an answer that the broker gave since
         the batch before. Of three such batches in a row, the last is of a request that
         was made after the first.
+    n_behind
+        Offsets up to the end of what was committed, as of the broker's last answer.
     """
 
     records: list[tuple[bytes | None, bytes | None]]
     at_end: bool
     is_first: bool = False
     is_settled: bool = False
+    n_behind: int = 0
 
 
 def client_options(kafka: KafkaSettings) -> dict[str, Any]:
@@ -144,4 +147,5 @@ async def _batch(consumer: AIOKafkaConsumer, place: TopicPartition) -> Committed
         records,
         at_end=stable is not None and position >= stable,
         is_settled=last is not None and position >= last,
+        n_behind=0 if stable is None else max(0, stable - position),
     )

@@ -1,19 +1,13 @@
 """What a worker's stages count, for Prometheus."""
 
-import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from prometheus_client import CollectorRegistry, start_http_server
 from prometheus_client.core import (
     CounterMetricFamily,
     GaugeMetricFamily,
     Metric,
 )
-
-from rankstream.settings import MetricsSettings
-
-log = logging.getLogger("rankstream.metrics")
 
 GAUGES = (
     "pending",
@@ -31,6 +25,9 @@ GAUGES = (
 """Names that begin or end so are gauges: they may fall as well as rise."""
 
 
+Family = CounterMetricFamily | GaugeMetricFamily
+
+
 class Gauges:
     """Shows what every open partition counted, as of its last commit.
 
@@ -46,24 +43,10 @@ class Gauges:
         self._committers = committers
         self._lag_of = lag_of
         self._clock_difference_s = clock_difference_s
-        self.registry = CollectorRegistry()
-        self.registry.register(self)
-
-    def serve(self, settings: MetricsSettings) -> None:
-        """Offer the page if a port is set; if the port is in use, go on without."""
-        if not settings.port:
-            return
-        try:
-            start_http_server(settings.port, settings.host, self.registry)
-        except OSError as error:
-            log.warning(
-                "event=no-metrics at=%s:%d reason=%s",
-                settings.host, settings.port, error.strerror,
-            )  # fmt: skip
 
     def collect(self) -> Iterator[Metric]:
         """One family for each count, labelled by stage and partition."""
-        families: dict[str, Metric] = {}
+        families: dict[str, Family] = {}
         labels = ("stage", "partition")
         for place, committer in list(self._committers.items()):
             where = (committer.kind.name, str(committer.partition))
@@ -81,12 +64,13 @@ class Gauges:
             for name, count in counts.items():
                 family = families.get(name)
                 if family is None:
-                    family = families[name] = _family(name, labels)
-                family.add_metric(where, count)  # type: ignore[attr-defined]
+                    family = families[name] = family_of(name, labels)
+                family.add_metric(where, count)
         yield from families.values()
 
 
-def _family(name: str, labels: tuple[str, str]) -> Metric:
+def family_of(name: str, labels: Sequence[str]) -> Family:
+    """The metric of a count, a gauge by the look of its name or else a counter."""
     is_gauge = any(name.startswith(part) or name.endswith(part) for part in GAUGES)
     help_ = name.replace("_", " ")
     if is_gauge:

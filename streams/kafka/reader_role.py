@@ -19,11 +19,13 @@ reached, waits where something is away, and ends when it is told to or one part 
 import asyncio
 import contextlib
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from rankstream.settings import KafkaSettings
 from streams.kafka.committed_reader import CommittedBatch, Waiting, committed_batches
+from streams.kafka.role_status import RoleStatus
+from streams.kafka.status_page import Status
 
 RETRY_S = 0.5
 """Pause, at least, before a turn that failed is tried again."""
@@ -48,6 +50,8 @@ class ReaderRole(Protocol):
     absences
         Errors of a turn that mean that it is away: the turn is tried again. Any other
         ends the role.
+    wrote_s
+        By the monotonic clock, when it last wrote what it is there for; None before.
     """
 
     @property
@@ -57,6 +61,13 @@ class ReaderRole(Protocol):
     @property
     def absences(self) -> tuple[type[Exception], ...]:
         """Errors of a turn that mean: try again."""
+
+    @property
+    def wrote_s(self) -> float | None:
+        """When it last wrote; None before."""
+
+    def counters(self) -> Mapping[str, int]:
+        """What happened so far, and gauges, by metric name."""
 
     def take(self, source: Source, batch: CommittedBatch) -> None:
         """Take what was read. After an outage a source begins anew: `is_first`."""
@@ -73,6 +84,7 @@ async def run_reader_role(
     sources: Sequence[Source],
     role: ReaderRole,
     stop: asyncio.Event,
+    status: Status | None = None,
 ) -> None:
     """Read and take turns until the stop.
 
@@ -82,18 +94,25 @@ async def run_reader_role(
         What to read; no turn begins before the end of each was reached once.
     stop
         Ends it. It is set, too, where a part of it failed.
+    status
+        Is told how the role fares, once a second.
 
     Raises
     ------
     Exception
         Whatever a part of the role failed with.
     """
+    status = status or Status("")
+    fares = RoleStatus(status.role, sources)
+    status.registry.register(fares)
     level = _Level(sources)
     reading = [
-        asyncio.create_task(_read(kafka, source, role, level)) for source in sources
+        asyncio.create_task(_read(kafka, source, role, level, fares))
+        for source in sources
     ]
-    working = asyncio.create_task(_work(role, level, stop))
+    working = asyncio.create_task(_work(role, level, stop, fares))
     tasks = [*reading, working]
+    beating = asyncio.create_task(status.beat(lambda: _troubles(role, fares, stop)))
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     finally:
@@ -101,6 +120,7 @@ async def run_reader_role(
         for task in reading:
             task.cancel()
         results = await asyncio.gather(*tasks, return_exceptions=True)
+        beating.cancel()
     for result in results:
         if isinstance(result, Exception):
             raise result
@@ -135,18 +155,31 @@ class _Level:
             self.reached.set()
 
 
+def _troubles(role: ReaderRole, fares: RoleStatus, stop: asyncio.Event) -> list[str]:
+    """What the page is to say, with fresh counts."""
+    fares.count(role.counters(), role.wrote_s)
+    return ["it is stopping"] if stop.is_set() else list(fares.troubles())
+
+
 async def _read(
-    kafka: KafkaSettings, source: Source, role: ReaderRole, level: _Level
+    kafka: KafkaSettings,
+    source: Source,
+    role: ReaderRole,
+    level: _Level,
+    fares: RoleStatus,
 ) -> None:
     batches = committed_batches(kafka, source.topic, source.partition)
     async with contextlib.aclosing(batches):
         async for batch in batches:
             role.take(source, batch)
+            fares.take(source, batch)
             if batch.at_end:
                 level.reach(source)
 
 
-async def _work(role: ReaderRole, level: _Level, stop: asyncio.Event) -> None:
+async def _work(
+    role: ReaderRole, level: _Level, stop: asyncio.Event, fares: RoleStatus
+) -> None:
     await either(level.reached, stop)
     if not level.reached.is_set():
         return
@@ -156,8 +189,10 @@ async def _work(role: ReaderRole, level: _Level, stop: asyncio.Event) -> None:
             try:
                 await role.turn(stop)
                 waiting.over()
+                fares.away = ""
             except role.absences as error:
                 waiting.say(error)
+                fares.away = f"{role.awaited} does not answer: {error}"
                 # Many lose one server at once; they should not return at once.
                 pause_s = RETRY_S * (1.0 + random.random())  # noqa: S311
                 await either(stop, timeout_s=pause_s)

@@ -1,13 +1,17 @@
 """A parent that restarts its children, and passes SIGTERM on to them."""
 
+import contextlib
 import logging
 import os
 import signal
+import socket
 import subprocess
 import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import IO
+
+from streams.kafka.child_end import heard_from, reason_of
 
 log = logging.getLogger("rankstream.supervisor")
 
@@ -27,6 +31,7 @@ class Child:
     ) -> None:
         self.name = name
         self.status: int | None = None
+        self.reason = ""
         self._command = list(command)
         self._final = final
         self._stopping = threading.Event()
@@ -49,27 +54,35 @@ class Child:
         pause_s = FIRST_PAUSE_S
         while not self._stopping.is_set():
             started = time.monotonic()
-            self._process = subprocess.Popen(  # noqa: S603  our own
-                self._command, stdin=subprocess.PIPE
-            )
-            if self._stopping.is_set():
-                self._process.terminate()
-            status = self._process.wait()
-            if self._process.stdin is not None:
-                self._process.stdin.close()
+            status, told = self._run()
+            # SIGTERM before the child has its handler: it stopped as asked.
+            if self._stopping.is_set() and status == -signal.SIGTERM:
+                status = 0
+            self.reason = reason_of(status, told)
             if self._stopping.is_set() or status in self._final:
-                # SIGTERM before the child has its handler: it stopped as asked.
-                self.status = 0 if status == -signal.SIGTERM else status
+                self.status = status
                 return
             if time.monotonic() - started >= STEADY_S:
                 pause_s = FIRST_PAUSE_S
             log.warning(
-                "event=child-ended role=%s status=%d again_in_s=%.1f",
-                self.name, status, pause_s,
+                "event=child-ended role=%s status=%d again_in_s=%.1f reason=%s",
+                self.name, status, pause_s, self.reason,
             )  # fmt: skip
             self._stopping.wait(pause_s)
             pause_s = min(LONGEST_PAUSE_S, 2 * pause_s)
         self.status = 0 if self.status is None else self.status
+
+    def _run(self) -> tuple[int, str]:
+        """Start it and wait for its end: the status, and what it told."""
+        ours, its = socket.socketpair()
+        with ours:
+            with its:
+                self._process = subprocess.Popen(  # noqa: S603  our own
+                    self._command, stdin=its.fileno()
+                )
+            if self._stopping.is_set():
+                self._process.terminate()
+            return self._process.wait(), heard_from(ours)
 
 
 def stop_with_parent(stdin: IO[bytes]) -> None:
@@ -83,7 +96,8 @@ def stop_with_parent(stdin: IO[bytes]) -> None:
 
     def wait() -> None:
         # Not through the stream: its lock would be held when the interpreter ends.
-        os.read(stdin.fileno(), 1)
+        with contextlib.suppress(ConnectionError):
+            os.read(stdin.fileno(), 1)
         os.kill(os.getpid(), signal.SIGTERM)
 
     threading.Thread(target=wait, name="parent", daemon=True).start()
@@ -117,6 +131,7 @@ def supervise(
     on_started()
     while not asked and all(child.thread.is_alive() for child in children):
         time.sleep(0.1)
+    ended = [child for child in children if not child.thread.is_alive()]
     for child in children:
         child.stop()
     deadline = time.monotonic() + PATIENCE_S
@@ -125,4 +140,11 @@ def supervise(
         if child.thread.is_alive():
             child.kill()
             child.thread.join()
+    # Whoever ended by itself is why all end; after a signal, whoever did not obey it.
+    culprits = [child for child in children if child.status] if asked else ended
+    for child in culprits:
+        log.error(
+            "event=worker-ended role=%s status=%d reason=%s",
+            child.name, child.status, child.reason,
+        )  # fmt: skip
     return next((child.status for child in children if child.status), 0)

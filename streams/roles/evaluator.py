@@ -7,6 +7,7 @@ verdict is a function of the committed sums, so a second evaluator writes the sa
 
 import asyncio
 import logging
+import time
 from collections import deque
 from collections.abc import Mapping
 
@@ -25,6 +26,7 @@ from streams.comparisons.verdicts import refused_verdict, verdict_of
 from streams.kafka.committed_reader import CommittedBatch, client_options
 from streams.kafka.compacted_view import CompactedView
 from streams.kafka.reader_role import Source, either, run_reader_role
+from streams.kafka.status_page import Status
 
 EVERY_S = 5.0
 """Time between verdicts on an experiment whose sums change."""
@@ -43,6 +45,8 @@ class Evaluator:
         self._kafka = settings.kafka
         self._topic = full_name(settings.namespace, EVALUATIONS)
         self.awaited = f"{self._topic} at {settings.kafka.bootstrap}"
+        self.wrote_s: float | None = None
+        self._n_written = self._n_failures = 0
         self._views: dict[int, CompactedView] = {}
         self._judged: dict[tuple[str, int], bytes] = {}
         self._unsent: deque[tuple[bytes, bytes]] = deque()
@@ -71,9 +75,20 @@ class Evaluator:
                 await producer.send_and_wait(self._topic, value, key=key)
                 log.info("event=verdict experiment=%s", key.decode())
                 self._unsent.popleft()
+                self._n_written += 1
+                self.wrote_s = time.monotonic()
         except KafkaError:
+            self._n_failures += 1
             await self.close()
             raise
+
+    def counters(self) -> dict[str, int]:
+        """What happened so far, and how many verdicts wait."""
+        return {
+            "verdicts_written": self._n_written,
+            "verdicts_pending": len(self._unsent),
+            "verdict_failures": self._n_failures,
+        }
 
     async def close(self) -> None:
         """Let go of the broker; what was not sent is sent by the next turn."""
@@ -145,8 +160,10 @@ def _refused(name: str, epoch: int, why: str) -> Verdict:
     return refused_verdict(name, epoch, why)
 
 
-async def evaluate(settings: Settings, stop: asyncio.Event) -> None:
+async def evaluate(
+    settings: Settings, stop: asyncio.Event, status: Status | None = None
+) -> None:
     """Give verdicts until the stop, waiting while the broker is away."""
     topic = full_name(settings.namespace, PREFERENCES)
     sources = [Source(topic, each) for each in range(settings.kafka.partitions)]
-    await run_reader_role(settings.kafka, sources, Evaluator(settings), stop)
+    await run_reader_role(settings.kafka, sources, Evaluator(settings), stop, status)

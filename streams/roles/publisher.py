@@ -13,6 +13,7 @@ from rankstream.wire.topics import EXPERIMENTS, SNAPSHOTS, full_name
 from streams.kafka.committed_reader import CommittedBatch
 from streams.kafka.compacted_view import CompactedView
 from streams.kafka.reader_role import Source, either, run_reader_role
+from streams.kafka.status_page import Status
 from streams.redis_copies.experiment_copy import ExperimentCopy
 from streams.redis_copies.snapshot_copy import SnapshotCopy
 
@@ -41,6 +42,7 @@ class Publisher:
         self, store: SnapshotStore, *, keep: int = 50, namespace: str = ""
     ) -> None:
         self.awaited = f"Redis at {store.place}"
+        self.wrote_s: float | None = None
         self.snapshots = SnapshotCopy(store, keep=keep)
         self.experiments = ExperimentCopy(store)
         self._of_snapshots = Source(full_name(namespace, SNAPSHOTS))
@@ -116,16 +118,21 @@ class Publisher:
         versions = self.snapshots.work()
         if versions:
             counts = await asyncio.to_thread(self.snapshots.write, versions)
-            self.snapshots.wrote(versions, counts)
+            if self.snapshots.wrote(versions, counts):
+                self.wrote_s = time.monotonic()
         records = self.experiments.work()
         if records:
             await asyncio.to_thread(self.experiments.write, records)
             self.experiments.wrote(records)
 
 
-async def publish_copies(settings: Settings, stop: asyncio.Event) -> None:
+async def publish_copies(
+    settings: Settings, stop: asyncio.Event, status: Status | None = None
+) -> None:
     """Bring snapshots and experiments from their topics to Redis until the stop."""
     with contextlib.closing(store_of(settings, retries=0)) as store:
         keep = settings.redis.keep_versions
         publisher = Publisher(store, keep=keep, namespace=settings.namespace)
-        await run_reader_role(settings.kafka, publisher.sources, publisher, stop)
+        await run_reader_role(
+            settings.kafka, publisher.sources, publisher, stop, status
+        )

@@ -303,7 +303,7 @@ def _topic_row(name: str) -> str:
 def _role_row(role: Role) -> str:
     """What the page must say of a role."""
     stages = kinds_of(role.name)
-    page = f"`metrics.port` + {role.metrics_port}" if stages else "none"
+    page = f"`metrics.port` + {role.metrics_port}"
     return _row(f"`{role.name}`", role.summary, _named(stages, "none"), page)
 
 

@@ -465,3 +465,56 @@ def test_a_partition_that_is_closed_in_a_round_of_commits_is_passed_over() -> No
         assert bench.assignment.lag_of(THERE) == 0
 
     run(body())
+
+
+def test_a_process_says_what_keeps_it_from_its_work() -> None:
+    """From before its first partition to its stop; a spare worker is ready."""
+
+    async def body() -> None:
+        bench = Bench()
+        said = bench.assignment.troubles
+        assert said() == ["partitions are being assigned"]
+        await bench.assignment.keep(())
+        assert said() == []
+        await bench.assignment.suspend()
+        await bench.assignment.keep((HERE,))
+        assert said() == ["ns.toy[0] is being restored"]
+        await bench.open(HERE)
+        assert said() == []
+        await bench.assignment.suspend()
+        assert said() == ["partitions are being assigned"]
+        await bench.assignment.keep((HERE,))
+        assert said() == ["ns.toy[0] is suspended"]
+        await bench.open(HERE)
+        assert said() == []
+        bench.assignment.open_no_more()
+        assert said() == ["it is stopping"]
+
+    run(body())
+
+
+def test_work_without_a_commit_is_a_trouble_in_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Idle partitions commit nothing, and that is right."""
+
+    async def body() -> None:
+        bench = Bench()
+        await bench.open(HERE)
+        await bench.assignment.keep((HERE,))
+        monkeypatch.setattr("streams.kafka.assignment.STALE_S", -1.0)
+        assert bench.assignment.troubles() == []
+        bench.read[HERE] = Progress(FIRST, FIRST, FIRST + 5)
+        (said,) = bench.assignment.troubles()
+        assert said.startswith("ns.toy[0] has work, and committed nothing for")
+        bench.read[HERE] = Progress(FIRST, FIRST + 1, FIRST + 1)
+        bench.take(FIRST)
+        assert len(bench.assignment.troubles()) == 1
+        await bench.assignment.commit_all()
+        assert bench.assignment.troubles() == []
+
+        monkeypatch.setattr("streams.kafka.assignment.STALE_S", 60.0)
+        bench.take(FIRST + 1)
+        assert bench.assignment.troubles() == []
+
+    run(body())

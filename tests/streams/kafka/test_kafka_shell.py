@@ -8,7 +8,7 @@ import pytest
 from kafka import KafkaProducer
 
 from rankstream.wire.topics import COMPACTED
-from streams.kafka.app import CONFIGURATION_EXIT
+from streams.kafka.child_end import CONFIGURATION_EXIT
 from tests.services import KafkaService
 from tests.streams.kafka.toy import SOURCE, STATE, ToyRun
 

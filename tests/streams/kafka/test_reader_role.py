@@ -29,6 +29,7 @@ class Recorder:
         self.seen: list[tuple[int, bytes | None]] = []
         self.seen_at_first_turn: list[tuple[int, bytes | None]] | None = None
         self.n_turns = self.n_closed = 0
+        self.wrote_s: float | None = None
 
     def take(self, source: Source, batch: CommittedBatch) -> None:
         """Note the values."""
@@ -48,6 +49,10 @@ class Recorder:
         if self.left == 0:
             stop.set()
         await asyncio.sleep(0)
+
+    def counters(self) -> dict[str, int]:
+        """How often it was called."""
+        return {"turns_taken": self.n_turns}
 
     async def close(self) -> None:
         """Count."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from streams.kafka.app import CONFIGURATION_EXIT
+from streams.kafka.child_end import CONFIGURATION_EXIT
 from streams.kafka.resume_position import POSITION_KEY, Loss, decode_position
 from tests.services import KafkaService
 from tests.streams.kafka.toy import SOURCE, STATE, ToyRun, wait_until

@@ -9,7 +9,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[3]
 
 PARENT = """
-import sys
+import logging, sys
+logging.basicConfig(format="%(message)s", stream=sys.stdout)
 from streams.kafka.supervisor import supervise
 child = [sys.executable, "-c", sys.argv[1], *sys.argv[2:]]
 sys.exit(supervise({"one": child}, final=frozenset({0, 78})))
@@ -32,6 +33,29 @@ stop_with_parent(sys.stdin.buffer)
 log.write_text("started")
 while True:
     time.sleep(0.05)
+"""
+
+
+TELLS = """
+import os, pathlib, signal, sys, threading
+from streams.kafka.child_end import tell_parent
+from streams.kafka.supervisor import stop_with_parent
+stop_with_parent(sys.stdin.buffer)
+log = pathlib.Path(sys.argv[1])
+log.write_text(log.read_text() + "x" if log.exists() else "x")
+n = len(log.read_text())
+if n == 1:
+    tell_parent("an earlier word")
+    tell_parent("PartitionLost: events[0]\\nwas taken away " + "!" * 5000)
+    os._exit(70)
+if n == 2:
+    os.kill(os.getpid(), signal.SIGKILL)
+if n == 3:
+    os.kill(os.getpid(), signal.SIGSEGV)
+if n == 4:
+    raise LookupError("a fault that nobody foresaw")
+tell_parent("topic events must exist; it does not")
+sys.exit(78)
 """
 
 
@@ -78,3 +102,52 @@ def test_a_child_stops_when_its_parent_was_killed(tmp_path: Path) -> None:
     parent.kill()
     parent.wait()
     wait_until(lambda: says(log, "stopped"))
+
+
+def test_the_log_says_why_each_child_ended(tmp_path: Path) -> None:
+    """By its own words, else by its status; the last line says why all end."""
+    command = [sys.executable, "-c", PARENT, TELLS, str(tmp_path / "log")]
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 78
+    said = done.stdout.splitlines()
+    reasons = [line.partition(" reason=")[2] for line in said]
+    assert [line.split(" reason=")[0].split(" again_in_s=")[0] for line in said] == [
+        "event=child-ended role=one status=70",
+        f"event=child-ended role=one status=-{int(signal.SIGKILL)}",
+        f"event=child-ended role=one status=-{int(signal.SIGSEGV)}",
+        "event=child-ended role=one status=1",
+        "event=worker-ended role=one status=78",
+    ]
+    assert reasons[0].startswith("it failed: PartitionLost: events[0] was taken away")
+    assert len(reasons[0]) < 1_100
+    assert "SIGKILL" in reasons[1]
+    assert "memory" in reasons[1]
+    assert reasons[2] == "it was killed by SIGSEGV; it crashed, report it"
+    assert "(status 1); it did not say why" in reasons[3]
+    assert reasons[4] == (
+        "it was refused, and another start would not help: "
+        "topic events must exist; it does not"
+    )
+
+
+def test_who_is_not_supervised_tells_nobody(tmp_path: Path) -> None:
+    """A terminal or a file as standard input stays as it is."""
+    file = tmp_path / "input"
+    file.write_text("as it was")
+    code = "from streams.kafka.child_end import tell_parent; tell_parent('a reason')"
+    with file.open("r+") as stdin:
+        command = [sys.executable, "-c", code]
+        subprocess.run(command, cwd=ROOT, stdin=stdin, check=True)
+    assert file.read_text() == "as it was"
+
+
+def test_a_stop_as_asked_says_nothing(tmp_path: Path) -> None:
+    """No line of an end that was wished for."""
+    command = [sys.executable, "-c", PARENT, STOPS_WHEN_ASKED, str(tmp_path / "log")]
+    parent = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE)
+    wait_until(lambda: says(tmp_path / "log", "started"))
+    parent.terminate()
+    said, _ = parent.communicate(timeout=20)
+    assert (parent.returncode, said) == (0, b"")

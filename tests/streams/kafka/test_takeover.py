@@ -34,7 +34,7 @@ from rankstream.wire.topics import (
     dead_letters,
     state_topic,
 )
-from streams.kafka.app import CONFIGURATION_EXIT
+from streams.kafka.child_end import CONFIGURATION_EXIT
 from streams.kafka.resume_position import (
     POSITION_KEY,
     ResumePosition,

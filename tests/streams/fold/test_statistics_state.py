@@ -261,6 +261,73 @@ def test_broken_state_is_refused_and_nothing_else(
     assert n_refused > 700
 
 
+@pytest.mark.parametrize(
+    "counts",
+    [
+        [0, 2, [1, 1], 0, 1, []],
+        [1, 1, [], 0, 2, [1, 1]],
+        [0, 3, [], 1, 0, []],
+        [0, 3, [1, 1, 1, 2]],
+        [0, 3, [2, 1, 1, 1]],
+        [0, 3, [8, 1]],
+        [0, 3, [0, 1]],
+        [0, 3, [1, 0]],
+        [0, 3, [1, 2, 2, 2]],
+    ],
+)
+def test_counts_of_lists_that_cannot_be_are_refused(counts: list[Any]) -> None:
+    """Though their sum is right: one would be counted on over another."""
+    fold = new_fold()
+    fold.take(closed_of([shown(), shown(), shown(ranks=(1,))]))
+    state = changes_of(fold)
+    (key,) = [key for key in state if _decode(key)[0] == "scope"]
+    value = _decode(state[key])
+    assert value[4] == [-1 - DETERMINISTIC, [0, 1, 2], [0, 3, [1, 1]]]
+    value[4][2] = counts
+    with pytest.raises(StatisticsRefused, match="must be whole"):
+        restored({**state, key: _encode(value)}, new_fold())
+
+
+@pytest.mark.parametrize(
+    ("place", "given"), [(0, -1 - LOGGED), (0, -1 - PLACKETT_LUCE), (0, -7), (1, [])]
+)
+def test_lists_that_cannot_be_are_refused(place: int, given: Any) -> None:
+    """Of no policy, of one that has exposure rows, and without items."""
+    fold = new_fold()
+    fold.take(closed_of([shown()]))
+    state = changes_of(fold)
+    (key,) = [key for key in state if _decode(key)[0] == "scope"]
+    value = _decode(state[key])
+    value[4][place] = given
+    with pytest.raises(StatisticsRefused, match="must be whole"):
+        restored({**state, key: _encode(value)}, new_fold())
+
+
+@pytest.mark.parametrize(("part", "place"), [(0, 1), (2, 2), (2, 7), (3, 1)])
+def test_negative_counts_of_cells_are_refused(part: int, place: int) -> None:
+    """Totals, shown, exposures, and sums."""
+    fold = new_fold(limits=LimitSettings(lists=1))
+    other = shown(shown=["c", "b", "a"], ranks=(3, 1))
+    fold.take(closed_of([shown(), other]))
+    state = changes_of(fold)
+    (key,) = [key for key in state if _decode(key)[0] == "scope"]
+    value = _decode(state[key])
+    value[5][1][part][place] = -1
+    with pytest.raises(StatisticsRefused, match="must be whole"):
+        restored({**state, key: _encode(value)}, new_fold())
+
+
+def test_what_was_counted_is_refused_in_words_where_it_is_not_whole() -> None:
+    """As every other record is."""
+    fold = new_fold()
+    fold.take(closed_of([shown()]))
+    state = changes_of(fold)
+    key = counted_key(0)
+    for broken in (state[key] + b"\0", state[key][:-1], _encode([2, 20])):
+        with pytest.raises(StatisticsRefused, match="must be whole"):
+            restored({**state, key: broken}, new_fold())
+
+
 def test_a_scope_without_its_set_is_refused() -> None:
     """Its items would have no names, and the next one would write an empty set."""
     fold = new_fold()

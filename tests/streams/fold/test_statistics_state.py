@@ -328,6 +328,19 @@ def test_what_was_counted_is_refused_in_words_where_it_is_not_whole() -> None:
             restored({**state, key: broken}, new_fold())
 
 
+@pytest.mark.parametrize("n_more", [-1, 1])
+def test_more_or_fewer_impressions_than_were_counted_are_refused(n_more: int) -> None:
+    """Something was counted twice, or is missing."""
+    fold = new_fold()
+    fold.take(closed_of([shown(), shown(), shown()]))
+    state = changes_of(fold)
+    counted = _decode(state[counted_key(0)])
+    assert counted[6] == [[0, 3]]
+    counted[6] = [[0, 3 + n_more]]
+    with pytest.raises(StatisticsRefused, match="must be whole"):
+        restored({**state, counted_key(0): _encode(counted)}, new_fold())
+
+
 def test_a_scope_without_its_set_is_refused() -> None:
     """Its items would have no names, and the next one would write an empty set."""
     fold = new_fold()

@@ -197,6 +197,17 @@ def test_a_head_that_names_too_few_pieces_is_refused_by_readers(kind: str) -> No
         Statistics({**state, key: msgspec.msgpack.encode(head)}.items()).queries()
 
 
+def test_a_list_in_two_pieces_is_refused() -> None:
+    """As where one was written over the other, though the sums are right."""
+    fold, state = new_fold(TINY), State()
+    fold.take(closed_of([shown(order, 0) for order in orders()[:2]]))
+    applied(state, fold)
+    one, other = records_of(state, "lists")
+    assert state[one] != state[other]
+    with pytest.raises(StatisticsRefused, match="must be whole"):
+        restored({**state, one: state[other]}, TINY)
+
+
 def test_pieces_of_another_size_are_refused() -> None:
     """What changed would be written into pieces that are not theirs.
 

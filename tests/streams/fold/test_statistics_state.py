@@ -341,6 +341,20 @@ def test_more_or_fewer_impressions_than_were_counted_are_refused(n_more: int) ->
         restored({**state, counted_key(0): _encode(counted)}, new_fold())
 
 
+def test_an_exposure_row_that_is_named_twice_is_refused() -> None:
+    """It has one number in its scope."""
+    exposures = pack_exposures(np.full((3, 3), 0.25, "<f4"))
+    fold = new_fold()
+    fold.take(closed_of([shown(policy=LOGGED, exposures=exposures)]))
+    state = changes_of(fold)
+    (key,) = [key for key in state if _decode(key)[0] == "scope"]
+    value = _decode(state[key])
+    assert len(value[3]) == 1
+    value[3] *= 2
+    with pytest.raises(StatisticsRefused, match="must be whole"):
+        restored({**state, key: _encode(value)}, new_fold())
+
+
 def test_a_scope_without_its_set_is_refused() -> None:
     """Its items would have no names, and the next one would write an empty set."""
     fold = new_fold()

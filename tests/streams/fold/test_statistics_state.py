@@ -107,6 +107,27 @@ def test_an_era_leaves_no_record_and_no_memory() -> None:
     assert kinds(changes_of(fold, state)) == ["counted"]
 
 
+def test_an_era_before_1970_leaves_like_others() -> None:
+    """When its time is over, and not a millisecond before."""
+    fold = new_fold()
+    fold.take(closed_of([shown(at_ms=-1_500), shown(at_ms=-1_800)]))
+    fold.advance(-1)
+    state = changes_of(fold)
+    (key,) = [key for key in state if _decode(key)[0] == "scope"]
+    assert (_decode(key)[4], _decode(state[key])[2]) == (-2, -1_500)
+    fold.advance(0)
+    assert kinds(changes_of(fold, state)) == ["counted"]
+
+
+def test_an_era_that_was_never_written_has_no_tombstones() -> None:
+    """There is nothing to take away."""
+    exposures = pack_exposures(np.full((3, 3), 0.25, "<f4"))
+    fold = new_fold()
+    fold.take(closed_of([shown(policy=LOGGED, exposures=exposures)]))
+    fold.advance(2 * KEEP_MS)
+    assert [change.key for change in fold.changes()] == [counted_key(0)]
+
+
 def test_an_era_that_left_before_a_restart_leaves_after_it() -> None:
     """What a restored fold lets go gets its tombstones, pieces and rows too."""
     rng = np.random.default_rng(0)

@@ -117,7 +117,7 @@ def test_exposures_of_eras_together_find_rows_of_each():
     ]
     statistics = Statistics(records)
     ((place, cell),) = statistics.merged("q").items()
-    added = Counter()
+    added: Counter[tuple[str, int]] = Counter()
     for era in (-1, 2):
         one = statistics.summary(of_era(era))
         added.update(statistics.exposures("q", *place, one, era))

@@ -3,8 +3,9 @@
 import errno
 import os
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
@@ -54,21 +55,30 @@ def export(statistics: Statistics, file: Path) -> Iterator[tuple[Path, int]]:
     `counts.lists.parquet` (lists that are kept with their clicked ranks),
     `counts.rewards.parquet` (other classes of actions) and `counts.counted.parquet`
     (how many interactions of which partition all of it is). `docs/statistics.md` says
-    what each column is.
+    what each column is. All are written side by side, as each scope is summed once,
+    and get their names when all are whole.
+
+    Raises
+    ------
+    RuntimeError
+        Where a file cannot be written.
     """
-    for suffix, schema in schemas().items():
-        path = file.with_suffix(f"{suffix}.parquet") if suffix else file
-        partial = path.with_name(path.name + ".partial")
-        try:
-            n_rows = _write(statistics, partial, schema, suffix)
-            partial.rename(path)
-        except OSError as error:
-            raise RuntimeError(
-                f"{path} must be writable; {os.strerror(error.errno or errno.EIO)}"
-            ) from error
-        finally:
-            partial.unlink(missing_ok=True)
-        yield path, n_rows
+    with ExitStack() as stack:
+        files = {
+            suffix: stack.enter_context(_File(_named_after(file, suffix), schema))
+            for suffix, schema in schemas().items()
+        }
+        files[COUNTED].add(_counted(statistics))
+        for scope in statistics.scopes():
+            for group, cell in statistics.cells(scope).items():
+                name = CellName(*scope, group)
+                for suffix, _, columns_of in _FILES:
+                    files[suffix].add(columns_of(statistics, name, cell), name)
+        for each in files.values():
+            each.finish()
+        for each in files.values():
+            each.take_name()
+        yield from ((each.path, each.n_rows) for each in files.values())
 
 
 def schemas() -> dict[str, pa.Schema]:
@@ -79,37 +89,77 @@ def schemas() -> dict[str, pa.Schema]:
     return of_cells | {COUNTED: pa.schema(COUNTED_FIELDS)}
 
 
-def _write(statistics: Statistics, path: Path, schema: pa.Schema, suffix: str) -> int:
-    if suffix == COUNTED:
-        table = pa.table(_counted(statistics), schema)
-        pq.write_table(table, path, compression="zstd")
-        return int(table.num_rows)
-    (columns_of,) = (each for name, _, each in _FILES if name == suffix)
-    n_written = 0
-    waiting: Columns = {name: [] for name in schema.names}
-    with pq.ParquetWriter(path, schema, compression="zstd") as writer:
-        for name, cell in _cells(statistics):
-            columns = columns_of(statistics, name, cell)
-            n_rows = len(next(iter(columns.values())))
-            waiting["query"] += [name.query] * n_rows
-            waiting["candidate_set"] += [name.candidate_set.hex()] * n_rows
-            waiting["intervention"] += [name.intervention] * n_rows
-            waiting["era"] += [name.era] * n_rows
-            waiting["group"] += [name.group] * n_rows
-            for column, values in columns.items():
-                waiting[column] += values
-            n_written += n_rows
-            if len(waiting["query"]) >= ROWS_AT_ONCE:
-                writer.write_table(pa.table(waiting, schema))
-                waiting = {column: [] for column in schema.names}
-        writer.write_table(pa.table(waiting, schema))
-    return n_written
+class _File:
+    """One that is written, under a name of its own until all are whole."""
+
+    def __init__(self, path: Path, schema: pa.Schema) -> None:
+        self.path = path
+        self.n_rows = 0
+        self._partial = path.with_name(path.name + ".partial")
+        self._schema = schema
+        self._waiting: Columns = {name: [] for name in schema.names}
+        self._n_waiting = 0
+
+    def __enter__(self) -> Self:
+        with _writable(self.path):
+            self._writer = pq.ParquetWriter(
+                self._partial, self._schema, compression="zstd"
+            )
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        # A full disk was told of before.
+        with suppress(OSError):
+            self._writer.close()
+        self._partial.unlink(missing_ok=True)
+
+    def add(self, columns: Columns, name: CellName | None = None) -> None:
+        """Rows, of a cell if it is named."""
+        n_rows = len(next(iter(columns.values())))
+        if not n_rows:
+            return
+        if name is not None:
+            query, candidate_set, *rest = name
+            place = query, candidate_set.hex(), *rest
+            for (column, _), value in zip(CELL_FIELDS, place, strict=True):
+                self._waiting[column] += [value] * n_rows
+        for column, values in columns.items():
+            self._waiting[column] += values
+        self._n_waiting += n_rows
+        if self._n_waiting >= ROWS_AT_ONCE:
+            self._flush()
+
+    def finish(self) -> None:
+        """Write what waits, and the end."""
+        self._flush()
+        with _writable(self.path):
+            self._writer.close()
+
+    def take_name(self) -> None:
+        """Be the file that was asked for."""
+        with _writable(self.path):
+            self._partial.rename(self.path)
+
+    def _flush(self) -> None:
+        with _writable(self.path):
+            self._writer.write_table(pa.table(self._waiting, self._schema))
+        self.n_rows += self._n_waiting
+        self._waiting = {name: [] for name in self._schema.names}
+        self._n_waiting = 0
 
 
-def _cells(statistics: Statistics) -> Iterator[tuple[CellName, CellSummary]]:
-    for name in statistics.scopes():
-        for group, cell in statistics.cells(name).items():
-            yield CellName(*name, group), cell
+@contextmanager
+def _writable(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise RuntimeError(
+            f"{path} must be writable; {os.strerror(error.errno or errno.EIO)}"
+        ) from error
+
+
+def _named_after(file: Path, suffix: str) -> Path:
+    return file.with_suffix(f"{suffix}.parquet") if suffix else file
 
 
 def _named(cell: CellSummary, numbers: Any) -> list[str]:

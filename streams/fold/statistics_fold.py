@@ -129,9 +129,18 @@ class StatisticsFold:
         StatisticsRefused
             Where it was counted under other settings, or is not whole.
         """
+        try:
+            self._restore(_latest(items))
+        except ValueError as error:
+            raise StatisticsRefused(
+                f"the state in the topic {STATISTICS}, partition {self._partition}, "
+                f"must be whole; it is not ({error}): begin anew in another --namespace"
+            ) from error
+
+    def _restore(self, latest: Mapping[bytes, bytes]) -> None:
         by_kind: dict[str, list[tuple[bytes, bytes]]] = {kind: [] for kind in KINDS}
         counted = None
-        for key, value in self._parts.joined(_latest(items)).items():
+        for key, value in self._parts.joined(latest).items():
             kind = str(keys.decode(key)[0])
             keys.check_value(kind, key, value)
             if kind == "counted":
@@ -141,15 +150,9 @@ class StatisticsFold:
         if counted is not None:
             self._take_back(counted)
         by_kind["lists"].sort(key=lambda record: int(keys.decode(record[0])[-1]))
-        try:
-            for kind in KINDS:
-                self._counts.restore(by_kind[kind])
-            self._counts.restored()
-        except ValueError as error:
-            raise StatisticsRefused(
-                f"the state in the topic {STATISTICS}, partition {self._partition}, "
-                f"must be whole; it is not ({error}): begin anew in another --namespace"
-            ) from error
+        for kind in KINDS:
+            self._counts.restore(by_kind[kind])
+        self._counts.restored()
 
     def fingerprint(self) -> bytes:
         """What two equal states share: how much was taken, and what it made."""

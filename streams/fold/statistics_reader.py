@@ -1,7 +1,7 @@
 """The topic `statistics` as its readers see it."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -41,13 +41,19 @@ class CellName(NamedTuple):
 class Statistics:
     """What lies in the topic, the last value of each key; decoded when asked for.
 
+    A scope of which a piece is missing is refused; one with a piece that its head does
+    not name too, if `is_strict`.
+
     Raises
     ------
     SchemaRefused
         Where another release wrote a value.
     """
 
-    def __init__(self, items: Iterable[tuple[bytes, bytes | None]]) -> None:
+    def __init__(
+        self, items: Iterable[tuple[bytes, bytes | None]], *, is_strict: bool = True
+    ) -> None:
+        self._is_strict = is_strict
         latest: dict[bytes, bytes] = {}
         for key, value in items:
             if value:
@@ -144,6 +150,8 @@ class Statistics:
                 scope = decode_scope(value, *apart)
             except ValueError as error:
                 raise ValueError(f"{error}; at scope {name!r:.200}") from error
+            if self._is_strict:
+                _refuse_strays(name, scope, *apart)
             self._scope = name, scope
         return self._scope[1]
 
@@ -253,6 +261,22 @@ class Statistics:
             row: placement_in_set(self.row(name, scope.rows[row]), items)
             for row in rows_of_lists(scope)
         }
+
+
+def _refuse_strays(
+    name: ScopeName,
+    scope: ScopeRecord,
+    pieces: Mapping[int, bytes],
+    lists: Mapping[int, bytes],
+) -> None:
+    strays = [*(pieces.keys() - set(scope.pieces))]
+    strays += [*(lists.keys() - set(range(scope.n_list_pieces)))]
+    if strays:
+        raise ValueError(
+            "the head of a scope of statistics must name all pieces that are there; it "
+            f"does not name {sorted(strays)[:5]}: `rankstream recount` says what is "
+            f"wrong; at scope {name!r:.200}"
+        )
 
 
 def summaries_of(

@@ -170,23 +170,40 @@ static struct name list_name(const struct scope *scope, int64_t policy,
     return name;
 }
 
+/* Groups rise, and so do their masks; no list is clicked more often than shown. */
 static int64_t restore_groups(struct era *era, struct list *list, struct reader *value) {
-    int64_t n = next_rows(value, 3);
+    int64_t n = next_rows(value, 3), least = 0;
     for (int64_t i = 0; i < n && value->at >= 0; i++) {
-        struct group *group = &groups_of(list)[next_below(value, era->n_groups)];
+        int64_t number = next_below(value, era->n_groups), n_clicked = 0, last = 0;
+        struct group *group = &groups_of(list)[number];
         group->n = next_count(value);
+        if (number < least || !group->n)
+            return STATISTICS_NOT_WHOLE;
+        least = number + 1;
         era->n_impressions += group->n;
         int64_t n_masks = next_rows(value, 2);
         for (int64_t j = 0; j < n_masks && value->at >= 0; j++) {
-            int64_t mask = next_below(value, INT64_C(1) << 32);
+            int64_t mask = next_below(value, INT64_C(1) << list->length);
             uint32_t count = next_count(value);
+            if (mask <= last || !count)
+                return STATISTICS_NOT_WHOLE;
             struct mask *known = mask_of(&era->masks, group, (uint32_t)mask);
             if (!known)
                 return STATISTICS_NOT_WHOLE;
             known->count = count;
+            last = mask;
+            n_clicked += count;
         }
+        if (n_clicked > group->n)
+            return STATISTICS_NOT_WHOLE;
     }
     return 0;
+}
+
+/* Whether lists of a policy are counted as lists without an exposure row. */
+static bool has_bare_lists(int64_t policy) {
+    return policy == POLICY_UNKNOWN || policy == POLICY_DETERMINISTIC ||
+           policy == POLICY_TAIL_SHUFFLE || policy == POLICY_MULTILEAVE;
 }
 
 static int64_t restore_list(struct era *era, struct scope *scope, struct reader *value) {
@@ -194,7 +211,7 @@ static int64_t restore_list(struct era *era, struct scope *scope, struct reader 
     const struct set *set = scope->set;
     int64_t most = set->is_growing ? (int64_t)set->items.n : INT64_C(1) << 16;
     int64_t row_is = next_number(value), n = next_array(value);
-    if (n > MOST_LISTED || row_is < -1 - INT8_MAX)
+    if (n < 1 || n > MOST_LISTED || (row_is < 0 && !has_bare_lists(-1 - row_is)))
         return STATISTICS_NOT_WHOLE;
     for (int64_t i = 0; i < n; i++)
         items[i] = (uint32_t)next_below(value, most);
@@ -235,7 +252,7 @@ static bool restore_table(struct keyed *table, struct shape shape, const int64_t
         for (int j = 0; j < shape.n_narrow; j++)
             narrow[j] = next_count(value);
         for (int j = 0; j < shape.n_wide; j++)
-            wide[j] = next_number(value);
+            wide[j] = next_below(value, INT64_MAX);
     }
     return true;
 }
@@ -250,7 +267,7 @@ static int64_t restore_cell(struct era *era, struct scope *scope, int64_t group,
     if (next_array(value) != 5 || next_array(value) != N_TOTALS)
         return STATISTICS_NOT_WHOLE;
     for (int i = 0; i < N_TOTALS; i++)
-        cell->totals[i] = next_number(value);
+        cell->totals[i] = next_below(value, INT64_MAX);
     era->n_impressions += cell->totals[IMPRESSIONS];
     const int64_t place[] = {MOST_ITEMS, MOST_RANKS};
     bool is_whole = restore_table(&cell->rows, ROWS, &scope->n_rows, value) &&

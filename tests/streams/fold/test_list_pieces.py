@@ -179,6 +179,35 @@ def test_a_piece_of_lists_that_is_missing_is_refused() -> None:
         Statistics(state.items()).queries()
 
 
+@pytest.mark.parametrize("kind", ["lists", "piece"])
+def test_a_head_that_names_too_few_pieces_is_refused_by_readers(kind: str) -> None:
+    """What the others hold would be missing, and nobody would know."""
+    fold, state = new_fold(TINY, lists=40), State()
+    fold.take(closed_of(log_of(600)))
+    applied(state, fold)
+    pieces = records_of(state, kind)
+    assert len(pieces) in (40, N_GROUPS)
+    ((key, value),) = records_of(state, "scope").items()
+    head = _decode(value)
+    if kind == "lists":
+        head[4] -= 1
+    else:
+        head[6].pop()
+    with pytest.raises(ValueError, match=r"does not name \[(39|19)\]"):
+        Statistics({**state, key: msgspec.msgpack.encode(head)}.items()).queries()
+
+
+def test_a_list_in_two_pieces_is_refused() -> None:
+    """As where one was written over the other, though the sums are right."""
+    fold, state = new_fold(TINY), State()
+    fold.take(closed_of([shown(order, 0) for order in orders()[:2]]))
+    applied(state, fold)
+    one, other = records_of(state, "lists")
+    assert state[one] != state[other]
+    with pytest.raises(StatisticsRefused, match="must be whole"):
+        restored({**state, one: state[other]}, TINY)
+
+
 def test_pieces_of_another_size_are_refused() -> None:
     """What changed would be written into pieces that are not theirs.
 

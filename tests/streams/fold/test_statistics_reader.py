@@ -1,5 +1,7 @@
 """What readers see of the topic `statistics`."""
 
+from collections import Counter
+
 import msgspec
 import numpy as np
 import pytest
@@ -105,6 +107,23 @@ def test_eras_and_interventions_are_told_apart_and_pooled():
     assert merged[NAME.candidate_set, "n"].total("impressions") == 2
     living = Statistics([*records, (keys.scope_key(of_era(-1)), None)])
     assert living.scopes() == [of_era(2), other]
+
+
+def test_exposures_of_eras_together_find_rows_of_each():
+    """Also a row that came in an earlier era only."""
+    records = [
+        *scope_records(of_era(-1), value_of(LOG[:2]), ROWS),
+        *scope_records(of_era(2), value_of(LOG[2:])),
+    ]
+    statistics = Statistics(records)
+    ((place, cell),) = statistics.merged("q").items()
+    added: Counter[tuple[str, int]] = Counter()
+    for era in (-1, 2):
+        one = statistics.summary(of_era(era))
+        added.update(statistics.exposures("q", *place, one, era))
+    assert statistics.summary(of_era(-1)).row_names
+    assert not statistics.summary(of_era(2)).row_names
+    assert statistics.exposures("q", *place, cell) == pytest.approx(dict(added))
 
 
 def test_scopes_of_eras_that_left_are_not_read():

@@ -107,6 +107,27 @@ def test_an_era_leaves_no_record_and_no_memory() -> None:
     assert kinds(changes_of(fold, state)) == ["counted"]
 
 
+def test_an_era_before_1970_leaves_like_others() -> None:
+    """When its time is over, and not a millisecond before."""
+    fold = new_fold()
+    fold.take(closed_of([shown(at_ms=-1_500), shown(at_ms=-1_800)]))
+    fold.advance(-1)
+    state = changes_of(fold)
+    (key,) = [key for key in state if _decode(key)[0] == "scope"]
+    assert (_decode(key)[4], _decode(state[key])[2]) == (-2, -1_500)
+    fold.advance(0)
+    assert kinds(changes_of(fold, state)) == ["counted"]
+
+
+def test_an_era_that_was_never_written_has_no_tombstones() -> None:
+    """There is nothing to take away."""
+    exposures = pack_exposures(np.full((3, 3), 0.25, "<f4"))
+    fold = new_fold()
+    fold.take(closed_of([shown(policy=LOGGED, exposures=exposures)]))
+    fold.advance(2 * KEEP_MS)
+    assert [change.key for change in fold.changes()] == [counted_key(0)]
+
+
 def test_an_era_that_left_before_a_restart_leaves_after_it() -> None:
     """What a restored fold lets go gets its tombstones, pieces and rows too."""
     rng = np.random.default_rng(0)
@@ -259,6 +280,100 @@ def test_broken_state_is_refused_and_nothing_else(
         except (StatisticsRefused, SchemaRefused):
             n_refused += 1
     assert n_refused > 700
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [
+        [0, 2, [1, 1], 0, 1, []],
+        [1, 1, [], 0, 2, [1, 1]],
+        [0, 3, [], 1, 0, []],
+        [0, 3, [1, 1, 1, 2]],
+        [0, 3, [2, 1, 1, 1]],
+        [0, 3, [8, 1]],
+        [0, 3, [0, 1]],
+        [0, 3, [1, 0]],
+        [0, 3, [1, 2, 2, 2]],
+    ],
+)
+def test_counts_of_lists_that_cannot_be_are_refused(counts: list[Any]) -> None:
+    """Though their sum is right: one would be counted on over another."""
+    fold = new_fold()
+    fold.take(closed_of([shown(), shown(), shown(ranks=(1,))]))
+    state = changes_of(fold)
+    (key,) = [key for key in state if _decode(key)[0] == "scope"]
+    value = _decode(state[key])
+    assert value[4] == [-1 - DETERMINISTIC, [0, 1, 2], [0, 3, [1, 1]]]
+    value[4][2] = counts
+    with pytest.raises(StatisticsRefused, match="must be whole"):
+        restored({**state, key: _encode(value)}, new_fold())
+
+
+@pytest.mark.parametrize(
+    ("place", "given"), [(0, -1 - LOGGED), (0, -1 - PLACKETT_LUCE), (0, -7), (1, [])]
+)
+def test_lists_that_cannot_be_are_refused(place: int, given: Any) -> None:
+    """Of no policy, of one that has exposure rows, and without items."""
+    fold = new_fold()
+    fold.take(closed_of([shown()]))
+    state = changes_of(fold)
+    (key,) = [key for key in state if _decode(key)[0] == "scope"]
+    value = _decode(state[key])
+    value[4][place] = given
+    with pytest.raises(StatisticsRefused, match="must be whole"):
+        restored({**state, key: _encode(value)}, new_fold())
+
+
+@pytest.mark.parametrize(("part", "place"), [(0, 1), (2, 2), (2, 7), (3, 1)])
+def test_negative_counts_of_cells_are_refused(part: int, place: int) -> None:
+    """Totals, shown, exposures, and sums."""
+    fold = new_fold(limits=LimitSettings(lists=1))
+    other = shown(shown=["c", "b", "a"], ranks=(3, 1))
+    fold.take(closed_of([shown(), other]))
+    state = changes_of(fold)
+    (key,) = [key for key in state if _decode(key)[0] == "scope"]
+    value = _decode(state[key])
+    value[5][1][part][place] = -1
+    with pytest.raises(StatisticsRefused, match="must be whole"):
+        restored({**state, key: _encode(value)}, new_fold())
+
+
+def test_what_was_counted_is_refused_in_words_where_it_is_not_whole() -> None:
+    """As every other record is."""
+    fold = new_fold()
+    fold.take(closed_of([shown()]))
+    state = changes_of(fold)
+    key = counted_key(0)
+    for broken in (state[key] + b"\0", state[key][:-1], _encode([2, 20])):
+        with pytest.raises(StatisticsRefused, match="must be whole"):
+            restored({**state, key: broken}, new_fold())
+
+
+@pytest.mark.parametrize("n_more", [-1, 1])
+def test_more_or_fewer_impressions_than_were_counted_are_refused(n_more: int) -> None:
+    """Something was counted twice, or is missing."""
+    fold = new_fold()
+    fold.take(closed_of([shown(), shown(), shown()]))
+    state = changes_of(fold)
+    counted = _decode(state[counted_key(0)])
+    assert counted[6] == [[0, 3]]
+    counted[6] = [[0, 3 + n_more]]
+    with pytest.raises(StatisticsRefused, match="must be whole"):
+        restored({**state, counted_key(0): _encode(counted)}, new_fold())
+
+
+def test_an_exposure_row_that_is_named_twice_is_refused() -> None:
+    """It has one number in its scope."""
+    exposures = pack_exposures(np.full((3, 3), 0.25, "<f4"))
+    fold = new_fold()
+    fold.take(closed_of([shown(policy=LOGGED, exposures=exposures)]))
+    state = changes_of(fold)
+    (key,) = [key for key in state if _decode(key)[0] == "scope"]
+    value = _decode(state[key])
+    assert len(value[3]) == 1
+    value[3] *= 2
+    with pytest.raises(StatisticsRefused, match="must be whole"):
+        restored({**state, key: _encode(value)}, new_fold())
 
 
 def test_a_scope_without_its_set_is_refused() -> None:

@@ -143,6 +143,7 @@ class Consumer(EagerService, driver.Consumer):
         self._last: dict[TP, int] = {}
         self._positions: Positions = {}
         self._flow = Flow()
+        self._fetcher: asyncio.Task[Any] | None = None
 
     def _new_consumer_thread(self) -> CommittedReadsThread:
         return CommittedReadsThread(self, loop=self.loop, beacon=self.beacon)
@@ -168,6 +169,15 @@ class Consumer(EagerService, driver.Consumer):
         self._flow.assign()
         await super().on_partitions_assigned(assigned, generation_id)
 
+    async def perform_seek(self) -> None:
+        """Seek, as partitions were assigned.
+
+        Faust also seeks where a fetch ends while its flow is suspended, whoever has the
+        partitions by then. Their next assignment seeks all the same.
+        """
+        if asyncio.current_task() is not self._fetcher:
+            await super().perform_seek()
+
     async def seek_to_committed(self) -> Mapping[TP, int]:
         """Open the partitions, and seek to where each of them starts."""
         stop = self._flow.stop()
@@ -181,7 +191,8 @@ class Consumer(EagerService, driver.Consumer):
         self.waiting_bytes = 0
         self._forget_positions()
         if starts:
-            await self._thread.seek_wait(starts)
+            async with self._flow.fetching:
+                await self._thread.seek_wait(starts)
             self._forget_positions()
         self._flow.resume(stop)
         return starts
@@ -204,8 +215,10 @@ class Consumer(EagerService, driver.Consumer):
         if not active_partitions:
             await asyncio.sleep(FULL_PAUSE_S)
             return {}
+        self._fetcher = asyncio.current_task()
         # A cancelled fetch hands no records over, so it moves no position here.
-        given: Any = await super()._getmany(active_partitions, timeout)
+        async with self._flow.fetching:
+            given: Any = await super()._getmany(active_partitions, timeout)
         fetched, positions = given
         if flow != self._flow.current:
             return {}

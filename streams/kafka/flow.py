@@ -7,6 +7,8 @@ not keep them back: its flow is resumed by any seek that ends, also by one that 
 before the revocation, and whatever comes then counts as of the new generation.
 """
 
+import asyncio
+
 
 class Flow:
     """Whether, and since which seek, fetched records are handed over.
@@ -14,12 +16,17 @@ class Flow:
     Attributes
     ----------
     is_assigned
-        Whether partitions were assigned since they were last revoked. Faust also seeks
-        where they were not, as a fetch comes too late; nothing is opened for that.
+        Whether partitions were assigned since they were last revoked. A seek of an
+        assignment that is over opens nothing.
+    fetching
+        Held by a fetch, and by a seek while it moves positions: a fetch that began
+        before moves on from wherever the client was sent meanwhile, and what it
+        brings is dropped.
     """
 
     def __init__(self) -> None:
         self.is_assigned = False
+        self.fetching = asyncio.Lock()
         self._n_stops = 0
         self._is_open = False
 

@@ -161,6 +161,7 @@ class Consumer(EagerService, driver.Consumer):
         self._ends: dict[TP, EndOfSource] = {}
         self.clocks = ClockDifference()
         self._flow = Flow()
+        self._fetcher: asyncio.Task[Any] | None = None
 
     def _new_consumer_thread(self) -> CommittedReadsThread:
         return CommittedReadsThread(self, loop=self.loop, beacon=self.beacon)
@@ -188,6 +189,15 @@ class Consumer(EagerService, driver.Consumer):
         self._flow.assign()
         await super().on_partitions_assigned(assigned, generation_id)
 
+    async def perform_seek(self) -> None:
+        """Seek, as partitions were assigned.
+
+        Faust also seeks where a fetch ends while its flow is suspended, whoever has the
+        partitions by then. Their next assignment seeks all the same.
+        """
+        if asyncio.current_task() is not self._fetcher:
+            await super().perform_seek()
+
     async def seek_to_committed(self) -> Mapping[TP, int]:
         """Open the partitions, and seek to where each of them starts."""
         stop = self._flow.stop()
@@ -201,7 +211,8 @@ class Consumer(EagerService, driver.Consumer):
         self.waiting_bytes = 0
         self._forget_positions()
         if starts:
-            await self._thread.seek_wait(starts)
+            async with self._flow.fetching:
+                await self._thread.seek_wait(starts)
             self._forget_positions()
         self._flow.resume(stop)
         return starts
@@ -236,9 +247,11 @@ class Consumer(EagerService, driver.Consumer):
         if not wanted:
             await asyncio.sleep(FULL_PAUSE_S)
             return {}
+        self._fetcher = asyncio.current_task()
         # A cancelled fetch hands no records over, so it moves no position here.
         try:
-            given: Any = await super()._getmany(wanted, min(timeout, LISTEN_S))
+            async with self._flow.fetching:
+                given: Any = await super()._getmany(wanted, min(timeout, LISTEN_S))
         except OffsetOutOfRangeError as error:
             if flow == self._flow.current:
                 await self._read_outside(error)

@@ -120,6 +120,7 @@ def test_what_is_overridden_is_still_there() -> None:
         (driver.Consumer, "on_partitions_revoked"),
         (driver.Consumer, "on_partitions_assigned"),
         (FaustConsumer, "_getmany"),
+        (FaustConsumer, "perform_seek"),
         (faust.App, "_create_directories"),
         (faust.App, "_crash"),
     ):
@@ -243,7 +244,7 @@ def fetching(
     consumer.waiting_bytes = 0
     consumer._last, consumer._positions, consumer._ends = {}, {}, {}
     consumer.clocks = ClockDifference()
-    consumer._flow = Flow()
+    consumer._flow, consumer._fetcher = Flow(), None
     consumer._flow.assign()
     consumer._flow.resume(consumer._flow.stop())
     consumer._thread = thread
@@ -435,7 +436,7 @@ def test_nothing_is_fetched_between_a_revocation_and_the_next_seek(
 
         await seek()
         await consumer.on_partitions_revoked({PLACE})
-        await seek()  # as Faust does where a fetch ends while its flow is suspended
+        await seek()  # of the assignment that is over
         await end(0)
         assert await consumer._getmany({PLACE}, 1.0) == {}
         await end(1)
@@ -447,6 +448,67 @@ def test_nothing_is_fetched_between_a_revocation_and_the_next_seek(
         assert await consumer._getmany({PLACE}, 1.0) == {}
         await end(2)
         assert len((await consumer._getmany({PLACE}, 1.0))[PLACE]) == 3
+
+    asyncio.run(run())
+
+
+def test_a_seek_waits_for_the_fetch_that_is_under_way(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It would go on from where was sought, and its records are dropped."""
+    log: list[str] = []
+
+    async def nothing(*_: Any) -> dict[TP, int]:
+        return {}
+
+    monkeypatch.setattr(driver.Consumer, "seek_to_committed", nothing)
+
+    async def run() -> None:
+        consumer, _, thread = fetching()
+
+        async def starts(_: Any) -> dict[TP, int]:
+            return {PLACE: 5}
+
+        async def seek_wait(_: Any) -> None:
+            log.append("sought")
+
+        consumer.app.open_partitions = starts
+        monkeypatch.setattr(thread, "seek_wait", seek_wait)
+        task = await begun(consumer)
+        seek = asyncio.create_task(consumer.seek_to_committed())
+        await asyncio.sleep(0.01)
+        assert not log
+        thread.may_return.set()
+        assert await task == {}
+        await seek
+        assert log == ["sought"]
+
+    asyncio.run(run())
+
+
+def test_a_fetch_that_ends_too_late_seeks_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whoever has the partitions by then; others do seek."""
+    sought: list[str] = []
+
+    async def perform_seek(_: Any) -> None:
+        sought.append("by Faust")
+
+    monkeypatch.setattr(driver.Consumer, "perform_seek", perform_seek)
+
+    async def run() -> None:
+        consumer, _, thread = fetching()
+        thread.may_return.set()
+
+        async def fetch() -> None:
+            await consumer._getmany({PLACE}, 1.0)
+            await consumer.perform_seek()
+
+        await asyncio.create_task(fetch())
+        assert not sought
+        await consumer.perform_seek()
+        assert sought == ["by Faust"]
 
     asyncio.run(run())
 

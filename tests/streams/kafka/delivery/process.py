@@ -201,10 +201,11 @@ class Process:
             return
         starts = await self.assignment.open(self._committed(places))
         self._empty_queues()
-        await self._point("seek")
-        self._positions.update(
-            {place: at for place, at in starts.items() if place in self._positions}
-        )
+        async with self._flow.fetching:
+            await self._point("seek")
+            self._positions.update(
+                {place: at for place, at in starts.items() if place in self._positions}
+            )
         self._progress.clear()
         self._flow.resume(stop)
         self.wake()
@@ -220,50 +221,48 @@ class Process:
     async def _fetch(self) -> None:
         while True:
             flow = self._flow.current
-            positions = dict(self._positions) if self._is_flowing else {}
-            positions = {
-                place: position
-                for place, position in positions.items()
-                if self._has_more(place, position)
-            }
-            if flow is None or not positions:
+            is_flowing = self._is_flowing and flow is not None
+            places = [each for each in self._positions if self._has_more(each)]
+            if not is_flowing or not places:
                 self._wake.clear()
                 await self._wake.wait()
                 continue
-            await self._point("fetch source")
-            found = {
-                place: self._fetched(place, position)
-                for place, position in positions.items()
-            }
-            await self._point("fetch source, answered")
-            if not self._is_flowing:
-                # So Faust does, whoever has the partitions by now.
-                await self._seek(list(self._positions))
+            async with self._flow.fetching:
+                await self._point("fetch source")
+                found = {
+                    place: self._fetched(place)
+                    for place in places
+                    if place in self._positions
+                }
+                await self._point("fetch source, answered")
             if flow != self._flow.current:
                 continue
             for place, fetched in found.items():
-                if self._positions.get(place) == positions[place]:
-                    self._hand_over(place, fetched, self._generation)
+                self._hand_over(place, fetched, self._generation)
 
     def _hand_over(self, place: Place, fetched: Fetched, generation: int) -> None:
-        self._positions[place] = fetched.position
         last = self.progress(place).last
         for stored in fetched.records:
             self._messages.put_nowait(_Message(place, stored, generation))
             last = stored.offset
         self._progress[place] = Progress(last, fetched.position, fetched.highwater)
 
-    def _has_more(self, place: Place, position: int) -> bool:
+    def _has_more(self, place: Place) -> bool:
         log = self._around.log_of(place)
-        return not log.stable <= position <= log.end
+        return not log.stable <= self._positions[place] <= log.end
 
-    def _fetched(self, place: Place, position: int) -> Fetched:
+    def _fetched(self, place: Place) -> Fetched:
+        """Records from where the client is by now; it moves on, whoever takes them."""
         log = self._around.log_of(place)
         try:
-            return log.fetch(position, is_committed=True, limit=FETCHED)
+            fetched = log.fetch(
+                self._positions[place], is_committed=True, limit=FETCHED
+            )
         except OffsetOutOfRangeError:
             # As "earliest" has it.
-            return log.fetch(log.first, is_committed=True, limit=FETCHED)
+            fetched = log.fetch(log.first, is_committed=True, limit=FETCHED)
+        self._positions[place] = fetched.position
+        return fetched
 
     async def _fold(self) -> None:
         take = self.assignment.take

@@ -96,4 +96,7 @@ def test_faults_of_the_core_are_found(
     assert text.count(written) == 1
     (sources / file).write_text(text.replace(written, instead))
     program = driver(by, tmp_path, sources=sources)
-    assert fuzz(program, corpus, N_RECORDS, seed=2).returncode != 0
+    # One seed may never draw what shows the fault.
+    assert any(
+        fuzz(program, corpus, N_RECORDS, seed=seed).returncode for seed in range(2, 10)
+    )

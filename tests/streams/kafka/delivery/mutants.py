@@ -124,10 +124,11 @@ def takes_any_position(patch: pytest.MonkeyPatch) -> None:
 def suspends_nothing(patch: pytest.MonkeyPatch) -> None:
     """It writes although it was revoked."""
 
-    async def go_on(_: Any) -> None:
-        """Do nothing."""
+    async def go_on(_: Any) -> list[Any]:
+        """Find nothing to be suspended."""
+        return []
 
-    patch.setattr(Assignment, "_suspend", go_on)
+    patch.setattr(Assignment, "_revoke", go_on)
 
 
 def forgets_a_revocation_while_it_opens(patch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Generator, Mapping
 from typing import Any, ClassVar, NamedTuple
 
 import aiokafka
-from aiokafka.errors import KafkaError, OffsetOutOfRangeError
+from aiokafka.errors import KafkaError, NoOffsetForPartitionError, OffsetOutOfRangeError
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 from mode.services import Service, WaitResults
@@ -252,6 +252,12 @@ class Consumer(EagerService, driver.Consumer):
         try:
             async with self._flow.fetching:
                 given: Any = await super()._getmany(wanted, min(timeout, LISTEN_S))
+        except NoOffsetForPartitionError:
+            # A fetch that was under way at an assignment finds where the group has
+            # committed nothing; where to start is sought after it.
+            if flow == self._flow.current:
+                raise
+            return {}
         except OffsetOutOfRangeError as error:
             if flow == self._flow.current:
                 await self._read_outside(error)

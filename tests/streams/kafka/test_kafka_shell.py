@@ -144,7 +144,7 @@ def test_a_topic_that_is_not_what_it_was_is_refused(
     run.delete(topic)
     run.create({topic: configs})
     worker = run.start()
-    assert worker.wait(20) == CONFIGURATION_EXIT
+    assert worker.wait(60) == CONFIGURATION_EXIT
     assert reason in run.said(worker)
 
 

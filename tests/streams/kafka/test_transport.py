@@ -14,7 +14,7 @@ from aiokafka.consumer.fetcher import Fetcher as AiokafkaFetcher
 from aiokafka.consumer.fetcher import OffsetResetStrategy
 from aiokafka.consumer.group_coordinator import GroupCoordinator
 from aiokafka.consumer.subscription_state import SubscriptionState
-from aiokafka.errors import OffsetOutOfRangeError
+from aiokafka.errors import NoOffsetForPartitionError, OffsetOutOfRangeError
 from faust.tables.recovery import Recovery
 from faust.transport.consumer import Consumer as FaustConsumer
 from faust.transport.drivers import aiokafka as driver
@@ -354,6 +354,31 @@ def test_what_is_not_there_is_told_and_never_jumped_over(
             thread.before = consumer._flow.stop
         assert await consumer._getmany({PLACE}, 1.0) == {}
         assert heard == told
+
+    asyncio.run(run())
+
+
+class Nowhere(Fetcher):
+    """In place of aiokafka's: the group has committed nothing."""
+
+    async def fetched_records(self, *_: Any, **__: Any) -> dict[TP, list[Any]]:
+        """Fail as a fetch does that was under way at an assignment."""
+        raise NoOffsetForPartitionError(PLACE)
+
+
+@pytest.mark.parametrize("is_moved", [False, True])
+def test_a_fetch_from_before_a_seek_may_have_nowhere_to_begin(is_moved: bool) -> None:
+    """It is dropped; after the seek, it would be a fault."""
+
+    async def run() -> None:
+        consumer, _, thread = fetching(Nowhere())
+        thread.may_return.set()
+        if is_moved:
+            thread.before = consumer._flow.stop
+            assert await consumer._getmany({PLACE}, 1.0) == {}
+            return
+        with pytest.raises(NoOffsetForPartitionError):
+            await consumer._getmany({PLACE}, 1.0)
 
     asyncio.run(run())
 

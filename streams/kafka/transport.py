@@ -249,22 +249,10 @@ class Consumer(EagerService, driver.Consumer):
             return {}
         self._fetcher = asyncio.current_task()
         # A cancelled fetch hands no records over, so it moves no position here.
-        try:
-            async with self._flow.fetching:
-                given: Any = await super()._getmany(wanted, min(timeout, LISTEN_S))
-        except NoOffsetForPartitionError:
-            # A fetch that was under way at an assignment finds where the group has
-            # committed nothing; where to start is sought after it.
-            if flow == self._flow.current:
-                raise
-            return {}
-        except OffsetOutOfRangeError as error:
-            if flow == self._flow.current:
-                await self._read_outside(error)
-            return {}
-        fetched, positions = given
+        given: Any = await self._given(wanted, min(timeout, LISTEN_S))
         if flow != self._flow.current:
             return {}
+        fetched, positions = given
         for place, records in fetched.items():
             if records:
                 where = TP(place.topic, place.partition)
@@ -274,6 +262,22 @@ class Consumer(EagerService, driver.Consumer):
         self._positions.update(positions)
         self._hear(positions)
         return fetched
+
+    async def _given(self, wanted: set[TP], timeout: float) -> Any:
+        """Records and positions, both empty where nothing is to be had."""
+        flow = self._flow.current
+        try:
+            async with self._flow.fetching:
+                return await super()._getmany(wanted, timeout)
+        except NoOffsetForPartitionError:
+            # A fetch that was under way at an assignment finds where the group has
+            # committed nothing; where to start is sought after it.
+            if flow == self._flow.current:
+                raise
+        except OffsetOutOfRangeError as error:
+            if flow == self._flow.current:
+                await self._read_outside(error)
+        return {}, {}
 
     def _wanted(self, active_partitions: set[TP]) -> set[TP]:
         """Of these the partitions to fetch from; none where nothing may be fetched."""

@@ -376,6 +376,7 @@ def test_what_a_killed_worker_left_is_refused(
         config = configured(tmp_path, service, redis_server.url)
         settings = load_settings(config, {})
         before = last_values(settings, STATISTICS)
+        assert main(["topics", "create", "--config", str(config)]) == 0
         said = said_by_conversion(config, status=2)
 
         assert re.search(

@@ -32,7 +32,8 @@ def main() -> int:
         ),
     )  # fmt: skip
     cluster = Cluster(namespace, {"bootstrap_servers": bootstrap}, {SOURCE: topic_id})
-    kind = StageKind("toy", SOURCE, (STATE,), _toy, (OUT,))
+    # The role names the group that its transactions commit for.
+    kind = StageKind("toy", SOURCE, (STATE,), _toy, (OUT,), role="toy")
     accepted = [
         AcceptedLoss(SOURCE, 0, Loss(*map(int, each.split("-")))) for each in lost
     ]

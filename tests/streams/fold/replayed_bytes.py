@@ -98,7 +98,11 @@ def replayed(policy: int) -> Iterator[object]:
 def main() -> None:
     """Replay a log of each policy."""
     library, into = sys.argv[1:]
-    compiler.library_name = lambda: library
+
+    def chosen() -> str:
+        return library
+
+    compiler.library_name = chosen
     total: dict[str, int] = {}
     with Path(into).open("wb") as file:
         for policy in (LOGGED, DETERMINISTIC, PLACKETT_LUCE):

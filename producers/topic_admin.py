@@ -2,8 +2,8 @@
 
 import contextlib
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 from kafka import KafkaAdminClient
 from kafka.admin import ConfigResource, ConfigResourceType
@@ -35,6 +35,12 @@ SPREAD_S = 5.0
 RECONNECT_MS = 1_000
 """Between knocks at a broker that is away, at most: it is found soon after it is back,
 however long an attempt may take."""
+
+
+PAUSES_S = (0.1, 0.2, 0.4, 0.8)
+"""Between questions to a cluster of which no broker, or not the one asked, answers."""
+
+Answer = TypeVar("Answer")
 
 
 class KafkaAway(RuntimeError):
@@ -171,11 +177,15 @@ class TopicAdmin:
 
     def n_members(self, group: str) -> int:
         """Members of a consumer group; 0 where there is no such group."""
-        with self._translated("describe a consumer group"):
-            try:
-                described = self._client.describe_groups([group])
-            except GroupIdNotFoundError:
+        try:
+            described = self._asked(
+                "describe a consumer group",
+                lambda: self._client.describe_groups([group]),
+            )
+        except KafkaRefused as refused:
+            if isinstance(refused.__cause__, GroupIdNotFoundError):
                 return 0
+            raise
         return len(described[group]["members"])
 
     def close(self) -> None:
@@ -193,8 +203,7 @@ class TopicAdmin:
         return f"`{words}`"
 
     def _described(self) -> dict[str, dict[str, Any]]:
-        with self._translated("list topics"):
-            topics = self._client.describe_topics()
+        topics = self._asked("list topics", self._client.describe_topics)
         return {topic["name"]: topic for topic in topics if not topic["error_code"]}
 
     def _create(self, missing: dict[str, Any]) -> list[str]:
@@ -226,8 +235,7 @@ class TopicAdmin:
                     for key, (wanted, was) in wrong.items()
                 ]
         if resources:
-            with self._translated("alter topics"):
-                self._client.alter_configs(resources)
+            self._asked("alter topics", lambda: self._client.alter_configs(resources))
             self._await_configuration(there)
         return corrected
 
@@ -254,8 +262,10 @@ class TopicAdmin:
         if not names:
             return {}
         resources = [ConfigResource(ConfigResourceType.TOPIC, name) for name in names]
-        with self._translated("describe topics"):
-            described = self._client.describe_configs(resources, config_filter="all")
+        described = self._asked(
+            "describe topics",
+            lambda: self._client.describe_configs(resources, config_filter="all"),
+        )
         return {
             name: {key: str(entries[key]["value"]) for key in ASKED if key in entries}
             for name, entries in described["topic"].items()
@@ -322,6 +332,22 @@ class TopicAdmin:
         for each in (*self._dangers(topic, there, config), *filter(None, (closed,))):
             found[each.key] = (each.wanted, each.got)
         return found
+
+    def _asked(self, what: str, ask: Callable[[], Answer]) -> Answer:
+        """The cluster's answer.
+
+        The client asks any broker that it knows of, so also one that has just gone:
+        it gets a moment to ask another.
+        """
+        with self._translated(what):
+            for pause_s in PAUSES_S:
+                try:
+                    return ask()
+                except KafkaError as error:
+                    if not error.retriable:
+                        raise
+                time.sleep(pause_s)
+            return ask()
 
     @contextlib.contextmanager
     def _translated(self, what: str) -> Iterator[None]:

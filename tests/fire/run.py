@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from deploy.broker import Broker
+from deploy.process import ServerFailed
 from deploy.redis_server import Redis
 from producers.topic_admin import TopicAdmin
 from rankstream.recount.log import recount_topics
 from rankstream.settings import Settings, load_settings
+from rankstream.wire.topics import CLICKS, QUERIES
 from streams.topology import topics_of
 from tests.fire.cluster import Missed, Worker, restarts
 from tests.fire.events import (
@@ -38,6 +40,7 @@ from tests.fire.verdict import verdict_of
 
 SECONDS_A_FAULT = 12.0
 DRAIN_S = 180.0
+START_S = 180.0
 BROKEN_QUIET_S = 40.0
 """A worker that is broken on purpose may never come to the end."""
 
@@ -169,6 +172,7 @@ class Run:
             self._progress.say,
         )
         self.workers["first"].start()
+        self._await_inputs()
         for part in (self.observer, self.readers, self.sender):
             part.start()
         family = self.workers.values()
@@ -186,6 +190,14 @@ class Run:
         # Also then the rest is sent and judged: figures of half a run say nothing.
         left = self._drain()
         return failure or left
+
+    def _await_inputs(self) -> None:
+        """Until they are read: a gap before the second event would be an outage."""
+        for topic in (QUERIES, CLICKS):
+            for partition in range(self.settings.kafka.input_partitions):
+                line = rf"event=restored partition={topic}\[{partition}\]"
+                if not self.workers["first"].wait_for(line, 0, START_S):
+                    raise ServerFailed(f"a worker must read {topic}; see its log")
 
     def result(self) -> dict[str, Any]:
         """Stop the workers and judge."""

@@ -200,6 +200,12 @@ def _of_statistics(statistics: StatisticsSettings) -> Iterator[tuple[str, str]]:
 
 
 def _of_kafka(kafka: KafkaSettings) -> Iterator[tuple[str, str]]:
+    if "@" in kafka.bootstrap:
+        yield (
+            "kafka.bootstrap",
+            "kafka.bootstrap must not carry credentials; set kafka.username and "
+            "RANKSTREAM_KAFKA_PASSWORD or kafka.password_file",
+        )
     protocol = kafka.security_protocol
     if protocol not in PROTOCOLS:
         setting = "kafka.security_protocol"

@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-import redis
 import trustme
 
 from rankstream.ranker import Ranker
 from rankstream.settings import Settings, load_settings
 from rankstream.snapshots import SnapshotStore, StoreUnavailable, store_of
+from tests.redis_user import redis_user
 from tests.services import RedisService
 from tests.snapshot_factory import envelope
 from tests.tls_proxy import HANDSHAKE, TlsProxy, tls_proxy
@@ -30,14 +30,8 @@ def ca() -> trustme.CA:
 @pytest.fixture
 def user(redis_server: RedisService, namespace: str) -> Iterator[str]:
     """A user of Redis who has nothing but the keys of the namespace."""
-    with redis.Redis.from_url(redis_server.url) as admin:
-        admin.acl_setuser(
-            USER, enabled=True, passwords=[f"+{PASSWORD}"],
-            keys=[f"{namespace}:*"], reset_channels=True, channels=[f"{namespace}:*"],
-            categories=["+@all", "-@admin", "-@dangerous"],
-        )  # fmt: skip
-        yield USER
-        admin.acl_deluser(USER)
+    with redis_user(redis_server.url, USER, PASSWORD, namespace) as name:
+        yield name
 
 
 def served(cert: trustme.LeafCert) -> ssl.SSLContext:

@@ -3,6 +3,7 @@
 import ssl
 from pathlib import Path
 
+import msgspec
 import pytest
 import trustme
 from cryptography.hazmat.primitives import serialization
@@ -36,10 +37,15 @@ def pems(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def settings_of(folder: Path, files: dict[str, str]) -> KafkaSettings:
+    """With these files."""
+    named = {name: str(folder / file) for name, file in files.items()}
+    return msgspec.convert({"security_protocol": "SSL"} | named, KafkaSettings)
+
+
 def context(folder: Path, **files: str) -> ssl.SSLContext | None:
     """Of settings with these files."""
-    named = {name: str(folder / file) for name, file in files.items()}
-    return tls_context(KafkaSettings(security_protocol="SSL", **named), {})
+    return tls_context(settings_of(folder, files), {})
 
 
 def test_plain_connections_have_no_context() -> None:
@@ -63,8 +69,7 @@ def test_a_certificate_is_taken_with_its_key(pems: Path) -> None:
     assert context(pems, certificate_file="certificate.pem", key_file="key.pem")
     locked = {"certificate_file": "certificate.pem", "key_file": "locked.pem"}
     assert context(pems, **(locked | {"key_password_file": "word"}))
-    named = {name: str(pems / file) for name, file in locked.items()}
-    settings = KafkaSettings(security_protocol="SASL_SSL", **named)
+    settings = settings_of(pems, locked)
     assert tls_context(settings, {"RANKSTREAM_KAFKA_KEY_PASSWORD": WORD})
 
 

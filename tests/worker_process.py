@@ -64,15 +64,23 @@ class WorkerProcess:
         return self.log.read_text(encoding="utf-8", errors="replace")
 
 
-def configured(
+def written_settings(
     folder: Path, bootstrap: str, redis_url: str, namespace: str, more: str = ""
 ) -> Path:
-    """A settings file for a worker of this namespace, and its topics."""
+    """A settings file of this namespace."""
     config = folder / "rankstream.toml"
     config.write_text(
         f'namespace = "{namespace}"\n[kafka]\nbootstrap = "{bootstrap}"\n'
         f'[redis]\nurl = "{redis_url}"\n{more}'
     )
+    return config
+
+
+def configured(
+    folder: Path, bootstrap: str, redis_url: str, namespace: str, more: str = ""
+) -> Path:
+    """A settings file for a worker of this namespace, and its topics."""
+    config = written_settings(folder, bootstrap, redis_url, namespace, more)
     settings = load_settings(config)
     admin = TopicAdmin(settings, topics_of(settings.kafka))
     admin.create()

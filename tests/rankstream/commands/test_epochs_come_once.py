@@ -19,7 +19,7 @@ from streams.fold.closed_impressions import closed_of
 from streams.topology import topics_of
 from tests.services import KafkaService, RedisService
 from tests.streams.comparisons import compared_lists
-from tests.worker_process import configured, settings_of
+from tests.worker_process import configured, settings_of, written_settings
 
 BOOST = """
 [experiments.boost]
@@ -155,10 +155,8 @@ def test_a_cluster_without_the_topic_is_told_so(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """By `topics check`, and by the command; no client follows what would be lost."""
-    config = tmp_path / "shop.toml"
-    config.write_text(
-        f'namespace = "{namespace}"\n[kafka]\nbootstrap = "{kafka.bootstrap}"\n'
-        f'[redis]\nurl = "{redis_server.url}"\n{boost(1)}'
+    config = written_settings(
+        tmp_path, kafka.bootstrap, redis_server.url, namespace, boost(1)
     )
     settings = settings_of(config)
     older = [each for each in topics_of(settings.kafka) if each.name != EXPERIMENTS]
@@ -183,10 +181,8 @@ def test_publishing_without_kafka_is_refused(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """What only Redis had would be lost with it."""
-    config = tmp_path / "away.toml"
-    config.write_text(
-        f'namespace = "{namespace}"\n[kafka]\nbootstrap = "127.0.0.1:1"\n'
-        f'[redis]\nurl = "{redis_server.url}"\n{boost(1)}'
+    config = written_settings(
+        tmp_path, "127.0.0.1:1", redis_server.url, namespace, boost(1)
     )
     assert main(["experiments", "publish", "--config", str(config)]) == 2
     said = capsys.readouterr().err

@@ -8,8 +8,6 @@ acknowledged is still each record.
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from faust.types.tuples import ConsumerMessage
-
 from rankstream.wire.bounds import carried_bytes
 from rankstream.wire.topics import MIB
 
@@ -21,33 +19,6 @@ BYTES = MIB
 
 RECORD_BYTES = 1_024
 """What a waiting record costs beside its value, roughly."""
-
-
-class Bundle(ConsumerMessage):
-    """A message to Faust that has its records with it, as the client gave them.
-
-    Its offset is that of the last one. It has no key and no value of its own, so
-    nothing of it is decoded.
-    """
-
-    __slots__ = ("records",)
-
-    def __init__(self, records: Sequence[Any], place: Any, generation_id: int) -> None:
-        last = records[-1]
-        super().__init__(
-            last.topic,
-            last.partition,
-            last.offset,
-            0.0,
-            last.timestamp_type,
-            None,
-            None,
-            None,
-            None,
-            tp=place,
-            generation_id=generation_id,
-        )
-        self.records = records
 
 
 class Within:

@@ -11,18 +11,19 @@ import asyncio
 import inspect
 import time
 import types
-from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import aiokafka
 from aiokafka.errors import KafkaError, NoOffsetForPartitionError, OffsetOutOfRangeError
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
+from faust.types.tuples import ConsumerMessage
 from mode.services import Service, WaitResults
 
 from rankstream.wire.topics import MIB
 from streams.kafka.append_time import ClockDifference, wall_ms
-from streams.kafka.bundles import Bundle, bundled, bytes_of
+from streams.kafka.bundles import bundled, bytes_of
 from streams.kafka.end_of_source import EndOfSource
 from streams.kafka.flow import Flow
 from streams.kafka.header_names import tell_all_names
@@ -71,6 +72,33 @@ class Progress(NamedTuple):
     position: int | None
     highwater: int | None
     at_end_ms: int = 0
+
+
+class Bundle(ConsumerMessage):
+    """A message to Faust that has its records with it, as the client gave them.
+
+    Its offset is that of the last one. It has no key and no value of its own, so
+    nothing of it is decoded.
+    """
+
+    __slots__ = ("records",)
+
+    def __init__(self, records: Sequence[Any], place: Any, generation_id: int) -> None:
+        last = records[-1]
+        super().__init__(
+            last.topic,
+            last.partition,
+            last.offset,
+            0.0,
+            last.timestamp_type,
+            None,
+            None,
+            None,
+            None,
+            tp=place,
+            generation_id=generation_id,
+        )
+        self.records = records
 
 
 class CommittedReadsThread(driver.AIOKafkaConsumerThread):

@@ -20,11 +20,11 @@ from streams.kafka.bundles import (
     RECORD_BYTES,
     RECORDS,
     WITHIN,
-    Bundle,
     bundled,
     bytes_of,
 )
 from streams.kafka.state_log import Cluster
+from streams.kafka.transport import Bundle
 from streams.stage import SourceRecord
 from streams.topology import STAGES
 

@@ -1,6 +1,6 @@
 """What every online learner offers: interactions in, weights and state out."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
@@ -68,6 +68,16 @@ class Learner(Protocol):
         ------
         ValueError
             Where shapes or rows contradict each other.
+        """
+
+    def learn_all(self, examples: Sequence[TrainingExample]) -> int:
+        """Fold consecutive interactions; the same as one after another by `learn`.
+
+        Returns
+        -------
+        int
+            How many contradict themselves, or lack what this learner needs, and so
+            were left out.
         """
 
     def weights(self) -> npt.NDArray[np.float32]:

@@ -1,7 +1,7 @@
 """What all learners have in common: a ranker, its parameters, and an optimiser."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Generic, TypeVar
 
@@ -68,7 +68,7 @@ class LearnerConfig:
 Config = TypeVar("Config", bound=LearnerConfig)
 
 
-class ParameterLearner(Generic[Config]):
+class ParameterLearner(Generic[Config], ABC):
     """Parameters, how they step, and counts of what became of interactions."""
 
     needs_candidates: ClassVar[bool] = False
@@ -141,6 +141,27 @@ class ParameterLearner(Generic[Config]):
         for name, place in COUNT_NAMES.items():
             self._counts[place] = state[name]
 
+    @abstractmethod
+    def learn(self, example: TrainingExample) -> bool:
+        """Fold one interaction; returns whether the parameters moved.
+
+        Raises
+        ------
+        ValueError
+            Where what an example holds contradicts itself, or lacks what this learner
+            needs.
+        """
+
+    def learn_all(self, examples: Sequence[TrainingExample]) -> int:
+        """Fold consecutive interactions; returns how many had to be left out."""
+        n_left_out = 0
+        for example in examples:
+            try:
+                self.learn(example)
+            except (ValueError, OverflowError):
+                n_left_out += 1
+        return n_left_out
+
     def _checked(self, example: TrainingExample) -> TrainingExample:
         """The training example in the types of kernels.
 
@@ -174,18 +195,11 @@ class ParameterLearner(Generic[Config]):
         )
 
 
-class ExampleLearner(ParameterLearner[Config], ABC):
+class ExampleLearner(ParameterLearner[Config]):
     """A learner that folds one training example after another, by its own `_learn`."""
 
     def learn(self, example: TrainingExample) -> bool:
-        """Fold one interaction; returns whether the parameters moved.
-
-        Raises
-        ------
-        ValueError
-            Where what an example holds contradicts itself, or lacks what this learner
-            needs.
-        """
+        """Fold one interaction; returns whether the parameters moved."""
         checked = self._checked(example)
         expected = (len(checked.scores), self.ranker.sizes[0])
         if self.needs_candidates and checked.candidates.shape != expected:

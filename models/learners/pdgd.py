@@ -8,8 +8,9 @@ the list; sigma' and the gradient come from the parameters as they are now. A le
 that lags behind its own snapshots goes astray if either is taken from the other.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -115,6 +116,16 @@ class PdgdLearner(ParameterLearner[PdgdConfig]):
         )
         return moved > 0
 
+    def learn_all(self, examples: Sequence[TrainingExample]) -> int:
+        """Fold consecutive interactions; returns how many had to be left out."""
+        width = self.config.n_features
+        whole = [one for one in examples if _is_whole(one, width)]
+        try:
+            self.learn_batch(_flat(whole, width))
+        except ValueError:  # nothing was folded: rows of one of them cannot be
+            return len(examples) - len(whole) + super().learn_all(whole)
+        return len(examples) - len(whole)
+
     def learn_batch(self, batch: Interactions) -> int:
         """Fold consecutive interactions, one after another.
 
@@ -161,6 +172,37 @@ class PdgdLearner(ParameterLearner[PdgdConfig]):
             self._gradient,
         )
         return self.updates - before
+
+
+def _is_whole(example: TrainingExample, n_features: int) -> bool:
+    """Whether shown, clicks and features share their documents."""
+    n_shown = len(example.shown)
+    shape = example.features.shape
+    return len(example.clicks) == n_shown and shape == (n_shown, n_features)
+
+
+def _flat(examples: Sequence[TrainingExample], n_features: int) -> Interactions:
+    """Training examples end to end."""
+    return Interactions(
+        _joined([one.scores for one in examples]),
+        _offsets([len(one.scores) for one in examples]),
+        _joined([one.shown for one in examples]).astype(np.int64),
+        _joined([one.clicks for one in examples]).astype(np.bool_),
+        np.concatenate([np.zeros((0, n_features)), *(x.features for x in examples)]),
+        _offsets([len(one.shown) for one in examples]),
+    )
+
+
+def _joined(arrays: list[npt.NDArray[Any]]) -> npt.NDArray[Any]:
+    """Arrays [n] of any lengths, end to end."""
+    return np.concatenate(arrays) if arrays else np.zeros(0)
+
+
+def _offsets(lengths: list[int]) -> npt.NDArray[np.int64]:
+    """Where each begins, and where the last one ends, [n + 1]."""
+    offsets = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    return offsets
 
 
 def _check_shapes(batch: Interactions, n_features: int) -> None:

@@ -17,6 +17,7 @@ from rankstream.settings import Settings
 from rankstream.wire.topics import full_name
 from streams.kafka.append_time import AppendTimes, told_ms
 from streams.kafka.assignment import Assignment, Place
+from streams.kafka.bundles import WITHIN
 from streams.kafka.child_end import CONFIGURATION_EXIT, FAILURE_EXIT, tell_parent
 from streams.kafka.committer import Committer
 from streams.kafka.lost_records import AcceptedLoss, loss_of
@@ -162,37 +163,38 @@ class StageApp(faust.App):
         is_input = kind.source not in written_topics()
         time_of = self.append_times.of if is_input else told_ms
         async for event in stream.noack().events():
-            message = event.message
-            consumer.taken(message)
-            place = places.get(message.partition)
+            bundle = event.message
+            place = places.get(bundle.partition)
             if place is None:
-                place = Place(message.topic, message.partition)
-                places[message.partition] = place
-            record = _record_of(message, kind.source, time_of(message))
-            generation = message.generation_id
-            while not take(
-                place,
-                record,
-                event,
-                # Asked each time: it may have been assigned anew meanwhile.
-                is_current=generation == self.consumer_generation_id,
-            ):
-                await turn_of(place)
-            n_taken += 1
-            if n_taken % TURN_RECORDS == 0:
-                await asyncio.sleep(0)
+                place = Place(bundle.topic, bundle.partition)
+                places[bundle.partition] = place
+            generation, last = bundle.generation_id, bundle.records[-1]
+            # All at once: what a rebalance finds half taken must not count twice.
+            consumer.taken(bundle.records)
+            for one in bundle.records:
+                record = _record_of(one, kind.source, time_of(one))
+                while not take(
+                    place,
+                    record,
+                    event if one is last else WITHIN,
+                    # Asked each time: it may have been assigned anew meanwhile.
+                    is_current=generation == self.consumer_generation_id,
+                ):
+                    await turn_of(place)
+                n_taken += 1
+                if n_taken % TURN_RECORDS == 0:
+                    await asyncio.sleep(0)
 
 
-def _record_of(message: Any, topic: str, at_ms: int) -> SourceRecord:
-    headers = message.headers or ()
+def _record_of(record: Any, topic: str, at_ms: int) -> SourceRecord:
     return SourceRecord(
         topic,
-        message.partition,
-        message.offset,
+        record.partition,
+        record.offset,
         at_ms,
-        message.key,
-        message.value,
-        tuple(headers.items() if isinstance(headers, Mapping) else headers),
+        record.key,
+        record.value,
+        tuple(record.headers or ()),
     )
 
 

@@ -28,10 +28,10 @@ class AppendTimes:
     def __init__(self) -> None:
         self._is_absence_told = False
 
-    def of(self, message: Any) -> int:
-        """When a record was appended, epoch milliseconds; from Faust, in seconds."""
-        if message.timestamp_type == LOG_APPEND_TIME:
-            return told_ms(message)
+    def of(self, record: Any) -> int:
+        """When a record was appended, epoch milliseconds."""
+        if record.timestamp_type == LOG_APPEND_TIME:
+            return told_ms(record)
         if not self._is_absence_told:
             self._is_absence_told = True
             log.warning(
@@ -39,7 +39,7 @@ class AppendTimes:
                 "message.timestamp.type=LogAppendTime; this record has its client's "
                 "time, so this machine's clock judges such events: run `rankstream "
                 "topics create --alter`",
-                message.topic, message.partition, message.offset,
+                record.topic, record.partition, record.offset,
             )  # fmt: skip
         return wall_ms()
 
@@ -92,9 +92,10 @@ class ClockDifference:
         return None if ahead_ms is None else ahead_ms / 1_000
 
 
-def told_ms(message: Any) -> int:
+def told_ms(record: Any) -> int:
     """What a record says of its time, whoever set it; 0 for nothing."""
-    return round(message.timestamp * 1_000) if message.timestamp else 0
+    told: int | None = record.timestamp
+    return told or 0
 
 
 def wall_ms() -> int:

@@ -2,27 +2,28 @@
 
 Reading starts where the commits say, whatever the consumer group committed, sees
 committed records only, and never jumps over what is missing. What was read and is not
-folded yet is bounded in bytes. And most of Faust's cost per record is saved: a callback
-that does not wait is not made a task. This is the one place that knows Faust's and
-aiokafka's insides.
+folded yet is bounded in bytes. And most of Faust's cost per record is saved: records go
+through it in bundles, and a callback that does not wait is not made a task. This is the
+one place that knows Faust's and aiokafka's insides.
 """
 
 import asyncio
 import inspect
 import time
 import types
-from collections.abc import Awaitable, Callable, Generator, Mapping
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import aiokafka
 from aiokafka.errors import KafkaError, NoOffsetForPartitionError, OffsetOutOfRangeError
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
+from faust.types.tuples import ConsumerMessage
 from mode.services import Service, WaitResults
 
-from rankstream.wire.bounds import carried_bytes
 from rankstream.wire.topics import MIB
 from streams.kafka.append_time import ClockDifference, wall_ms
+from streams.kafka.bundles import bundled, bytes_of
 from streams.kafka.end_of_source import EndOfSource
 from streams.kafka.flow import Flow
 from streams.kafka.header_names import tell_all_names
@@ -38,9 +39,6 @@ Positions = dict[TP, tuple[int, int | None, int | None]]
 
 WAITING_BYTES = 64 * MIB
 """Read and not yet folded: at most so much, and one fetch."""
-
-RECORD_BYTES = 1_024
-"""What a waiting record costs beside its value, roughly."""
 
 FULL_PAUSE_S = 0.005
 
@@ -74,6 +72,33 @@ class Progress(NamedTuple):
     position: int | None
     highwater: int | None
     at_end_ms: int = 0
+
+
+class Bundle(ConsumerMessage):
+    """A message to Faust that has its records with it, as the client gave them.
+
+    Its offset is that of the last one. It has no key and no value of its own, so
+    nothing of it is decoded.
+    """
+
+    __slots__ = ("records",)
+
+    def __init__(self, records: Sequence[Any], place: Any, generation_id: int) -> None:
+        last = records[-1]
+        super().__init__(
+            last.topic,
+            last.partition,
+            last.offset,
+            0.0,
+            last.timestamp_type,
+            None,
+            None,
+            None,
+            None,
+            tp=place,
+            generation_id=generation_id,
+        )
+        self.records = records
 
 
 class CommittedReadsThread(driver.AIOKafkaConsumerThread):
@@ -173,9 +198,13 @@ class Consumer(EagerService, driver.Consumer):
         at_end_ms = 0 if end is None else end.at_end_ms(time.monotonic())
         return Progress(self._last.get(place, -1), position, highwater, at_end_ms)
 
-    def taken(self, message: Any) -> None:
-        """Hear that a waiting record was folded or dropped."""
-        self.waiting_bytes -= bytes_of(message)
+    def taken(self, records: Iterable[Any]) -> None:
+        """Hear that waiting records are about to be folded or dropped."""
+        self.waiting_bytes -= sum(map(bytes_of, records))
+
+    def _to_message(self, tp: TP, record: Any) -> Bundle:
+        """What Faust makes a message of, which here are records that go together."""
+        return Bundle(record, tp, self.app.consumer_generation_id)
 
     async def on_partitions_revoked(self, revoked: set[TP]) -> None:
         """Hand nothing over from here on."""
@@ -261,7 +290,7 @@ class Consumer(EagerService, driver.Consumer):
                 self._compare_clocks(where, records[-1])
         self._positions.update(positions)
         self._hear(positions)
-        return fetched
+        return {place: list(bundled(records)) for place, records in fetched.items()}
 
     async def _given(self, wanted: set[TP], timeout: float) -> Any:
         """Records and positions, both empty where nothing is to be had."""
@@ -310,14 +339,6 @@ class Consumer(EagerService, driver.Consumer):
             await self.app.read_outside(  # type: ignore[attr-defined]
                 place, firsts[place], ends[place]
             )
-
-
-def bytes_of(record: Any) -> int:
-    """What a record takes while it waits, as the client or as Faust has it."""
-    size = RECORD_BYTES + len(record.value or b"")
-    if record.key or record.headers:
-        size += carried_bytes(record.key, record.headers or ())
-    return size
 
 
 def _close(others: tuple[Any, ...]) -> None:

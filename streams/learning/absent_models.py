@@ -30,10 +30,10 @@ class AbsentModels:
     def __bool__(self) -> bool:
         return bool(self._versions)
 
-    def miss(self, name: str) -> None:
-        """Hear of an interaction that is of no model in the settings."""
+    def miss(self, name: str, n_interactions: int) -> None:
+        """Hear of interactions that are of no model in the settings."""
         if name in self._versions:
-            self._n_missed[name] = self._n_missed.get(name, 0) + 1
+            self._n_missed[name] = self._n_missed.get(name, 0) + n_interactions
 
     def keep(self, name: str, version: int) -> None:
         """Hear of the state of a model that the settings do not name."""

@@ -7,7 +7,7 @@ of a version are a function of the log alone; which versions are published is no
 import base64
 import hashlib
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import msgspec
@@ -77,30 +77,37 @@ class ModelFold:
                 f"takes {n_bytes} bytes: take fewer hidden units, or a shorter name"
             )
 
-    def take(self, interaction: Interaction, source: int, sequence: int) -> None:
-        """Fold one interaction; what the learner cannot use counts as skipped.
+    def take(
+        self, interactions: Sequence[Interaction], source: int, last_sequence: int
+    ) -> None:
+        """Fold interactions of a record; what the learner cannot use is skipped.
 
         Parameters
         ----------
-        source, sequence
-            The partition of `events` that it is from, and its number there.
+        source, last_sequence
+            The partition of `events` that they are from, and the number that the last
+            one has there.
         """
+        self.version += len(interactions)
+        self.sources[source] = last_sequence
+        self.created_ms = interactions[-1].impression.at_ms
+        examples = [example for one in interactions if (example := self._example(one))]
+        n_left_out = self.learner.learn_all(examples)
+        self.skipped += len(interactions) - len(examples) + n_left_out
+
+    def _example(self, interaction: Interaction) -> TrainingExample | None:
+        """What the learner is shown of an interaction, None if it cannot use it."""
         impression = interaction.impression
-        self.version += 1
-        self.sources[source] = sequence
-        self.created_ms = impression.at_ms
-        usable = (
-            POLICIES[impression.policy] in self.learner.policies
-            and impression.n_features == self._settings.features
-        )
-        if not usable:
-            self.skipped += 1
-            return
+        if (
+            POLICIES[impression.policy] not in self.learner.policies
+            or impression.n_features != self._settings.features
+        ):
+            return None
         try:
-            self.learner.learn(example_of(interaction))
+            return example_of(interaction)
         except (ValueError, OverflowError):
-            # What this learner needs was not logged, or contradicts itself.
-            self.skipped += 1
+            # What was logged beside the list contradicts it.
+            return None
 
     def snapshot(self) -> Snapshot:
         """The model as it is: a function of the log alone, whenever it is asked for."""
@@ -272,14 +279,23 @@ class Learn:
             self._unclaimed += len(batch)
             return
         self._sequences[batch.source] = expected - 1 + len(batch.interactions)
-        for sequence, interaction in enumerate(batch.interactions, expected):
+        self._take(batch, expected)
+
+    def _take(self, batch: InteractionRecord, first: int) -> None:
+        """Each model its own, all at once: models know nothing of each other."""
+        by_model: dict[str, list[Interaction]] = {}
+        last: dict[str, int] = {}
+        for sequence, interaction in enumerate(batch.interactions, first):
             name = interaction.impression.model
+            by_model.setdefault(name, []).append(interaction)
+            last[name] = sequence
+        for name, interactions in by_model.items():
             model = self.models.get(name)
             if model is None:
-                self._unclaimed += 1
-                self._absent.miss(name)
+                self._unclaimed += len(interactions)
+                self._absent.miss(name, len(interactions))
             else:
-                model.take(interaction, batch.source, sequence)
+                model.take(interactions, batch.source, last[name])
                 self._moved.add(name)
 
     def tick(self, *, at_end_ms: int) -> None:

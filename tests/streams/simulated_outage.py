@@ -217,8 +217,6 @@ class Simulation:
             own_ms = now_ms + self._case.clock_ms
             told_ms = source.end.told_ms
             self.clocks.see(place, record, told_ms=told_ms, now_ms=own_ms)
-            # Faust has seconds where the client has milliseconds.
-            record.timestamp /= 1_000
             at_ms = self._times.of(record)
             source.ingest.fold(
                 SourceRecord(*place, offset, at_ms, None, value, headers)

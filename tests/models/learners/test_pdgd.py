@@ -1,5 +1,7 @@
 """The learner as a fold: cuts, states, and what it refuses."""
 
+import contextlib
+
 import numpy as np
 import pytest
 
@@ -64,6 +66,27 @@ def test_batches_cut_anywhere_give_the_same_bits(config: PdgdConfig) -> None:
         assert learner.state() == one_by_one.state()
     assert one_by_one.updates > 20
     assert one_by_one.without_preference > 5
+
+
+@pytest.mark.parametrize("config", [LINEAR, NEURAL], ids=["linear", "neural"])
+@pytest.mark.parametrize("is_repeated", [False, True])
+def test_what_contradicts_itself_is_left_out_of_many(
+    config: PdgdConfig, is_repeated: bool
+) -> None:
+    """As if each had come alone: the others move the parameters to the same bits."""
+    examples = [TrainingExample(*interaction) for interaction in made_log()]
+    one, other = examples[3], examples[9]
+    examples.insert(4, one._replace(clicks=one.clicks[1:]))
+    examples.insert(9, other._replace(features=other.features[:, :2]))
+    if is_repeated:  # only looking at rows finds it
+        examples.insert(20, one._replace(shown=np.zeros_like(one.shown)))
+    one_by_one, learner = PdgdLearner(config), PdgdLearner(config)
+    for example in examples:
+        with contextlib.suppress(ValueError):
+            one_by_one.learn(example)
+    assert learner.learn_all(examples) == 2 + is_repeated
+    assert learner.learn_all([]) == 0
+    assert learner.state() == one_by_one.state()
 
 
 @pytest.mark.parametrize("config", [LINEAR, NEURAL], ids=["linear", "neural"])

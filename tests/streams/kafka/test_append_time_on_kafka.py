@@ -2,7 +2,6 @@
 
 import asyncio
 import logging
-from types import SimpleNamespace
 from typing import Any
 
 import aiokafka
@@ -14,7 +13,6 @@ from producers.topic_admin import TopicAdmin
 from rankstream.settings import KafkaSettings, Settings
 from rankstream.wire.topics import CLICKS, INPUT, KEPT, QUERIES, Topic, full_name
 from streams.kafka.append_time import AppendTimes, ClockDifference, wall_ms
-from streams.kafka.transport import Consumer
 from tests.services import KafkaService
 
 OURS = "rankstream.worker"
@@ -33,13 +31,6 @@ async def read(bootstrap: str, topic: str) -> Any:
         return await consumer.getone()
     finally:
         await consumer.stop()
-
-
-def handed_on(record: Any) -> Any:
-    """The same record, as Faust hands it on."""
-    consumer: Any = Consumer.__new__(Consumer)
-    consumer.app = SimpleNamespace(consumer_generation_id=1)
-    return consumer._to_message(TP(record.topic, record.partition), record)
 
 
 def said(caplog: pytest.LogCaptureFixture) -> list[str]:
@@ -71,11 +62,11 @@ def test_a_clients_time_is_told_from_the_brokers(
     )
     times, clocks = AppendTimes(), ClockDifference()
     with caplog.at_level(logging.WARNING, OURS):
-        found_ms = times.of(handed_on(altered))
+        found_ms = times.of(altered)
         place = TP(altered.topic, 0)
         clocks.see(place, altered, told_ms=before_ms, now_ms=wall_ms())
         assert said(caplog) == []
-        read_ms = times.of(handed_on(other))
+        read_ms = times.of(other)
 
     assert other.timestamp == CREATED_MS
     assert found_ms == altered.timestamp

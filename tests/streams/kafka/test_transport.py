@@ -26,12 +26,10 @@ from streams.kafka.append_time import ClockDifference
 from streams.kafka.flow import Flow
 from streams.kafka.state_log import Cluster
 from streams.kafka.transport import (
-    RECORD_BYTES,
     CommittedReadsThread,
     Consumer,
     EagerService,
     Progress,
-    bytes_of,
 )
 
 PLACE = TP("queries", 0)
@@ -120,6 +118,7 @@ def test_what_is_overridden_is_still_there() -> None:
         (driver.Consumer, "on_partitions_revoked"),
         (driver.Consumer, "on_partitions_assigned"),
         (FaustConsumer, "_getmany"),
+        (driver.Consumer, "_to_message"),
         (FaustConsumer, "perform_seek"),
         (faust.App, "_create_directories"),
         (faust.App, "_crash"),
@@ -158,25 +157,15 @@ def fetched(offset: int, **fields: Any) -> Any:
     return SimpleNamespace(offset=offset, **(nothing | fields))
 
 
-def test_what_waits_is_counted_with_its_key_and_headers() -> None:
-    """A record may be all key; headers may have no content."""
-    plain = bytes_of(fetched(1, value=b"v" * 10))
-    heavy = bytes_of(
-        fetched(1, value=b"v" * 10, key=b"k" * 100, headers=(("a", None), ("b", b"c")))
-    )
-    assert plain == RECORD_BYTES + 10
-    assert heavy >= plain + 100 + 3
-
-
 def test_what_was_counted_when_it_came_is_counted_when_it_goes() -> None:
     """Nothing waits when everything was taken."""
 
     async def run() -> None:
         consumer, _, thread = fetching()
         thread.may_return.set()
-        for record in (await consumer._getmany({PLACE}, 1.0))[PLACE]:
+        for bundle in (await consumer._getmany({PLACE}, 1.0))[PLACE]:
             assert consumer.waiting_bytes > 0
-            consumer.taken(record)
+            consumer.taken(bundle)
         assert consumer.waiting_bytes == 0
 
     asyncio.run(run())
@@ -268,7 +257,7 @@ def test_what_is_fetched_and_not_handed_over_is_not_reached() -> None:
         assert fetcher.partition.position == 8
         assert consumer.progress(PLACE).position is None
         thread.may_return.set()
-        assert len((await task)[PLACE]) == 3
+        assert [len(bundle) for bundle in (await task)[PLACE]] == [3]
         assert consumer.progress(PLACE) == Progress(7, 8, 8)
 
     asyncio.run(run())
@@ -472,7 +461,8 @@ def test_nothing_is_fetched_between_a_revocation_and_the_next_seek(
         await seek()
         assert await consumer._getmany({PLACE}, 1.0) == {}
         await end(2)
-        assert len((await consumer._getmany({PLACE}, 1.0))[PLACE]) == 3
+        (bundle,) = (await consumer._getmany({PLACE}, 1.0))[PLACE]
+        assert len(bundle) == 3
 
     asyncio.run(run())
 

@@ -1,0 +1,168 @@
+"""What goes through Faust together, and that each record of it is still a record."""
+
+import asyncio
+import inspect
+import itertools
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from faust.transport.consumer import Consumer as FaustConsumer
+from faust.types import TP
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rankstream.settings import Settings
+from streams.kafka.app import StageApp, build_app
+from streams.kafka.assignment import Place
+from streams.kafka.bundles import (
+    BYTES,
+    RECORD_BYTES,
+    RECORDS,
+    WITHIN,
+    bundled,
+    bytes_of,
+)
+from streams.kafka.state_log import Cluster
+from streams.kafka.transport import Bundle
+from streams.stage import SourceRecord
+from streams.topology import STAGES
+
+PLACE = TP("clicks", 0)
+SIZES = st.sampled_from([0, 1, 200, BYTES // 3, BYTES - RECORD_BYTES, BYTES, 3 * BYTES])
+
+
+def fetched(offset: int, n_bytes: int = 0, **fields: Any) -> Any:
+    """A record as the client gives it."""
+    plain = {"key": None, "headers": (), "timestamp": 1_000, "timestamp_type": 1}
+    named = {"topic": PLACE.topic, "partition": PLACE.partition, "offset": offset}
+    value = {"value": bytes(n_bytes)}
+    return SimpleNamespace(**(named | value | plain | fields))
+
+
+@given(st.lists(SIZES, max_size=30), st.integers(0, 3 * RECORDS))
+def test_records_are_cut_in_their_order_and_within_bounds(
+    sizes: list[int], n_small: int
+) -> None:
+    """Each once; only a record that is too large alone is beyond the bytes."""
+    records = [fetched(n, size) for n, size in enumerate(sizes + [0] * n_small)]
+    bundles = list(bundled(records))
+    assert [one for bundle in bundles for one in bundle] == records
+    for bundle in bundles:
+        assert 1 <= len(bundle) <= RECORDS
+        assert len(bundle) == 1 or sum(map(bytes_of, bundle)) <= BYTES
+    for one, other in itertools.pairwise(bundles):
+        weight = sum(map(bytes_of, one)) + bytes_of(other[0])
+        assert len(one) == RECORDS or weight > BYTES
+
+
+def test_what_waits_is_counted_with_its_key_and_headers() -> None:
+    """A record may be all key; headers may have no content."""
+    plain = bytes_of(fetched(1, 10))
+    heavy = bytes_of(fetched(1, 10, key=b"k" * 100, headers=(("a", None), ("b", b"c"))))
+    assert plain == RECORD_BYTES + 10
+    assert heavy >= plain + 100 + 3
+
+
+def test_faust_takes_a_bundle_to_be_read_up_to_its_last_record() -> None:
+    """It knows messages by their offset: the next bundle must be beyond it."""
+    bundle = Bundle([fetched(5), fetched(9)], PLACE, 3)
+    assert (bundle.offset, bundle.tp, bundle.generation_id) == (9, PLACE, 3)
+    assert (bundle.key, bundle.value) == (None, None)
+    source = inspect.getsource(FaustConsumer._drain_messages)
+    assert "if r_offset is None or offset >= r_offset" in source
+    assert "to_message(tp, record)" in inspect.getsource(FaustConsumer.getmany)
+
+
+class Desk:
+    """In place of an assignment: takes records, and may be full before one."""
+
+    def __init__(self, full_before: int = -1) -> None:
+        self.taken: list[tuple[SourceRecord, Any, bool]] = []
+        self.n_waits = 0
+        self._full_before = full_before
+
+    def take(
+        self, place: Place, record: SourceRecord, event: Any, *, is_current: bool
+    ) -> bool:
+        """Take it, or have it wait once."""
+        if record.offset == self._full_before and not self.n_waits:
+            return False
+        assert place == Place(*PLACE)
+        self.taken.append((record, event, is_current))
+        return True
+
+    async def turn_of(self, _: Place) -> None:
+        """Another turn."""
+        self.n_waits += 1
+
+
+def folded(
+    monkeypatch: pytest.MonkeyPatch, desk: Desk, *bundles: Bundle, generation: int = 3
+) -> tuple[StageApp, list[Any]]:
+    """An application whose agent has folded bundles; its events."""
+    kind = next(kind for kind in STAGES if kind.source == PLACE.topic)
+    settings = Settings()
+    app = build_app(settings, "ingest", [kind], Cluster("", {}, {}))
+    app.assignment = desk  # type: ignore[assignment]
+    consumer = SimpleNamespace(taken=lambda records: waited.append(len(records)))
+    monkeypatch.setattr(StageApp, "consumer", consumer)
+    monkeypatch.setattr(StageApp, "consumer_generation_id", generation, raising=False)
+    waited: list[int] = []
+    events = [SimpleNamespace(message=bundle) for bundle in bundles]
+
+    class Stream:
+        def noack(self) -> Any:
+            return self
+
+        async def events(self) -> Any:
+            for event in events:
+                yield event
+
+    asyncio.run(app.fold_events(Stream(), kind))
+    assert waited == [len(bundle.records) for bundle in bundles]
+    return app, events
+
+
+def test_each_record_is_folded_and_the_bundle_acknowledged_with_its_last(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With its own offset, time, key and headers."""
+    header = ("a", b"b")
+    first = [fetched(5), fetched(6, key=b"k", headers=(header,), timestamp=7)]
+    desk = Desk()
+    _, events = folded(
+        monkeypatch, desk, Bundle(first, PLACE, 3), Bundle([fetched(9)], PLACE, 3)
+    )
+    records = [record for record, _, _ in desk.taken]
+    assert [record.offset for record in records] == [5, 6, 9]
+    assert records[1] == SourceRecord("clicks", 0, 6, 7, b"k", b"", (header,))
+    assert [event for _, event, _ in desk.taken] == [WITHIN, *events]
+    assert all(is_current for _, _, is_current in desk.taken)
+
+
+def test_fullness_is_respected_between_the_records_of_a_bundle(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """What comes before is folded, what comes behind waits."""
+    desk = Desk(full_before=6)
+    bundle = Bundle([fetched(5), fetched(6), fetched(7)], PLACE, 3)
+    folded(monkeypatch, desk, bundle)
+    assert desk.n_waits == 1
+    assert [record.offset for record, _, _ in desk.taken] == [5, 6, 7]
+
+
+def test_a_bundle_of_before_a_rebalance_is_told_so_record_by_record(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Also where partitions are assigned anew in the midst of it."""
+    desk = Desk(full_before=6)
+
+    async def turn_of(_: Place) -> None:
+        desk.n_waits += 1
+        monkeypatch.setattr(StageApp, "consumer_generation_id", 4, raising=False)
+
+    desk.turn_of = turn_of  # type: ignore[method-assign]
+    bundle = Bundle([fetched(5), fetched(6), fetched(7)], PLACE, 3)
+    folded(monkeypatch, desk, bundle)
+    assert [is_current for _, _, is_current in desk.taken] == [True, False, False]

@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from rich.console import Console
@@ -20,6 +20,7 @@ from rankstream.commands.statistics_scopes import (
 from rankstream.commands.statistics_tables import (
     directory_of,
     left_label,
+    missing_label,
     remarks_on,
     reward_labels,
     scope_title,
@@ -138,16 +139,17 @@ def _records(arguments: argparse.Namespace) -> Iterator[tuple[bytes, bytes | Non
 
 def _export(statistics: Statistics, file: Path) -> int:
     if not len(statistics):
-        return _nothing(left_label(statistics) or "there are no statistics yet")
+        return _nothing(_label_of_none(statistics))
     for path, n_rows in export(statistics, file):
         Console().print(f"{path}: {counted(n_rows, 'row')}", highlight=False)
+    _say(Console(), _missing(statistics, statistics.queries()))
     return 0
 
 
 def _list(statistics: Statistics, limit: int) -> int:
     counts = statistics.queries()
     if not counts:
-        return _nothing(left_label(statistics) or "there are no statistics yet")
+        return _nothing(_label_of_none(statistics))
     table = Table(title=counted(len(counts), "query", "queries"))
     table.add_column("query", overflow="fold")
     clicks, _ = reward_labels(statistics.counted[0] if statistics.counted else None)
@@ -160,7 +162,8 @@ def _list(statistics: Statistics, limit: int) -> int:
         table.add_row(plain(query), f"{shown:,}", f"{clicked:,}", rate)
     console = Console()
     console.print(table)
-    _say_left(statistics, console)
+    _say(console, left_label(statistics))
+    _say(console, _missing(statistics, counts))
     return 0
 
 
@@ -168,10 +171,13 @@ def _show(statistics: Statistics, arguments: argparse.Namespace) -> int:
     query = normalised_query(arguments.query)
     scopes = statistics.scopes(query)
     left = left_label(statistics)
+    n_headless = statistics.n_headless(query)
+    missing = missing_label(n_headless, "head of a scope", "heads of scopes")
     if not scopes:
         return _nothing(
             f"no closed list of the query {query!r}; lists count when their click "
             f"window has passed (`statistics list`){left and '; '}{left}"
+            f"{missing and '; '}{missing}"
         )
     settings = statistics.counted[0] if statistics.counted else None
     wanted = Wanted(arguments.candidates, arguments.intervention, arguments.era)
@@ -193,7 +199,8 @@ def _show(statistics: Statistics, arguments: argparse.Namespace) -> int:
     else:
         for one in found:
             _tell(console, one, scope_title(one.name, settings), settings, arguments)
-    _say_left(statistics, console)
+    _say(console, left)
+    _say(console, missing)
     return 0
 
 
@@ -209,10 +216,22 @@ def _tell(
         console.print(f"  {remark}", highlight=False)
 
 
-def _say_left(statistics: Statistics, console: Console) -> None:
-    left = left_label(statistics)
-    if left:
-        console.print(left, highlight=False)
+def _missing(statistics: Statistics, queries: Mapping[str, tuple[int, int]]) -> str:
+    return missing_label(
+        statistics.n_missing(queries),
+        "interaction that was counted",
+        "interactions that were counted",
+    )
+
+
+def _label_of_none(statistics: Statistics) -> str:
+    missing = _missing(statistics, {})
+    return missing or left_label(statistics) or "there are no statistics yet"
+
+
+def _say(console: Console, label: str) -> None:
+    if label:
+        console.print(label, highlight=False)
 
 
 def _nothing(reason: str) -> int:

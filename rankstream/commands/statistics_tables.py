@@ -180,6 +180,17 @@ def left_label(statistics: Statistics) -> str:
     )
 
 
+def missing_label(n_missing: int, one: str, several: str) -> str:
+    """That something is not in the topic any more; empty where all of it is."""
+    if n_missing < 1:
+        return ""
+    are = "is" if n_missing == 1 else "are"
+    return (
+        f"{counted(n_missing, one, several)} {are} missing: records left the topic "
+        "that should be there; `rankstream recount` says which"
+    )
+
+
 def _moment(at_ms: int, has_days: bool) -> str:
     try:
         moment = datetime.fromtimestamp(at_ms / 1000, UTC)

@@ -42,7 +42,8 @@ class Statistics:
     """What lies in the topic, the last value of each key; decoded when asked for.
 
     A scope of which a piece is missing is refused; one with a piece that its head does
-    not name too, if `is_strict`.
+    not name too, if `is_strict`. One whose head is missing is not there, which
+    `n_missing` and `n_headless` tell.
 
     Raises
     ------
@@ -101,6 +102,34 @@ class Statistics:
         """The share of all counted interactions whose eras have left, in [0, 1]."""
         n_counted = sum(sum(one.sources.values()) for one in self.counted)
         return sum(one.n_left for one in self.counted) / max(n_counted, 1)
+
+    def n_missing(self, queries: Mapping[str, tuple[int, int]]) -> int:
+        """Interactions that were counted, have not left, and are of no scope.
+
+        Parameters
+        ----------
+        queries
+            What `queries` gave.
+        """
+        if not self.counted:
+            return 0
+        n_counted = sum(sum(one.sources.values()) for one in self.counted)
+        n_left = sum(one.n_left for one in self.counted)
+        return n_counted - n_left - sum(n_shown for n_shown, _ in queries.values())
+
+    def n_headless(self, query: str) -> int:
+        """Scopes of a query of which something is there, but not the head.
+
+        A scope that is nothing but its head leaves no trace, unless it is the only one
+        of its candidate set.
+        """
+        heads = self._scopes.get(query, {})
+        places = [*self._pieces, *self._lists, *(name for name, _ in self._rows)]
+        of_query = {name for name in places if name.query == query}
+        found = {name for name in of_query - heads.keys() if name.era >= self._oldest}
+        sets = {(name.candidate_set, name.era) for name in (*heads, *found)}
+        bare = {(name, era) for each, name, era in self._sets if each == query} - sets
+        return len(found) + sum(era >= self._oldest for _, era in bare)
 
     def queries(self) -> dict[str, tuple[int, int]]:
         """Impressions and clicks of each query."""

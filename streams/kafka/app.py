@@ -57,7 +57,10 @@ class StageApp(faust.App):
         self.cluster = cluster
         self.accepted = tuple(accepted)
         self.kinds = {full_name(cluster.namespace, kind.source): kind for kind in kinds}
-        self.assignment = Assignment(self.committer_of, settings, self, fail)
+        self.watch = self._watch()
+        self.assignment = Assignment(
+            self.committer_of, settings, self, fail, self.watch.check
+        )
         self.status = status
         gauges = Gauges(
             self.assignment.committers,
@@ -66,7 +69,6 @@ class StageApp(faust.App):
         )
         status.registry.register(gauges)
         self.append_times = AppendTimes()
-        self.watch = self._watch()
         self.running: list[asyncio.Task[None]] = []
         self.on_partitions_revoked.connect(self.suspend_partitions)
         self.on_partitions_assigned.connect(self.keep_partitions)  # type: ignore[arg-type]
@@ -133,13 +135,10 @@ class StageApp(faust.App):
         self, committed: Mapping[Place, int | None]
     ) -> dict[Place, int]:
         """Hear what was assigned, from the transport; says where each starts."""
-        # Another topic of the same name may be why they were assigned anew.
-        await self.assignment.guarded(self.watch.check())
         return await self.assignment.open(committed)
 
     async def read_outside(self, place: Place, first: int, end: int) -> None:
         """Hear that what is to be read next of a partition is not there."""
-        await self.assignment.guarded(self.watch.check())
         await self.assignment.read_outside(place, first, end)
 
     def not_held_back(self, places: set[Place]) -> set[Place]:

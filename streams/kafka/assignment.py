@@ -61,6 +61,9 @@ class Assignment:
     fail
         Ends the process. Nothing goes on after an error: whatever was under way is
         aborted by the next owner.
+    check
+        Raises where a topic is not the one that it was. That may be why partitions
+        were assigned anew, or why nothing is where it was.
     """
 
     def __init__(
@@ -69,12 +72,14 @@ class Assignment:
         settings: Settings,
         reader: Reader,
         fail: Callable[[BaseException], NoReturn],
+        check: Callable[[], Awaitable[None]],
     ) -> None:
         self.committers: dict[Place, Committer] = {}
         self._committer_of = committer_of
         self._settings = settings
         self._reader = reader
         self._fail = fail
+        self._check = check
         self._n_revocations = 0
         self._is_ending = False
         self._held: set[Place] = set()
@@ -249,6 +254,7 @@ class Assignment:
     async def _open(
         self, committed: Mapping[Place, int | None], n_revocations: int
     ) -> dict[Place, int]:
+        await self._check()
         async with self._opening:
             await self._close(set(self.committers) - set(committed))
             starts = await asyncio.gather(
@@ -268,6 +274,8 @@ class Assignment:
             if n_revocations != self._n_revocations:
                 return known.next_offset
             return known.resume()
+        if n_revocations != self._n_revocations:
+            return None  # it would fence whoever has it by now
         committer = self._committer_of(place)
         if committer is None:
             return None
@@ -280,6 +288,7 @@ class Assignment:
         return start
 
     async def _read_outside(self, place: Place, first: int, end: int) -> None:
+        await self._check()
         committer = self.committers.get(place)
         while committer is not None and committer.life.state.may_fold:
             if self._reader.progress(place).last <= committer.folded:

@@ -12,7 +12,12 @@ from models.counts.scope_record import CONVERTED, OVERFLOWED
 from models.counts.scope_summaries import summaries_by_group
 from rankstream.commands import statistics
 from streams.fold import statistics_reader
-from streams.fold.statistics_keys import OPEN_SET, OVERFLOW_SET, ScopeName
+from streams.fold.statistics_keys import (
+    OPEN_SET,
+    OVERFLOW_SET,
+    ScopeName,
+    decode,
+)
 from tests.models.counts.scope_values import ScopeValue
 from tests.streams.fold.statistics_records import (
     COUNTED,
@@ -149,6 +154,19 @@ def test_several_scopes_are_listed_and_shown_together(run):
     assert "61 lists, 42 clicks" in printed.out
     assert "in 1 of 4 scopes: converted from an earlier release" in printed.out
     assert "4 scopes of red shoes" in printed.out
+
+
+def test_interactions_of_which_no_scope_tells_are_counted(run, records):
+    """Of 75 that have not left, 31 lists were red shoes and one was hats."""
+    assert "43 interactions that were counted are missing" in run("list")[1].out
+    assert "are missing" not in run("show", "red shoes")[1].out
+    records[:] = [each for each in records if decode(each[0])[0] != "scope"]
+    status, printed = run("list")
+    assert status == 1
+    assert "75 interactions that were counted are missing" in printed.err
+    status, printed = run("show", "hats")
+    assert status == 1
+    assert "1 head of a scope is missing" in printed.err
 
 
 @pytest.mark.usefixtures("several")

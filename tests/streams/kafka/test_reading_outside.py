@@ -37,7 +37,9 @@ class Bench:
         self.read: dict[Place, Progress] = {}
         self.topics = {HERE: Topics(), THERE: Topics()}
         self.failures: list[BaseException] = []
-        self.assignment = Assignment(self.committer_of, SETTINGS, self, self.fail)
+        self.assignment = Assignment(
+            self.committer_of, SETTINGS, self, self.fail, self.check
+        )
 
     def committer_of(self, place: Place) -> Committer:
         """One on the topics of a partition."""
@@ -46,6 +48,9 @@ class Bench:
     def progress(self, place: Place) -> Progress:
         """How far a partition was read."""
         return self.read.get(place, UNREAD)
+
+    async def check(self) -> None:
+        """Find all topics as they were."""
 
     def fail(self, error: BaseException) -> NoReturn:
         """End the process."""

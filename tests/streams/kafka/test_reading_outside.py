@@ -15,6 +15,7 @@ from tests.streams.kafka.memory_log import (
     KIND,
     SETTINGS,
     Acknowledged,
+    Fenced,
     MemoryLog,
     Topics,
     committer_on,
@@ -158,5 +159,23 @@ def test_a_partition_that_is_revoked_meanwhile_is_not_waited_for() -> None:
             await ending
         (refusal,) = bench.failures
         assert "offsets 11-20 (10)" in str(refusal)
+
+    run(body())
+
+
+def test_who_has_the_partition_no_more_says_nothing_of_it() -> None:
+    """It was paused, and another has folded what left the topic since."""
+
+    async def body() -> None:
+        bench = await opened()
+        bench.take(11)
+        bench.take(12)
+        await bench.assignment.suspend()
+        other = committer_on(MemoryLog(bench.topics[HERE]))
+        await other.open(None)
+        with pytest.raises(Ended):
+            await bench.assignment.read_outside(HERE, 21, 40)
+        (error,) = bench.failures
+        assert isinstance(error, Fenced)
 
     run(body())

@@ -112,6 +112,11 @@ class ScopeRecord:
     n_list_pieces: int
 
 
+def flags_of(value: bytes) -> int:
+    """The flags of a scope's record, which stand third; nothing else is decoded."""
+    return value[2]
+
+
 def decode_scope(
     value: bytes, pieces: Mapping[int, bytes], list_pieces: Mapping[int, bytes]
 ) -> ScopeRecord:

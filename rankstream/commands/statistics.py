@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from rankstream.commands.statistics_export import export
+from rankstream.commands.statistics_export import check_target, export
 from rankstream.commands.statistics_scopes import (
     ShownScope,
     Together,
@@ -110,6 +110,9 @@ def run(arguments: argparse.Namespace) -> int:
         from rankstream.commands.statistics_convert import convert  # noqa: PLC0415
 
         return convert(arguments)
+    if arguments.action == "export":
+        # Before all of a topic is read.
+        check_target(arguments.file)
     statistics = Statistics(_records(arguments))
     if arguments.action == "export":
         return _export(statistics, arguments.file)
@@ -141,6 +144,12 @@ def _export(statistics: Statistics, file: Path) -> int:
         return _nothing(left_label(statistics) or "there are no statistics yet")
     for path, n_rows in export(statistics, file):
         Console().print(f"{path}: {counted(n_rows, 'row')}", highlight=False)
+    if n_converted := statistics.n_converted():
+        Console().print(
+            f"{counted(n_converted, 'scope')} converted from an earlier release: their "
+            "exposures are left out (flag 8 in the totals)",
+            highlight=False,
+        )
     return 0
 
 

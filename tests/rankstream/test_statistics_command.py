@@ -1,6 +1,7 @@
 """`rankstream statistics` on what lies in the topic."""
 
 import argparse
+import os
 from collections import Counter
 
 import pyarrow.parquet as pq
@@ -309,7 +310,51 @@ def test_an_export_that_cannot_be_written_says_so_and_leaves_nothing(run, tmp_pa
     """With the file's own name, and no part of it."""
     with pytest.raises(RuntimeError, match=r"out\.parquet must be writable; No such"):
         run("export", str(tmp_path / "nowhere" / "out.parquet"))
-    (tmp_path / "out.parquet").mkdir()
-    with pytest.raises(RuntimeError, match=r"out\.parquet must be writable; Is a dir"):
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["out.parquet", "out.rows.parquet"])
+@pytest.mark.parametrize("kind", ["folder", "pipe", "link"])
+def test_an_export_replaces_nothing_but_files(run, tmp_path, name, kind):
+    """A rename would put a file where a device was; a regular one it may replace."""
+    file = tmp_path / name
+    target = tmp_path / "target"
+    target.touch()
+    {
+        "folder": file.mkdir,
+        "pipe": lambda: os.mkfifo(file),
+        "link": lambda: file.symlink_to(target),
+    }[kind]()
+    before = file.lstat()
+    with pytest.raises(RuntimeError, match=rf"{name} must be a regular file or not"):
         run("export", str(tmp_path / "out.parquet"))
-    assert [each.name for each in tmp_path.iterdir()] == ["out.parquet"]
+    assert file.lstat() == before
+    assert {each.name for each in tmp_path.iterdir()} == {name, "target"}
+    (tmp_path / "other.parquet").touch()
+    assert run("export", str(tmp_path / "other.parquet"))[0] == 0
+
+
+@pytest.mark.parametrize("name", ["counts.csv", "counts"])
+def test_the_name_of_an_export_tells_its_format(run, tmp_path, name):
+    """Another suffix would name what the file is not."""
+    with pytest.raises(ValueError, match=r"must end in \.parquet; got .*'counts.parq"):
+        run("export", str(tmp_path / name))
+    assert not list(tmp_path.iterdir())
+
+
+def test_exposures_of_converted_scopes_are_not_exported(run, records, tmp_path):
+    """Items left them one by one; counts stay."""
+    name = HATS._replace(query="old")
+    value = ScopeValue(ITEMS, flags=CONVERTED)
+    scope = value.take([logged([0], [1], HALVES, ROW)])
+    records += scope_records(name, scope, {ROW: logged_row(HALVES)})
+    _, printed = run("export", str(tmp_path / "out.parquet"))
+    assert "1 scope converted from an earlier release" in printed.out
+    pairs = pq.read_table(tmp_path / "out.parquet").to_pylist()
+    (old,) = [row for row in pairs if row["query"] == "old"]
+    assert (old["shown"], old["clicked"]) == (1, 1)
+    assert (old["expected"], old["exposure_fixed_30"]) == (None, None)
+    hats = {row["item"]: row["expected"] for row in pairs if row["query"] == "hats"}
+    assert hats == {"a": 0.5, "b": 0.5}
+    rows = pq.read_table(tmp_path / "out.rows.parquet").to_pylist()
+    assert {row["query"] for row in rows} == {"hats"}

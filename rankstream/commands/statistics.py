@@ -82,7 +82,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     writing.add_argument("file", type=Path)
     converting = actions.add_parser(
-        "convert", help="make statistics of the release before scopes those of this one"
+        "convert",
+        help="make statistics of the release before scopes those of this one",
+        description="Make statistics of the release before scopes those of this one. "
+        "Stop all workers first (docs/upgrading.md). On Kafka a partition is converted "
+        "in one transaction. With --local the file is replaced, and what it held is "
+        "kept beside it as statistics.bin.schema1. Nothing happens where all is of "
+        "this release.",
     )
     converting.add_argument(
         "--dry-run", action="store_true", help="say what it would do, and do nothing"

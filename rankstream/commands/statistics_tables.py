@@ -174,9 +174,11 @@ def left_label(statistics: Statistics) -> str:
     share = statistics.share_left()
     if not share:
         return ""
+    before = ", or they left one by one before the conversion"
     return (
         f"{share:.1%} of all interactions that were counted have left: their era "
         "ended more than `time.keep_ms` ago"
+        f"{before if statistics.n_converted() else ''}"
     )
 
 

@@ -5,7 +5,8 @@ So the number is compared before anything else is read.
 """
 
 CONVERT_STATISTICS = (
-    "stop all workers and run `rankstream statistics convert` (docs/upgrading.md)"
+    "stop all workers and run `rankstream statistics convert`, with `--local DIR` for "
+    "a folder (docs/upgrading.md)"
 )
 """The remedy where statistics are of the release before scopes."""
 

@@ -146,7 +146,8 @@ class Statistics:
             if place not in self._sets:
                 raise ValueError(
                     "the candidate set of each scope must be in statistics; that of "
-                    f"{place!r:.200} is missing: read the topic from its beginning"
+                    f"{place!r:.200} is missing: read the topic from its beginning, "
+                    "or replay into the folder again"
                 )
             self._items[place] = tuple(keys.decode_set(self._sets[place]))
         return self._items[place]
@@ -206,7 +207,7 @@ class Statistics:
             raise ValueError(
                 "exposure rows of each scope must be in statistics; row "
                 f"{row.hex()} of {place[0]!r:.200} is missing: read the topic from its "
-                "beginning"
+                "beginning, or replay into the folder again"
             )
         return keys.decode_row(self._rows[place])
 

@@ -81,8 +81,10 @@ def fault(tree: dict[str, Any], error: Exception) -> tuple[str, str]:
                 try:
                     msgspec.convert(value, form)
                 except msgspec.ValidationError as inner:
-                    return _said(f"{table}.{name}", form, str(inner))
-    return _said("", Settings, f"{fact} - at `$.{place}`" if place else fact)
+                    said = _said(f"{table}.{name}", form, str(inner))
+                    return _with_number(tree, *said)
+    told = f"{fact} - at `$.{place}`" if place else fact
+    return _with_number(tree, *_said("", Settings, told))
 
 
 def _said(above: str, form: type[msgspec.Struct], told: str) -> tuple[str, str]:
@@ -104,6 +106,16 @@ def _said(above: str, form: type[msgspec.Struct], told: str) -> tuple[str, str]:
     if comparison:
         must += f", {BOUNDS[comparison].format(bound)}"
     return setting, f"{must}; got {WORDS.get(got, got)}" if got else must
+
+
+def _with_number(tree: dict[str, Any], setting: str, fact: str) -> tuple[str, str]:
+    """The same, with the number that is set, which the library leaves out."""
+    value: Any = tree
+    for part in setting.split("."):
+        value = value.get(part) if isinstance(value, dict) else None
+    if ";" in fact or not isinstance(value, int | float):
+        return setting, fact
+    return setting, f"{fact}; got {value}"
 
 
 def _meant(name: str, form: type[msgspec.Struct], place: str) -> str:

@@ -12,7 +12,8 @@ import msgspec
 Decoded = TypeVar("Decoded")
 
 CONVERT_STATISTICS = (
-    "stop all workers and run `rankstream statistics convert` (docs/upgrading.md)"
+    "stop all workers and run `rankstream statistics convert`, with `--local DIR` for "
+    "a folder (docs/upgrading.md)"
 )
 """The remedy where statistics are of the release before scopes."""
 

@@ -52,7 +52,8 @@ class Gate:
 
     def cut(self) -> int:
         """Close every connection on both sides; how many there were."""
-        return self._run(self._cut())
+        n_cut: int = self._run(self._cut())
+        return n_cut
 
     def _run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(30)

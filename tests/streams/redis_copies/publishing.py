@@ -18,7 +18,7 @@ class Publishing:
 
     def give(self, *versions: int, model: str = "m", n_features: int = 3) -> None:
         """More of the topic of snapshots."""
-        records = [
+        records: list[tuple[bytes | None, bytes | None]] = [
             (
                 f"{model}/0.{version}".encode(),
                 envelope(version, model=model, n_features=n_features),
@@ -30,7 +30,7 @@ class Publishing:
     def show(self, records: Mapping[str, ExperimentRecord]) -> None:
         """More of the topic of experiments."""
         values = {name: encode_record(name, each) for name, each in records.items()}
-        self._take(1, [(name.encode(), value) for name, value in values.items()])
+        self._take(1, [(name.encode(), each) for name, each in values.items()])
 
     def turn(self) -> None:
         """Look at Redis, and write what it lacks.

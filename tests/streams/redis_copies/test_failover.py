@@ -52,7 +52,7 @@ class Pair(NamedTuple):
         """Make a server a replica, or none."""
         words = ("127.0.0.1", str(port)) if port else ("NO", "ONE")
         with redis.Redis.from_url(server.url) as client:
-            client.execute_command("REPLICAOF", *words)  # type: ignore[no-untyped-call]
+            client.execute_command("REPLICAOF", *words)
 
 
 @pytest.fixture

@@ -1,7 +1,5 @@
-"""No room on a disk: that of the broker, and those of a worker."""
+"""No room on the disk of a broker."""
 
-import os
-import resource
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +10,7 @@ from deploy.broker import Broker
 from producers.topic_reader import read_records
 from rankstream.wire.topics import CLICKS, QUERIES
 from tests.live_lists import LiveLists, applied, assert_all_applied, joined, soon
-from tests.services import KafkaService, RedisService
+from tests.services import RedisService
 from tests.small_disks import Limited, Mounted, SmallDisk, may_mount
 from tests.worker_process import configured, running, settings_of, waited_until
 
@@ -80,41 +78,3 @@ def stood_still(lists: LiveLists) -> int:
         if lists.n_acknowledged == before and lists.n_lists > n_sent:
             return before
     raise AssertionError("a broker without room must acknowledge nothing more")
-
-
-def without_a_disk() -> None:
-    """In a process that is about to become another: write to no file any more."""
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
-
-
-def test_a_worker_needs_no_disk(
-    kafka: KafkaService, redis_server: RedisService, namespace: str, tmp_path: Path
-) -> None:
-    """Not a byte can be written to any file, its own log included: it works, and stops.
-
-    Its state is in Kafka; nothing that it writes elsewhere is needed.
-    """
-    config = configured(tmp_path, kafka.bootstrap, redis_server.url, namespace, soon())
-    settings, nothing = settings_of(config), tmp_path / "nothing.log"
-    nothing.touch()
-    environment = {
-        **os.environ,
-        "TMPDIR": "/dev/full",
-        "NUMBA_CACHE_DIR": str(tmp_path),
-    }
-    with (
-        running(
-            config, Path("/dev/full"), *ROLES,
-            env=environment, preexec_fn=without_a_disk,
-        ) as worker,
-        LiveLists(settings) as lists,
-    ):  # fmt: skip
-        waited_until(lambda: joined(settings) > 200, WITHIN_S, nothing)
-        assert worker.kill("fold")
-        time.sleep(3.0)
-        lists.finish()
-        everything = 2 * lists.n_lists
-        waited_until(lambda: applied(settings) >= everything, WITHIN_S, nothing)
-        status, _ = worker.stop()
-    assert status == 0
-    assert_all_applied(settings, lists)

@@ -78,7 +78,16 @@ class StoreUnavailable(RuntimeError):
     """Redis does not answer, or answers with an error.
 
     Operator action: look at Redis; publishing goes on when it is back.
+
+    Attributes
+    ----------
+    is_answered
+        Whether it answered, with an error: what else it is asked for may go well.
     """
+
+    def __init__(self, said: str, *, is_answered: bool = False) -> None:
+        super().__init__(said)
+        self.is_answered = is_answered
 
 
 class Standing(NamedTuple):
@@ -364,6 +373,10 @@ class SnapshotStore:
         try:
             return function(*arguments, **options)
         except redis.RedisError as error:
+            if isinstance(error, redis.ResponseError):
+                # One that was made a replica keeps its clients: ask who has the address
+                # now. And one without memory keeps the buffer of a large request.
+                self._client.connection_pool.disconnect(inuse_connections=False)
             raise self._unavailable(error) from error
 
     def _unavailable(self, error: Exception) -> StoreUnavailable:
@@ -371,7 +384,10 @@ class SnapshotStore:
         code = re.search(r"\b(?!ERR\b)[A-Z]{3,}\b", str(error))
         told = getattr(error.__context__, "reason", "") or (code[0] if code else "")
         kind = f"{type(error).__name__} {told}".strip()
-        return StoreUnavailable(f"Redis must answer at {self.place}; {kind}")
+        return StoreUnavailable(
+            f"Redis must answer at {self.place}; {kind}",
+            is_answered=isinstance(error, redis.ResponseError),
+        )
 
 
 def store_of(settings: Settings, *, retries: int = 2) -> SnapshotStore:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -15,9 +16,12 @@ from streams.topology import topics_of
 
 
 class WorkerProcess:
-    """`rankstream worker` and the process of each role."""
+    """`rankstream worker` and the process of each role.
 
-    def __init__(self, config: Path, log: Path, *words: str) -> None:
+    `options` are those of `subprocess.Popen`.
+    """
+
+    def __init__(self, config: Path, log: Path, *words: str, **options: Any) -> None:
         self.log = log
         self._file = log.open("ab")
         self.process = subprocess.Popen(
@@ -28,6 +32,7 @@ class WorkerProcess:
             stdout=self._file,
             stderr=self._file,
             stdin=subprocess.DEVNULL,
+            **options,
         )
 
     def child(self, role: str) -> psutil.Process | None:
@@ -89,9 +94,11 @@ def configured(
 
 
 @contextmanager
-def running(config: Path, log: Path, *words: str) -> Iterator[WorkerProcess]:
+def running(
+    config: Path, log: Path, *words: str, **options: Any
+) -> Iterator[WorkerProcess]:
     """A worker that is gone afterwards, whatever happened."""
-    worker = WorkerProcess(config, log, *words)
+    worker = WorkerProcess(config, log, *words, **options)
     try:
         yield worker
     finally:

@@ -2,7 +2,7 @@
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -43,7 +43,7 @@ BROKEN_QUIET_S = 40.0
 
 
 class Options(NamedTuple):
-    """What was asked for."""
+    """What was asked for; `settings` are more of the workers'."""
 
     n_events: int
     n_kills: int
@@ -52,6 +52,7 @@ class Options(NamedTuple):
     rate: float | None
     broken: str = ""
     is_poisoned: bool = False
+    settings: str = ""
 
 
 CONFIG = f"""
@@ -80,7 +81,7 @@ def fire(options: Options, folder: Path) -> dict[str, Any]:
     folder.mkdir(parents=True, exist_ok=True)
     plan = plan_of(options.plan, options.n_kills, options.seed)
     result: dict[str, Any] = {"seed": options.seed, "break": options.broken}
-    with _services(folder) as (broker, redis):
+    with services(folder) as (broker, redis):
         run = Run(options, folder, broker, redis)
         try:
             failure = run.under_fire(plan)
@@ -101,7 +102,7 @@ def fire(options: Options, folder: Path) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def _services(folder: Path) -> Iterator[tuple[Broker, Redis]]:
+def services(folder: Path) -> Iterator[tuple[Broker, Redis]]:
     """A broker and a Redis of our own: others' are not ours to break."""
     broker, redis = Broker(folder / "kafka"), Redis(folder / "redis")
     try:
@@ -126,6 +127,8 @@ class Run:
         self._options = options
         self._broker, self._redis = broker, redis
         self._progress = Progress()
+        self.tell = self._progress.say
+        self.seconds_sent = 0.0
         self._stops: dict[str, list[float]] = {}
         config = self._configured(folder, "first")
         self.settings: Settings = load_settings(config, {})
@@ -150,8 +153,16 @@ class Run:
         self.sender: Sender | None = None
         self.strikes: Strikes | None = None
 
-    def under_fire(self, plan: list[Any]) -> str:
-        """Send and strike, until all is folded; says what went wrong, if anything."""
+    def under_fire(
+        self, plan: list[Any], on_sent: Callable[[], None] = lambda: None
+    ) -> str:
+        """Send and strike, until all is folded; says what went wrong, if anything.
+
+        Parameters
+        ----------
+        on_sent
+            Called once the last event was sent.
+        """
         options = self._options
         seconds = SECONDS_A_FAULT * (len(plan) + 1)
         rate = options.rate or max(50.0, options.n_events / seconds)
@@ -184,7 +195,7 @@ class Run:
             self._progress.say(failure)
             self.sender.gate = 2 * options.n_events
         # Also then the rest is sent and judged: figures of half a run say nothing.
-        left = self._drain()
+        left = self._drain(on_sent)
         return failure or left
 
     def result(self) -> dict[str, Any]:
@@ -238,14 +249,18 @@ class Run:
         if self.sender is not None:
             self.sender.stop()
 
-    def _drain(self) -> str:
+    def _drain(self, on_sent: Callable[[], None]) -> str:
         """Wait until all is folded."""
         is_broken = bool(self._options.broken)
         deadline = time.monotonic() + DRAIN_S
         sender = self.sender
         if sender is None:
             return "nothing was sent"
+        began_s = time.monotonic()
         while not (sender.is_done and self.observer.is_drained(learned=not is_broken)):
+            if sender.is_done and not self.seconds_sent:
+                self.seconds_sent = time.monotonic() - began_s
+                on_sent()
             failure = sender.failure or self.observer.failure
             if failure is not None:
                 return repr(failure)
@@ -264,7 +279,7 @@ class Run:
             f'[kafka]\nbootstrap = "{self._broker.bootstrap}"\n'
             f'[redis]\nurl = "{self._redis.url}"\n'
             "[delivery]\nsession_timeout_s = 6.0\n"
-            f"{CONFIG}"
+            f"{CONFIG}{self._options.settings}"
         )
         return path
 

@@ -1,11 +1,11 @@
 """Whether something grows: the slope of a series of samples, and how sure it is."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 FEWEST = 5
 """Samples below which nothing is said of a slope."""
@@ -61,9 +61,7 @@ class Slope:
         return {**rounded, "n_samples": self.n_samples}
 
 
-def slope_of(
-    minutes: Sequence[float], values: Sequence[float], *, warm_up: float = 0.0
-) -> Slope:
+def slope_of(minutes: ArrayLike, values: ArrayLike, *, warm_up: float = 0.0) -> Slope:
     """The line of least squares through what came after a warm-up.
 
     Parameters

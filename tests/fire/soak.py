@@ -51,7 +51,7 @@ def soak(
     """
     port = free_port()
     options = Options(
-        max(1, int(minutes * 60 * rate)), 0, seed, "none", rate,
+        max(1, int(minutes * 60 * rate)), 0, seed, "none", rate, is_fast=True,
         settings=f"[metrics]\nport = {port}\n",
     )  # fmt: skip
     folder.mkdir(parents=True, exist_ok=True)

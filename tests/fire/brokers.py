@@ -13,7 +13,7 @@ from kafka.errors import KafkaError
 from deploy.broker import Broker, cluster
 from tests.fire.cluster import Missed
 
-PATIENCE_S = 120.0
+PATIENCE_S = 300.0
 
 
 class Brokers:
@@ -56,7 +56,7 @@ class Brokers:
         Raises
         ------
         Missed
-            If nobody leads afterwards, or it does not catch up in two minutes.
+            If nobody leads afterwards, or it does not catch up in five minutes.
         """
         number = self._leader(topic, partition)
         node = self._nodes[number - 1]

@@ -19,7 +19,7 @@ from tests.fire.plans import Fault
 from tests.fire.readers import Readers
 from tests.fire.sender import Sender
 
-PATIENCE_S = 120.0
+PATIENCE_S = 300.0
 
 MOST_STOP_S = 10.0
 

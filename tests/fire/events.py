@@ -45,7 +45,7 @@ N_QUERIES = 300
 
 @dataclass(frozen=True)
 class Event:
-    """Something to send, not before a watermark.
+    """Something to send, not before a watermark, and never after another time.
 
     `expect` is told where it went: partition and offset at ingestion.
     """
@@ -57,6 +57,7 @@ class Event:
     key: bytes | None = None
     headers: tuple[tuple[str, bytes], ...] = ()
     expect: Callable[[int, int], None] | None = None
+    not_after_ms: int = 2**63
     timestamp_ms: int | None = None
     """What the record says of its own time, which nobody is to believe."""
 
@@ -300,18 +301,29 @@ class Events:
         if forgotten:
             return self._forgotten(past, closed_ms + REMEMBER_MS)
         kind = self._rng.random()
+        topic, value = "clicks", past.clicks[0] if past.clicks else b""
         if kind < 0.4:
-            self.expected.duplicates += 1
-            return Event("queries", past.value, past.partition, closed_ms)
-        if kind < 0.7 and past.clicks:
-            self.expected.duplicates += 1
-            click = past.clicks[0]
-            return Event("clicks", click, past.partition, closed_ms)
-        self._number += 1
-        event = {"impression_id": past.name, "at_ms": past.at_ms + 2_000}
-        value = _json({**event, "position": 1, "action": f"again {self._number}"})
-        self.expected.aside["late", value] += 1
-        return Event("clicks", value, past.partition, closed_ms)
+            topic, value = "queries", past.value
+        is_new = kind >= 0.7 or not value
+        if is_new:
+            self._number += 1
+            event = {"impression_id": past.name, "at_ms": past.at_ms + 2_000}
+            value = _json({**event, "position": 1, "action": f"again {self._number}"})
+
+        def expect(_: int, __: int) -> None:
+            if is_new:
+                self.expected.aside["late", value] += 1
+            else:
+                self.expected.duplicates += 1
+
+        return Event(
+            topic,
+            value,
+            past.partition,
+            closed_ms,
+            expect=expect,
+            not_after_ms=closed_ms + REMEMBER_MS,
+        )
 
     def _forgotten(self, past: Past, forgotten_ms: int) -> Event:
         if past.clicks and self._rng.random() < 0.5:

@@ -148,6 +148,9 @@ class Sender:
                 self._held.append(event)
 
     def _send(self, event: Event) -> None:
+        # It waited for a pipeline that is minutes behind: its outcome is not certain.
+        if self._is_live and self._events.now_ms > event.not_after_ms:
+            return
         # Any partition will do: what belongs together meets behind ingestion.
         future = self._producer.send(
             self._names[event.topic],

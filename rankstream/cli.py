@@ -77,9 +77,17 @@ def _say(words: list[str], reason: str) -> None:
 
 
 def _is_full() -> bool:
-    """Whether what waits for the standard output still cannot be written."""
+    """Whether nothing more can be written to the standard output.
+
+    A stream forgets what it could not write, and the error names no file. So one more
+    byte is tried, where it is no terminal.
+    """
     try:
-        sys.stdout.flush()
+        place = sys.stdout.fileno()
+    except ValueError:
+        return False
+    try:
+        os.write(place, b"" if os.isatty(place) else b"\n")
     except OSError:
         return True
     return False

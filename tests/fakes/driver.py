@@ -146,8 +146,8 @@ class Driver:
             try:
                 sent.append(await self._sent(producer, *place, *record))
             except Exception as error:  # noqa: BLE001  its class is what is seen
-                return [*await _outcomes(sent), type(error).__name__]
-        return await _outcomes(sent)
+                return _until_fenced([*await _outcomes(sent), type(error).__name__])
+        return _until_fenced(await _outcomes(sent))
 
     async def _write(self, place: tuple[str, int], record: Any) -> list[Any]:
         sent = await self._sent(self._plain, *place, *record)
@@ -300,6 +300,12 @@ class Driver:
             f"{place.topic.removeprefix(self._prefix)}[{place.partition}]": each
             for place, each in sorted(by_place.items())
         }
+
+
+def _until_fenced(outcomes: list[Any]) -> list[Any]:
+    """When a client hears that it is fenced decides how later records fail."""
+    fenced = "ProducerFenced"
+    return outcomes[: outcomes.index(fenced) + 1] if fenced in outcomes else outcomes
 
 
 async def _outcomes(sent: list[Any]) -> list[Any]:

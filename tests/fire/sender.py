@@ -130,9 +130,10 @@ class Sender:
         if self._is_live:
             return
         while not self._stopped.is_set():
-            behind_ms = self._observer.watermarks.frontier_ms()
-            start_ms = self._events.start_ms if behind_ms is None else behind_ms
-            ahead_ms = self._events.now_ms - start_ms - DISORDER_MS
+            # Sources that have read too little speak of no time yet.
+            spoken_ms = self._observer.watermarks.frontier_ms() or -1
+            behind_ms = max(self._events.start_ms, spoken_ms)
+            ahead_ms = self._events.now_ms - behind_ms - DISORDER_MS
             if self.n_sent < self.gate and ahead_ms < AHEAD_MS:
                 return
             self._release()

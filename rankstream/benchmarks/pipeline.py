@@ -184,7 +184,7 @@ class Session:
         pairs = in_turns(ours, self.stock_rate, self.sizes.repeats)
         n_bytes = pairs[0][0].event_bytes
         name = f"ingestion, one JSON event a record ({n_bytes:.0f} bytes)"
-        return throughput_figure(name, pairs, goal=2.0, floor=1.0)
+        return throughput_figure(name, pairs, goal=4.0, floor=2.2)
 
     def local_figure(self) -> Figure:
         """The in-process replay over decoding the same records."""

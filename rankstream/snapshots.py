@@ -17,7 +17,7 @@ and its envelope together.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 import redis
 from redis.backoff import ExponentialWithJitterBackoff
@@ -33,6 +33,7 @@ from rankstream.redis_scripts import (
     STANDING,
 )
 from rankstream.settings import Settings, secret
+from rankstream.store_answers import Standing, StoreUnavailable
 from rankstream.tls import believing
 from rankstream.wire.envelope import (
     Pointer,
@@ -72,34 +73,6 @@ __all__ = [
 
 BATCH_BYTES = 4 * 1024 * 1024
 """Several versions go to Redis in one script up to about this size."""
-
-
-class StoreUnavailable(RuntimeError):
-    """Redis does not answer, or answers with an error.
-
-    Operator action: look at Redis; publishing goes on when it is back.
-
-    Attributes
-    ----------
-    is_answered
-        Whether it answered, with an error: what else it is asked for may go well.
-    """
-
-    def __init__(self, said: str, *, is_answered: bool = False) -> None:
-        super().__init__(said)
-        self.is_answered = is_answered
-
-
-class Standing(NamedTuple):
-    """What a model's pointer leads to.
-
-    `fault` is empty where it leads to a snapshot, `missing` where to none; else it says
-    what was wrong with what Redis held, which was cleared. Without a pointer there is
-    none, now.
-    """
-
-    pointer: Pointer | None
-    fault: str
 
 
 class SnapshotStore:

@@ -7,6 +7,7 @@ import pytest
 
 from rankstream.wire.refusal_codes import Code
 from tests import refusals
+from tests.pages import rows_below
 from tests.refusals import (
     OTHERS,
     REFUSING,
@@ -15,22 +16,9 @@ from tests.refusals import (
     exceptions,
 )
 
-PAGE = TREE / "docs" / "refusals.md"
+TEXT = (TREE / "docs" / "refusals.md").read_text(encoding="utf-8")
 HEAD = "| says | because | do |"
 STATUSES = "| status | of | means | do |"
-
-
-def rows_below(head: str) -> list[list[str]]:
-    """Cells of every table of the page with this head."""
-    found, is_inside = [], False
-    for line in PAGE.read_text(encoding="utf-8").splitlines():
-        if line == head:
-            is_inside = True
-        elif not line.startswith("|"):
-            is_inside = False
-        elif is_inside and not line.startswith("|---"):
-            found.append([cell.strip() for cell in line.strip("|").split("|")])
-    return found
 
 
 def test_every_refusal_has_a_row() -> None:
@@ -38,7 +26,7 @@ def test_every_refusal_has_a_row() -> None:
     said: dict[str, list[str]] = {}
     for each in refusals.refusals():
         said.setdefault(each.beginning, []).append(each.place)
-    listed = [row[0] for row in rows_below(HEAD)]
+    listed = [row[0] for row in rows_below(HEAD, TEXT)]
 
     missing = [
         f"| {beginning} | why it is said | what to do |   ({', '.join(places)})"
@@ -59,7 +47,7 @@ def test_every_refusal_has_a_row() -> None:
 
 def test_every_row_has_a_cause_and_a_remedy() -> None:
     """No cell is empty."""
-    for row in rows_below(HEAD):
+    for row in rows_below(HEAD, TEXT):
         assert len(row) == 3, row
         assert all(row), row
 
@@ -77,7 +65,7 @@ def test_every_exception_is_a_refusal_or_something_else() -> None:
 def test_the_page_has_all_codes_of_dead_letters() -> None:
     """As `rankstream/wire/refusal_codes.py` has them, row for row."""
     expected = [[f"`{code}`", code.stage, code.meaning, code.remedy] for code in Code]
-    assert rows_below("| code | stage | meaning | remedy |") == expected
+    assert rows_below("| code | stage | meaning | remedy |", TEXT) == expected
 
 
 def test_the_page_has_all_exit_statuses() -> None:
@@ -94,7 +82,7 @@ def test_the_page_has_all_exit_statuses() -> None:
         ends = re.findall(r"(?:return|status =|is_final else) (\d+|\w+_EXIT)", text)
         given |= {numbers.get(word, word) for word in ends}
         given |= {numbers[word] for word in numbers if word in text}
-    listed = {int(row[0]) for row in rows_below(STATUSES)}
+    listed = {int(row[0]) for row in rows_below(STATUSES, TEXT)}
     assert {int(each) for each in given} == listed
 
 

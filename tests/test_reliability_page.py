@@ -6,23 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.pages import rows_below
+
 TESTS = Path(__file__).parent
 PAGE = TESTS.parent / "docs" / "reliability.md"
 HEAD = "| fault | promise | held | by |"
 NAMED = re.compile(r"`([\w/]+\.py)::(\w+)`")
-
-
-def rows_of(text: str) -> list[list[str]]:
-    """Cells of every row below the head of a table."""
-    found, is_inside = [], False
-    for line in text.splitlines():
-        if line == HEAD:
-            is_inside = True
-        elif not line.startswith("|"):
-            is_inside = False
-        elif is_inside and not line.startswith("|---"):
-            found.append([cell.strip() for cell in line.strip("|").split("|")])
-    return found
 
 
 def names_in(path: Path) -> set[str]:
@@ -45,7 +34,7 @@ def faults_of(text: str, root: Path = TESTS) -> list[str]:
         for path, name in NAMED.findall(text)
         if name not in names_in(root / path)
     ]
-    for row in rows_of(text):
+    for row in rows_below(HEAD, text):
         if len(row) != 4 or not all(row):
             faults.append(f"four cells must say something: {row}")
             continue
@@ -64,7 +53,7 @@ def faults_of(text: str, root: Path = TESTS) -> list[str]:
 def test_every_row_names_tests_that_exist_or_says_why_not() -> None:
     """Whoever renames a test finds the promise that it holds."""
     text = PAGE.read_text(encoding="utf-8")
-    assert len(rows_of(text)) > 60
+    assert len(rows_below(HEAD, text)) > 60
     assert faults_of(text) == []
 
 

@@ -102,7 +102,7 @@ def main() -> None:
     def chosen() -> str:
         return library
 
-    compiler.library_name = chosen
+    vars(compiler)["library_name"] = chosen
     total: dict[str, int] = {}
     with Path(into).open("wb") as file:
         for policy in (LOGGED, DETERMINISTIC, PLACKETT_LUCE):

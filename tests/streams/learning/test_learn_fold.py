@@ -29,13 +29,8 @@ from rankstream.wire.events import (
 )
 from rankstream.wire.events import encode_record as encode
 from streams.ingest.validation import EventValidator
-from streams.learning.learn import (
-    InteractionsBroken,
-    Learn,
-    ModelChanged,
-    ModelFold,
-    example_of,
-)
+from streams.learning.learn import InteractionsBroken, Learn
+from streams.learning.model_fold import ModelChanged, ModelFold, example_of
 from streams.local import read_changes
 from streams.stage import SourceRecord
 

@@ -284,18 +284,26 @@ def test_what_was_forged_in_redis_is_put_back(config: Path, own_redis: Redis) ->
     store.close()
 
 
-def test_what_older_releases_wrote_to_redis_alone_stays(
-    config: Path, own_redis: Redis, caplog: pytest.LogCaptureFixture
-) -> None:
-    """The publisher says what helps. Nonsense in the topic stops nobody."""
-    settings = settings_of(config)
-    store = store_of(settings, retries=0)
+def written_by_an_older_release(
+    settings: Settings, own_redis: Redis
+) -> ExperimentSettings:
+    """An experiment that runs, which is given, and one that ended, in Redis alone."""
     boost = ExperimentSettings(rankers={"old": "m", "new": ""}, epoch=2)
     with redis.Redis.from_url(own_redis.url) as client:
         client.hset(
             f"{settings.namespace}:experiments", "boost", msgspec.json.encode(boost)
         )
         client.hset(f"{settings.namespace}:removed-experiments", "ended", "4")
+    return boost
+
+
+def test_what_older_releases_wrote_to_redis_alone_stays(
+    config: Path, own_redis: Redis, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The publisher says what helps. Nonsense in the topic stops nobody."""
+    settings = settings_of(config)
+    store = store_of(settings, retries=0)
+    boost = written_by_an_older_release(settings, own_redis)
 
     async def scenario() -> None:
         other = encode_record("other", running(msgspec.structs.replace(boost, epoch=1)))
@@ -321,12 +329,7 @@ def test_what_an_older_release_published_is_brought_to_the_topic(
     """Unchanged for clients; afterwards an emptied Redis gets it again."""
     settings = settings_of(config)
     store = store_of(settings, retries=0)
-    boost = ExperimentSettings(rankers={"old": "m", "new": ""}, epoch=2)
-    with redis.Redis.from_url(own_redis.url) as client:
-        client.hset(
-            f"{settings.namespace}:experiments", "boost", msgspec.json.encode(boost)
-        )
-        client.hset(f"{settings.namespace}:removed-experiments", "ended", "4")
+    written_by_an_older_release(settings, own_redis)
     before = keys_of(own_redis)
     publish_experiments(config, BOOST.format(epoch=2))
     assert capsys.readouterr().out == "boost: unchanged\n"

@@ -1,0 +1,175 @@
+"""One model as its interactions are folded into it, in the order of their log."""
+
+import base64
+from collections import deque
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from models.learners.learner import TrainingExample
+from models.learners.registry import Learner, learner_of
+from rankstream.settings import ModelSettings, SettingsError
+from rankstream.snapshots import Snapshot, encode_snapshot, features_hash
+from rankstream.wire.bounds import MODEL_BYTES
+from rankstream.wire.events import POLICIES, Interaction
+from rankstream.wire.topics import SNAPSHOTS
+from streams.stage import LogRefused
+
+
+class ModelChanged(LogRefused):
+    """A model's settings are not those that its versions were learned under.
+
+    Operator action: restore them, or name the new model differently.
+    """
+
+
+class ModelFold:
+    """One model: its learner, its version, and which of its versions are published."""
+
+    def __init__(self, name: str, settings: ModelSettings) -> None:
+        self.name = name
+        self.version = 0
+        self.created_ms = 0
+        self.skipped = 0
+        self.sources: dict[int, int] = {}
+        self.published: deque[int] = deque()
+        try:
+            self.learner: Learner = learner_of(settings)
+        except ValueError as error:
+            raise SettingsError(f"models.{name}: {error}") from error
+        self._settings = settings
+        n_bytes = len(encode_snapshot(self.snapshot()))
+        if n_bytes > MODEL_BYTES:
+            # Weights alone are bounded by the settings' rules, before a worker starts.
+            raise SettingsError(
+                f"models.{name} must fit a record of {SNAPSHOTS}; a snapshot of it "
+                f"takes {n_bytes} bytes: take fewer hidden units, or a shorter name"
+            )
+
+    def take(
+        self, interactions: Sequence[Interaction], source: int, last_sequence: int
+    ) -> None:
+        """Fold interactions of a record; what the learner cannot use is skipped.
+
+        Parameters
+        ----------
+        source, last_sequence
+            The partition of `events` that they are from, and the number that the last
+            one has there.
+        """
+        self.version += len(interactions)
+        self.sources[source] = last_sequence
+        self.created_ms = interactions[-1].impression.at_ms
+        examples = [example for one in interactions if (example := self._example(one))]
+        n_left_out = self.learner.learn_all(examples)
+        self.skipped += len(interactions) - len(examples) + n_left_out
+
+    def _example(self, interaction: Interaction) -> TrainingExample | None:
+        """What the learner is shown of an interaction, None if it cannot use it."""
+        impression = interaction.impression
+        if (
+            POLICIES[impression.policy] not in self.learner.policies
+            or impression.n_features != self._settings.features
+        ):
+            return None
+        try:
+            return example_of(interaction)
+        except (ValueError, OverflowError):
+            # What was logged beside the list contradicts it.
+            return None
+
+    def snapshot(self) -> Snapshot:
+        """The model as it is: a function of the log alone, whenever it is asked for."""
+        return Snapshot(
+            model=self.name,
+            epoch=0,
+            version=self.version,
+            parent=max(0, self.version - 1),
+            created_ms=self.created_ms,
+            kind=self._settings.kind,
+            hidden=self._settings.hidden,
+            normalisation=self._settings.normalisation,
+            n_features=self._settings.features,
+            features_hash=features_hash(self._settings.features),
+            sources=sorted(self.sources.items()),
+            updates=self.learner.updates,
+            weights=self.learner.weights().astype("<f4").tobytes(),
+        )
+
+    def state(self) -> list[Any]:
+        """What `restore` takes."""
+        return [
+            self.version,
+            self.created_ms,
+            self.skipped,
+            sorted(self.sources.items()),
+            list(self.published),
+            self._form(),
+            self.learner.state(),
+        ]
+
+    def restore(self, state: list[Any]) -> None:
+        """Take back a state.
+
+        Raises
+        ------
+        ModelChanged
+            Where the settings are not those that it was learned under.
+        """
+        self.version, self.created_ms, self.skipped, sources, *rest = state
+        published, form, learner = rest
+        if form != self._form():
+            raise ModelChanged(
+                f"models.{self.name} must stay as it was learned, as each version is a "
+                f"function of the log and of these settings; it was {form}: restore "
+                "them, or dump the log and replay it into another --namespace, where "
+                "the new one folds it from its beginning under the same name"
+            )
+        self.sources = dict(sources)
+        self.published = deque(published)
+        self.learner.restore(learner)
+
+    def _form(self) -> dict[str, Any]:
+        form: dict[str, Any] = msgspec.to_builtins(self._settings)
+        return form
+
+
+def example_of(interaction: Interaction) -> TrainingExample:
+    """An interaction as learners read it.
+
+    Raises
+    ------
+    ValueError
+        Where what it logged beside the list contradicts the list.
+    """
+    impression = interaction.impression
+    shown = np.frombuffer(impression.shown, "<u2").astype(np.int64)
+    clicks = np.zeros(len(shown), np.bool_)
+    for mark in interaction.clicks:
+        clicks[mark.position - 1] = True
+    example = TrainingExample(
+        np.frombuffer(impression.scores, "<f4"),
+        shown,
+        clicks,
+        _rows(impression.features, impression.n_features),
+        impression.seed,
+    )
+    if not impression.extra:
+        return example
+    extra = msgspec.msgpack.decode(impression.extra)
+    if "ranks" in extra:
+        ranks = np.frombuffer(base64.b64decode(extra["ranks"]), "<u2")
+        example = example._replace(ranks=ranks.reshape(len(shown), -1).astype(np.int64))
+    if "assignments" in extra:
+        example = example._replace(teams=np.array(extra["assignments"], np.int64))
+    if "candidate_features" in extra:
+        raw = base64.b64decode(extra["candidate_features"])
+        example = example._replace(candidates=_rows(raw, impression.n_features))
+    return example
+
+
+def _rows(raw: bytes, n_features: int) -> npt.NDArray[np.float32]:
+    return np.frombuffer(raw, "<f4").reshape(-1, n_features)

@@ -1,4 +1,4 @@
-"""What the fold keeps in memory, and that neither it nor the time for an event grows.
+"""What the fold keeps in memory, and that neither it nor the CPU of an event grows.
 
 A log of many days, with queries that are never asked again after their day. Sums leave
 by eras of two days, each two to four days after it was counted; so what is compared are
@@ -43,7 +43,7 @@ PEAK_DAYS = 2 * ERA_DAYS + 1
 class Day(NamedTuple):
     """At the end of a day.
 
-    Resident bytes, keys of `statistics`, those that left on it, seconds for an event.
+    Resident bytes, keys of `statistics`, those that left on it, CPU seconds an event.
     """
 
     resident: int
@@ -83,13 +83,13 @@ def long_run(settings: Settings, n_impressions: int, n_days: int) -> list[Day]:
         )
         records, n_events = records_of(plan, number, sequence)
         sequence += len(records)
-        started = time.perf_counter()
+        started = time.process_time()
         for record in records:
             fold.fold(record)
             fold.outputs()
         fold.settle()
         changes = list(fold.changes())
-        spent_s = time.perf_counter() - started
+        spent_s = time.process_time() - started
         n_left = _keep_keys(keys, changes)
         del records, changes
         days.append(Day(resident(), len(keys), n_left, spent_s / n_events))
@@ -137,7 +137,7 @@ def growth(days: Sequence[Day]) -> list[Figure]:
             (1.05, 1.1),
         ),
         (
-            "time for an event in the last days over that in the first",
+            "CPU of an event in the last days over that in the first",
             late_s * 1e6,
             "us",
             early_s * 1e6,

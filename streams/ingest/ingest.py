@@ -29,7 +29,6 @@ from streams.ingest.validation import (
     Accepted,
     EventValidator,
     elements_of,
-    size_of,
 )
 from streams.stage import Change, Output, SourceRecord
 
@@ -168,11 +167,10 @@ class Ingest:
         self._counts["passed"] += 1
         self._clock.see(accepted.at_ms, appended_ms)
         partition = partition_of_route(accepted.route, self._n_partitions)
-        size = size_of(accepted.event)
-        if self._sizes[partition] + size > BATCH_BYTES:
+        if self._sizes[partition] + accepted.n_bytes > BATCH_BYTES:
             self._flush(partition)
         self._batches[partition].append(accepted.event)
-        self._sizes[partition] += size
+        self._sizes[partition] += accepted.n_bytes
 
     def _flush(self, partition: int) -> None:
         if self._batches[partition]:

@@ -82,11 +82,12 @@ _POLICY_NUMBER = {name: number for number, name in enumerate(POLICIES)}
 
 
 class Accepted(NamedTuple):
-    """A canonical event, where it goes, and when it happened."""
+    """A canonical event, where it goes, when it happened, and its bytes at most."""
 
     event: Impression | Click
     route: int
     at_ms: int
+    n_bytes: int
 
 
 class CandidateSet(NamedTuple):
@@ -142,9 +143,10 @@ class EventValidator:
         if not -(2**63) <= event.seed < 2**64 or not 0 <= event.version < 2**63:
             refuse(Code.MALFORMED, "seed and version must fit 64 bits")
         impression = self._impression(event, query, policy)
-        if size_of(impression) > MAX_EVENT_BYTES:
+        size = size_of(impression)
+        if size > MAX_EVENT_BYTES:
             refuse(Code.TOO_LARGE, f"an event must fit {MAX_EVENT_BYTES} bytes")
-        return Accepted(impression, route_of_query(query), event.at_ms)
+        return Accepted(impression, route_of_query(query), event.at_ms, size)
 
     def click(self, raw: bytes, appended_ms: int, origin: Origin) -> Accepted:
         """The click in `raw`.
@@ -187,7 +189,7 @@ class EventValidator:
         click = Click(
             own, named, item, position, event.at_ms, event.action, raw, (*origin,)
         )
-        return Accepted(click, route_of_click(event), event.at_ms)
+        return Accepted(click, route_of_click(event), event.at_ms, size_of(click))
 
     def _check_time(self, at_ms: int, appended_ms: int) -> None:
         if not 0 <= at_ms <= LAST_MS:

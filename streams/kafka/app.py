@@ -169,7 +169,7 @@ class StageApp(faust.App):
                 places[bundle.partition] = place
             generation, last = bundle.generation_id, bundle.records[-1]
             # All at once: what a rebalance finds half taken must not count twice.
-            consumer.taken(bundle.records)
+            consumer.taken(bundle.n_bytes)
             for one in bundle.records:
                 record = _record_of(one, kind.source, time_of(one))
                 while not take(

@@ -6,7 +6,7 @@ acknowledged is still each record.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from rankstream.wire.bounds import carried_bytes
 from rankstream.wire.topics import MIB
@@ -31,17 +31,24 @@ class Within:
 WITHIN = Within()
 
 
-def bundled(records: Sequence[Any]) -> Iterator[Sequence[Any]]:
+class Together(NamedTuple):
+    """Records that go together, and what they take while they wait."""
+
+    records: Sequence[Any]
+    n_bytes: int
+
+
+def bundled(records: Sequence[Any]) -> Iterator[Together]:
     """Cut records of a partition, in their order, into what goes together."""
     first = n_bytes = 0
     for number, record in enumerate(records):
         size = bytes_of(record)
         if number > first and (number - first >= RECORDS or n_bytes + size > BYTES):
-            yield records[first:number]
+            yield Together(records[first:number], n_bytes)
             first, n_bytes = number, 0
         n_bytes += size
     if first < len(records):
-        yield records[first:]
+        yield Together(records[first:], n_bytes)
 
 
 def bytes_of(record: Any) -> int:

@@ -11,7 +11,7 @@ import asyncio
 import inspect
 import time
 import types
-from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from typing import Any, ClassVar, NamedTuple
 
 import aiokafka
@@ -23,7 +23,7 @@ from mode.services import Service, WaitResults
 
 from rankstream.wire.topics import MIB
 from streams.kafka.append_time import ClockDifference, wall_ms
-from streams.kafka.bundles import bundled, bytes_of
+from streams.kafka.bundles import Together, bundled
 from streams.kafka.end_of_source import EndOfSource
 from streams.kafka.flow import Flow
 from streams.kafka.header_names import tell_all_names
@@ -78,13 +78,13 @@ class Bundle(ConsumerMessage):
     """A message to Faust that has its records with it, as the client gave them.
 
     Its offset is that of the last one. It has no key and no value of its own, so
-    nothing of it is decoded.
+    nothing of it is decoded. `n_bytes` is what they take while they wait.
     """
 
-    __slots__ = ("records",)
+    __slots__ = ("n_bytes", "records")
 
-    def __init__(self, records: Sequence[Any], place: Any, generation_id: int) -> None:
-        last = records[-1]
+    def __init__(self, together: Together, place: Any, generation_id: int) -> None:
+        last = together.records[-1]
         super().__init__(
             last.topic,
             last.partition,
@@ -98,7 +98,7 @@ class Bundle(ConsumerMessage):
             tp=place,
             generation_id=generation_id,
         )
-        self.records = records
+        self.records, self.n_bytes = together
 
 
 class CommittedReadsThread(driver.AIOKafkaConsumerThread):
@@ -198,11 +198,11 @@ class Consumer(EagerService, driver.Consumer):
         at_end_ms = 0 if end is None else end.at_end_ms(time.monotonic())
         return Progress(self._last.get(place, -1), position, highwater, at_end_ms)
 
-    def taken(self, records: Iterable[Any]) -> None:
-        """Hear that waiting records are about to be folded or dropped."""
-        self.waiting_bytes -= sum(map(bytes_of, records))
+    def taken(self, n_bytes: int) -> None:
+        """Hear that so much of what waits is about to be folded or dropped."""
+        self.waiting_bytes -= n_bytes
 
-    def _to_message(self, tp: TP, record: Any) -> Bundle:
+    def _to_message(self, tp: TP, record: Together) -> Bundle:
         """What Faust makes a message of, which here are records that go together."""
         return Bundle(record, tp, self.app.consumer_generation_id)
 
@@ -282,15 +282,16 @@ class Consumer(EagerService, driver.Consumer):
         if flow != self._flow.current:
             return {}
         fetched, positions = given
+        bundles = {place: list(bundled(records)) for place, records in fetched.items()}
         for place, records in fetched.items():
             if records:
                 where = TP(place.topic, place.partition)
                 self._last[where] = records[-1].offset
-                self.waiting_bytes += sum(map(bytes_of, records))
+                self.waiting_bytes += sum(each.n_bytes for each in bundles[place])
                 self._compare_clocks(where, records[-1])
         self._positions.update(positions)
         self._hear(positions)
-        return {place: list(bundled(records)) for place, records in fetched.items()}
+        return bundles
 
     async def _given(self, wanted: set[TP], timeout: float) -> Any:
         """Records and positions, both empty where nothing is to be had."""

@@ -47,13 +47,14 @@ def test_records_are_cut_in_their_order_and_within_bounds(
     """Each once; only a record that is too large alone is beyond the bytes."""
     records = [fetched(n, size) for n, size in enumerate(sizes + [0] * n_small)]
     bundles = list(bundled(records))
-    assert [one for bundle in bundles for one in bundle] == records
+    assert [one for bundle in bundles for one in bundle.records] == records
     for bundle in bundles:
-        assert 1 <= len(bundle) <= RECORDS
-        assert len(bundle) == 1 or sum(map(bytes_of, bundle)) <= BYTES
+        assert 1 <= len(bundle.records) <= RECORDS
+        assert bundle.n_bytes == sum(map(bytes_of, bundle.records))
+        assert len(bundle.records) == 1 or bundle.n_bytes <= BYTES
     for one, other in itertools.pairwise(bundles):
-        weight = sum(map(bytes_of, one)) + bytes_of(other[0])
-        assert len(one) == RECORDS or weight > BYTES
+        weight = one.n_bytes + bytes_of(other.records[0])
+        assert len(one.records) == RECORDS or weight > BYTES
 
 
 def test_what_waits_is_counted_with_its_key_and_headers() -> None:
@@ -64,9 +65,15 @@ def test_what_waits_is_counted_with_its_key_and_headers() -> None:
     assert heavy >= plain + 100 + 3
 
 
+def bundle_of(*records: Any) -> Bundle:
+    """These records, as a message to Faust of generation 3."""
+    (together,) = bundled(records)
+    return Bundle(together, PLACE, 3)
+
+
 def test_faust_takes_a_bundle_to_be_read_up_to_its_last_record() -> None:
     """It knows messages by their offset: the next bundle must be beyond it."""
-    bundle = Bundle([fetched(5), fetched(9)], PLACE, 3)
+    bundle = bundle_of(fetched(5), fetched(9))
     assert (bundle.offset, bundle.tp, bundle.generation_id) == (9, PLACE, 3)
     assert (bundle.key, bundle.value) == (None, None)
     source = inspect.getsource(FaustConsumer._drain_messages)
@@ -105,10 +112,10 @@ def folded(
     settings = Settings()
     app = build_app(settings, "ingest", [kind], Cluster("", {}, {}))
     app.assignment = desk  # type: ignore[assignment]
-    consumer = SimpleNamespace(taken=lambda records: waited.append(len(records)))
+    waited: list[int] = []
+    consumer = SimpleNamespace(taken=waited.append)
     monkeypatch.setattr(StageApp, "consumer", consumer)
     monkeypatch.setattr(StageApp, "consumer_generation_id", generation, raising=False)
-    waited: list[int] = []
     events = [SimpleNamespace(message=bundle) for bundle in bundles]
 
     class Stream:
@@ -120,7 +127,7 @@ def folded(
                 yield event
 
     asyncio.run(app.fold_events(Stream(), kind))
-    assert waited == [len(bundle.records) for bundle in bundles]
+    assert waited == [bundle.n_bytes for bundle in bundles]
     return app, events
 
 
@@ -131,9 +138,7 @@ def test_each_record_is_folded_and_the_bundle_acknowledged_with_its_last(
     header = ("a", b"b")
     first = [fetched(5), fetched(6, key=b"k", headers=(header,), timestamp=7)]
     desk = Desk()
-    _, events = folded(
-        monkeypatch, desk, Bundle(first, PLACE, 3), Bundle([fetched(9)], PLACE, 3)
-    )
+    _, events = folded(monkeypatch, desk, bundle_of(*first), bundle_of(fetched(9)))
     records = [record for record, _, _ in desk.taken]
     assert [record.offset for record in records] == [5, 6, 9]
     assert records[1] == SourceRecord("clicks", 0, 6, 7, b"k", b"", (header,))
@@ -146,7 +151,7 @@ def test_fullness_is_respected_between_the_records_of_a_bundle(
 ) -> None:
     """What comes before is folded, what comes behind waits."""
     desk = Desk(full_before=6)
-    bundle = Bundle([fetched(5), fetched(6), fetched(7)], PLACE, 3)
+    bundle = bundle_of(fetched(5), fetched(6), fetched(7))
     folded(monkeypatch, desk, bundle)
     assert desk.n_waits == 1
     assert [record.offset for record, _, _ in desk.taken] == [5, 6, 7]
@@ -163,6 +168,6 @@ def test_a_bundle_of_before_a_rebalance_is_told_so_record_by_record(
         monkeypatch.setattr(StageApp, "consumer_generation_id", 4, raising=False)
 
     desk.turn_of = turn_of  # type: ignore[method-assign]
-    bundle = Bundle([fetched(5), fetched(6), fetched(7)], PLACE, 3)
+    bundle = bundle_of(fetched(5), fetched(6), fetched(7))
     folded(monkeypatch, desk, bundle)
     assert [is_current for _, _, is_current in desk.taken] == [True, False, False]

@@ -165,7 +165,7 @@ def test_what_was_counted_when_it_came_is_counted_when_it_goes() -> None:
         thread.may_return.set()
         for bundle in (await consumer._getmany({PLACE}, 1.0))[PLACE]:
             assert consumer.waiting_bytes > 0
-            consumer.taken(bundle)
+            consumer.taken(bundle.n_bytes)
         assert consumer.waiting_bytes == 0
 
     asyncio.run(run())
@@ -257,7 +257,7 @@ def test_what_is_fetched_and_not_handed_over_is_not_reached() -> None:
         assert fetcher.partition.position == 8
         assert consumer.progress(PLACE).position is None
         thread.may_return.set()
-        assert [len(bundle) for bundle in (await task)[PLACE]] == [3]
+        assert [len(each.records) for each in (await task)[PLACE]] == [3]
         assert consumer.progress(PLACE) == Progress(7, 8, 8)
 
     asyncio.run(run())
@@ -462,7 +462,7 @@ def test_nothing_is_fetched_between_a_revocation_and_the_next_seek(
         assert await consumer._getmany({PLACE}, 1.0) == {}
         await end(2)
         (bundle,) = (await consumer._getmany({PLACE}, 1.0))[PLACE]
-        assert len(bundle) == 3
+        assert len(bundle.records) == 3
 
     asyncio.run(run())
 

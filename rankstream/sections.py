@@ -87,6 +87,19 @@ class StatisticsSettings(Section, frozen=True):
         return CLICK, *sorted(set(self.actions.values()) - {CLICK})
 
 
+class ExcludeSettings(Section, frozen=True):
+    """Whose lists and clicks enter no sum and no learner; decided by ingestion.
+
+    `users` are ids of users. A session, else user, that is shown more than
+    `lists_per_minute` lists of one partition of `queries` in a minute is a robot for so
+    many `minutes`; 0 means that nobody is.
+    """
+
+    users: list[str] = []
+    lists_per_minute: Annotated[int, msgspec.Meta(ge=0)] = 0
+    minutes: Positive = 60
+
+
 class DeliverySettings(Section, frozen=True):
     """How often stages commit, and how often the fold writes its state."""
 
@@ -154,6 +167,7 @@ class Settings(Section, frozen=True):
     time: TimeSettings = TimeSettings()
     limits: LimitSettings = LimitSettings()
     statistics: StatisticsSettings = StatisticsSettings()
+    exclude: ExcludeSettings = ExcludeSettings()
     delivery: DeliverySettings = DeliverySettings()
     metrics: MetricsSettings = MetricsSettings()
     models: dict[str, ModelSettings] = {}

@@ -167,6 +167,8 @@ def query_event(impression: Impression) -> bytes:
             event[name] = base64.b64encode(vector).decode()
     if impression.extra:
         event |= _decode(impression.extra)
+        # Ingestion decides it again, by the settings of then.
+        event.pop("excluded", None)
     return encode_event(event)
 
 

@@ -23,7 +23,7 @@ from streams.dead_letter import Origin, dead_letter
 from streams.fold.closed_impressions import Closed
 from streams.fold.consumer import Consumer
 from streams.fold.elements import Elements
-from streams.fold.join import Join
+from streams.fold.join import EXCLUDED, Join
 from streams.stage import Change, LogRefused, Output, SourceRecord
 from streams.state_pieces import Parts
 
@@ -180,6 +180,7 @@ class CanonicalFold:
     def counters(self) -> dict[str, int]:
         """Outcomes, what is pending, and what the consumers hold."""
         counts = {
+            **dict.fromkeys(EXCLUDED, 0),
             **self.join.counts,
             "pending": self.join.pending,
             "open_impressions": self.join.n_open,

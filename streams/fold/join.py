@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from rankstream.sections import LimitSettings, TimeSettings
 from rankstream.wire.events import Click, Impression, encode_record
@@ -46,6 +47,9 @@ OUTCOMES = (
     "dead_letter",
 )
 """What is counted; with `pending` the later ones add up to the first."""
+
+EXCLUDED = ("excluded_impressions", "excluded_clicks")
+"""Counted once there are any: those among the applied that enter no sum."""
 
 WITHDRAWN = -1
 """Position of a click that was waiting and proved late when its impression came."""
@@ -222,14 +226,24 @@ class Join:
         if not self.watermark.take(frontier):
             return
         now_ms = self.watermark.at_ms
-        closed, n_applied = self._native.close(now_ms)
+        closed, n_applied, are_excluded = self._native.close(now_ms)
         if closed is not None:
-            self.closed.append(closed)
             self.counts["applied_impressions"] += len(closed)
             self.counts["applied_clicks"] += n_applied
+            if are_excluded.any():
+                self._exclude(closed, np.flatnonzero(are_excluded))
+                closed = closed.select(np.flatnonzero(~are_excluded))
+            if len(closed):
+                self.closed.append(closed)
         for click in self._expiring.due(now_ms):
             self._expire(click)
         self._on_moved()
+
+    def _exclude(self, closed: Closed, which: Int64) -> None:
+        """Count what is applied and passed on to nobody."""
+        n_clicks = sum(len(closed[i].clicks) for i in which.tolist())
+        for name, n in zip(EXCLUDED, (len(which), n_clicks), strict=True):
+            self.counts[name] = self.counts.get(name, 0) + n
 
     def _expire(self, click: Click) -> None:
         waiting = self._waiting.get(click.impression)

@@ -24,6 +24,7 @@ from rankstream.wire.topics import (
 )
 from streams.dead_letter import Origin, dead_letter
 from streams.event_time import SourceClock
+from streams.ingest.exclusion import Exclusion
 from streams.ingest.refusal import Refused
 from streams.ingest.validation import (
     Accepted,
@@ -58,8 +59,11 @@ class Ingest:
         self._n_sources = 2 * n_inputs
         self._n_partitions = settings.kafka.partitions
         self._state_topic = state_topic(f"ingest-{topic}")
+        self._exclusion = Exclusion(settings.exclude)
         self._validator = EventValidator(
-            max_documents=settings.limits.documents, ahead_ms=time.ahead_ms
+            max_documents=settings.limits.documents,
+            ahead_ms=time.ahead_ms,
+            exclusion=self._exclusion,
         )
         self._clock = SourceClock(
             disorder_ms=time.disorder_ms,
@@ -120,6 +124,9 @@ class Ingest:
             self._written,
             self._counts,
         ]
+        if excluded := self._exclusion.state():
+            # Last, and only where it is needed: earlier builds know no such part.
+            state.append(excluded)
         yield Change(self._state_topic, b"state", _encode(state))
 
     def restore(self, items: Iterable[Change]) -> None:
@@ -135,7 +142,8 @@ class Ingest:
             if item.key == b"state" and item.value is not None:
                 check_schema(item.value, SCHEMA, "the state of ingestion", where)
                 state: Any = msgspec.msgpack.decode(item.value)
-                _, clock, self._sequences, written, self._counts = state
+                _, clock, self._sequences, written, self._counts, *excluded = state
+                self._exclusion.restore(excluded[0] if excluded else [])
                 self._clock.restore(clock)
                 self._written = tuple(written) if written else None
 

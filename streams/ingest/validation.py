@@ -1,12 +1,13 @@
 """From one input element to one canonical event, or a reason why not."""
 
 import base64
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from rankstream.sections import ExcludeSettings
 from rankstream.wire.bounds import (
     LETTER_BYTES,
     LETTERS_FACTOR,
@@ -30,6 +31,7 @@ from rankstream.wire.routing import (
 )
 from rankstream.wire.topics import MAX_ELEMENTS, MAX_EVENT_BYTES
 from streams.dead_letter import Origin
+from streams.ingest.exclusion import Exclusion
 from streams.ingest.identifiers import check_id, query_of, route_of_click, unit_of
 from streams.ingest.refusal import Refused, refuse
 from streams.ingest.vectors import (
@@ -74,6 +76,9 @@ EXTRA_FIELDS = (
 )
 """Fields of a query event that only later stages read."""
 
+EXCLUDED = "excluded"
+"""Stands first among them, and is true, where a list enters no sum: C looks for it."""
+
 _decode_query = msgspec.json.Decoder(QueryEvent).decode
 _decode_click = msgspec.json.Decoder(ClickEvent).decode
 _decode_batch = msgspec.json.Decoder(list[msgspec.Raw]).decode
@@ -110,11 +115,20 @@ class EventValidator:
         Most candidates that an impression may have.
     ahead_ms
         How far an event's time may be ahead of that at which it was appended.
+    exclusion
+        Whose lists enter no sum; by default all do.
     """
 
-    def __init__(self, *, max_documents: int, ahead_ms: int) -> None:
+    def __init__(
+        self,
+        *,
+        max_documents: int,
+        ahead_ms: int,
+        exclusion: Exclusion | None = None,
+    ) -> None:
         self._max_documents = max_documents
         self._ahead_ms = ahead_ms
+        self._exclusion = exclusion or Exclusion(ExcludeSettings())
         self._known_sets: dict[tuple[str, ...], CandidateSet] = {}
         self._n_known_items = 0
 
@@ -142,7 +156,7 @@ class EventValidator:
             )
         if not -(2**63) <= event.seed < 2**64 or not 0 <= event.version < 2**63:
             refuse(Code.MALFORMED, "seed and version must fit 64 bits")
-        impression = self._impression(event, query, policy)
+        impression = self._impression(event, query, policy, appended_ms)
         size = size_of(impression)
         if size > MAX_EVENT_BYTES:
             refuse(Code.TOO_LARGE, f"an event must fit {MAX_EVENT_BYTES} bytes")
@@ -201,7 +215,9 @@ class EventValidator:
                 f"when Kafka took the record; got {at_ms}",
             )
 
-    def _impression(self, event: QueryEvent, query: str, policy: int) -> Impression:
+    def _impression(
+        self, event: QueryEvent, query: str, policy: int, appended_ms: int
+    ) -> Impression:
         is_open = event.candidates is None
         names = event.shown if event.candidates is None else event.candidates
         if not event.shown or len(event.shown) > MAX_SHOWN:
@@ -228,6 +244,9 @@ class EventValidator:
         if policy == PLACKETT_LUCE and not scores:
             refuse(Code.SCORES, "scores must be given with policy plackett-luce")
         rows, n_features = feature_rows(event.features, k)
+        extra = _extra(event, known, n, k)
+        if self._exclusion.excludes(event, appended_ms):
+            extra = {EXCLUDED: True} | extra
         return Impression(
             identity("i", event.impression_id),
             event.impression_id,
@@ -246,7 +265,7 @@ class EventValidator:
             rows,
             n_features,
             unit_of(event),
-            _extra(event, known, n, k),
+            _encode(extra) if extra else b"",
         )
 
     def _candidates(self, names: list[str]) -> "CandidateSet":
@@ -363,7 +382,7 @@ def _check_schema(schema: int) -> None:
         refuse(Code.SCHEMA, f"schema must be {SCHEMA}; got {schema}")
 
 
-def _extra(event: QueryEvent, known: CandidateSet, n: int, k: int) -> bytes:
+def _extra(event: QueryEvent, known: CandidateSet, n: int, k: int) -> dict[str, Any]:
     fields = {
         name: value
         for name in EXTRA_FIELDS
@@ -386,4 +405,4 @@ def _extra(event: QueryEvent, known: CandidateSet, n: int, k: int) -> bytes:
         fields["candidate_features"] = base64.b64encode(
             matrix[known.order].tobytes()
         ).decode("ascii")
-    return _encode(fields) if fields else b""
+    return fields

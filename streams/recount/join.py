@@ -3,6 +3,8 @@
 import heapq
 from collections.abc import Callable, Iterable
 
+import msgspec
+
 from rankstream.wire.events import (
     ACTIVE,
     Click,
@@ -58,6 +60,7 @@ class SlowJoin:
     ) -> None:
         self.watermark_ms = -1
         self.outcomes = dict.fromkeys(OUTCOMES, 0)
+        self.excluded = {"excluded_impressions": 0, "excluded_clicks": 0}
         self._rules = rules
         self._on_closed = on_closed
         self._on_moved = on_moved
@@ -175,7 +178,11 @@ class SlowJoin:
             for _ in marks:
                 self._end("applied_clicks")
             clicks = [ClickMark(rank, at, action) for at, rank, _, action in marks]
-            self._on_closed(Interaction(closed.impression, clicks))
+            if is_excluded(closed.impression):
+                self.excluded["excluded_impressions"] += 1
+                self.excluded["excluded_clicks"] += len(clicks)
+            else:
+                self._on_closed(Interaction(closed.impression, clicks))
         while self._expiring and self._expiring[0][0] <= now_ms:
             _, arrival, click = heapq.heappop(self._expiring)
             self._expire(arrival, click)
@@ -193,6 +200,13 @@ class SlowJoin:
             del self._waiting[click.impression]
         self._known.discard(click.identity)
         self._end("orphan")
+
+
+def is_excluded(impression: Impression) -> bool:
+    """Whether ingestion wrote that this list enters no sum."""
+    if not impression.extra:
+        return False
+    return msgspec.msgpack.decode(impression.extra).get("excluded") is True
 
 
 def size_of(click: Click) -> int:

@@ -211,7 +211,7 @@ class Partition:
         self._join.take(record.elements)
         self._verdict.n_events += self._join.outcomes["consumed"] - before
         if offset <= self._found.checkpoint_offset:
-            self._outcomes = dict(self._join.outcomes)
+            self._outcomes = self._join.outcomes | self._join.excluded
 
     def compare_outcomes(self) -> None:
         """Hold the outcomes at the checkpoint against those that were counted."""
@@ -219,7 +219,7 @@ class Partition:
         if self._offset < self._found.position_offset - 1:
             self._verdict.find("lost", f"{where}: the log ends at {self._offset}")
         if self._found.outcomes is not None:
-            found = {name: self._found.outcomes.get(name, 0) for name in OUTCOMES}
+            found = {name: self._found.outcomes.get(name, 0) for name in self._outcomes}
             self._verdict.compare_all(where, self._outcomes, found)
 
     def compare_statistics(self, statistics: Statistics) -> None:

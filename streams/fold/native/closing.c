@@ -149,7 +149,7 @@ static struct name model_of(const struct impression *impression) {
 }
 
 int64_t join_close(struct join *join, uint8_t *encoded, int64_t *ends, uint64_t *models,
-                   uint8_t *extras) {
+                   uint8_t *flags) {
     int64_t n_applied = 0;
     uint8_t *at = encoded;
     if (!has_memory_to_close(join))
@@ -164,7 +164,7 @@ int64_t join_close(struct join *join, uint8_t *encoded, int64_t *ends, uint64_t 
         struct name model = model_of(impression);
         models[2 * i] = model.first;
         models[2 * i + 1] = model.second;
-        extras[i] = impression->entry.has_extra;
+        flags[i] = impression->entry.flags;
         forget_later(join, impression->entry.due_ms, 1 + (int64_t)n_clicks);
         remember(join, &impression->entry);
         for (uint32_t j = 0; j < n_clicks; j++) {

@@ -47,11 +47,22 @@ static struct entry entry_of(struct element element, uint8_t kind, int64_t due_m
     };
 }
 
+/* Ingestion writes no map of 16 or more here, and begins with what excludes a list. */
+static uint8_t flags_of(struct span extra) {
+    static const char excluded[] = "\xA8" "excluded\xC3";
+    int64_t n = sizeof(excluded) - 1;
+    if (extra.n < 1)
+        return 0;
+    bool is_excluded = extra.n > n && (extra.bytes[0] & 0xF0) == 0x80 &&
+                       !memcmp(extra.bytes + 1, excluded, (size_t)n);
+    return is_excluded ? HAS_EXTRA | IS_EXCLUDED : HAS_EXTRA;
+}
+
 /* Adds an impression to what is open, at the slot of its identity. */
 static int64_t open_impression(struct join *join, struct element element,
                                struct identity *slot, int64_t due_ms) {
     struct entry entry = entry_of(element, KIND_IMPRESSION, due_ms);
-    entry.has_extra = span_in(element, IMPRESSION_EXTRA).n > 0;
+    entry.flags = flags_of(span_in(element, IMPRESSION_EXTRA));
     if (!dues_reserve(&join->dues))
         return NO_MEMORY;
     int64_t start = start_of(element);

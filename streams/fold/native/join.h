@@ -84,10 +84,10 @@ FOLD_EXPORT void join_remove(struct join *join, const uint8_t *identity);
 FOLD_EXPORT int64_t join_fall_due(struct join *join, int64_t now_ms, int64_t sizes[3]);
 
 /* Writes what has fallen due as interactions, and forgets what is old: the end of each
- * one, a digest of the name of its model, and whether it says more than is counted.
+ * one, a digest of the name of its model, and HAS_EXTRA with or without IS_EXCLUDED.
  * The number of clicks in them, or NO_MEMORY. */
 FOLD_EXPORT int64_t join_close(struct join *join, uint8_t *encoded, int64_t *ends,
-                               uint64_t *models, uint8_t *extras);
+                               uint64_t *models, uint8_t *flags);
 
 /* Elements that were accepted since the last checkpoint and are not due: the end of
  * each, and when it is due. Writes how many there are, and their bytes; without `out`

@@ -23,6 +23,9 @@ LATE, BEYOND, NO_MEMORY, NOT_WHOLE = range(-1, -5, -1)
 WAITS = 1
 """Makes an identity known that has no impression yet; AWAITED one that is missed."""
 
+HAS_EXTRA = 1
+"""What is said of a closed impression; beyond, that it is excluded."""
+
 Int64 = NDArray[np.int64]
 Limits = tuple[int, int]
 
@@ -115,23 +118,32 @@ class NativeJoin:
         """Let an identity be absent."""
         core.join_remove(self._join, identity)
 
-    def close(self, now_ms: int) -> tuple[Closed | None, int]:
-        """Close what is due, and forget what is old; what closed, and its clicks."""
+    def close(self, now_ms: int) -> tuple[Closed | None, int, NDArray[np.bool_]]:
+        """Close what is due, and forget what is old.
+
+        Returns
+        -------
+        tuple
+            What closed, its clicks, and which of it [n_closed] enters no sum.
+        """
         sizes = _Sizes()
         _checked(core.join_fall_due(self._join, now_ms, sizes))
         n_due, n_bytes = sizes[:2]
         if not n_due:
             core.join_close(self._join, None, None, None, None)
-            return None, 0
+            return None, 0, np.empty(0, np.bool_)
+        flags = np.empty(n_due, np.uint8)
         closed = Closed(
             np.empty(n_bytes, np.uint8),
             np.empty(n_due, np.int64),
             np.empty((n_due, 2), np.uint64),
             np.empty(n_due, np.bool_),
         )
-        arrays = (closed.encoded, closed.ends, closed.models, closed.extras)
+        arrays = (closed.encoded, closed.ends, closed.models, flags)
         places = [array.ctypes.data for array in arrays]
-        return closed, _checked(core.join_close(self._join, *places))
+        n_applied = _checked(core.join_close(self._join, *places))
+        np.greater(flags, 0, out=closed.extras)
+        return closed, n_applied, flags > HAS_EXTRA
 
     def accepted(self) -> tuple[list[int], list[bytes]]:
         """What was accepted since the last call and is not due: due time, bytes."""

@@ -13,11 +13,14 @@
 
 enum { KIND_IMPRESSION, KIND_CLICK, KIND_NOTE };
 
+/* What is said of an impression beside what is counted. */
+enum { HAS_EXTRA = 1, IS_EXCLUDED = 2 };
+
 /* Begins every entry; `identity_at` is where its 16 bytes are behind the head. */
 struct entry {
     int64_t due_ms;
     uint32_t length;
-    uint8_t kind, identity_at, has_extra;
+    uint8_t kind, identity_at, flags;
 };
 
 /* Fields are places behind the head. */

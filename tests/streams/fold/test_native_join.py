@@ -32,7 +32,7 @@ def joined(*shown: Impression) -> NativeJoin:
 
 def closed_names(join: NativeJoin, now_ms: int) -> list[str]:
     """Names of what closes, in its order."""
-    closed, _ = join.close(now_ms)
+    closed, *_ = join.close(now_ms)
     return (
         [one.impression.impression_id for one in closed.interactions()]
         if closed
@@ -124,7 +124,7 @@ def test_elements_larger_than_a_chunk_are_kept_and_let_go() -> None:
     ]
     join = joined(*shown)
     largest = join.sizes()[4]
-    closed, _ = join.close(START_MS + WINDOW_MS + 1)
+    closed, *_ = join.close(START_MS + WINDOW_MS + 1)
 
     assert closed is not None
     assert {
@@ -145,7 +145,7 @@ def test_one_that_stays_long_keeps_its_own_chunk_only() -> None:
         join.take(as_record([passing]), 0, NO_LIMITS)
         join.close(START_MS + WINDOW_MS + n)
     n_bytes = join.sizes()[4]
-    closed, _ = join.close(START_MS + 2_000_000)
+    closed, *_ = join.close(START_MS + 2_000_000)
 
     assert n_bytes < 3.2 * (1 << 20)
     assert closed is not None
@@ -175,7 +175,7 @@ def test_digests_of_models_are_as_defined() -> None:
     """At every length around those of words."""
     models = ["m" * n for n in (*range(40), 1_000)]
     join = joined(*(impression(f"{n}", model=m) for n, m in enumerate(models)))
-    closed, _ = join.close(START_MS + WINDOW_MS)
+    closed, *_ = join.close(START_MS + WINDOW_MS)
 
     assert closed is not None
     for model, found in zip(models, closed.models.tolist(), strict=True):
@@ -266,7 +266,7 @@ def test_clicks_at_one_time_and_place_keep_their_order() -> None:
         for n, action in enumerate(actions)
     ]
     assert join.take(as_record(list(marks)), 0, NO_LIMITS) == 3
-    closed, n_clicks = join.close(START_MS + WINDOW_MS)
+    closed, n_clicks, _ = join.close(START_MS + WINDOW_MS)
     assert closed is not None
     assert n_clicks == 3
     assert [mark.action for mark in closed[0].clicks] == actions

@@ -23,6 +23,7 @@ COMMANDS = {
     "snapshots": "model snapshots: list, show, verify, roll back, follow",
     "dlq": "dead letters: list, show, count, replay",
     "dump": "copy the canonical log into a file",
+    "erase": "a person's events: where they are, and a dump without them",
     "recount": "count the canonical log again with independent code, and compare",
     "reproduce": "make tables of the literature from LETOR folders",
     "bench": "measure speed and memory, beside a rival in the same run",

@@ -24,7 +24,7 @@ CHECKED = (
 
 ASKED = (*CHECKED, *topic_safety.CHECKED)
 
-DEFAULTS = {"cleanup.policy": "delete", "message.timestamp.type": "CreateTime"}
+DEFAULTS = {"cleanup.policy": "delete"}
 
 TOPIC_ALREADY_EXISTS = 36
 

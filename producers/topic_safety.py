@@ -1,4 +1,4 @@
-"""What keeps a topic's records safe: replicas in sync, leaders, elections, retention.
+"""What keeps a topic's records safe: replicas, leaders, elections, retention, times.
 
 Pure: from what the broker says of a topic to sentences. What is wrong here endangers
 records or holds commits up, but no count is wrong because of it, so a worker starts.
@@ -14,7 +14,10 @@ UNCLEAN = "unclean.leader.election.enable"
 RETENTION = "retention.ms"
 RETENTION_BYTES = "retention.bytes"
 
-CHECKED = (IN_SYNC, UNCLEAN, RETENTION, RETENTION_BYTES)
+TIMES = "message.timestamp.type"
+BY_BROKER = "LogAppendTime"
+
+CHECKED = (IN_SYNC, UNCLEAN, RETENTION, RETENTION_BYTES, TIMES)
 
 DAY_MS = 86_400_000
 LEAST_RETENTION_MS = 3 * DAY_MS
@@ -53,7 +56,8 @@ def least_in_sync(n_replicas: int) -> int:
 
 def safe_config(n_replicas: int) -> dict[str, str]:
     """The configuration that a new topic is given beside its own."""
-    return {IN_SYNC: str(least_in_sync(n_replicas)), UNCLEAN: "false"}
+    in_sync = str(least_in_sync(n_replicas))
+    return {IN_SYNC: in_sync, UNCLEAN: "false", TIMES: BY_BROKER}
 
 
 def dangers(topic: Topic, n_replicas: int, there: Mapping[str, str]) -> list[Danger]:
@@ -75,6 +79,13 @@ def dangers(topic: Topic, n_replicas: int, there: Mapping[str, str]) -> list[Dan
     if there.get(UNCLEAN) == "true":
         why = "a broker that is behind may lead, and drops what was acknowledged"
         found.append(Danger(UNCLEAN, "false", "true", why))
+    times = there.get(TIMES, BY_BROKER)
+    if times != BY_BROKER and TIMES not in topic.config:
+        why = (
+            "the broker refuses what a worker writes whose clock is an hour ahead, and "
+            "deletes too early what one writes that is behind"
+        )
+        found.append(Danger(TIMES, BY_BROKER, times, why))
     if topic.is_source:
         found += _retention_dangers(there)
     return found

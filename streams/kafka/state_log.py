@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from aiokafka import TopicPartition
+from aiokafka.errors import InvalidTimestampError
 
 from rankstream.wire.topics import MAX_RECORD_BYTES, MIB, full_name
 from streams.kafka.clients import AIOKAFKA, Clients, Consumer, Producer
 from streams.kafka.resume_position import Source, StateRefused
-from streams.stage import Change, Output
+from streams.stage import Change, LogRefused, Output
 from streams.topology import StageKind, group_of
 
 LOOKS, BETWEEN_LOOKS_S = 5, 0.3
@@ -143,7 +144,7 @@ class StateLog:
             sent += await send(
                 producer, self._cluster.place(topic, partition), together
             )
-        await asyncio.gather(*sent)
+        await _delivered(sent)
         if next_offset is not None:
             source = self._cluster.place(self._kind.source, self._partition)
             group = group_of(self._cluster.namespace, self._kind.role)
@@ -203,7 +204,7 @@ class StateLog:
                 )
                 for place in some
             ]
-            await asyncio.gather(*sent)
+            await _delivered(sent)
         await producer.abort_transaction()
 
     async def _described(self, consumer: Consumer) -> Source:
@@ -231,6 +232,17 @@ class StateLog:
             first[place],
             end[place],
         )
+
+
+async def _delivered(sent: Iterable[Any]) -> None:
+    try:
+        await asyncio.gather(*sent)
+    except InvalidTimestampError as error:
+        raise LogRefused(
+            "the brokers must take the time that this machine gives its records; they "
+            "say that it is too far from theirs: set its clock by NTP, and run "
+            "`rankstream topics create --alter`, so that they give the time themselves"
+        ) from error
 
 
 async def _read_to_end(

@@ -39,6 +39,17 @@ def build_of(commit: str, folder: Path) -> Path:
     return folder
 
 
+def create_topics(tree: Path, config: Path) -> None:
+    """Topics as that build makes them: it may refuse those of a later one."""
+    subprocess.run(
+        [
+            *(sys.executable, "-m", "rankstream.cli", "topics", "create"),
+            *("--config", str(config)),
+        ],
+        cwd=tree, env=environment(tree), check=True, capture_output=True,
+    )  # fmt: skip
+
+
 def environment(tree: Path) -> dict[str, str]:
     """That of a process that imports from a tree."""
     return {**os.environ, "PYTHONPATH": str(tree)}

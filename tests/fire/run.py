@@ -14,7 +14,7 @@ from rankstream.settings import Settings, load_settings
 from rankstream.wire.topics import CLICKS, EVENTS, QUERIES, full_name
 from streams.topology import topics_of
 from tests.fire.brokers import Brokers
-from tests.fire.builds import build_of
+from tests.fire.builds import build_of, create_topics
 from tests.fire.cluster import Missed, Worker, restarts
 from tests.fire.events import (
     ACTIONS,
@@ -167,12 +167,14 @@ class Run:
         self._stops: dict[str, list[float]] = {}
         config = self._configured(folder, "first")
         self.settings: Settings = load_settings(config, {})
-        admin = TopicAdmin(self.settings, topics_of(self.settings.kafka))
-        admin.create()
-        admin.close()
         second = self._configured(folder, "second")
         broken, commit = options.broken, options.commit
         tree = build_of(commit, folder / "build") if commit else None
+        if tree is not None:
+            create_topics(tree, config)
+        admin = TopicAdmin(self.settings, topics_of(self.settings.kafka))
+        admin.create()
+        admin.close()
         self.workers = {
             "first": Worker("first", config, folder, broken, tree),
             "second": Worker("second", second, folder, broken),

@@ -13,15 +13,18 @@ from kafka.admin import ConfigResource, ConfigResourceType
 from deploy.broker import Broker
 from producers.topic_admin import TopicAdmin
 from producers.topic_safety import (
+    BY_BROKER,
     IN_SYNC,
     LEAST_RETENTION_MS,
     RETENTION,
     RETENTION_BYTES,
+    TIMES,
     UNCLEAN,
     cannot_be_written,
     dangers,
     replica_dangers,
     replicas_of_internal,
+    safe_config,
 )
 from rankstream.cli import main
 from rankstream.settings import KafkaSettings, Settings
@@ -29,7 +32,13 @@ from rankstream.wire.topics import Topic
 from streams.topology import STAGES, topics_of
 from tests.services import ServiceMissing, our_cluster, without
 
-SAFE = {IN_SYNC: "2", UNCLEAN: "false", RETENTION: "604800000", RETENTION_BYTES: "-1"}
+SAFE = {
+    IN_SYNC: "2",
+    UNCLEAN: "false",
+    RETENTION: "604800000",
+    RETENTION_BYTES: "-1",
+    TIMES: BY_BROKER,
+}
 LOG = Topic("events", 4, {}, is_source=True)
 OTHER = Topic("late", 4, {})
 
@@ -67,6 +76,7 @@ def partition(
             [(RETENTION, str(LEAST_RETENTION_MS))],
         ),
         (3, {RETENTION_BYTES: "1000000000000"}, [(RETENTION_BYTES, "-1")]),
+        (3, {TIMES: "CreateTime"}, [(TIMES, BY_BROKER)]),
     ],
 )
 def test_settings_that_endanger_records_are_found(
@@ -85,6 +95,15 @@ def test_only_what_stages_read_must_be_kept() -> None:
     sources = {topic.name for topic in topics_of(KafkaSettings()) if topic.is_source}
     assert sources == {kind.source for kind in STAGES}
     assert sources == {"queries", "clicks", "events", "interactions"}
+
+
+def test_brokers_give_the_time_of_every_record_of_new_topics() -> None:
+    """Without it input topics are refused; others are only said to be at risk."""
+    older = SAFE | {TIMES: "CreateTime"}
+    for topic in topics_of(KafkaSettings()):
+        assert (safe_config(1) | topic.config)[TIMES] == BY_BROKER
+        expected = [] if topic.name in ("queries", "clicks") else [TIMES]
+        assert [each.key for each in dangers(topic, 1, older)] == expected
 
 
 def test_more_in_sync_than_there_are_replicas_takes_no_record() -> None:

@@ -48,7 +48,8 @@ def test_a_clients_time_is_told_from_the_brokers(
     """
     own = KafkaSettings(bootstrap=kafka.bootstrap)
     settings = Settings(namespace=namespace, kafka=own)
-    admin = TopicAdmin(settings, [Topic(QUERIES, 1, INPUT), Topic(CLICKS, 1, KEPT)])
+    older = KEPT | {"message.timestamp.type": "CreateTime"}
+    admin = TopicAdmin(settings, [Topic(QUERIES, 1, INPUT), Topic(CLICKS, 1, older)])
     admin.create()
     admin.close()
     before_ms = wall_ms()

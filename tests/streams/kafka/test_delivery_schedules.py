@@ -1,6 +1,7 @@
 """Rules of delivery under thousands of drawn schedules, without a broker."""
 
 import asyncio
+import itertools
 import logging
 from collections import Counter
 
@@ -32,6 +33,9 @@ N_PARTS, N_OF_PART = 4, 500
 N_FOR_MUTANT = 1_000
 """Schedules for each, until one notices; some need what seldom comes together."""
 
+TELLING = (33, 0, 16, 164, 210, 219, 233, 326, 510, 22, 91, 11, 3)
+"""Those that noticed something before the others, tried first: they save a minute."""
+
 MUST_HAPPEN = (
     "kill", "stop", "pause", "resume", "session ends", "rebalance", "expired", "fenced",
     "hang", "truncate", "recreate", "refused", "restored", "send openly",
@@ -62,7 +66,8 @@ def test_a_guard_that_is_inverted_is_noticed(
 ) -> None:
     """Each is there for something that a schedule comes across."""
     mutant(monkeypatch)
-    assert any(World(seed).run().faults for seed in range(N_FOR_MUTANT))
+    seeds = itertools.chain(TELLING, range(N_FOR_MUTANT))
+    assert any(World(seed).run().faults for seed in seeds)
 
 
 def test_a_seed_is_one_schedule() -> None:

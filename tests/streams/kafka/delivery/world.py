@@ -171,11 +171,8 @@ class World:
 
     def _eligible(self) -> list[Waiting]:
         """Coroutines that may go on, those that are not stalled first."""
-        waiting = [
-            each
-            for each in self.points.waiting
-            if each.owner in self.running() and each.owner not in self.paused
-        ]
+        able = self.running() - self.paused
+        waiting = [each for each in self.points.waiting if each.owner in able]
         for each in waiting:
             if each not in self._stalled:
                 is_stalled = self.rng.random() < self._stall_share
@@ -238,11 +235,12 @@ class World:
         quiet_since_s = self.loop.time()
         for _ in range(MOST_HEALING):
             self.write_all_markers()
-            waiting = [e for e in self.points.waiting if e.owner in self.running()]
-            if waiting:
-                if not waiting[0].what.startswith("thread"):
+            running = self.running()
+            first = next((e for e in self.points.waiting if e.owner in running), None)
+            if first is not None:
+                if not first.what.startswith("thread"):
                     quiet_since_s = self.loop.time()
-                self._let_on(waiting[0])
+                self._let_on(first)
                 continue
             if self.loop.time() - quiet_since_s >= QUIET_S or not self.pass_time():
                 return

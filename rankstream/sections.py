@@ -99,9 +99,13 @@ class DeliverySettings(Section, frozen=True):
 
 
 class ModelSettings(Section, frozen=True):
-    """A ranker that learns: its form, its learner, and what that learner needs."""
+    """A ranker that learns: its form, its learner, and what that learner needs.
+
+    `feature_names` are in the order of the features, or none.
+    """
 
     features: Positive
+    feature_names: list[str] = []
     kind: str = "linear"
     hidden: list[int] = []
     normalisation: str = "min-max"

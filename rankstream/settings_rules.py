@@ -28,7 +28,12 @@ from rankstream.wire.bounds import (
     MAX_CLICKS_BYTES,
     MODEL_BYTES,
 )
-from rankstream.wire.envelope import KINDS, NORMALISATIONS, n_weights
+from rankstream.wire.envelope import (
+    KINDS,
+    NORMALISATIONS,
+    fault_of_names,
+    n_weights,
+)
 
 RENAMED = {
     "delivery.checkpoint_s": "delivery.commit_s",
@@ -261,6 +266,10 @@ def _of_model(place: str, model: ModelSettings) -> Iterator[tuple[str, str]]:
             setting = f"{place}.{option}"
             yield setting, f"{setting} must be one of {list(known)}; got {value!r}"
     yield from _of_layers(place, model)
+    if model.feature_names:
+        wrong = fault_of_names(model.feature_names, model.features)
+        if wrong:
+            yield f"{place}.feature_names", f"{place}.feature_names: {wrong}"
     try:
         check_learner(model.learner, model.options)
     except ValueError as error:

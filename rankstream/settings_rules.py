@@ -34,6 +34,7 @@ from rankstream.wire.envelope import (
     fault_of_names,
     n_weights,
 )
+from rankstream.wire.topics import LEAST_DAYS
 
 RENAMED = {
     "delivery.checkpoint_s": "delivery.commit_s",
@@ -153,6 +154,7 @@ def _contradictions(settings: Settings) -> Iterator[tuple[str, str]]:
     for name, experiment in settings.experiments.items():
         yield from _of_experiment(f"experiments.{name}", experiment)
     yield from _of_kafka(settings.kafka)
+    yield from _of_retention(settings.kafka)
     yield from _of_redis(settings.redis)
 
 
@@ -242,6 +244,17 @@ def _of_kafka(kafka: KafkaSettings) -> Iterator[tuple[str, str]]:
             yield (
                 setting,
                 f"{setting} must be set with kafka.certificate_file; it is missing",
+            )
+
+
+def _of_retention(kafka: KafkaSettings) -> Iterator[tuple[str, str]]:
+    for name in ("events_days", "interactions_days"):
+        days = getattr(kafka, name)
+        if 0 < days < LEAST_DAYS:
+            # A worker that ended on a Friday evening is seen on Monday.
+            yield (
+                f"kafka.{name}",
+                f"kafka.{name} must be {LEAST_DAYS} or more, 0 or -1; got {days}",
             )
 
 

@@ -1,23 +1,25 @@
 """Serve an old version of a model again, and later the newest one.
 
 Both are records of the topic `snapshots`, in an epoch of their own: publishers, now
-or after a restart, serve them and let no earlier epoch in.
+or after a restart, serve them and let no earlier epoch in. Both are interventions:
+their lists are logged as those of `MODEL@EPOCH.VERSION`.
 """
 
-from producers.event_producer import send_records
-from producers.topic_reader import TopicReader
+from typing import NamedTuple
+
+from producers.deployment import deploy, deployments_among
+from producers.topic_reader import Record, TopicReader
 from rankstream.settings import Settings
 from rankstream.snapshots import (
     Pointer,
     SnapshotStore,
     decode_at,
     decode_snapshot,
-    encode_snapshot,
     following_key,
     pointer_from,
     pointer_of,
-    rolled_back,
 )
+from rankstream.wire.deployments import Deployment, is_deployment
 from rankstream.wire.topics import SNAPSHOTS
 
 
@@ -28,6 +30,17 @@ class RollbackRefused(RuntimeError):
     """
 
 
+class Learned(NamedTuple):
+    """What the topic says of a model, and of all deployments.
+
+    `envelope` is that of the newest version that was learned; `epoch` the latest.
+    """
+
+    envelope: bytes | None
+    epoch: int
+    deployments: list[Deployment]
+
+
 def roll_back(
     settings: Settings, store: SnapshotStore, model: str, version: Pointer
 ) -> Pointer:
@@ -35,7 +48,7 @@ def roll_back(
 
     Raises
     ------
-    SnapshotError, StoreUnavailable, RollbackRefused, SendFailed
+    SnapshotError, StoreUnavailable, RollbackRefused, DeploymentRefused, SendFailed
     """
     envelope = store.load(model, version)
     if envelope is None:
@@ -43,9 +56,16 @@ def roll_back(
             f"a version must be kept in Redis; {version} of {model!r} is not: "
             f"`rankstream snapshots list {model}` has those that are"
         )
-    decode_at(envelope, model, version)
-    latest = max(_learned(settings, store, model)[1], version.epoch)
-    return _serve(settings, store, envelope, latest + 1, model.encode())
+    snapshot = decode_at(envelope, model, version)
+    learned = _learned(settings, store, model)
+    return deploy(
+        settings,
+        store,
+        snapshot,
+        epoch=max(learned.epoch, version.epoch) + 1,
+        key=model.encode(),
+        deployments=learned.deployments,
+    )
 
 
 def follow_again(settings: Settings, store: SnapshotStore, model: str) -> Pointer:
@@ -53,40 +73,38 @@ def follow_again(settings: Settings, store: SnapshotStore, model: str) -> Pointe
 
     Raises
     ------
-    SnapshotError, StoreUnavailable, RollbackRefused, SendFailed
+    SnapshotError, StoreUnavailable, RollbackRefused, DeploymentRefused, SendFailed
     """
-    envelope, epoch = _learned(settings, store, model)
-    if envelope is None:
+    learned = _learned(settings, store, model)
+    if learned.envelope is None:
         raise RollbackRefused(f"a model must have been learned; {model!r} was not")
-    if epoch == 0:
+    if learned.epoch == 0:
         raise RollbackRefused(f"a model must be rolled back; {model!r} is not")
-    return _serve(settings, store, envelope, epoch + 1, following_key(model))
+    return deploy(
+        settings,
+        store,
+        decode_snapshot(learned.envelope),
+        epoch=learned.epoch + 1,
+        key=following_key(model),
+        deployments=learned.deployments,
+    )
 
 
-def _learned(
-    settings: Settings, store: SnapshotStore, model: str
-) -> tuple[bytes | None, int]:
-    """The newest version that was learned, and the latest epoch."""
+def _learned(settings: Settings, store: SnapshotStore, model: str) -> Learned:
     standing = store.standing([model]).get(model)
     epoch = standing.epoch if standing else 0
     newest, place = None, Pointer(0, -1)
+    noted: list[Record] = []
     with TopicReader(settings) as reader:
         for record in reader.records(SNAPSHOTS):
-            name, _, version = (record.key or b"").rpartition(b"/")
+            key = record.key or b""
+            name, _, version = key.rpartition(b"/")
             if record.value is None:
                 continue
-            if record.key in (model.encode(), following_key(model)):
+            if is_deployment(key, record.value):
+                noted.append(record)
+            elif key in (model.encode(), following_key(model)):
                 epoch = max(epoch, pointer_of(decode_snapshot(record.value)).epoch)
             elif name == model.encode() and (at := pointer_from(version)) > place:
                 newest, place = record.value, at
-    return newest, epoch
-
-
-def _serve(
-    settings: Settings, store: SnapshotStore, envelope: bytes, epoch: int, key: bytes
-) -> Pointer:
-    new = rolled_back(decode_snapshot(envelope), epoch)
-    value = encode_snapshot(new)
-    send_records(settings, SNAPSHOTS, [(key, value)])
-    store.publish(value)
-    return pointer_of(new)
+    return Learned(newest, epoch, deployments_among(noted))

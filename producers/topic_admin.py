@@ -108,7 +108,7 @@ class TopicAdmin:
             self._full(topic.name): {
                 "num_partitions": topic.partitions,
                 "replication_factor": n_replicas,
-                "configs": topic_safety.safe_config(n_replicas) | topic.config,
+                "configs": topic_safety.new_config(topic, self._settings),
             }
             for topic in self._wanted
             if self._full(topic.name) not in there
@@ -319,7 +319,8 @@ class TopicAdmin:
     ) -> list[topic_safety.Danger]:
         wanted = self._settings.kafka.replication_factor
         n_replicas = min(wanted, topic_safety.fewest_replicas(there))
-        return topic_safety.dangers(topic, n_replicas, config)
+        kept_ms = topic_safety.kept_ms(topic, self._settings)
+        return topic_safety.dangers(topic, n_replicas, config, kept_ms)
 
     def _corrections(
         self, topic: Topic, there: Mapping[str, Any], config: Mapping[str, str]

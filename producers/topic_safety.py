@@ -7,7 +7,8 @@ records or holds commits up, but no count is wrong because of it, so a worker st
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from rankstream.wire.topics import Topic
+from rankstream.sections import Settings
+from rankstream.wire.topics import LEAST_DAYS, Topic
 
 IN_SYNC = "min.insync.replicas"
 UNCLEAN = "unclean.leader.election.enable"
@@ -20,7 +21,7 @@ BY_BROKER = "LogAppendTime"
 CHECKED = (IN_SYNC, UNCLEAN, RETENTION, RETENTION_BYTES, TIMES)
 
 DAY_MS = 86_400_000
-LEAST_RETENTION_MS = 3 * DAY_MS
+LEAST_RETENTION_MS = LEAST_DAYS * DAY_MS
 """Of what stages read: a worker that ended on a Friday evening is seen on Monday.
 
 Its state holds all that it has folded, so a restart needs what came meanwhile and the
@@ -60,7 +61,33 @@ def safe_config(n_replicas: int) -> dict[str, str]:
     return {IN_SYNC: in_sync, UNCLEAN: "false", TIMES: BY_BROKER}
 
 
-def dangers(topic: Topic, n_replicas: int, there: Mapping[str, str]) -> list[Danger]:
+def kept_ms(topic: Topic, settings: Settings) -> int | None:
+    """`retention.ms` that the settings ask for; -1 without end, None where they do not.
+
+    What a sum counts leaves at the end of its era's time, one to two `time.keep_ms`
+    after it was shown: so long everything that a sum is made of can be read again.
+    """
+    if not topic.days:
+        return None
+    days: int = getattr(settings.kafka, topic.days)
+    if days < 0:
+        return -1
+    return days * DAY_MS or max(2 * settings.time.keep_ms, LEAST_RETENTION_MS)
+
+
+def new_config(topic: Topic, settings: Settings) -> dict[str, str]:
+    """The whole configuration of a topic that is created."""
+    kept = kept_ms(topic, settings)
+    asked = {} if kept is None else {RETENTION: str(kept)}
+    return safe_config(settings.kafka.replication_factor) | topic.config | asked
+
+
+def dangers(
+    topic: Topic,
+    n_replicas: int,
+    there: Mapping[str, str],
+    wanted_ms: int | None = None,
+) -> list[Danger]:
     """Settings of a topic that endanger its records.
 
     Parameters
@@ -69,6 +96,8 @@ def dangers(topic: Topic, n_replicas: int, there: Mapping[str, str]) -> list[Dan
         That it must have and that each partition has: the smaller number.
     there
         Its configuration on the cluster.
+    wanted_ms
+        For how long it is to keep a record: what `kept_ms` says.
     """
     found = []
     least = least_in_sync(n_replicas)
@@ -87,15 +116,22 @@ def dangers(topic: Topic, n_replicas: int, there: Mapping[str, str]) -> list[Dan
         )
         found.append(Danger(TIMES, BY_BROKER, times, why))
     if topic.is_source:
-        found += _retention_dangers(there)
+        found += _retention_dangers(there, wanted_ms)
     return found
 
 
-def _retention_dangers(there: Mapping[str, str]) -> Iterable[Danger]:
-    kept_ms, kept_bytes = there.get(RETENTION, "-1"), there.get(RETENTION_BYTES, "-1")
-    if 0 <= int(kept_ms) < LEAST_RETENTION_MS:
+def _retention_dangers(
+    there: Mapping[str, str], wanted_ms: int | None
+) -> Iterable[Danger]:
+    there_ms, kept_bytes = there.get(RETENTION, "-1"), there.get(RETENTION_BYTES, "-1")
+    least = LEAST_RETENTION_MS if wanted_ms is None else wanted_ms
+    if 0 <= int(there_ms) < LEAST_RETENTION_MS:
         why = "records leave before a worker that was away for longer has read them"
-        yield Danger(RETENTION, str(LEAST_RETENTION_MS), kept_ms, why)
+        yield Danger(RETENTION, str(least), there_ms, why)
+    elif int(there_ms) >= 0 and not 0 <= least <= int(there_ms):
+        why = "records leave before the time that the settings say, so no recount and "
+        why += "no other fold has all that was counted"
+        yield Danger(RETENTION, str(least), there_ms, why)
     if int(kept_bytes) >= 0:
         why = "the more is sent, the sooner records leave, read or not"
         yield Danger(RETENTION_BYTES, "-1", kept_bytes, why)

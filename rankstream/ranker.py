@@ -15,16 +15,15 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
-import numpy as np
 import numpy.typing as npt
 
-from rankstream.ranking.checked_weights import checked_weights
-from rankstream.ranking.multileaving import ONE_CANDIDATE, Multileaving, compare
+from rankstream.ranking.checked_weights import GivenFeatures, checked_weights
+from rankstream.ranking.multileaving import ONE_CANDIDATE, Multileaving
 from rankstream.ranking.ranked_list import Ranking
-from rankstream.ranking.scoring import draw_list, normalised, scores_of
+from rankstream.ranking.served_model import ServedModel
 from rankstream.snapshots import (
     Pointer,
     Snapshot,
@@ -33,6 +32,7 @@ from rankstream.snapshots import (
     StoreUnavailable,
     decode_at,
     decode_snapshot,
+    features_hash,
     pointer_of,
 )
 from rankstream.wire.routing import (
@@ -40,8 +40,6 @@ from rankstream.wire.routing import (
     route_of_query,
     routed_impression_id,
 )
-
-Floats = npt.NDArray[np.float32]
 
 RETRY_S = 0.5
 """Pause, at least, before a following ranker tries again a store that is away."""
@@ -56,15 +54,6 @@ class NoSnapshot(RuntimeError):
 
     Operator action: start the worker with a `[models.NAME]` of this name.
     """
-
-
-class _Served(NamedTuple):
-    """What is served, replaced as one: no list mixes two versions."""
-
-    snapshot: Snapshot
-    weights: Floats
-    pointer: Pointer
-    taken_s: float
 
 
 class Ranker:
@@ -84,6 +73,9 @@ class Ranker:
     n_features
         What the service can give, else what its first snapshot needs; snapshots
         that need another number are refused.
+    feature_names
+        The same by name, instead of `n_features`. Snapshots of another list are
+        refused, and without it those of another list than the first one's.
 
     Attributes
     ----------
@@ -100,18 +92,28 @@ class Ranker:
         store: SnapshotStore | None = None,
         source: Callable[[], bytes | None] | None = None,
         n_features: int | None = None,
+        feature_names: Sequence[str] | None = None,
     ) -> None:
         if (store is None) == (source is None):
             raise ValueError("a ranker must have a store or a source, and not both")
+        if n_features is not None and feature_names is not None:
+            raise ValueError(
+                "a ranker must be given n_features or feature_names, and not both"
+            )
         self.model = model
         self.failures: dict[str, int] = {}
         self.last_failure = self.trouble = ""
         self._store = store
         self._source = source
-        self._n_features = n_features
+        self._features: GivenFeatures | None = None
+        if n_features is not None:
+            self._features = GivenFeatures(n_features)
+        if feature_names is not None:
+            names = list(feature_names)
+            self._features = GivenFeatures(len(names), features_hash(names))
         self._given: bytes | None = None
         self._known: bytes | None = None
-        self._served: _Served | None = None
+        self._served: ServedModel | None = None
         self._heard_s = float("-inf")
         self._taking = threading.Lock()
         self._is_cut_off = False
@@ -244,37 +246,8 @@ class Ranker:
         served = self._served
         if served is None:
             raise self._without()
-        snapshot = served.snapshot
-        with np.errstate(over="ignore"):
-            values = np.asarray(features, np.float32)
-        if values.ndim != 2 or values.shape[1] != snapshot.n_features:
-            raise ValueError(
-                f"features must be documents by {snapshot.n_features}; "
-                f"got shape {values.shape}"
-            )
-        if not len(values) or not np.isfinite(values).all():
-            raise ValueError("features must be finite, of at least one document")
-        with np.errstate(over="ignore", invalid="ignore"):  # the check is below
-            scaled = normalised(values, snapshot.normalisation)
-            scores = scores_of(scaled, served.weights, snapshot.hidden, snapshot.kind)
-        if not np.isfinite(scores).all():
-            raise ValueError(
-                f"scores must be finite; version {served.pointer} of {self.model!r} "
-                "and these features give others"
-            )
-        drawn = secrets.randbits(63) if seed is None else seed
-        if policy == "multileave":
-            made = compare(
-                scaled, served.weights, snapshot.hidden, snapshot.kind,
-                settings=multileaving, cutoff=cutoff, seed=drawn,
-            )  # fmt: skip
-            return Ranking(
-                made.order, scores, scaled, policy, drawn, self.model,
-                snapshot.version, made,
-            )  # fmt: skip
-        order = draw_list(scores, cutoff=cutoff, policy=policy, seed=drawn)
-        return Ranking(
-            order, scores, scaled, policy, drawn, self.model, snapshot.version
+        return served.rank(
+            features, cutoff=cutoff, policy=policy, seed=seed, multileaving=multileaving
         )
 
     def query_event(
@@ -363,12 +336,13 @@ class Ranker:
         pointer, now = pointer_of(snapshot), self.pointer
         if now is not None and pointer <= now:
             return False
-        wanted = self._n_features
-        if wanted is None and self._served is not None:
+        wanted = self._features
+        if self._served is not None and (wanted is None or wanted.list_hash is None):
             # The service gives what the first snapshot needed.
-            wanted = self._served.snapshot.n_features
-        weights = checked_weights(snapshot, wanted)
-        self._served = _Served(snapshot, weights, pointer, time.monotonic())
+            first = self._served.snapshot
+            wanted = GivenFeatures(first.n_features, first.features_hash)
+        checked = checked_weights(snapshot, wanted)
+        self._served = ServedModel(snapshot, checked, pointer, time.monotonic())
         return True
 
     def _failed(self, reason: str, error: Exception) -> None:

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 import msgspec
 
 Positive = Annotated[int, msgspec.Meta(gt=0)]
+Days = Annotated[int, msgspec.Meta(ge=-1)]
 PositiveFloat = Annotated[float, msgspec.Meta(gt=0)]
 
 
@@ -13,7 +14,11 @@ class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class KafkaSettings(Section, frozen=True):
-    """The cluster. Passwords come from a variable or a file only."""
+    """The cluster. Passwords come from a variable or a file only.
+
+    `events_days` and `interactions_days` say how long these topics keep a record: 0 as
+    long as statistics may have counted it, -1 without end.
+    """
 
     bootstrap: str = "127.0.0.1:9092"
     security_protocol: str = "PLAINTEXT"
@@ -28,6 +33,8 @@ class KafkaSettings(Section, frozen=True):
     partitions: Positive = 4
     learner_partitions: Positive = 4
     replication_factor: Positive = 1
+    events_days: Days = 0
+    interactions_days: Days = 0
 
 
 class RedisSettings(Section, frozen=True):
@@ -112,9 +119,13 @@ class DeliverySettings(Section, frozen=True):
 
 
 class ModelSettings(Section, frozen=True):
-    """A ranker that learns: its form, its learner, and what that learner needs."""
+    """A ranker that learns: its form, its learner, and what that learner needs.
+
+    `feature_names` are in the order of the features, or none.
+    """
 
     features: Positive
+    feature_names: list[str] = []
     kind: str = "linear"
     hidden: list[int] = []
     normalisation: str = "min-max"

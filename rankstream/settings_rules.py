@@ -28,7 +28,13 @@ from rankstream.wire.bounds import (
     MAX_CLICKS_BYTES,
     MODEL_BYTES,
 )
-from rankstream.wire.envelope import KINDS, NORMALISATIONS, n_weights
+from rankstream.wire.envelope import (
+    KINDS,
+    NORMALISATIONS,
+    fault_of_names,
+    n_weights,
+)
+from rankstream.wire.topics import LEAST_DAYS
 
 RENAMED = {
     "delivery.checkpoint_s": "delivery.commit_s",
@@ -148,6 +154,7 @@ def _contradictions(settings: Settings) -> Iterator[tuple[str, str]]:
     for name, experiment in settings.experiments.items():
         yield from _of_experiment(f"experiments.{name}", experiment)
     yield from _of_kafka(settings.kafka)
+    yield from _of_retention(settings.kafka)
     yield from _of_redis(settings.redis)
 
 
@@ -240,6 +247,17 @@ def _of_kafka(kafka: KafkaSettings) -> Iterator[tuple[str, str]]:
             )
 
 
+def _of_retention(kafka: KafkaSettings) -> Iterator[tuple[str, str]]:
+    for name in ("events_days", "interactions_days"):
+        days = getattr(kafka, name)
+        if 0 < days < LEAST_DAYS:
+            # A worker that ended on a Friday evening is seen on Monday.
+            yield (
+                f"kafka.{name}",
+                f"kafka.{name} must be {LEAST_DAYS} or more, 0 or -1; got {days}",
+            )
+
+
 def _of_redis(redis: RedisSettings) -> Iterator[tuple[str, str]]:
     if redis.ca_file and not redis.url.startswith("rediss://"):
         yield (
@@ -261,6 +279,10 @@ def _of_model(place: str, model: ModelSettings) -> Iterator[tuple[str, str]]:
             setting = f"{place}.{option}"
             yield setting, f"{setting} must be one of {list(known)}; got {value!r}"
     yield from _of_layers(place, model)
+    if model.feature_names:
+        wrong = fault_of_names(model.feature_names, model.features)
+        if wrong:
+            yield f"{place}.feature_names", f"{place}.feature_names: {wrong}"
     try:
         check_learner(model.learner, model.options)
     except ValueError as error:

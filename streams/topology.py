@@ -46,12 +46,13 @@ class TopicRow(NamedTuple):
     """A topic that is no stage's state.
 
     `width` names the setting of `[kafka]` that says how many partitions it has; ""
-    means one partition.
+    means one partition. `days` names the one that says how long it keeps a record.
     """
 
     name: str
     width: str
     config: dict[str, str]
+    days: str = ""
 
 
 INPUTS, LOG, LEARNERS = "input_partitions", "partitions", "learner_partitions"
@@ -61,9 +62,9 @@ TOPICS = (
     TopicRow(CLICKS, INPUTS, INPUT),
     TopicRow(dead_letters(QUERIES), INPUTS, KEPT | FORTNIGHT),
     TopicRow(dead_letters(CLICKS), INPUTS, KEPT | FORTNIGHT),
-    TopicRow(EVENTS, LOG, KEPT),
+    TopicRow(EVENTS, LOG, KEPT, "events_days"),
     TopicRow(LATE, LOG, KEPT | FORTNIGHT),
-    TopicRow(INTERACTIONS, LEARNERS, KEPT),
+    TopicRow(INTERACTIONS, LEARNERS, KEPT, "interactions_days"),
     TopicRow(SNAPSHOTS, "", COMPACTED),
     TopicRow(EVALUATIONS, "", KEPT | FORTNIGHT),
     TopicRow(EXPERIMENTS, "", COMPACTED),
@@ -341,6 +342,7 @@ def topics_of(kafka: KafkaSettings) -> list[Topic]:
             getattr(kafka, row.width) if row.width else 1,
             row.config,
             is_source=row.name in sources,
+            days=row.days,
         )
         for row in TOPICS
     ]

@@ -17,13 +17,13 @@ ROOMS = ("rankstream", "streams", "producers", "models")
 VALUE = "…"
 
 REFUSING = {
-    "ConversionRefused", "EventTooLarge", "ExperimentChanged", "ExperimentError",
-    "FileUnreadable", "InteractionsBroken", "KafkaAway", "KafkaRefused", "LearnerStuck",
-    "LogBroken", "LogRefused", "ModelChanged", "ModelMissed", "NoSnapshot",
-    "NoSuchLetter", "NotCompiled", "NotInstalled", "ProgressMismatch",
-    "RollbackRefused", "RuntimeError", "SchemaRefused", "SendFailed", "SettingsError",
-    "SnapshotError", "StateRefused", "StatisticsRefused", "StoreUnavailable",
-    "TargetAhead", "TopicUnreadable",
+    "ConversionRefused", "DeploymentRefused", "EventTooLarge", "ExperimentChanged",
+    "ExperimentError", "FileUnreadable", "InteractionsBroken", "KafkaAway",
+    "KafkaRefused", "LearnerStuck", "LogBroken", "LogRefused", "ModelChanged",
+    "ModelMissed", "NoSnapshot", "NoSuchLetter", "NotCompiled", "NotInstalled",
+    "ProgressMismatch", "RollbackRefused", "RuntimeError", "SchemaRefused",
+    "SendFailed", "SettingsError", "SnapshotError", "StateRefused", "StatisticsRefused",
+    "StoreUnavailable", "TargetAhead", "TopicUnreadable",
 }  # fmt: skip
 """Exceptions whose sentences belong into the table."""
 

@@ -174,10 +174,15 @@ def _summary(snapshot: Snapshot) -> Row:
 
 def _details(snapshot: Snapshot) -> Row:
     return _summary(snapshot) | {
+        "intervention": snapshot.intervention or snapshot.model,
         "parent": snapshot.parent,
         "hidden": snapshot.hidden,
         "normalisation": snapshot.normalisation,
         "features_hash": snapshot.features_hash.hex(),
+        "feature_names": snapshot.feature_names,
+        "is_shifted": bool(snapshot.shift),
+        "is_scaled": bool(snapshot.scale),
+        "groups": snapshot.groups,
         "sources": [list(source) for source in snapshot.sources],
         "created_ms": snapshot.created_ms,
     }

@@ -1,20 +1,40 @@
 """Weights of a snapshot as a service can use them, or why it cannot."""
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
 from rankstream.wire.envelope import Snapshot, SnapshotError, pointer_of
 
+Floats = npt.NDArray[np.float32]
 
-def checked_weights(
-    snapshot: Snapshot, n_features: int | None
-) -> npt.NDArray[np.float32]:
-    """The weights, a copy.
+
+class GivenFeatures(NamedTuple):
+    """What a service gives of each document: how many features, and which list."""
+
+    number: int
+    list_hash: bytes | None = None
+
+
+class CheckedWeights(NamedTuple):
+    """Copies of a snapshot's numbers; `shift` and `scale` are None where it has none.
+
+    `weights` [n_weights], `shift` and `scale` [n_features].
+    """
+
+    weights: Floats
+    shift: Floats | None
+    scale: Floats | None
+
+
+def checked_weights(snapshot: Snapshot, given: GivenFeatures | None) -> CheckedWeights:
+    """The weights, and by what features are shifted and scaled.
 
     Parameters
     ----------
-    n_features
-        What the service gives of each document; None where that is not known yet.
+    given
+        None where that is not known yet.
 
     Raises
     ------
@@ -22,13 +42,41 @@ def checked_weights(
         With the reason features or weights.
     """
     pointer = pointer_of(snapshot)
-    if n_features not in (None, snapshot.n_features):
+    if given is not None and given.number != snapshot.n_features:
         raise SnapshotError(
             "features",
-            f"features must number {n_features}; version {pointer} needs "
+            f"features must number {given.number}; version {pointer} needs "
             f"{snapshot.n_features}: let the service give as many, and start it again",
         )
-    weights = np.frombuffer(snapshot.weights, "<f4").astype(np.float32)
-    if not np.isfinite(weights).all():
-        raise SnapshotError("weights", f"weights of {pointer} must be finite")
-    return weights
+    if given is not None and given.list_hash not in (None, snapshot.features_hash):
+        raise SnapshotError(
+            "features",
+            f"features must be those that the service gives; version {pointer} needs "
+            f"another list of {snapshot.n_features}, {_told(snapshot.feature_names)}: "
+            "let the service give that, and start it again",
+        )
+    found = [
+        _finite(name, getattr(snapshot, name), snapshot)
+        for name in ("weights", "shift", "scale")
+    ]
+    weights, shift, scale = found
+    return CheckedWeights(
+        weights,
+        shift if len(shift) else None,
+        scale if len(scale) else None,
+    )
+
+
+def _finite(name: str, packed: bytes, snapshot: Snapshot) -> Floats:
+    numbers = np.frombuffer(packed, "<f4").astype(np.float32)
+    if not np.isfinite(numbers).all():
+        pointer = pointer_of(snapshot)
+        raise SnapshotError("weights", f"{name} of {pointer} must be finite")
+    return numbers
+
+
+def _told(names: list[str]) -> str:
+    if not names:
+        return "without names"
+    more = " ..." if len(names) > 3 else ""
+    return f"beginning {', '.join(names[:3])}{more}"

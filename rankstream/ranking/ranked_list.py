@@ -19,7 +19,8 @@ class Ranking:
 
     `order` holds rows of the candidates in displayed order, `scores` [n_documents]
     those of the policy, `features` [n_documents, n_features] as they were scored.
-    `multileaved` is there where rankers were compared.
+    `multileaved` is there where rankers were compared. `intervention` is empty where
+    the list is logged under the name of the model.
     """
 
     order: npt.NDArray[np.int64]
@@ -30,6 +31,7 @@ class Ranking:
     model: str
     version: int
     multileaved: Multileaved | None = None
+    intervention: str = ""
 
     def logged(self, items: Sequence[str], *, log_candidates: bool) -> dict[str, Any]:
         """Fields of the query event that say how the list came to be."""
@@ -43,6 +45,8 @@ class Ranking:
             "scores": _base64(self.scores),
             "features": _base64(self.features[self.order]),
         }
+        if self.intervention:
+            fields["intervention"] = self.intervention
         if log_candidates:
             fields["candidate_features"] = _base64(self.features)
         if self.multileaved is not None:

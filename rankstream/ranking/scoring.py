@@ -13,6 +13,27 @@ Floats = npt.NDArray[np.float32]
 POLICIES = ("plackett-luce", "deterministic", "tail-shuffle")
 
 
+def shifted(features: Floats, shift: Floats | None, scale: Floats | None) -> Floats:
+    """Features as a snapshot moves them, all queries alike: (x - shift) * scale.
+
+    Parameters
+    ----------
+    features : [n_documents, n_features]
+    shift, scale : [n_features]
+        None: no shift, or a scale of 1.
+    """
+    if shift is None and scale is None:
+        return features
+    # In float32 a feature that is far off would round to its shift.
+    values = features.astype(np.float64)
+    if shift is not None:
+        values -= shift
+    if scale is not None:
+        values *= scale
+    moved: Floats = values.astype(np.float32)
+    return moved
+
+
 def normalised(features: Floats, how: str) -> Floats:
     """Features of one query's candidates on one scale.
 

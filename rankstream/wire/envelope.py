@@ -9,7 +9,7 @@ import hashlib
 import itertools
 import re
 import struct
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -48,8 +48,27 @@ class Snapshot(msgspec.Struct, frozen=True, array_like=True):
     `version` is the number of interactions folded, `created_ms` the event time of the
     last of them, `sources` the last sequence number of each partition of the log.
     `epoch` counts rollbacks. `weights` are little-endian float32, laid out as
-    `rankstream.ranking.scoring` says. Later minor layouts add fields at the end, which
-    this one skips.
+    `rankstream.ranking.scoring` says.
+
+    What follows `weights` is left out of the bytes where it is as by default, from the
+    end on, and later minor layouts add fields there, which this one skips.
+
+    Attributes
+    ----------
+    intervention
+        The name under which its lists are logged, `MODEL@EPOCH.VERSION`; empty of what
+        is learned online, whose lists have the model's name.
+    feature_names
+        In the order of the features; empty where only their number is known.
+    shift, scale
+        Little-endian float32, `n_features` of each, or empty: a feature x becomes
+        (x - shift) * scale, before the normalisation of each query.
+    groups
+        Groups of the statistics whose clicks it was made from, also by way of the
+        versions that it descends from, ascending; empty where that is not recorded, as
+        of what is learned online: from all of them.
+    log_candidates
+        Whether rankers log the features of all candidates.
     """
 
     model: str
@@ -65,7 +84,19 @@ class Snapshot(msgspec.Struct, frozen=True, array_like=True):
     sources: list[tuple[int, int]]
     updates: int
     weights: bytes
+    intervention: str = ""
+    feature_names: list[str] = []
+    shift: bytes = b""
+    scale: bytes = b""
+    groups: list[int] = []
+    log_candidates: bool = False
 
+
+N_ALWAYS = Snapshot.__struct_fields__.index("weights") + 1
+"""Fields that every snapshot has; the others are trailing and have defaults."""
+
+MAX_NAME = 256
+"""Characters of an intervention or a feature; ingestion takes no longer ids."""
 
 _decode = msgspec.msgpack.Decoder(Snapshot).decode
 
@@ -103,11 +134,37 @@ def features_hash(names: list[str] | int) -> bytes:
     return hashlib.blake2b("\x1f".join(names).encode(), digest_size=8).digest()
 
 
+def fault_of_names(names: list[str], n_features: int) -> str:
+    """What is wrong with names of features; empty where nothing is."""
+    if len(names) != n_features:
+        return f"names must be as many as features, {n_features}; got {len(names)}"
+    seen: set[str] = set()
+    for number, name in enumerate(names, 1):
+        if not 0 < len(name) <= MAX_NAME or not name.isprintable():
+            # The separator of the hash is no printable character.
+            return (
+                f"names must be of 1 to {MAX_NAME} printable characters; "
+                f"got {name[:MAX_NAME]!r} for feature {number}"
+            )
+        if name in seen:
+            return f"names must differ; got {name!r} again for feature {number}"
+        seen.add(name)
+    return ""
+
+
 def encode_snapshot(snapshot: Snapshot) -> bytes:
     """The envelope; the same snapshot gives the same bytes."""
-    payload = _encode(snapshot)
+    payload = _encode(_without_defaults(snapshot))
     digest = hashlib.sha256(payload).digest()
     return HEADER.pack(MAGIC, SCHEMA, len(payload), digest) + payload
+
+
+def _without_defaults(snapshot: Snapshot) -> list[Any]:
+    """The fields up to the last that says something: as earlier releases wrote them."""
+    values = list(msgspec.structs.astuple(snapshot))
+    while len(values) > N_ALWAYS and not values[-1]:
+        values.pop()
+    return values
 
 
 def decode_snapshot(envelope: bytes) -> Snapshot:
@@ -167,6 +224,32 @@ def _check(snapshot: Snapshot) -> None:
         raise SnapshotError(
             "weights", f"weights must be {expected} bytes; got {len(snapshot.weights)}"
         )
+    _check_declared(snapshot)
+
+
+def _check_declared(snapshot: Snapshot) -> None:
+    """What came later, by the same rules as where it is set."""
+    for name in ("shift", "scale"):
+        n_bytes = len(getattr(snapshot, name))
+        if n_bytes not in (0, 4 * snapshot.n_features):
+            raise SnapshotError(
+                "weights",
+                f"{name} must be {4 * snapshot.n_features} bytes or none; "
+                f"got {n_bytes}",
+            )
+    names = snapshot.feature_names
+    wrong = fault_of_names(names, snapshot.n_features) if names else ""
+    if not wrong and names and features_hash(names) != snapshot.features_hash:
+        wrong = "names must be those of features_hash; they are others"
+    if wrong:
+        raise SnapshotError("shape", f"feature_names of a snapshot: {wrong}")
+    if len(snapshot.intervention) > MAX_NAME or min(snapshot.groups, default=0) < 0:
+        raise SnapshotError(
+            "shape",
+            f"a snapshot must have an intervention of at most {MAX_NAME} characters "
+            f"and groups from 0 on; got {len(snapshot.intervention)} characters, "
+            f"groups {snapshot.groups[:10]}",
+        )
 
 
 def decode_at(envelope: bytes, model: str, pointer: Pointer) -> Snapshot:
@@ -208,6 +291,37 @@ def rolled_back(snapshot: Snapshot, epoch: int) -> Snapshot:
     if epoch <= snapshot.epoch:
         raise ValueError(f"epoch must be above {snapshot.epoch}; got {epoch}")
     return msgspec.structs.replace(snapshot, epoch=epoch)
+
+
+def intervention_of(model: str, pointer: Pointer) -> str:
+    """The name of what was trained, promoted or rolled back to.
+
+    Raises
+    ------
+    SnapshotError
+        With the reason `shape`, where events could not bear it.
+    """
+    name = f"{model}@{pointer}"
+    if len(name) > MAX_NAME:
+        raise SnapshotError(
+            "shape",
+            f"an intervention must have a name of at most {MAX_NAME} characters, as "
+            f"events bear it; {name[:40]!r}... has {len(name)}: name the model shorter",
+        )
+    return name
+
+
+def deployed(snapshot: Snapshot, epoch: int) -> Snapshot:
+    """An old version made the newest one, under a name of its own.
+
+    Raises
+    ------
+    ValueError, SnapshotError
+        As `rolled_back` and `intervention_of`.
+    """
+    moved = rolled_back(snapshot, epoch)
+    name = intervention_of(moved.model, pointer_of(moved))
+    return msgspec.structs.replace(moved, intervention=name)
 
 
 def n_weights(n_features: int, hidden: list[int]) -> int:

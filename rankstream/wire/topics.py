@@ -20,17 +20,23 @@ MAX_RECORD_BYTES = 16 * MIB
 """Largest record of any topic of ours: an input record, its headers, its state."""
 
 
+LEAST_DAYS = 3
+"""That a topic which a stage reads must keep a record."""
+
+
 class Topic(NamedTuple):
     """A topic as it must exist.
 
     `is_source` says that a stage reads it: what came while that stage was away must
-    still be there.
+    still be there. `days` names the setting of `[kafka]` that says how long it keeps a
+    record; "" means as long as the cluster does, or as `config` says.
     """
 
     name: str
     partitions: int
     config: dict[str, str]
     is_source: bool = False
+    days: str = ""
 
 
 COMPACTED = {

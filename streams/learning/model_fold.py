@@ -93,10 +93,13 @@ class ModelFold:
             hidden=self._settings.hidden,
             normalisation=self._settings.normalisation,
             n_features=self._settings.features,
-            features_hash=features_hash(self._settings.features),
+            features_hash=features_hash(
+                self._settings.feature_names or self._settings.features
+            ),
             sources=sorted(self.sources.items()),
             updates=self.learner.updates,
             weights=self.learner.weights().astype("<f4").tobytes(),
+            feature_names=self._settings.feature_names,
         )
 
     def state(self) -> list[Any]:
@@ -124,9 +127,9 @@ class ModelFold:
         if form != self._form():
             raise ModelChanged(
                 f"models.{self.name} must stay as it was learned, as each version is a "
-                f"function of the log and of these settings; it was {form}: restore "
-                "them, or dump the log and replay it into another --namespace, where "
-                "the new one folds it from its beginning under the same name"
+                f"function of the log and of these settings; {self._changed(form)}: "
+                "restore them, or dump the log and replay it into another --namespace, "
+                "where the new one folds it from its beginning under the same name"
             )
         self.sources = dict(sources)
         self.published = deque(published)
@@ -134,7 +137,28 @@ class ModelFold:
 
     def _form(self) -> dict[str, Any]:
         form: dict[str, Any] = msgspec.to_builtins(self._settings)
+        if not form["feature_names"]:
+            # Earlier releases knew no names.
+            del form["feature_names"]
         return form
+
+    def _changed(self, form: dict[str, Any]) -> str:
+        """Each setting that differs, as it was learned under and as it is."""
+        now = msgspec.to_builtins(self._settings)
+        was = {"feature_names": [], **form}
+        return ", ".join(
+            _told(name, was.get(name), now.get(name))
+            for name in sorted(was.keys() | now.keys())
+            if was.get(name) != now.get(name)
+        )
+
+
+def _told(name: str, was: Any, now: Any) -> str:
+    if isinstance(was, list) and isinstance(now, list) and len(was) == len(now):
+        # Of hundreds of names the first that differs says most.
+        place = next(i for i, (a, b) in enumerate(zip(was, now, strict=True)) if a != b)
+        return f"{name} had {was[place]!r} at {place + 1}, has {now[place]!r}"
+    return f"{name} was {was!r:.200}, is {now!r:.200}"
 
 
 def example_of(interaction: Interaction) -> TrainingExample:

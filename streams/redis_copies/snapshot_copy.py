@@ -24,6 +24,7 @@ from rankstream.snapshots import (
     pointer_of,
     rolled_back,
 )
+from rankstream.wire.deployments import is_deployment
 from rankstream.wire.topics import MIB
 from streams.redis_copies.suspicions import Suspicions
 
@@ -101,13 +102,16 @@ class SnapshotCopy:
         key
             `MODEL/EPOCH.VERSION` of a snapshot, `MODEL` of the snapshot that a
             rollback made the newest, `MODEL/follow` of the one with which learned
-            versions are served again, in its epoch.
+            versions are served again, in its epoch; what notes a deployment is
+            passed over.
         value
             Its envelope; None removes an old version.
         """
         name = key or b""
         if value is None:
             self._forget(name)
+            return
+        if is_deployment(name, value):
             return
         try:
             snapshot = decode_snapshot(value)

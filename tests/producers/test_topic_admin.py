@@ -109,6 +109,41 @@ def test_a_drifted_configuration_is_told_and_corrected(
     assert ours.problems() == []
 
 
+def test_a_log_that_is_kept_too_short_is_told_and_corrected(
+    admin: Admin, client: KafkaAdminClient, namespace: str
+) -> None:
+    """As one of an older release, which has Kafka's week; a longer time may stay."""
+    ours = admin()
+    ours.create()
+    name = f"{namespace}.events"
+
+    def set_days(days: int) -> None:
+        config = {"retention.ms": str(days * 86_400_000)}
+        client.alter_configs([ConfigResource(ConfigResourceType.TOPIC, name, config)])
+
+    def kept_ms() -> str:
+        topic = ConfigResource(ConfigResourceType.TOPIC, name)
+        described = client.describe_configs([topic], config_filter="all")
+        return str(described["topic"][name]["retention.ms"]["value"])
+
+    assert kept_ms() == "15552000000"
+    set_days(7)
+    for _ in range(200):
+        if told := ours.dangers():
+            break
+        time.sleep(0.02)
+    (sentence,) = told
+    assert "events must not have retention.ms=604800000; records leave be" in sentence
+    assert sentence.endswith("which makes it 15552000000")
+    assert ours.problems() == []
+    assert ours.create(alter=True).corrected == {
+        name: ["retention.ms=15552000000 (was 604800000)"]
+    }
+    assert kept_ms() == "15552000000"
+    assert admin(events_days=30).dangers() == []
+    assert "which makes it -1" in admin(events_days=-1).dangers()[0]
+
+
 def test_an_input_topic_that_takes_what_is_packed_is_told_and_corrected(
     admin: Admin, client: KafkaAdminClient, namespace: str
 ) -> None:

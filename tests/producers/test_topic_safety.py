@@ -14,6 +14,7 @@ from deploy.broker import Broker
 from producers.topic_admin import TopicAdmin
 from producers.topic_safety import (
     BY_BROKER,
+    DAY_MS,
     IN_SYNC,
     LEAST_RETENTION_MS,
     RETENTION,
@@ -22,12 +23,14 @@ from producers.topic_safety import (
     UNCLEAN,
     cannot_be_written,
     dangers,
+    kept_ms,
+    new_config,
     replica_dangers,
     replicas_of_internal,
     safe_config,
 )
 from rankstream.cli import main
-from rankstream.settings import KafkaSettings, Settings
+from rankstream.settings import KafkaSettings, Settings, TimeSettings
 from rankstream.wire.topics import Topic
 from streams.topology import STAGES, topics_of
 from tests.services import ServiceMissing, our_cluster, without
@@ -85,6 +88,54 @@ def test_settings_that_endanger_records_are_found(
     """Each with the value that it should have."""
     found = dangers(LOG, n_replicas, SAFE | there)
     assert [(each.key, each.wanted) for each in found] == told
+
+
+@pytest.mark.parametrize(
+    ("days", "keep_days", "kept"),
+    [
+        (0, 90, 180 * DAY_MS),
+        (0, 1, LEAST_RETENTION_MS),
+        (30, 90, 30 * DAY_MS),
+        (-1, 90, -1),
+    ],
+)
+def test_logs_are_kept_as_long_as_statistics_speak_of_them(
+    days: int, keep_days: int, kept: int
+) -> None:
+    """Unless the settings say otherwise; new topics are made so."""
+    settings = Settings(
+        kafka=KafkaSettings(events_days=days, interactions_days=5),
+        time=TimeSettings(keep_ms=keep_days * DAY_MS),
+    )
+    topics = {topic.name: topic for topic in topics_of(settings.kafka)}
+    assert kept_ms(topics["events"], settings) == kept
+    assert kept_ms(topics["interactions"], settings) == 5 * DAY_MS
+    assert new_config(topics["events"], settings)[RETENTION] == str(kept)
+    for name in set(topics) - {"events", "interactions"}:
+        assert kept_ms(topics[name], settings) is None
+    assert new_config(topics["late"], settings)[RETENTION] == str(14 * DAY_MS)
+    assert RETENTION not in new_config(topics["queries"], settings)
+
+
+@pytest.mark.parametrize(
+    ("there_ms", "wanted_ms", "told"),
+    [
+        (7 * DAY_MS, 180 * DAY_MS, 180 * DAY_MS),
+        (180 * DAY_MS, 180 * DAY_MS, None),
+        (200 * DAY_MS, 180 * DAY_MS, None),
+        (-1, 180 * DAY_MS, None),
+        (200 * DAY_MS, -1, -1),
+        (-1, -1, None),
+        (1, 180 * DAY_MS, 180 * DAY_MS),
+        (1, -1, -1),
+    ],
+)
+def test_records_that_leave_too_soon_are_told_with_what_was_asked_for(
+    there_ms: int, wanted_ms: int, told: int | None
+) -> None:
+    """More than was asked for is nobody's danger."""
+    found = dangers(LOG, 3, SAFE | {RETENTION: str(there_ms)}, wanted_ms)
+    assert [each.wanted for each in found] == ([] if told is None else [str(told)])
 
 
 def test_only_what_stages_read_must_be_kept() -> None:

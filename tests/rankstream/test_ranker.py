@@ -2,15 +2,17 @@ import base64
 import sys
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from rankstream.ranker import NoSnapshot, Ranker
 from rankstream.ranking.scoring import draw_list
 from rankstream.settings import load_settings
-from rankstream.snapshots import Pointer, SnapshotError
+from rankstream.snapshots import Pointer, SnapshotError, features_hash
 from rankstream.wire.events import ClickEvent, QueryEvent
 from rankstream.wire.routing import route_of_impression, route_of_query
 from rankstream.wire.topics import CLICKS, QUERIES
@@ -19,6 +21,11 @@ from tests.snapshot_factory import envelope
 
 FEATURES = np.random.default_rng(5).random((6, 3)).astype(np.float32)
 ITEMS = [f"item {row}" for row in range(6)]
+
+
+def singles(*numbers: float) -> npt.NDArray[np.float32]:
+    """As a snapshot holds them."""
+    return np.array(numbers, "<f4")
 
 
 class Shelf:
@@ -94,6 +101,73 @@ def test_the_last_good_snapshot_is_kept(
     shelf.newest = envelope(3)
     assert ranker.refresh()
     assert ranker.version == 3
+
+
+def test_lists_are_logged_under_the_name_of_what_was_deployed() -> None:
+    """What is learned online names its model only; a service may name another."""
+    ranker, shelf = ranker_of(envelope(1))
+    ranker.refresh()
+
+    def logged(**fields: Any) -> QueryEvent:
+        ranking = ranker.rank(FEATURES, seed=4)
+        event = ranker.query_event(
+            ranking, query_id="q", items=ITEMS, at_ms=5, **fields
+        )
+        return msgspec.json.decode(event, type=QueryEvent)
+
+    assert logged().intervention is None
+    shelf.newest = envelope(1, epoch=1, intervention="m@1.1")
+    ranker.refresh()
+    assert (logged().model, logged().intervention) == ("m", "m@1.1")
+    assert logged(intervention="other").intervention == "other"
+
+
+def test_features_are_shifted_and_scaled_before_a_query_is_normalised() -> None:
+    """By (x - shift) * scale; either alone will do, and both must be finite."""
+    shift, scale = singles(3, 0, 1e6), singles(0.5, 2, 1)
+    fields = {"weights": singles(1, 2, 3).tobytes()}
+    far = FEATURES + singles(0, 0, 1e6)
+    moved = (far.astype(np.float64) - shift) * scale
+    for chosen, expected in (
+        ({"shift": shift.tobytes(), "scale": scale.tobytes()}, moved),
+        ({"shift": shift.tobytes()}, far.astype(np.float64) - shift),
+        ({"scale": scale.tobytes()}, far.astype(np.float64) * scale),
+    ):
+        ranker, _ = ranker_of(envelope(1, **fields, **chosen))
+        ranker.refresh()
+        ranking = ranker.rank(far, seed=1)
+        assert np.allclose(ranking.features, expected, rtol=1e-6)
+        assert np.allclose(ranking.scores, expected @ [1, 2, 3], rtol=1e-5)
+    standard, _ = ranker_of(envelope(1, normalisation="standard", **chosen))
+    standard.refresh()
+    assert np.allclose(standard.rank(FEATURES).features.std(axis=0), 1.0)
+    for name in ("shift", "scale"):
+        damaged = {name: singles(1, np.nan, 1).tobytes()}
+        broken, _ = ranker_of(envelope(1, **damaged))
+        assert not broken.refresh()
+        assert broken.trouble == f"weights: {name} of 0.1 must be finite"
+
+
+def test_another_list_of_features_is_refused_where_their_number_is_the_same() -> None:
+    """By the service's own names, else by those of the first snapshot."""
+    names = ["bm25", "age", "ctr"]
+    named = {"feature_names": names, "features_hash": features_hash(names)}
+    other = {"feature_names": names[::-1], "features_hash": features_hash(names[::-1])}
+    ranker = Ranker("m", source=Shelf(envelope(1, **other)), feature_names=names)
+    assert not ranker.refresh()
+    assert "another list of 3, beginning ctr, age, bm25: let" in ranker.trouble
+    for given in (None, 3):
+        shelf = Shelf(envelope(1, **named))
+        ranker = Ranker("m", source=shelf, n_features=given)
+        assert ranker.refresh()
+        for later in (envelope(2, **other), envelope(2)):
+            shelf.newest = later
+            assert not ranker.refresh()
+            assert ranker.trouble.startswith("features: features must be those that")
+        shelf.newest = envelope(3, **named)
+        assert ranker.refresh()
+    with pytest.raises(ValueError, match="n_features or feature_names, and not both"):
+        Ranker("m", source=shelf, n_features=3, feature_names=names)
 
 
 def test_no_list_mixes_two_versions() -> None:

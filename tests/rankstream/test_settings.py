@@ -111,6 +111,16 @@ MODEL = "[models.good]\nfeatures = 3\n[models.search]\nfeatures = 46\n"
             {},
             ("models.a.features must be set", "FILE"),
         ),
+        (
+            "[kafka]\nevents_days = 2",
+            {},
+            ("kafka.events_days must be 3 or more, 0 or -1; got 2", "FILE"),
+        ),
+        (
+            MODEL + "feature_names = ['a']",
+            {},
+            ("models.search.feature_names: names must be as many", "46; got 1", "FILE"),
+        ),
         (MODEL + "kind = 'linera'", {}, ("models.search.kind must", "linera", "FILE")),
         (
             MODEL + "learner = 'pdgdd'",

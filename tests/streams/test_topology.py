@@ -278,7 +278,8 @@ def _named(
 
 def _topic_row(name: str) -> str:
     """What the page must say of a topic."""
-    config = next(t.config for t in topics_of(KafkaSettings()) if t.name == name)
+    topic = next(t for t in topics_of(KafkaSettings()) if t.name == name)
+    config = topic.config
     state_of = [kind for kind in STAGES if name in kind.state_topics]
     source = state_of[0].source if state_of else name
     width = next(row.width for row in TOPICS if row.name == source)
@@ -287,10 +288,11 @@ def _topic_row(name: str) -> str:
     readers = [each for each in actors if each in state_of or name in _sources(each)]
     days = int(config.get("retention.ms", 0)) // 86_400_000
     kept = "last of each key" if config["cleanup.policy"] == "compact" else "log"
+    named = f"`{topic.days}`" if topic.days else f"{days} days" if days else ""
     return _row(
         f"`{name}`",
         f"`{width}`" if width else "1",
-        f"{kept}, {days} days" if days else kept,
+        f"{kept}, {named}" if named else kept,
         _named(
             writers,
             "services" if name in (QUERIES, CLICKS) else "",

@@ -75,7 +75,9 @@ def until(holds: Callable[[], bool]) -> bool:
 
 @pytest.mark.usefixtures("publisher")
 def test_a_ranker_goes_back_stays_and_follows_again(
-    settings: Settings, capsys: pytest.CaptureFixture[str]
+    settings: Settings,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The learner goes on, a publisher does not overwrite, an emptied Redis neither."""
     store = store_of(settings)
@@ -87,18 +89,37 @@ def test_a_ranker_goes_back_stays_and_follows_again(
     assert main(["snapshots", "rollback", "m", "0.2", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"model": "m", "version": "1.2"}
     assert until(lambda: ranker.pointer == (1, 2))
+    assert ranker.snapshot.intervention == "m@1.2"
     learn(settings, 4, 5)
     with redis.Redis.from_url(settings.redis.url) as client:
         client.delete(*client.keys(f"{settings.namespace}:*"))
     assert until(lambda: store.standing(["m"]) == {"m": (1, 2)})
     assert ranker.pointer == (1, 2)
+    assert ranker.snapshot.intervention == "m@1.2"
 
     assert main(["snapshots", "follow", "m"]) == 0
     assert until(lambda: ranker.pointer == (2, 5))
+    assert ranker.snapshot.intervention == "m@2.5"
     learn(settings, 6)
     assert until(lambda: ranker.pointer == (2, 6))
+    assert ranker.snapshot.intervention == ""
+    capsys.readouterr()
+    assert main(["snapshots", "show", "m", "--version", "2.5", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["intervention"] == "m@2.5"
 
     assert main(["snapshots", "rollback", "m", "0.77"]) == 2
     assert "must be kept in Redis; 0.77 of 'm' is not" in capsys.readouterr().err
+
+    # An era of a century, so that the test lies in one: a rollback and a follow.
+    monkeypatch.setenv("RANKSTREAM_TIME__KEEP_MS", str(100 * 365 * 86_400_000))
+    monkeypatch.setenv("RANKSTREAM_LIMITS__INTERVENTIONS", "2")
+    assert main(["snapshots", "rollback", "m", "2.5"]) == 2
+    told = capsys.readouterr().err
+    assert "at most limits.interventions, 2, as" in told
+    assert "this one has 2: deploy after it ends" in told
+    monkeypatch.setenv("RANKSTREAM_LIMITS__INTERVENTIONS", "3")
+    assert main(["snapshots", "rollback", "m", "2.5"]) == 0
+    assert until(lambda: ranker.pointer == (3, 5))
+    assert ranker.snapshot.intervention == "m@3.5"
     ranker.close()
     store.close()

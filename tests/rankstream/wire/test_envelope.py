@@ -11,6 +11,7 @@ from rankstream.wire.envelope import (
     SnapshotError,
     decode_at,
     decode_snapshot,
+    deployed,
     encode_snapshot,
     features_hash,
     n_weights,
@@ -46,6 +47,28 @@ def test_layout_is_pinned() -> None:
     """The bytes of schema 1 are header, digest and a MessagePack array in order."""
     made = snapshot(1, parent=0, created_ms=5, sources=[(2, 7)], updates=4)
     assert encode_snapshot(made) == sealed(msgspec.msgpack.encode(fields_of()))
+
+
+NAMES = ["bm25", "age, days", "ctr"]
+
+
+def declared_fields() -> list[object]:
+    """What may follow the fields that every snapshot has, in order."""
+    shift, scale = (np.array(x, "<f4").tobytes() for x in ([1, 2, 3], [4, 5, 6]))
+    return ["m@1.1", NAMES, shift, scale, [0, 3], True]
+
+
+def test_what_is_declared_follows_and_defaults_take_no_bytes() -> None:
+    """The layout of each length up to the last field that says something."""
+    fields = [*fields_of(), *declared_fields()]
+    fields[9] = features_hash(NAMES)
+    for length in range(13, 20):
+        made = decode_snapshot(sealed(msgspec.msgpack.encode(fields[:length])))
+        assert encode_snapshot(made) == sealed(msgspec.msgpack.encode(fields[:length]))
+    assert (made.intervention, made.feature_names) == ("m@1.1", NAMES)
+    assert (made.groups, made.log_candidates) == ([0, 3], True)
+    assert np.frombuffer(made.shift, "<f4").tolist() == [1, 2, 3]
+    assert np.frombuffer(made.scale, "<f4").tolist() == [4, 5, 6]
 
 
 def test_decoding_gives_back_what_was_encoded() -> None:
@@ -122,9 +145,45 @@ def test_well_sealed_nonsense_is_refused(
     assert reason_of(sealed(msgspec.msgpack.encode(fields))) == reason
 
 
+@pytest.mark.parametrize(
+    ("place", "value", "reason"),
+    [
+        (13, "m" * 257, "shape"),
+        (14, ["a", "b"], "shape"),
+        (14, ["a", "b", "b"], "shape"),
+        (14, ["a", "", "c"], "shape"),
+        (14, ["a", "b\x1fc", "d"], "shape"),
+        (14, ["age, days", "bm25", "ctr"], "shape"),
+        (15, b"1234", "weights"),
+        (16, b"1234" * 4, "weights"),
+        (17, [-1], "shape"),
+        (18, 1, "payload"),
+    ],
+)
+def test_nonsense_among_what_is_declared_is_refused(
+    place: int, value: object, reason: str
+) -> None:
+    """Names that are not those of the hash, numbers that are too few, no groups."""
+    fields = [*fields_of(), *declared_fields()]
+    fields[9] = features_hash(NAMES)
+    fields[place] = value
+    assert reason_of(sealed(msgspec.msgpack.encode(fields))) == reason
+
+
+def test_what_is_deployed_has_a_name_of_its_own() -> None:
+    """Of model, epoch and version; one that events could not bear is refused."""
+    new = deployed(snapshot(5, model="shop@2", intervention="shop@2@1.5", epoch=1), 4)
+    assert (new.intervention, pointer_of(new)) == ("shop@2@4.5", Pointer(4, 5))
+    assert rolled_back(snapshot(5), 1).intervention == ""
+    assert len(deployed(snapshot(5, model="m" * 252), 1).intervention) == 256
+    with pytest.raises(SnapshotError, match=r"at most 256 characters, .* has 257"):
+        deployed(snapshot(5, model="m" * 253), 1)
+
+
 def test_other_major_is_refused_and_later_minor_is_read() -> None:
     """Fields that a later minor layout adds at the end are skipped."""
-    payload = msgspec.msgpack.encode([*fields_of(), "new", {"more": 1}])
+    known = [*fields_of(), "m@1.1", [], b"", b"", [], False]
+    payload = msgspec.msgpack.encode([*known, "new", {"more": 1}])
     assert decode_snapshot(sealed(payload)).sources == [(2, 7)]
     assert reason_of(sealed(payload, schema=2)) == "schema"
     assert reason_of(sealed(b"\xc1")) == "payload"

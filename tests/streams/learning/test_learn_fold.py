@@ -18,7 +18,7 @@ from rankstream.simulation.learner_needs import (
     needs_candidates,
     policy_for,
 )
-from rankstream.snapshots import decode_snapshot
+from rankstream.snapshots import decode_snapshot, features_hash
 from rankstream.wire.events import (
     POLICIES,
     SCHEMA,
@@ -254,6 +254,7 @@ def test_a_snapshot_is_a_function_of_the_log() -> None:
         {"learning_rate": 0.2},
         {"kind": "neural", "hidden": [3]},
         {"options": {"optimiser": "adam"}},
+        {"feature_names": ["a", "b", "c", "d"]},
     ],
 )
 def test_other_settings_do_not_go_on_from_what_was_learned(
@@ -265,6 +266,26 @@ def test_other_settings_do_not_go_on_from_what_was_learned(
     state = list(before.changes())
     with pytest.raises(ModelChanged, match=r"models\.m must stay .* dump the log"):
         fold_of(settings_of("pdgd", **changes)).restore(state)
+
+
+def test_another_list_of_features_is_refused_by_its_first_difference() -> None:
+    """Its number is the same, its hash is not; the snapshot has both."""
+    names = ["a", "b", "c", "d"]
+    named = settings_of("pdgd", feature_names=names)
+    before = fold_of(named)
+    before.fold(record(lived(named, 1)[0], 1))
+    made = decode_snapshot(before.outputs()[-1].value or b"")
+    assert made.feature_names == names
+    assert made.features_hash == features_hash(names) != features_hash(F)
+    state = list(before.changes())
+    fold_of(named).restore(state)
+    swapped = settings_of("pdgd", feature_names=["a", "b", "d", "c"])
+    with pytest.raises(ModelChanged, match="feature_names had 'c' at 3, has 'd': rest"):
+        fold_of(swapped).restore(state)
+    with pytest.raises(
+        ModelChanged, match=r"feature_names was \['a'.*\], is \[\]: rest"
+    ):
+        fold_of(settings_of("pdgd")).restore(state)
 
 
 def test_assignments_that_no_array_holds_are_skipped() -> None:

@@ -1,0 +1,123 @@
+"""Publish a snapshot under a name of its own: the one way to deploy anything.
+
+Rolling back and following again come here, and so will whatever trains or promotes.
+"""
+
+import time
+from collections.abc import Iterable
+
+import msgspec
+
+from producers.event_producer import send_records
+from producers.topic_reader import Record
+from rankstream.settings import Settings
+from rankstream.snapshots import (
+    Pointer,
+    Snapshot,
+    SnapshotStore,
+    deployed,
+    encode_snapshot,
+    pointer_of,
+)
+from rankstream.wire.deployments import (
+    Deployment,
+    decode_deployment,
+    deployment_record,
+    interventions_of_era,
+    is_deployment,
+)
+from rankstream.wire.schemas import SchemaRefused
+from rankstream.wire.topics import SNAPSHOTS
+
+
+class DeploymentRefused(RuntimeError):
+    """Nothing more can be deployed under a name of its own.
+
+    Operator action: wait for the era that the message names, or raise the limit in
+    another namespace.
+    """
+
+
+def deployments_among(records: Iterable[Record]) -> list[Deployment]:
+    """Those among records of `snapshots`.
+
+    Raises
+    ------
+    DeploymentRefused
+        Where one cannot be read, as their number would be wrong.
+    """
+    found = []
+    for record in records:
+        if record.value is None or not is_deployment(record.key or b"", record.value):
+            continue
+        try:
+            found.append(decode_deployment(record.value))
+        except (SchemaRefused, msgspec.DecodeError) as error:
+            raise DeploymentRefused(
+                f"deployments in {SNAPSHOTS} must be readable; {error}, at offset "
+                f"{record.offset}: run the release that wrote it"
+            ) from error
+    return found
+
+
+def check_room(
+    settings: Settings, deployments: Iterable[Deployment], *, at_ms: int
+) -> None:
+    """Refuse one more than statistics keep apart.
+
+    Parameters
+    ----------
+    deployments
+        All that there were.
+    at_ms
+        When the next one is to be.
+
+    Raises
+    ------
+    DeploymentRefused
+    """
+    limit, keep_ms = settings.limits.interventions, settings.time.keep_ms
+    era = at_ms // keep_ms
+    known = interventions_of_era(deployments, settings.models, era, keep_ms)
+    if len(known) >= limit:
+        end = time.strftime("%Y-%m-%d %H:%M", time.gmtime((era + 1) * keep_ms // 1_000))
+        raise DeploymentRefused(
+            f"an era must have at most limits.interventions, {limit}, as statistics "
+            f"keep no more apart; this one has {len(known)}: deploy after it ends, "
+            f"{end} UTC, or raise the limit in another --namespace"
+        )
+
+
+def deploy(
+    settings: Settings,
+    store: SnapshotStore,
+    snapshot: Snapshot,
+    *,
+    epoch: int,
+    key: bytes,
+    deployments: Iterable[Deployment],
+) -> Pointer:
+    """Serve a snapshot as `MODEL@EPOCH.VERSION`; returns its place.
+
+    Parameters
+    ----------
+    epoch
+        Later than any of its model.
+    key
+        Of its record in the topic: what publishers do with later versions.
+    deployments
+        All that there were.
+
+    Raises
+    ------
+    DeploymentRefused, SnapshotError, StoreUnavailable, SendFailed
+    """
+    at_ms = time.time_ns() // 1_000_000
+    check_room(settings, deployments, at_ms=at_ms)
+    new = deployed(snapshot, epoch)
+    value = encode_snapshot(new)
+    # The name first: a crash between leaves one too many, never one that is unknown.
+    noted = deployment_record(new.intervention, at_ms)
+    send_records(settings, SNAPSHOTS, [noted, (key, value)])
+    store.publish(value)
+    return pointer_of(new)

@@ -1,0 +1,82 @@
+"""A snapshot as a service ranks with it."""
+
+import secrets
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from rankstream.ranking.checked_weights import CheckedWeights
+from rankstream.ranking.multileaving import Multileaved, Multileaving, compare
+from rankstream.ranking.ranked_list import Ranking
+from rankstream.ranking.scoring import draw_list, normalised, scores_of, shifted
+from rankstream.wire.envelope import Pointer, Snapshot
+
+Floats = npt.NDArray[np.float32]
+
+
+class ServedModel(NamedTuple):
+    """What is served, replaced as one: no list mixes two versions."""
+
+    snapshot: Snapshot
+    checked: CheckedWeights
+    pointer: Pointer
+    taken_s: float
+
+    def rank(
+        self,
+        features: npt.ArrayLike,
+        *,
+        cutoff: int,
+        policy: str,
+        seed: int | None,
+        multileaving: Multileaving,
+    ) -> Ranking:
+        """Rank the candidates of one query; see `rankstream.ranker.Ranker.rank`.
+
+        Parameters
+        ----------
+        features : [n_documents, n_features]
+
+        Raises
+        ------
+        ValueError
+            Where features do not fit the model, or are not finite.
+        """
+        snapshot, weights = self.snapshot, self.checked.weights
+        raw = self._checked_features(features)
+        with np.errstate(over="ignore", invalid="ignore"):  # the check is below
+            moved = shifted(raw, self.checked.shift, self.checked.scale)
+            scaled = normalised(moved, snapshot.normalisation)
+            scores = scores_of(scaled, weights, snapshot.hidden, snapshot.kind)
+        if not np.isfinite(scores).all():
+            raise ValueError(
+                f"scores must be finite; version {self.pointer} of {snapshot.model!r} "
+                "and these features give others"
+            )
+        drawn = secrets.randbits(63) if seed is None else seed
+        made: Multileaved | None = None
+        if policy == "multileave":
+            made = compare(
+                scaled, weights, snapshot.hidden, snapshot.kind,
+                settings=multileaving, cutoff=cutoff, seed=drawn,
+            )  # fmt: skip
+            order = made.order
+        else:
+            order = draw_list(scores, cutoff=cutoff, policy=policy, seed=drawn)
+        return Ranking(
+            order, scores, scaled, policy, drawn, snapshot.model, snapshot.version,
+            made, snapshot.intervention,
+        )  # fmt: skip
+
+    def _checked_features(self, features: npt.ArrayLike) -> Floats:
+        with np.errstate(over="ignore"):
+            values = np.asarray(features, np.float32)
+        n_features = self.snapshot.n_features
+        if values.ndim != 2 or values.shape[1] != n_features:
+            raise ValueError(
+                f"features must be documents by {n_features}; got shape {values.shape}"
+            )
+        if not len(values) or not np.isfinite(values).all():
+            raise ValueError("features must be finite, of at least one document")
+        return values

@@ -61,6 +61,8 @@ class Assignment:
     fail
         Ends the process. Nothing goes on after an error: whatever was under way is
         aborted by the next owner.
+    on_ready
+        Is told, once, when all partitions that are assigned are folded and written.
     """
 
     def __init__(
@@ -69,12 +71,15 @@ class Assignment:
         settings: Settings,
         reader: Reader,
         fail: Callable[[BaseException], NoReturn],
+        on_ready: Callable[[Collection[Committer]], None] = lambda _: None,
     ) -> None:
         self.committers: dict[Place, Committer] = {}
         self._committer_of = committer_of
         self._settings = settings
         self._reader = reader
         self._fail = fail
+        self._on_ready = on_ready
+        self._was_ready = False
         self._n_revocations = 0
         self._is_ending = False
         self._held: set[Place] = set()
@@ -189,6 +194,7 @@ class Assignment:
             started = time.monotonic()
             self._hurry.clear()
             await self.commit_all()
+            self._tell_if_ready()
             spent_s = time.monotonic() - started
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(max(SHORTEST_PAUSE_S, every_s - spent_s)):
@@ -300,6 +306,13 @@ class Assignment:
             committer = self.committers.pop(place, None)
             if committer is not None:
                 await committer.close()
+
+    def _tell_if_ready(self) -> None:
+        committers = [self.committers.get(place) for place in self._assigned or ()]
+        found = [each for each in committers if each and each.life.state.may_write]
+        if not self._was_ready and found and len(found) == len(committers):
+            self._was_ready = True
+            self._on_ready(found)
 
     def _has_work(self, place: Place, committer: Committer) -> bool:
         is_behind = self.lag_of(place) > 0 and place not in self._held

@@ -21,6 +21,7 @@ from prometheus_client import CollectorRegistry, make_wsgi_app
 from prometheus_client.exposition import ThreadingWSGIServer
 
 from rankstream.settings import MetricsSettings
+from streams.kafka.start_phases import StartPhases, began_s
 
 BEAT_S = 1.0
 
@@ -47,11 +48,14 @@ class Status:
     ----------
     registry
         Of what `/metrics` shows.
+    phases
+        Of its start.
     """
 
     def __init__(self, role: str) -> None:
         self.role = role
         self.registry = CollectorRegistry()
+        self.phases = StartPhases(began_s())
         self._troubles: tuple[str, ...] = ("it starts",)
         self._beat_s: float | None = None
 

@@ -194,7 +194,6 @@ class Assignment:
             started = time.monotonic()
             self._hurry.clear()
             await self.commit_all()
-            self._tell_if_ready()
             spent_s = time.monotonic() - started
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(max(SHORTEST_PAUSE_S, every_s - spent_s)):
@@ -251,6 +250,7 @@ class Assignment:
 
     async def _commit_all(self) -> None:
         await asyncio.gather(*map(self.commit, list(self.committers)))
+        self._tell_if_ready()
 
     async def _open(
         self, committed: Mapping[Place, int | None], n_revocations: int

@@ -4,6 +4,7 @@ import asyncio
 import subprocess
 import sys
 import time
+from typing import Any
 
 import psutil
 import pytest
@@ -15,6 +16,7 @@ from streams.kafka.state_log import Cluster
 
 TELLS = """
 import time
+from typing import Any
 time.sleep(1.0)
 from streams.kafka.start_phases import began_s
 print(time.monotonic() - began_s())
@@ -52,10 +54,11 @@ def test_nothing_is_waited_for_before_the_group_is_joined() -> None:
         async def note(seconds: float) -> None:
             slept.append(seconds)
 
-        app.tables.sleep = note  # type: ignore[method-assign]
-        app.tables._update_channels = lambda: note(-1.0)  # type: ignore[attr-defined]
-        app.tables.recovery.start = lambda: note(-2.0)  # type: ignore[attr-defined]
-        await app.tables.on_start()
+        tables: Any = app.tables
+        tables.sleep = note
+        tables._update_channels = lambda: note(-1.0)
+        tables.recovery.start = lambda: note(-2.0)
+        await tables.on_start()
         assert slept == [-1.0, -2.0]
 
     asyncio.run(body())

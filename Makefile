@@ -43,6 +43,9 @@ native: .venv/bin/python  ## compile the fold's core in C anew
 fuzz: .venv/installed-dev  ## a million broken records through the core, under sanitizers
 	$(BIN)/python -m tests.fuzz
 
+fuzz-wire: .venv/installed-dev  ## a hundred thousand broken records through the decoders in Python
+	$(BIN)/python -W error -m tests.fuzz.decoding
+
 lint: .venv/installed-dev  ## style, types, import contracts and spelling
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -82,4 +85,4 @@ release:  ## name a version: make release VERSION=1.2.3; commits and tags, sends
 	git commit --quiet --all --message "Release $(VERSION)"
 	git tag --annotate --message "rankstream $(VERSION)" "v$(VERSION)"
 
-.PHONY: help demo test native fuzz lint check format coverage hooks lock dist release
+.PHONY: help demo test native fuzz fuzz-wire lint check format coverage hooks lock dist release

@@ -36,7 +36,10 @@ transaction.state.log.replication.factor={n}
 transaction.state.log.min.isr={in_sync}
 share.coordinator.state.topic.replication.factor={n}
 share.coordinator.state.topic.min.isr={in_sync}
+broker.session.timeout.ms=9000
 """
+"""Nodes that share a busy machine must not take each other for dead."""
+
 OLDEST_JAVA = 17
 STARTED = b"Kafka Server started"
 """The broker's last word at its start: by then it may be given topics."""
@@ -156,7 +159,11 @@ class Broker(LocalServer):
         self._more = more
         self._number = number
         self._controllers = controllers or [free_port()]
-        self._heap = SMALL_HEAP if len(self._controllers) > 1 else HEAP
+        if len(self._controllers) > 1:
+            self._heap = SMALL_HEAP
+            self.patience_s *= 3
+        else:
+            self._heap = HEAP
 
     @property
     def bootstrap(self) -> str:

@@ -10,6 +10,9 @@ from deploy.process import ServerProcess, free_port
 class LocalServer(ABC):
     """A server on loopback that can be started again on the same port."""
 
+    patience_s = 60.0
+    """How long a start may take."""
+
     def __init__(self, folder: Path, port: int = 0) -> None:
         self.folder = folder
         self.port = port or free_port()
@@ -38,7 +41,7 @@ class LocalServer(ABC):
             return
         self.folder.mkdir(parents=True, exist_ok=True)
         self._server, is_ready = self._prepared()
-        self._server.start(is_ready, outlives_us=outlives_us)
+        self._server.start(is_ready, timeout_s=self.patience_s, outlives_us=outlives_us)
 
     def stop(self) -> None:
         """SIGTERM, and wait."""

@@ -4,6 +4,7 @@ import shlex
 from typing import Any
 
 from rankstream.settings import KafkaSettings, Settings, SettingsError, secret
+from rankstream.tls import tls_context
 
 
 def client_options(kafka: KafkaSettings) -> dict[str, Any]:
@@ -12,7 +13,8 @@ def client_options(kafka: KafkaSettings) -> dict[str, Any]:
     Raises
     ------
     SettingsError
-        Where the settings name half of a way to identify ourselves.
+        Where the settings name half of a way to identify ourselves, or files that
+        cannot be read.
     """
     options: dict[str, Any] = {
         "bootstrap_servers": kafka.bootstrap.split(","),
@@ -33,8 +35,9 @@ def client_options(kafka: KafkaSettings) -> dict[str, Any]:
         options["sasl_mechanism"] = kafka.sasl_mechanism
         options["sasl_plain_username"] = kafka.username
         options["sasl_plain_password"] = password
-    if kafka.ca_file:
-        options["ssl_cafile"] = kafka.ca_file
+    context = tls_context(kafka)
+    if context is not None:
+        options["ssl_context"] = context
     return options
 
 

@@ -143,5 +143,5 @@ def forecast(events: Iterable[Event], *, disorder_ms: int, window_ms: int) -> Fo
 def _impression_of(value: bytes) -> str:
     try:
         return _name(value).impression_id
-    except (msgspec.DecodeError, UnicodeError):
+    except (msgspec.DecodeError, RecursionError, UnicodeError):
         return ""

@@ -51,18 +51,50 @@ def main(words: list[str] | None = None) -> int:
     """
     words = sys.argv[1:] if words is None else words
     try:
-        return _run(words)
+        status = _run(words)
+        # What waits in it is written here, where a full disk can be told of.
+        sys.stdout.flush()
     except KeyboardInterrupt:
+        _say(words, "interrupted")
         return 130
     except BrokenPipeError:
         # The reader has closed the pipe; the interpreter must not flush into it.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _give_up_output()
         return 0
     except (ValueError, RuntimeError, OSError) as error:
-        command = _command_of(words)
-        print(f"rankstream {command}: {error}", file=sys.stderr)  # noqa: T201
-        is_final = command == "worker" and isinstance(error, NotInstalled)
+        reason = str(error)
+        if isinstance(error, OSError) and error.filename is None and _is_full():
+            reason = f"standard output must be writable; {error.strerror}"
+            _give_up_output()
+        _say(words, reason)
+        is_final = _command_of(words) == "worker" and isinstance(error, NotInstalled)
         return os.EX_CONFIG if is_final else 2
+    return status
+
+
+def _say(words: list[str], reason: str) -> None:
+    print(f"rankstream {_command_of(words)}: {reason}", file=sys.stderr)  # noqa: T201
+
+
+def _is_full() -> bool:
+    """Whether nothing more can be written to the standard output.
+
+    A stream forgets what it could not write, and the error names no file. So one more
+    byte is tried, where it is no terminal.
+    """
+    try:
+        place = sys.stdout.fileno()
+    except ValueError:
+        return False
+    try:
+        os.write(place, b"" if os.isatty(place) else b"\n")
+    except OSError:
+        return True
+    return False
+
+
+def _give_up_output() -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _run(words: list[str]) -> int:

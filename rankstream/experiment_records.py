@@ -12,6 +12,7 @@ import msgspec
 
 from rankstream.sections import ExperimentSettings
 from rankstream.wire.bounds import LARGEST
+from rankstream.wire.schemas import decoded
 from rankstream.wire.topics import EXPERIMENTS
 
 SCHEMA = 1
@@ -88,6 +89,9 @@ def encode_record(name: str, record: ExperimentRecord) -> bytes:
     return value
 
 
+_decode = msgspec.json.Decoder(_Written).decode
+
+
 def decode_record(value: bytes) -> ExperimentRecord:
     """The record in a value of the topic.
 
@@ -96,7 +100,7 @@ def decode_record(value: bytes) -> ExperimentRecord:
     ValueError
         Where it is none, or one of another schema.
     """
-    found = msgspec.json.decode(value, type=_Written)
+    found = decoded(_decode, value)
     if found.schema != SCHEMA:
         raise ValueError(
             f"an experiment must have schema {SCHEMA}; got {found.schema}: use the "

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from rankstream.experiment_records import Store, stored_records
+from rankstream.experiment_records import ExperimentRecord, Store, stored_records
 from rankstream.ranking.combining import combine, draw_seed
 from rankstream.ranking.list_exposures import list_exposures
 from rankstream.settings import ExperimentSettings
@@ -243,6 +243,9 @@ def _event_of(
 class Experiments:
     """The experiments that run, from the store; keeps the last good ones.
 
+    An epoch that was removed does not come back, though a store of an older time, such
+    as a replica that took over, may say that it runs.
+
     Parameters
     ----------
     store
@@ -261,6 +264,7 @@ class Experiments:
     failures: int = 0
     trouble: str = ""
     _running: dict[str, Running] = field(default_factory=dict)
+    _ended: dict[str, int] = field(default_factory=dict)
     _stop: threading.Event = field(default_factory=threading.Event)
     _follower: threading.Thread | None = None
 
@@ -270,6 +274,7 @@ class Experiments:
             records, refused = stored_records(self.store)
         except RuntimeError as error:
             return self._is_well([str(error)])
+        self._note_removals(records)
         found, troubles = {}, [f"{name!r}: {why}" for name, why in refused.items()]
         for name, held in self._running.items():
             epoch, record = held.settings.epoch, records.get(name)
@@ -283,10 +288,23 @@ class Experiments:
                     f"later, or as removed; got {there}: epoch {epoch} goes on"
                 )
         for name, record in records.items():
-            if name not in found and record.settings is not None:
+            if name in found or record.settings is None:
+                continue
+            last = self._ended.get(name, 0)
+            if record.epoch > last:
                 found[name] = Running(name, record.settings)
+            else:
+                troubles.append(
+                    f"experiment {name!r} must not be in the store in epoch "
+                    f"{record.epoch}, as epoch {last} was removed: it does not run"
+                )
         self._running = found
         return self._is_well(troubles)
+
+    def _note_removals(self, records: Mapping[str, ExperimentRecord]) -> None:
+        for name, record in records.items():
+            if record.settings is None:
+                self._ended[name] = max(record.epoch, self._ended.get(name, 0))
 
     def _is_well(self, troubles: list[str]) -> bool:
         self.trouble = "; ".join(troubles)

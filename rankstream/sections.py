@@ -21,6 +21,9 @@ class KafkaSettings(Section, frozen=True):
     username: str = ""
     password_file: str = ""
     ca_file: str = ""
+    certificate_file: str = ""
+    key_file: str = ""
+    key_password_file: str = ""
     input_partitions: Positive = 4
     partitions: Positive = 4
     learner_partitions: Positive = 4
@@ -33,6 +36,7 @@ class RedisSettings(Section, frozen=True):
     url: str = "redis://127.0.0.1:6379/0"
     username: str = ""
     password_file: str = ""
+    ca_file: str = ""
     keep_versions: Positive = 50
 
 

@@ -98,6 +98,7 @@ _NOT_SETTINGS = {
         "CACHE",
         "CONFIG",
         "FAULTS",
+        "KAFKA_KEY_PASSWORD",
         "KAFKA_PASSWORD",
         "REDIS_PASSWORD",
         "TEST_KAFKA",

@@ -14,6 +14,7 @@ from rankstream.sections import (
     MAX_RANKERS,
     MOST_CLASSES,
     ExperimentSettings,
+    KafkaSettings,
     LimitSettings,
     ModelSettings,
     RedisSettings,
@@ -33,6 +34,8 @@ RENAMED = {
     "delivery.checkpoint_s": "delivery.commit_s",
     "kafka.front_door_partitions": "kafka.input_partitions",
 }
+
+PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 GONE = {"limits.list_masks": "clicked ranks are always kept by list now"}
 
@@ -78,8 +81,10 @@ def fault(tree: dict[str, Any], error: Exception) -> tuple[str, str]:
                 try:
                     msgspec.convert(value, form)
                 except msgspec.ValidationError as inner:
-                    return _said(f"{table}.{name}", form, str(inner))
-    return _said("", Settings, f"{fact} - at `$.{place}`" if place else fact)
+                    said = _said(f"{table}.{name}", form, str(inner))
+                    return _with_number(tree, *said)
+    told = f"{fact} - at `$.{place}`" if place else fact
+    return _with_number(tree, *_said("", Settings, told))
 
 
 def _said(above: str, form: type[msgspec.Struct], told: str) -> tuple[str, str]:
@@ -101,6 +106,16 @@ def _said(above: str, form: type[msgspec.Struct], told: str) -> tuple[str, str]:
     if comparison:
         must += f", {BOUNDS[comparison].format(bound)}"
     return setting, f"{must}; got {WORDS.get(got, got)}" if got else must
+
+
+def _with_number(tree: dict[str, Any], setting: str, fact: str) -> tuple[str, str]:
+    """The same, with the number that is set, which the library leaves out."""
+    value: Any = tree
+    for part in setting.split("."):
+        value = value.get(part) if isinstance(value, dict) else None
+    if ";" in fact or not isinstance(value, int | float):
+        return setting, fact
+    return setting, f"{fact}; got {value}"
 
 
 def _meant(name: str, form: type[msgspec.Struct], place: str) -> str:
@@ -132,6 +147,7 @@ def _contradictions(settings: Settings) -> Iterator[tuple[str, str]]:
         yield from _of_model(f"models.{name}", model)
     for name, experiment in settings.experiments.items():
         yield from _of_experiment(f"experiments.{name}", experiment)
+    yield from _of_kafka(settings.kafka)
     yield from _of_redis(settings.redis)
 
 
@@ -195,8 +211,42 @@ def _of_statistics(statistics: StatisticsSettings) -> Iterator[tuple[str, str]]:
         )
 
 
+def _of_kafka(kafka: KafkaSettings) -> Iterator[tuple[str, str]]:
+    if "@" in kafka.bootstrap:
+        yield (
+            "kafka.bootstrap",
+            "kafka.bootstrap must not carry credentials; set kafka.username and "
+            "RANKSTREAM_KAFKA_PASSWORD or kafka.password_file",
+        )
+    protocol = kafka.security_protocol
+    if protocol not in PROTOCOLS:
+        setting = "kafka.security_protocol"
+        yield setting, f"{setting} must be one of {list(PROTOCOLS)}; got {protocol!r}"
+    for name in ("ca_file", "certificate_file"):
+        if getattr(kafka, name) and not protocol.endswith("SSL"):
+            # Whoever names one believes that nobody listens.
+            setting = f"kafka.{name}"
+            yield (
+                setting,
+                f"{setting} must be set with security_protocol SSL or SASL_SSL only; "
+                f"got {protocol}",
+            )
+    for name in ("key_file", "key_password_file"):
+        if getattr(kafka, name) and not kafka.certificate_file:
+            setting = f"kafka.{name}"
+            yield (
+                setting,
+                f"{setting} must be set with kafka.certificate_file; it is missing",
+            )
+
+
 def _of_redis(redis: RedisSettings) -> Iterator[tuple[str, str]]:
-    if "@" in redis.url:
+    if redis.ca_file and not redis.url.startswith("rediss://"):
+        yield (
+            "redis.ca_file",
+            f"redis.ca_file must be set with a url of rediss:// only; got {redis.url}",
+        )
+    if "@" in redis.url or re.search(r"[?&](username|password)=", redis.url):
         yield (
             "redis.url",
             "redis.url must not carry credentials; set the username setting and "

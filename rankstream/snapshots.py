@@ -33,6 +33,7 @@ from rankstream.redis_scripts import (
     STANDING,
 )
 from rankstream.settings import Settings, secret
+from rankstream.tls import believing
 from rankstream.wire.envelope import (
     Pointer,
     Snapshot,
@@ -77,7 +78,16 @@ class StoreUnavailable(RuntimeError):
     """Redis does not answer, or answers with an error.
 
     Operator action: look at Redis; publishing goes on when it is back.
+
+    Attributes
+    ----------
+    is_answered
+        Whether it answered, with an error: what else it is asked for may go well.
     """
+
+    def __init__(self, said: str, *, is_answered: bool = False) -> None:
+        super().__init__(said)
+        self.is_answered = is_answered
 
 
 class Standing(NamedTuple):
@@ -100,7 +110,9 @@ class SnapshotStore:
     Parameters
     ----------
     url
-        Without credentials.
+        Without credentials; `rediss://` for TLS.
+    ca_file
+        Authorities that Redis' certificate may be of, where not those of the system.
     keep
         Versions of each model that stay.
     timeout_s
@@ -116,6 +128,7 @@ class SnapshotStore:
         namespace: str = "",
         username: str = "",
         password: str = "",
+        ca_file: str = "",
         keep: int = 50,
         timeout_s: float = 2.0,
         retries: int = 2,
@@ -129,6 +142,7 @@ class SnapshotStore:
             url,
             username=username or None,
             password=password or None,
+            **({"ssl_ca_certs": ca_file} if ca_file else {}),
             socket_timeout=timeout_s,
             socket_connect_timeout=timeout_s,
             health_check_interval=15,
@@ -359,22 +373,39 @@ class SnapshotStore:
         try:
             return function(*arguments, **options)
         except redis.RedisError as error:
+            if isinstance(error, redis.ResponseError):
+                # One that was made a replica keeps its clients: ask who has the address
+                # now. And one without memory keeps the buffer of a large request.
+                self._client.connection_pool.disconnect(inuse_connections=False)
             raise self._unavailable(error) from error
 
     def _unavailable(self, error: Exception) -> StoreUnavailable:
         # Only the code of Redis' answer: its text may repeat what was sent.
         code = re.search(r"\b(?!ERR\b)[A-Z]{3,}\b", str(error))
-        kind = f"{type(error).__name__} {code[0] if code else ''}".strip()
-        return StoreUnavailable(f"Redis must answer at {self.place}; {kind}")
+        told = getattr(error.__context__, "reason", "") or (code[0] if code else "")
+        kind = f"{type(error).__name__} {told}".strip()
+        return StoreUnavailable(
+            f"Redis must answer at {self.place}; {kind}",
+            is_answered=isinstance(error, redis.ResponseError),
+        )
 
 
 def store_of(settings: Settings, *, retries: int = 2) -> SnapshotStore:
-    """The store that the settings name."""
+    """The store that the settings name.
+
+    Raises
+    ------
+    SettingsError
+        Where a file with a password or with certificates cannot be read.
+    """
+    if settings.redis.ca_file:
+        believing("redis.ca_file", settings.redis.ca_file)
     return SnapshotStore(
         settings.redis.url,
         namespace=settings.namespace,
         username=settings.redis.username,
         password=secret("REDIS_PASSWORD", settings.redis.password_file),
+        ca_file=settings.redis.ca_file,
         keep=settings.redis.keep_versions,
         retries=retries,
     )

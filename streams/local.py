@@ -241,13 +241,25 @@ def write_changes(path: Path, changes: Iterable[Change]) -> int:
 
 
 def read_changes(path: Path) -> Iterator[tuple[bytes, bytes]]:
-    """What `write_changes` wrote."""
+    """What `write_changes` wrote.
+
+    Raises
+    ------
+    ValueError
+        Where the file is cut off, or something else wrote it; nothing was handed on.
+    """
     data = path.read_bytes()
     bounds, start = [], 0
     while start < len(data):
-        (length,) = _length.unpack_from(data, start)
-        bounds.append((start + 4, start + 4 + length))
-        start += 4 + length
+        first = start + _length.size
+        length = int.from_bytes(data[start:first], "little")
+        start = first + length
+        bounds.append((first, start))
+    if start > len(data) or len(bounds) % 2:
+        raise ValueError(
+            f"{path} must be whole, as `rankstream replay --local --out` wrote it; it "
+            f"is cut off or damaged at byte {bounds[-1][0] - _length.size:,} of "
+            f"{len(data):,}: run the replay again"
+        )
     parts = [data[first:last] for first, last in bounds]
-    for row in range(0, len(parts) - 1, 2):
-        yield parts[row], parts[row + 1]
+    yield from zip(parts[::2], parts[1::2], strict=True)

@@ -1,7 +1,11 @@
 """Where tests have their services from, and what follows if there are none."""
 
+import subprocess
+from pathlib import Path
+
 import pytest
 
+from tests import chromium
 from tests.services import (
     KafkaService,
     RedisService,
@@ -10,6 +14,8 @@ from tests.services import (
     redis_service,
     without,
 )
+
+ROOT = Path(__file__).parents[1]
 
 
 def test_an_address_in_the_environment_comes_first() -> None:
@@ -34,3 +40,36 @@ def test_a_missing_service_fails_in_ci() -> None:
     """A green build has seen the real thing."""
     with pytest.raises(pytest.fail.Exception, match="must run in CI; no Java"):
         without(ServiceMissing("no Java"), {"CI": "true"})
+
+
+def test_a_missing_browser_fails_in_ci(tmp_path: Path) -> None:
+    """By hand the page is not drawn."""
+    nowhere = {"PATH": str(tmp_path)}
+    with pytest.raises(pytest.skip.Exception, match="no browser is on the path"):
+        chromium.path(nowhere)
+    with pytest.raises(pytest.fail.Exception, match="must run in CI; no browser"):
+        chromium.path(nowhere | {"CI": "true"})
+
+
+@pytest.mark.parametrize("there", ["", *chromium.NAMES])
+def test_ci_installs_a_browser_where_there_is_none(there: str, tmp_path: Path) -> None:
+    """It asks for each that the tests would take, and for Debian's if none is there."""
+    (tmp_path / ".ci").mkdir()
+    script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+    (tmp_path / ".ci" / "run").write_text(script)
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name in filter(None, ("apt-get", "make", there)):
+        program = programs / name
+        program.write_text(f'#!/bin/sh\necho "{name} $*" >> "{tmp_path}/called"\n')
+        program.chmod(0o755)
+    for name in ("bash", "dirname", "sh"):
+        (programs / name).symlink_to(f"/bin/{name}")
+
+    subprocess.run(
+        ["/bin/bash", str(tmp_path / ".ci" / "run")],
+        env={"PATH": str(programs)}, check=True,
+    )  # fmt: skip
+    called = (tmp_path / "called").read_text()
+    assert ("apt-get install" in called) == (not there)
+    assert "make test" in called

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -31,9 +32,12 @@ def role_of(process: psutil.Process) -> str | None:
 
 
 class WorkerProcess:
-    """`rankstream worker` and the process of each role."""
+    """`rankstream worker` and the process of each role.
 
-    def __init__(self, config: Path, log: Path, *words: str) -> None:
+    `options` are those of `subprocess.Popen`.
+    """
+
+    def __init__(self, config: Path, log: Path, *words: str, **options: Any) -> None:
         self.log = log
         self._file = log.open("ab")
         self.process = subprocess.Popen(
@@ -44,6 +48,7 @@ class WorkerProcess:
             stdout=self._file,
             stderr=self._file,
             stdin=subprocess.DEVNULL,
+            **options,
         )
 
     def child(self, role: str) -> psutil.Process | None:
@@ -80,15 +85,23 @@ class WorkerProcess:
         return self.log.read_text(encoding="utf-8", errors="replace")
 
 
-def configured(
+def written_settings(
     folder: Path, bootstrap: str, redis_url: str, namespace: str, more: str = ""
 ) -> Path:
-    """A settings file for a worker of this namespace, and its topics."""
+    """A settings file of this namespace."""
     config = folder / "rankstream.toml"
     config.write_text(
         f'namespace = "{namespace}"\n[kafka]\nbootstrap = "{bootstrap}"\n'
         f'[redis]\nurl = "{redis_url}"\n{more}'
     )
+    return config
+
+
+def configured(
+    folder: Path, bootstrap: str, redis_url: str, namespace: str, more: str = ""
+) -> Path:
+    """A settings file for a worker of this namespace, and its topics."""
+    config = written_settings(folder, bootstrap, redis_url, namespace, more)
     settings = load_settings(config)
     admin = TopicAdmin(settings, topics_of(settings.kafka))
     admin.create()
@@ -97,9 +110,11 @@ def configured(
 
 
 @contextmanager
-def running(config: Path, log: Path, *words: str) -> Iterator[WorkerProcess]:
+def running(
+    config: Path, log: Path, *words: str, **options: Any
+) -> Iterator[WorkerProcess]:
     """A worker that is gone afterwards, whatever happened."""
-    worker = WorkerProcess(config, log, *words)
+    worker = WorkerProcess(config, log, *words, **options)
     try:
         yield worker
     finally:

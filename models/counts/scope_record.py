@@ -112,6 +112,11 @@ class ScopeRecord:
     n_list_pieces: int
 
 
+def flags_of(value: bytes) -> int:
+    """The flags of a scope's record, which stand third; nothing else is decoded."""
+    return value[2]
+
+
 def decode_scope(
     value: bytes, pieces: Mapping[int, bytes], list_pieces: Mapping[int, bytes]
 ) -> ScopeRecord:
@@ -134,7 +139,8 @@ def decode_scope(
     if missing:
         raise ValueError(
             "a scope of statistics must have all pieces that it names; those of "
-            f"groups {missing} are missing: read the topic from its beginning"
+            f"groups {missing} are missing: read the topic from its "
+            "beginning, or replay into the folder again"
         )
     apart = {group: _read_piece(pieces[group]) for group in head[6]}
     return _scope_of(head, apart, _joined_lists(head[4], list_pieces))
@@ -186,7 +192,8 @@ def _joined_lists(lists: Any, pieces: Mapping[int, bytes]) -> Any:
     if missing is not None:
         raise ValueError(
             f"a scope of statistics must have all {lists} pieces of its lists; piece "
-            f"{missing} is missing: read the topic from its beginning"
+            f"{missing} is missing: read the topic from its beginning, or replay "
+            "into the folder again"
         )
     return [*chain.from_iterable(_read_lists(pieces[i]) for i in range(lists))]
 

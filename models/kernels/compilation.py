@@ -12,6 +12,7 @@ import hashlib
 import os
 import re
 import shutil
+import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
@@ -20,6 +21,7 @@ from typing import Any, TypeVar, cast
 
 import numba
 from numba.core import config
+from numba.core.caching import FunctionCache
 
 Number = Any
 """An integer inside compiled code, as wide as the compiler finds it must be."""
@@ -93,11 +95,35 @@ def _keep_kernels_of(module: str) -> str:
     return str(folder) if os.access(folder, os.W_OK) else wanted or ""
 
 
+class _Cache(FunctionCache):
+    """Numba's cache, without which a kernel runs all the same."""
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        """Keep what was compiled, if there is room."""
+        try:
+            cast("Any", super()).save_overload(sig, data)
+        except OSError as error:
+            _tell_unkept(error.strerror)
+
+
+@cache
+def _tell_unkept(reason: str) -> None:
+    """Say once for each reason what a start will take."""
+    warnings.warn(
+        f"compiled kernels must be written to their cache; {reason}: they are compiled "
+        "again at each start, for up to a minute or two (NUMBA_CACHE_DIR names a "
+        "folder elsewhere)",
+        RuntimeWarning,
+        stacklevel=1,
+    )
+
+
 def _made(function: Function, **options: Any) -> Function:
     """The function as machine code, cached beside what else its module has."""
     # Numba reads this while it decorates.
     cast("Any", config).CACHE_DIR = _keep_kernels_of(function.__module__)
-    made: Any = numba.njit(cache=True, nogil=True, **options)(function)
+    made: Any = numba.njit(nogil=True, **options)(function)
+    made._cache = cast("Any", _Cache)(function)  # noqa: SLF001  it has no setter for another one
     return cast("Function", made)
 
 

@@ -113,7 +113,7 @@ def _structure(value: Any, name: str, path: Path, number: int) -> Any:
     if isinstance(value, str):
         try:
             return msgspec.json.decode(value)
-        except msgspec.DecodeError as error:
+        except (msgspec.DecodeError, RecursionError) as error:
             raise FileUnreadable(
                 path, number, f"{name} must be JSON; {error}"
             ) from error

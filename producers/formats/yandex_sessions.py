@@ -51,7 +51,7 @@ def read_yandex_sessions(path: Path, *, epoch_ms: int = EPOCH_MS) -> Iterator[Ev
     for number, line in lines_of(path):
         try:
             page = _decode(line)
-        except (msgspec.DecodeError, UnicodeError) as error:
+        except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
             raise FileUnreadable(
                 path, number, f"a line must be a result page; {error}"
             ) from error

@@ -63,6 +63,8 @@ def serve(gathered: Gathered, host: str, port: int, stop: Stop) -> None:
     thread = threading.Thread(target=server.serve_forever, name="page", daemon=True)
     thread.start()
     Console().print(f"monitor at {server.url}", highlight=False, markup=False)
+    if server.warning:
+        Console(stderr=True).print(server.warning, highlight=False, markup=False)
     with contextlib.closing(server):
         while not stop.wait(0.5):
             pass

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from rankstream.recount.log import recount_dump, recount_topics
 from rankstream.settings import load_settings, with_namespace
+from rankstream.terminal.plain_text import visible
 from streams.recount.differences import Verdict
 from streams.recount.rules import rules_of
 
@@ -21,9 +22,9 @@ EPILOG = """examples:
 It reads `events` from the beginning with code that it shares with no stage. It
 compares the result with the statistics and outcomes of the last checkpoint, and
 with `interactions`. A `replay --local` of JSONL, Parquet or packed logs keeps no
-`events`, and cannot be counted again: send such files to Kafka.
-with `interactions`. Inputs that left their topic unread never reached `events`;
-those that an operator accepted are listed (docs/upgrading.md).
+`events`, and cannot be counted again: send such files to Kafka. Inputs that left
+their topic unread never reached `events`; those that an operator accepted are
+listed (docs/upgrading.md).
 
 exit status: 0 where nothing is lost, double, wrong or extra, else 1
 """
@@ -72,4 +73,5 @@ def _tell(verdict: Verdict) -> None:
         f"{verdict.double:,}, wrong {verdict.wrong:,}, extra {verdict.extra:,}\n"
     )
     for line in verdict.differences + verdict.accepted_losses:
-        sys.stdout.write(f"  {line}\n")
+        # Names of queries and items are what users and services sent.
+        sys.stdout.write(f"  {visible(line)}\n")

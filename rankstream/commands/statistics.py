@@ -2,13 +2,13 @@
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
-from rankstream.commands.statistics_export import export
+from rankstream.commands.statistics_export import check_target, export
 from rankstream.commands.statistics_scopes import (
     ShownScope,
     Together,
@@ -18,8 +18,10 @@ from rankstream.commands.statistics_scopes import (
     together,
 )
 from rankstream.commands.statistics_tables import (
+    SPARE_OF_SCOPES,
     directory_of,
     left_label,
+    missing_label,
     remarks_on,
     reward_labels,
     scope_title,
@@ -28,6 +30,7 @@ from rankstream.commands.statistics_tables import (
 from rankstream.local_results import statistics_in
 from rankstream.settings import load_settings, with_namespace
 from rankstream.terminal.counts import counted
+from rankstream.terminal.fitted_table import print_fitted, wide_console
 from rankstream.terminal.plain_text import plain
 from rankstream.wire.routing import normalised_query
 from rankstream.wire.topics import STATISTICS
@@ -82,7 +85,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     writing.add_argument("file", type=Path)
     converting = actions.add_parser(
-        "convert", help="make statistics of the release before scopes those of this one"
+        "convert",
+        help="make statistics of the release before scopes those of this one",
+        description="Make statistics of the release before scopes those of this one. "
+        "Stop all workers first (docs/upgrading.md). On Kafka a partition is converted "
+        "in one transaction. With --local the file is replaced, and what it held is "
+        "kept beside it as statistics.bin.schema1. Nothing happens where all is of "
+        "this release.",
     )
     converting.add_argument(
         "--dry-run", action="store_true", help="say what it would do, and do nothing"
@@ -97,10 +106,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _rows(told: str) -> int:
-    number = int(told)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"must be 1 or more; got {number}")
-    return number
+    if not told.lstrip("+-").isdecimal() or int(told) < 1:
+        raise argparse.ArgumentTypeError(
+            f"must be a whole number, 1 or more; got {told}"
+        )
+    return int(told)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -110,6 +120,9 @@ def run(arguments: argparse.Namespace) -> int:
         from rankstream.commands.statistics_convert import convert  # noqa: PLC0415
 
         return convert(arguments)
+    if arguments.action == "export":
+        # Before all of a topic is read.
+        check_target(arguments.file)
     statistics = Statistics(_records(arguments))
     if arguments.action == "export":
         return _export(statistics, arguments.file)
@@ -119,6 +132,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _records(arguments: argparse.Namespace) -> Iterator[tuple[bytes, bytes | None]]:
+    # Also beside --local: what is wrong with them would be met later.
+    settings = with_namespace(
+        load_settings(getattr(arguments, "config", None)),
+        getattr(arguments, "namespace", None),
+    )
     if arguments.local is not None:
         # Kafka's client is not loaded for a file, nor the runtime for Kafka.
         from streams.local import read_changes  # noqa: PLC0415
@@ -127,10 +145,6 @@ def _records(arguments: argparse.Namespace) -> Iterator[tuple[bytes, bytes | Non
         return
     from producers.topic_reader import read_topic  # noqa: PLC0415
 
-    settings = with_namespace(
-        load_settings(getattr(arguments, "config", None)),
-        getattr(arguments, "namespace", None),
-    )
     for _, _, key, value in read_topic(settings, STATISTICS):
         if key is not None:
             yield key, value
@@ -138,29 +152,38 @@ def _records(arguments: argparse.Namespace) -> Iterator[tuple[bytes, bytes | Non
 
 def _export(statistics: Statistics, file: Path) -> int:
     if not len(statistics):
-        return _nothing(left_label(statistics) or "there are no statistics yet")
+        return _nothing(_label_of_none(statistics))
     for path, n_rows in export(statistics, file):
         Console().print(f"{path}: {counted(n_rows, 'row')}", highlight=False)
+    if n_converted := statistics.n_converted():
+        Console().print(
+            f"{counted(n_converted, 'scope')} converted from an earlier release: their "
+            "exposures are left out (flag 8 in the totals)",
+            highlight=False,
+        )
+    _say(Console(), _missing(statistics, statistics.queries()))
     return 0
 
 
 def _list(statistics: Statistics, limit: int) -> int:
     counts = statistics.queries()
     if not counts:
-        return _nothing(left_label(statistics) or "there are no statistics yet")
+        return _nothing(_label_of_none(statistics))
     table = Table(title=counted(len(counts), "query", "queries"))
     table.add_column("query", overflow="fold")
     clicks, _ = reward_labels(statistics.counted[0] if statistics.counted else None)
-    for column in ("impressions", clicks, f"{clicks} per list"):
-        table.add_column(column, justify="right")
+    rate_header = f"{clicks} per list"
+    for column in ("impressions", clicks, rate_header):
+        table.add_column(column, justify="right", no_wrap=True)
     order = sorted(counts, key=lambda query: (-counts[query][0], query))
     for query in order[:limit]:
         shown, clicked = counts[query]
         rate = f"{clicked / shown:.3f}"
         table.add_row(plain(query), f"{shown:,}", f"{clicked:,}", rate)
-    console = Console()
-    console.print(table)
-    _say_left(statistics, console)
+    console = wide_console()
+    print_fitted(console, table, [rate_header])
+    _say(console, left_label(statistics))
+    _say(console, _missing(statistics, counts))
     return 0
 
 
@@ -168,32 +191,42 @@ def _show(statistics: Statistics, arguments: argparse.Namespace) -> int:
     query = normalised_query(arguments.query)
     scopes = statistics.scopes(query)
     left = left_label(statistics)
+    n_headless = statistics.n_headless(query)
+    missing = missing_label(n_headless, "head of a scope", "heads of scopes")
     if not scopes:
         return _nothing(
             f"no closed list of the query {query!r}; lists count when their click "
             f"window has passed (`statistics list`){left and '; '}{left}"
+            f"{missing and '; '}{missing}"
         )
     settings = statistics.counted[0] if statistics.counted else None
     wanted = Wanted(arguments.candidates, arguments.intervention, arguments.era)
     names = chosen(scopes, wanted, settings)
     if not names:
+        asked = [
+            f"--{name} {value!r}"
+            for name, value in wanted._asdict().items()
+            if value is not None
+        ]
         return _nothing(
             f"none of the {counted(len(scopes), 'scope')} of the query {query!r} is "
-            "of these --candidates, --intervention and --era; without them all are "
-            "listed"
+            f"of {' and '.join(asked)}; without {'it' if len(asked) == 1 else 'them'} "
+            "all are listed"
         )
-    console = Console()
+    console = wide_console()
     found = [shown_scope(statistics, name) for name in names]
     if len(found) > 1 and not arguments.by_scope:
         several = f"{len(found):,} of " if len(found) < len(scopes) else ""
         title = f"{several}{counted(len(scopes), 'scope')} of {plain(query)}"
-        console.print(directory_of(found, title, settings, arguments.limit))
+        directory = directory_of(found, title, settings, arguments.limit)
+        print_fitted(console, directory, SPARE_OF_SCOPES)
         _tell(console, together(found), "all of these together", settings, arguments)
         console.print("--by-scope shows each; --intervention, --era, --candidates some")
     else:
         for one in found:
             _tell(console, one, scope_title(one.name, settings), settings, arguments)
-    _say_left(statistics, console)
+    _say(console, left)
+    _say(console, missing)
     return 0
 
 
@@ -204,15 +237,28 @@ def _tell(
     settings: Counted | None,
     arguments: argparse.Namespace,
 ) -> None:
-    console.print(table_of(found, title, settings, arguments.limit))
+    _, rate = reward_labels(settings)
+    print_fitted(console, table_of(found, title, settings, arguments.limit), [rate])
     for remark in remarks_on(found):
         console.print(f"  {remark}", highlight=False)
 
 
-def _say_left(statistics: Statistics, console: Console) -> None:
-    left = left_label(statistics)
-    if left:
-        console.print(left, highlight=False)
+def _missing(statistics: Statistics, queries: Mapping[str, tuple[int, int]]) -> str:
+    return missing_label(
+        statistics.n_missing(queries),
+        "interaction that was counted",
+        "interactions that were counted",
+    )
+
+
+def _label_of_none(statistics: Statistics) -> str:
+    missing = _missing(statistics, {})
+    return missing or left_label(statistics) or "there are no statistics yet"
+
+
+def _say(console: Console, label: str) -> None:
+    if label:
+        console.print(label, highlight=False)
 
 
 def _nothing(reason: str) -> int:

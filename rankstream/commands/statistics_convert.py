@@ -7,7 +7,7 @@ import sys
 from rich.console import Console
 
 from producers.readiness import Waiting, wait_for_kafka
-from rankstream.conversion.local_file import convert_file
+from rankstream.conversion.local_file import KEPT, convert_file
 from rankstream.conversion.scopes import Report
 from rankstream.conversion.topics import convert_topics
 from rankstream.local_results import statistics_in
@@ -34,9 +34,11 @@ def convert(arguments: argparse.Namespace) -> int:
         file = statistics_in(arguments.local)
         report = convert_file(file, settings, is_trial=arguments.dry_run)
         found.append((str(file), report))
+        kept = f"{file}{KEPT}" if report is not None else ""
     else:
         found += _converted_on_kafka(settings, is_trial=arguments.dry_run)
-    _tell(found, settings, is_trial=arguments.dry_run)
+        kept = ""
+    _tell(found, settings, kept, is_trial=arguments.dry_run)
     return 0
 
 
@@ -57,7 +59,11 @@ def _converted_on_kafka(
 
 
 def _tell(
-    found: list[tuple[str, Report | None]], settings: Settings, *, is_trial: bool
+    found: list[tuple[str, Report | None]],
+    settings: Settings,
+    kept: str,
+    *,
+    is_trial: bool,
 ) -> None:
     console = Console(soft_wrap=True, highlight=False, markup=False)
     for place, report in found:
@@ -77,6 +83,8 @@ def _tell(
         console.print(f"what is converted leaves on {leaves:%Y-%m-%d} (event time)")
     if settings.statistics.actions:
         console.print("until then clicks include every action, as they did before")
+    if kept:
+        console.print(f"what the file held is kept as {kept}")
     if is_trial:
         sys.stdout.write("dry run: nothing was changed\n")
 

@@ -1,49 +1,30 @@
-"""Statistics as Parquet: one file per kind of counter, in SQL-friendly rows."""
+"""Statistics as Parquet: one file per kind of counter."""
 
 import errno
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from models.counts.cells import PAIR_NAMES, TOTAL_NAMES, CellSummary
-from rankstream.wire.events import LOGGED, POLICIES
+from rankstream.commands.statistics_columns import (
+    CELL_FIELDS,
+    COUNTED,
+    FILES,
+    SETS,
+    Columns,
+    counted_columns,
+    schemas,
+    set_of,
+)
 from streams.fold.statistics_reader import CellName, Statistics
 
 ROWS_AT_ONCE = 1 << 17
 
-CELL_FIELDS = [
-    ("query", pa.string()),
-    ("candidate_set", pa.string()),
-    ("intervention", pa.string()),
-    ("era", pa.int64()),
-    ("group", pa.int16()),
-]
-
-COUNTED = ".counted"
-"""Suffix of the file that is not of cells."""
-
-COUNTED_FIELDS = [
-    ("partition", pa.int64()),
-    ("interactions", pa.int64()),
-    ("watermark_ms", pa.int64()),
-    ("left", pa.int64()),
-    ("oldest_era", pa.int64()),
-    ("capped", pa.int64()),
-    ("clipped", pa.int64()),
-    ("without_exposure", pa.int64()),
-    ("groups", pa.int64()),
-    ("keep_ms", pa.int64()),
-    ("reward", pa.string()),
-    ("classes", pa.list_(pa.string())),
-]
-
-Columns = dict[str, list[Any]]
+SUFFIX = ".parquet"
 
 
 def export(statistics: Statistics, file: Path) -> Iterator[tuple[Path, int]]:
@@ -53,40 +34,38 @@ def export(statistics: Statistics, file: Path) -> Iterator[tuple[Path, int]]:
     `counts.items.parquet` (hotfix and inverse sums), `counts.click-pairs.parquet`,
     `counts.rows.parquet` (exposure rows, their counters and material),
     `counts.lists.parquet` (lists that are kept with their clicked ranks),
-    `counts.rewards.parquet` (other classes of actions) and `counts.counted.parquet`
-    (how many interactions of which partition all of it is). `docs/statistics.md` says
-    what each column is. All are written side by side, as each scope is summed once,
-    and get their names when all are whole.
+    `counts.rewards.parquet` (other classes of actions), `counts.sets.parquet`
+    (candidate sets) and `counts.counted.parquet` (how many interactions of which
+    partition all of it is). `docs/statistics.md` says what each column is. All are
+    written side by side, as each scope is summed once, and get their names when all
+    are whole.
 
     Raises
     ------
     RuntimeError
-        Where a file cannot be written.
+        Where a file cannot be written, or would replace what is no regular file.
     """
     with ExitStack() as stack:
         files = {
             suffix: stack.enter_context(_File(_named_after(file, suffix), schema))
             for suffix, schema in schemas().items()
         }
-        files[COUNTED].add(_counted(statistics))
+        files[COUNTED].add(counted_columns(statistics))
+        sets: set[tuple[str, bytes, int]] = set()
         for scope in statistics.scopes():
+            place = (*scope[:2], scope.era)
+            if place not in sets:
+                sets.add(place)
+                files[SETS].add(set_of(statistics, scope))
             for group, cell in statistics.cells(scope).items():
                 name = CellName(*scope, group)
-                for suffix, _, columns_of in _FILES:
+                for suffix, _, columns_of in FILES:
                     files[suffix].add(columns_of(statistics, name, cell), name)
         for each in files.values():
             each.finish()
         for each in files.values():
             each.take_name()
         yield from ((each.path, each.n_rows) for each in files.values())
-
-
-def schemas() -> dict[str, pa.Schema]:
-    """What the files hold, by what their names have before `.parquet`."""
-    of_cells = {
-        suffix: pa.schema([*CELL_FIELDS, *fields]) for suffix, fields, _ in _FILES
-    }
-    return of_cells | {COUNTED: pa.schema(COUNTED_FIELDS)}
 
 
 class _File:
@@ -101,6 +80,7 @@ class _File:
         self._n_waiting = 0
 
     def __enter__(self) -> Self:
+        _check_replaceable(self._partial)
         with _writable(self.path):
             self._writer = pq.ParquetWriter(
                 self._partial, self._schema, compression="zstd"
@@ -137,6 +117,7 @@ class _File:
 
     def take_name(self) -> None:
         """Be the file that was asked for."""
+        _check_replaceable(self.path)
         with _writable(self.path):
             self._partial.rename(self.path)
 
@@ -162,173 +143,28 @@ def _named_after(file: Path, suffix: str) -> Path:
     return file.with_suffix(f"{suffix}.parquet") if suffix else file
 
 
-def _named(cell: CellSummary, numbers: Any) -> list[str]:
-    return [cell.items[number] for number in numbers.tolist()]
+def check_target(file: Path) -> None:
+    """Refuse a name of another format, and what a rename would destroy.
 
-
-def _counted(statistics: Statistics) -> Columns:
-    """A row for each partition of `events`; of a log in process there is one."""
-    rows = [
-        (
-            *(partition, number, one.watermark_ms, one.n_left, one.oldest),
-            *(one.capped, one.clipped, one.without_exposure),
-            *(one.groups, one.keep_ms, one.reward, list(one.classes)),
+    Raises
+    ------
+    ValueError
+        Where the name does not end in `.parquet`.
+    RuntimeError
+        Where something that is no regular file has the name of one of the files.
+    """
+    if file.suffix != SUFFIX:
+        raise ValueError(
+            f"an export is Parquet, and its name must end in {SUFFIX}; got "
+            f"{str(file)!r}: name it {file.with_suffix(SUFFIX).name!r}"
         )
-        for one in statistics.counted
-        for partition, number in sorted(one.sources.items())
-    ]
-    names = [name for name, _ in COUNTED_FIELDS]
-    return {name: [row[i] for row in rows] for i, name in enumerate(names)}
+    for suffix in schemas():
+        _check_replaceable(_named_after(file, suffix))
 
 
-def _pairs(_: Statistics, __: CellName, cell: CellSummary) -> Columns:
-    columns: Columns = {"item": _named(cell, cell.pairs[:, 0])}
-    for i, column in enumerate(PAIR_NAMES[1:], 1):
-        columns[_EXPORTED.get(column, column)] = cell.pairs[:, i].tolist()
-    return columns
-
-
-def _totals(statistics: Statistics, name: CellName, cell: CellSummary) -> Columns:
-    """Of the cell; flags and the latest time are those of its scope."""
-    columns: Columns = {name: [cell.total(name)] for name in TOTAL_NAMES}
-    scope = statistics.scope(name.scope)
-    return columns | {"flags": [scope.flags], "last_ms": [scope.last_ms]}
-
-
-def _items(_: Statistics, __: CellName, cell: CellSummary) -> Columns:
-    return {
-        "item": _named(cell, cell.sums[:, 0]),
-        "plus": cell.sums[:, 1].tolist(),
-        "minus": cell.sums[:, 2].tolist(),
-        "inverse_fixed_16": cell.sums[:, 3].tolist(),
-        "inverse_squared": [number / (1 << 16) for number in cell.squared_inverses()],
-        "inverse_squared_fixed_16": [str(n) for n in cell.squared_inverses()],
-    }
-
-
-def _click_pairs(_: Statistics, __: CellName, cell: CellSummary) -> Columns:
-    return {
-        "item": _named(cell, cell.click_pairs[:, 0]),
-        "rank": cell.click_pairs[:, 1].tolist(),
-        "other_item": _named(cell, cell.click_pairs[:, 2]),
-        "other_rank": cell.click_pairs[:, 3].tolist(),
-        "clicked_together": cell.click_pairs[:, 4].tolist(),
-    }
-
-
-def _rows(statistics: Statistics, name: CellName, cell: CellSummary) -> Columns:
-    rows = [statistics.row(name, row) for row in cell.row_names]
-    return {
-        "row": [row.hex() for row in cell.row_names],
-        "impressions": cell.row_counts.tolist(),
-        "policy": [POLICIES[row.policy] for row in rows],
-        "n_ranks": [row.n_ranks for row in rows],
-        "material": [row.material for row in rows],
-        "items": [row.items for row in rows],
-    }
-
-
-def _lists(statistics: Statistics, name: CellName, _: CellSummary) -> Columns:
-    """A row for each list and mask of the group; mask 0 where nothing was clicked."""
-    scope, items = statistics.scope(name.scope), statistics.items(*name[:2], name.era)
-    lists = scope.lists
-    columns: Columns = {key: [] for key in ("row", "policy", "items", "mask")}
-    counts: list[int] = []
-    for entry in np.flatnonzero(lists.groups == name.group).tolist():
-        owner = int(lists.owners[entry])
-        row = int(lists.rows[owner])
-        places = lists.items[lists.starts[owner] : lists.starts[owner + 1]]
-        of_entry = slice(*np.searchsorted(lists.mask_owners, (entry, entry + 1)))
-        times = lists.mask_counts[of_entry].tolist()
-        unclicked = int(lists.shown[entry]) - sum(times)
-        found = list(zip(lists.masks[of_entry].tolist(), times, strict=True))
-        for mask, number in [(0, unclicked)] * bool(unclicked) + found:
-            columns["row"].append(scope.rows[row].hex() if row >= 0 else "")
-            columns["policy"].append(POLICIES[LOGGED if row >= 0 else -1 - row])
-            columns["items"].append([items[place] for place in places.tolist()])
-            columns["mask"].append(mask)
-            counts.append(number)
-    return columns | {"impressions": counts}
-
-
-def _rewards(statistics: Statistics, _: CellName, cell: CellSummary) -> Columns:
-    classes = statistics.counted[0].classes if statistics.counted else ()
-    numbers = cell.rewards[:, 0].tolist()
-    return {
-        "class": [classes[n] if n < len(classes) else str(n) for n in numbers],
-        "item": _named(cell, cell.rewards[:, 1]),
-        "rank": cell.rewards[:, 2].tolist(),
-        "impressions": cell.rewards[:, 3].tolist(),
-    }
-
-
-_EXPORTED = {"exposure": "exposure_fixed_30"}
-
-_INT = pa.int64()
-_FILES: list[tuple[str, list[tuple[str, Any]], Callable[..., Columns]]] = [
-    (
-        "",
-        [
-            ("item", pa.string()),
-            *((_EXPORTED.get(name, name), _INT) for name in PAIR_NAMES[1:]),
-        ],
-        _pairs,
-    ),
-    (".cells", [(name, _INT) for name in (*TOTAL_NAMES, "flags", "last_ms")], _totals),
-    (
-        ".items",
-        [
-            ("item", pa.string()),
-            ("plus", _INT),
-            ("minus", _INT),
-            ("inverse_fixed_16", _INT),
-            ("inverse_squared", pa.float64()),
-            ("inverse_squared_fixed_16", pa.string()),
-        ],
-        _items,
-    ),
-    (
-        ".click-pairs",
-        [
-            ("item", pa.string()),
-            ("rank", _INT),
-            ("other_item", pa.string()),
-            ("other_rank", _INT),
-            ("clicked_together", _INT),
-        ],
-        _click_pairs,
-    ),
-    (
-        ".rows",
-        [
-            ("row", pa.string()),
-            ("impressions", _INT),
-            ("policy", pa.string()),
-            ("n_ranks", _INT),
-            ("material", pa.binary()),
-            ("items", pa.binary()),
-        ],
-        _rows,
-    ),
-    (
-        ".lists",
-        [
-            ("row", pa.string()),
-            ("policy", pa.string()),
-            ("items", pa.list_(pa.string())),
-            ("mask", _INT),
-            ("impressions", _INT),
-        ],
-        _lists,
-    ),
-    (
-        ".rewards",
-        [
-            ("class", pa.string()),
-            ("item", pa.string()),
-            ("rank", _INT),
-            ("impressions", _INT),
-        ],
-        _rewards,
-    ),
-]
+def _check_replaceable(path: Path) -> None:
+    if os.path.lexists(path) and (path.is_symlink() or not path.is_file()):
+        raise RuntimeError(
+            f"{path} must be a regular file or not be there, as an export replaces "
+            "it; it is a folder, a link or a device: name another file"
+        )

@@ -62,14 +62,20 @@ def chosen(
     ------
     ValueError
         Where the era is neither a number nor a day, or a day of eras whose length
-        nobody knows.
+        nobody knows; where the candidates are no hexadecimal digits.
     """
+    candidates = wanted.candidates or ""
+    if not re.fullmatch(r"[0-9a-fA-F]*", candidates):
+        raise ValueError(
+            "--candidates must be how the hexadecimal name of a set begins, as the "
+            f"table of scopes has it; got {candidates!r}"
+        )
     eras = None if wanted.era is None else _eras(wanted.era, settings)
     return [
         name
         for name in names
         if wanted.intervention in (None, name.intervention)
-        and name.candidate_set.hex().startswith((wanted.candidates or "").lower())
+        and name.candidate_set.hex().startswith(candidates.lower())
         and (eras is None or name.era in eras)
     ]
 

@@ -28,6 +28,10 @@ SET_DIGITS = 12
 """Of the hexadecimal name of a candidate set: enough to tell them apart."""
 
 
+SPARE_OF_SCOPES = ("to", "per list", "from")
+"""Columns of the table of scopes that a narrow terminal can do without."""
+
+
 def scope_title(name: ScopeName, settings: Counted | None) -> str:
     """Which scope it is, but for its query."""
     return (
@@ -50,19 +54,22 @@ def directory_of(
         Lines of the table.
     """
     table = Table(title=title)
-    for column in ("candidates", "intervention", "era", ""):
-        table.add_column(column, overflow="fold")
     clicks, _ = reward_labels(settings)
-    for column in ("lists", clicks, f"{clicks} per list"):
-        table.add_column(column, justify="right")
+    table.add_column("candidates", no_wrap=True)
+    table.add_column("intervention", overflow="fold")
+    for column in ("era", "from", "to"):
+        table.add_column(column, no_wrap=True)
+    for column in ("lists", clicks, "per list"):
+        table.add_column(column, justify="right", no_wrap=True)
     order = sorted(scopes, key=lambda one: (-one.cell.total("impressions"), one.name))
     for name, _, cell, _ in order[:limit]:
         shown, clicked = cell.total("impressions"), cell.total("clicks")
+        days = era_label(name.era, settings).removeprefix("era ").partition(" to ")
         table.add_row(
             name.candidate_set.hex()[:SET_DIGITS],
             plain(name.intervention) or "-",
             str(name.era),
-            era_label(name.era, settings).partition(" ")[2],
+            *(("-", "-") if settings is None else days[::2]),
             f"{shown:,}",
             f"{clicked:,}",
             f"{clicked / shown:.3f}" if shown else "-",
@@ -98,17 +105,17 @@ def table_of(
     cell, exposures = found.cell, found.exposures
     clicks, rate = reward_labels(settings)
     n_clicks = cell.total("clicks")
-    clicked = (
-        counted(n_clicks, "click") if clicks == "clicks" else f"{clicks} {n_clicks:,}"
-    )
+    clicked = counted(n_clicks, "click")
+    if clicks != "clicks":
+        clicked = f"{counted(n_clicks, 'place')} with {clicks}"
     caption = f"{counted(cell.total('impressions'), 'list')}, {clicked}"
     table = Table(title=title, caption=caption)
     table.add_column("item", overflow="fold")
     classes = np.unique(cell.rewards[:, 0]).tolist()
     names = [_class_label(which, settings) for which in classes]
-    columns = ("rank", "shown", clicks, rate, *names, "expected exposure")
+    columns = ("rank", "shown", clicks, rate, *names, "expected\nexposure")
     for column in columns:
-        table.add_column(column, justify="right")
+        table.add_column(column, justify="right", no_wrap=True)
     counts = _counts_of(cell)
     rewards = _rewards_of(cell)
     places = sorted(
@@ -174,9 +181,22 @@ def left_label(statistics: Statistics) -> str:
     share = statistics.share_left()
     if not share:
         return ""
+    before = ", or they left one by one before the conversion"
     return (
         f"{share:.1%} of all interactions that were counted have left: their era "
         "ended more than `time.keep_ms` ago"
+        f"{before if statistics.n_converted() else ''}"
+    )
+
+
+def missing_label(n_missing: int, one: str, several: str) -> str:
+    """That something is not in the topic any more; empty where all of it is."""
+    if n_missing < 1:
+        return ""
+    are = "is" if n_missing == 1 else "are"
+    return (
+        f"{counted(n_missing, one, several)} {are} missing: records left the topic "
+        "that should be there; `rankstream recount` says which"
     )
 
 

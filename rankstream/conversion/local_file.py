@@ -1,5 +1,6 @@
 """Statistics of a replay in this process, converted in their file."""
 
+import shutil
 from pathlib import Path
 
 from rankstream.conversion.refusal import ConversionRefused
@@ -14,12 +15,15 @@ from rankstream.conversion.scopes import (
 from rankstream.sections import Settings
 from streams.local import read_changes, write_changes
 
+KEPT = ".schema1"
+"""What the name of the copy ends in."""
+
 
 def convert_file(file: Path, settings: Settings, *, is_trial: bool) -> Report | None:
     """Convert what `replay --local --out` wrote; None if nothing of before is there.
 
-    The file is replaced as a whole. It holds no watermark: that was past every list,
-    and in the day that the counts name.
+    The file is replaced as a whole; a copy of what it held is kept. It holds no
+    watermark: that was past every list, and in the day that the counts name.
 
     Raises
     ------
@@ -48,5 +52,6 @@ def convert_file(file: Path, settings: Settings, *, is_trial: bool) -> Report | 
     watermark_ms = max(latest_ms, statistics.counts.day * DAY_MS)
     records, report = converted(statistics, Situation(0, watermark_ms, settings))
     if not is_trial:
+        shutil.copy2(file, file.with_name(file.name + KEPT))
         write_changes(file, split(records))
     return report

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from rankstream.conversion.refusal import ConversionRefused
-from rankstream.wire.schemas import schema_of
+from rankstream.wire.schemas import decoded, schema_of
 from streams.state_pieces import Parts
 
 SCHEMA = 1
@@ -265,7 +265,7 @@ def _scope_of(parts: Sequence[Any]) -> ScopeName:
 
 def _key_of(key: bytes) -> list[Any]:
     try:
-        parts = _decode(key)
+        parts = decoded(_decode, key)
     except msgspec.DecodeError:
         parts = None
     if not isinstance(parts, list) or not parts:
@@ -287,10 +287,10 @@ def _check(kind: str, key: bytes, value: bytes) -> None:
 
 def _decoded(kind: str, key: bytes, value: bytes) -> list[Any]:
     try:
-        decoded: list[Any] = _decode(value)
+        found: list[Any] = decoded(_decode, value)
     except msgspec.DecodeError as error:
         raise ConversionRefused(
             f"a {kind} of statistics must be readable; {error}, at key {key!r:.200}: "
             "run the release that wrote it"
         ) from error
-    return decoded
+    return found

@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from rankstream.wire.schemas import decoded
 from rankstream.wire.verdicts import Verdict, decode_verdict
 
 COURSE_POINTS = 240
@@ -38,7 +39,7 @@ class _Named(msgspec.Struct):
     experiment: str
 
 
-decode_named = msgspec.json.Decoder(_Named).decode
+_decode_named = msgspec.json.Decoder(_Named).decode
 
 
 @dataclass
@@ -130,7 +131,7 @@ class Gathered:
 
     def _pass_over(self, value: bytes) -> None:
         try:
-            name = decode_named(value).experiment
+            name = decoded(_decode_named, value).experiment
         except msgspec.DecodeError:
             return
         with self._lock:

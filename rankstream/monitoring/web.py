@@ -16,6 +16,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 
+from rankstream.listening import openness
 from rankstream.monitoring.overview import Gathered
 
 HEARTBEAT_S = 10.0
@@ -142,6 +143,12 @@ class Server(ThreadingHTTPServer):
         """Where it is."""
         host, port = self.server_address[:2]
         return f"http://{host!s}:{port}/"
+
+    @property
+    def warning(self) -> str:
+        """About who can reach it; empty where only this machine can."""
+        host, port = self.server_address[:2]
+        return openness(str(host), port)
 
     def close(self) -> None:
         """End open event streams too."""

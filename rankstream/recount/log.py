@@ -1,6 +1,7 @@
 """The canonical log counted again, from Kafka or from a dumped file."""
 
 import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from producers.formats.canonical_dump import read_dump, read_header
@@ -9,6 +10,7 @@ from rankstream.recount.fold_state import steady_state
 from rankstream.recount.stored_statistics import stored
 from rankstream.settings import Settings
 from rankstream.wire.topics import EVENTS, INTERACTIONS
+from streams.fold import statistics_keys as keys
 from streams.recount.differences import Verdict
 from streams.recount.recount import Found, recount
 from streams.recount.rules import Rules, rules_of
@@ -44,7 +46,41 @@ def recount_dump(events: Path, folder: Path, rules: Rules) -> Verdict:
     from streams.local import read_changes  # noqa: PLC0415  Kafka needs no such file
 
     values = list(read_changes(statistics_in(folder)))
+    _check_settings(values, rules)
     whole = Found(sys.maxsize, -1, None)
     found = dict.fromkeys(range(read_header(events).n_partitions), whole)
-    log = ((p, n, value) for n, (p, value) in enumerate(read_dump(events)))
-    return recount(log, found, stored(values), None, rules)
+    return recount(_in_order(events), found, stored(values), None, rules)
+
+
+def _check_settings(values: Iterable[tuple[bytes, bytes]], rules: Rules) -> None:
+    """Refuse settings under which every count would be another."""
+    for key, value in values:
+        if keys.decode(key)[0] != "counted":
+            continue
+        was = keys.decode_counted(value)
+        for name, then, now in (
+            ("statistics.groups", was.groups, rules.groups),
+            ("time.keep_ms", was.keep_ms, rules.keep_ms),
+            ("statistics.reward", was.reward, rules.reward),
+            ("statistics.actions", dict(was.actions), rules.actions),
+        ):
+            if then != now:
+                raise ValueError(
+                    f"{name} must be what the statistics were counted under, {then!r}; "
+                    f"got {now!r}: name the settings of the replay with --config"
+                )
+
+
+def _in_order(dump: Path) -> Iterator[tuple[int, int, bytes]]:
+    """Partition, number and value of each record, one partition after another."""
+    seen: list[int] = []
+    for number, (partition, value) in enumerate(read_dump(dump)):
+        if partition not in seen[-1:]:
+            if partition in seen:
+                raise ValueError(
+                    "a dump must have one partition after another to be counted "
+                    f"again; got partition {partition} again, behind {seen[-1]}, at "
+                    f"record {number} of {dump}: take one that `rankstream dump` wrote"
+                )
+            seen.append(partition)
+        yield partition, number, value

@@ -11,5 +11,15 @@ def plain(text: str) -> str:
     >>> plain("red shoes"), plain("[/]"), plain("a\x1b[2J")
     ('red shoes', '\\[/]', 'a\\x1b[2J')
     """
-    visible = "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
-    return escape(visible)
+    return escape(visible(text))
+
+
+def visible(text: str) -> str:
+    r"""Text without control characters, for what is written as it is.
+
+    Examples
+    --------
+    >>> visible("[a\x1b[2J]")
+    '[a\\x1b[2J]'
+    """
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)

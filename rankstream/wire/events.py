@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from rankstream.wire.schemas import check_schema
+from rankstream.wire.schemas import check_schema, decoded
 
 SCHEMA = 1
 """Major version of every layout in this module; others are refused."""
@@ -224,7 +224,7 @@ def decode_event_record(packed: bytes, where: str = "events") -> EventRecord:
         Where it is no such record.
     """
     check_schema(packed, SCHEMA, "a record of events", where)
-    return _decode_event_record(packed)
+    return decoded(_decode_event_record, packed)
 
 
 def decode_interaction_record(
@@ -232,4 +232,4 @@ def decode_interaction_record(
 ) -> InteractionRecord:
     """A record of `interactions`; see `decode_event_record`."""
     check_schema(packed, SCHEMA, "a record of interactions", where)
-    return _decode_interaction_record(packed)
+    return decoded(_decode_interaction_record, packed)

@@ -4,8 +4,16 @@ A value of another schema may well decode: fields that were swapped are numbers 
 So the number is compared before anything else is read.
 """
 
+from collections.abc import Callable
+from typing import TypeVar
+
+import msgspec
+
+Decoded = TypeVar("Decoded")
+
 CONVERT_STATISTICS = (
-    "stop all workers and run `rankstream statistics convert` (docs/upgrading.md)"
+    "stop all workers and run `rankstream statistics convert`, with `--local DIR` for "
+    "a folder (docs/upgrading.md)"
 )
 """The remedy where statistics are of the release before scopes."""
 
@@ -20,6 +28,23 @@ class SchemaRefused(LogRefused):
     Operator action: run the release that wrote it or a later one, or begin anew in
     another namespace.
     """
+
+
+def decoded(decode: Callable[[bytes], Decoded], packed: bytes) -> Decoded:
+    """What a decoder makes of bytes, with one error for whatever they may be.
+
+    Text that is not UTF-8 and what is nested too deep have errors of their own in the
+    library.
+
+    Raises
+    ------
+    msgspec.DecodeError
+        Where it makes nothing of them.
+    """
+    try:
+        return decode(packed)
+    except (UnicodeError, RecursionError) as error:
+        raise msgspec.DecodeError(str(error)) from error
 
 
 def schema_of(packed: bytes) -> int | None:

@@ -3,6 +3,7 @@
 import msgspec
 
 from rankstream.wire.events import Experiment
+from rankstream.wire.schemas import decoded
 
 SCHEMA = 1
 """Of every value of the topic `preferences`; others are refused."""
@@ -24,24 +25,32 @@ class _Named(msgspec.Struct, frozen=True, gc=False):
     experiment: Experiment | None = None
 
 
-decode_extra = msgspec.msgpack.Decoder(Extra).decode
+_decode_extra = msgspec.msgpack.Decoder(Extra).decode
 _decode_named = msgspec.msgpack.Decoder(_Named).decode
 
-FAULTS = (msgspec.DecodeError, RecursionError)
-"""What decoding raises, whatever the bytes are."""
+
+def decode_extra(packed: bytes) -> Extra:
+    """The part that comparisons need.
+
+    Raises
+    ------
+    msgspec.DecodeError
+        Where it cannot be read.
+    """
+    return decoded(_decode_extra, packed)
 
 
 def extra_of(packed: bytes) -> Extra | None:
     """The part that comparisons need; None where it cannot be read."""
     try:
         return decode_extra(packed)
-    except FAULTS:
+    except msgspec.DecodeError:
         return None
 
 
 def experiment_of(packed: bytes) -> Experiment | None:
     """Whose it is, where only that can be read."""
     try:
-        return _decode_named(packed).experiment
-    except FAULTS:
+        return decoded(_decode_named, packed).experiment
+    except msgspec.DecodeError:
         return None

@@ -10,6 +10,7 @@ from models.interleaving.possible_lists import is_possible, without_foreign
 from models.interleaving.rankings import ABSENT, first_faulty, n_shared, ranks_of
 from rankstream.sections import MAX_RANKERS
 from rankstream.wire.events import Impression, decode_items
+from rankstream.wire.schemas import decoded
 from streams.comparisons.extra import Extra
 
 MAX_DEPTH = 1_000
@@ -79,7 +80,7 @@ class ListReader:
         found = self._known.get(packed)
         if found is None:
             try:
-                items = decode_items(packed)
+                items = decoded(decode_items, packed)
             except msgspec.DecodeError:
                 raise Faulty("unreadable") from None
             found = dict(zip(items, range(len(items)), strict=True))

@@ -40,6 +40,7 @@ UNREADABLE = (
     ArithmeticError,
     AttributeError,
     LookupError,
+    RecursionError,
     SchemaRefused,
     TypeError,
     ValueError,
@@ -271,7 +272,7 @@ def _place_of(key: bytes) -> tuple[str, int] | None:
         kind, name, epoch, _ = msgspec.msgpack.decode(
             key, type=tuple[str, str, int, int]
         )
-    except msgspec.DecodeError:
+    except (ValueError, RecursionError):
         return None
     return (name, epoch) if kind == "epoch" else None
 
@@ -289,7 +290,7 @@ def read_outcomes(values: Mapping[bytes, bytes]) -> dict[str, int]:
             try:
                 check_schema(value, SCHEMA, COUNTED, "preferences, key 'counts'")
                 counts = msgspec.msgpack.decode(value, type=Counts)
-            except (SchemaRefused, msgspec.DecodeError):
+            except (SchemaRefused, ValueError, RecursionError):
                 found = {"unread": 1}
             else:
                 _, compared, unknown, outcomes = counts

@@ -204,7 +204,7 @@ def check_value(kind: str, key: bytes, value: bytes) -> None:
     """
     found = 1 if kind in OLD_KINDS else schema_of(value)
     if found != SCHEMA and found is not None:
-        raise SchemaRefused(_refusal(found, kind, f", key {key!r:.200}"))
+        raise SchemaRefused(_refusal(found, kind, f", key {_told(key):.200}"))
 
 
 def checked(value: Any) -> Any:
@@ -214,7 +214,17 @@ def checked(value: Any) -> Any:
     return value[1:]
 
 
+def _told(key: bytes) -> str:
+    try:
+        parts = decode(key)
+    except msgspec.DecodeError:
+        return repr(key)
+    return repr([part.hex() if isinstance(part, bytes) else part for part in parts])
+
+
 def _refusal(found: int, kind: str, place: str) -> str:
     where = f"statistics{place}"
     remedy = CONVERT_STATISTICS if found == 1 else ""
-    return schema_refusal(found, SCHEMA, f"a {kind} of statistics", where, remedy)
+    return schema_refusal(
+        found, SCHEMA, f"a value ({kind}) of statistics", where, remedy
+    )

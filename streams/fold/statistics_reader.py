@@ -8,7 +8,12 @@ import numpy as np
 
 from models.counts.cells import CellSummary, merge
 from models.counts.fixed_point import EXPOSURE_ONE
-from models.counts.scope_record import CONVERTED, ScopeRecord, decode_scope
+from models.counts.scope_record import (
+    CONVERTED,
+    ScopeRecord,
+    decode_scope,
+    flags_of,
+)
 from models.counts.scope_summaries import (
     groups_of_scope,
     impressions_and_clicks,
@@ -21,6 +26,9 @@ from streams.fold import statistics_keys as keys
 from streams.fold.statistics_keys import Row, ScopeName
 from streams.fold.stored_exposures import Floats, placement_in_set, placement_of
 from streams.state_pieces import Parts
+
+_Placed = tuple[str, int, float]
+"""Item, rank, and the probability that it was there."""
 
 
 class CellName(NamedTuple):
@@ -42,7 +50,8 @@ class Statistics:
     """What lies in the topic, the last value of each key; decoded when asked for.
 
     A scope of which a piece is missing is refused; one with a piece that its head does
-    not name too, if `is_strict`.
+    not name too, if `is_strict`. One whose head is missing is not there, which
+    `n_missing` and `n_headless` tell.
 
     Raises
     ------
@@ -76,6 +85,7 @@ class Statistics:
         # The scope that was asked for last; its cells are asked for one by one.
         self._scope: tuple[ScopeName, ScopeRecord] | None = None
         self._cells: tuple[ScopeName, dict[int, CellSummary]] | None = None
+        self._placed: tuple[ScopeName, dict[bytes, list[_Placed]]] | None = None
         for key, value in Parts().joined(latest).items():
             self._take(key, value)
 
@@ -101,6 +111,41 @@ class Statistics:
         """The share of all counted interactions whose eras have left, in [0, 1]."""
         n_counted = sum(sum(one.sources.values()) for one in self.counted)
         return sum(one.n_left for one in self.counted) / max(n_counted, 1)
+
+    def n_converted(self) -> int:
+        """How many scopes were converted from an earlier release."""
+        values = (
+            value for scopes in self._scopes.values() for value in scopes.values()
+        )
+        return sum(bool(flags_of(value) & CONVERTED) for value in values)
+
+    def n_missing(self, queries: Mapping[str, tuple[int, int]]) -> int:
+        """Interactions that were counted, have not left, and are of no scope.
+
+        Parameters
+        ----------
+        queries
+            What `queries` gave.
+        """
+        if not self.counted:
+            return 0
+        n_counted = sum(sum(one.sources.values()) for one in self.counted)
+        n_left = sum(one.n_left for one in self.counted)
+        return n_counted - n_left - sum(n_shown for n_shown, _ in queries.values())
+
+    def n_headless(self, query: str) -> int:
+        """Scopes of a query of which something is there, but not the head.
+
+        A scope that is nothing but its head leaves no trace, unless it is the only one
+        of its candidate set.
+        """
+        heads = self._scopes.get(query, {})
+        places = [*self._pieces, *self._lists, *(name for name, _ in self._rows)]
+        of_query = {name for name in places if name.query == query}
+        found = {name for name in of_query - heads.keys() if name.era >= self._oldest}
+        sets = {(name.candidate_set, name.era) for name in (*heads, *found)}
+        bare = {(name, era) for each, name, era in self._sets if each == query} - sets
+        return len(found) + sum(era >= self._oldest for _, era in bare)
 
     def queries(self) -> dict[str, tuple[int, int]]:
         """Impressions and clicks of each query."""
@@ -130,7 +175,8 @@ class Statistics:
             if place not in self._sets:
                 raise ValueError(
                     "the candidate set of each scope must be in statistics; that of "
-                    f"{place!r:.200} is missing: read the topic from its beginning"
+                    f"{place!r:.200} is missing: read the topic from its beginning, "
+                    "or replay into the folder again"
                 )
             self._items[place] = tuple(keys.decode_set(self._sets[place]))
         return self._items[place]
@@ -190,7 +236,7 @@ class Statistics:
             raise ValueError(
                 "exposure rows of each scope must be in statistics; row "
                 f"{row.hex()} of {place[0]!r:.200} is missing: read the topic from its "
-                "beginning"
+                "beginning, or replay into the folder again"
             )
         return keys.decode_row(self._rows[place])
 
@@ -212,11 +258,12 @@ class Statistics:
         ValueError
             If there is no such scope, or one was converted from an earlier release.
         """
-        scopes = [
-            name
-            for name in self.scopes(query)
-            if name[1:3] == (candidate_set, intervention) and era in (None, name.era)
-        ]
+        if era is None:
+            known = self.scopes(query)
+            scopes = [one for one in known if one[1:3] == (candidate_set, intervention)]
+        else:
+            name = ScopeName(query, candidate_set, intervention, era)
+            scopes = [name] if name in self._scopes.get(query, ()) else []
         if not scopes:
             raise ValueError(
                 "exposures must be of a scope that is there; there is none of era "
@@ -230,16 +277,29 @@ class Statistics:
             # A row that came again in a later era has the same name and matrix.
             owners = [name for name in scopes if (name, row_name) in self._rows]
             owner = (owners or scopes)[-1]
-            row = self.row(owner, row_name)
-            items = decode_items(row.items) if row.items else self._set_of(owner)
-            matrix = placement_of(row, len(items))
-            for item, rank in np.argwhere(matrix > 0).tolist():
-                expected[items[item], rank + 1] += count * matrix[item, rank]
+            for item, rank, placed in self._places_of(owner, row_name):
+                expected[item, rank] += count * placed
         columns = (cell.column(name).tolist() for name in ("item", "rank", "exposure"))
         for item, rank, summed in zip(*columns, strict=True):
             if summed:
                 expected[cell.items[item], rank] += summed / EXPOSURE_ONE
         return dict(expected)
+
+    def _places_of(self, scope: ScopeName, row_name: bytes) -> list[_Placed]:
+        """Where a row may place each item; the groups of a scope share rows."""
+        if self._placed is None or self._placed[0] != scope:
+            self._placed = scope, {}
+        of_rows = self._placed[1]
+        if row_name not in of_rows:
+            row = self.row(scope, row_name)
+            items = decode_items(row.items) if row.items else self._set_of(scope)
+            matrix = placement_of(row, len(items))
+            places = np.argwhere(matrix > 0).tolist()
+            of_rows[row_name] = [
+                (items[item], rank + 1, float(matrix[item, rank]))
+                for item, rank in places
+            ]
+        return of_rows[row_name]
 
     def _refuse_converted(self, scopes: Iterable[ScopeName]) -> None:
         for name in scopes:

@@ -72,8 +72,9 @@ class StageApp(faust.App):
         self.cluster = cluster
         self.accepted = tuple(accepted)
         self.kinds = {full_name(cluster.namespace, kind.source): kind for kind in kinds}
+        self.watch = self._watch()
         self.assignment = Assignment(
-            self.committer_of, settings, self, fail, self._tell_ready
+            self.committer_of, settings, self, fail, self.watch.check, self._tell_ready
         )
         self.status = status
         gauges = Gauges(
@@ -83,7 +84,6 @@ class StageApp(faust.App):
         )
         status.registry.register(gauges)
         self.append_times = AppendTimes()
-        self.watch = self._watch()
         self.running: list[asyncio.Task[None]] = []
         self.on_partitions_revoked.connect(self.suspend_partitions)
         self.on_partitions_assigned.connect(self.keep_partitions)  # type: ignore[arg-type]
@@ -150,8 +150,6 @@ class StageApp(faust.App):
         self, committed: Mapping[Place, int | None]
     ) -> dict[Place, int]:
         """Hear what was assigned, from the transport; says where each starts."""
-        # Another topic of the same name may be why they were assigned anew.
-        await self.assignment.guarded(self.watch.check())
         if not self.assignment.committers:
             self.status.phases.ended("join")
         return await self.assignment.open(committed)
@@ -170,7 +168,6 @@ class StageApp(faust.App):
 
     async def read_outside(self, place: Place, first: int, end: int) -> None:
         """Hear that what is to be read next of a partition is not there."""
-        await self.assignment.guarded(self.watch.check())
         await self.assignment.read_outside(place, first, end)
 
     def not_held_back(self, places: set[Place]) -> set[Place]:

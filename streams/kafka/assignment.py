@@ -61,6 +61,9 @@ class Assignment:
     fail
         Ends the process. Nothing goes on after an error: whatever was under way is
         aborted by the next owner.
+    check
+        Raises where a topic is not the one that it was. That may be why partitions
+        were assigned anew, or why nothing is where it was.
     on_ready
         Is told, once, when all partitions that are assigned are folded and written.
     """
@@ -71,6 +74,7 @@ class Assignment:
         settings: Settings,
         reader: Reader,
         fail: Callable[[BaseException], NoReturn],
+        check: Callable[[], Awaitable[None]],
         on_ready: Callable[[Collection[Committer]], None] = lambda _: None,
     ) -> None:
         self.committers: dict[Place, Committer] = {}
@@ -78,6 +82,7 @@ class Assignment:
         self._settings = settings
         self._reader = reader
         self._fail = fail
+        self._check = check
         self._on_ready = on_ready
         self._was_ready = False
         self._n_revocations = 0
@@ -255,6 +260,7 @@ class Assignment:
     async def _open(
         self, committed: Mapping[Place, int | None], n_revocations: int
     ) -> dict[Place, int]:
+        await self._check()
         async with self._opening:
             await self._close(set(self.committers) - set(committed))
             starts = await asyncio.gather(
@@ -274,6 +280,8 @@ class Assignment:
             if n_revocations != self._n_revocations:
                 return known.next_offset
             return known.resume()
+        if n_revocations != self._n_revocations:
+            return None  # it would fence whoever has it by now
         committer = self._committer_of(place)
         if committer is None:
             return None
@@ -286,6 +294,7 @@ class Assignment:
         return start
 
     async def _read_outside(self, place: Place, first: int, end: int) -> None:
+        await self._check()
         committer = self.committers.get(place)
         while committer is not None and committer.life.state.may_fold:
             if self._reader.progress(place).last <= committer.folded:
@@ -295,7 +304,10 @@ class Assignment:
             return  # it was of a place that is not read from any more
         await _commit_last(await self._revoke())
         await committer.commit_last()  # another suspension may be writing it
-        committer.losses.check_there(committer.position, first, end)
+        if self.committers.get(place) is committer:
+            # Who was paused for long may read from where another went on since.
+            await committer.confirm()
+            committer.losses.check_there(committer.position, first, end)
         raise RuntimeError(
             f"{committer.name} must hold offset {committer.next_offset}; it holds "
             f"{first} to {end - 1}: starting again from the last commit"

@@ -6,7 +6,6 @@ publisher of snapshots, which reads a compacted topic from its beginning.
 
 import asyncio
 import logging
-import ssl
 import time
 from collections.abc import AsyncGenerator
 from typing import Any, NamedTuple
@@ -15,6 +14,7 @@ from aiokafka import AIOKafkaConsumer, TopicPartition
 from aiokafka.errors import KafkaError, UnknownTopicOrPartitionError
 
 from rankstream.settings import KafkaSettings, secret
+from rankstream.tls import tls_context
 from rankstream.wire.topics import MAX_RECORD_BYTES, MIB
 
 RETRY_S = 1.0
@@ -54,10 +54,9 @@ def client_options(kafka: KafkaSettings) -> dict[str, Any]:
         "bootstrap_servers": kafka.bootstrap,
         "security_protocol": kafka.security_protocol,
     }
-    if kafka.security_protocol.endswith("SSL"):
-        options["ssl_context"] = ssl.create_default_context(
-            cafile=kafka.ca_file or None
-        )
+    context = tls_context(kafka)
+    if context is not None:
+        options["ssl_context"] = context
     if kafka.security_protocol.startswith("SASL"):
         options["sasl_mechanism"] = kafka.sasl_mechanism or "PLAIN"
         options["sasl_plain_username"] = kafka.username

@@ -125,8 +125,7 @@ class Committer:
         self._checkpoint_at_s = self._written_at_s = time.monotonic()
         self._n_since_checkpoint = 0
         self._lines = CommitLines(self.name)
-        self._gathering = asyncio.Lock()
-        self._writing = asyncio.Lock()
+        self._gathering, self._writing = asyncio.Lock(), asyncio.Lock()
 
     @property
     def name(self) -> str:
@@ -236,6 +235,13 @@ class Committer:
                     return False
                 commit = await self._gathered(0, is_last=True)
             return await self._written(commit)
+
+    async def confirm(self) -> None:
+        """Write the position once more, as only the partition's owner can."""
+        place = self.kind.state_topics[0], POSITION_KEY
+        async with self._writing:
+            position = Change(*place, encode_position(self.position))
+            await self._state.write([], [position], self.position.next_offset)
 
     async def close(self) -> None:
         """Close the producer, once nothing is being written."""

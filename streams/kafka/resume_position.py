@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from rankstream.wire.schemas import schema_of
+from rankstream.wire.schemas import decoded, schema_of
 from streams.stage import LogRefused
 
 POSITION_KEY = b"marker"  # as earlier versions wrote it
@@ -106,7 +106,7 @@ def decode_position(packed: bytes) -> ResumePosition:
             f"a resume position must have schema {SCHEMA}; got {schema}: {remedy}"
         )
     try:
-        return _decode(packed)
+        return decoded(_decode, packed)
     except msgspec.DecodeError as error:
         raise StateRefused(
             f"a resume position must be readable; {error}: {remedy}"

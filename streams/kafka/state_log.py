@@ -3,7 +3,7 @@
 import asyncio
 import logging
 from collections.abc import Coroutine, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from aiokafka import TopicPartition
@@ -38,7 +38,7 @@ class Cluster:
     """
 
     namespace: str
-    client: Mapping[str, Any]
+    client: Mapping[str, Any] = field(repr=False)  # it holds the password
     topic_ids: Mapping[str, str]
     clients: Clients = AIOKAFKA
 

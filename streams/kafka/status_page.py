@@ -20,6 +20,7 @@ from wsgiref.simple_server import WSGIRequestHandler, make_server
 from prometheus_client import CollectorRegistry, make_wsgi_app
 from prometheus_client.exposition import ThreadingWSGIServer
 
+from rankstream.listening import openness
 from rankstream.settings import MetricsSettings
 from streams.kafka.start_phases import StartPhases, began_s
 
@@ -109,6 +110,10 @@ def offer_page(status: Status, settings: MetricsSettings) -> _Server | None:
             settings.host, settings.port, error.strerror,
         )  # fmt: skip
         return None
+    host, port = server.server_address[:2]
+    warning = openness(str(host), port)
+    if warning:
+        log.warning("event=page-is-open reason=%s", warning)
     threading.Thread(target=server.serve_forever, name="page", daemon=True).start()
     return server
 

@@ -28,7 +28,7 @@ from rankstream.wire.events import (
     decode_interaction_record,
 )
 from rankstream.wire.routing import partition_of_model
-from rankstream.wire.schemas import check_schema
+from rankstream.wire.schemas import check_schema, decoded
 from rankstream.wire.topics import SNAPSHOTS, state_topic
 from streams.learning.absent_models import AbsentModels
 from streams.stage import Change, LogRefused, Output, SourceRecord
@@ -183,7 +183,7 @@ _decode_unclaimed = msgspec.msgpack.Decoder(UnclaimedRecord).decode
 def decode_unclaimed(packed: bytes, where: str) -> UnclaimedRecord:
     """A record of `interactions` whose interactions stay as they are."""
     check_schema(packed, SCHEMA, "a record of interactions", where)
-    return _decode_unclaimed(packed)
+    return decoded(_decode_unclaimed, packed)
 
 
 def example_of(interaction: Interaction) -> TrainingExample:

@@ -166,7 +166,7 @@ class SnapshotCopy:
         return lost
 
     def work(self) -> list[Work]:
-        """What there is to write."""
+        """What there is to write, by model."""
         work = []
         for name, model in self._models.items():
             pending = model.pending()
@@ -175,29 +175,24 @@ class SnapshotCopy:
                 work.append(Work(name, model.forged, pending[-1], values))
         return work
 
-    def write(self, work: list[Work]) -> list[int]:
-        """Write it; how many versions of each model went in.
+    def write(self, each: Work) -> int:
+        """Write some of it; how many versions went in.
 
         Raises
         ------
         StoreUnavailable
         """
-        counts = []
-        for each in work:
-            if each.forged is not None:
-                self._store.discard(each.model, each.forged)
-            counts.append(self._store.publish_all(each.values))
-        return counts
+        if each.forged is not None:
+            self._store.discard(each.model, each.forged)
+        return self._store.publish_all(each.values)
 
-    def wrote(self, work: list[Work], counts: list[int]) -> int:
-        """Hear that it was written; how many versions went in."""
-        for each in work:
-            model = self._models[each.model]
-            model.written = each.last
-            if model.forged == each.forged:
-                model.forged = None
-        self._counts["snapshots_published"] += sum(counts)
-        return sum(counts)
+    def wrote(self, each: Work, count: int) -> None:
+        """Hear that it was written, and how many versions went in."""
+        model = self._models[each.model]
+        model.written = each.last
+        if model.forged == each.forged:
+            model.forged = None
+        self._counts["snapshots_published"] += count
 
     def counters(self) -> dict[str, int]:
         """What happened so far, and how many versions wait."""

@@ -115,15 +115,24 @@ class Publisher:
         self.experiments.compare(await asyncio.to_thread(self.experiments.look))
 
     async def _push(self) -> None:
-        versions = self.snapshots.work()
-        if versions:
-            counts = await asyncio.to_thread(self.snapshots.write, versions)
-            if self.snapshots.wrote(versions, counts):
-                self.wrote_s = time.monotonic()
+        refused: StoreUnavailable | None = None
+        for each in self.snapshots.work():
+            try:
+                count = await asyncio.to_thread(self.snapshots.write, each)
+            except StoreUnavailable as error:
+                if not error.is_answered:
+                    raise
+                # One that is too large for Redis' memory holds nothing else back.
+                refused = error
+            else:
+                self.snapshots.wrote(each, count)
+                self.wrote_s = time.monotonic() if count else self.wrote_s
         records = self.experiments.work()
         if records:
             await asyncio.to_thread(self.experiments.write, records)
             self.experiments.wrote(records)
+        if refused is not None:
+            raise refused
 
 
 async def publish_copies(

@@ -27,16 +27,30 @@ plans
           its session timeout, and fenced; Redis away for 30 s, and empty afterwards;
           two stops by SIGTERM
   small   the kills, a stop, and the broker away for 8 s
-  none    no fault
+  outages   the broker away for 30, 70 and 110 s, and for 70 s once more, while the
+            worker is killed and another started
+  leaders   with --brokers 3: five times kill -9 of a broker that leads, for 10 s
+  rolling   a second worker joins, the first leaves and comes back, the second leaves
+            and joins again, the first leaves for good; with --from, the first is of
+            another build all the time
+  none      no fault
   or the faults themselves, in their order, with commas between:
           kill:ROLE  kill:ROLE@restoring  kill:publish@publishing  kill:all
           stop:all (SIGTERM: it must end with 0 within 10 s)
-          broker:SECONDS  redis:SECONDS  second:join  second:leave  second:kill
+          broker:SECONDS  broker:SECONDS@kill (workers are killed, and started while it
+          is away)  leader:SECONDS  redis:SECONDS
+          first:leave  first:join  second:join  second:leave  second:kill
           pause:fold (of the second worker, which must have joined)
           where ROLE is ingest, fold, learn or publish
 
 Each fault has its share of the events: it is struck when that many were sent and the
-pipeline has moved since the last one; nothing is sent beyond the next one's share.
+pipeline has moved since the last one. Events go on until the last one was struck.
+
+Event time is the clock's, under default settings. Only events that must be late wait,
+for the watermark. Services are beside whose clients come back from an outage in their
+own time. With --fast, event time passes faster than the clock and the disorder is 120
+s: what must be late comes in a short run too, but nobody sends unheld. Then nothing is
+sent beyond the next fault's share.
 
 figures, all of which must be 0
   lost, double, wrong, extra   by what was sent, by a recount of the log with code of
@@ -53,7 +67,10 @@ the moments of the faults are the seed's too, but not what the pipeline does in 
 
 examples
   python -m tests.fire --events 200000 --kills 20 --seed 1 --json
-  python -m tests.fire --events 20000 --kills 4 --seed 1 --plan small
+  python -m tests.fire --events 60000 --plan outages
+  python -m tests.fire --events 60000 --plan leaders --brokers 3
+  python -m tests.fire --events 60000 --plan rolling --from HEAD~50
+  python -m tests.fire --events 20000 --kills 4 --seed 1 --plan small --fast
   python -m tests.fire --events 6000 --rate 300 --plan kill:fold --break position
   python -m tests.fire --events 9000 --plan second:join,pause:fold --keep /tmp/fire
 """
@@ -70,11 +87,15 @@ def main(words: list[str] | None = None) -> int:
         arguments.rate,
         arguments.broken,
         arguments.poison,
+        arguments.fast,
+        arguments.services,
+        arguments.brokers,
+        arguments.commit,
     )
     folder = arguments.keep or Path(tempfile.mkdtemp(prefix="rankstream-fire-"))
     try:
         result = fire(options, folder)
-    except ServerFailed as error:
+    except (ServerFailed, ValueError) as error:
         sys.stderr.write(f"{error}\n")
         return 2
     if result["ok"] or options.broken:
@@ -99,7 +120,17 @@ def _arguments(words: list[str] | None) -> argparse.Namespace:
     say("--seed", type=int, default=1, metavar="S", help="default 1")
     say("--json", action="store_true", help="one JSON object instead of a table")
     say("--plan", default="full", metavar="PLAN", help="see below; default full")
-    say("--rate", type=float, help="events a second; default 12 s for each fault")
+    say("--rate", type=float, help="events a second; default 20 s for each fault")
+    say("--fast", action="store_true", help="event time faster than the clock")
+    say("--services", type=int, default=2, metavar="N", help="nobody holds; default 2")
+    say("--brokers", type=int, default=1, choices=(1, 3), help="default 1")
+    say(
+        "--from",
+        dest="commit",
+        default="",
+        metavar="COMMIT",
+        help="of the first worker",
+    )
     say("--break", dest="broken", choices=BREAKS, default="", help="see below")
     say("--poison", action="store_true", help="far more bad and strange events")
     say(
@@ -113,10 +144,14 @@ def _arguments(words: list[str] | None) -> argparse.Namespace:
         parser.error("--events must be at least 1 and --kills at least 0")
     if arguments.keep and arguments.keep.exists() and any(arguments.keep.iterdir()):
         parser.error(f"--keep must name an empty folder or a new one; {arguments.keep}")
+    if arguments.poison and not arguments.fast:
+        parser.error("--poison needs --fast")
     try:
-        plan_of(arguments.plan, arguments.kills, arguments.seed)
+        plan = plan_of(arguments.plan, arguments.kills, arguments.seed)
     except ValueError as error:
         parser.error(str(error))
+    if arguments.brokers == 1 and any(fault.kind == "leader" for fault in plan):
+        parser.error("to kill a leader there must be another one: --brokers 3")
     return arguments
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import psutil
 
+from tests.fire.builds import environment
 from tests.worker_process import role_of
 
 BREAKS = ("position", "watermark")
@@ -31,9 +32,18 @@ class Worker:
     ----------
     broken
         Which of its safeguards is switched off, if any.
+    tree
+        The build that it runs; None is this one.
     """
 
-    def __init__(self, name: str, config: Path, folder: Path, broken: str = "") -> None:
+    def __init__(
+        self,
+        name: str,
+        config: Path,
+        folder: Path,
+        broken: str = "",
+        tree: Path | None = None,
+    ) -> None:
         self.name = name
         self.log = folder / f"{name}.log"
         self.process: subprocess.Popen[bytes] | None = None
@@ -41,6 +51,7 @@ class Worker:
         if broken:
             program = ["-m", "tests.fire.broken_worker", broken]
         self._command = [sys.executable, *program, "--config", str(config)]
+        self._tree = tree
 
     @property
     def is_running(self) -> bool:
@@ -57,6 +68,9 @@ class Worker:
                 stderr=log,
                 stdin=subprocess.DEVNULL,
                 start_new_session=True,
+                # Modules are searched for in the working directory first.
+                cwd=self._tree,
+                env=environment(self._tree) if self._tree else None,
             )
 
     def children(self) -> Iterator[tuple[str, psutil.Process]]:

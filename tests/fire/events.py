@@ -45,7 +45,7 @@ N_QUERIES = 300
 
 @dataclass(frozen=True)
 class Event:
-    """Something to send, not before a watermark.
+    """Something to send, not before a watermark, and never after another time.
 
     `expect` is told where it went: partition and offset at ingestion.
     """
@@ -57,6 +57,7 @@ class Event:
     key: bytes | None = None
     headers: tuple[tuple[str, bytes], ...] = ()
     expect: Callable[[int, int], None] | None = None
+    not_after_ms: int = 2**63
     timestamp_ms: int | None = None
     """What the record says of its own time, which nobody is to believe."""
 
@@ -104,6 +105,7 @@ class Events:
     """
 
     hostile_share = 0.02
+    disorder_ms = DISORDER_MS
 
     def __init__(
         self, seed: int, start_ms: int, now_ms: int, n_events: int, n_partitions: int
@@ -133,23 +135,27 @@ class Events:
     def __iter__(self) -> Iterator[Event]:
         for number in range(self._n_events):
             self.now_ms = self.start_ms + number * self.step_ms
-            if self._planned and self._planned[0][0] <= self.now_ms:
-                yield heapq.heappop(self._planned)[2]
-            else:
-                yield self._new(number)
+            yield self._next(number)
         # Clicks without which an impression would be other than it was told to be.
         while self._planned:
             self.now_ms += self.step_ms
             yield heapq.heappop(self._planned)[2]
 
+    def _next(self, number: int) -> Event:
+        """What was planned for now, else something new."""
+        if self._planned and self._planned[0][0] <= self.now_ms:
+            return heapq.heappop(self._planned)[2]
+        return self._new(number)
+
     def _new(self, number: int) -> Event:
+        closed_ms = self.disorder_ms + WINDOW_MS + self._slack_ms
         past_ms = self.now_ms - self.start_ms
         kind = self._rng.random()
         if self._rng.random() < self.hostile_share:
             return next(self._hostile)
         if kind < 0.01:
             return self._orphan()
-        if kind < 0.03 and past_ms > DISORDER_MS + WINDOW_MS + self._slack_ms + 70_000:
+        if kind < 0.03 and past_ms > closed_ms + 70_000:
             return self._late()
         if kind < 0.05:
             repeat = self._repeat()
@@ -247,8 +253,11 @@ class Events:
         at_ms = past.at_ms + WINDOW_MS + 1 + int(self._rng.integers(20_000))
         event = {"impression_id": past.name, "at_ms": at_ms, "position": 1}
         value = _json({**event, "action": "belated"})
-        self.expected.aside["late", value] += 1
-        self._plan(at_ms + 1, Event("clicks", value))
+
+        def expect(_: int, __: int) -> None:
+            self.expected.aside["late", value] += 1
+
+        self._plan(at_ms + 1, Event("clicks", value, expect=expect))
 
     def _orphan(self) -> Event:
         """Of an impression that never was."""
@@ -264,7 +273,7 @@ class Events:
         """An impression whose window has closed, sometimes with a click."""
         self._number += 1
         name = self._name_of_query()
-        ago_ms = DISORDER_MS + WINDOW_MS + self._slack_ms
+        ago_ms = self.disorder_ms + WINDOW_MS + self._slack_ms
         ago_ms += int(self._rng.integers(50_000))
         at_ms = self.now_ms - ago_ms
         event = query_event(self._rng, self._number, name, at_ms)
@@ -283,7 +292,7 @@ class Events:
     def _repeat(self) -> Event | None:
         """Something of a closed impression again."""
         forgotten = self._rng.random() < 0.2
-        since_ms = DISORDER_MS + WINDOW_MS + self._slack_ms
+        since_ms = self.disorder_ms + WINDOW_MS + self._slack_ms
         since_ms += REMEMBER_MS if forgotten else 0
         past = self._closed_since(since_ms)
         if past is None:
@@ -292,18 +301,29 @@ class Events:
         if forgotten:
             return self._forgotten(past, closed_ms + REMEMBER_MS)
         kind = self._rng.random()
+        topic, value = "clicks", past.clicks[0] if past.clicks else b""
         if kind < 0.4:
-            self.expected.duplicates += 1
-            return Event("queries", past.value, past.partition, closed_ms)
-        if kind < 0.7 and past.clicks:
-            self.expected.duplicates += 1
-            click = past.clicks[0]
-            return Event("clicks", click, past.partition, closed_ms)
-        self._number += 1
-        event = {"impression_id": past.name, "at_ms": past.at_ms + 2_000}
-        value = _json({**event, "position": 1, "action": f"again {self._number}"})
-        self.expected.aside["late", value] += 1
-        return Event("clicks", value, past.partition, closed_ms)
+            topic, value = "queries", past.value
+        is_new = kind >= 0.7 or not value
+        if is_new:
+            self._number += 1
+            event = {"impression_id": past.name, "at_ms": past.at_ms + 2_000}
+            value = _json({**event, "position": 1, "action": f"again {self._number}"})
+
+        def expect(_: int, __: int) -> None:
+            if is_new:
+                self.expected.aside["late", value] += 1
+            else:
+                self.expected.duplicates += 1
+
+        return Event(
+            topic,
+            value,
+            past.partition,
+            closed_ms,
+            expect=expect,
+            not_after_ms=closed_ms + REMEMBER_MS,
+        )
 
     def _forgotten(self, past: Past, forgotten_ms: int) -> Event:
         if past.clicks and self._rng.random() < 0.5:
@@ -315,7 +335,8 @@ class Events:
 
     def _closed_since(self, ago_ms: int) -> Past | None:
         """An impression of about so long ago, and a little more."""
-        horizon_ms = self.now_ms - DISORDER_MS - WINDOW_MS - REMEMBER_MS - 120_000
+        horizon_ms = self.now_ms - self.disorder_ms - WINDOW_MS - REMEMBER_MS
+        horizon_ms -= 120_000
         while self._past and self._past[0].at_ms < horizon_ms - JITTER_MS:
             self._past.popleft()
         newest_ms = self.now_ms - ago_ms

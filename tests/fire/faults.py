@@ -10,16 +10,16 @@ from typing import Any
 import numpy as np
 import psutil
 
-from deploy.broker import Broker
 from deploy.redis_server import Redis
 from streams.topology import kinds_of
+from tests.fire.brokers import Brokers
 from tests.fire.cluster import Missed, Worker
 from tests.fire.observer import Observer
 from tests.fire.plans import Fault
 from tests.fire.readers import Readers
 from tests.fire.sender import Sender
 
-PATIENCE_S = 120.0
+PATIENCE_S = 300.0
 
 MOST_STOP_S = 10.0
 
@@ -45,8 +45,13 @@ class Strikes:
     """Does what the plan says, each fault at its share of the run.
 
     A fault is struck once its share of the events was sent and the pipeline has
-    committed work since the last one; meanwhile the sender goes no further than the
-    next fault's share.
+    committed work since the last one; meanwhile a sender that has a gate goes no
+    further than the next fault's share.
+
+    Parameters
+    ----------
+    led
+        A topic, and how many partitions it has: who leads one of them is killed.
     """
 
     def __init__(  # noqa: PLR0913  everything that can break
@@ -54,13 +59,14 @@ class Strikes:
         plan: list[Fault],
         n_events: int,
         workers: dict[str, Worker],
-        broker: Broker,
+        broker: Brokers,
         redis: Redis,
         sender: Sender,
         observer: Observer,
         readers: Readers,
         seed: int,
         say: Callable[[str], None],
+        led: tuple[str, int],
     ) -> None:
         self.done: list[Struck] = []
         self._plan = plan
@@ -73,6 +79,7 @@ class Strikes:
         self._n_events = n_events
         self._rng = np.random.default_rng(seed + 1)
         self._say = say
+        self._led = led
         self._began_s = time.monotonic()
         shares = (np.arange(len(plan)) + 1) / (len(plan) + 1)
         self._shares = [int(n_events * share) for share in shares]
@@ -109,7 +116,7 @@ class Strikes:
     def _strike(self, fault: Fault, before: int) -> None:
         sent, committed = self._sender.n_sent, self._observer.n_events
         progress = self._observer.progress() - before
-        is_under_way = not self._sender.is_done and sent < self._n_events
+        is_under_way = self._sender.is_under_way
         struck = Struck(
             fault.kind,
             str(fault),
@@ -189,10 +196,23 @@ class Strikes:
         return f"pid {child.pid} waited for the answer to what it wrote"
 
     def _do_broker(self, fault: Fault) -> str:
+        seconds = float(fault.target)
         self._broker.stop()
-        time.sleep(float(fault.target))
+        began_s = time.monotonic()
+        if fault.moment == "kill":
+            for worker in self._workers.values():
+                if worker.is_running:
+                    worker.kill()
+                    worker.start()
+        time.sleep(max(0.0, began_s + seconds - time.monotonic()))
         self._broker.start()
-        return f"away for {fault.target} s"
+        started = ", a worker killed and started meanwhile" if fault.moment else ""
+        return f"away for {fault.target} s{started}"
+
+    def _do_leader(self, fault: Fault) -> str:
+        topic, n_partitions = self._led
+        partition = int(self._rng.integers(n_partitions))
+        return self._broker.kill_leader(topic, partition, float(fault.target))
 
     def _do_redis(self, fault: Fault) -> str:
         self._readers.is_emptied = True
@@ -203,20 +223,22 @@ class Strikes:
         return f"away for {fault.target} s, empty afterwards"
 
     def _do_second(self, fault: Fault) -> str:
-        second = self._workers["second"]
+        worker = self._workers[fault.kind]
         if fault.target == "join":
-            since = second.log_end()
-            second.start()
-            if not second.wait_for(STARTED + r"events", since, PATIENCE_S):
-                raise Missed("the second worker must be given a partition; it was not")
-            return "was given " + ", ".join(_restored(second, since))
+            since = worker.log_end()
+            worker.start()
+            if not worker.wait_for(STARTED + r"events", since, PATIENCE_S):
+                raise Missed(f"{worker.name} must be given a partition; it was not")
+            return "was given " + ", ".join(_restored(worker, since))
         if fault.target == "leave":
-            status, seconds = second.stop()
+            status, seconds = worker.stop()
             if status:
-                raise Missed(f"the second worker must leave with 0; got {status}")
+                raise Missed(f"{worker.name} must leave with 0; got {status}")
             return f"exit status 0 in {seconds} s"
-        second.kill()
+        worker.kill()
         return "killed, all of it"
+
+    _do_first = _do_second
 
     def _do_pause(self, fault: Fault) -> str:
         """SIGSTOP until its partitions are another's, then SIGCONT: it must end."""

@@ -23,17 +23,26 @@ class Fault(NamedTuple):
         return f"{self.kind}:{self.target}{moment}" if self.target else self.kind
 
 
+SECONDS = r"\d+(?:\.\d+)?"
+
 KINDS = {
     "kill": re.compile(
         rf"(?:{'|'.join(STAGED)})(?:@restoring)?|publish(?:@publishing)?|all"
     ),
     "stop": re.compile(r"all"),
-    "broker": re.compile(r"\d+(?:\.\d+)?"),
-    "redis": re.compile(r"\d+(?:\.\d+)?"),
+    "broker": re.compile(rf"{SECONDS}(?:@kill)?"),
+    "leader": re.compile(SECONDS),
+    "redis": re.compile(SECONDS),
+    "first": re.compile(r"join|leave"),
     "second": re.compile(r"join|leave|kill"),
     "pause": re.compile(r"fold"),
 }
 """What each kind of fault can strike."""
+
+WORKERS = ("first", "second")
+LASTING = ("broker", "leader", "redis")
+NEEDED = {"kill": {"first"}, "stop": {"first"}, "pause": {"first", "second"}}
+"""Workers that must be there."""
 
 
 def fault_of(text: str) -> Fault:
@@ -46,18 +55,28 @@ def fault_of(text: str) -> Fault:
 
 
 def _checked(plan: list[Fault]) -> list[Fault]:
-    """The plan, if there is a second worker wherever it needs one."""
-    is_there = False
+    """The plan, if whoever is struck is there, and one worker always."""
+    there = {"first"}
     for fault in plan:
-        joins = fault.target == "join"
-        if fault.kind in ("second", "pause") and joins == is_there:
+        needed = NEEDED.get(fault.kind, set())
+        if fault.kind in WORKERS:
+            is_absent = fault.target == "join"
+            is_wrong = (fault.kind in there) == is_absent
+            there = there | {fault.kind} if is_absent else there - {fault.kind}
+        else:
+            is_wrong = not needed <= there
+        if is_wrong or not there:
             raise ValueError(
-                "a second worker must join before it is struck, and only once; "
+                "a worker must join before it is struck, and only once; the first is "
+                "there at the beginning, and one must always be; "
                 f"got {fault} in {', '.join(map(str, plan))}"
             )
-        if fault.kind == "second":
-            is_there = joins
     return plan
+
+
+def seconds_of(plan: list[Fault]) -> float:
+    """How long the faults themselves last that say so."""
+    return sum(float(each.target) for each in plan if each.kind in LASTING)
 
 
 OTHERS = {
@@ -76,6 +95,21 @@ OTHERS = {
 }
 """What a plan holds beside its kills, in this order."""
 
+FIXED = {
+    "none": [],
+    "outages": ["broker:30", "broker:70", "broker:110", "broker:70@kill"],
+    "leaders": ["leader:10"] * 5,
+    "rolling": [
+        "second:join",
+        "first:leave",
+        "first:join",
+        "second:leave",
+        "second:join",
+        "first:leave",
+    ],
+}
+"""Plans without kills."""
+
 
 def plan_of(name: str, n_kills: int, seed: int) -> list[Fault]:
     """The faults of a run, in order.
@@ -83,12 +117,11 @@ def plan_of(name: str, n_kills: int, seed: int) -> list[Fault]:
     Parameters
     ----------
     name
-        `full`, `small`, `none`, or the faults themselves, with commas between.
+        `full` or `small`, one of `FIXED`, or the faults, with commas between.
     """
-    if name == "none":
-        return []
     if name not in OTHERS:
-        return _checked([fault_of(text) for text in name.split(",")])
+        texts = FIXED[name] if name in FIXED else name.split(",")
+        return _checked([fault_of(text) for text in texts])
     rng = np.random.default_rng(seed)
     special = ["kill:fold@restoring", "kill:publish@publishing"]
     others = [role for role in STAGED if role != "fold"]

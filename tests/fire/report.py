@@ -31,7 +31,8 @@ def _of_events(result: dict[str, Any]) -> list[str]:
         f"{role} {peak}" for role, peak in sorted(result["peak_memory_mb"].items())
     )
     return [
-        f"events                  {result['events']:,}, seed {result['seed']}",
+        f"events                  {result['events']:,}, seed {result['seed']}; "
+        f"{result['events_of_services']:,} of services that nobody held",
         *(f"  {name:<22}{count:,}" for name, count in result["outcomes"].items()),
         f"  of ingestion     {result['dead_letters']:,} dead letters in all",
         f"reads of snapshots      {result['reads']:,}, {result['versions_read']:,} "

@@ -2,16 +2,19 @@
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from deploy.broker import Broker
+from deploy.process import ServerFailed
 from deploy.redis_server import Redis
 from producers.topic_admin import TopicAdmin
 from rankstream.recount.log import recount_topics
 from rankstream.settings import Settings, load_settings
+from rankstream.wire.topics import CLICKS, EVENTS, QUERIES, full_name
 from streams.topology import topics_of
+from tests.fire.brokers import Brokers
+from tests.fire.builds import build_of
 from tests.fire.cluster import Missed, Worker, restarts
 from tests.fire.events import (
     ACTIONS,
@@ -26,9 +29,11 @@ from tests.fire.faults import Strikes, as_json
 from tests.fire.in_process import warm_up
 from tests.fire.learning import compare_learned, is_newest_served
 from tests.fire.lists import MODEL, N_FEATURES
+from tests.fire.live_events import LiveEvents
+from tests.fire.live_service import LiveService
 from tests.fire.observer import Observer
 from tests.fire.outputs import collected
-from tests.fire.plans import plan_of
+from tests.fire.plans import plan_of, seconds_of
 from tests.fire.poison import PoisonedEvents
 from tests.fire.progress import MB, Progress
 from tests.fire.readers import Readers
@@ -36,14 +41,35 @@ from tests.fire.report import FIGURES
 from tests.fire.sender import Sender
 from tests.fire.verdict import verdict_of
 
-SECONDS_A_FAULT = 12.0
+SECONDS_A_FAULT = 20.0
+"""Beside those that the fault itself takes."""
+
 DRAIN_S = 180.0
+START_S = 180.0
 BROKEN_QUIET_S = 40.0
 """A worker that is broken on purpose may never come to the end."""
 
 
+NAMESPACE = "fire"
+
+
 class Options(NamedTuple):
-    """What was asked for."""
+    """What was asked for.
+
+    Parameters
+    ----------
+    is_fast
+        Whether event time passes faster than the clock: then what is late comes at
+        once, and no service is beside.
+    n_services
+        That nobody holds back.
+    n_brokers
+        1, or more that are one cluster.
+    commit
+        Of the build that the first worker runs; "" is this one.
+    settings
+        More of the workers'.
+    """
 
     n_events: int
     n_kills: int
@@ -52,14 +78,16 @@ class Options(NamedTuple):
     rate: float | None
     broken: str = ""
     is_poisoned: bool = False
+    is_fast: bool = False
+    n_services: int = 2
+    n_brokers: int = 1
+    commit: str = ""
+    settings: str = ""
 
 
 CONFIG = f"""
 [time]
-disorder_ms = {DISORDER_MS}
-click_window_ms = {WINDOW_MS}
-remember_ms = {REMEMBER_MS}
-keep_ms = {KEEP_MS}
+keep_ms = {KEEP_MS}{{fast}}
 
 [limits]
 exposure_rows = 4
@@ -67,11 +95,19 @@ lists = 4
 
 [statistics]
 groups = 5
-actions = {{{", ".join(f'"{key}" = "{value}"' for key, value in ACTIONS.items())}}}
+actions = {{{{{", ".join(f'"{key}" = "{value}"' for key, value in ACTIONS.items())}}}}}
 
 [models.{MODEL}]
 features = {N_FEATURES}
 """
+"""Eras leave in a run; all else of time is as it is by default."""
+
+FAST = f"""
+disorder_ms = {DISORDER_MS}
+click_window_ms = {WINDOW_MS}
+remember_ms = {REMEMBER_MS}
+"""
+"""For `[time]`, where it passes fast."""
 
 
 def fire(options: Options, folder: Path) -> dict[str, Any]:
@@ -80,7 +116,7 @@ def fire(options: Options, folder: Path) -> dict[str, Any]:
     folder.mkdir(parents=True, exist_ok=True)
     plan = plan_of(options.plan, options.n_kills, options.seed)
     result: dict[str, Any] = {"seed": options.seed, "break": options.broken}
-    with _services(folder) as (broker, redis):
+    with services(folder, options.n_brokers) as (broker, redis):
         run = Run(options, folder, broker, redis)
         try:
             failure = run.under_fire(plan)
@@ -101,9 +137,9 @@ def fire(options: Options, folder: Path) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def _services(folder: Path) -> Iterator[tuple[Broker, Redis]]:
-    """A broker and a Redis of our own: others' are not ours to break."""
-    broker, redis = Broker(folder / "kafka"), Redis(folder / "redis")
+def services(folder: Path, n_brokers: int = 1) -> Iterator[tuple[Brokers, Redis]]:
+    """Brokers and a Redis of our own: others' are not ours to break."""
+    broker, redis = Brokers(folder / "kafka", n_brokers), Redis(folder / "redis")
     try:
         broker.start()
         redis.start()
@@ -120,12 +156,14 @@ class Run:
         self,
         options: Options,
         folder: Path,
-        broker: Broker,
+        broker: Brokers,
         redis: Redis,
     ) -> None:
         self._options = options
         self._broker, self._redis = broker, redis
         self._progress = Progress()
+        self.tell = self._progress.say
+        self.seconds_sent = 0.0
         self._stops: dict[str, list[float]] = {}
         config = self._configured(folder, "first")
         self.settings: Settings = load_settings(config, {})
@@ -133,29 +171,39 @@ class Run:
         admin.create()
         admin.close()
         second = self._configured(folder, "second")
+        broken, commit = options.broken, options.commit
+        tree = build_of(commit, folder / "build") if commit else None
         self.workers = {
-            "first": Worker("first", config, folder, options.broken),
-            "second": Worker("second", second, folder, options.broken),
+            "first": Worker("first", config, folder, broken, tree),
+            "second": Worker("second", second, folder, broken),
         }
         warm_up(self.settings)
-        now_ms = int(time.time() * 1_000)
-        start_ms = now_ms - options.n_events * step_of(options.n_events) - 3_600_000
-        partitions = self.settings.kafka.partitions
-        kind = PoisonedEvents if options.is_poisoned else Events
-        self.events = kind(options.seed, start_ms, now_ms, options.n_events, partitions)
-        if isinstance(self.events, PoisonedEvents):
-            self.events.wall_ms = now_ms
+        self.events = self._drawn_events()
+        n_services = 0 if options.is_fast else options.n_services
+        self.services = [
+            LiveService(number, self.settings, self.events.expected)
+            for number in range(1, n_services + 1)
+        ]
         self.observer = Observer(self.settings)
         self.readers = Readers(self.settings, MODEL)
         self.sender: Sender | None = None
         self.strikes: Strikes | None = None
 
-    def under_fire(self, plan: list[Any]) -> str:
-        """Send and strike, until all is folded; says what went wrong, if anything."""
+    def under_fire(
+        self, plan: list[Any], on_sent: Callable[[], None] = lambda: None
+    ) -> str:
+        """Send and strike, until all is folded; says what went wrong, if anything.
+
+        Parameters
+        ----------
+        on_sent
+            Called once the last event was sent.
+        """
         options = self._options
-        seconds = SECONDS_A_FAULT * (len(plan) + 1)
-        rate = options.rate or max(50.0, options.n_events / seconds)
-        self.sender = Sender(self.events, self.settings, self.observer, rate)
+        rate = rate_of(options)
+        self.sender = Sender(
+            self.events, self.settings, self.observer, rate, self._finish_services
+        )
         self.strikes = Strikes(
             plan,
             options.n_events,
@@ -167,10 +215,14 @@ class Run:
             self.readers,
             options.seed,
             self._progress.say,
+            (full_name(NAMESPACE, EVENTS), self.settings.kafka.partitions),
         )
         self.workers["first"].start()
+        self._await_inputs()
         for part in (self.observer, self.readers, self.sender):
             part.start()
+        for service in self.services:
+            service.start()
         family = self.workers.values()
         self._progress.follow(options.n_events, family, self.sender, self.observer)
         self._progress.say(
@@ -183,9 +235,19 @@ class Run:
             failure = str(error)
             self._progress.say(failure)
             self.sender.gate = 2 * options.n_events
+        if isinstance(self.events, LiveEvents):
+            self.events.is_open = False
         # Also then the rest is sent and judged: figures of half a run say nothing.
-        left = self._drain()
+        left = self._drain(on_sent)
         return failure or left
+
+    def _await_inputs(self) -> None:
+        """Until they are read: a gap before the second event would be an outage."""
+        for topic in (QUERIES, CLICKS):
+            for partition in range(self.settings.kafka.input_partitions):
+                line = rf"event=restored partition={topic}\[{partition}\]"
+                if not self.workers["first"].wait_for(line, 0, START_S):
+                    raise ServerFailed(f"a worker must read {topic}; see its log")
 
     def result(self) -> dict[str, Any]:
         """Stop the workers and judge."""
@@ -212,7 +274,8 @@ class Run:
             "torn": readers.torn,
             "missing": readers.missing + (not is_served),
             "backward": readers.backward,
-            "events": self.sender.n_sent if self.sender else 0,
+            "events": self._n_sent(),
+            "events_of_services": sum(each.n_sent for each in self.services),
             "outcomes": self.events.expected.outcomes(),
             "dead_letters": len(self.events.expected.letters),
             "hostile_kinds_unsent": sorted(self.events.unsent),
@@ -230,6 +293,29 @@ class Run:
             "faults": as_json(strikes) if strikes else [],
         }
 
+    def _n_sent(self) -> int:
+        sender = self.sender.n_sent if self.sender else 0
+        return sender + sum(each.n_sent for each in self.services)
+
+    def _finish_services(self) -> None:
+        for service in self.services:
+            service.finish()
+
+    def _drawn_events(self) -> Events:
+        options, now_ms = self._options, int(time.time() * 1_000)
+        seed, n_events = options.seed, options.n_events
+        partitions = self.settings.kafka.partitions
+        if not options.is_fast:
+            live = LiveEvents(seed, n_events, partitions, rate_of(options))
+            live.is_open = options.plan != "none"
+            return live
+        start_ms = now_ms - n_events * step_of(n_events) - 3_600_000
+        if options.is_poisoned:
+            poisoned = PoisonedEvents(seed, start_ms, now_ms, n_events, partitions)
+            poisoned.wall_ms = now_ms
+            return poisoned
+        return Events(seed, start_ms, now_ms, n_events, partitions)
+
     def close(self) -> None:
         """End whatever still runs."""
         self._progress.stop()
@@ -238,17 +324,22 @@ class Run:
         if self.sender is not None:
             self.sender.stop()
 
-    def _drain(self) -> str:
+    def _drain(self, on_sent: Callable[[], None]) -> str:
         """Wait until all is folded."""
         is_broken = bool(self._options.broken)
         deadline = time.monotonic() + DRAIN_S
         sender = self.sender
         if sender is None:
             return "nothing was sent"
+        began_s = time.monotonic()
         while not (sender.is_done and self.observer.is_drained(learned=not is_broken)):
-            failure = sender.failure or self.observer.failure
-            if failure is not None:
-                return repr(failure)
+            if sender.is_done and not self.seconds_sent:
+                self.seconds_sent = time.monotonic() - began_s
+                on_sent()
+            failures = [sender.failure, self.observer.failure]
+            failures += [service.failure for service in self.services]
+            if any(failures):
+                return repr(next(filter(None, failures)))
             if self.observer.quiet_s < 10 and not is_broken:
                 deadline = time.monotonic() + DRAIN_S
             is_stuck = is_broken and self.observer.quiet_s > BROKEN_QUIET_S
@@ -260,13 +351,22 @@ class Run:
     def _configured(self, folder: Path, name: str) -> Path:
         path = folder / f"{name}.toml"
         path.write_text(
-            'namespace = "fire"\n'
+            f'namespace = "{NAMESPACE}"\n'
             f'[kafka]\nbootstrap = "{self._broker.bootstrap}"\n'
+            f"replication_factor = {self._broker.n_nodes}\n"
             f'[redis]\nurl = "{self._redis.url}"\n'
             "[delivery]\nsession_timeout_s = 6.0\n"
-            f"{CONFIG}"
+            + CONFIG.format(fast=FAST if self._options.is_fast else "")
+            + self._options.settings
         )
         return path
+
+
+def rate_of(options: Options) -> float:
+    """Events a second: what was asked for, else so that the faults find their place."""
+    plan = plan_of(options.plan, options.n_kills, options.seed)
+    seconds = SECONDS_A_FAULT * (len(plan) + 1) + seconds_of(plan)
+    return options.rate or max(50.0, options.n_events / seconds)
 
 
 def _size_mb(folder: Path) -> int:

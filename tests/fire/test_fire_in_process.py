@@ -1,16 +1,18 @@
 """The harness' closed form, without faults: it agrees, and sees what is amiss."""
 
+import itertools
 import time
 
 import pytest
 
 from rankstream.recount.stored_statistics import stored
-from rankstream.settings import Settings
+from rankstream.settings import Settings, TimeSettings
 from streams.recount.recount import Found as Checkpoint
 from streams.recount.recount import recount
 from streams.recount.rules import rules_of
-from tests.fire.events import Events, step_of
+from tests.fire.events import KEEP_MS, Events, step_of
 from tests.fire.in_process import MODELS, STATISTICS, TIME, InProcess, run_in_process
+from tests.fire.live_events import LiveEvents
 from tests.fire.verdict import verdict_of
 
 SETTINGS = Settings(time=TIME, models=MODELS, statistics=STATISTICS)
@@ -50,6 +52,23 @@ def test_what_was_sent_came_out_and_the_recount_agrees(seed: int, every: int) ->
     assert again.is_clean, again.differences
     left = [fold.counters()["statistics_left"] for fold in pipeline.folds]
     assert min(left) > 100
+
+
+def test_events_of_the_clock_come_out_as_planned_by_default_settings() -> None:
+    """A quarter of an hour at 15 a second, of a clock that the test turns."""
+    began_ms = int(time.time() * 1_000) - 3_600_000
+    clock = itertools.count(began_ms, 66)
+    live = Settings(
+        time=TimeSettings(keep_ms=KEEP_MS), models=MODELS, statistics=STATISTICS
+    )
+    events = LiveEvents(1, 13_500, live.kafka.partitions, 15.0, clock.__next__)
+    pipeline = run_in_process(events, live, began_ms + 3_600_000)
+    verdict, missing = verdict_of(events.expected, pipeline.found)
+    assert verdict.is_clean, verdict.differences
+    assert missing == 0
+    planned = events.expected.outcomes()
+    for name in ("duplicate", "late", "orphan", "dead_letter", "applied_clicks"):
+        assert planned[name] > 25, name
 
 
 def test_what_is_amiss_is_seen() -> None:

@@ -10,7 +10,17 @@ pytestmark = pytest.mark.broker
 
 def test_kills_and_a_broker_that_goes_change_nothing() -> None:
     """Killed while it restores and while it publishes; every outcome is as planned."""
-    options = ("--events", "16000", "--rate", "280", "--kills", "4", "--plan", "small")
+    options = (
+        "--fast",
+        "--events",
+        "16000",
+        "--rate",
+        "280",
+        "--kills",
+        "4",
+        "--plan",
+        "small",
+    )
     result = fire(*options)
     assert {name: result[name] for name in FIGURES} == dict.fromkeys(FIGURES, 0), result
     assert result["ok"], result
@@ -20,7 +30,7 @@ def test_kills_and_a_broker_that_goes_change_nothing() -> None:
 
 def test_without_the_resume_position_something_is_double() -> None:
     """Or the harness would not notice."""
-    options = ("--events", "4000", "--rate", "250", "--plan", "kill:fold")
+    options = ("--fast", "--events", "4000", "--rate", "250", "--plan", "kill:fold")
     result = fire(*options, "--break", "position")
     assert result["double"] > 0, result
     assert not result["ok"]
@@ -28,7 +38,7 @@ def test_without_the_resume_position_something_is_double() -> None:
 
 def test_with_the_largest_time_as_watermark_outcomes_differ() -> None:
     """What was planted to be in time comes too late."""
-    options = ("--events", "4000", "--rate", "400", "--plan", "none")
+    options = ("--fast", "--events", "4000", "--rate", "400", "--plan", "none")
     # A busy machine may read so much at once that nothing is late.
     for seed in ("1", "2", "3"):
         result = fire(*options, "--break", "watermark", "--seed", seed)

@@ -16,7 +16,7 @@ N_EVENTS = 11_500
 )
 def test_poison_changes_no_count(plan: str, n_restarts: int) -> None:
     """Every hostile record, the largest that fits, and one of twenty hours ahead."""
-    options = ("--events", str(N_EVENTS), "--rate", "500", "--poison")
+    options = ("--fast", "--events", str(N_EVENTS), "--rate", "500", "--poison")
     result = fire(*options, "--plan", plan)
     assert {name: result[name] for name in FIGURES} == dict.fromkeys(FIGURES, 0), result
     assert result["ok"], result

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+import trustme
 
 from producers.connection import client_options
 from rankstream.settings import KafkaSettings, SettingsError
@@ -23,19 +24,20 @@ def test_sasl_over_tls_takes_its_password_from_a_file(
     monkeypatch.delenv("RANKSTREAM_KAFKA_PASSWORD", raising=False)
     word = "open sesame"
     (tmp_path / "password").write_text(f"{word}\n")
+    trustme.CA().cert_pem.write_to_path(str(tmp_path / "authority.pem"))
     settings = KafkaSettings(
         security_protocol="SASL_SSL",
         sasl_mechanism="SCRAM-SHA-512",
         username="worker",
         password_file=str(tmp_path / "password"),
-        ca_file="authority.pem",
+        ca_file=str(tmp_path / "authority.pem"),
     )
     options = client_options(settings)
     assert options["security_protocol"] == "SASL_SSL"
     assert options["sasl_mechanism"] == "SCRAM-SHA-512"
     assert options["sasl_plain_username"] == "worker"
     assert options["sasl_plain_password"] == word
-    assert options["ssl_cafile"] == "authority.pem"
+    assert len(options["ssl_context"].get_ca_certs()) == 1
     assert word not in repr(settings)
 
 

@@ -101,7 +101,9 @@ def test_variables_for_tests_are_not_settings(
     assert "/nowhere.toml" in capsys.readouterr().err
 
 
-def test_an_interrupt_is_130(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupt_is_130(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """As shells expect it."""
 
     def interrupted(_: object) -> int:
@@ -110,6 +112,7 @@ def test_an_interrupt_is_130(monkeypatch: pytest.MonkeyPatch) -> None:
     topics = importlib.import_module("rankstream.commands.topics")
     monkeypatch.setattr(topics, "run", interrupted)
     assert main(["topics", "check"]) == 130
+    assert capsys.readouterr().err == "rankstream topics: interrupted\n"
 
 
 def test_only_the_command_at_hand_is_loaded() -> None:

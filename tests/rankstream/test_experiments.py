@@ -195,6 +195,26 @@ def test_what_the_store_lost_goes_on_and_what_was_removed_ends() -> None:
     assert not runs()
 
 
+def test_what_was_removed_stays_so_where_the_store_grows_older() -> None:
+    """As a replica that takes over may be; a later epoch runs."""
+    shelf = Shelf()
+    publish(shelf, {"boost": changed(share=1.0, epoch=3)})
+    older = dict(shelf.held)
+    client = Experiments(shelf)
+    assert client.refresh()
+    publish(shelf, {})
+    assert client.refresh()
+    shelf.held = older
+    assert not client.refresh()
+    assert "must not be in the store in epoch 3, as epoch 3 was" in client.trouble
+    assert client.of("boost", unit="s", now_ms=0) is None
+    publish(shelf, {"boost": changed(share=1.0, epoch=4)})
+    assert client.refresh()
+    again = client.of("boost", unit="s", now_ms=0)
+    assert again is not None
+    assert again.settings.epoch == 4
+
+
 def put_documents_of(settings: ExperimentSettings) -> dict[str, dict[str, bytes]]:
     """What a store holds where only this one runs."""
     shelf = Shelf()

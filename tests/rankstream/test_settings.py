@@ -38,7 +38,7 @@ MODEL = "[models.good]\nfeatures = 3\n[models.search]\nfeatures = 46\n"
         (
             "[statistics]\ngroups = 1",
             {},
-            ("statistics.groups must be a whole number, 2 or more", "FILE"),
+            ("statistics.groups must be a whole number, 2 or more; got 1", "FILE"),
         ),
         (
             "[statistics]\ngroups = 257",
@@ -159,7 +159,7 @@ MODEL = "[models.good]\nfeatures = 3\n[models.search]\nfeatures = 46\n"
         (
             MODEL,
             {"RANKSTREAM_KAFKA__PARTITIONS": "0", "RANKSTREAM_NAMESPACE": "shop"},
-            ("partitions must be a whole number, 1 or more; in RANKSTREAM_KAFKA__",),
+            ("must be a whole number, 1 or more; got 0; in RANKSTREAM_KAFKA__",),
         ),
         ("", {"RANKSTREAM_NAMESPACE": "a b"}, ("'a b'", "in RANKSTREAM_NAMESPACE")),
         (

@@ -1,6 +1,7 @@
 """`rankstream statistics` on what lies in the topic."""
 
 import argparse
+import os
 from collections import Counter
 
 import pyarrow.parquet as pq
@@ -12,7 +13,12 @@ from models.counts.scope_record import CONVERTED, OVERFLOWED
 from models.counts.scope_summaries import summaries_by_group
 from rankstream.commands import statistics
 from streams.fold import statistics_reader
-from streams.fold.statistics_keys import OPEN_SET, OVERFLOW_SET, ScopeName
+from streams.fold.statistics_keys import (
+    OPEN_SET,
+    OVERFLOW_SET,
+    ScopeName,
+    decode,
+)
 from tests.models.counts.scope_values import ScopeValue
 from tests.streams.fold.statistics_records import (
     COUNTED,
@@ -137,10 +143,10 @@ def test_several_scopes_are_listed_and_shown_together(run):
     """Each in a line, most shown first; the sums of all below."""
     _, printed = run("show", "red shoes")
     rows = rows_of(printed)
-    one = ["737373737373", "m", "225", "2025-06-11 to 2025-09-08", "31", "12", "0.387"]
-    assert one in rows
-    assert ["abababababab", "-", "225", one[3], "10", "10", "1.000"] in rows
-    shown = [row[4] for row in rows if row[3].startswith("2025-")]
+    days = "2025-06-11", "2025-09-08"
+    assert ["737373737373", "m", "225", *days, "31", "12", "0.387"] in rows
+    assert ["abababababab", "-", "225", *days, "10", "10", "1.000"] in rows
+    shown = [row[5] for row in rows if row[3].startswith("2025-")]
     assert shown == ["31", "10", "10", "10"]
     # c is at the first rank of the first scope only; a in the other three, of which
     # one was converted and has no exposures.
@@ -149,6 +155,19 @@ def test_several_scopes_are_listed_and_shown_together(run):
     assert "61 lists, 42 clicks" in printed.out
     assert "in 1 of 4 scopes: converted from an earlier release" in printed.out
     assert "4 scopes of red shoes" in printed.out
+
+
+def test_interactions_of_which_no_scope_tells_are_counted(run, records):
+    """Of 75 that have not left, 31 lists were red shoes and one was hats."""
+    assert "43 interactions that were counted are missing" in run("list")[1].out
+    assert "are missing" not in run("show", "red shoes")[1].out
+    records[:] = [each for each in records if decode(each[0])[0] != "scope"]
+    status, printed = run("list")
+    assert status == 1
+    assert "75 interactions that were counted are missing" in printed.err
+    status, printed = run("show", "hats")
+    assert status == 1
+    assert "1 head of a scope is missing" in printed.err
 
 
 @pytest.mark.usefixtures("several")
@@ -175,7 +194,12 @@ def test_scopes_that_are_not_there_are_named(run, records):
     """And an era that is none is refused."""
     status, printed = run("show", "red shoes", "--intervention", "v3")
     assert status == 1
-    assert "none of the 4 scopes of the query 'red shoes' is of" in printed.err
+    assert printed.err == (
+        "none of the 4 scopes of the query 'red shoes' is of --intervention 'v3'; "
+        "without it all are listed\n"
+    )
+    with pytest.raises(ValueError, match="--candidates must be how the hexadecimal"):
+        run("show", "red shoes", "--candidates", "zz")
     with pytest.raises(ValueError, match="--era must be a number, or a day such as"):
         run("show", "red shoes", "--era", "last")
     records[:] = [one for one in records if b"counted" not in one[0]]
@@ -184,12 +208,34 @@ def test_scopes_that_are_not_there_are_named(run, records):
 
 
 @pytest.mark.parametrize("words", [["show", "hats"], ["list"]])
-@pytest.mark.parametrize("limit", ["0", "-3"])
+@pytest.mark.parametrize("limit", ["0", "-3", "1.5", "many"])
 def test_no_rows_cannot_be_asked_for(run, capsys, words, limit):
     """A table that shows nothing would look like one that has nothing."""
     with pytest.raises(SystemExit):
         run(*words, "--limit", limit)
-    assert f"must be 1 or more; got {limit}" in capsys.readouterr().err
+    assert f"must be a whole number, 1 or more; got {limit}" in capsys.readouterr().err
+
+
+@pytest.mark.usefixtures("several")
+@pytest.mark.parametrize("width", [None, 120, 80, 40, 20])
+def test_names_and_figures_are_whole_at_any_width(run, monkeypatch, width):
+    """What --candidates and --intervention take can be copied; a pipe has no width."""
+    if width is None:
+        monkeypatch.delenv("COLUMNS")
+    else:
+        monkeypatch.setenv("COLUMNS", str(width))
+    _, printed = run("show", "red shoes")
+    rows = rows_of(printed)
+    header = next(row for row in rows if row[0] == "candidates")
+    spare = {20: (), 40: (), 80: ("from", "per list")}.get(width, ("from", "to"))
+    assert {"candidates", "intervention", "era", "lists", "clicks"} <= {*header}
+    assert {*spare} <= {*header}
+    names = [row[:3] for row in rows if len(row) == len(header)]
+    assert ["737373737373", "v2", "225"] in names
+    figures = [row[-1] for row in rows if row[:2] == ["c", "1"]]
+    assert figures == ["30.00"]
+    if width == 80:
+        assert max(map(len, printed.out.splitlines())) <= 80
 
 
 def test_markup_in_names_is_text(run, records):
@@ -233,7 +279,7 @@ def test_columns_have_the_name_of_the_reward(run, records):
     assert "┃ buy ┃ buy per list ┃" in listed.out
     _, printed = run("show", "red shoes")
     assert "┃ buy ┃ buy rate ┃" in printed.out
-    assert "31 lists, buy 12" in printed.out
+    assert "31 lists, 12 places with buy" in printed.out
     assert "era 1970-01-01 03:45 to 1970-01-01 03:45" in " ".join(printed.out.split())
 
 
@@ -309,7 +355,51 @@ def test_an_export_that_cannot_be_written_says_so_and_leaves_nothing(run, tmp_pa
     """With the file's own name, and no part of it."""
     with pytest.raises(RuntimeError, match=r"out\.parquet must be writable; No such"):
         run("export", str(tmp_path / "nowhere" / "out.parquet"))
-    (tmp_path / "out.parquet").mkdir()
-    with pytest.raises(RuntimeError, match=r"out\.parquet must be writable; Is a dir"):
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["out.parquet", "out.rows.parquet"])
+@pytest.mark.parametrize("kind", ["folder", "pipe", "link"])
+def test_an_export_replaces_nothing_but_files(run, tmp_path, name, kind):
+    """A rename would put a file where a device was; a regular one it may replace."""
+    file = tmp_path / name
+    target = tmp_path / "target"
+    target.touch()
+    {
+        "folder": file.mkdir,
+        "pipe": lambda: os.mkfifo(file),
+        "link": lambda: file.symlink_to(target),
+    }[kind]()
+    before = file.lstat()
+    with pytest.raises(RuntimeError, match=rf"{name} must be a regular file or not"):
         run("export", str(tmp_path / "out.parquet"))
-    assert [each.name for each in tmp_path.iterdir()] == ["out.parquet"]
+    assert file.lstat() == before
+    assert {each.name for each in tmp_path.iterdir()} == {name, "target"}
+    (tmp_path / "other.parquet").touch()
+    assert run("export", str(tmp_path / "other.parquet"))[0] == 0
+
+
+@pytest.mark.parametrize("name", ["counts.csv", "counts"])
+def test_the_name_of_an_export_tells_its_format(run, tmp_path, name):
+    """Another suffix would name what the file is not."""
+    with pytest.raises(ValueError, match=r"must end in \.parquet; got .*'counts.parq"):
+        run("export", str(tmp_path / name))
+    assert not list(tmp_path.iterdir())
+
+
+def test_exposures_of_converted_scopes_are_not_exported(run, records, tmp_path):
+    """Items left them one by one; counts stay."""
+    name = HATS._replace(query="old")
+    value = ScopeValue(ITEMS, flags=CONVERTED)
+    scope = value.take([logged([0], [1], HALVES, ROW)])
+    records += scope_records(name, scope, {ROW: logged_row(HALVES)})
+    _, printed = run("export", str(tmp_path / "out.parquet"))
+    assert "1 scope converted from an earlier release" in printed.out
+    pairs = pq.read_table(tmp_path / "out.parquet").to_pylist()
+    (old,) = [row for row in pairs if row["query"] == "old"]
+    assert (old["shown"], old["clicked"]) == (1, 1)
+    assert (old["expected"], old["exposure_fixed_30"]) == (None, None)
+    hats = {row["item"]: row["expected"] for row in pairs if row["query"] == "hats"}
+    assert hats == {"a": 0.5, "b": 0.5}
+    rows = pq.read_table(tmp_path / "out.rows.parquet").to_pylist()
+    assert {row["query"] for row in rows} == {"hats"}

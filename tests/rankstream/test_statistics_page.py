@@ -1,15 +1,19 @@
 """What `docs/statistics.md` shows is what happens; its columns are what is written."""
 
 import json
+import math
 import re
+import struct
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pyarrow import parquet
 
 from rankstream.cli import main
-from rankstream.commands.statistics_export import CELL_FIELDS, COUNTED, schemas
+from rankstream.commands.statistics_columns import CELL_FIELDS, COUNTED, SETS, schemas
 
 PAGE = Path(__file__).parents[2] / "docs" / "statistics.md"
 
@@ -49,8 +53,7 @@ def test_the_example_prints_what_it_says(
     Path("log.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
     assert main(["replay", "log.jsonl", "--local", "--out", "run"]) == 0
     capsys.readouterr()
-    program = PAGE.read_text(encoding="utf-8").partition("```python\n")[2]
-    program = program.partition("```")[0]
+    program, of_export = programs()
     exec(program, {})  # noqa: S102  our own lines
 
     told = re.findall(r"^print.*  # (.*)$", program, re.MULTILINE)
@@ -65,6 +68,47 @@ def test_the_example_prints_what_it_says(
         f"{values[0]:.2f} {values[1]:.2f}",
     ]
 
+    assert main(["statistics", "export", "counts.parquet", "--local", "run"]) == 0
+    capsys.readouterr()
+    exec(of_export, {})  # noqa: S102
+    assert capsys.readouterr().out.split() == told[1].split()
+    assert f"It prints {' and '.join(told[1].split())}" in PAGE.read_text("utf-8")
+
+
+def programs() -> list[str]:
+    """Those of the page, in their order."""
+    return re.findall(r"```python\n(.*?)```", PAGE.read_text("utf-8"), re.DOTALL)
+
+
+def test_an_export_has_the_placements_of_scores_also_of_items_never_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Plackett-Luce by its formula; the order of `material` is in a file."""
+    monkeypatch.chdir(tmp_path)
+    lists = [
+        {"impression_id": f"i{n}", "query_id": "q", "at_ms": AT_MS + n, "shown": ["z"]}
+        | {"policy": "plackett-luce", "candidates": ["z", "m", "a"]}
+        | {"scores": [2.0, 1.0, 0.0]}
+        for n in range(10)
+    ]
+    Path("log.jsonl").write_text("\n".join(map(json.dumps, lists)), encoding="utf-8")
+    assert main(["replay", "log.jsonl", "--local", "--out", "run"]) == 0
+    assert main(["statistics", "export", "counts.parquet", "--local", "run"]) == 0
+
+    expected: Counter[str] = Counter()
+    for row in parquet.read_table("counts.parquet").to_pylist():
+        assert row["rank"] == 1
+        expected[row["item"]] += row["expected"]
+    strengths = {
+        item: math.exp(score) for item, score in {"z": 2, "m": 1, "a": 0}.items()
+    }
+    whole = sum(strengths.values())
+    assert expected == pytest.approx({i: 10 * s / whole for i, s in strengths.items()})
+    (candidates,) = parquet.read_table("counts.sets.parquet").to_pylist()
+    assert candidates["items"] == ["a", "m", "z"]
+    rows = parquet.read_table("counts.rows.parquet").to_pylist()
+    assert {row["material"] for row in rows} == {struct.pack("<3f", 0, 1, 2)}
+
 
 def test_every_column_that_is_written_is_explained() -> None:
     """In its order, and no other one."""
@@ -76,6 +120,6 @@ def test_every_column_that_is_written_is_explained() -> None:
         told[name.removesuffix(".parquet")] = re.findall(r"`(\w+)`", " ".join(cells))
     n_common = len(CELL_FIELDS)
     assert told == {
-        suffix: schema.names[0 if suffix == COUNTED else n_common :]
+        suffix: schema.names[0 if suffix in (SETS, COUNTED) else n_common :]
         for suffix, schema in schemas().items()
     }

@@ -52,6 +52,8 @@ class Case:
         A worker that was without a broker for so long ends, and starts again.
     clock_ms
         By how much the worker's clock is ahead.
+    jumps_after_s
+        From when on it is; right before.
     """
 
     outage_s: float = 0.0
@@ -59,6 +61,7 @@ class Case:
     lists_per_s: float = 12.0
     patience_s: float = 60.0
     clock_ms: int = 0
+    jumps_after_s: float = 0.0
     seed: int = 1
 
 
@@ -214,7 +217,7 @@ class Simulation:
             record = SimpleNamespace(
                 timestamp=appended_ms, timestamp_type=LOG_APPEND_TIME
             )
-            own_ms = now_ms + self._case.clock_ms
+            own_ms = now_ms + self._ahead_ms(now_s)
             told_ms = source.end.told_ms
             self.clocks.see(place, record, told_ms=told_ms, now_ms=own_ms)
             at_ms = self._times.of(record)
@@ -222,8 +225,11 @@ class Simulation:
                 SourceRecord(*place, offset, at_ms, None, value, headers)
             )
         source.position = len(source.log)
-        answer_ms = now_ms + self._case.clock_ms
+        answer_ms = now_ms + self._ahead_ms(now_s)
         source.end.hear(answer_ms, source.position, len(source.log), now_s=now_s)
+
+    def _ahead_ms(self, now_s: float) -> int:
+        return self._case.clock_ms if now_s >= self._case.jumps_after_s else 0
 
     def _deliver(self, source: Source) -> None:
         for output in source.pending:

@@ -121,24 +121,29 @@ def test_snapshots_are_those_of_the_log(
             for record in read_records(settings, INTERACTIONS)
         )
 
+    def written() -> list[tuple[bytes, bytes]]:
+        return [
+            (record.key or b"", record.value)
+            for record in read_records(settings, SNAPSHOTS)
+            if record.value is not None
+        ]
+
+    # Of all versions the last ones must come, under their names.
+    last = {f"{name}/0.{N_EACH}".encode() for name in LEARNERS}
+
     with running(config, log) as worker:
         waited_until(lambda: worker.said().count("event=restored") >= 12, 60, log)
         live_closely(settings, redis_server.url, log, lambda: worker.kill("learn"))
         waited_until(lambda: n_closed() == N_EACH * len(LEARNERS), 90, log)
+        waited_until(lambda: last <= dict(written()).keys(), 90, log)
         status, _ = worker.stop()
     given, pipeline = learned_anew(settings)
-    written = [
-        (record.key or b"", record.value)
-        for record in read_records(settings, SNAPSHOTS)
-        if record.value is not None
-    ]
 
     assert status == 0
     assert pipeline.counters()["learner_skipped"] == 0
-    for key, value in written:
+    for key, value in written():
         assert value == given[key], key
     for name in LEARNERS:
-        # Of all versions the last one must be there, under its name.
-        newest = dict(written)[f"{name}/0.{N_EACH}".encode()]
+        newest = dict(written())[f"{name}/0.{N_EACH}".encode()]
         assert newest == pipeline.snapshots[name.encode()], name
         assert decode_snapshot(newest).updates > 10, name

@@ -46,15 +46,18 @@ def test_an_outage_makes_nothing_late(case: Case) -> None:
     assert_nothing_is_thinned(run.outcomes)
 
 
+@pytest.mark.parametrize("jumps_after_s", [0.0, 60.0])
 @pytest.mark.parametrize("ahead_ms", [HOUR_MS, -HOUR_MS])
 def test_a_worker_whose_clock_is_wrong_counts_the_same(
-    ahead_ms: int, caplog: pytest.LogCaptureFixture
+    ahead_ms: int, jumps_after_s: float, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """An hour ahead or behind: nothing is refused or late, and it says so once."""
+    """An hour ahead or behind, from the start or by a jump; it says so once."""
     with caplog.at_level(logging.WARNING):
         right = Simulation(Case(lists_per_s=2.0)).run()
         assert caplog.messages == []
-        wrong = Simulation(Case(lists_per_s=2.0, clock_ms=ahead_ms)).run()
+        wrong = Simulation(
+            Case(lists_per_s=2.0, clock_ms=ahead_ms, jumps_after_s=jumps_after_s)
+        ).run()
 
     assert_nothing_is_thinned(wrong.outcomes)
     assert wrong.outcomes == right.outcomes

@@ -64,7 +64,8 @@ FOLD_EXPORT int64_t join_open(struct join *join, const uint8_t *data, int64_t n)
 FOLD_EXPORT int64_t join_attach(struct join *join, uint64_t ref, const uint8_t *data,
                                 int64_t n, int64_t most_clicks, int64_t most_bytes);
 
-/* Keeps an element for the next checkpoint, if it is not due by then. */
+/* Keeps an element for the next checkpoint, if it is not due by then, as a copy. 0, or
+ * NO_MEMORY: then it is not kept. */
 FOLD_EXPORT int64_t join_note(struct join *join, int64_t due_ms, const uint8_t *data,
                               int64_t n);
 
@@ -72,12 +73,14 @@ FOLD_EXPORT int64_t join_note(struct join *join, int64_t due_ms, const uint8_t *
  * impression. */
 FOLD_EXPORT int64_t join_find(const struct join *join, const uint8_t *identity);
 
-/* Makes an identity one that waits (REF_NOTHING), or that is awaited (REF_AWAITED). */
+/* Makes an identity one that waits (REF_NOTHING), or that is awaited (REF_AWAITED). 0, or
+ * NO_MEMORY: then it is what it was. */
 FOLD_EXPORT int64_t join_give(struct join *join, const uint8_t *identity, uint64_t ref);
 FOLD_EXPORT void join_remove(struct join *join, const uint8_t *identity);
 
 /* Hears that the watermark has moved, and takes out what is due. Writes how many there
- * are, how many bytes they take as interactions at most, and how many clicks. */
+ * are, how many bytes they take as interactions at most, and how many clicks. 0, or
+ * NO_MEMORY: then `sizes` are not written; what was taken out comes with the next call. */
 FOLD_EXPORT int64_t join_fall_due(struct join *join, int64_t now_ms, int64_t sizes[3]);
 
 /* Writes what has fallen due as interactions, and forgets what is old: the end of each
@@ -97,7 +100,8 @@ FOLD_EXPORT void join_accepted(struct join *join, uint8_t *out, int64_t *ends,
 FOLD_EXPORT void join_remembered(struct join *join, int64_t *due_ms, uint64_t *names);
 
 /* Takes back a watermark; identities that are known; or says that all that was taken
- * came from the state, which holds it. */
+ * came from the state, which holds it. `join_restore_known` returns 0, or NO_MEMORY:
+ * then none of them is known. */
 FOLD_EXPORT void join_restore_time(struct join *join, int64_t now_ms);
 FOLD_EXPORT int64_t join_restore_known(struct join *join, const int64_t *due_ms,
                                        const uint64_t *names, int64_t n);

@@ -1,5 +1,6 @@
 /* A queue of rows of one width in one piece of memory. What has left at the front is
- * moved over when room is needed, so that memory follows what is in it. */
+ * moved over when room is needed, so that memory follows what is in it. So rows move: a
+ * pointer to one holds until the next `queue_reserve` of its queue. */
 #ifndef FOLD_QUEUE_H
 #define FOLD_QUEUE_H
 

@@ -42,6 +42,10 @@ enum { RANK_BITS = 17, ITEM_BITS = 32, CLASS_BITS = 2, GROUP_BITS = 8 };
 /* Smaller probabilities of clicked places are raised to this, and counted. */
 #define LEAST_PROBABILITY (1.0 / 1048576.0)
 
+/* What a `struct span` within the following structures points at is a copy in the arena
+ * of their era, and lives until `era_free`. Spans that functions are given may point
+ * into input, which nothing refers to after the call. */
+
 struct query {
     struct name name;
     struct span id;

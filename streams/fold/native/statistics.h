@@ -13,7 +13,10 @@
 #include "placement.h"
 #include "scopes.h"
 
-/* What could not be done. */
+/* What could not be done. Where it is not said otherwise, functions return 0 if all was
+ * done. After NO_MEMORY, TOO_MANY or NOT_WHOLE what was done of the call stays: half of
+ * an impression may be counted. Such statistics are only to be freed; the fold ends, and
+ * its state is read back from the last checkpoint. */
 enum { STATISTICS_TOO_MANY = -5, STATISTICS_NOT_WHOLE = -4, STATISTICS_NO_MEMORY = -3 };
 
 /* Numbers that a partition keeps, and sizes. */
@@ -77,36 +80,45 @@ struct statistics {
     struct placement_scratch scratch;
 };
 
-/* Sizes of groups and limits, by name in `counting.py`; NULL if there is no memory. */
+/* `settings`: groups, keep_ms, limits on sets, interventions, exposure rows and lists,
+ * the class that clicks are of, head_bytes, piece_lists; as `Apart` in `counting.py`.
+ * NULL if there is no memory. */
 FOLD_EXPORT struct statistics *statistics_new(const int64_t settings[9]);
 FOLD_EXPORT void statistics_free(struct statistics *statistics);
 
-/* Says of which class an action is; all others are of class 0. */
+/* Says of which class an action is, 0 <= class < MOST_CLASSES, which the caller must
+ * see to; all others are of class 0. `action` is copied. 0, or NO_MEMORY: then nothing
+ * has changed. */
 FOLD_EXPORT int64_t statistics_map(struct statistics *statistics, const uint8_t *action,
                                    int64_t n, int64_t class);
 
-/* Counts interactions that lie one behind the other, each up to its end. */
+/* Counts interactions that lie one behind the other, each up to its end; nothing of
+ * `data` is referred to afterwards. 0; NOT_WHOLE, TOO_MANY where a counter would
+ * overflow, or NO_MEMORY: then nothing says how many before it are counted. */
 FOLD_EXPORT int64_t statistics_count(struct statistics *statistics, const uint8_t *data,
                                      const int64_t *ends, int64_t n);
 
-/* Lets eras go whose time is over, and remembers tombstones of what was written. */
+/* Lets eras go whose time is over, and remembers tombstones of what was written. 0, or
+ * NO_MEMORY: then some have left, and of the next one some tombstones are there. */
 FOLD_EXPORT int64_t statistics_leave(struct statistics *statistics, int64_t now_ms);
 
 /* Writes what changed since the last call as records, and says how many there are and
- * how many bytes. They are taken before anything else is called. */
+ * how many bytes: 0, or NO_MEMORY. They are taken before anything else is called, into
+ * `bytes` of so many and `ends` of two each; both belong to the caller. */
 FOLD_EXPORT int64_t statistics_changes(struct statistics *statistics, int64_t sizes[2]);
 FOLD_EXPORT void statistics_take(struct statistics *statistics, uint8_t *bytes,
                                  int64_t *ends);
 
 /* Takes back records of one kind: sets, then rows, scopes, pieces, and lists in the
  * order of their numbers. `ends` holds two numbers of each, as `statistics_take` gives
- * them. */
+ * them. 0; NOT_WHOLE where a record is none of these, or refers to what is not there;
+ * or NO_MEMORY. Bytes are copied. */
 FOLD_EXPORT int64_t statistics_restore(struct statistics *statistics,
                                        const uint8_t *bytes, const int64_t *ends,
                                        int64_t n);
 
 /* Whether all was taken back: every piece that a scope names, and as many impressions as
- * the numbers say. */
+ * the numbers say. 0 if so, else NOT_WHOLE. */
 FOLD_EXPORT int64_t statistics_restored(const struct statistics *statistics);
 
 /* Writes, or takes back, numbers; all of `enum`, of which the first N_KEPT are kept. */

@@ -1,5 +1,6 @@
 """Kernels that were cached are those of the sources as they are."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -62,6 +63,28 @@ def test_what_a_kernel_does_not_import_leaves_its_cache_alone(tmp_path: Path) ->
         compilation.cache_folder.cache_clear()
         found.append(compilation.cache_folder("models.outer", tmp_path, tmp_path))
     assert found[0] == found[1] != found[2]
+
+
+FULL = """
+import resource
+resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+import numpy as np
+from models.kernels.exponentials import largest_of, sum_of
+values = np.array([1.0, 2.0])
+print(largest_of(values), sum_of(values))
+"""
+
+
+def test_a_full_disk_stops_no_kernel(tmp_path: Path) -> None:
+    """No byte can be written: it is said once, and what was not kept is not missed."""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, "-c", FULL],
+            env=environment, capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        assert done.stdout == "2.0 3.0\n"
+        assert done.stderr.count("to their cache; File too large: they are") == 1
 
 
 def folders(kernels: Path) -> list[str]:

@@ -197,6 +197,25 @@ def test_a_head_that_names_too_few_pieces_is_refused_by_readers(kind: str) -> No
         Statistics({**state, key: msgspec.msgpack.encode(head)}.items()).queries()
 
 
+@pytest.mark.parametrize("pieces", [None, TINY])
+def test_readers_tell_of_a_scope_whose_head_is_missing(pieces: Pieces | None) -> None:
+    """It would be left out, and nobody would know; also one that is only a head."""
+    fold, state = new_fold(pieces), State()
+    log = [shown(orders()[row % 60], row, 1) for row in range(300)]
+    fold.take(closed_of(log))
+    applied(state, fold)
+    whole = Statistics(state.items())
+    assert whole.n_missing(whole.queries()) == 0
+    (head,) = records_of(state, "scope")
+    query = _decode(head)[1]
+    assert whole.n_headless(query) == 0
+    del state[head]
+    found = Statistics(state.items())
+    assert found.n_missing(found.queries()) == 300
+    assert found.n_headless(query) == 1
+    assert found.n_headless("another") == 0
+
+
 def test_a_list_in_two_pieces_is_refused() -> None:
     """As where one was written over the other, though the sums are right."""
     fold, state = new_fold(TINY), State()

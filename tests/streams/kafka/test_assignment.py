@@ -41,6 +41,9 @@ class Bench:
         self.rebalancing = False
         self.may_read = asyncio.Event()
         self.may_read.set()
+        self.may_check = asyncio.Event()
+        self.may_check.set()
+        self.changed: StateRefused | None = None
         self.read: dict[Place, Progress] = {}
         self.topics = {HERE: Topics(), THERE: Topics()}
         self.logs: dict[Place, MemoryLog] = {}
@@ -51,6 +54,7 @@ class Bench:
             SETTINGS,
             self,
             self.fail,
+            self.check,
             lambda found: self.ready.append([one.name for one in found]),
         )
 
@@ -70,6 +74,12 @@ class Bench:
         """End the process."""
         self.failures.append(error)
         raise Ended
+
+    async def check(self) -> None:
+        """Look whether a topic has changed, once that may be looked at."""
+        await self.may_check.wait()
+        if self.changed is not None:
+            raise self.changed
 
     async def open(self, *places: Place) -> dict[Place, int]:
         """Have partitions assigned."""
@@ -185,8 +195,44 @@ def test_what_is_revoked_while_it_is_opened_stays_suspended() -> None:
     run(body())
 
 
+def test_what_is_revoked_while_topics_are_looked_at_is_not_opened() -> None:
+    """The answer may take seconds, and the partitions be another's by then."""
+
+    async def body() -> None:
+        bench = Bench()
+        await bench.open(HERE)
+        await bench.assignment.suspend()
+        bench.may_check.clear()
+        opening = asyncio.create_task(bench.open(HERE, THERE))
+        await asyncio.sleep(0)
+        await bench.assignment.suspend()
+        bench.may_check.set()
+        assert await opening == {HERE: FIRST}
+        assert bench.state(HERE) is State.SUSPENDED
+        assert THERE not in bench.logs
+
+    run(body())
+
+
+def test_nothing_is_opened_where_a_topic_has_changed() -> None:
+    """It may be why partitions were assigned anew; and why nothing is where it was."""
+
+    async def body() -> None:
+        bench = Bench()
+        await bench.open(HERE)
+        bench.changed = StateRefused("another topic")
+        with pytest.raises(Ended):
+            await bench.open(HERE, THERE)
+        assert THERE not in bench.logs
+        with pytest.raises(Ended):
+            await bench.assignment.read_outside(HERE, 5, 6)
+        assert bench.failures == [bench.changed] * 2
+
+    run(body())
+
+
 def test_an_assignment_that_waits_is_overtaken_by_a_revocation() -> None:
-    """It waited for another to be opened; what it brings is suspended, not live."""
+    """It waited for another to be opened, which is suspended; more is not opened."""
 
     async def body() -> None:
         bench = Bench()
@@ -196,7 +242,8 @@ def test_an_assignment_that_waits_is_overtaken_by_a_revocation() -> None:
         await bench.assignment.suspend()
         bench.may_read.set()
         await asyncio.gather(first, second)
-        assert {bench.state(HERE), bench.state(THERE)} == {State.SUSPENDED}
+        assert bench.state(HERE) is State.SUSPENDED
+        assert THERE not in bench.logs
 
     run(body())
 

@@ -29,11 +29,13 @@ from tests.streams.kafka.delivery.world import World
 N_PARTS, N_OF_PART = 4, 500
 """Schedules, in parts that may run beside each other."""
 
-N_FOR_MUTANT = 400
+N_FOR_MUTANT = 1_000
+"""Schedules for each, until one notices; some need what seldom comes together."""
 
 MUST_HAPPEN = (
     "kill", "stop", "pause", "resume", "session ends", "rebalance", "expired", "fenced",
     "hang", "truncate", "recreate", "refused", "restored", "send openly",
+    "truncate under a process", "recreate under a process", "commit of others",
 )  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from tests.streams.kafka.memory_log import (
     KIND,
     SETTINGS,
     Acknowledged,
+    Fenced,
     MemoryLog,
     Topics,
     committer_on,
@@ -37,7 +38,9 @@ class Bench:
         self.read: dict[Place, Progress] = {}
         self.topics = {HERE: Topics(), THERE: Topics()}
         self.failures: list[BaseException] = []
-        self.assignment = Assignment(self.committer_of, SETTINGS, self, self.fail)
+        self.assignment = Assignment(
+            self.committer_of, SETTINGS, self, self.fail, self.check
+        )
 
     def committer_of(self, place: Place) -> Committer:
         """One on the topics of a partition."""
@@ -46,6 +49,9 @@ class Bench:
     def progress(self, place: Place) -> Progress:
         """How far a partition was read."""
         return self.read.get(place, UNREAD)
+
+    async def check(self) -> None:
+        """Find all topics as they were."""
 
     def fail(self, error: BaseException) -> NoReturn:
         """End the process."""
@@ -153,5 +159,23 @@ def test_a_partition_that_is_revoked_meanwhile_is_not_waited_for() -> None:
             await ending
         (refusal,) = bench.failures
         assert "offsets 11-20 (10)" in str(refusal)
+
+    run(body())
+
+
+def test_who_has_the_partition_no_more_says_nothing_of_it() -> None:
+    """It was paused, and another has folded what left the topic since."""
+
+    async def body() -> None:
+        bench = await opened()
+        bench.take(11)
+        bench.take(12)
+        await bench.assignment.suspend()
+        other = committer_on(MemoryLog(bench.topics[HERE]))
+        await other.open(None)
+        with pytest.raises(Ended):
+            await bench.assignment.read_outside(HERE, 21, 40)
+        (error,) = bench.failures
+        assert isinstance(error, Fenced)
 
     run(body())

@@ -1,5 +1,6 @@
 """The recount agrees with the folds, and sees what is amiss in the logs."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -7,6 +8,7 @@ import pytest
 
 from producers.formats.canonical_dump import Header, write_dump
 from rankstream.cli import main
+from rankstream.commands.recount import _tell
 from rankstream.wire.events import (
     ACTIVE,
     Element,
@@ -15,6 +17,7 @@ from rankstream.wire.events import (
     encode_record,
 )
 from streams.local import write_changes
+from streams.recount.differences import Verdict
 from streams.stage import Change
 from tests.event_factory import START_MS, impression
 from tests.streams.recount.recounted import (
@@ -185,3 +188,65 @@ def test_a_dump_is_compared_with_what_was_counted_in_process(
     options = ["--events", str(dump), "--local", str(tmp_path), "--config", str(config)]
     assert main(["recount", *options]) == status
     assert "events counted again: lost" in capsys.readouterr().out
+
+
+@pytest.fixture
+def recount_of(tmp_path: Path) -> Callable[..., int]:
+    """The command, on records of a dump that was folded in process."""
+    folded = Folded(small_log())
+    changes = [Change("statistics", key, value) for key, value in folded.state.items()]
+    write_changes(tmp_path / "statistics.bin", changes)
+    config, dump = tmp_path / "c.toml", tmp_path / "events.dump"
+    log = [value for _, _, value in folded.log]
+
+    def command(partitions: list[int], settings: str = CONFIG) -> int:
+        config.write_text(settings)
+        pairs = zip(partitions * len(log), log, strict=False)
+        write_dump(dump, Header("events", 2), pairs)
+        words = ["--events", str(dump), "--local", str(tmp_path)]
+        return main(["recount", *words, "--config", str(config)])
+
+    return command
+
+
+def test_other_settings_are_named_instead_of_differences(
+    recount_of: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each of them would make every count another."""
+    assert recount_of([0]) == 0
+    capsys.readouterr()
+    for setting, other, told in (
+        ("groups = 3", "groups = 4", "statistics.groups must be what the"),
+        ("keep_ms = 2_000_000", "keep_ms = 3_000_000", "time.keep_ms must be what the"),
+        (
+            'actions = {buy = "purchase"',
+            'actions = {buy = "kept"',
+            "statistics.actions",
+        ),
+        ("groups = 3", 'groups = 3\nreward = "kept"', "statistics.reward must be what"),
+    ):
+        assert recount_of([0], CONFIG.replace(setting, other)) == 2
+        said = capsys.readouterr()
+        assert told in said.err
+        assert "name the settings of the replay with --config" in said.err
+        assert said.out == ""
+
+
+def test_a_dump_of_mixed_partitions_is_refused(
+    recount_of: Callable[..., int], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Counted as they stand, most of its records would be lost or double."""
+    assert recount_of([0, 1]) == 2
+    told = capsys.readouterr().err
+    assert "a dump must have one partition after another" in told
+    assert "got partition 0 again, behind 1, at record 2 of" in told
+
+
+def test_names_in_differences_are_no_commands(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Items are named by services, and may clear a terminal."""
+    verdict = Verdict(differences=["extra: scope [x\x1b[2J]"], extra=1)
+    _tell(verdict)
+    told = capsys.readouterr().out
+    assert "  extra: scope [x\\x1b[2J]\n" in told

@@ -32,8 +32,12 @@ def give(copy: SnapshotCopy, *versions: int, epoch: int = 0) -> None:
 
 def push(copy: SnapshotCopy) -> int:
     """Write what is pending; how many versions went in."""
-    work = copy.work()
-    return copy.wrote(work, copy.write(work))
+    n_written = 0
+    for each in copy.work():
+        count = copy.write(each)
+        copy.wrote(each, count)
+        n_written += count
+    return n_written
 
 
 def check(copy: SnapshotCopy) -> int:

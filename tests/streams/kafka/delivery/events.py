@@ -9,6 +9,7 @@ from rankstream.wire.topics import full_name
 from tests.fakes.partition_log import Content
 from tests.streams.kafka.delivery.process import Process
 from tests.streams.kafka.delivery.stage import (
+    GROUP,
     N_SOURCES,
     NAMESPACE,
     OUT,
@@ -34,20 +35,21 @@ class Events:
         self._kafka = world.kafka
         self._oracle = world.oracle
         self._group = world.group
+        self._is_restless = world.rng.random() < 0.3
         self._n_sent = 0
         self._n_open = 0
 
-    def possible(self) -> dict[str, tuple[float, Callable[[], None]]]:
+    def possible(self) -> dict[str, tuple[float, Callable[[], object]]]:
         """What may happen now, and how likely it is."""
         running = [each for each in self._world.processes if each.is_alive]
-        events: dict[str, tuple[float, Callable[[], None]]] = {
+        events: dict[str, tuple[float, Callable[[], object]]] = {
             "send": (8, self._send),
             "send openly": (1, self._send_openly),
             "end what is open": (2, self.end_open),
             "marker": (6, self._write_marker),
             "time": (6, self._world.pass_time),
-            "commit of the group": (1, self._commit_group),
-            "rebalance": (1, self._group.rebalance),
+            "commit of others": (1, self._commit_of_others),
+            "rebalance": (6 if self._is_restless else 1, self._group.rebalance),
         }
         if len(running) < MOST_PROCESSES:
             events["start"] = 6 if not running else 1.5, self._world.start
@@ -67,7 +69,10 @@ class Events:
                 5,
                 lambda: self._group.expel(self._rng.choice(silent)),
             )
-        if not running:
+        if running:
+            events["truncate under a process"] = 0.6, self._truncate
+            events["recreate under a process"] = 0.12, self._recreate
+        else:
             events["truncate"] = 2, self._truncate
             events["recreate"] = 0.3, self._recreate
             events["hang"] = 1, self._hang
@@ -117,13 +122,13 @@ class Events:
             self._kafka.transactions.write_marker(self._rng.choice(ending))
             self._world.wake()
 
-    def _commit_group(self) -> None:
-        """Faust commits what was acknowledged, at times of its own."""
-        offsets = self._kafka.groups.setdefault("group", {})
+    def _commit_of_others(self) -> None:
+        """An operator sets the group's offsets, or a worker of a former release."""
         for place in self._world.places:
             position = self._oracle.position(place.partition)
-            if position is not None and position.offset >= 0:
-                offsets[place] = position.offset + 1
+            if position is not None:
+                offset = self._rng.choice((position.offset + 1, position.next_offset))
+                self._oracle.move_group(GROUP, place.partition, max(0, offset))
 
     def _expire(self) -> None:
         """A transaction that was open for too long is aborted by the broker."""
@@ -137,36 +142,47 @@ class Events:
             self._kafka.transactions.expire(self._rng.choice(ongoing))
 
     def _truncate(self) -> None:
-        """Retention, while nobody reads."""
-        self._world.write_all_markers()
-        self._oracle.look()
+        """Retention, whoever reads."""
+        world, running = self._world, self._world.running()
         place = self._any_source()
+        # A position that is committed already is to be seen.
+        world.write_all_markers()
+        if running and self._rng.random() < 0.5:  # so fast that nobody has read it
+            self._kafka.produce(place, self._contents())
+        self._oracle.look()
         log = self._kafka.log(place)
         position = self._oracle.position(place.partition)
         near = 0 if position is None else position.checkpoint_offset
-        offset = self._rng.choice((self._rng.randint(0, log.end), near, near + 1))
+        of_late = log.end if running else near
+        offset = self._rng.choice((self._rng.randint(0, log.end), of_late, near + 1))
         self._kafka.delete_before(place, min(log.end, max(0, offset)))
         if position is None:  # nobody has begun: it begins with what there is
             self._oracle.forget(place.partition)
         found = [self._oracle.is_lost(p) for p in range(N_SOURCES)]
-        world = self._world
-        if True in found:
-            world.must_refuse = True
-        elif None in found and world.must_refuse is False:
-            world.must_refuse = None
+        if running:
+            # Who has read what is gone by now may still fold it.
+            found = [lost and None for lost in found]
+            if position is None:  # somebody may be about to begin where it began
+                found[place.partition] = None
+        world.hear_of_losses(found)
+        world.wake()
 
     def _recreate(self) -> None:
-        """The source is deleted and created again, while nobody reads."""
-        self._world.write_all_markers()
-        topic = full_name(NAMESPACE, SOURCE)
+        """The source is deleted and created again, whoever reads."""
+        world, running = self._world, self._world.running()
         self._oracle.look()
-        for name in self._kafka.transactions.ongoing:
-            self._kafka.transactions.expire(name)
-        self._world.write_all_markers()
+        names = self._kafka.transactions.ongoing
+        for name in names:
+            if not running or name.startswith("sender-"):
+                self._kafka.transactions.expire(name)
+        world.write_all_markers()
+        topic = full_name(NAMESPACE, SOURCE)
         self._kafka.delete(topic)
         self._kafka.create(topic, N_SOURCES)
-        if self._oracle.begin_anew():
-            self._world.must_refuse = True
+        self._oracle.look()
+        found = [self._oracle.is_lost(p) for p in range(N_SOURCES)]
+        world.hear_of_losses([None, *found] if running else found)
+        world.wake()
 
     def _hang(self) -> None:
         """Records stay open of a transaction that its coordinator has forgotten."""

@@ -4,17 +4,22 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
+from aiokafka.errors import OffsetOutOfRangeError
 
 from streams.kafka import committer as committer_module
 from streams.kafka import state_log as state_log_module
 from streams.kafka.assignment import Assignment
 from streams.kafka.committer import Committer
 from streams.kafka.flow import Flow
+from streams.kafka.lost_records import LossRule
 from streams.kafka.partition_life import Event
 from streams.kafka.resume_position import start_of
+from streams.kafka.source_watch import SourceWatch
 from streams.kafka.state_log import StateLog
 from tests.fakes.clients import FakeClients
 from tests.fakes.points import owner
+from tests.fakes.producer import FakeProducer
+from tests.streams.kafka.delivery.process import Process
 from tests.streams.kafka.delivery.stage import STATE
 
 Mutant = Callable[[pytest.MonkeyPatch], None]
@@ -58,9 +63,11 @@ def writes_state_apart_from_outputs(patch: pytest.MonkeyPatch) -> None:
     """In two transactions, so that one may be without the other."""
     write = StateLog.write
 
-    async def apart(self: StateLog, outputs: list[Any], changes: Any) -> None:
+    async def apart(
+        self: StateLog, outputs: list[Any], changes: Any, next_offset: int
+    ) -> None:
         await write(self, outputs, [])
-        await write(self, [], changes)
+        await write(self, [], changes, next_offset)
 
     patch.setattr(StateLog, "write", apart)
 
@@ -149,10 +156,73 @@ def opens_for_any_seek(patch: pytest.MonkeyPatch) -> None:
     )
 
 
+def looks_at_no_topic(patch: pytest.MonkeyPatch) -> None:
+    """Records of a source that was created anew pass for those that came before."""
+
+    async def see_nothing(_: Any) -> dict[str, Any]:
+        """Find nothing changed."""
+        return {}
+
+    patch.setattr(SourceWatch, "changes", see_nothing)
+
+
+def forgets_a_revocation_while_it_looks(patch: pytest.MonkeyPatch) -> None:
+    """Topics are looked at before it is noted which assignment is meant."""
+    start = Assignment.open
+
+    async def look_first(self: Any, committed: Mapping[Any, Any]) -> Any:
+        await self.guarded(self._check())
+        return await start(self, committed)
+
+    patch.setattr(Assignment, "open", look_first)
+
+
+def goes_on_behind_what_is_gone(patch: pytest.MonkeyPatch) -> None:
+    """As if every loss had been accepted."""
+    patch.setattr(LossRule, "_remedy", lambda *_: "")
+
+
+def jumps_over_what_is_gone(patch: pytest.MonkeyPatch) -> None:
+    """As a client does that may reset its offset."""
+    fetched = Process._fetched
+
+    def reset(self: Any, place: Any) -> Any:
+        try:
+            return fetched(self, place)
+        except OffsetOutOfRangeError:
+            self._positions[place] = self._around.log_of(place).first
+            return fetched(self, place)
+
+    patch.setattr(Process, "_fetched", reset)
+
+
+def commits_what_the_group_has_apart(patch: pytest.MonkeyPatch) -> None:
+    """The group's offset stays where the transaction was aborted."""
+
+    async def at_once(self: Any, offsets: Mapping[Any, int], group: str) -> None:
+        await self._point("commit offsets")
+        self._kafka.groups.setdefault(group, {}).update(offsets)
+
+    patch.setattr(FakeProducer, "send_offsets_to_transaction", at_once)
+
+
+def leaves_the_group_where_it_was(patch: pytest.MonkeyPatch) -> None:
+    """Kafka's lag of it grows for ever."""
+    write = StateLog.write
+
+    async def without(self: StateLog, outputs: Any, changes: Any, *_: Any) -> None:
+        await write(self, outputs, changes)
+
+    patch.setattr(StateLog, "write", without)
+
+
 MUTANTS: tuple[Mutant, ...] = (
     reads_before_it_fences, has_an_id_of_its_own, writes_state_apart_from_outputs,
     reads_what_is_open, leaves_what_hangs, goes_on_one_too_late,
     goes_on_where_the_group_is, takes_a_checkpoint_for_the_position, replays_aloud,
     takes_any_position, suspends_nothing, forgets_a_revocation_while_it_opens,
-    hands_over_whatever_comes, opens_for_any_seek,
+    hands_over_whatever_comes, opens_for_any_seek, looks_at_no_topic,
+    forgets_a_revocation_while_it_looks, goes_on_behind_what_is_gone,
+    jumps_over_what_is_gone, commits_what_the_group_has_apart,
+    leaves_the_group_where_it_was,
 )  # fmt: skip

@@ -35,8 +35,8 @@ class Oracle:
 
     def __init__(self, kafka: FakeKafka) -> None:
         self._kafka = kafka
-        self._sent: dict[int, dict[int, Sent]] = {p: {} for p in range(N_SOURCES)}
-        self._closed: set[int] = set()
+        self._sent: dict[tuple[str, int], dict[int, Sent]] = {}
+        self._moved: dict[int, int] = {}
 
     def place(self, topic: str, partition: int) -> TopicPartition:
         """A partition on the cluster."""
@@ -44,36 +44,38 @@ class Oracle:
 
     def look(self) -> None:
         """Remember what can be read; called before records are deleted."""
-        for partition, sent in self._sent.items():
-            if partition in self._closed:
-                continue
+        for partition in range(N_SOURCES):
+            sent = self._sent.setdefault((self.topic_id, partition), {})
             log = self._kafka.log(self.place(SOURCE, partition))
             for each in log.fetch(log.first, is_committed=True).records:
                 assert each.content is not None
                 key, value, _, _ = each.content
                 sent[each.offset] = Sent(each.offset, key or b"", int(value or b"0"))
 
-    def begin_anew(self) -> bool:
-        """Hear that the source was created again; whether that must be refused.
+    @property
+    def topic_id(self) -> str:
+        """Of the source as it is now."""
+        return self._kafka.topics[full_name(NAMESPACE, SOURCE)].topic_id
 
-        Where nobody had begun a partition, its new records are all there is.
-        """
-        for partition in range(N_SOURCES):
-            if self.position(partition) is None:
-                self.forget(partition)
-            else:
-                self._closed.add(partition)
-        return bool(self._closed)
+    def is_of_before(self, partition: int) -> bool:
+        """Whether a partition was begun when the source was another topic."""
+        position = self.position(partition)
+        return position is not None and position.topic_id != self.topic_id
 
     def forget(self, partition: int) -> None:
         """Count on nothing that is deleted by now."""
-        self._sent[partition].clear()
+        self._sent.pop((self.topic_id, partition), None)
         self.look()
 
     def sent(self, partition: int) -> list[Sent]:
-        """Everything committed in a partition of the source, in order."""
+        """Everything committed in a partition of the source, in order.
+
+        Of the source that its state was counted from, if there is a state.
+        """
         self.look()
-        return [each for _, each in sorted(self._sent[partition].items())]
+        position = self.position(partition)
+        topic_id = self.topic_id if position is None else position.topic_id
+        return [each for _, each in sorted(self._sent[topic_id, partition].items())]
 
     def position(self, partition: int) -> ResumePosition | None:
         """The resume position as it is committed."""
@@ -84,6 +86,8 @@ class Oracle:
         self, partition: int, n_folded: int, counts: Counter[bytes]
     ) -> list[str]:
         """What is wrong with a state that claims to have folded so many records."""
+        if self.is_of_before(partition):
+            return []  # it is refused, as nothing goes on from it
         sent = self.sent(partition)
         expected = Counter(each.key for each in sent[:n_folded])
         if n_folded <= len(sent) and counts == expected:
@@ -95,7 +99,7 @@ class Oracle:
         faults: list[str] = []
         for partition in range(N_SOURCES):
             position, state = self.position(partition), self._state(partition)
-            if position is None:
+            if position is None or self.is_of_before(partition):
                 continue
             n_folded = msgspec.msgpack.decode(state.pop(SEQUENCE), type=int)
             del state[POSITION_KEY]
@@ -114,6 +118,26 @@ class Oracle:
                 )
         return faults
 
+    def move_group(self, group: str, partition: int, offset: int) -> None:
+        """Set what the group has committed; what its next commit covers replaces it."""
+        offsets = self._kafka.groups.setdefault(group, {})
+        offsets[self.place(SOURCE, partition)] = self._moved[partition] = offset
+
+    def faults_of_group(self, group: str, partition: int) -> list[str]:
+        """Where Kafka has another offset of the group than what is covered.
+
+        A topic that is deleted takes the offsets of groups along.
+        """
+        offsets: dict[TopicPartition, int] = self._kafka.groups.get(group, {})
+        committed = offsets.get(self.place(SOURCE, partition))
+        position = self.position(partition)
+        covered = None if position is None else position.next_offset
+        if committed in {covered, self._moved.get(partition, covered)}:
+            return []
+        if committed is None and self.is_of_before(partition):
+            return []
+        return [f"the group has {committed} of {partition}, its position {covered}"]
+
     def faults_of_outputs(self, *, are_complete: bool) -> list[str]:
         """What was lost, passed on twice, or out of order."""
         faults: list[str] = []
@@ -127,6 +151,8 @@ class Oracle:
                     for sequence, each in enumerate(self.sent(partition), 1)
                     if each.number % N_OUTS == out
                 ]
+                if self.is_of_before(partition):
+                    found = self._of_before(partition, found)
                 if not are_complete:
                     expected = expected[: len(found)]
                 if found != expected:
@@ -134,6 +160,18 @@ class Oracle:
                         f"outputs {out} of {partition}: {found}, not {expected}"
                     )
         return faults
+
+    def _of_before(self, partition: int, found: list[Passed]) -> list[Passed]:
+        """Without what comes last: records of another source, taken for its own.
+
+        Those are the ones that a process folds until it notices.
+        """
+        of_now = self._sent[self.topic_id, partition].values()
+        numbers = {each.number for each in of_now}
+        n_of_now = 0
+        while n_of_now < len(found) and found[-1 - n_of_now].number in numbers:
+            n_of_now += 1
+        return found[: len(found) - n_of_now]
 
     def is_lost(self, partition: int) -> bool | None:
         """Whether a worker that takes a partition over must refuse it.
@@ -144,6 +182,8 @@ class Oracle:
         position = self.position(partition)
         if position is None:
             return False
+        if self.is_of_before(partition):
+            return True
         log = self._kafka.log(self.place(SOURCE, partition))
         needed = position.checkpoint_offset + 1
         if any(needed <= each.offset < log.first for each in self.sent(partition)):

@@ -6,8 +6,10 @@ killed.
 """
 
 import asyncio
+from collections.abc import Collection, Mapping
 from typing import Any, NamedTuple, NoReturn, Protocol
 
+from aiokafka import TopicPartition
 from aiokafka.errors import OffsetOutOfRangeError
 
 from rankstream.settings import Settings
@@ -15,6 +17,7 @@ from rankstream.wire.topics import full_name
 from streams.kafka.assignment import Assignment, Place
 from streams.kafka.committer import Committer
 from streams.kafka.flow import Flow
+from streams.kafka.source_watch import Seen, SourceWatch
 from streams.kafka.state_log import Cluster, StateLog
 from streams.kafka.transport import Progress
 from streams.stage import SourceRecord
@@ -25,7 +28,12 @@ from tests.fakes.partition_log import Fetched, PartitionLog, Stored
 from tests.fakes.points import Points, begin
 from tests.fakes.virtual_loop import VirtualLoop
 from tests.streams.kafka.delivery.group import Assigned, Group, Lost, News
-from tests.streams.kafka.delivery.stage import NAMESPACE, SOURCE
+from tests.streams.kafka.delivery.stage import (
+    GROUP,
+    N_SOURCES,
+    NAMESPACE,
+    SOURCE,
+)
 
 FETCHED = 3
 """Records in one fetch, at most."""
@@ -72,6 +80,24 @@ class _Event:
         """Hear that the record needs no reading any more."""
 
 
+class _Topics:
+    """What the cluster says of topics."""
+
+    def __init__(self, kafka: FakeKafka) -> None:
+        self._kafka = kafka
+
+    def __call__(self, names: Collection[str]) -> Mapping[str, Seen]:
+        """What is known of topics."""
+        topics = self._kafka.topics
+        return {
+            name: Seen(topics[name].topic_id, len(topics[name].partitions))
+            for name in names
+        }
+
+    def close(self) -> None:
+        """Let go of nothing."""
+
+
 class Process:
     """A process, from its start to its end or its death."""
 
@@ -83,12 +109,11 @@ class Process:
         self._around = around
         self._point = around.points.point
         topic = full_name(NAMESPACE, SOURCE)
-        self._cluster = Cluster(
-            NAMESPACE,
-            {},
-            {SOURCE: around.kafka.topics[topic].topic_id},
-            FakeClients(around.kafka, self._point),
-        )
+        topic_id = around.kafka.topics[topic].topic_id
+        clients = FakeClients(around.kafka, self._point)
+        self._cluster = Cluster(NAMESPACE, {}, {SOURCE: topic_id}, clients)
+        known = {topic: Seen(topic_id, N_SOURCES)}
+        self._watch = SourceWatch(known, _Topics(around.kafka))
         self._generation = -1
         self._news: asyncio.Queue[News] = asyncio.Queue()
         self._messages: asyncio.Queue[_Message] = asyncio.Queue()
@@ -99,17 +124,18 @@ class Process:
         self._wake = asyncio.Event()
         self._seeking: asyncio.Task[None] | None = None
         self._tasks: list[asyncio.Task[Any]] = []
-        self._pump: asyncio.Task[None] | None = None
+        self._timed: list[asyncio.Task[None]] = []
         self.assignment = Assignment(
-            self._committer_of, around.settings, self, self._fail
+            self._committer_of, around.settings, self, self._fail, self._watch.check
         )
 
     # What others do to it.
 
     def start(self) -> None:
         """Begin all of its tasks."""
-        loop = self._around.loop
-        self._pump = begin(loop, self.assignment.run_commits(), self.name)
+        loop, guarded = self._around.loop, self.assignment.guarded
+        for work in (self.assignment.run_commits(), guarded(self._watch.run())):
+            self._timed.append(begin(loop, work, self.name))
         for work in (self._live(), self._fetch(), self._fold()):
             self._tasks.append(begin(loop, work, self.name))
 
@@ -120,8 +146,7 @@ class Process:
     def die(self) -> None:
         """Go no further: what waits is never let on, and no timer wakes it."""
         self.is_alive = False
-        if self._pump is not None:
-            self._pump.cancel()
+        self._cancel_timed()
 
     def hear(self, news: News) -> None:
         """Be told by the group."""
@@ -131,10 +156,16 @@ class Process:
         """Look for records again."""
         self._wake.set()
 
+    def _cancel_timed(self) -> None:
+        for task in self._timed:
+            task.cancel()
+
     # What it is asked.
 
     def progress(self, place: Place) -> Progress:
         """How far a partition was read."""
+        if not self.is_alive:  # whoever asks waits for nothing any more
+            return Progress(-1, None, None)
         return self._progress.get(place, Progress(-1, None, None))
 
     # What it does.
@@ -211,8 +242,9 @@ class Process:
         self.wake()
 
     def _committed(self, places: list[Place]) -> dict[Place, int | None]:
-        committed: dict[Any, int] = self._around.kafka.groups.get("group", {})
-        return {place: committed.get(place) for place in places}
+        committed: dict[Any, int] = self._around.kafka.groups.get(GROUP, {})
+        # Places here have a hash of their own.
+        return {place: committed.get(TopicPartition(*place)) for place in places}
 
     def _empty_queues(self) -> None:
         while not self._messages.empty():
@@ -227,15 +259,21 @@ class Process:
                 self._wake.clear()
                 await self._wake.wait()
                 continue
+            outside: list[Place] = []
             async with self._flow.fetching:
                 await self._point("fetch source")
-                found = {
-                    place: self._fetched(place)
-                    for place in places
-                    if place in self._positions
-                }
+                found = {}
+                for place in places:
+                    try:
+                        if place in self._positions:
+                            found[place] = self._fetched(place)
+                    except OffsetOutOfRangeError:
+                        outside.append(place)
                 await self._point("fetch source, answered")
             if flow != self._flow.current:
+                continue
+            if outside:  # and nothing else is heard of that fetch
+                await self._read_outside(outside)
                 continue
             for place, fetched in found.items():
                 self._hand_over(place, fetched, self._generation)
@@ -253,16 +291,17 @@ class Process:
 
     def _fetched(self, place: Place) -> Fetched:
         """Records from where the client is by now; it moves on, whoever takes them."""
-        log = self._around.log_of(place)
-        try:
-            fetched = log.fetch(
-                self._positions[place], is_committed=True, limit=FETCHED
-            )
-        except OffsetOutOfRangeError:
-            # As "earliest" has it.
-            fetched = log.fetch(log.first, is_committed=True, limit=FETCHED)
+        at = self._positions[place]
+        fetched = self._around.log_of(place).fetch(at, is_committed=True, limit=FETCHED)
         self._positions[place] = fetched.position
         return fetched
+
+    async def _read_outside(self, places: list[Place]) -> None:
+        """Tell what the topic has instead of what was to be read next."""
+        for place in places:
+            await self._point("ask what there is")
+            log = self._around.log_of(place)
+            await self.assignment.read_outside(place, log.first, log.end)
 
     async def _fold(self) -> None:
         take = self.assignment.take
@@ -283,8 +322,7 @@ class Process:
         await self._point("stop")
         self._around.group.leave(self)
         await self.assignment.suspend()
-        if self._pump is not None:
-            self._pump.cancel()
+        self._cancel_timed()
         await self.assignment.keep(())
         self.is_alive = False
 

@@ -8,12 +8,14 @@ import msgspec
 from rankstream.settings import Settings
 from rankstream.wire.topics import full_name
 from streams.stage import Change, Output, SourceRecord
-from streams.topology import StageKind
+from streams.topology import StageKind, group_of
 
 SOURCE, STATE, OUT = "source", "counting-state", "out"
 N_SOURCES, N_OUTS = 2, 2
 NAMESPACE = "t"
 SEQUENCE = b"sequence"
+ROLE = "count"
+GROUP = group_of(NAMESPACE, ROLE)
 
 _pack = msgspec.msgpack.encode
 _unpack = msgspec.msgpack.decode
@@ -101,7 +103,13 @@ def stage_kind(restored: Restored, *, state_always: bool) -> StageKind:
         return CountingStage(partition, restored)
 
     return StageKind(
-        "counting", SOURCE, (STATE,), build, (OUT,), state_always=state_always
+        "counting",
+        SOURCE,
+        (STATE,),
+        build,
+        (OUT,),
+        state_always=state_always,
+        role=ROLE,
     )
 
 

@@ -34,6 +34,7 @@ from tests.streams.kafka.delivery.group import Group
 from tests.streams.kafka.delivery.oracle import Oracle
 from tests.streams.kafka.delivery.process import Process, SourcePlace
 from tests.streams.kafka.delivery.stage import (
+    GROUP,
     N_OUTS,
     N_SOURCES,
     NAMESPACE,
@@ -48,7 +49,9 @@ FENCED = ProducerFenced, IllegalOperation
 and at what follows."""
 
 MOST_STARTS = 5
-QUIET_ROUNDS = 3
+QUIET_S = 7.0
+"""Longer than a process takes to notice that its source is another one."""
+
 MOST_HEALING = 20_000
 
 
@@ -97,7 +100,7 @@ class World:
         self.processes: list[Process] = []
         self.paused: set[str] = set()
         self._stalled: dict[Waiting, int] = {}
-        self._stall_share = rng.choice((0.0, 0.03, 0.1))
+        self._stall_share = rng.choice((0.0, 0.03, 0.1, 0.3))
         self._event_share = rng.choice((0.03, 0.08, 0.2))
         self._n_steps = rng.randint(100, 500)
         self._step = 0
@@ -142,6 +145,13 @@ class World:
         else:
             self.outcome.faults.append(f"{process.name} failed: {error!r}")
 
+    def hear_of_losses(self, found: list[bool | None]) -> None:
+        """Of each partition, whether it must be refused, None where it may."""
+        if True in found:
+            self.must_refuse = True
+        elif None in found and self.must_refuse is False:
+            self.must_refuse = None
+
     # Steps.
 
     def _go_on(self) -> None:
@@ -179,12 +189,13 @@ class World:
         self.points.let_on(waiting)
         self.loop.run_ready()
 
-    def pass_time(self) -> None:
+    def pass_time(self) -> bool:
         """Go on to the next timer; the broker writes its markers meanwhile."""
-        self.loop.pass_time()
+        is_passed = self.loop.pass_time()
         for each in self.kafka.transactions.ending:
             self.kafka.transactions.write_marker(each)
         self.wake()
+        return is_passed
 
     def start(self) -> None:
         """Start one more process."""
@@ -223,19 +234,18 @@ class World:
                 self.group.expel(member)
 
     def _quiesce(self) -> None:
-        """Let everybody on in turn, until only time passes."""
-        n_quiet = 0
+        """Let everybody on in turn, until only time passes and topics are looked at."""
+        quiet_since_s = self.loop.time()
         for _ in range(MOST_HEALING):
             self.write_all_markers()
             waiting = [e for e in self.points.waiting if e.owner in self.running()]
             if waiting:
-                n_quiet = 0
+                if not waiting[0].what.startswith("thread"):
+                    quiet_since_s = self.loop.time()
                 self._let_on(waiting[0])
                 continue
-            if n_quiet == QUIET_ROUNDS:
+            if self.loop.time() - quiet_since_s >= QUIET_S or not self.pass_time():
                 return
-            n_quiet += 1
-            self.pass_time()
         self.outcome.faults.append("never comes to rest")
 
     def _judge(self) -> None:
@@ -246,6 +256,8 @@ class World:
         if not faults:
             faults += oracle.faults_of_outputs(are_complete=not has_refused)
             faults += oracle.faults_of_stored_state()
+            for partition in range(N_SOURCES):
+                faults += oracle.faults_of_group(GROUP, partition)
         if not has_refused:
             for partition in range(N_SOURCES):
                 position, sent = oracle.position(partition), oracle.sent(partition)
@@ -256,6 +268,7 @@ class World:
     def _restored(self, partition: int, n_folded: int, counts: Counter[bytes]) -> None:
         self.outcome.happened["restored"] += 1
         faults = self.oracle.faults_of_state(partition, n_folded, counts)
+        faults += self.oracle.faults_of_group(GROUP, partition)
         for fault in faults:
             self._note(fault)
         self.outcome.faults += faults

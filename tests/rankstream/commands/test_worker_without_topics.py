@@ -1,0 +1,57 @@
+"""A worker on a cluster whose topics are missing, or are not as they must be."""
+
+from pathlib import Path
+
+import pytest
+from kafka import KafkaAdminClient
+from kafka.admin import ConfigResource, ConfigResourceType
+
+from producers.topic_admin import TopicAdmin
+from streams.topology import topics_of
+from tests.services import KafkaService
+from tests.worker_process import configured, running, settings_of
+
+pytestmark = pytest.mark.broker
+
+WITHIN_S = 120
+
+
+def ended(config: Path, log: Path) -> tuple[int, str]:
+    """Status of a worker, and what it said."""
+    with running(config, log, "--role", "fold") as worker:
+        return worker.process.wait(WITHIN_S), worker.said()
+
+
+def test_a_worker_whose_topics_are_wrong_ends_with_the_command(
+    kafka: KafkaService, namespace: str, tmp_path: Path
+) -> None:
+    """Missing, and then without compaction: neither is created or altered by it."""
+    unused = "redis://127.0.0.1:1/0"
+    config = configured(tmp_path, kafka.bootstrap, unused, namespace)
+    settings, client = (
+        settings_of(config),
+        KafkaAdminClient(bootstrap_servers=kafka.bootstrap),
+    )
+    admin = TopicAdmin(settings, topics_of(settings.kafka))
+    name = f"{namespace}.fold-state"
+    try:
+        client.delete_topics([name])
+        while not admin.problems():
+            pass
+        status, said = ended(config, tmp_path / "missing.log")
+        assert (status, name in client.list_topics()) == (78, False)
+        assert f"topic {name} must exist" in said
+        assert "rankstream topics create --config" in said
+
+        admin.create()
+        kept = {"cleanup.policy": "delete"}
+        client.alter_configs([ConfigResource(ConfigResourceType.TOPIC, name, kept)])
+        while not admin.problems():
+            pass
+        status, said = ended(config, tmp_path / "deleting.log")
+        assert status == 78
+        assert f"topic {name} must have cleanup.policy=compact; it has delete" in said
+        assert "rankstream topics create --alter" in said
+    finally:
+        admin.close()
+        client.close()

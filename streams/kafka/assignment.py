@@ -308,6 +308,8 @@ class Assignment:
             # Who was paused for long may read from where another went on since.
             await committer.confirm()
             committer.losses.check_there(committer.position, first, end)
+        elif self._assigned is not None:
+            return  # assigned to another one meanwhile, who finds the same
         raise RuntimeError(
             f"{committer.name} must hold offset {committer.next_offset}; it holds "
             f"{first} to {end - 1}: starting again from the last commit"

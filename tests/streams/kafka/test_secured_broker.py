@@ -1,8 +1,10 @@
 """The pipeline on a broker that asks for a password or a certificate over TLS."""
 
+import gc
 import http.client
 import json
 import os
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,10 +27,21 @@ from tests.services import RedisService, ServiceMissing, without
 from tests.streams.kafka.secured import SecuredBroker, secured_broker
 from tests.worker_process import running, waited_until
 
+pytestmark = pytest.mark.broker
+
 CANARY = "canary"
 """In every password of these tests."""
 
 REDIS_PASSWORD, GUESS = f"{CANARY}-of-redis", f"{CANARY}-of-a-guess"
+
+
+@pytest.fixture(autouse=True)
+def refused_connections() -> Iterator[None]:
+    """Kafka's client leaves sockets open that nobody shook hands with."""
+    yield
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
 
 
 @pytest.fixture(scope="module")

@@ -64,6 +64,14 @@ class Done(NamedTuple):
     corrected: dict[str, list[str]]
 
 
+class Checked(NamedTuple):
+    """What is not as it must be, what endangers records, and ids by topic."""
+
+    problems: list[str]
+    dangers: list[str]
+    topic_ids: dict[str, str]
+
+
 class TopicAdmin:
     """Creates and checks the topics of a namespace.
 
@@ -120,10 +128,24 @@ class TopicAdmin:
         corrected = now if alter else {n: now[n] for n in created if n in now}
         return Done(created, self._alter(corrected))
 
+    def checked(self) -> Checked:
+        """All that `problems`, `dangers` and `topic_ids` say, for two questions."""
+        there = self._described()
+        configs = self._configs(there)
+        return Checked(
+            self._problems(there, configs),
+            self._found_dangers(there, configs),
+            self._ids(there),
+        )
+
     def problems(self) -> list[str]:
         """What is not as it must be, a sentence each, with the command that helps."""
         there = self._described()
-        configs = self._configs(there)
+        return self._problems(there, self._configs(there))
+
+    def _problems(
+        self, there: Mapping[str, Any], configs: Mapping[str, dict[str, str]]
+    ) -> list[str]:
         problems = []
         for topic in self._wanted:
             name = self._full(topic.name)
@@ -143,7 +165,11 @@ class TopicAdmin:
         back. So a worker starts all the same.
         """
         there = self._described()
-        configs = self._configs(there)
+        return self._found_dangers(there, self._configs(there))
+
+    def _found_dangers(
+        self, there: Mapping[str, Any], configs: Mapping[str, dict[str, str]]
+    ) -> list[str]:
         told = list(
             topic_safety.replicas_of_internal(
                 there, self._settings.kafka.replication_factor
@@ -168,7 +194,9 @@ class TopicAdmin:
 
     def topic_ids(self) -> dict[str, str]:
         """The cluster's id of each topic, by name without namespace."""
-        there = self._described()
+        return self._ids(self._described())
+
+    def _ids(self, there: Mapping[str, Any]) -> dict[str, str]:
         return {
             name: str(there[self._full(name)].get("topic_id", ""))
             for name in self._names()

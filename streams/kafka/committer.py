@@ -40,6 +40,7 @@ from streams.kafka.resume_position import (
     first_position,
     start_of,
 )
+from streams.kafka.start_phases import Opening
 from streams.kafka.state_log import PartitionLog, StateRead
 from streams.stage import Change, Output, SourceRecord
 from streams.topology import StageKind, pinned_settings
@@ -48,14 +49,6 @@ QUIET_S = 1.0
 """So long after the last commit, one is made for transaction markers that were read."""
 
 log = logging.getLogger("rankstream.commit")
-
-
-class Opening(NamedTuple):
-    """Seconds until the former owner was fenced, the state read, and taken back."""
-
-    fence: float = 0.0
-    read: float = 0.0
-    restore: float = 0.0
 
 
 class Commit(NamedTuple):

@@ -5,6 +5,7 @@ The phases follow one another, so that their seconds add up to all of it.
 
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 _LOADED_S = time.monotonic()
 
@@ -31,6 +32,14 @@ def began_s() -> float:
     now_s = time.monotonic()
     # A sandbox may count from elsewhere.
     return now_s - age_s if age_s >= 0.0 else _LOADED_S
+
+
+class Opening(NamedTuple):
+    """Seconds until the former owner was fenced, the state read, and taken back."""
+
+    fence: float = 0.0
+    read: float = 0.0
+    restore: float = 0.0
 
 
 class StartPhases:

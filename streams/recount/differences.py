@@ -169,7 +169,7 @@ def compare_sums(
         partition that is divided keeps its sums, so that only those of all hold.
     """
     where = " and ".join(place for place, _, _ in parts)
-    expected, found = ([part[side] for part in parts] for side in (1, 2))
+    expected, found = [part[1] for part in parts], [part[2] for part in parts]
     for name in ("interactions", "n_left", "capped", "without_exposure"):
         verdict.compare(
             f"{where} {name}",

@@ -16,8 +16,14 @@ from rankstream.wire.events import (
     Impression,
     encode_record,
 )
-from rankstream.wire.routing import partition_of_route, route_of_click, route_of_query
+from rankstream.wire.routing import (
+    identity,
+    partition_of_route,
+    route_of_click,
+    route_of_query,
+)
 from streams.fold.canonical_fold import CanonicalFold
+from streams.fold.join import OUTCOMES
 from streams.fold.log_split import LogSplit, divided, splits_of
 from streams.fold.split_statistics import divided_statistics
 from streams.fold.statistics_reader import Statistics
@@ -26,7 +32,6 @@ from streams.recount.differences import Verdict
 from streams.recount.recount import Found, recount
 from streams.recount.rules import Split, rules_of
 from streams.stage import Change, SourceRecord
-from tests.event_factory import identity
 from tests.streams.recount.recounted import random_log, settings_of
 
 N_TARGETS = 3
@@ -230,8 +235,7 @@ def test_a_split_changes_no_outcome() -> None:
         if number == 150:
             split.split(5)
         split.take(right)
-    names = ("consumed", "applied_impressions", "applied_clicks", "duplicate", "late")
-    names += ("orphan", "dead_letter", "pending", "statistics_impressions")
+    names = [*OUTCOMES, "pending", "statistics_impressions"]
     assert {n: whole.total(n) for n in names} == {n: split.total(n) for n in names}
     assert sorted(map(str, whole.aside)) == sorted(map(str, split.aside))
 

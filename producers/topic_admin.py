@@ -9,22 +9,13 @@ from kafka import KafkaAdminClient
 from kafka.admin import ConfigResource, ConfigResourceType
 from kafka.errors import GroupIdNotFoundError, KafkaError, KafkaTimeoutError
 
-from producers import topic_safety
+from producers import topic_safety, topic_shape
 from producers.connection import client_options, topics_command
+from producers.topic_shape import differences, wrong_shape
 from rankstream.settings import Settings
 from rankstream.wire.topics import Topic, full_name
 
-CHECKED = (
-    "cleanup.policy",
-    "message.timestamp.type",
-    "max.message.bytes",
-    "compression.type",
-)
-"""Configuration without which counting would be wrong or a commit could fail."""
-
-ASKED = (*CHECKED, *topic_safety.CHECKED)
-
-DEFAULTS = {"cleanup.policy": "delete"}
+ASKED = (*topic_shape.CHECKED, *topic_safety.CHECKED)
 
 TOPIC_ALREADY_EXISTS = 36
 
@@ -62,6 +53,14 @@ class Done(NamedTuple):
 
     created: list[str]
     corrected: dict[str, list[str]]
+
+
+class Checked(NamedTuple):
+    """What is not as it must be, what endangers records, and ids by topic."""
+
+    problems: list[str]
+    dangers: list[str]
+    topic_ids: dict[str, str]
 
 
 class TopicAdmin:
@@ -120,15 +119,29 @@ class TopicAdmin:
         corrected = now if alter else {n: now[n] for n in created if n in now}
         return Done(created, self._alter(corrected))
 
+    def checked(self) -> Checked:
+        """All that `problems`, `dangers` and `topic_ids` say, for two questions."""
+        there = self._described()
+        configs = self._configs(there)
+        return Checked(
+            self._problems(there, configs),
+            self._found_dangers(there, configs),
+            self._ids(there),
+        )
+
     def problems(self) -> list[str]:
         """What is not as it must be, a sentence each, with the command that helps."""
         there = self._described()
-        configs = self._configs(there)
+        return self._problems(there, self._configs(there))
+
+    def _problems(
+        self, there: Mapping[str, Any], configs: Mapping[str, dict[str, str]]
+    ) -> list[str]:
         problems = []
         for topic in self._wanted:
             name = self._full(topic.name)
             if name in there:
-                problems += self._wrong_shape(topic, name, there[name])
+                problems += wrong_shape(topic, there[name], self._settings)
                 problems += self._wrong_configuration(topic, there[name], configs[name])
             else:
                 problems.append(
@@ -143,7 +156,11 @@ class TopicAdmin:
         back. So a worker starts all the same.
         """
         there = self._described()
-        configs = self._configs(there)
+        return self._found_dangers(there, self._configs(there))
+
+    def _found_dangers(
+        self, there: Mapping[str, Any], configs: Mapping[str, dict[str, str]]
+    ) -> list[str]:
         told = list(
             topic_safety.replicas_of_internal(
                 there, self._settings.kafka.replication_factor
@@ -166,9 +183,45 @@ class TopicAdmin:
                 told += topic_safety.replica_dangers(name, there[name]["partitions"], 1)
         return told
 
+    def widen(self, wanted: Mapping[str, int]) -> list[str]:
+        """Give topics more partitions, by name without namespace; says which it gave.
+
+        Those that have as many already are left alone. Returns once the cluster tells
+        of the new ones.
+        """
+        there = self.n_partitions()
+        more = {
+            self._full(name): count
+            for name, count in wanted.items()
+            if there.get(name, count) < count
+        }
+        if more:
+            self._asked("add partitions", lambda: self._client.create_partitions(more))
+            self._await_partitions(wanted)
+        return sorted(more)
+
+    def _await_partitions(self, wanted: Mapping[str, int]) -> None:
+        deadline = time.monotonic() + SPREAD_S
+        while time.monotonic() < deadline:
+            there = self.n_partitions()
+            if all(there.get(name, 0) >= count for name, count in wanted.items()):
+                return
+            time.sleep(0.05)
+
+    def n_partitions(self) -> dict[str, int]:
+        """Partitions of each topic that is there, by name without namespace."""
+        there = self._described()
+        return {
+            name: len(there[self._full(name)]["partitions"])
+            for name in self._names()
+            if self._full(name) in there
+        }
+
     def topic_ids(self) -> dict[str, str]:
         """The cluster's id of each topic, by name without namespace."""
-        there = self._described()
+        return self._ids(self._described())
+
+    def _ids(self, there: Mapping[str, Any]) -> dict[str, str]:
         return {
             name: str(there[self._full(name)].get("topic_id", ""))
             for name in self._names()
@@ -271,30 +324,6 @@ class TopicAdmin:
             for name, entries in described["topic"].items()
         }
 
-    def _wrong_shape(
-        self, topic: Topic, name: str, there: Mapping[str, Any]
-    ) -> list[str]:
-        problems = []
-        another = self._command(
-            namespace=f"{self._settings.namespace or 'rankstream'}-2"
-        )
-        n_partitions = len(there["partitions"])
-        if n_partitions != topic.partitions:
-            problems.append(
-                f"topic {name} must have {topic.partitions} partitions; it has "
-                f"{n_partitions}: correct the number in the settings' section kafka, "
-                f"or start anew in another namespace with {another}"
-            )
-        wanted = self._settings.kafka.replication_factor
-        fewest = topic_safety.fewest_replicas(there)
-        if fewest < wanted:
-            problems.append(
-                f"topic {name} must have {wanted} replicas; it has {fewest}: add them "
-                "with kafka-reassign-partitions.sh, correct kafka.replication_factor, "
-                f"or start anew in another namespace with {another}"
-            )
-        return problems
-
     def _wrong_configuration(
         self, topic: Topic, there: Mapping[str, Any], config: Mapping[str, str]
     ) -> list[str]:
@@ -302,7 +331,7 @@ class TopicAdmin:
         problems = [
             f"topic {name} must have {key}={wanted}; it has {value}: run "
             f"{self._command('--alter')}"
-            for key, (wanted, value) in _differences(topic, config).items()
+            for key, (wanted, value) in differences(topic, config).items()
         ]
         n_replicas = topic_safety.fewest_replicas(there)
         closed = topic_safety.cannot_be_written(n_replicas, config)
@@ -326,7 +355,7 @@ class TopicAdmin:
         self, topic: Topic, there: Mapping[str, Any], config: Mapping[str, str]
     ) -> dict[str, tuple[str, str]]:
         """Wanted and present value of each setting that `--alter` changes."""
-        found = _differences(topic, config)
+        found = differences(topic, config)
         closed = topic_safety.cannot_be_written(
             topic_safety.fewest_replicas(there), config
         )
@@ -361,13 +390,3 @@ class TopicAdmin:
                     f"Kafka must answer at {self._settings.kafka.bootstrap}; {error}"
                 ) from error
             raise KafkaRefused(f"Kafka must let us {what}; it says: {error}") from error
-
-
-def _differences(topic: Topic, there: Mapping[str, str]) -> dict[str, tuple[str, str]]:
-    """Wanted and present value of each setting that is not as it must be."""
-    wanted = DEFAULTS | topic.config
-    return {
-        key: (wanted[key], there[key])
-        for key in CHECKED
-        if key in wanted and key in there and there[key] != wanted[key]
-    }

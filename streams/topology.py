@@ -243,6 +243,9 @@ class Role:
         What it then reads and writes.
     is_needed
         Whether a worker that is told no role starts it.
+    loads
+        Modules that each of its processes is forked with (`streams.kafka.preloader`).
+        Without numba, which would hold up the start of roles that have no need of it.
     """
 
     name: str
@@ -252,6 +255,7 @@ class Role:
     sources: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
     is_needed: Callable[[Settings], bool] = lambda _: True
+    loads: tuple[str, ...] = ("streams.kafka.status_page",)
 
 
 async def _publish(settings: Settings, stop: Event, status: "Status") -> None:
@@ -266,6 +270,9 @@ async def _evaluate(settings: Settings, stop: Event, status: "Status") -> None:
     await evaluate(settings, stop, status)
 
 
+_STAGES_LOAD = "streams.kafka.status_page", "streams.kafka.app"
+
+
 def _is_comparing(settings: Settings) -> bool:
     return bool(settings.experiments)
 
@@ -273,9 +280,19 @@ def _is_comparing(settings: Settings) -> bool:
 ROLES = {
     role.name: role
     for role in (
-        Role("ingest", "input topics to canonical log", 0),
-        Role("fold", "join, statistics and preferences", 1),
-        Role("learn", "models", 2),
+        Role(
+            "ingest",
+            "input topics to canonical log",
+            0,
+            loads=(*_STAGES_LOAD, "streams.ingest.ingest"),
+        ),
+        Role(
+            "fold",
+            "join, statistics and preferences",
+            1,
+            loads=(*_STAGES_LOAD, "streams.partition_fold"),
+        ),
+        Role("learn", "models", 2, loads=_STAGES_LOAD),
         Role(
             "publish",
             "snapshots and experiments to Redis",

@@ -45,7 +45,11 @@ SETTINGS_RULES = (
 )
 """Where sentences are made that settings are refused with."""
 
-TOPIC_RULES = ("producers/topic_admin.py", "producers/topic_safety.py")
+TOPIC_RULES = (
+    "producers/topic_admin.py",
+    "producers/topic_safety.py",
+    "producers/topic_shape.py",
+)
 """Where sentences are made about topics; each begins with the word."""
 
 

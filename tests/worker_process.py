@@ -12,7 +12,23 @@ import psutil
 
 from producers.topic_admin import TopicAdmin
 from rankstream.settings import Settings, load_settings
-from streams.topology import topics_of
+from streams.kafka.preloader import short_name
+from streams.topology import ROLES, topics_of
+
+
+def role_of(process: psutil.Process) -> str | None:
+    """The role of a process of a worker: forked ones have it in their name only.
+
+    Raises
+    ------
+    psutil.Error
+        Where it has ended.
+    """
+    words = process.cmdline()
+    if words[-2:-1] == ["--child"]:
+        return str(words[-1])
+    names = {short_name(role): role for role in ROLES}
+    return names.get(process.name())
 
 
 class WorkerProcess:
@@ -37,9 +53,9 @@ class WorkerProcess:
 
     def child(self, role: str) -> psutil.Process | None:
         """The process of a role, where it lives."""
-        for process in psutil.Process(self.process.pid).children():
+        for process in psutil.Process(self.process.pid).children(recursive=True):
             try:
-                if process.cmdline()[-1:] == [role]:
+                if role_of(process) == role:
                     return process
             except psutil.Error:
                 continue

@@ -18,6 +18,7 @@ from deploy.redis_server import Redis
 from producers.topic_admin import TopicAdmin
 from rankstream.installation import path_options
 from rankstream.settings import Settings, load_settings
+from streams.kafka.preloader import short_name
 from streams.topology import topics_of
 
 
@@ -116,12 +117,23 @@ class Worker:
             tail = "\n".join(self.lines()[-5:])
             raise BenchmarkFailed(f"a worker must run until it is stopped; {tail}")
 
-    def children(self) -> list[int]:
-        """Process ids of its roles."""
-        # Each was started by a thread of its own.
-        tasks = Path(f"/proc/{self._process.pid}/task")
-        listed = " ".join(file.read_text() for file in tasks.glob("*/children"))
-        return [int(word) for word in listed.split()]
+    def child(self, role: str) -> int:
+        """Process id of a role.
+
+        Raises
+        ------
+        BenchmarkFailed
+            Where it does not run.
+        """
+        below = [self._process.pid]
+        for pid in below:
+            # Each was started by a thread of its own, or forked by the preloader.
+            tasks = Path(f"/proc/{pid}/task").glob("*/children")
+            below += map(int, " ".join(file.read_text() for file in tasks).split())
+            name = Path(f"/proc/{pid}/comm").read_text().strip()
+            if name == short_name(role):
+                return pid
+        raise BenchmarkFailed(f"a worker must run {role}; it does not")
 
     def stop(self) -> None:
         """SIGTERM, and wait."""

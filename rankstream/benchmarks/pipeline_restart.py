@@ -73,8 +73,7 @@ def restart_s(
             time.sleep(0.5)
         n_lines = len(worker.lines())
         killed_s = time.time()
-        for child in worker.children():
-            os.kill(child, signal.SIGKILL)
+        os.kill(worker.child("fold"), signal.SIGKILL)
         lines = _restarted(worker, n_lines, width)
         feed.is_over.set()
         feed.join()

@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import importlib
 import logging
 import signal
 import sys
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 import msgspec
 
 from producers.connection import topics_command
-from producers.topic_admin import KafkaAway, TopicAdmin
+from producers.topic_admin import Checked, KafkaAway, TopicAdmin
 from rankstream.installation import path_options
 from rankstream.settings import (
     Settings,
@@ -23,6 +24,8 @@ from rankstream.settings import (
 )
 from streams.kafka.child_end import CONFIGURATION_EXIT, FAILURE_EXIT, tell_parent
 from streams.kafka.lost_records import FORM, OPTION, AcceptedLoss
+from streams.kafka.preloader import called
+from streams.kafka.role_processes import Preloaded
 from streams.kafka.supervisor import stop_with_parent, supervise
 from streams.stage import LogRefused
 from streams.topology import ROLES, Role, kinds_of, role_of, topics_of
@@ -109,7 +112,7 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.instance:
             stop_with_parent(sys.stdin.buffer)
         return _child(_settings_of(settings, arguments), arguments)
-    command = [sys.executable, *path_options(), "-m", "rankstream.cli", "worker"]
+    command = ["worker"]
     for name in ("config", "namespace"):
         if getattr(arguments, name) is not None:
             command += [f"--{name}", str(getattr(arguments, name))]
@@ -118,11 +121,18 @@ def run(arguments: argparse.Namespace) -> int:
     # The same member of its group after every start: no wait for a dead one's session.
     command += ["--instance", settings.delivery.instance_id or uuid.uuid4().hex[:12]]
     roles = arguments.role or _needed(settings)
-    return supervise(
-        {role: [*command, "--child", role] for role in dict.fromkeys(roles)},
-        final=frozenset({0, CONFIGURATION_EXIT}),
-        on_started=lambda: log.info("event=started roles=%s", ",".join(roles)),
-    )
+    loaded = dict.fromkeys(name for role in roles for name in role_of(role).loads)
+    python = [sys.executable, *path_options()]
+    processes = Preloaded(python, "rankstream.cli", [__name__, *loaded])
+    try:
+        return supervise(
+            {role: [*command, "--child", role] for role in dict.fromkeys(roles)},
+            final=frozenset({0, CONFIGURATION_EXIT}),
+            on_started=lambda: log.info("event=started roles=%s", ",".join(roles)),
+            start=processes.start,
+        )
+    finally:
+        processes.close()
 
 
 def _settings_of(settings: Settings, arguments: argparse.Namespace) -> Settings:
@@ -145,11 +155,16 @@ def _child(settings: Settings, arguments: argparse.Namespace) -> int:
     from streams.kafka.status_page import Status, offer_page  # noqa: PLC0415
 
     role = role_of(arguments.child)
+    called(role.name)
     status = Status(role.name)
     offer_page(status, settings.metrics)
     try:
+        for module in role.loads:
+            importlib.import_module(module)
+        status.phases.ended("imports")
         status.wait_for(f"Kafka at {settings.kafka.bootstrap} has not answered yet")
         problems, topic_ids = _checked_topics(settings)
+        status.phases.ended("topics")
         if problems:
             return _refused(*problems)
         if role.serve is not None:
@@ -194,6 +209,7 @@ def _run_stages(
         for warm_up in warm_ups:
             warm_up(settings)
         log.info("event=kernels-ready seconds=%.2f", time.monotonic() - started)
+        status.phases.ended("kernels")
     status.wait_for("it joins its consumer group")
     cluster = Cluster(settings.namespace, client_options(settings.kafka), topic_ids)
     return run_app(build_app(settings, role, kinds, cluster, accepted, status))
@@ -236,10 +252,10 @@ def _stopped_by_signal() -> asyncio.Event:
 def _checked_topics(settings: Settings) -> tuple[list[str], dict[str, str]]:
     """What is wrong with the topics, and their ids."""
 
-    def attempt(timeout_ms: int) -> tuple[list[str], list[str], dict[str, str]]:
+    def attempt(timeout_ms: int) -> Checked:
         admin = TopicAdmin(settings, topics_of(settings.kafka), timeout_ms=timeout_ms)
         try:
-            return admin.problems(), admin.dangers(), admin.topic_ids()
+            return admin.checked()
         finally:
             admin.close()
 

@@ -12,7 +12,7 @@ from rankstream.settings import Settings
 from rankstream.wire.topics import STATISTICS
 from streams.kafka.committed_reader import client_options
 from streams.kafka.state_log import Cluster
-from streams.topology import STAGES, StageKind, group_of, n_partitions_of, topics_of
+from streams.topology import STAGES, group_of, n_partitions_of, topics_of
 
 LOOK_EVERY_S = 0.5
 
@@ -43,7 +43,7 @@ def convert_topics(
     admin = TopicAdmin(settings, topics_of(settings.kafka))
     try:
         _check_topics(admin)
-        _wait_for_workers(admin, settings, kind)
+        wait_for_workers(admin, settings, kind.role)
         topic_ids = admin.topic_ids()
     finally:
         admin.close()
@@ -66,12 +66,17 @@ def _check_topics(admin: TopicAdmin) -> None:
         raise ConversionRefused("; ".join(problems))
 
 
-def _wait_for_workers(admin: TopicAdmin, settings: Settings, kind: StageKind) -> None:
-    """Return once the fold's group is empty.
+def wait_for_workers(admin: TopicAdmin, settings: Settings, role: str) -> None:
+    """Return once the group of a role is empty.
 
     A worker that stopped stays a member until its session has ended.
+
+    Raises
+    ------
+    ConversionRefused
+        Where it does not become empty.
     """
-    group = group_of(settings.namespace, kind.role)
+    group = group_of(settings.namespace, role)
     until_s = time.monotonic() + settings.delivery.session_timeout_s + BEYOND_SESSION_S
     while True:
         try:

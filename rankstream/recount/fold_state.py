@@ -4,10 +4,12 @@ import time
 
 from rankstream.settings import Settings
 from rankstream.wire.topics import STATISTICS
-from streams.fold.canonical_fold import STATE_TOPIC
+from streams.fold.log_split import splits_of
+from streams.fold.segments import STATE_TOPIC
 from streams.kafka.resume_position import POSITION_KEY, decode_position
 from streams.partition_fold import partition_fold
 from streams.recount.recount import Found
+from streams.recount.rules import Split
 from streams.stage import Change
 
 ATTEMPTS = 20
@@ -49,12 +51,14 @@ class FoldState:
         found = {}
         for partition, (checkpoint_offset, offset) in self.positions.items():
             fold = partition_fold(partition, settings)
+            values = self._of.get(partition, {})
             fold.restore(
                 Change(topic, key, value)
-                for (topic, key), value in self._of.get(partition, {}).items()
+                for (topic, key), value in values.items()
                 if key != POSITION_KEY
             )
-            found[partition] = Found(checkpoint_offset, offset, fold.counters())
+            splits = tuple(Split(*each) for each in splits_of(values))
+            found[partition] = Found(checkpoint_offset, offset, fold.counters(), splits)
         return found
 
 

@@ -55,6 +55,12 @@ def route_of_impression(impression_id: str) -> int | None:
         return None
 
 
+def route_of_click(query_id: str | None, impression_id: str) -> int | None:
+    """The route of a click's query, else the one that its impression's id holds."""
+    query = normalised_query(query_id) if query_id is not None else ""
+    return route_of_query(query) if query else route_of_impression(impression_id)
+
+
 def identity(*parts: str) -> bytes:
     """The 16-byte identity of an event, made of the parts that name it."""
     digest = hashlib.blake2b(digest_size=16)

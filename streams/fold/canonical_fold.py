@@ -6,9 +6,7 @@ once and removed by a tombstone when the watermark has passed all of it.
 """
 
 import hashlib
-import struct
 from collections.abc import Iterable, Iterator
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -18,21 +16,25 @@ from rankstream.wire.events import SCHEMA, Click, Impression, encode_event
 from rankstream.wire.refusal_codes import Code
 from rankstream.wire.routing import partition_of_model
 from rankstream.wire.schemas import check_schema
-from rankstream.wire.topics import BATCH_BYTES, INTERACTIONS, LATE, state_topic
+from rankstream.wire.topics import BATCH_BYTES, INTERACTIONS, LATE
 from streams.dead_letter import Origin, dead_letter
 from streams.fold.closed_impressions import Closed
 from streams.fold.consumer import Consumer
 from streams.fold.elements import Elements
 from streams.fold.join import EXCLUDED, Join
+from streams.fold.segments import (
+    NO_HEAD,
+    STATE_KEY,
+    STATE_TOPIC,
+    Segment,
+    array_head,
+    segment_key,
+)
 from streams.stage import Change, LogRefused, Output, SourceRecord
 from streams.state_pieces import Parts
 
-STATE_TOPIC = state_topic("fold")
 KNOWN_MODELS = 4_096
 """Names of models whose partition is remembered."""
-
-NO_HEAD = b"\x94\x00\x00\x00"
-"""Makes a record of packed elements that have none."""
 
 ELEMENTS_AT_ONCE = 1_024
 """Of accepted events, or known identities, that are packed into one value."""
@@ -65,7 +67,7 @@ class CanonicalFold:
         self._sequences = [0] * self._n_targets
         self._target_of: dict[tuple[int, int], int] = {}
         self._expected: dict[int, int] = {}
-        self._segments: list[tuple[str, int, int, int]] = []
+        self._segments: list[Segment] = []
         self._next_segment = 0
 
     def fold(self, record: SourceRecord) -> None:
@@ -132,7 +134,7 @@ class CanonicalFold:
             self._segments,
             self._next_segment,
         ]
-        for key, value in self._parts.split(b"state", _encode(state)):
+        for key, value in self._parts.split(STATE_KEY, _encode(state)):
             yield Change(STATE_TOPIC, key, value)
         for consumer in self.consumers:
             yield from consumer.changes(self.join.counts)
@@ -154,9 +156,9 @@ class CanonicalFold:
                 known[item.key] = item.value
         for consumer in self.consumers:
             consumer.restore(counted)
-        if b"state" not in known:
+        if STATE_KEY not in known:
             return
-        packed = self._parts.value(b"state", known)
+        packed = self._parts.value(STATE_KEY, known)
         where = f"{STATE_TOPIC}[{self.partition}], key 'state'"
         check_schema(packed, SCHEMA, "the state of a fold", where)
         _, join, self._sequences, expected, segments, self._next_segment = (
@@ -164,7 +166,7 @@ class CanonicalFold:
         )
         self.join.restore(join)
         self._expected = dict(expected)
-        self._segments = [tuple(segment) for segment in segments]
+        self._segments = [Segment(*each) for each in segments]
         self._restore_segments(known)
 
     def fingerprint(self) -> bytes:
@@ -234,7 +236,7 @@ class CanonicalFold:
         for n_packed, packed in _joined(part for one in closed for part in one.parts()):
             first = self._sequences[target] + 1
             head = b"".join(map(_encode, (SCHEMA, self.partition, first)))
-            value = b"\x94" + head + _array(n_packed) + packed
+            value = b"\x94" + head + array_head(n_packed) + packed
             self._sequences[target] += n_packed
             self._outputs.append(Output(INTERACTIONS, target, None, value))
 
@@ -267,7 +269,7 @@ class CanonicalFold:
         """What was accepted since the last checkpoint, and is not decided yet."""
         due, raw = self.join.new_accepted()
         parts = _joined((1, one) for one in raw)
-        blocks = (_array(n) + packed for n, packed in parts)
+        blocks = (array_head(n) + packed for n, packed in parts)
         yield from self._segment("open", due, blocks)
         times, names = self.join.new_remembered()
         blocks = (
@@ -285,9 +287,11 @@ class CanonicalFold:
             return
         n_blocks = 0
         for block in blocks:
-            yield Change(STATE_TOPIC, _key(kind, self._next_segment, n_blocks), block)
+            yield Change(
+                STATE_TOPIC, segment_key(kind, self._next_segment, n_blocks), block
+            )
             n_blocks += 1
-        self._segments.append((kind, self._next_segment, max(due_ms), n_blocks))
+        self._segments.append(Segment(kind, self._next_segment, max(due_ms), n_blocks))
 
     def _passed_segments(self) -> Iterator[Change]:
         now_ms = self.join.watermark.at_ms
@@ -301,7 +305,7 @@ class CanonicalFold:
                 kept.append(segment)
                 continue
             for block in range(n_blocks):
-                yield Change(STATE_TOPIC, _key(kind, number, block), None)
+                yield Change(STATE_TOPIC, segment_key(kind, number, block), None)
         self._segments = kept
 
     def _restore_segments(self, values: dict[bytes, bytes]) -> None:
@@ -325,11 +329,7 @@ class CanonicalFold:
         for own_kind, number, _, n_blocks in self._segments:
             if own_kind == kind:
                 for block in range(n_blocks):
-                    yield values[_key(kind, number, block)]
-
-
-def _key(*parts: Any) -> bytes:
-    return _encode(parts)
+                    yield values[segment_key(kind, number, block)]
 
 
 def _joined(parts: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
@@ -346,11 +346,6 @@ def _joined(parts: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
         n_bytes += len(packed)
     if pieces:
         yield n_joined, b"".join(pieces)
-
-
-def _array(length: int) -> bytes:
-    """The head of a MessagePack array."""
-    return b"\xdd" + struct.pack(">I", length)
 
 
 def _summary(impression: Impression) -> bytes:

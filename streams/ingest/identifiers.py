@@ -2,13 +2,9 @@
 
 import hashlib
 
+from rankstream.wire import routing
 from rankstream.wire.events import ClickEvent, QueryEvent
 from rankstream.wire.refusal_codes import Code
-from rankstream.wire.routing import (
-    normalised_query,
-    route_of_impression,
-    route_of_query,
-)
 from streams.ingest.refusal import refuse
 
 MAX_ID_CHARACTERS = 256
@@ -35,16 +31,14 @@ def _check_length(name: str, value: str, most: int) -> None:
 def query_of(query_id: str) -> str:
     """The normalised query; empty if it holds nothing that can be seen."""
     _check_length("query_id", query_id, MAX_QUERY_CHARACTERS)
-    return normalised_query(query_id)
+    return routing.normalised_query(query_id)
 
 
 def route_of_click(event: ClickEvent) -> int:
     """The route of its query, else the one that its impression's id holds."""
     if event.query_id is not None:
-        query = query_of(event.query_id)
-        if query:
-            return route_of_query(query)
-    route = route_of_impression(event.impression_id)
+        _check_length("query_id", event.query_id, MAX_QUERY_CHARACTERS)
+    route = routing.route_of_click(event.query_id, event.impression_id)
     if route is None:
         refuse(Code.NO_ROUTE, "a click must name its query_id, or an id that routes it")
     return route

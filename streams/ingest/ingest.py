@@ -144,6 +144,9 @@ class Ingest:
                 state: Any = msgspec.msgpack.decode(item.value)
                 _, clock, self._sequences, written, self._counts, *excluded = state
                 self._exclusion.restore(excluded[0] if excluded else [])
+                # Partitions that were added to the log since: nothing is in them yet.
+                n_new = self._n_partitions - len(self._sequences)
+                self._sequences += [0] * n_new
                 self._clock.restore(clock)
                 self._written = tuple(written) if written else None
 

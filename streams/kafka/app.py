@@ -8,10 +8,11 @@ import asyncio
 import gc
 import logging
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NoReturn
 
 import faust
+from faust.tables import TableManager
 
 from rankstream.settings import Settings
 from rankstream.wire.topics import full_name
@@ -41,6 +42,20 @@ RESTORE_S = 1_800.0
 log = logging.getLogger("rankstream.worker")
 
 
+class NoTables(TableManager):
+    """Faust's tables, of which there are none.
+
+    Faust waits for a second in which some might be declared, and joins its group after
+    that.
+    """
+
+    async def on_start(self) -> None:
+        """Say at once that all of them are known."""
+        if not self.should_stop:
+            await self._update_channels()
+            await self.recovery.start()
+
+
 class StageApp(faust.App):
     """A Faust application that tells an assignment what happens, and nothing else."""
 
@@ -59,7 +74,7 @@ class StageApp(faust.App):
         self.kinds = {full_name(cluster.namespace, kind.source): kind for kind in kinds}
         self.watch = self._watch()
         self.assignment = Assignment(
-            self.committer_of, settings, self, fail, self.watch.check
+            self.committer_of, settings, self, fail, self.watch.check, self._tell_ready
         )
         self.status = status
         gauges = Gauges(
@@ -135,7 +150,21 @@ class StageApp(faust.App):
         self, committed: Mapping[Place, int | None]
     ) -> dict[Place, int]:
         """Hear what was assigned, from the transport; says where each starts."""
+        if not self.assignment.committers:
+            self.status.phases.ended("join")
         return await self.assignment.open(committed)
+
+    def _tell_ready(self, committers: Collection[Committer]) -> None:
+        """Log the phases of the start; of the opening, those that took longest."""
+        phases = self.status.phases
+        slowest = max(committers, key=lambda each: sum(each.opening))
+        for name, seconds in slowest.opening._asdict().items():
+            phases.lasted(name, seconds)
+        phases.ended("caught-up", max(each.live_s for each in committers))
+        log.info(
+            "event=ready role=%s partitions=%d %s",
+            self.status.role, len(committers), phases,
+        )  # fmt: skip
 
     async def read_outside(self, place: Place, first: int, end: int) -> None:
         """Hear that what is to be read next of a partition is not there."""
@@ -234,6 +263,7 @@ def build_app(
         broker_request_timeout=RESTORE_S,
         consumer_group_instance_id=_instance_of(delivery.instance_id, role),
         autodiscover=False,
+        TableManager=NoTables,
     )
     app.transport = Transport(
         app.conf.broker_consumer, app, loop=app.loop

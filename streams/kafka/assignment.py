@@ -64,6 +64,8 @@ class Assignment:
     check
         Raises where a topic is not the one that it was. That may be why partitions
         were assigned anew, or why nothing is where it was.
+    on_ready
+        Is told, once, when all partitions that are assigned are folded and written.
     """
 
     def __init__(
@@ -73,6 +75,7 @@ class Assignment:
         reader: Reader,
         fail: Callable[[BaseException], NoReturn],
         check: Callable[[], Awaitable[None]],
+        on_ready: Callable[[Collection[Committer]], None] = lambda _: None,
     ) -> None:
         self.committers: dict[Place, Committer] = {}
         self._committer_of = committer_of
@@ -80,6 +83,8 @@ class Assignment:
         self._reader = reader
         self._fail = fail
         self._check = check
+        self._on_ready = on_ready
+        self._was_ready = False
         self._n_revocations = 0
         self._is_ending = False
         self._held: set[Place] = set()
@@ -250,6 +255,7 @@ class Assignment:
 
     async def _commit_all(self) -> None:
         await asyncio.gather(*map(self.commit, list(self.committers)))
+        self._tell_if_ready()
 
     async def _open(
         self, committed: Mapping[Place, int | None], n_revocations: int
@@ -314,6 +320,13 @@ class Assignment:
             committer = self.committers.pop(place, None)
             if committer is not None:
                 await committer.close()
+
+    def _tell_if_ready(self) -> None:
+        committers = [self.committers.get(place) for place in self._assigned or ()]
+        found = [each for each in committers if each and each.life.state.may_write]
+        if not self._was_ready and found and len(found) == len(committers):
+            self._was_ready = True
+            self._on_ready(found)
 
     def _has_work(self, place: Place, committer: Committer) -> bool:
         is_behind = self.lag_of(place) > 0 and place not in self._held

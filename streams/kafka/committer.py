@@ -11,7 +11,8 @@ stage is a pure function of its log, and the stored fingerprint proves that it w
 import asyncio
 import logging
 import time
-from typing import Any, NamedTuple, Protocol
+from itertools import pairwise
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -39,7 +40,8 @@ from streams.kafka.resume_position import (
     first_position,
     start_of,
 )
-from streams.kafka.state_log import StateRead
+from streams.kafka.start_phases import Opening
+from streams.kafka.state_log import PartitionLog, StateRead
 from streams.stage import Change, Output, SourceRecord
 from streams.topology import StageKind, pinned_settings
 
@@ -47,24 +49,6 @@ QUIET_S = 1.0
 """So long after the last commit, one is made for transaction markers that were read."""
 
 log = logging.getLogger("rankstream.commit")
-
-
-class PartitionLog(Protocol):
-    """The state of one partition, as `streams.kafka.state_log` keeps it on Kafka."""
-
-    async def fence(self, timeout_ms: int) -> None:
-        """Become the only writer."""
-
-    async def read(self) -> StateRead:
-        """Everything that was committed."""
-
-    async def write(
-        self, outputs: list[Output], changes: list[Change], next_offset: int
-    ) -> None:
-        """All of it or nothing."""
-
-    async def close(self) -> None:
-        """Write no more."""
 
 
 class Commit(NamedTuple):
@@ -101,6 +85,11 @@ class Committer:
         What it may go on without.
     counts, seconds
         What the stage had counted at the last commit, and how long that took.
+    opening
+        How long it took to be opened.
+    live_s
+        When the stage was last found to be where the position is, on the monotonic
+        clock.
     """
 
     def __init__(
@@ -120,6 +109,8 @@ class Committer:
         self.backlog = Backlog()
         self.counts: dict[str, int] = {}
         self.seconds = 0.0
+        self.opening = Opening()
+        self.live_s = 0.0
         self._state = state
         self.losses = LossRule(kind, partition, settings, accepted)
         self._pinned = pinned_settings(kind, settings)
@@ -159,22 +150,27 @@ class Committer:
             Where state and log do not belong together.
         """
         log.info("event=restoring partition=%s", self.name)
-        started = time.monotonic()
+        times_s = [time.monotonic()]
         try:
             # Whoever writes after the state was read would not be in it.
             await self._state.fence(self._delivery.transaction_timeout_ms)
+            times_s.append(time.monotonic())
             read = await self._state.read()
+            times_s.append(time.monotonic())
             start = await self._restored(read, committed)
+            times_s.append(time.monotonic())
         except BaseException:  # a cancelled start must not leave its producer open
             self.life.take(Event.CLOSED)
             await self._state.close()
             raise
+        self.live_s = times_s[-1]
+        self.opening = Opening(*(b - a for a, b in pairwise(times_s)))
         log.info(
             "event=restored partition=%s records=%d keys=%d checkpoint=%d position=%d "
-            "seconds=%.2f",
+            "seconds=%.2f fence=%.2f read=%.2f restore=%.2f",
             self.name, read.n_records, len(read.items),
             self.position.checkpoint_offset, self.position.offset,
-            time.monotonic() - started,
+            sum(self.opening), *self.opening,
         )  # fmt: skip
         return start
 
@@ -313,6 +309,7 @@ class Committer:
                 "and stop it gracefully, or fold the log in a new --namespace"
             )
         self.life.take(Event.CAUGHT_UP)
+        self.live_s = time.monotonic()
         log.info("event=caught-up partition=%s offset=%d", self.name, position.offset)
 
     async def _gathered(self, reached: int, *, is_last: bool) -> Commit | None:

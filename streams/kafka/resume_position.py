@@ -173,7 +173,8 @@ def check_position(
         raise StateRefused(
             f"the topic of {source.name} must keep its {position.n_partitions} "
             f"partitions; it has {source.n_partitions}: records are routed by that "
-            "number; use a new --namespace"
+            "number; stop all workers and run `rankstream topics split` "
+            "(docs/partitions.md), or use a new --namespace"
         )
     if position.stage_version != stage_version:
         is_convertible = conversion and position.stage_version == stage_version - 1

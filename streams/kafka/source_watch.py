@@ -75,6 +75,7 @@ class SourceWatch:
         self._known = dict(known)
         self._describe = describe
         self._waiting = Waiting("what the topics are")
+        self._asking = asyncio.Lock()
 
     async def run(self) -> None:
         """Look again and again, also while the broker is away.
@@ -86,8 +87,9 @@ class SourceWatch:
         """
         try:
             while True:
-                await asyncio.sleep(EVERY_S)
+                # At once, so that a connection is there when partitions are opened.
                 await self.check()
+                await asyncio.sleep(EVERY_S)
         finally:
             self._describe.close()
 
@@ -111,7 +113,8 @@ class SourceWatch:
     async def changes(self) -> dict[str, StateRefused]:
         """What is not as it was, by topic; nothing while the broker is away."""
         try:
-            found = await asyncio.to_thread(self._describe, list(self._known))
+            async with self._asking:
+                found = await asyncio.to_thread(self._describe, list(self._known))
         except BrokerAway as error:
             self._waiting.say(error)
             return {}

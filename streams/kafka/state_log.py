@@ -2,9 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from aiokafka import TopicPartition
 from aiokafka.errors import InvalidTimestampError
@@ -56,6 +56,24 @@ class StateRead(NamedTuple):
     source: Source
 
 
+class PartitionLog(Protocol):
+    """The state of one partition; a test may keep it elsewhere."""
+
+    async def fence(self, timeout_ms: int) -> None:
+        """Become the only writer."""
+
+    async def read(self) -> StateRead:
+        """Everything that was committed."""
+
+    async def write(
+        self, outputs: list[Output], changes: list[Change], next_offset: int
+    ) -> None:
+        """All of it or nothing."""
+
+    async def close(self) -> None:
+        """Write no more."""
+
+
 class StateLog:
     """The state of a stage's partition on Kafka."""
 
@@ -104,14 +122,15 @@ class StateLog:
             enable_auto_commit=False,
             max_partition_fetch_bytes=4 * MIB,
         )
-        await consumer.start()
+        everything = cluster.clients.consumer(**cluster.client)
         try:
+            await _all_of(consumer.start(), everything.start())
             consumer.assign(list(places))
-            await self._end_what_hangs(consumer, list(places))
+            await self._end_what_hangs(consumer, everything, list(places))
             source = await self._described(consumer)
             items, n_records = await _read_to_end(consumer, places)
         finally:
-            await consumer.stop()
+            await _all_of(consumer.stop(), everything.stop())
         return StateRead(items, n_records, source)
 
     async def write(
@@ -158,7 +177,7 @@ class StateLog:
             await producer.stop()
 
     async def _end_what_hangs(
-        self, committed: Consumer, places: list[TopicPartition]
+        self, committed: Consumer, everything: Consumer, places: list[TopicPartition]
     ) -> None:
         """Abort records of ours that a broker keeps open although nobody commits them.
 
@@ -167,16 +186,11 @@ class StateLog:
         marker for good (KAFKA-20734). Our next commit would include its records beside
         the same records folded again.
         """
-        everything = self._cluster.clients.consumer(**self._cluster.client)
-        await everything.start()
-        try:
-            for _ in range(LOOKS):
-                ends = await committed.end_offsets(places)
-                if ends == await everything.end_offsets(places):
-                    return
-                await asyncio.sleep(BETWEEN_LOOKS_S)
-        finally:
-            await everything.stop()
+        for _ in range(LOOKS):
+            ends = await committed.end_offsets(places)
+            if ends == await everything.end_offsets(places):
+                return
+            await asyncio.sleep(BETWEEN_LOOKS_S)
         log.warning(
             "event=ending-what-hangs partition=%s[%d]",
             self._kind.source, self._partition,
@@ -243,6 +257,14 @@ async def _delivered(sent: Iterable[Any]) -> None:
             "say that it is too far from theirs: set its clock by NTP, and run "
             "`rankstream topics create --alter`, so that they give the time themselves"
         ) from error
+
+
+async def _all_of(*works: Coroutine[Any, Any, None]) -> None:
+    """Do them beside each other, to their ends; raises what one of them did."""
+    ends = await asyncio.gather(*works, return_exceptions=True)
+    for error in ends:
+        if isinstance(error, BaseException):
+            raise error
 
 
 async def _read_to_end(

@@ -22,6 +22,7 @@ from prometheus_client.exposition import ThreadingWSGIServer
 
 from rankstream.listening import openness
 from rankstream.settings import MetricsSettings
+from streams.kafka.start_phases import StartPhases, began_s
 
 BEAT_S = 1.0
 
@@ -48,11 +49,14 @@ class Status:
     ----------
     registry
         Of what `/metrics` shows.
+    phases
+        Of its start.
     """
 
     def __init__(self, role: str) -> None:
         self.role = role
         self.registry = CollectorRegistry()
+        self.phases = StartPhases(began_s())
         self._troubles: tuple[str, ...] = ("it starts",)
         self._beat_s: float | None = None
 

@@ -5,19 +5,19 @@ import logging
 import os
 import signal
 import socket
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Sequence
 from typing import IO
 
 from streams.kafka.child_end import heard_from, reason_of
+from streams.kafka.role_processes import Running, Start, spawned
 
 log = logging.getLogger("rankstream.supervisor")
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.2, 30.0
 STEADY_S = 60.0
-"""After a child ran so long, the next pause is the shortest again."""
+"""After a child ran so long, it is started again at once."""
 
 PATIENCE_S = 30.0
 """How long a child may take to stop before it is killed."""
@@ -27,15 +27,20 @@ class Child:
     """One role's process, started again whenever it ends by accident."""
 
     def __init__(
-        self, name: str, command: Sequence[str], final: frozenset[int]
+        self,
+        name: str,
+        command: Sequence[str],
+        final: frozenset[int],
+        start: Start = spawned,
     ) -> None:
         self.name = name
         self.status: int | None = None
         self.reason = ""
         self._command = list(command)
         self._final = final
+        self._start = start
         self._stopping = threading.Event()
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: Running | None = None
         self.thread = threading.Thread(target=self._keep, name=name, daemon=True)
 
     def stop(self) -> None:
@@ -51,7 +56,7 @@ class Child:
             self._process.kill()
 
     def _keep(self) -> None:
-        pause_s = FIRST_PAUSE_S
+        next_pause_s = FIRST_PAUSE_S
         while not self._stopping.is_set():
             started = time.monotonic()
             status, told = self._run()
@@ -62,14 +67,14 @@ class Child:
             if self._stopping.is_set() or status in self._final:
                 self.status = status
                 return
-            if time.monotonic() - started >= STEADY_S:
-                pause_s = FIRST_PAUSE_S
+            is_steady = time.monotonic() - started >= STEADY_S
+            pause_s = 0.0 if is_steady else next_pause_s
             log.warning(
                 "event=child-ended role=%s status=%d again_in_s=%.1f reason=%s",
                 self.name, status, pause_s, self.reason,
             )  # fmt: skip
             self._stopping.wait(pause_s)
-            pause_s = min(LONGEST_PAUSE_S, 2 * pause_s)
+            next_pause_s = min(LONGEST_PAUSE_S, max(FIRST_PAUSE_S, 2 * pause_s))
         self.status = 0 if self.status is None else self.status
 
     def _run(self) -> tuple[int, str]:
@@ -77,12 +82,13 @@ class Child:
         ours, its = socket.socketpair()
         with ours:
             with its:
-                self._process = subprocess.Popen(  # noqa: S603  our own
-                    self._command, stdin=its.fileno()
-                )
+                process = self._start(self._command, its, self._stopping)
+            if process is None:  # asked to stop before it had begun
+                return -signal.SIGTERM, ""
+            self._process = process
             if self._stopping.is_set():
-                self._process.terminate()
-            return self._process.wait(), heard_from(ours)
+                process.terminate()
+            return process.wait(), heard_from(ours)
 
 
 def stop_with_parent(stdin: IO[bytes]) -> None:
@@ -108,6 +114,7 @@ def supervise(
     *,
     final: frozenset[int],
     on_started: Callable[[], None] = lambda: None,
+    start: Start = spawned,
 ) -> int:
     """Run one child for each name until a signal, or until one of them ends for good.
 
@@ -115,6 +122,8 @@ def supervise(
     ----------
     final
         Exit statuses after which starting again would not help.
+    start
+        Starts a child by its words, which are a whole command where nothing is said.
 
     Returns
     -------
@@ -125,7 +134,9 @@ def supervise(
     asked: list[int] = []
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda number, _: asked.append(number))
-    children = [Child(name, command, final) for name, command in commands.items()]
+    children = [
+        Child(name, command, final, start) for name, command in commands.items()
+    ]
     for child in children:
         child.thread.start()
     on_started()

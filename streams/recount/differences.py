@@ -1,6 +1,6 @@
 """How far two counts of the same thing are apart."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from streams.recount.scopes import (
@@ -150,16 +150,35 @@ def _compare_masks(
 def compare_counted(
     where: str, expected: Counted, found: Counted, verdict: Verdict
 ) -> None:
-    """Note what the record `counted` of a partition says amiss."""
-    for name in ("interactions", "n_left", "capped", "without_exposure"):
-        both = getattr(expected, name), getattr(found, name)
-        verdict.compare(f"{where} {name}", *both)
+    """Note what the record `counted` of a partition says amiss, but for its sums."""
     for name in ("watermark_ms", "oldest", "settings"):
         ours, theirs = getattr(expected, name), getattr(found, name)
         if ours != theirs:
             verdict.find("wrong", f"{where} {name}: must be {ours}; got {theirs}")
-    clipped = expected.clipped, found.clipped
-    _compare_close(f"{where} clipped", clipped, expected.clipped_slack, verdict)
+
+
+def compare_sums(
+    parts: Sequence[tuple[str, Counted, Counted]], verdict: Verdict
+) -> None:
+    """Note what sums since the beginning of the log say amiss.
+
+    Parameters
+    ----------
+    parts
+        A partition, and all that were divided from it: place, expected and found. A
+        partition that is divided keeps its sums, so that only those of all hold.
+    """
+    where = " and ".join(place for place, _, _ in parts)
+    expected, found = [part[1] for part in parts], [part[2] for part in parts]
+    for name in ("interactions", "n_left", "capped", "without_exposure"):
+        verdict.compare(
+            f"{where} {name}",
+            sum(getattr(one, name) for one in expected),
+            sum(getattr(one, name) for one in found),
+        )
+    clipped = sum(one.clipped for one in expected), sum(one.clipped for one in found)
+    slack = sum(one.clipped_slack for one in expected)
+    _compare_close(f"{where} clipped", clipped, slack, verdict)
 
 
 def compare_cells(where: str, expected: Cell, found: Cell, verdict: Verdict) -> None:

@@ -1,13 +1,14 @@
 """The join, written a second time: dictionaries and heaps, one event after another."""
 
 import heapq
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
 from rankstream.wire.events import (
     ACTIVE,
     Click,
+    ClickEvent,
     ClickMark,
     Element,
     Frontier,
@@ -16,6 +17,7 @@ from rankstream.wire.events import (
     decode_items,
     encode_record,
 )
+from rankstream.wire.routing import route_of_click, route_of_query
 from streams.recount.rules import Rules
 
 OUTCOMES = (
@@ -39,6 +41,10 @@ class Open:
         self.identities = [impression.identity]
         self.marks: list[tuple[int, int, int, str]] = []
         self.sizes: list[int] = []
+
+
+Place = Callable[[int | None], int]
+"""Gives the partition that a route leads to; the divided one where there is none."""
 
 
 class SlowJoin:
@@ -86,6 +92,78 @@ class SlowJoin:
                 self._take_impression(element)
             else:
                 self._take_click(element)
+
+    def hand_over(self, heirs: Mapping[int, "SlowJoin"], place: Place) -> None:
+        """Give what is pending to the joins of other partitions, by its route.
+
+        They know all that this one knows to have closed, and what time it is.
+        """
+        opened = {
+            identity: place(route_of_query(each.impression.query_id))
+            for identity, each in self._open.items()
+        }
+        waiting = {
+            arrival: place(_route_of(click))
+            for clicks in self._waiting.values()
+            for arrival, click in clicks
+        }
+        for number, heir in heirs.items():
+            heir.inherit(self, number, opened, waiting)
+        gone = heirs.keys()
+        n_gone = self._leave(
+            {identity for identity, number in opened.items() if number in gone},
+            {arrival for arrival, number in waiting.items() if number in gone},
+        )
+        for name in ("consumed", "pending"):
+            self.outcomes[name] -= n_gone
+
+    def inherit(
+        self,
+        other: "SlowJoin",
+        own: int,
+        opened: Mapping[bytes, int],
+        waiting: Mapping[int, int],
+    ) -> None:
+        """Begin with all that another join knows, but for what goes elsewhere.
+
+        Parameters
+        ----------
+        opened, waiting
+            Where each open impression goes, by identity, and each click that waits,
+            by its arrival; `own` is here.
+        """
+        for name in ("watermark_ms", "_arrival"):
+            setattr(self, name, getattr(other, name))
+        for name in ("_frontiers", "_known", "_open", "_closing", "_expiring"):
+            setattr(self, name, getattr(other, name).copy())
+        self._forgetting = other._forgetting.copy()  # noqa: SLF001  one of these too
+        clicks_of = other._waiting.items()  # noqa: SLF001
+        self._waiting = {name: clicks.copy() for name, clicks in clicks_of}
+        self._leave(
+            {identity for identity, number in opened.items() if number != own},
+            {arrival for arrival, number in waiting.items() if number != own},
+        )
+        n_pending = sum(1 + len(each.marks) for each in self._open.values())
+        n_pending += sum(map(len, self._waiting.values()))
+        self.outcomes["consumed"] = self.outcomes["pending"] = n_pending
+
+    def _leave(self, opened: set[bytes], waiting: set[int]) -> int:
+        """Let impressions and arrivals of clicks go; says how many events they are."""
+        n_gone = len(waiting)
+        for identity in opened:
+            one = self._open.pop(identity)
+            self._known.difference_update(one.identities)
+            n_gone += 1 + len(one.marks)
+        self._closing = [each for each in self._closing if each[2] not in opened]
+        heapq.heapify(self._closing)
+        for name, clicks in list(self._waiting.items()):
+            gone = [click for arrival, click in clicks if arrival in waiting]
+            self._known.difference_update(click.identity for click in gone)
+            kept = [each for each in clicks if each[0] not in waiting]
+            self._waiting[name] = kept
+            if not kept:
+                del self._waiting[name]
+        return n_gone
 
     def _end(self, outcome: str) -> None:
         self.outcomes["pending"] -= 1
@@ -207,6 +285,14 @@ def is_excluded(impression: Impression) -> bool:
     if not impression.extra:
         return False
     return msgspec.msgpack.decode(impression.extra).get("excluded") is True
+
+
+def _route_of(click: Click) -> int | None:
+    try:
+        event = msgspec.json.decode(click.raw, type=ClickEvent)
+    except (ValueError, RecursionError):
+        return None
+    return route_of_click(event.query_id, event.impression_id)
 
 
 def size_of(click: Click) -> int:

@@ -16,28 +16,33 @@ from rankstream.wire.events import (
     Impression,
     Interaction,
     decode_event_record,
-    decode_interaction_record,
-    encode_record,
 )
-from streams.recount.differences import Verdict, compare_counted, compare_scopes
+from rankstream.wire.routing import route_of_query
+from streams.recount.differences import (
+    Verdict,
+    compare_counted,
+    compare_scopes,
+    compare_sums,
+)
+from streams.recount.interactions_log import InteractionsLog
 from streams.recount.join import OUTCOMES, SlowJoin
 from streams.recount.query_counts import count_query
-from streams.recount.rules import Closed, Rules
+from streams.recount.rules import Closed, Rules, Split
 from streams.recount.scopes import Counted, Scopes
-
-DIGEST = 8
 
 
 class Found(NamedTuple):
     """What the pipeline says of one partition of the log.
 
     `checkpoint_offset` is the last record that its statistics and outcomes hold,
-    `position_offset` the last one whose outputs were written; -1 for none.
+    `position_offset` the last one whose outputs were written; -1 for none. `splits`
+    are those that it went through, oldest first.
     """
 
     checkpoint_offset: int
     position_offset: int
     outcomes: dict[str, int] | None
+    splits: tuple[Split, ...] = ()
 
 
 ScopesOf = Callable[[str], Scopes]
@@ -89,106 +94,97 @@ def recount(
     written = None
     if interactions is not None:
         written = InteractionsLog(interactions, verdict)
-    queries: set[str] = set()
-    partitions: set[int] = set()
+    log_counts = LogCounts(statistics, verdict)
     for partition, records in groupby(log, key=itemgetter(0)):
-        state = found.get(partition, Found(-1, -1, None))
-        one = Partition(partition, state, rules, written, verdict)
+        one = log_counts.heirs.pop(partition, None)
+        if one is None:
+            one = Partition(partition, found, rules, written, verdict)
         for _, offset, value in records:
             where = f"events[{partition}]@{offset}"
             one.take(offset, decode_event_record(value, where))
-        one.compare_outcomes()
-        partitions.add(partition)
-        queries |= one.by_query.keys()
-        one.compare_statistics(statistics)
-    for query in sorted(statistics.queries - queries):
-        verdict.find("extra", f"query {query!r}")
-    for stray in statistics.strays:
-        verdict.find("extra", stray)
-    for source in sorted(statistics.counted.keys() - partitions):
-        n_found = statistics.counted[source].interactions
-        verdict.compare(f"interactions counted of events[{source}]", 0, n_found)
+        log_counts.take(one)
+    log_counts.conclude()
     if written is not None:
         written.conclude()
     return verdict
 
 
-class InteractionsLog:
-    """Digests of what stands in `interactions`, by partition of the log and target.
+class LogCounts:
+    """What of the statistics the partitions of the log explain.
 
-    Numbers that are missing, repeated or out of order are noted at once.
+    Attributes
+    ----------
+    heirs
+        Partitions that others were divided into, until their own log was taken.
     """
 
-    def __init__(self, records: Iterable[tuple[int, bytes]], verdict: Verdict) -> None:
+    def __init__(self, statistics: Statistics, verdict: Verdict) -> None:
+        self.heirs: dict[int, Partition] = {}
+        self._statistics = statistics
         self._verdict = verdict
-        self._digests: dict[tuple[int, int], bytearray] = {}
-        self._n_expected: dict[tuple[int, int], int] = {}
-        for target, value in records:
-            self._take(target, value)
+        self._queries: set[str] = set()
+        self._partitions: set[int] = set()
+        self._sums: dict[int, list[tuple[str, Counted, Counted]]] = {}
 
-    def _take(self, target: int, value: bytes) -> None:
-        batch = decode_interaction_record(value, f"interactions[{target}]")
-        digests = self._digests.setdefault((batch.source, target), bytearray())
-        number = batch.first_sequence
-        for interaction in batch.interactions:
-            present = len(digests) // DIGEST
-            where = f"interaction {number} of {batch.source} in {target}"
-            if number <= present:
-                self._verdict.find("double", f"{where}: written again")
-            else:
-                if number > present + 1:
-                    n_missing = number - present - 1
-                    self._verdict.find(
-                        "lost", f"{where}: {n_missing} before it missing"
-                    )
-                    digests += bytes(DIGEST * n_missing)
-                digests += digest_of(interaction)
-            number += 1
-
-    def compare(
-        self, source: int, target: int, interaction: Interaction, *, is_due: bool
-    ) -> None:
-        """Compare the next interaction; if it is due it must be there."""
-        place = (source, target)
-        number = self._n_expected.get(place, 0)
-        self._n_expected[place] = number + 1
-        digests = self._digests.get(place, b"")
-        written = bytes(digests[DIGEST * number : DIGEST * (number + 1)])
-        where = f"interaction {number + 1} of {source} in {target}"
-        if not written:
-            if is_due:
-                self._verdict.find("lost", where)
-        elif written != digest_of(interaction) and written != bytes(DIGEST):
-            name = interaction.impression.impression_id
-            self._verdict.find("wrong", f"{where}: must be {name!r:.80} and its clicks")
+    def take(self, one: "Partition") -> None:
+        """Compare a partition whose log has ended."""
+        self.heirs |= one.divided_to_the_end()
+        one.compare_outcomes()
+        self._partitions.add(one.number)
+        self._queries |= one.by_query.keys()
+        sums = one.compare_statistics(self._statistics)
+        if sums is not None:
+            self._sums.setdefault(one.first, []).append(sums)
 
     def conclude(self) -> None:
-        """Note what the log does not explain."""
-        for place, digests in self._digests.items():
-            n_extra = len(digests) // DIGEST - self._n_expected.get(place, 0)
-            if n_extra > 0:
-                self._verdict.find("extra", f"interactions of {place}", n_extra)
+        """Compare what needs all of the log."""
+        while self.heirs:  # of which the log has nothing yet
+            self.take(self.heirs.pop(min(self.heirs)))
+        for parts in self._sums.values():
+            compare_sums(parts, self._verdict)
+        statistics, verdict = self._statistics, self._verdict
+        for query in sorted(statistics.queries - self._queries):
+            verdict.find("extra", f"query {query!r}")
+        for stray in statistics.strays:
+            verdict.find("extra", stray)
+        for source in sorted(statistics.counted.keys() - self._partitions):
+            n_found = statistics.counted[source].interactions
+            verdict.compare(f"interactions counted of events[{source}]", 0, n_found)
 
 
 class Partition:
-    """One partition of the log: joined to its end, counted up to the checkpoint."""
+    """One partition of the log: joined to its end, counted up to the checkpoint.
+
+    Parameters
+    ----------
+    found
+        By partition of the log.
+
+    Attributes
+    ----------
+    first
+        The partition that this one, and others, were divided from.
+    """
 
     def __init__(
         self,
         number: int,
-        found: Found,
+        found: Mapping[int, Found],
         rules: Rules,
         written: InteractionsLog | None,
         verdict: Verdict,
     ) -> None:
+        self.number = self.first = number
         self.by_query: dict[str, list[Closed]] = {}
         self.leaving: list[int] = []
-        self._number = number
-        self._found = found
+        self.join = SlowJoin(rules, self._close, self._enter)
+        self._all_found = found
+        self._found = found.get(number, Found(-1, -1, None))
+        self._splits = list(self._found.splits)
+        self._heirs: dict[int, Partition] = {}
         self._rules = rules
         self._written = written
         self._verdict = verdict
-        self._join = SlowJoin(rules, self._close, self._enter)
         self._sequences: dict[int, int] = {}
         self._offset = -1
         self._watermark_ms: int | None = None
@@ -197,50 +193,96 @@ class Partition:
 
     def take(self, offset: int, record: EventRecord) -> None:
         """Take the next record."""
+        while self._splits and offset > self._splits[0].offset:
+            self._divide(self._splits.pop(0))
         self._offset = offset
         expected = self._sequences.get(record.source, 0) + 1
         if record.sequence != expected:
             kind = "lost" if record.sequence > expected else "double"
             self._verdict.find(
                 kind,
-                f"events[{self._number}]@{offset}: record {record.sequence} of source "
+                f"events[{self.number}]@{offset}: record {record.sequence} of source "
                 f"{record.source} after {expected - 1}",
             )
         self._sequences[record.source] = record.sequence
-        before = self._join.outcomes["consumed"]
-        self._join.take(record.elements)
-        self._verdict.n_events += self._join.outcomes["consumed"] - before
+        before = self.join.outcomes["consumed"]
+        self.join.take(record.elements)
+        self._verdict.n_events += self.join.outcomes["consumed"] - before
         if offset <= self._found.checkpoint_offset:
-            self._outcomes = self._join.outcomes | self._join.excluded
+            self._outcomes = self.join.outcomes | self.join.excluded
+
+    def divided_to_the_end(self) -> dict[int, "Partition"]:
+        """Hear that its log has ended; gives those that it was divided into."""
+        while self._splits:
+            self._divide(self._splits.pop(0))
+        return self._heirs
+
+    def inherit(self, other: "Partition", n_partitions: int) -> None:
+        """Begin where another partition was divided, with what is of its queries."""
+        self.first = other.first
+        self.leaving = other.leaving.copy()
+        self._watermark_ms = other._watermark_ms  # noqa: SLF001  one of these too
+        self._oldest_closed = other._oldest_closed  # noqa: SLF001
+        for query in list(other.by_query):
+            if route_of_query(query) % n_partitions == self.number:
+                self.by_query[query] = other.by_query.pop(query)
+        self._outcomes = self.join.outcomes | self.join.excluded
+
+    def _divide(self, split: Split) -> None:
+        made = {
+            number: Partition(
+                number, self._all_found, self._rules, self._written, self._verdict
+            )
+            for number in split.heirs(self.number)
+        }
+        n_after, own = split.n_after, self.number
+        joins = {number: heir.join for number, heir in made.items()}
+        self.join.hand_over(
+            joins, lambda route: own if route is None else route % n_after
+        )
+        for heir in made.values():
+            heir.inherit(self, n_after)
+        self._outcomes = self.join.outcomes | self.join.excluded
+        self._heirs |= made
 
     def compare_outcomes(self) -> None:
         """Hold the outcomes at the checkpoint against those that were counted."""
-        where = f"events[{self._number}]"
+        where = f"events[{self.number}]"
         if self._offset < self._found.position_offset - 1:
             self._verdict.find("lost", f"{where}: the log ends at {self._offset}")
         if self._found.outcomes is not None:
             found = {name: self._found.outcomes.get(name, 0) for name in self._outcomes}
             self._verdict.compare_all(where, self._outcomes, found)
 
-    def compare_statistics(self, statistics: Statistics) -> None:
-        """Hold what is stored of this partition's queries against the count."""
+    def compare_statistics(
+        self, statistics: Statistics
+    ) -> tuple[str, Counted, Counted] | None:
+        """Hold what is stored of this partition's queries against the count.
+
+        Returns
+        -------
+        The sums that were expected and found, with their place, for whoever compares
+        those of a partition that was divided; None where none were found.
+        """
         rules, counted = self._rules, Counted(watermark_ms=self._watermark_ms)
         counted.settings = (rules.groups, rules.keep_ms, rules.classes, rules.reward)
         for query, impressions in self.by_query.items():
             expected = count_query(impressions, self.leaving, rules, counted)
             compare_scopes(query, expected, statistics.scopes_of(query), self._verdict)
-        where = f"counted of events[{self._number}]"
-        found = statistics.counted.get(self._number)
+        where = f"counted of events[{self.number}]"
+        found = statistics.counted.get(self.number)
         if found is not None:
             compare_counted(where, counted, found, self._verdict)
-        elif self._found.outcomes is not None or not statistics.counted:
+            return where, counted, found
+        if self._found.outcomes is not None or not statistics.counted:
             self._verdict.compare(where, counted.interactions, 0)
+        return None
 
     def _close(self, interaction: Interaction) -> None:
         if self._written is not None:
             target = target_of(interaction.impression.model, self._rules.n_targets)
             is_due = self._offset <= self._found.position_offset
-            self._written.compare(self._number, target, interaction, is_due=is_due)
+            self._written.compare(self.number, target, interaction, is_due=is_due)
         if self._offset <= self._found.checkpoint_offset:
             query = interaction.impression.query_id
             closed = closed_of(interaction, len(self.leaving), self._rules)
@@ -301,8 +343,3 @@ def target_of(model: str, n_targets: int) -> int:
     """The partition of `interactions` that a model's are in."""
     digest = hashlib.blake2b(model.encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") % n_targets
-
-
-def digest_of(interaction: Interaction) -> bytes:
-    """What two equal interactions share."""
-    return hashlib.blake2b(encode_record(interaction), digest_size=DIGEST).digest()

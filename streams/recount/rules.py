@@ -50,6 +50,26 @@ def rules_of(settings: Settings) -> Rules:
     )
 
 
+class Split(NamedTuple):
+    """A partition of the log that was divided behind an offset; see `heirs`.
+
+    Parameters
+    ----------
+    offset
+        The last record before it.
+    n_before, n_after
+        Partitions of the log before and after it.
+    """
+
+    offset: int
+    n_before: int
+    n_after: int
+
+    def heirs(self, number: int) -> range:
+        """The new partitions that some queries of a partition go to."""
+        return range(number + self.n_before, self.n_after, self.n_before)
+
+
 class Closed(NamedTuple):
     """A closed impression as its statistics need it.
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import psutil
 
 from tests.fire.builds import environment
+from tests.worker_process import role_of
 
 BREAKS = ("position", "watermark")
 
@@ -77,10 +78,10 @@ class Worker:
         if self.process is None:
             return
         with contextlib.suppress(psutil.Error):
-            for process in psutil.Process(self.process.pid).children():
-                words = process.cmdline()[-2:]
-                if words[:1] == ["--child"]:
-                    yield words[1], process
+            for process in psutil.Process(self.process.pid).children(recursive=True):
+                role = role_of(process)
+                if role is not None:
+                    yield role, process
 
     def child(self, role: str) -> psutil.Process | None:
         """The process of a role, where it lives."""

@@ -10,7 +10,7 @@ from rankstream.wire.topics import (
     STATISTICS,
     dead_letters,
 )
-from streams.fold.canonical_fold import STATE_TOPIC
+from streams.fold.segments import STATE_TOPIC
 from streams.partition_fold import partition_fold
 from streams.stage import Change
 from tests.fire.letters import Found, last_values, letter_of

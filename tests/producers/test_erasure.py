@@ -31,9 +31,9 @@ def sent() -> list[tuple[str, dict[str, Any]]]:
     for number in range(200):
         at_ms = NOW_MS + number
         place = {"impression_id": f"i{number}", "query_id": f"q{number % 5}"}
-        shown = place | {"at_ms": at_ms, "shown": ["a", "b", "c"]}
+        shown: dict[str, Any] = place | {"at_ms": at_ms, "shown": ["a", "b", "c"]}
         who = {"user": f"u{number % 9}", "session": f"s{number % 23}"}
-        clicked = place | {"at_ms": at_ms + 2, "position": int(rng.integers(1, 4))}
+        clicked: dict[str, Any] = place | {"at_ms": at_ms + 2, "position": int(rng.integers(1, 4))}
         pair = [(QUERIES, shown | who if number % 4 else shown), (CLICKS, clicked)]
         found += pair if rng.random() < 0.5 else pair[::-1]
     return found

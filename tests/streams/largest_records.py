@@ -33,6 +33,7 @@ from rankstream.wire.topics import (
 )
 from rankstream.wire.verdicts import encode_verdict
 from streams.comparisons.verdicts import refused_verdict
+from streams.fold.segments import Segment
 from streams.ingest.ingest import Ingest
 from streams.ingest.validation import EventValidator, size_of
 from streams.learning.learn import Learn
@@ -198,7 +199,7 @@ def of_many_partitions() -> list[Output]:
     written = [out for topic in (QUERIES, CLICKS)
                for out in state_of(Ingest(topic, 0, settings))]  # fmt: skip
     fold = partition_fold(0, ONE)
-    fold._segments = [("open", n, NOW_MS + n, 1) for n in range(200_000)]
+    fold._segments = [Segment("open", n, NOW_MS + n, 1) for n in range(200_000)]
     fold._expected = dict.fromkeys(range(100_000), 2**40)
     learn = Learn(0, ONE)
     learn._sequences = dict.fromkeys(range(100_000), 2**40)

@@ -40,6 +40,7 @@ from rankstream.wire.topics import (
     QUERIES,
     full_name,
 )
+from streams.fold.segments import Segment
 from streams.ingest.identifiers import MAX_ID_CHARACTERS, MAX_QUERY_CHARACTERS
 from streams.kafka.state_log import Cluster, StateLog
 from streams.learning.learn import Learn
@@ -122,7 +123,7 @@ def test_the_largest_record_that_events_can_cause_fits_its_topic(topic: str) -> 
 def test_state_that_grows_with_open_windows_comes_back_from_its_parts() -> None:
     """A long window has many checkpoints, each with a segment or two."""
     fold = partition_fold(0, ONE)
-    fold._segments = [("open", n, 2**40 + n, 0) for n in range(200_000)]
+    fold._segments = [Segment("open", n, 2**40 + n, 0) for n in range(200_000)]
     state = {out.key: out.value for out in state_of(fold) if out.topic == "fold-state"}
     again = partition_fold(0, ONE)
     again.restore(

@@ -48,8 +48,14 @@ class Bench:
         self.topics = {HERE: Topics(), THERE: Topics()}
         self.logs: dict[Place, MemoryLog] = {}
         self.failures: list[BaseException] = []
+        self.ready: list[list[str]] = []
         self.assignment = Assignment(
-            self.committer_of, SETTINGS, self, self.fail, self.check
+            self.committer_of,
+            SETTINGS,
+            self,
+            self.fail,
+            self.check,
+            lambda found: self.ready.append([one.name for one in found]),
         )
 
     def committer_of(self, place: Place) -> Committer | None:
@@ -111,6 +117,31 @@ def test_what_is_assigned_is_opened_and_all_else_closed() -> None:
         assert await bench.open(THERE) == {THERE: FIRST}
         assert list(bench.assignment.committers) == [THERE]
         assert bench.logs[HERE].calls[-1] == "close"
+
+    run(body())
+
+
+def test_a_start_is_over_when_all_that_was_assigned_is_folded() -> None:
+    """Not while one of them is behind its resume position; and it is said once."""
+
+    async def body() -> None:
+        before = Bench()
+        await before.open(HERE)
+        before.take(10)
+        await before.assignment.commit_all()
+        bench = Bench()
+        bench.topics = before.topics
+        await bench.assignment.commit_all()
+        assert bench.ready == []  # nothing was assigned yet
+        await bench.open(HERE, THERE)
+        await bench.assignment.keep({HERE, THERE})
+        await bench.assignment.commit_all()
+        assert bench.state() is State.REPLAYING
+        assert bench.ready == []
+        bench.take(10)
+        for _ in range(2):
+            await bench.assignment.commit_all()
+        assert bench.ready == [["toy[0]", "toy[0]"]]
 
     run(body())
 

@@ -6,14 +6,32 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[3]
 
-PARENT = """
+SPAWNED = """
 import logging, sys
 logging.basicConfig(format="%(message)s", stream=sys.stdout)
 from streams.kafka.supervisor import supervise
-child = [sys.executable, "-c", sys.argv[1], *sys.argv[2:]]
+child = [sys.executable, "-c", *sys.argv[1:]]
 sys.exit(supervise({"one": child}, final=frozenset({0, 78})))
+"""
+FORKED = """
+import logging, sys
+logging.basicConfig(format="%(message)s", stream=sys.stdout)
+from streams.kafka.role_processes import Preloaded
+from streams.kafka.supervisor import supervise
+processes = Preloaded(
+    [sys.executable], "tests.streams.kafka.script_child", ["streams.kafka.supervisor"]
+)
+try:
+    status = supervise(
+        {"one": sys.argv[1:]}, final=frozenset({0, 78}), start=processes.start
+    )
+finally:
+    processes.close()
+sys.exit(status)
 """
 FAILS_TWICE = """
 import sys, pathlib
@@ -59,9 +77,16 @@ sys.exit(78)
 """
 
 
-def started(child: str, log: Path) -> subprocess.Popen[bytes]:
+@pytest.fixture(params=[SPAWNED, FORKED], ids=["spawned", "forked"])
+def parent_script(request: pytest.FixtureRequest) -> str:
+    """A parent whose child has an interpreter of its own, or was forked."""
+    script: str = request.param
+    return script
+
+
+def started(parent: str, child: str, log: Path) -> subprocess.Popen[bytes]:
     """A parent and its child."""
-    return subprocess.Popen([sys.executable, "-c", PARENT, child, str(log)], cwd=ROOT)
+    return subprocess.Popen([sys.executable, "-c", parent, child, str(log)], cwd=ROOT)
 
 
 def wait_until(is_true: Callable[[], bool]) -> None:
@@ -77,36 +102,40 @@ def says(log: Path, words: str) -> bool:
     return log.exists() and log.read_text() == words
 
 
-def test_a_child_is_started_again_until_that_would_not_help(tmp_path: Path) -> None:
+def test_a_child_is_started_again_until_that_would_not_help(
+    parent_script: str, tmp_path: Path
+) -> None:
     """Failures are tried again; a refused configuration ends the parent too."""
-    parent = started(FAILS_TWICE, tmp_path / "log")
+    parent = started(parent_script, FAILS_TWICE, tmp_path / "log")
     assert parent.wait(20) == 78
     assert (tmp_path / "log").read_text() == "xxx"
 
 
-def test_sigterm_is_passed_on(tmp_path: Path) -> None:
+def test_sigterm_is_passed_on(parent_script: str, tmp_path: Path) -> None:
     """The child stops as asked, and the parent says that all went well."""
     log = tmp_path / "log"
-    parent = started(STOPS_WHEN_ASKED, log)
+    parent = started(parent_script, STOPS_WHEN_ASKED, log)
     wait_until(lambda: says(log, "started"))
     os.kill(parent.pid, signal.SIGTERM)
     assert parent.wait(20) == 0
     assert says(log, "stopped")
 
 
-def test_a_child_stops_when_its_parent_was_killed(tmp_path: Path) -> None:
+def test_a_child_stops_when_its_parent_was_killed(
+    parent_script: str, tmp_path: Path
+) -> None:
     """Nobody is left behind who would hold on to partitions."""
     log = tmp_path / "log"
-    parent = started(STOPS_WHEN_ASKED, log)
+    parent = started(parent_script, STOPS_WHEN_ASKED, log)
     wait_until(lambda: says(log, "started"))
     parent.kill()
     parent.wait()
     wait_until(lambda: says(log, "stopped"))
 
 
-def test_the_log_says_why_each_child_ended(tmp_path: Path) -> None:
+def test_the_log_says_why_each_child_ended(parent_script: str, tmp_path: Path) -> None:
     """By its own words, else by its status; the last line says why all end."""
-    command = [sys.executable, "-c", PARENT, TELLS, str(tmp_path / "log")]
+    command = [sys.executable, "-c", parent_script, TELLS, str(tmp_path / "log")]
     done = subprocess.run(
         command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
     )
@@ -143,9 +172,15 @@ def test_who_is_not_supervised_tells_nobody(tmp_path: Path) -> None:
     assert file.read_text() == "as it was"
 
 
-def test_a_stop_as_asked_says_nothing(tmp_path: Path) -> None:
+def test_a_stop_as_asked_says_nothing(parent_script: str, tmp_path: Path) -> None:
     """No line of an end that was wished for."""
-    command = [sys.executable, "-c", PARENT, STOPS_WHEN_ASKED, str(tmp_path / "log")]
+    command = [
+        sys.executable,
+        "-c",
+        parent_script,
+        STOPS_WHEN_ASKED,
+        str(tmp_path / "log"),
+    ]
     parent = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE)
     wait_until(lambda: says(tmp_path / "log", "started"))
     parent.terminate()

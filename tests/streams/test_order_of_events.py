@@ -106,3 +106,18 @@ def test_a_dead_letter_that_is_sent_again_twice_counts_once() -> None:
     assert outcomes["applied_impressions"] == 1
     assert outcomes["duplicate"] == 1
     assert len(letters) == 1
+
+
+def test_clicks_at_one_place_are_two_if_their_times_differ() -> None:
+    """Else the second is a repeat, however often it comes."""
+    pipeline = LocalPipeline(local_settings(Settings()), now=lambda: NOW_MS)
+    named = {"impression_id": "i", "query_id": "q"}
+    shown = named | {"at_ms": NOW_MS, "shown": ["a", "b"]}
+    pipeline.send(QUERIES, json.dumps(shown).encode())
+    for after_ms in (1, 8, 1, 8, 8):
+        click = named | {"at_ms": NOW_MS + after_ms, "position": 2}
+        pipeline.send(CLICKS, json.dumps(click).encode())
+    pipeline.end()
+    outcomes = pipeline.counters()
+    assert outcomes["applied_clicks"] == 2
+    assert outcomes["duplicate"] == 3

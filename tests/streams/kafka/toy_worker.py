@@ -1,20 +1,33 @@
 """A worker process of the toy stage."""
 
 import logging
+import os
 import sys
+import time
 
 from rankstream.settings import DeliverySettings, KafkaSettings, Settings
 from streams.kafka.app import build_app, run_app
 from streams.kafka.lost_records import AcceptedLoss
 from streams.kafka.resume_position import Loss
 from streams.kafka.state_log import Cluster
-from streams.stage import Stage
+from streams.stage import SourceRecord, Stage
 from streams.topology import StageKind
 from tests.streams.kafka.toy import OUT, SOURCE, STATE, Toy
 
+SLOW_MS = int(os.environ.get("RANKSTREAM_TOY_SLOW_MS", "0"))
+
+
+class SlowToy(Toy):
+    """Takes its time for each record."""
+
+    def fold(self, record: SourceRecord) -> None:
+        """Take a record, slowly."""
+        time.sleep(SLOW_MS / 1_000)
+        super().fold(record)
+
 
 def _toy(_settings: Settings, partition: int) -> Stage:
-    return Toy(partition)
+    return SlowToy(partition) if SLOW_MS else Toy(partition)
 
 
 def main() -> int:

@@ -1,0 +1,105 @@
+"""A worker's processes have few descriptors."""
+
+import resource
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from deploy.broker import Broker
+from deploy.redis_server import Redis
+from tests.live_lists import LiveLists, applied, assert_all_applied, joined, soon
+from tests.tcp_gate import Gate
+from tests.worker_process import (
+    WorkerProcess,
+    configured,
+    running,
+    settings_of,
+    waited_until,
+)
+
+pytestmark = pytest.mark.broker
+
+WITHIN_S = 300.0
+ROLES = ("ingest", "fold", "publish")
+WORDS = tuple(word for role in ROLES for word in ("--role", role))
+
+N_CUTS = 40
+CUT_EVERY_S = 0.5
+MOST_DESCRIPTORS = 256
+SLACK = 5
+
+
+def awaited(worker: WorkerProcess, role: str) -> psutil.Process:
+    """The process of a role that works."""
+    for _ in range(600):
+        child = worker.child(role)
+        if child is not None:
+            return child
+        time.sleep(0.1)
+    raise AssertionError(f"{role} must run")
+
+
+@pytest.fixture
+def gates() -> Iterator[tuple[Gate, Gate]]:
+    """Where Kafka and Redis are reached."""
+    with Gate(None) as kafka, Gate(None) as redis:
+        yield kafka, redis
+
+
+def descriptors(worker: WorkerProcess) -> dict[str, int]:
+    """How many files and sockets each process has open."""
+    return {role: awaited(worker, role).num_fds() for role in ROLES}
+
+
+def test_descriptors_return_after_many_lost_connections(
+    gates: tuple[Gate, Gate], tmp_path: Path
+) -> None:
+    """To what they were, and no process ends; nothing is lost or double."""
+    to_kafka, to_redis = gates
+    advertised = f"advertised.listeners=PLAINTEXT://127.0.0.1:{to_kafka.port}\n"
+    broker = Broker(tmp_path / "kafka", more=advertised)
+    redis, log = Redis(tmp_path / "redis"), tmp_path / "worker.log"
+    try:
+        broker.start()
+        redis.start()
+        to_kafka.lead_to(broker.port)
+        to_redis.lead_to(redis.port)
+        config = configured(
+            tmp_path,
+            f"127.0.0.1:{to_kafka.port}",
+            f"redis://127.0.0.1:{to_redis.port}/0",
+            "cut",
+            soon(),
+        )
+        settings = settings_of(config)
+        with running(config, log, *WORDS) as worker, LiveLists(settings) as lists:
+            for role in ROLES:
+                limits = (MOST_DESCRIPTORS, MOST_DESCRIPTORS)
+                awaited(worker, role).rlimit(resource.RLIMIT_NOFILE, limits)
+            waited_until(lambda: joined(settings) > 200, WITHIN_S, log)
+            time.sleep(2.0)
+            before, n_cut = descriptors(worker), 0
+            for _ in range(N_CUTS):
+                n_cut += to_kafka.cut() + to_redis.cut()
+                time.sleep(CUT_EVERY_S)
+            known = joined(settings)
+            waited_until(lambda: joined(settings) > known + 200, WITHIN_S, log)
+
+            def are_back() -> bool:
+                now = descriptors(worker)
+                return all(abs(now[role] - before[role]) <= SLACK for role in ROLES)
+
+            waited_until(are_back, 60.0, log)
+            lists.finish()
+            everything = 2 * lists.n_lists
+            waited_until(lambda: applied(settings) >= everything, WITHIN_S, log)
+            assert worker.stop()[0] == 0
+        assert n_cut > 200
+        assert "event=child-ended" not in worker.said()
+        assert_all_applied(settings, lists)
+    finally:
+        redis.kill()
+        broker.kill()

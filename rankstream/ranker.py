@@ -21,6 +21,7 @@ import msgspec
 import numpy.typing as npt
 
 from rankstream.ranking.checked_weights import GivenFeatures, checked_weights
+from rankstream.ranking.logged_sets import LoggedSets
 from rankstream.ranking.multileaving import ONE_CANDIDATE, Multileaving
 from rankstream.ranking.ranked_list import Ranking
 from rankstream.ranking.served_model import ServedModel
@@ -40,9 +41,13 @@ from rankstream.wire.routing import (
     route_of_query,
     routed_impression_id,
 )
+from rankstream.wire.topics import MAX_EVENT_BYTES
 
 RETRY_S = 0.5
 """Pause, at least, before a following ranker tries again a store that is away."""
+
+ROOM_BYTES = MAX_EVENT_BYTES - (1 << 17)
+"""An event of this size is accepted, whatever its texts take in the log."""
 
 __all__ = ["Multileaving", "NoSnapshot", "Ranker", "Ranking"]
 
@@ -83,6 +88,8 @@ class Ranker:
         Counts of failures by reason: those of `SnapshotError`, and `unavailable`.
     trouble
         What was wrong at the last look, while the last good one is served; else empty.
+    candidates_left_out
+        Lists whose candidates' features were to be logged, but fit no event.
     """
 
     def __init__(
@@ -105,6 +112,8 @@ class Ranker:
         self.last_failure = self.trouble = ""
         self._store = store
         self._source = source
+        self.candidates_left_out = 0
+        self._logged = LoggedSets()
         self._features: GivenFeatures | None = None
         if n_features is not None:
             self._features = GivenFeatures(n_features)
@@ -270,7 +279,9 @@ class Ranker:
         impression_id
             A new one that carries the route, where absent.
         log_candidates
-            Log the features of all candidates, for learners that need them.
+            Log the features of all candidates, for learners that need them. A model
+            that has them logged does it by itself: the first time that a query has
+            these candidates, and hourly again.
         fields
             Further fields of the event: user, session, intervention, attributes ...
 
@@ -286,14 +297,25 @@ class Ranker:
             )
         if impression_id is None:
             impression_id = self.impression_id(secrets.token_hex(16), query_id)
+        is_due = log_candidates or (
+            ranking.raw is not None
+            and self._logged.is_due(query_id, items, ranking.features_hash, at_ms)
+        )
         event = {
             "impression_id": impression_id,
             "query_id": query_id,
             "at_ms": at_ms,
-            **ranking.logged(items, log_candidates=log_candidates),
+            **ranking.logged(items, log_candidates=is_due),
             **fields,
         }
-        return _to_json(event)
+        packed = _to_json(event)
+        if is_due and not log_candidates and len(packed) > ROOM_BYTES:
+            # The list counts without them; an event that is too large counts nowhere.
+            self.candidates_left_out += 1
+            for name in ("candidate_features", "features_hash"):
+                event.pop(name, None)
+            packed = _to_json(event)
+        return packed
 
     @staticmethod
     def impression_id(unique: str, query_id: str) -> str:

@@ -121,7 +121,8 @@ class DeliverySettings(Section, frozen=True):
 class ModelSettings(Section, frozen=True):
     """A ranker that learns: its form, its learner, and what that learner needs.
 
-    `feature_names` are in the order of the features, or none.
+    `feature_names` are in the order of the features, or none. With `log_candidates`
+    rankers log the features of all candidates.
     """
 
     features: Positive
@@ -134,6 +135,7 @@ class ModelSettings(Section, frozen=True):
     decay: PositiveFloat = 1.0
     seed: int = 0
     options: dict[str, Any] = {}
+    log_candidates: bool = False
 
 
 MAX_RANKERS = 256

@@ -1,15 +1,16 @@
 """The fold of one partition of the canonical log, with all that takes what closes.
 
-A new consumer is a file of its own and an entry of `consumers_of`; its topic goes to
-the fold's row in `streams.topology`. As its fingerprint becomes a part of the fold's,
-the row's `version` rises with it: a state of before is then refused instead of found
-broken.
+A new consumer is a file of its own and an entry of `consumers_of`; its topics go to
+the fold's row in `streams.topology`. The row's `version` rises with it, as builds of
+before would pass over what it takes. Where a state of before is one that it took
+nothing of, `since` of the row stays.
 """
 
 from collections.abc import Iterable
 
 from rankstream.sections import Settings
 from streams.comparisons.preference_fold import PreferencesFold
+from streams.fold.candidates_fold import CandidatesFold
 from streams.fold.canonical_fold import CanonicalFold
 from streams.fold.consumer import Consumer
 from streams.fold.statistics_fold import StatisticsFold
@@ -22,11 +23,14 @@ def partition_fold(partition: int, settings: Settings) -> CanonicalFold:
 
 def consumers_of(settings: Settings, partition: int) -> tuple[Consumer, ...]:
     """New consumers of one partition; state and fingerprint keep this order."""
+    keep_ms = settings.time.keep_ms
+    statistics = StatisticsFold(
+        settings.limits, settings.statistics, keep_ms, partition
+    )
     return (
-        StatisticsFold(
-            settings.limits, settings.statistics, settings.time.keep_ms, partition
-        ),
+        statistics,
         PreferencesFold(settings.experiments, partition),
+        CandidatesFold(partition, keep_ms, statistics.has_set),
     )
 
 

@@ -17,6 +17,7 @@ import msgspec
 from rankstream.settings import KafkaSettings, Settings
 from rankstream.wire.schemas import CONVERT_STATISTICS
 from rankstream.wire.topics import (
+    CANDIDATES,
     CLICKS,
     COMPACTED,
     EVALUATIONS,
@@ -65,6 +66,7 @@ TOPICS = (
     TopicRow(EVENTS, LOG, KEPT, "events_days"),
     TopicRow(LATE, LOG, KEPT | FORTNIGHT),
     TopicRow(INTERACTIONS, LEARNERS, KEPT, "interactions_days"),
+    TopicRow(CANDIDATES, LOG, COMPACTED),
     TopicRow(SNAPSHOTS, "", COMPACTED),
     TopicRow(EVALUATIONS, "", KEPT | FORTNIGHT),
     TopicRow(EXPERIMENTS, "", COMPACTED),
@@ -88,9 +90,11 @@ class StageKind:
         Write the state at every commit: for small states, and for the one stage
         that hears a clock.
     version
-        Of the fold and its state; a state of another version is refused.
+        Of the fold and its state; a state of a later version is refused.
+    since
+        The least version whose states it goes on from as they are.
     conversion
-        What an operator does with a state of the version before.
+        What an operator does with a state of the version before that.
     warm_up
         Compiles what the stage calls, before it is given a partition.
     pinned
@@ -106,6 +110,7 @@ class StageKind:
     role: str = ""
     state_always: bool = False
     version: int = 1
+    since: int = 1
     conversion: str = ""
     warm_up: Callable[[Settings], None] | None = None
     pinned: tuple[str, ...] = ()
@@ -203,10 +208,22 @@ STAGES = (
         name="fold",
         role="fold",
         source=EVENTS,
-        state_topics=(state_topic("fold"), STATISTICS, PREFERENCES),
+        state_topics=(
+            state_topic("fold"),
+            STATISTICS,
+            PREFERENCES,
+            state_topic("candidates"),
+        ),
         build=_fold,
-        outputs=(INTERACTIONS, LATE, dead_letters(QUERIES), dead_letters(CLICKS)),
-        version=2,
+        outputs=(
+            INTERACTIONS,
+            LATE,
+            CANDIDATES,
+            dead_letters(QUERIES),
+            dead_letters(CLICKS),
+        ),
+        version=3,
+        since=2,
         conversion=CONVERT_STATISTICS,
         warm_up=_warm_up_comparisons,
         pinned=FOLD_PINNED,
@@ -218,6 +235,7 @@ STAGES = (
         state_topics=(state_topic("learn"),),
         build=_learn,
         outputs=(SNAPSHOTS,),
+        version=2,
         state_always=True,
         warm_up=_warm_up_learners,
     ),

@@ -6,6 +6,7 @@ with the fingerprint of the new fold. Before it is committed nothing has changed
 afterwards the partition is one of this release.
 """
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import msgspec
@@ -98,7 +99,7 @@ def stopped_partition(
         key: value for (topic, key), value in items.items() if topic == STATISTICS
     }
     old = old_values(statistics)
-    is_converted = position.stage_version == kind.version
+    is_converted = kind.since <= position.stage_version <= kind.version
     if is_converted and not old:
         return None
     if is_converted or len(old) < len(statistics):
@@ -107,7 +108,8 @@ def stopped_partition(
             f"{len(statistics)} keys {len(old)} are of before, at a resume position of "
             f"version {position.stage_version}: fold the log in a new --namespace"
         )
-    check_position(position, source, kind.version - 1)
+    before = kind.since - 1
+    check_position(position, source, replace(kind, since=before, version=before))
     if position.checkpoint_offset != position.offset:
         raise ConversionRefused(
             f"{source.name} must have been stopped gracefully; its state is as of "

@@ -20,7 +20,9 @@ class Ranking:
     `order` holds rows of the candidates in displayed order, `scores` [n_documents]
     those of the policy, `features` [n_documents, n_features] as they were scored.
     `multileaved` is there where rankers were compared. `intervention` is empty where
-    the list is logged under the name of the model.
+    the list is logged under the name of the model. `raw` [n_documents, n_features] are
+    the features as they were given, of the list with the hash `features_hash`, where
+    the model has them logged.
     """
 
     order: npt.NDArray[np.int64]
@@ -32,6 +34,8 @@ class Ranking:
     version: int
     multileaved: Multileaved | None = None
     intervention: str = ""
+    raw: Floats | None = None
+    features_hash: bytes = b""
 
     def logged(self, items: Sequence[str], *, log_candidates: bool) -> dict[str, Any]:
         """Fields of the query event that say how the list came to be."""
@@ -47,7 +51,10 @@ class Ranking:
         }
         if self.intervention:
             fields["intervention"] = self.intervention
-        if log_candidates:
+        if log_candidates and self.raw is not None:
+            fields["candidate_features"] = _base64(self.raw)
+            fields["features_hash"] = self.features_hash.hex()
+        elif log_candidates:
             fields["candidate_features"] = _base64(self.features)
         if self.multileaved is not None:
             ranks = self.multileaved.ranks.astype("<u2").tobytes()

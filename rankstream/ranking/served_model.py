@@ -67,6 +67,7 @@ class ServedModel(NamedTuple):
         return Ranking(
             order, scores, scaled, policy, drawn, snapshot.model, snapshot.version,
             made, snapshot.intervention,
+            raw if snapshot.log_candidates else None, snapshot.features_hash,
         )  # fmt: skip
 
     def _checked_features(self, features: npt.ArrayLike) -> Floats:

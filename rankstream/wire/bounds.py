@@ -8,6 +8,7 @@ from here.
 from collections.abc import Iterable
 
 from rankstream.wire.topics import (
+    CANDIDATES,
     CLICKS,
     EVALUATIONS,
     EVENTS,
@@ -69,6 +70,8 @@ LARGEST = {
     STATISTICS: PART_BYTES + KEY_BYTES,
     PREFERENCES: PART_BYTES + KEY_BYTES,
     EVALUATIONS: MAX_RECORD_BYTES - WIRE_BYTES,
+    CANDIDATES: MAX_EVENT_BYTES + HEAD_BYTES,
+    state_topic("candidates"): KEY_BYTES,
     INTERACTIONS: MAX_EVENT_BYTES + MAX_CLICKS_BYTES + HEAD_BYTES,
     state_topic("learn"): PART_BYTES + KEY_BYTES,
     SNAPSHOTS: MAX_RECORD_BYTES - WIRE_BYTES,

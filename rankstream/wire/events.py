@@ -52,7 +52,9 @@ class QueryEvent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     1: base64 of little-endian uint16, shown items by rankers, the one that learns
     first. `assignments` names, for each shown item, the number of the ranker that
     it counts for, -1 for none. `candidate_features` holds a row for each candidate,
-    for learners that must score what was not shown.
+    for learners that must score what was not shown: as they were scored, or, with
+    `features_hash`, as the service gave them. That names their list, by 16 hexadecimal
+    digits, and they are then kept in the topic `candidates`.
     """
 
     schema: int = SCHEMA
@@ -77,6 +79,7 @@ class QueryEvent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     user: str | None = None
     session: str | None = None
     attributes: dict[str, Any] | None = None
+    features_hash: str | None = None
 
 
 class ClickEvent(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -152,7 +152,8 @@ class Code(StrEnum):
     CANDIDATE_FEATURES = (
         "candidate_features",
         VALIDATE,
-        "`candidate_features` are not one row of finite numbers for each candidate",
+        "`candidate_features` are not one row of finite numbers for each candidate, or "
+        "`features_hash` is no hash of theirs",
         "send the event that `rankstream.ranker` made, unchanged",
     )
     RANKS = (

@@ -70,6 +70,7 @@ EVALUATIONS = "evaluations"
 SNAPSHOTS = "snapshots"
 EXPERIMENTS = "experiments"
 LATE = "late"
+CANDIDATES = "candidates"
 
 
 def dead_letters(topic: str) -> str:

@@ -20,7 +20,7 @@ from rankstream.wire.topics import PREFERENCES
 from streams.comparisons.extra import SCHEMA, experiment_of, extra_of
 from streams.fold.closed_impressions import Closed
 from streams.fold.native.comparing import count_compared
-from streams.stage import Change, LogRefused
+from streams.stage import Change, LogRefused, Output
 from streams.state_pieces import Parts
 
 if TYPE_CHECKING:
@@ -144,6 +144,10 @@ class PreferencesFold:
 
     def settle(self) -> None:
         """Nothing is pending here."""
+
+    def outputs(self) -> list[Output]:
+        """All that is credited is state."""
+        return []
 
     def comparisons(self) -> list[Comparison]:
         """Every epoch of every experiment."""

@@ -114,12 +114,14 @@ class CanonicalFold:
             consumer.settle()
 
     def outputs(self) -> list[Output]:
-        """Interactions, dead letters, and what came too late."""
+        """Interactions, dead letters, what came too late, and what consumers write."""
         for target, closed in enumerate(self._closed):
             if closed:
                 self._write_interactions(target, closed)
                 self._closed[target] = []
         written, self._outputs = self._outputs, []
+        for consumer in self.consumers:
+            written += consumer.outputs()
         return written
 
     def changes(self) -> Iterable[Change]:
@@ -171,11 +173,12 @@ class CanonicalFold:
 
     def fingerprint(self) -> bytes:
         """A digest of counts, sequence numbers and time."""
+        taken = (consumer.fingerprint() for consumer in self.consumers)
         parts = [
             self.join.state(),
             self._sequences,
             sorted(self._expected.items()),
-            *(consumer.fingerprint() for consumer in self.consumers),
+            *filter(None, taken),
         ]
         return hashlib.blake2b(_encode(parts), digest_size=16).digest()
 

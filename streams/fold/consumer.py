@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from streams.fold.closed_impressions import Closed
-from streams.stage import Change
+from streams.stage import Change, Output
 
 
 class Consumer(Protocol):
@@ -31,6 +31,9 @@ class Consumer(Protocol):
     def settle(self) -> None:
         """Do pending numeric work that holds no lock (may run in a thread)."""
 
+    def outputs(self) -> list[Output]:
+        """Records that it writes beside its state, since the last call."""
+
     def changes(self, outcomes: Mapping[str, int], /) -> Iterable[Change]:
         """State that changed since the last call.
 
@@ -44,7 +47,11 @@ class Consumer(Protocol):
         """Take back what `changes` gave; items of other topics are passed over."""
 
     def fingerprint(self) -> bytes:
-        """A few bytes that two equal states share."""
+        """A few bytes that two equal states share.
+
+        Empty where it took nothing: a consumer that is new then changes no fingerprint
+        of a log that gives it nothing.
+        """
 
     def counters(self) -> dict[str, int]:
         """Counts and sizes, by metric name."""

@@ -15,7 +15,7 @@ from rankstream.wire.topics import STATISTICS
 from streams.fold import statistics_keys as keys
 from streams.fold.closed_impressions import Closed
 from streams.fold.native.counting import N_KEPT, Apart, NativeCounts
-from streams.stage import Change, LogRefused
+from streams.stage import Change, LogRefused, Output
 from streams.state_pieces import Parts
 
 KINDS = ("set", "row", "scope", "piece", "lists")
@@ -100,6 +100,14 @@ class StatisticsFold:
 
     def settle(self) -> None:
         """Nothing is left to do: counting is done as it comes."""
+
+    def outputs(self) -> list[Output]:
+        """All that is counted is state."""
+        return []
+
+    def has_set(self, query: str, name: bytes) -> bool:
+        """Whether a living era has a scope of a query and the set of a name."""
+        return self._counts.has_set(query, name)
 
     def changes(self, _outcomes: Mapping[str, int] | None = None) -> list[Change]:
         """What changed since the last call; where a key comes twice the last holds."""

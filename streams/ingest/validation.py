@@ -37,6 +37,7 @@ from streams.ingest.refusal import Refused, refuse
 from streams.ingest.vectors import (
     check_assignments,
     check_attributes,
+    check_features_hash,
     check_ranks,
     exposures_of,
     feature_rows,
@@ -73,6 +74,7 @@ EXTRA_FIELDS = (
     "user",
     "session",
     "attributes",
+    "features_hash",
 )
 """Fields of a query event that only later stages read."""
 
@@ -396,6 +398,8 @@ def _extra(event: QueryEvent, known: CandidateSet, n: int, k: int) -> dict[str, 
         check_attributes(event.attributes)
     if event.ranks is not None:
         check_ranks(event.ranks, n, k)
+    if event.features_hash is not None:
+        check_features_hash(event)
     if event.candidate_features is not None:
         rows, n_features = feature_rows(
             event.candidate_features, n, name=Code.CANDIDATE_FEATURES

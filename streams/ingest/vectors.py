@@ -2,12 +2,13 @@
 
 import base64
 import binascii
+import re
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from rankstream.wire.events import LOGGED, Vector
+from rankstream.wire.events import LOGGED, QueryEvent, Vector
 from rankstream.wire.exposures import pack_exposures
 from rankstream.wire.refusal_codes import Code
 from streams.ingest.refusal import Refused, refuse
@@ -22,6 +23,9 @@ DEEPEST = 16
 
 SUM_TOLERANCE = 1e-4
 """By how much float32 exposures may sum to more than one."""
+
+
+_is_hash = re.compile(r"[0-9a-f]{16}").fullmatch
 
 
 def _numbers(name: Code, value: str | list[float]) -> npt.NDArray[np.float32]:
@@ -113,6 +117,21 @@ def check_attributes(attributes: Any) -> None:
             return
         level = below
     refuse(Code.ATTRIBUTES, f"attributes must nest no deeper than {DEEPEST}")
+
+
+def check_features_hash(event: QueryEvent) -> None:
+    """Refuse a hash that is none, or that names no features of named candidates."""
+    named = event.features_hash or ""
+    if not _is_hash(named):
+        refuse(
+            Code.CANDIDATE_FEATURES,
+            f"features_hash must be 16 digits from 0 to f; got {named!r:.40}",
+        )
+    if event.candidates is None or event.candidate_features is None:
+        refuse(
+            Code.CANDIDATE_FEATURES,
+            "candidates and candidate_features must be given with features_hash",
+        )
 
 
 def check_ranks(value: str, n_rows: int, n_shown: int) -> None:

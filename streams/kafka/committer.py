@@ -281,9 +281,9 @@ class Committer:
             check_missing(source, state_topic, committed=committed, n_keys=len(items))
             return None
         position = decode_position(packed)
-        check_position(position, source, self.kind.version, self.kind.conversion)
+        check_position(position, source, self.kind)
         check_settings(position, self.name, self._pinned)
-        return position
+        return msgspec.structs.replace(position, stage_version=self.kind.version)
 
     def _resume(self, position: ResumePosition) -> Event:
         """Be where the position says; whether the state is behind it."""

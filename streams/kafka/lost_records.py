@@ -136,7 +136,7 @@ class LossRule:
         name = f"{self.kind.source}[{self.partition}]"
         at = position.topic_id, position.n_partitions, first, end
         source = Source(name, *at)
-        check_position(position, source, self.kind.version)
+        check_position(position, source, self.kind)
         self.behind(position, source)
 
     def _remedy(self, position: ResumePosition, missing: Loss) -> str:

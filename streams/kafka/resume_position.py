@@ -7,6 +7,7 @@ import msgspec
 
 from rankstream.wire.schemas import decoded, schema_of
 from streams.stage import LogRefused
+from streams.topology import StageKind
 
 POSITION_KEY = b"marker"  # as earlier versions wrote it
 """Key of the resume position in the state topic."""
@@ -147,15 +148,8 @@ def check_missing(
         )
 
 
-def check_position(
-    position: ResumePosition, source: Source, stage_version: int, conversion: str = ""
-) -> None:
+def check_position(position: ResumePosition, source: Source, kind: StageKind) -> None:
     """Refuse a state that was not counted from this log, by this stage.
-
-    Parameters
-    ----------
-    conversion
-        What converts a state of the version before, if anything does.
 
     Raises
     ------
@@ -176,11 +170,13 @@ def check_position(
             "number; stop all workers and run `rankstream topics split` "
             "(docs/partitions.md), or use a new --namespace"
         )
-    if position.stage_version != stage_version:
-        is_convertible = conversion and position.stage_version == stage_version - 1
-        remedy = conversion if is_convertible else "run the version that wrote it"
+    first, last = kind.since, kind.version
+    if not first <= position.stage_version <= last:
+        is_convertible = kind.conversion and position.stage_version == first - 1
+        remedy = kind.conversion if is_convertible else "run the version that wrote it"
+        span = f"{last}" if first == last else f"{first} to {last}"
         raise StateRefused(
-            f"the state of {source.name} must be of version {stage_version}; it is "
+            f"the state of {source.name} must be of version {span}; it is "
             f"of {position.stage_version}: {remedy}, or fold the log in a new "
             "--namespace"
         )

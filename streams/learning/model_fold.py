@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from models.learners.learner import TrainingExample
 from models.learners.registry import Learner, learner_of
+from rankstream.ranking.scoring import normalised
 from rankstream.settings import ModelSettings, SettingsError
 from rankstream.snapshots import Snapshot, encode_snapshot, features_hash
 from rankstream.wire.bounds import MODEL_BYTES
@@ -41,6 +42,7 @@ class ModelFold:
         except ValueError as error:
             raise SettingsError(f"models.{name}: {error}") from error
         self._settings = settings
+        self._features_hash = features_hash(settings.feature_names or settings.features)
         n_bytes = len(encode_snapshot(self.snapshot()))
         if n_bytes > MODEL_BYTES:
             # Weights alone are bounded by the settings' rules, before a worker starts.
@@ -76,7 +78,9 @@ class ModelFold:
         ):
             return None
         try:
-            return example_of(interaction)
+            return example_of(
+                interaction, self._settings.normalisation, self._features_hash
+            )
         except (ValueError, OverflowError):
             # What was logged beside the list contradicts it.
             return None
@@ -93,13 +97,12 @@ class ModelFold:
             hidden=self._settings.hidden,
             normalisation=self._settings.normalisation,
             n_features=self._settings.features,
-            features_hash=features_hash(
-                self._settings.feature_names or self._settings.features
-            ),
+            features_hash=self._features_hash,
             sources=sorted(self.sources.items()),
             updates=self.learner.updates,
             weights=self.learner.weights().astype("<f4").tobytes(),
             feature_names=self._settings.feature_names,
+            log_candidates=self._settings.log_candidates,
         )
 
     def state(self) -> list[Any]:
@@ -137,6 +140,8 @@ class ModelFold:
 
     def _form(self) -> dict[str, Any]:
         form: dict[str, Any] = msgspec.to_builtins(self._settings)
+        # It changes what rankers log, not what is learned of it.
+        del form["log_candidates"]
         if not form["feature_names"]:
             # Earlier releases knew no names.
             del form["feature_names"]
@@ -144,8 +149,7 @@ class ModelFold:
 
     def _changed(self, form: dict[str, Any]) -> str:
         """Each setting that differs, as it was learned under and as it is."""
-        now = msgspec.to_builtins(self._settings)
-        was = {"feature_names": [], **form}
+        was, now = ({"feature_names": [], **each} for each in (form, self._form()))
         return ", ".join(
             _told(name, was.get(name), now.get(name))
             for name in sorted(was.keys() | now.keys())
@@ -161,8 +165,16 @@ def _told(name: str, was: Any, now: Any) -> str:
     return f"{name} was {was!r:.200}, is {now!r:.200}"
 
 
-def example_of(interaction: Interaction) -> TrainingExample:
+def example_of(
+    interaction: Interaction, normalisation: str = "none", list_hash: bytes = b""
+) -> TrainingExample:
     """An interaction as learners read it.
+
+    Parameters
+    ----------
+    normalisation, list_hash
+        Of the model. Features of candidates that are logged as a service gave them are
+        normalised here; those of another list are left out.
 
     Raises
     ------
@@ -189,9 +201,13 @@ def example_of(interaction: Interaction) -> TrainingExample:
         example = example._replace(ranks=ranks.reshape(len(shown), -1).astype(np.int64))
     if "assignments" in extra:
         example = example._replace(teams=np.array(extra["assignments"], np.int64))
-    if "candidate_features" in extra:
+    named = extra.get("features_hash")
+    if "candidate_features" in extra and named in (None, list_hash.hex()):
         raw = base64.b64decode(extra["candidate_features"])
-        example = example._replace(candidates=_rows(raw, impression.n_features))
+        candidates = _rows(raw, impression.n_features)
+        if named is not None:
+            candidates = normalised(candidates, normalisation)
+        example = example._replace(candidates=candidates)
     return example
 
 

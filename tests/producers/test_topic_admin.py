@@ -167,7 +167,8 @@ def test_other_partitions_and_too_few_replicas_are_told(admin: Admin) -> None:
     told = admin(partitions=5, replication_factor=2).problems()
     other = [each for each in told if "must have 5 partitions; it has 3" in each]
     assert [each.split()[1].rpartition(".")[2] for each in other] == [
-        "events", "late", "fold-state", "statistics", "preferences",
+        "events", "late", "candidates", "fold-state", "statistics", "preferences",
+        "candidates-state",
     ]  # fmt: skip
     assert sum("must have 2 replicas; it has 1" in each for each in told) == len(names)
     assert all("--namespace" in sentence for sentence in told)

@@ -16,6 +16,7 @@ from rankstream.snapshots import Pointer, SnapshotError, features_hash
 from rankstream.wire.events import ClickEvent, QueryEvent
 from rankstream.wire.routing import route_of_impression, route_of_query
 from rankstream.wire.topics import CLICKS, QUERIES
+from streams.ingest.validation import EventValidator
 from streams.local import LocalPipeline, local_settings
 from tests.snapshot_factory import envelope
 
@@ -168,6 +169,58 @@ def test_another_list_of_features_is_refused_where_their_number_is_the_same() ->
         assert ranker.refresh()
     with pytest.raises(ValueError, match="n_features or feature_names, and not both"):
         Ranker("m", source=shelf, n_features=3, feature_names=names)
+
+
+def candidates_in(event: bytes) -> tuple[str | None, list[float] | None]:
+    """Hash and features of the candidates that an event brings."""
+    found = msgspec.json.decode(event, type=QueryEvent)
+    if not isinstance(found.candidate_features, str):
+        return found.features_hash, None
+    raw = base64.b64decode(found.candidate_features)
+    return found.features_hash, np.frombuffer(raw, "<f4").tolist()
+
+
+def test_a_model_that_has_candidates_logged_does_it_once_an_hour() -> None:
+    """As the service gave them, whatever the model makes of them; then without."""
+    fields = {"log_candidates": True, "normalisation": "min-max"}
+    fields |= {"shift": singles(1, 1, 1).tobytes()}
+    ranker, shelf = ranker_of(envelope(1, **fields))
+    ranker.refresh()
+    given = (features_hash(3).hex(), FEATURES.ravel().tolist())
+    nothing = (None, None)
+
+    def logged(query: str, at_ms: int, **more: Any) -> Any:
+        ranking = ranker.rank(FEATURES)
+        items = {"items": ITEMS} | more
+        event = ranker.query_event(ranking, query_id=query, at_ms=at_ms, **items)
+        return candidates_in(event)
+
+    assert logged("a", 5) == given
+    assert logged("a", 6) == nothing
+    assert logged("b", 6) == given
+    assert logged("a", 7, items=[f"other {row}" for row in range(6)]) == given
+    assert logged("a", 3_600_005) == given
+    assert logged("a", 3_600_006, log_candidates=True) == given
+    shelf.newest = envelope(2)
+    ranker.refresh()
+    assert logged("c", 8) == nothing
+    scored = logged("c", 8, log_candidates=True)
+    assert scored == (None, FEATURES.ravel().tolist())
+
+
+def test_features_that_fit_no_event_are_left_out_and_counted() -> None:
+    """The list itself is sent, and ingestion takes it."""
+    n_features = 700
+    ranker, _ = ranker_of(
+        envelope(1, n_features=n_features, log_candidates=True, normalisation="none")
+    )
+    ranker.refresh()
+    items = [f"item {row}" for row in range(2_500)]
+    ranking = ranker.rank(np.ones((len(items), n_features), np.float32), cutoff=3)
+    event = ranker.query_event(ranking, query_id="q", items=items, at_ms=5)
+    assert candidates_in(event) == (None, None)
+    assert ranker.candidates_left_out == 1
+    EventValidator(max_documents=10_000, ahead_ms=0).query(event, 5)
 
 
 def test_no_list_mixes_two_versions() -> None:

@@ -176,6 +176,25 @@ def of_events() -> list[Output]:
     return stages.written
 
 
+def of_candidates() -> list[Output]:
+    """Features of as many candidates with as long ids as one event holds."""
+    stages = Stages()
+    items = [f"{i:05}" + WIDE * 195 for i in range(10_000)]
+    event = {
+        "impression_id": "i",
+        "query_id": LONG * 4_096,
+        "at_ms": NOW_MS,
+        "candidates": items,
+        "shown": items[:1],
+        "candidate_features": [[0]] * 10_000,
+        "features_hash": "0123456789abcdef",
+    }
+    stages.send(QUERIES, as_json(event))
+    stages.end()
+    stages.checkpoint()
+    return stages.written
+
+
 def of_hostile_records() -> list[Output]:
     """What records do that are no events, as large as a broker takes them."""
     stages = Stages()
@@ -244,7 +263,8 @@ def largest_records() -> dict[str, Output]:
     largest: dict[str, Output] = {}
     sizes = dict.fromkeys(LARGEST, 0)
     for made in (
-        of_events, of_hostile_records, of_many_partitions, of_experiments, of_models
+        of_events, of_candidates, of_hostile_records, of_many_partitions,
+        of_experiments, of_models,
     ):  # fmt: skip
         for output in made():
             size = framed(output)

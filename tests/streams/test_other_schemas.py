@@ -1,5 +1,6 @@
 """Every reader of a topic of ours refuses another schema, before it reads on."""
 
+import base64
 import zlib
 from collections.abc import Callable, Iterable
 from functools import partial
@@ -89,6 +90,8 @@ def an_impression(**fields: Any) -> Any:
     extra = {
         "experiment": {"id": "x", "epoch": 1, "method": "pairwise-preference"},
         "rankings": {"a": ["d0", "d1"], "b": ["d1", "d0"]},
+        "candidate_features": base64.b64encode(bytes(8)).decode(),
+        "features_hash": "0123456789abcdef",
     }
     items = ["d0", "d1"]
     packed = msgspec.msgpack.encode(extra)

@@ -55,7 +55,9 @@ LIMIT = {
     for topic in topics_of(KafkaSettings())
 }
 WRITTEN = sorted(LIMIT.keys() - {QUERIES, CLICKS})
-STATIC = {"ingest-queries-state", "ingest-clicks-state", INTERACTIONS}
+STATIC = {
+    "ingest-queries-state", "ingest-clicks-state", "candidates-state", INTERACTIONS,
+}  # fmt: skip
 """Of which the largest in this test is far below the bound."""
 
 records = functools.cache(largest_records)

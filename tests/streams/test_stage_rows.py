@@ -6,18 +6,19 @@ from rankstream.settings import ExperimentSettings, Settings
 from streams.topology import ROLES, STAGES
 
 ROWS = {
-    # version, state at every commit, compiled beforehand
-    "ingest-queries": (1, True, False),
-    "ingest-clicks": (1, True, False),
-    "fold": (2, False, True),
-    "learn": (1, True, True),
+    # version, the first whose states it takes, state at every commit, compiled before
+    "ingest-queries": (1, 1, True, False),
+    "ingest-clicks": (1, 1, True, False),
+    "fold": (3, 2, False, True),
+    "learn": (2, 1, True, True),
 }
 
 
 @pytest.mark.parametrize("kind", STAGES, ids=lambda kind: kind.name)
 def test_versions_states_and_warm_up_change_on_purpose_only(kind):
-    """Another version refuses every state there is; a cold stage looks dead."""
-    row = (kind.version, kind.state_always, kind.warm_up is not None)
+    """Versions say which states are taken; a cold stage looks dead."""
+    is_warmed = kind.warm_up is not None
+    row = (kind.version, kind.since, kind.state_always, is_warmed)
     assert row == ROWS.get(kind.name, row)
 
 

@@ -60,7 +60,8 @@ STAGE_WORDS = {
     "counters",
 }  # fmt: skip
 CONSUMER_WORDS = {
-    "take", "advance", "settle", "changes", "restore", "fingerprint", "counters",
+    "take", "advance", "settle", "outputs", "changes", "restore", "fingerprint",
+    "counters",
 }  # fmt: skip
 
 
@@ -140,7 +141,7 @@ def test_names_of_stages_and_topics_stay():
     known = {
         "ingest-queries": ("ingest-queries-state",),
         "ingest-clicks": ("ingest-clicks-state",),
-        "fold": ("fold-state", "statistics", "preferences"),
+        "fold": ("fold-state", "statistics", "preferences", "candidates-state"),
         "learn": ("learn-state",),
     }
     assert known.items() <= kept.items()

@@ -13,6 +13,9 @@ Int64 = NDArray[np.int64]
 Record = tuple[bytes, bytes]
 """Key and value; the value of a tombstone is empty."""
 
+NAME_BYTES = 16
+"""Of the name of a candidate set."""
+
 NOT_WHOLE, TOO_MANY = -4, -5
 
 _PLACE, _NUMBER = ctypes.c_void_p, ctypes.c_int64
@@ -24,12 +27,14 @@ _ANSWERS = {
     "statistics_restore": (_PLACE, _PLACE, _PLACE, _NUMBER),
     "statistics_restored": (_PLACE,),
     "statistics_bytes": (_PLACE,),
+    "statistics_has_set": (_PLACE, _PLACE, _NUMBER, _PLACE),
 }
 _SAYS_NOTHING = {
     "statistics_free": (_PLACE,),
     "statistics_take": (_PLACE, _PLACE, _PLACE),
     "statistics_numbers": (_PLACE, _PLACE),
     "statistics_set_numbers": (_PLACE, _PLACE),
+    "statistics_name_set": (_PLACE, _NUMBER, _PLACE),
 }
 for _name, _types in (_ANSWERS | _SAYS_NOTHING).items():
     _function = getattr(core, _name)
@@ -173,10 +178,25 @@ class NativeCounts:
         """Bytes of memory of what is kept."""
         return _checked(core.statistics_bytes(self._counts))
 
+    def has_set(self, query: str, name: bytes) -> bool:
+        """Whether a living era keeps the set of a name apart for a query.
+
+        `name` is one of `name_of_set`.
+        """
+        text = query.encode()
+        return bool(core.statistics_has_set(self._counts, text, len(text), name))
+
     def set_numbers(self, kept: Sequence[int]) -> None:
         """Take back the first of the numbers."""
         numbers = np.array(kept[:N_KEPT], np.int64)
         core.statistics_set_numbers(self._counts, numbers.ctypes.data)
+
+
+def name_of_set(candidates: bytes) -> bytes:
+    """The name of a closed set, of its sorted items as MessagePack."""
+    name = ctypes.create_string_buffer(NAME_BYTES)
+    core.statistics_name_set(candidates, len(candidates), name)
+    return name.raw
 
 
 def _checked(result: int) -> int:

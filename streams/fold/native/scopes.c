@@ -120,6 +120,11 @@ struct set *set_of(struct era *era, struct span query, const uint8_t key[NAME_BY
     return set;
 }
 
+const struct set *find_set(const struct era *era, struct span query,
+                           const uint8_t key[NAME_BYTES]) {
+    return names_find(&era->names, name_of_set(query, key));
+}
+
 struct scope *scope_of(struct era *era, struct set *set, struct span intervention) {
     struct span query = set->query->id;
     struct name name = name_of_scope(query, set->key, intervention);

@@ -220,6 +220,10 @@ extern const uint8_t OPEN_SET[NAME_BYTES], OVERFLOW_SET[NAME_BYTES];
 
 struct set *set_of(struct era *era, struct span query, const uint8_t key[NAME_BYTES],
                    struct span candidates);
+
+/* The set of a query that has this name, NULL if there is none. */
+const struct set *find_set(const struct era *era, struct span query,
+                           const uint8_t key[NAME_BYTES]);
 struct scope *scope_of(struct era *era, struct set *set, struct span intervention);
 
 /* Whether a scope that is not there would be beyond the limits. */

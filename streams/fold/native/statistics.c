@@ -136,3 +136,15 @@ int64_t statistics_bytes(const struct statistics *statistics) {
         n_bytes += era_bytes(era_in(statistics, i));
     return n_bytes;
 }
+
+void statistics_name_set(const uint8_t *candidates, int64_t n, uint8_t key[NAME_BYTES]) {
+    key_of_set((struct span){candidates, n}, key);
+}
+
+int64_t statistics_has_set(const struct statistics *statistics, const uint8_t *query,
+                           int64_t n, const uint8_t key[NAME_BYTES]) {
+    for (size_t i = statistics->eras.n; i > 0; i--)
+        if (find_set(era_in(statistics, i - 1), (struct span){query, n}, key))
+            return 1;
+    return 0;
+}

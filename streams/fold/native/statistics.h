@@ -130,6 +130,15 @@ FOLD_EXPORT void statistics_set_numbers(struct statistics *statistics,
 /* Bytes of memory that eras take. */
 FOLD_EXPORT int64_t statistics_bytes(const struct statistics *statistics);
 
+/* Writes the name of a closed set, of its sorted items as MessagePack. */
+FOLD_EXPORT void statistics_name_set(const uint8_t *candidates, int64_t n,
+                                     uint8_t key[NAME_BYTES]);
+
+/* 1 if a living era keeps the set of this name apart for a query, else 0. */
+FOLD_EXPORT int64_t statistics_has_set(const struct statistics *statistics,
+                                       const uint8_t *query, int64_t n,
+                                       const uint8_t key[NAME_BYTES]);
+
 /* The era of a number, made if it is not there. */
 struct era *era_at(struct statistics *statistics, int64_t number);
 

@@ -19,7 +19,7 @@ from streams.topology import kinds_of
 
 (FOLD,) = kinds_of("fold")
 STATE = state_topic("fold")
-POSITION = ResumePosition(2, 9, 9, b"f", b"f", "id", 7, 10, 4, FOLD.version - 1)
+POSITION = ResumePosition(2, 9, 9, b"f", b"f", "id", 7, 10, 4, FOLD.since - 1)
 SOURCE = Source("events[1]", "id", 4, 0, 20)
 encode = msgspec.msgpack.Encoder().encode
 OLD, NEW, OTHER = encode(["counts"]), counted_key(1), b"state"
@@ -47,7 +47,8 @@ def test_a_partition_that_was_stopped_is_converted(keys: tuple[bytes, ...]) -> N
 
 def test_a_partition_that_is_done_or_was_never_used_is_passed_over() -> None:
     """So a conversion goes on where it ended."""
-    assert stopped_partition(FOLD, 1, read(NEW, stage_version=FOLD.version)) is None
+    for version in range(FOLD.since, FOLD.version + 1):
+        assert stopped_partition(FOLD, 1, read(NEW, stage_version=version)) is None
     assert stopped_partition(FOLD, 1, StateRead({}, 0, SOURCE)) is None
 
 

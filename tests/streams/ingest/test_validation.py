@@ -294,6 +294,33 @@ def test_ranks_and_features_that_cannot_be_are_refused(fields: dict[str, Any]) -
     assert refusal.value.code == next(iter(fields))
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"features_hash": "0" * 15},
+        {"features_hash": "0" * 15 + "G"},
+        {"features_hash": "A" * 16},
+        {"features_hash": "0" * 17},
+        {"candidate_features": None},
+        {"candidates": None, "policy": "unknown", "scores": None},
+    ],
+)
+def test_a_hash_must_name_features_of_named_candidates(fields: dict[str, Any]) -> None:
+    """It is taken with both, and stays with the list."""
+    good = {
+        "candidates": ["b", "a"],
+        "shown": ["a", "b"],
+        "scores": [1.0, 2.0],
+        "candidate_features": [[1.0], [2.0]],
+        "features_hash": "0123456789abcdef",
+    }
+    extra = msgspec.msgpack.decode(taken(query(**good)).extra)
+    assert extra["features_hash"] == "0123456789abcdef"
+    with pytest.raises(Refused, match="features_hash") as refusal:
+        validator().query(query(**good | fields), NOW_MS)
+    assert refusal.value.code == "candidate_features"
+
+
 @pytest.mark.parametrize("letter", ["x", "a\u0301\u0316"])
 def test_a_query_is_no_longer_than_it_may_be(letter: str) -> None:
     """Marks upon one letter take the square of their number to be normalised."""

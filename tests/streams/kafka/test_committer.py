@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Coroutine
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -66,6 +67,30 @@ def test_a_position_is_written_before_anything_is_read() -> None:
         assert (position.offset, position.checkpoint_offset) == (FIRST - 1, FIRST - 1)
         assert (position.number, position.topic_id) == (1, "id")
         assert (position.n_partitions, position.stage_version) == (1, KIND.version)
+
+    run(body())
+
+
+def test_a_state_of_an_earlier_version_becomes_one_of_this(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where the row says so; an earlier build then refuses what is written on top."""
+
+    async def body() -> None:
+        topics = Topics()
+        committer = await opened(topics)
+        folded(committer, 10)
+        await committer.commit(at_end_ms=0)
+        later = replace(KIND, version=KIND.version + 1, since=KIND.version)
+        monkeypatch.setattr("tests.streams.kafka.memory_log.KIND", later)
+        committer = await opened(topics)
+        folded(committer, 11)
+        await committer.commit(at_end_ms=0)
+        assert topics.position.offset == 11
+        assert topics.position.stage_version == KIND.version + 1
+        monkeypatch.undo()
+        with pytest.raises(StateRefused, match="must be of version"):
+            await opened(topics)
 
     run(body())
 

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import msgspec
 import pytest
 
@@ -14,6 +16,7 @@ from streams.kafka.resume_position import (
     encode_position,
     start_of,
 )
+from streams.topology import STAGES, StageKind
 
 SOURCE = Source("events[1]", "id", 4, first=3, end=20)
 POSITION = ResumePosition(SCHEMA, 9, 9, b"f", b"f", "id", 7, 12, 4, 1)
@@ -47,10 +50,27 @@ def test_another_layout_of_a_later_version_has_its_remedy() -> None:
         decode_position(packed)
 
 
+def kind_of(version: int, since: int = 1, conversion: str = "") -> StageKind:
+    """A stage of which only the versions matter."""
+    stage = next(kind for kind in STAGES if kind.name == "fold")
+    return replace(stage, version=version, since=since, conversion=conversion)
+
+
+def test_versions_whose_states_are_gone_on_from() -> None:
+    """From the first to the last; one before and one after are refused."""
+    position = changed(stage_version=3)
+    check_position(position, SOURCE, kind_of(3, 3))
+    check_position(position, SOURCE, kind_of(5, 3))
+    with pytest.raises(StateRefused, match="of version 1 to 2; it is of 3: run the v"):
+        check_position(position, SOURCE, kind_of(2, 1))
+    with pytest.raises(StateRefused, match="of version 4 to 5; it is of 3: run `it`"):
+        check_position(position, SOURCE, kind_of(5, 4, "run `it`"))
+
+
 def test_the_state_of_this_log_is_taken() -> None:
     """Nothing is refused that belongs together."""
-    check_position(POSITION, SOURCE, 1)
-    check_position(POSITION, SOURCE._replace(first=12, end=10), 1)
+    check_position(POSITION, SOURCE, kind_of(1))
+    check_position(POSITION, SOURCE._replace(first=12, end=10), kind_of(1))
     check_missing(SOURCE, "fold-state", committed=None, n_keys=0)
     check_missing(SOURCE, "fold-state", committed=0, n_keys=0)
 
@@ -69,7 +89,7 @@ def test_the_state_of_another_log_is_refused(
 ) -> None:
     """Each refusal says what is wrong, and where."""
     with pytest.raises(StateRefused, match=reason) as refusal:
-        check_position(POSITION, source, version)
+        check_position(POSITION, source, kind_of(version, version))
     assert "events[1]" in str(refusal.value)
     assert "--namespace" in str(refusal.value)
 
@@ -88,9 +108,9 @@ def test_a_position_of_before_settings_and_losses_comes_back() -> None:
 def test_a_log_that_ends_before_an_accepted_loss_was_truncated() -> None:
     """Its offsets would be given to other records."""
     lossy = changed(losses=(Loss(12, 30),), next_offset=31)
-    check_position(lossy, SOURCE._replace(first=31, end=31), 1)
+    check_position(lossy, SOURCE._replace(first=31, end=31), kind_of(1))
     with pytest.raises(StateRefused, match=r"after offset 30; .* truncated"):
-        check_position(lossy, SOURCE._replace(first=31, end=30), 1)
+        check_position(lossy, SOURCE._replace(first=31, end=30), kind_of(1))
 
 
 def test_settings_that_differ_are_refused_by_name() -> None:
@@ -120,8 +140,9 @@ def test_a_state_that_can_be_converted_is_refused_with_the_command(
     version: int, is_named: bool
 ) -> None:
     """Only the version before is converted."""
+    kind = kind_of(version, version, "run `it`")
     with pytest.raises(StateRefused, match=f"of version {version}; it is of 1") as told:
-        check_position(POSITION, SOURCE, version, "run `it`")
+        check_position(POSITION, SOURCE, kind)
     assert ("run `it`, or fold the log" in str(told.value)) is is_named
     assert ("run the version that wrote it, or" in str(told.value)) is not is_named
 

@@ -248,8 +248,8 @@ def is_restored(worker: WorkerProcess) -> bool:
 def test_old_statistics_are_refused_with_the_command(taken: Taken) -> None:
     """The worker ends, and says what to run."""
     assert re.search(
-        r"event=refused reason=the state of .*events\[[01]\] must be of version 2; it "
-        r"is of 1: stop all workers and run `rankstream statistics convert`",
+        r"event=refused reason=the state of .*events\[[01]\] must be of version 2 "
+        r"to 3; it is of 1: stop all workers and run `rankstream statistics convert`",
         taken.refused,
     )
 

@@ -126,6 +126,26 @@ def test_every_learner_learns_from_what_its_ranker_logs(learner: str) -> None:
 
 
 @pytest.mark.parametrize("learner", sorted(LEARNERS))
+def test_features_as_a_service_gave_them_teach_the_same(learner: str) -> None:
+    """The learner normalises them; those of another list it does without."""
+    plain, raw = settings_of(learner), settings_of(learner, log_candidates=True)
+    _, expected = lived(plain, 30)
+    log, fold = lived(raw, 30)
+    logged = [msgspec.msgpack.decode(each.impression.extra) for each in log]
+    assert sum("features_hash" in extra for extra in logged) == 30
+    assert fold.models["m"].learner.state() == expected.models["m"].learner.state()
+    # The setting may change: it says what is logged, not what is learned.
+    state = list(fold.changes())
+    fold_of(plain).restore(state)
+
+    named = settings_of(learner, feature_names=["a", "b", "c", "d"])
+    other = fold_of(named)
+    other.fold(record(log, 1))
+    needs = needs_candidates(named.models["m"])
+    assert other.counters()["learner_skipped"] == (30 if needs else 0)
+
+
+@pytest.mark.parametrize("learner", sorted(LEARNERS))
 def test_a_log_cut_anywhere_gives_the_same_snapshot(learner: str) -> None:
     """Also through a restored state, and with another optimiser and depth."""
     options = {"optimiser": "adam", **OPTIONS.get(learner, {})}

@@ -1,0 +1,51 @@
+"""Which candidate sets a ranker has logged features of, and when."""
+
+import hashlib
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+
+from rankstream.wire.routing import normalised_query
+
+AGAIN_MS = 3_600_000
+"""Features are logged again after so long: what was sent may not have arrived, and
+what has left the topic may be asked for again."""
+
+MOST = 65_536
+"""Sets that are remembered, about 10 MB; beyond, those not seen for longest are
+forgotten, and logged again when they come."""
+
+
+class LoggedSets:
+    """The last sets that were logged, in bounded memory; for several threads."""
+
+    def __init__(self, *, again_ms: int = AGAIN_MS, most: int = MOST) -> None:
+        self._again_ms = again_ms
+        self._most = most
+        self._at_ms: OrderedDict[bytes, int] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def is_due(
+        self, query_id: str, items: Sequence[str], features_hash: bytes, at_ms: int
+    ) -> bool:
+        """Whether features are to be logged now; if so, they count as logged.
+
+        Parameters
+        ----------
+        items
+            The candidates, in any order.
+        at_ms
+            Of the list that they are logged with.
+        """
+        names = "\x1f".join((normalised_query(query_id), *sorted(items))).encode()
+        name = hashlib.blake2b(names, digest_size=16, key=features_hash).digest()
+        with self._lock:
+            last_ms = self._at_ms.get(name)
+            if last_ms is not None:
+                self._at_ms.move_to_end(name)
+                if at_ms - last_ms < self._again_ms:
+                    return False
+            self._at_ms[name] = at_ms
+            if len(self._at_ms) > self._most:
+                self._at_ms.popitem(last=False)
+            return True

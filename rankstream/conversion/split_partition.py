@@ -13,9 +13,10 @@ import msgspec
 from producers.topic_reader import TopicReader
 from rankstream.conversion.refusal import ConversionRefused
 from rankstream.settings import Settings
-from rankstream.wire.topics import EVENTS
+from rankstream.wire.topics import CANDIDATES, EVENTS
 from streams.fold.canonical_fold import CanonicalFold
 from streams.fold.log_split import LogSplit, divided, splits_of
+from streams.fold.split_candidates import moved_features
 from streams.kafka.resume_position import (
     POSITION_KEY,
     ResumePosition,
@@ -108,7 +109,7 @@ class Divider:
         if position.n_partitions == self._n_after:
             return None
         wide = msgspec.structs.replace(position, n_partitions=source.n_partitions)
-        check_position(wide, source, self._kind.version, self._kind.conversion)
+        check_position(wide, source, self._kind)
         if position.n_partitions != self._n_before:
             raise ConversionRefused(
                 f"the state of {source.name} must be of {self._n_before} partitions, "
@@ -166,7 +167,7 @@ class Divider:
                 f"({error}): fold the log in a new --namespace"
             ) from error
         folds = {heir: self._restored(heir, share) for heir, share in shares.items()}
-        outputs: list[Output] = []
+        outputs = self._moved_features(own)
         changes: list[Change] = []
         for heir, share in shares.items():
             fingerprint = folds[heir].fingerprint()
@@ -188,6 +189,13 @@ class Divider:
             heir: (one["statistics_scopes"], one["pending"])
             for heir, one in counters.items()
         }
+
+    def _moved_features(self, own: int) -> list[Output]:
+        """Features of candidates go where the fold will let go of them one day."""
+        with TopicReader(self._settings) as reader:
+            records = reader.records(CANDIDATES, {own: 0})
+            pairs = ((record.key, record.value) for record in records)
+            return list(moved_features(pairs, own, self._n_after))
 
     def _restored(self, heir: int, share: list[Change]) -> CanonicalFold:
         """The fold of an heir, which shows that its share can be taken back."""

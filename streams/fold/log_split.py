@@ -14,7 +14,9 @@ import msgspec
 from rankstream.settings import Settings
 from rankstream.wire.schemas import check_schema
 from rankstream.wire.topics import PREFERENCES, STATISTICS
+from streams.fold.candidates_fold import STATE_TOPIC as CANDIDATES_STATE
 from streams.fold.segments import STATE_TOPIC
+from streams.fold.split_candidates import divided_candidates
 from streams.fold.split_join import divided_join
 from streams.fold.split_statistics import divided_statistics
 from streams.stage import Change
@@ -96,7 +98,11 @@ def divided(
         of_topic.setdefault(topic, {})[key] = value
     joins = divided_join(of_topic[STATE_TOPIC], heirs, split.n_after, settings)
     statistics = divided_statistics(of_topic[STATISTICS], heirs, split.n_after)
-    found = {heir: [*joins[heir], *statistics[heir]] for heir in heirs}
+    known = of_topic.get(CANDIDATES_STATE, {})
+    candidates = divided_candidates(known, heirs, split.n_after)
+    found = {
+        heir: [*joins[heir], *statistics[heir], *candidates[heir]] for heir in heirs
+    }
     found[partition] += [
         Change(PREFERENCES, *each) for each in of_topic.get(PREFERENCES, {}).items()
     ]

@@ -33,7 +33,10 @@ def sent() -> list[tuple[str, dict[str, Any]]]:
         place = {"impression_id": f"i{number}", "query_id": f"q{number % 5}"}
         shown: dict[str, Any] = place | {"at_ms": at_ms, "shown": ["a", "b", "c"]}
         who = {"user": f"u{number % 9}", "session": f"s{number % 23}"}
-        clicked: dict[str, Any] = place | {"at_ms": at_ms + 2, "position": int(rng.integers(1, 4))}
+        clicked: dict[str, Any] = place | {
+            "at_ms": at_ms + 2,
+            "position": int(rng.integers(1, 4)),
+        }
         pair = [(QUERIES, shown | who if number % 4 else shown), (CLICKS, clicked)]
         found += pair if rng.random() < 0.5 else pair[::-1]
     return found

@@ -1,4 +1,4 @@
-"""What is known of candidates' features, divided among heirs: it goes with its query."""
+"""What is known of candidates, divided among heirs: it goes with its query."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 

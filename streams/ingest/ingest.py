@@ -29,7 +29,6 @@ from streams.ingest.validation import (
     Accepted,
     EventValidator,
     elements_of,
-    size_of,
 )
 from streams.stage import Change, Output, SourceRecord
 
@@ -171,7 +170,7 @@ class Ingest:
         self._counts["passed"] += 1
         self._clock.see(accepted.at_ms, appended_ms)
         partition = partition_of_route(accepted.route, self._n_partitions)
-        size = size_of(accepted.event)
+        size = accepted.size
         if self._sizes[partition] + size > BATCH_BYTES:
             self._flush(partition)
         self._batches[partition].append(accepted.event)

@@ -1,6 +1,8 @@
 """From one input element to one canonical event, or a reason why not."""
 
 import base64
+import struct
+from operator import attrgetter
 from typing import NamedTuple
 
 import msgspec
@@ -74,6 +76,10 @@ EXTRA_FIELDS = (
 )
 """Fields of a query event that only later stages read."""
 
+NO_EXTRA = (None,) * len(EXTRA_FIELDS)
+
+_extra_values = attrgetter(*EXTRA_FIELDS)
+
 _decode_query = msgspec.json.Decoder(QueryEvent).decode
 _decode_click = msgspec.json.Decoder(ClickEvent).decode
 _decode_batch = msgspec.json.Decoder(list[msgspec.Raw]).decode
@@ -82,11 +88,12 @@ _POLICY_NUMBER = {name: number for number, name in enumerate(POLICIES)}
 
 
 class Accepted(NamedTuple):
-    """A canonical event, where it goes, and when it happened."""
+    """A canonical event, where it goes, when it happened, and its `size_of`."""
 
     event: Impression | Click
     route: int
     at_ms: int
+    size: int
 
 
 class CandidateSet(NamedTuple):
@@ -142,9 +149,10 @@ class EventValidator:
         if not -(2**63) <= event.seed < 2**64 or not 0 <= event.version < 2**63:
             refuse(Code.MALFORMED, "seed and version must fit 64 bits")
         impression = self._impression(event, query, policy)
-        if size_of(impression) > MAX_EVENT_BYTES:
+        size = size_of(impression)
+        if size > MAX_EVENT_BYTES:
             refuse(Code.TOO_LARGE, f"an event must fit {MAX_EVENT_BYTES} bytes")
-        return Accepted(impression, route_of_query(query), event.at_ms)
+        return Accepted(impression, route_of_query(query), event.at_ms, size)
 
     def click(self, raw: bytes, appended_ms: int, origin: Origin) -> Accepted:
         """The click in `raw`.
@@ -187,7 +195,7 @@ class EventValidator:
         click = Click(
             own, named, item, position, event.at_ms, event.action, raw, (*origin,)
         )
-        return Accepted(click, route_of_click(event), event.at_ms)
+        return Accepted(click, route_of_click(event), event.at_ms, size_of(click))
 
     def _check_time(self, at_ms: int, appended_ms: int) -> None:
         if not 0 <= at_ms <= LAST_MS:
@@ -279,19 +287,26 @@ def _rows(shown: list[str], row_of: dict[str, int]) -> bytes:
         ) from error
     if len(set(rows)) != len(rows):
         refuse(Code.SHOWN, "shown items must differ from each other")
-    return np.array(rows, "<u2").tobytes()
+    return struct.pack(f"<{len(rows)}H", *rows)
 
 
 def size_of(event: Impression | Click) -> int:
     """Bytes of the canonical event: an estimate that is never too small."""
     if isinstance(event, Click):
         return 256 + len(event.raw) + 4 * (len(event.item_id) + len(event.action))
-    texts = (event.impression_id, event.query_id, event.model, event.intervention)
-    vectors = (event.candidates, event.shown, event.scores, event.exposures)
+    n_characters = (
+        len(event.impression_id)
+        + len(event.query_id)
+        + len(event.model)
+        + len(event.intervention)
+    )
     return (
         256
-        + 4 * sum(map(len, texts))
-        + sum(map(len, vectors))
+        + 4 * n_characters
+        + len(event.candidates)
+        + len(event.shown)
+        + len(event.scores)
+        + len(event.exposures)
         + len(event.features)
         + len(event.extra)
     )
@@ -362,11 +377,11 @@ def _check_schema(schema: int) -> None:
 
 
 def _extra(event: QueryEvent, known: CandidateSet, n: int, k: int) -> bytes:
-    fields = {
-        name: value
-        for name in EXTRA_FIELDS
-        if (value := getattr(event, name)) is not None
-    }
+    values = _extra_values(event)
+    if values == NO_EXTRA and event.candidate_features is None:
+        return b""
+    named = zip(EXTRA_FIELDS, values, strict=True)
+    fields = {name: value for name, value in named if value is not None}
     if event.assignments is not None:
         check_assignments(event.assignments, k)
     if event.experiment is not None and not 0 < event.experiment.epoch < 2**31:

@@ -4,6 +4,7 @@ Everything lies in a folder that goes when the run ends.
 """
 
 import contextlib
+import os
 import shutil
 import signal
 import subprocess
@@ -83,15 +84,21 @@ class Bed:
         return self.folder / f"{settings.namespace}.toml"
 
     @contextlib.contextmanager
-    def worker(self, settings: Settings, *roles: str) -> Iterator["Worker"]:
-        """A worker, stopped gracefully at the end."""
+    def worker(
+        self, settings: Settings, *roles: str, instance: str = "bench"
+    ) -> Iterator["Worker"]:
+        """A worker, stopped gracefully at the end; each of several has its instance."""
         log = self.folder / f"{settings.namespace}.log"
         command = [sys.executable, *path_options(), "-m", "rankstream.cli", "worker"]
         command += ["--config", str(self.configuration(settings))]
         command += [word for role in roles for word in ("--role", role)]
         with log.open("ab") as output:
             process = subprocess.Popen(  # noqa: S603  our own command
-                command, stdout=output, stderr=output, stdin=subprocess.DEVNULL
+                command,
+                stdout=output,
+                stderr=output,
+                stdin=subprocess.DEVNULL,
+                env=os.environ | {"RANKSTREAM_DELIVERY__INSTANCE_ID": instance},
             )
         worker = Worker(process, log)
         try:

@@ -10,6 +10,7 @@ LOGGED_LISTS, DETERMINISTIC_LISTS = "logged", "deterministic"
 PLACED_LISTS = "plackett-luce"
 INGESTION, IN_PROCESS = "ingestion", "in-process"
 LATENCY, RESTART = "latency", "restart"
+END_TO_END, LEARNING, SCALING = "end-to-end", "learning", "scaling"
 COMPARED = "compared"
 STATE_LOGGED, STATE_DETERMINISTIC = "state-logged", "state-deterministic"
 OPEN_MEMORY, LIST_MEMORY = "open-memory", "list-memory"
@@ -51,6 +52,9 @@ FIGURES = {
     ),
     LATENCY: FigureRow("record to snapshot in Redis, at half speed; minutes", True),
     RESTART: FigureRow("kill -9 to the next fold, after ten minutes", True),
+    END_TO_END: FigureRow("JSON events to snapshots, CPU by role", True),
+    LEARNING: FigureRow("the learn role alone, over interactions that wait", True),
+    SCALING: FigureRow("CPU of the fold by event, in 1, 2 and 4 processes", True),
 }
 """In the order in which they are measured."""
 

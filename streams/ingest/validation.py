@@ -1,6 +1,8 @@
 """From one input element to one canonical event, or a reason why not."""
 
 import base64
+import struct
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 import msgspec
@@ -80,6 +82,10 @@ EXTRA_FIELDS = (
 
 EXCLUDED = "excluded"
 """Stands first among them, and is true, where a list enters no sum: C looks for it."""
+
+NO_EXTRA = (None,) * len(EXTRA_FIELDS)
+
+_extra_values = attrgetter(*EXTRA_FIELDS)
 
 _decode_query = msgspec.json.Decoder(QueryEvent).decode
 _decode_click = msgspec.json.Decoder(ClickEvent).decode
@@ -302,19 +308,26 @@ def _rows(shown: list[str], row_of: dict[str, int]) -> bytes:
         ) from error
     if len(set(rows)) != len(rows):
         refuse(Code.SHOWN, "shown items must differ from each other")
-    return np.array(rows, "<u2").tobytes()
+    return struct.pack(f"<{len(rows)}H", *rows)
 
 
 def size_of(event: Impression | Click) -> int:
     """Bytes of the canonical event: an estimate that is never too small."""
     if isinstance(event, Click):
         return 256 + len(event.raw) + 4 * (len(event.item_id) + len(event.action))
-    texts = (event.impression_id, event.query_id, event.model, event.intervention)
-    vectors = (event.candidates, event.shown, event.scores, event.exposures)
+    n_characters = (
+        len(event.impression_id)
+        + len(event.query_id)
+        + len(event.model)
+        + len(event.intervention)
+    )
     return (
         256
-        + 4 * sum(map(len, texts))
-        + sum(map(len, vectors))
+        + 4 * n_characters
+        + len(event.candidates)
+        + len(event.shown)
+        + len(event.scores)
+        + len(event.exposures)
         + len(event.features)
         + len(event.extra)
     )
@@ -385,11 +398,11 @@ def _check_schema(schema: int) -> None:
 
 
 def _extra(event: QueryEvent, known: CandidateSet, n: int, k: int) -> dict[str, Any]:
-    fields = {
-        name: value
-        for name in EXTRA_FIELDS
-        if (value := getattr(event, name)) is not None
-    }
+    values = _extra_values(event)
+    if values == NO_EXTRA and event.candidate_features is None:
+        return {}
+    named = zip(EXTRA_FIELDS, values, strict=True)
+    fields = {name: value for name, value in named if value is not None}
     if event.assignments is not None:
         check_assignments(event.assignments, k)
     if event.experiment is not None and not 0 < event.experiment.epoch < 2**31:

@@ -97,6 +97,11 @@ def interactions(settings: Settings) -> tuple[Counter[str], set[int]]:
     return seen, sources
 
 
+def snapshots(settings: Settings) -> set[bytes | None]:
+    """Keys of the models that were published."""
+    return {record.key for record in read_records(settings, SNAPSHOTS)}
+
+
 def fold_some(config: Path, settings: Settings, log: Path, start_ms: int) -> None:
     """Stop in order, with lists open and with events that only ingestion has seen."""
     with running(config, log) as worker:
@@ -137,9 +142,9 @@ def test_four_partitions_become_sixteen(
         return await divide(self, partition)
 
     monkeypatch.setattr(Divider, "divide", dying)
-    with pytest.raises(RuntimeError, match="killed here"):
-        main(["topics", "split", "--config", str(config)])
-    said = capsys.readouterr().out
+    assert main(["topics", "split", "--config", str(config)]) == 2
+    said, why = capsys.readouterr()
+    assert "killed here" in why
     assert "events[0]: folded" in said
     assert "events: 16 partitions, 4 before" in said
     with running(config, log) as worker:  # nobody goes on from half of it
@@ -156,6 +161,8 @@ def test_four_partitions_become_sixteen(
     with running(config, log) as worker:
         send(settings, events(1_500, N_LISTS, start_ms), is_end=True)
         waited_until(lambda: len(interactions(settings)[0]) == N_LISTS, 200, log)
+        last = f"m/0.{N_LISTS}".encode()  # the learner may compile first
+        waited_until(lambda: last in snapshots(settings), 200, log)
         assert worker.stop()[0] == 0
     seen, sources = interactions(settings)
     assert set(seen.values()) == {1}
@@ -165,5 +172,3 @@ def test_four_partitions_become_sixteen(
     assert verdict.n_events > N_LISTS
     _, anew = learned_anew(settings)
     assert anew.counters()["learned"] == N_LISTS
-    last = [record.key for record in read_records(settings, SNAPSHOTS)]
-    assert f"m/0.{N_LISTS}".encode() in last

@@ -1,0 +1,274 @@
+"""What each role costs: JSON events through all of them, learning alone, several folds.
+
+CPU seconds are those of the role's process: they hold on a machine of any number of
+cores, where a rate is what the machine had left.
+"""
+
+import base64
+import contextlib
+import os
+import re
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from rankstream.benchmarks.pipeline_bed import Bed, BenchmarkFailed, Worker, say
+from rankstream.benchmarks.pipeline_end import await_end
+from rankstream.benchmarks.pipeline_ingestion import (
+    CLICKS_PER_LIST,
+    N_SHOWN,
+    PER_SECOND,
+)
+from rankstream.benchmarks.pipeline_logs import (
+    Progress,
+    preload,
+    progress_of,
+    rate_of,
+    read_all,
+)
+from rankstream.benchmarks.pipeline_repeats import Figure
+from rankstream.benchmarks.workload import START_MS, Workload, zipf_queries
+from rankstream.recount.log import recount_topics
+from rankstream.settings import Settings
+from rankstream.wire.events import (
+    PLACKETT_LUCE,
+    ClickEvent,
+    QueryEvent,
+    decode_interaction_record,
+    encode_event,
+)
+from rankstream.wire.routing import route_of_query, routed_impression_id
+from rankstream.wire.topics import (
+    CLICKS,
+    INTERACTIONS,
+    QUERIES,
+    full_name,
+    state_topic,
+)
+from streams.topology import kinds_of, n_partitions_of
+
+TICKS = os.sysconf("SC_CLK_TCK")
+
+READY_S = 300.0
+"""So long processes may take to be ready: the first one to learn compiles."""
+
+_READY = re.compile(r"event=ready role=(\S+)")
+
+
+class Cost(NamedTuple):
+    """CPU seconds of a process, and of how many events it took."""
+
+    cpu_s: float
+    n_events: int
+
+    @property
+    def us_each(self) -> float:
+        """Microseconds of an event; as many seconds for a million of them."""
+        return 1e6 * self.cpu_s / max(1, self.n_events)
+
+
+def cpu_s(pid: int) -> float:
+    """CPU seconds of a process so far, all of its threads."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / TICKS
+
+
+def learnt_events(n_impressions: int, n_features: int) -> Iterator[tuple[str, bytes]]:
+    """`(topic, JSON)` of Plackett-Luce lists with features, and of their clicks."""
+    rng = np.random.default_rng(1)
+    plan = Workload(n_impressions, PLACKETT_LUCE)
+    queries = zipf_queries(plan, rng).tolist()
+    clicks_each = rng.poisson(CLICKS_PER_LIST, n_impressions).tolist()
+    features = rng.random(N_SHOWN * n_features).astype("<f4").tobytes()
+    packed = base64.b64encode(features).decode("ascii")
+    for number, (which, n_clicks) in enumerate(zip(queries, clicks_each, strict=True)):
+        at_ms = START_MS + number * 1_000 // PER_SECOND
+        query = f"query {which}"
+        name = routed_impression_id(f"{number:012x}", route_of_query(query))
+        items = [f"d{which}-{row}" for row in range(N_SHOWN)]
+        event = QueryEvent(
+            impression_id=name,
+            query_id=query,
+            at_ms=at_ms,
+            model="model",
+            policy="plackett-luce",
+            shown=items,
+            candidates=items,
+            scores=[float(row) for row in range(N_SHOWN)],
+            features=packed,
+        )
+        yield QUERIES, encode_event(event)
+        for nth in range(n_clicks):
+            click = ClickEvent(
+                impression_id=name,
+                at_ms=at_ms + nth,
+                position=1 + (number + nth) % N_SHOWN,
+                event_id=f"{number:x}-{nth}",
+            )
+            yield CLICKS, encode_event(click)
+
+
+def send(settings: Settings, n_impressions: int, n_features: int) -> int:
+    """Write the input topics beforehand; says how many events they have."""
+    width, n_events = settings.kafka.input_partitions, 0
+
+    def records() -> Iterator[tuple[str, int, bytes]]:
+        nonlocal n_events
+        for topic, value in learnt_events(n_impressions, n_features):
+            yield full_name(settings.namespace, topic), n_events % width, value
+            n_events += 1
+
+    names = [full_name(settings.namespace, topic) for topic in (QUERIES, CLICKS)]
+    ended = [(name, partition) for name in names for partition in range(width)]
+    preload(settings.kafka.bootstrap, records(), ended=ended)
+    return n_events
+
+
+def end_to_end_figure(bed: Bed, n_impressions: int, n_features: int) -> Figure:
+    """JSON events from the input topics to statistics and snapshots, all roles on."""
+    settings = bed.settings(n_features)
+    roles = ("ingest", "fold", "learn", "publish")
+    with bed.worker(settings, *roles) as worker:
+        _await_ready([worker], roles[:3])
+        before = {role: cpu_s(worker.child(role)) for role in roles}
+        started_ms = 1_000 * time.time()
+        n_events = send(settings, n_impressions, n_features)
+        for role in roles[:3]:
+            await_end(settings, role, worker.check)
+        costs = {
+            role: Cost(cpu_s(worker.child(role)) - before[role], n_events)
+            for role in roles
+        }
+    lasted_ms = max(1.0, _last_commit_ms(settings, roles[:3]) - started_ms)
+    rate = 1_000.0 * n_events / lasted_ms
+    told = ", ".join(f"{role} {cost.us_each:.0f}" for role, cost in costs.items())
+    say(f"end to end: {rate:,.0f} events/s; CPU s a million events: {told}")
+    return _figure(
+        "JSON events, one a record, to statistics and snapshots, all roles on "
+        f"({n_features} features); CPU seconds a million events: {told}",
+        "events/s", rate, _faults(settings),
+    )  # fmt: skip
+
+
+def learning_figure(bed: Bed, n_impressions: int, n_features: int) -> Figure:
+    """Interactions that wait, through the learn role alone."""
+    settings = bed.settings(n_features)
+    send(settings, n_impressions, n_features)
+    for role in ("ingest", "fold"):
+        with bed.worker(settings, role) as worker:
+            await_end(settings, role, worker.check)
+    with bed.worker(settings, "learn") as worker:
+        await_end(settings, "learn", worker.check)
+        cost = Cost(cpu_s(worker.child("learn")), n_impressions)
+    width = settings.kafka.learner_partitions
+    ends: dict[tuple[int, int], int] = {}
+    totals = [0] * width
+    for entry in read_all(settings, INTERACTIONS, width):
+        batch = decode_interaction_record(entry.value or b"")
+        totals[entry.partition] += len(batch.interactions)
+        ends[entry.partition, entry.offset] = totals[entry.partition]
+    rate = rate_of(_marks(settings, "learn"), _up_to(ends))
+    say(f"learning: {rate:,.0f} interactions/s, {cost.us_each:.0f} us of CPU each")
+    return _figure(
+        f"interactions that wait, through the learn role ({n_features} features); "
+        f"{cost.us_each:.0f} us of CPU each, start included",
+        "interactions/s", rate, _faults(settings),
+    )  # fmt: skip
+
+
+def scaling_figure(bed: Bed, n_impressions: int, n_features: int) -> Figure:
+    """CPU of the fold by event, in one, two and four processes."""
+    found: dict[int, Cost] = {}
+    faults: list[str] = []
+    for n_processes in (1, 2, 4):
+        settings = bed.settings(n_features)
+        n_events = send(settings, n_impressions, n_features)
+        found[n_processes] = Cost(_folded_s(bed, settings, n_processes), n_events)
+        faults += _faults(settings)
+    told = ", ".join(f"{n}: {cost.us_each:.1f}" for n, cost in found.items())
+    say(f"scaling: us of CPU an event by processes of the fold: {told}")
+    name = f"fold, us of CPU an event by number of processes: {told}"
+    return _figure(name, "us", found[4].us_each, faults) | {"less_is_better": True}
+
+
+def _folded_s(bed: Bed, settings: Settings, n_processes: int) -> float:
+    """CPU seconds of so many processes that fold a log to its end together."""
+    with contextlib.ExitStack() as stack:
+        workers = [
+            stack.enter_context(bed.worker(settings, "fold", instance=f"fold{n}"))
+            for n in range(n_processes)
+        ]
+        _await_ready(workers, ["fold"] * n_processes)
+        before_s = sum(cpu_s(each.child("fold")) for each in workers)
+        with bed.worker(settings, "ingest") as worker:
+            await_end(settings, "ingest", worker.check)
+
+        def check() -> None:
+            for each in workers:
+                each.check()
+
+        await_end(settings, "fold", check)
+        return sum(cpu_s(each.child("fold")) for each in workers) - before_s
+
+
+def _await_ready(workers: Sequence[Worker], roles: Sequence[str]) -> None:
+    """Wait until as many processes of each role have said that they are ready."""
+    wanted = Counter(roles)
+    deadline = time.monotonic() + READY_S
+    while time.monotonic() < deadline:
+        for worker in workers:
+            worker.check()
+        found = Counter(_READY.findall("\n".join(workers[0].lines())))
+        if found >= wanted:
+            return
+        time.sleep(0.2)
+    raise BenchmarkFailed(f"processes must be ready, {wanted}; got {found}")
+
+
+def _marks(settings: Settings, role: str) -> list[Progress]:
+    (kind,) = kinds_of(role)
+    return progress_of(
+        settings, state_topic(kind.name), settings.kafka.learner_partitions
+    )
+
+
+def _up_to(ends: dict[tuple[int, int], int]) -> Callable[[int, int], int]:
+    return lambda partition, offset: ends.get((partition, offset), 0)
+
+
+def _last_commit_ms(settings: Settings, roles: Sequence[str]) -> int:
+    """When the last position of all stages of these roles moved."""
+    kafka, last_ms = settings.kafka, 0
+    for kind in (kind for role in roles for kind in kinds_of(role)):
+        at: dict[int, int] = {}
+        width = n_partitions_of(kind, kafka)
+        for mark in progress_of(settings, kind.state_topics[0], width):
+            # A checkpoint of an idle partition is a commit that goes nowhere.
+            if mark.offset > at.get(mark.partition, -1):
+                at[mark.partition] = mark.offset
+                last_ms = max(last_ms, mark.timestamp_ms)
+    return last_ms
+
+
+def _faults(settings: Settings) -> list[str]:
+    return list(recount_topics(settings).differences)
+
+
+def _figure(name: str, unit: str, value: float, faults: list[str]) -> Figure:
+    """A figure that nothing stands beside."""
+    return {
+        "name": name,
+        "unit": unit,
+        "value": value,
+        "rival": None,
+        "ratio": None if faults else 1.0,
+        "goal": None,
+        "floor": None,
+        "repeats": 1,
+        "spread": {"value": [value, value]},
+        "faults": faults,
+    }

@@ -35,7 +35,7 @@ MASKS_AT_ONCE = 4_096
 
 
 def list_tables(
-    lists: Lists, matrices: Mapping[int, Floats], n_candidates: int | None
+    lists: Lists, matrices: Mapping[int, Floats], n_candidates: Int64
 ) -> GroupTables:
     """What lists count, in rows that may repeat; see `group_tables.added`.
 
@@ -44,9 +44,9 @@ def list_tables(
     matrices
         P(item at rank) [n_items, n_ranks] of the exposure rows that lists have, by
         number, of the items as lists number them.
-    n_candidates
-        Items of the candidate set; None if it grows, so that a list's candidates are
-        its own items.
+    n_candidates : [n_lists]
+        Items of the candidate set; 0 if it grows, so that a list's candidates are its
+        own items.
     """
     counted = ListCounts(lists)
     probabilities = _probabilities(counted, matrices, n_candidates)
@@ -62,6 +62,26 @@ def list_tables(
         _click_pairs(counted),
         np.empty((0, 5), np.int64),
     )
+
+
+def placed_lists(lists: Lists, n_candidates: Int64) -> Int64:
+    """Pairs of lists with exposures, in rows that may repeat.
+
+    [n, 9] as `list_pairs`; `n_candidates` [n_lists] as in `list_tables`.
+    """
+    counted = ListCounts(lists)
+    return np.concatenate((_pairs(counted), _exposures(counted, n_candidates)))
+
+
+def list_totals(lists: Lists) -> Int64:
+    """Totals of lists, [n, 7], in rows that may repeat; no click counts as clipped."""
+    counted = ListCounts(lists)
+    return _totals(counted, np.zeros_like(lists.shown))
+
+
+def rows_shown(lists: Lists) -> Int64:
+    """Group, number of the exposure row, impressions, [n, 3], in rows that repeat."""
+    return _rows(ListCounts(lists))
 
 
 def pooled(lists: Lists) -> Lists:
@@ -196,39 +216,51 @@ def _pairs(counted: ListCounts) -> Int64:
     return table
 
 
-def _exposures(counted: ListCounts, n_candidates: int | None) -> Int64:
+def _exposures(counted: ListCounts, n_candidates: Int64) -> Int64:
     """Placements that follow from lists, as pairs that show nothing."""
     is_certain = counted.is_of(DETERMINISTIC, TAIL_SHUFFLE)[:, None] & counted.is_place
-    if n_candidates is not None:
-        is_last = counted.ranks == counted.lengths[:, None] - 1
-        is_certain &= ~(counted.is_of(TAIL_SHUFFLE)[:, None] & is_last)
+    is_drawn = _is_drawn(counted, n_candidates)
+    is_certain[is_drawn, counted.lengths[is_drawn] - 1] = False
     shown = np.broadcast_to(counted.lists.shown[:, None], is_certain.shape)[is_certain]
-    tables = [_as_pairs(*counted.placed(is_certain), product(shown, EXPOSURE_ONE))]
-    if n_candidates is not None:
-        tables += _tail_exposures(counted, n_candidates)
-    return np.concatenate(tables)
+    certain = _as_pairs(*counted.placed(is_certain), product(shown, EXPOSURE_ONE))
+    return np.concatenate((certain, *_tail_exposures(counted, n_candidates, is_drawn)))
 
 
-def _tail_exposures(counted: ListCounts, n_candidates: int) -> list[Int64]:
-    """Of last ranks that are uniform over all candidates that stand in no rank above.
+def _is_drawn(counted: ListCounts, n_candidates: Int64) -> NDArray[np.bool_]:
+    """Entries whose last rank is uniform over what stands in no rank above."""
+    is_tail = counted.is_of(TAIL_SHUFFLE)
+    return np.asarray(is_tail & (n_candidates[counted.lists.owners] > 0))
+
+
+def _tail_exposures(
+    counted: ListCounts, n_candidates: Int64, is_drawn: NDArray[np.bool_]
+) -> tuple[Int64, Int64]:
+    """Of drawn last ranks: a chance for all candidates, less those that stand above.
 
     Lists of a group and a length are put together: as many rows as candidates, though
     there be many lists.
     """
-    lists, tables = counted.lists, []
-    is_tail = counted.is_of(TAIL_SHUFFLE)
-    keys = np.column_stack((lists.groups, counted.lengths))
-    for group, length in np.unique(keys[is_tail], axis=0).tolist():
-        entries = np.flatnonzero(is_tail & (keys == (group, length)).all(axis=1))
-        shown = lists.shown[entries]
-        drawn = np.full(n_candidates, shown.sum())
-        above = counted.items[entries, : length - 1]
-        np.subtract.at(drawn, above, shown[:, None])
-        one = fixed_exposures(np.array([1.0 / (n_candidates - length + 1)]))
-        items = np.arange(n_candidates)
-        constants = (np.full_like(items, group), items, np.full_like(items, length))
-        tables.append(_as_pairs(*constants, product(drawn, one)))
-    return tables
+    lists, drawn = counted.lists, np.flatnonzero(is_drawn)
+    lengths, n_items = counted.lengths[drawn], n_candidates[lists.owners[drawn]]
+    shown = lists.shown[drawn]
+    one = fixed_exposures(1.0 / (n_items - lengths + 1))
+    together = summed_rows(
+        np.column_stack((lists.groups[drawn], lengths, n_items, one, shown)), 4
+    )
+    n_each = together[:, 2]
+    rows = np.repeat(np.arange(len(together)), n_each)
+    items = np.arange(len(rows)) - np.repeat(np.cumsum(n_each) - n_each, n_each)
+    everyone = product(together[:, 4], together[:, 3])[rows]
+    groups, ranks = together[rows, 0], together[rows, 1]
+    above = counted.ranks < lengths[:, None] - 1
+    entry, rank = np.nonzero(above)
+    taken = -product(shown, one)[entry]
+    owners = lists.groups[drawn][entry]
+    standing = counted.items[drawn][entry, rank]
+    return (
+        _as_pairs(groups, items, ranks, everyone),
+        _as_pairs(owners, standing, lengths[entry], taken),
+    )
 
 
 def _as_pairs(groups: Int64, items: Int64, ranks: Int64, exposure: Int64) -> Int64:
@@ -239,15 +271,15 @@ def _as_pairs(groups: Int64, items: Int64, ranks: Int64, exposure: Int64) -> Int
 
 
 def _probabilities(
-    counted: ListCounts, matrices: Mapping[int, Floats], n_candidates: int | None
+    counted: ListCounts, matrices: Mapping[int, Floats], n_candidates: Int64
 ) -> Floats:
     """P(item at rank) of each place, [n_entries, width]; 0 where it is unknown."""
     known = np.zeros(counted.is_place.shape)
     known[counted.is_of(DETERMINISTIC, TAIL_SHUFFLE)] = 1.0
-    if n_candidates is not None:
-        is_tail = np.flatnonzero(counted.is_of(TAIL_SHUFFLE))
-        lengths = counted.lengths[is_tail]
-        known[is_tail, lengths - 1] = 1.0 / (n_candidates - lengths + 1)
+    drawn = np.flatnonzero(_is_drawn(counted, n_candidates))
+    lengths = counted.lengths[drawn]
+    n_items = n_candidates[counted.lists.owners[drawn]]
+    known[drawn, lengths - 1] = 1.0 / (n_items - lengths + 1)
     rows = counted.lists.rows[counted.lists.owners]
     for row in np.unique(rows[rows >= 0]).tolist():
         if row not in matrices:

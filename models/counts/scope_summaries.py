@@ -1,6 +1,6 @@
 """What a scope counted, group by group or all together, from both of its forms."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -39,10 +39,8 @@ def summaries_by_group(
         If an item or a matrix is missing.
     """
     _check_items(scope, len(items))
-    n_candidates = None if is_growing else len(items)
-    return _split(
-        scope, items, list_tables(scope.lists, matrices, n_candidates), scope.general
-    )
+    lists = list_tables(scope.lists, matrices, _candidates(scope, items, is_growing))
+    return _split(scope, items, lists, scope.general)
 
 
 def summary_of_scope(
@@ -50,7 +48,7 @@ def summary_of_scope(
 ) -> CellSummary:
     """All groups of a scope together; see `summaries_by_group`."""
     _check_items(scope, len(items))
-    n_candidates = None if is_growing else len(items)
+    n_candidates = _candidates(scope, items, is_growing)
     lists = list_tables(pooled(scope.lists), matrices, n_candidates)
     cells = _split(scope, items, lists, without_groups(scope.general))
     return cells.get(0) or _empty(tuple(sorted(items)))
@@ -90,6 +88,10 @@ def rows_of_lists(scope: ScopeRecord) -> list[int]:
     return [int(row) for row in np.unique(rows[rows >= 0])]
 
 
+def _candidates(scope: ScopeRecord, items: Sequence[str], is_growing: bool) -> Int64:
+    return np.full(len(scope.lists.rows), 0 if is_growing else len(items))
+
+
 def _check_items(scope: ScopeRecord, n_items: int) -> None:
     lists, general = scope.lists, scope.general
     columns = (general.pairs[:, 1], general.sums[:, 1], general.rewards[:, 2])
@@ -109,27 +111,45 @@ def _split(
     order = sorted(range(len(items)), key=items.__getitem__)
     numbers = np.empty(len(items), np.int64)
     numbers[order] = np.arange(len(items))
-    joint = added(
-        [_renumbered(lists, numbers), _renumbered(general, numbers)],
-    )
+    joint = added([_renumbered(lists, numbers), _renumbered(general, numbers)])
     names = tuple(items[number] for number in order)
+    return {
+        group: cell_of(names, scope.rows, tables) for group, tables in by_group(joint)
+    }
+
+
+def by_group(joint: GroupTables) -> Iterator[tuple[int, list[Int64]]]:
+    """Each group with its rows of each table; `joint` is what `added` gave."""
     groups = np.unique(joint.totals[:, 0])
-    parts = [_parts(table, groups) for table in joint]
-    cells = {}
-    for group, totals, rows, *tables in zip(groups.tolist(), *parts, strict=True):
-        pairs, sums, click_pairs, rewards = tables
-        named = sorted((scope.rows[row], n) for row, n in rows.tolist())
-        cells[group] = CellSummary(
-            names,
-            totals[0],
-            pairs,
-            sums,
-            click_pairs,
-            tuple(name for name, _ in named),
-            np.array([n for _, n in named], np.int64),
-            rewards,
-        )
-    return cells
+    parts = (_parts(table, groups) for table in joint)
+    for group, *tables in zip(groups.tolist(), *parts, strict=True):
+        yield group, tables
+
+
+def cell_of(
+    items: tuple[str, ...], row_names: Sequence[bytes], tables: Sequence[Int64]
+) -> CellSummary:
+    """A cell in canonical form, of its tables without the group.
+
+    Parameters
+    ----------
+    items
+        Ids, sorted, as the tables number them.
+    row_names
+        Names of exposure rows, as the tables number them.
+    """
+    totals, rows, pairs, sums, click_pairs, rewards = tables
+    named = sorted((row_names[row], n) for row, n in rows.tolist())
+    return CellSummary(
+        items,
+        totals[0],
+        pairs,
+        sums,
+        click_pairs,
+        tuple(name for name, _ in named),
+        np.array([n for _, n in named], np.int64),
+        rewards,
+    )
 
 
 def _renumbered(tables: GroupTables, numbers: Int64) -> GroupTables:

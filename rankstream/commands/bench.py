@@ -25,13 +25,14 @@ BENCHMARKS = {
     "learners": "PDGD, linear and neural, and P-MGD, against numpy; updates",
     "pdgd": "PDGD's closed loop, against the tensor formula in numpy",
     "evaluation": "inference of multileaving, against numpy; its fold",
+    "statistics": "statistics into columns, against cell after cell; memory",
     "pipeline": "events through the pipeline, against an empty Faust agent",
 }
 """Name and one line of each benchmark; the module has the same name."""
 
 WITH_NAMED_FIGURES = "pipeline"
 
-ON_ONE_CORE = {"placement", "learners", "pdgd", "evaluation"}
+ON_ONE_CORE = {"placement", "learners", "pdgd", "evaluation", "statistics"}
 """Those where neither side may use a second thread."""
 
 EXAMPLES = """examples:

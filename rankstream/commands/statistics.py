@@ -2,12 +2,20 @@
 
 import argparse
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
+from models.estimators.bias_curve import BiasCurve
+from rankstream.commands.relevance_tables import (
+    NO_CURVE,
+    SPARE_OF_RELEVANCE,
+    curve_label,
+    relevance_table,
+)
+from rankstream.commands.statistics_curve import curve_of_clicks, curve_told
 from rankstream.commands.statistics_export import check_target, export
 from rankstream.commands.statistics_scopes import (
     ShownScope,
@@ -28,13 +36,14 @@ from rankstream.commands.statistics_tables import (
     table_of,
 )
 from rankstream.local_results import statistics_in
-from rankstream.settings import load_settings, with_namespace
+from rankstream.relevance import Trust, relevance_of
+from rankstream.settings import Settings, load_settings, with_namespace
 from rankstream.terminal.counts import counted
 from rankstream.terminal.fitted_table import print_fitted, wide_console
 from rankstream.terminal.plain_text import plain
 from rankstream.wire.routing import normalised_query
 from rankstream.wire.topics import STATISTICS
-from streams.fold.statistics_keys import Counted
+from streams.fold.statistics_keys import Counted, ScopeName
 from streams.fold.statistics_reader import Statistics, summaries_of
 
 __all__ = ["SUMMARY", "add_arguments", "run", "summaries_of"]
@@ -96,6 +105,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     converting.add_argument(
         "--dry-run", action="store_true", help="say what it would do, and do nothing"
     )
+    for action in (show, writing):
+        action.add_argument(
+            "--examination",
+            metavar="CURVE",
+            type=_curve,
+            help="what relevance is corrected by: probabilities of looking at ranks 1, "
+            "2, ..., such as 1,0.6,0.4, or a JSON file with them or with alpha and "
+            "beta; estimated from all clicks if not given",
+        )
     for action in (show, listing, writing, converting):
         action.add_argument(
             "--local",
@@ -103,6 +121,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             metavar="DIR",
             help="what `replay --local --out DIR` wrote, instead of Kafka",
         )
+
+
+def _curve(told: str) -> BiasCurve:
+    try:
+        return curve_told(told)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def _rows(told: str) -> int:
@@ -123,20 +148,24 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.action == "export":
         # Before all of a topic is read.
         check_target(arguments.file)
-    statistics = Statistics(_records(arguments))
-    if arguments.action == "export":
-        return _export(statistics, arguments.file)
-    if arguments.action == "list":
-        return _list(statistics, arguments.limit)
-    return _show(statistics, arguments)
-
-
-def _records(arguments: argparse.Namespace) -> Iterator[tuple[bytes, bytes | None]]:
     # Also beside --local: what is wrong with them would be met later.
     settings = with_namespace(
         load_settings(getattr(arguments, "config", None)),
         getattr(arguments, "namespace", None),
     )
+    statistics = Statistics(_records(arguments, settings))
+    trust = Trust(frozenset(settings.models))
+    if arguments.action == "export":
+        curve = arguments.examination or curve_of_clicks(statistics.columns())
+        return _export(statistics, arguments.file, curve, trust)
+    if arguments.action == "list":
+        return _list(statistics, arguments.limit)
+    return _show(statistics, arguments, trust)
+
+
+def _records(
+    arguments: argparse.Namespace, settings: Settings
+) -> Iterator[tuple[bytes, bytes | None]]:
     if arguments.local is not None:
         # Kafka's client is not loaded for a file, nor the runtime for Kafka.
         from streams.local import read_changes  # noqa: PLC0415
@@ -150,10 +179,12 @@ def _records(arguments: argparse.Namespace) -> Iterator[tuple[bytes, bytes | Non
             yield key, value
 
 
-def _export(statistics: Statistics, file: Path) -> int:
-    if not len(statistics):
+def _export(
+    statistics: Statistics, file: Path, curve: BiasCurve | None, trust: Trust
+) -> int:
+    if statistics.is_empty():
         return _nothing(_label_of_none(statistics))
-    for path, n_rows in export(statistics, file):
+    for path, n_rows in export(statistics, file, curve, trust):
         Console().print(f"{path}: {counted(n_rows, 'row')}", highlight=False)
     if n_converted := statistics.n_converted():
         Console().print(
@@ -161,6 +192,8 @@ def _export(statistics: Statistics, file: Path) -> int:
             "exposures are left out (flag 8 in the totals)",
             highlight=False,
         )
+    for remark in [NO_CURVE] if curve is None else curve.remarks():
+        _say(Console(), remark)
     _say(Console(), _missing(statistics, statistics.queries()))
     return 0
 
@@ -187,7 +220,7 @@ def _list(statistics: Statistics, limit: int) -> int:
     return 0
 
 
-def _show(statistics: Statistics, arguments: argparse.Namespace) -> int:
+def _show(statistics: Statistics, arguments: argparse.Namespace, trust: Trust) -> int:
     query = normalised_query(arguments.query)
     scopes = statistics.scopes(query)
     left = left_label(statistics)
@@ -225,9 +258,33 @@ def _show(statistics: Statistics, arguments: argparse.Namespace) -> int:
     else:
         for one in found:
             _tell(console, one, scope_title(one.name, settings), settings, arguments)
+    _tell_relevance(console, statistics, query, names, (arguments, trust))
     _say(console, left)
     _say(console, missing)
     return 0
+
+
+def _tell_relevance(
+    console: Console,
+    statistics: Statistics,
+    query: str,
+    names: Sequence[ScopeName],
+    how: tuple[argparse.Namespace, Trust],
+) -> None:
+    """The items of all these scopes together, corrected for where they stood."""
+    arguments, trust = how
+    curve = arguments.examination or curve_of_clicks(statistics.columns())
+    if curve is None or not statistics.counted:
+        console.print(NO_CURVE, highlight=False)
+        return
+    wanted = set(names)
+    columns = statistics.columns([query], is_wanted=lambda name: name in wanted)
+    found = relevance_of(columns, curve, statistics.counted[0].groups, trust)
+    source = "given" if arguments.examination else "estimated from all clicks"
+    table = relevance_table(found, arguments.limit)
+    print_fitted(console, table, SPARE_OF_RELEVANCE)
+    for remark in (curve_label(curve, source), found.warning, *found.remarks):
+        _say(console, remark and f"  {remark}")
 
 
 def _tell(

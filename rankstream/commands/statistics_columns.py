@@ -1,5 +1,6 @@
 """What `rankstream statistics export` writes, in SQL-friendly rows."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -7,10 +8,11 @@ import numpy as np
 import pyarrow as pa
 
 from models.counts.cells import PAIR_NAMES, TOTAL_NAMES, CellSummary
-from models.counts.scope_record import CONVERTED
+from models.estimators.bias_curve import BiasCurve
+from rankstream.commands.statistics_cells import ExportedCell
+from rankstream.relevance import Trust, relevance_of
 from rankstream.wire.events import LOGGED, POLICIES, decode_items
-from streams.fold.statistics_keys import ScopeName
-from streams.fold.statistics_reader import CellName, Statistics
+from streams.fold.statistics_reader import Statistics
 
 CELL_FIELDS = [
     ("query", pa.string()),
@@ -43,6 +45,24 @@ SETS = ".sets"
 
 SETS_FIELDS = [*CELL_FIELDS[:2], CELL_FIELDS[3], ("items", pa.list_(pa.string()))]
 
+RELEVANCE = ".relevance"
+"""Suffix of the file of corrected relevance, which groups, sets and eras share."""
+
+RELEVANCE_FIELDS = [
+    ("query", pa.string()),
+    ("item", pa.string()),
+    ("impressions", pa.int64()),
+    ("clicked", pa.int64()),
+    ("exposure", pa.float64()),
+    ("relevance", pa.float64()),
+    ("low", pa.float64()),
+    ("high", pa.float64()),
+    ("degrees", pa.int64()),
+    ("is_under_exposed", pa.bool_()),
+    ("no_interval", pa.string()),
+    ("warning", pa.string()),
+]
+
 Columns = dict[str, list[Any]]
 
 
@@ -51,23 +71,37 @@ def schemas() -> dict[str, pa.Schema]:
     of_cells = {
         suffix: pa.schema([*CELL_FIELDS, *fields]) for suffix, fields, _ in FILES
     }
-    others = {SETS: pa.schema(SETS_FIELDS), COUNTED: pa.schema(COUNTED_FIELDS)}
-    return of_cells | others
+    others = {
+        SETS: SETS_FIELDS,
+        RELEVANCE: RELEVANCE_FIELDS,
+        COUNTED: COUNTED_FIELDS,
+    }
+    return of_cells | {name: pa.schema(fields) for name, fields in others.items()}
 
 
-def _is_converted(statistics: Statistics, name: CellName) -> bool:
-    """Whether an earlier release counted it, so that exposures are refused."""
-    return bool(statistics.scope(name.scope).flags & CONVERTED)
-
-
-def set_of(statistics: Statistics, name: ScopeName) -> Columns:
+def set_of(one: ExportedCell) -> Columns:
     """The candidates of a scope; numbers of items and `material` follow their order."""
     return {
-        "query": [name.query],
-        "candidate_set": [name.candidate_set.hex()],
-        "era": [name.era],
-        "items": [list(statistics.items(*name[:2], name.era))],
+        "query": [one.name.query],
+        "candidate_set": [one.name.candidate_set.hex()],
+        "era": [one.name.era],
+        "items": [list(one.items)],
     }
+
+
+def relevance_columns(
+    statistics: Statistics, query: str, curve: BiasCurve, trust: Trust
+) -> Columns:
+    """A row for each item of a query; nothing where there is no number."""
+    groups = statistics.counted[0].groups
+    found = relevance_of(statistics.columns([query]), curve, groups, trust)
+    rows = [(query, *map(_or_nothing, one), found.warning) for one in found.items]
+    names = [name for name, _ in RELEVANCE_FIELDS]
+    return {name: [row[i] for row in rows] for i, name in enumerate(names)}
+
+
+def _or_nothing(value: object) -> object:
+    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def _named(cell: CellSummary, numbers: Any) -> list[str]:
@@ -89,32 +123,34 @@ def counted_columns(statistics: Statistics) -> Columns:
     return {name: [row[i] for row in rows] for i, name in enumerate(names)}
 
 
-def _pairs(statistics: Statistics, name: CellName, cell: CellSummary) -> Columns:
+def _pairs(one: ExportedCell) -> Columns:
     """Places that were shown or expected; no exposures where they are refused."""
+    cell = one.cell
     columns: Columns = {"item": _named(cell, cell.pairs[:, 0])}
     for i, column in enumerate(PAIR_NAMES[1:], 1):
         columns[_EXPORTED.get(column, column)] = cell.pairs[:, i].tolist()
-    if _is_converted(statistics, name):
+    if one.is_converted:
         nothing = [None] * len(cell.pairs)
         return columns | {"exposure_fixed_30": nothing, "expected": nothing}
-    expected = statistics.exposures(*name[:3], cell, name.era)
-    places = zip(columns["item"], columns["rank"], strict=True)
+    expected = dict(one.expected)
+    places = zip(*cell.pairs[:, :2].T.tolist(), strict=True)
     columns["expected"] = [expected.pop(place, 0.0) for place in places]
-    for (item, rank), number in sorted(expected.items()):
-        never: dict[str, Any] = {"item": item, "rank": rank, "expected": number}
+    for (item, rank), number in expected.items():
+        never: dict[str, Any] = {"item": cell.items[item], "rank": rank}
+        never["expected"] = number
         for column, values in columns.items():
             values.append(never.get(column, 0))
     return columns
 
 
-def _totals(statistics: Statistics, name: CellName, cell: CellSummary) -> Columns:
+def _totals(one: ExportedCell) -> Columns:
     """Of the cell; flags and the latest time are those of its scope."""
-    columns: Columns = {name: [cell.total(name)] for name in TOTAL_NAMES}
-    scope = statistics.scope(name.scope)
-    return columns | {"flags": [scope.flags], "last_ms": [scope.last_ms]}
+    columns: Columns = {name: [one.cell.total(name)] for name in TOTAL_NAMES}
+    return columns | {"flags": [one.flags], "last_ms": [one.last_ms]}
 
 
-def _items(_: Statistics, __: CellName, cell: CellSummary) -> Columns:
+def _items(one: ExportedCell) -> Columns:
+    cell = one.cell
     return {
         "item": _named(cell, cell.sums[:, 0]),
         "plus": cell.sums[:, 1].tolist(),
@@ -125,7 +161,8 @@ def _items(_: Statistics, __: CellName, cell: CellSummary) -> Columns:
     }
 
 
-def _click_pairs(_: Statistics, __: CellName, cell: CellSummary) -> Columns:
+def _click_pairs(one: ExportedCell) -> Columns:
+    cell = one.cell
     return {
         "item": _named(cell, cell.click_pairs[:, 0]),
         "rank": cell.click_pairs[:, 1].tolist(),
@@ -135,12 +172,13 @@ def _click_pairs(_: Statistics, __: CellName, cell: CellSummary) -> Columns:
     }
 
 
-def _rows(statistics: Statistics, name: CellName, cell: CellSummary) -> Columns:
-    if _is_converted(statistics, name):
+def _rows(one: ExportedCell) -> Columns:
+    if one.is_converted:
         return {"row": []}
-    rows = [statistics.row(name, row) for row in cell.row_names]
+    cell = one.cell
+    rows = [one.row(name) for name in cell.row_names]
     return {
-        "row": [row.hex() for row in cell.row_names],
+        "row": [name.hex() for name in cell.row_names],
         "impressions": cell.row_counts.tolist(),
         "policy": [POLICIES[row.policy] for row in rows],
         "n_ranks": [row.n_ranks for row in rows],
@@ -149,13 +187,12 @@ def _rows(statistics: Statistics, name: CellName, cell: CellSummary) -> Columns:
     }
 
 
-def _lists(statistics: Statistics, name: CellName, _: CellSummary) -> Columns:
+def _lists(one: ExportedCell) -> Columns:
     """A row for each list and mask of the group; mask 0 where nothing was clicked."""
-    scope, items = statistics.scope(name.scope), statistics.items(*name[:2], name.era)
-    lists = scope.lists
+    items, lists = one.items, one.batch.lists
     columns: Columns = {key: [] for key in ("row", "policy", "items", "mask")}
     counts: list[int] = []
-    for entry in np.flatnonzero(lists.groups == name.group).tolist():
+    for entry in one.entries:
         owner = int(lists.owners[entry])
         row = int(lists.rows[owner])
         places = lists.items[lists.starts[owner] : lists.starts[owner + 1]]
@@ -164,7 +201,7 @@ def _lists(statistics: Statistics, name: CellName, _: CellSummary) -> Columns:
         unclicked = int(lists.shown[entry]) - sum(times)
         found = list(zip(lists.masks[of_entry].tolist(), times, strict=True))
         for mask, number in [(0, unclicked)] * bool(unclicked) + found:
-            columns["row"].append(scope.rows[row].hex() if row >= 0 else "")
+            columns["row"].append(one.batch.row_names[row].hex() if row >= 0 else "")
             columns["policy"].append(POLICIES[LOGGED if row >= 0 else -1 - row])
             columns["items"].append([items[place] for place in places.tolist()])
             columns["mask"].append(mask)
@@ -172,8 +209,8 @@ def _lists(statistics: Statistics, name: CellName, _: CellSummary) -> Columns:
     return columns | {"impressions": counts}
 
 
-def _rewards(statistics: Statistics, _: CellName, cell: CellSummary) -> Columns:
-    classes = statistics.counted[0].classes if statistics.counted else ()
+def _rewards(one: ExportedCell) -> Columns:
+    cell, classes = one.cell, one.classes
     numbers = cell.rewards[:, 0].tolist()
     return {
         "class": [classes[n] if n < len(classes) else str(n) for n in numbers],

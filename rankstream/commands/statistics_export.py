@@ -10,24 +10,37 @@ from typing import Self
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from models.estimators.bias_curve import BiasCurve
+from rankstream.commands.statistics_cells import exported_cells
 from rankstream.commands.statistics_columns import (
     CELL_FIELDS,
     COUNTED,
     FILES,
+    RELEVANCE,
     SETS,
     Columns,
     counted_columns,
+    relevance_columns,
     schemas,
     set_of,
 )
+from rankstream.relevance import Trust
 from streams.fold.statistics_reader import CellName, Statistics
 
 ROWS_AT_ONCE = 1 << 17
 
 SUFFIX = ".parquet"
 
+NOBODY = Trust(())
+"""No model learns online."""
 
-def export(statistics: Statistics, file: Path) -> Iterator[tuple[Path, int]]:
+
+def export(
+    statistics: Statistics,
+    file: Path,
+    curve: BiasCurve | None = None,
+    trust: Trust = NOBODY,
+) -> Iterator[tuple[Path, int]]:
     """Write `file` (item and rank) and its siblings; yields each and its length.
 
     For `counts.parquet` the siblings are `counts.cells.parquet` (totals),
@@ -35,10 +48,18 @@ def export(statistics: Statistics, file: Path) -> Iterator[tuple[Path, int]]:
     `counts.rows.parquet` (exposure rows, their counters and material),
     `counts.lists.parquet` (lists that are kept with their clicked ranks),
     `counts.rewards.parquet` (other classes of actions), `counts.sets.parquet`
-    (candidate sets) and `counts.counted.parquet` (how many interactions of which
-    partition all of it is). `docs/statistics.md` says what each column is. All are
-    written side by side, as each scope is summed once, and get their names when all
-    are whole.
+    (candidate sets), `counts.relevance.parquet` (corrected relevance of the items of
+    each query, where there is a curve) and `counts.counted.parquet` (how many
+    interactions of which partition all of it is). `docs/statistics.md` says what each
+    column is. All are written side by side, as each scope is summed once, and get
+    their names when all are whole.
+
+    Parameters
+    ----------
+    curve
+        What relevance is corrected by; its file is empty without one.
+    trust
+        Which policies may have been chosen from clicks.
 
     Raises
     ------
@@ -51,21 +72,32 @@ def export(statistics: Statistics, file: Path) -> Iterator[tuple[Path, int]]:
             for suffix, schema in schemas().items()
         }
         files[COUNTED].add(counted_columns(statistics))
-        sets: set[tuple[str, bytes, int]] = set()
-        for scope in statistics.scopes():
-            place = (*scope[:2], scope.era)
+        query, sets = "", set[tuple[bytes, int]]()
+        for one in exported_cells(statistics):
+            if one.name.query != query:
+                query, sets = one.name.query, set()
+            place = one.name.candidate_set, one.name.era
             if place not in sets:
                 sets.add(place)
-                files[SETS].add(set_of(statistics, scope))
-            for group, cell in statistics.cells(scope).items():
-                name = CellName(*scope, group)
-                for suffix, _, columns_of in FILES:
-                    files[suffix].add(columns_of(statistics, name, cell), name)
+                files[SETS].add(set_of(one))
+            for suffix, _, columns_of in FILES:
+                files[suffix].add(columns_of(one), one.name)
+        for columns in _relevance(statistics, curve, trust):
+            files[RELEVANCE].add(columns)
         for each in files.values():
             each.finish()
         for each in files.values():
             each.take_name()
         yield from ((each.path, each.n_rows) for each in files.values())
+
+
+def _relevance(
+    statistics: Statistics, curve: BiasCurve | None, trust: Trust
+) -> Iterator[Columns]:
+    """That of each query, if there is a curve."""
+    if curve is not None and statistics.counted:
+        for query in statistics.queries():
+            yield relevance_columns(statistics, query, curve, trust)
 
 
 class _File:

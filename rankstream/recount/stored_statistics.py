@@ -9,8 +9,12 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 import msgspec
+import numpy as np
 
 from models.counts.cells import TOTAL_NAMES, CellSummary
+from models.estimators.bias_curve import BiasCurve
+from rankstream.relevance import GatheredQuery
+from rankstream.wire.schemas import SchemaRefused
 from streams.fold.statistics_reader import CellName
 from streams.fold.statistics_reader import Statistics as StoredStatistics
 from streams.recount.recount import Statistics
@@ -24,6 +28,7 @@ from streams.recount.scopes import (
     ScopeKey,
     Scopes,
 )
+from streams.recount.weights import CURVES, ItemWeights
 from streams.state_pieces import Parts
 
 _decode = msgspec.msgpack.Decoder().decode
@@ -77,7 +82,39 @@ def stored(values: Sequence[tuple[bytes, bytes]]) -> Statistics:
 
     strays = list(_strays(records))
     queries = set(records.scopes)
-    return Statistics(queries, scopes_of, strays, dict(_counted_of(values)))
+
+    def weights(query: str, curve: str) -> dict[str, ItemWeights] | None:
+        return _weights_of(statistics, query, curve)
+
+    counted = dict(_counted_of(values))
+    return Statistics(queries, scopes_of, strays, counted, weights)
+
+
+def _weights_of(
+    statistics: StoredStatistics, query: str, curve: str
+) -> dict[str, ItemWeights] | None:
+    """What readers correct clicks by; None where a scope cannot be read, or settings.
+
+    Those who cannot be read are told of where scopes are compared.
+    """
+    if not statistics.counted:
+        return None
+    alpha, beta = (np.array(column) for column in CURVES[curve])
+    gathered = GatheredQuery(statistics.counted[0].groups)
+    try:
+        for chunk in statistics.columns([query]):
+            gathered.take(chunk)
+    except (ValueError, SchemaRefused):
+        return None
+    sums = gathered.sums(BiasCurve(alpha, beta))
+    totals = (table.sum(axis=0).tolist() for table in sums)
+    rows = zip(*totals, strict=True)
+    return {
+        item: ItemWeights(int(n), int(clicked), alphas, betas)
+        for item, (n, alphas, betas, clicked) in zip(
+            gathered.numbers, rows, strict=True
+        )
+    }
 
 
 def _records_of(values: Sequence[tuple[bytes, bytes]]) -> Records:

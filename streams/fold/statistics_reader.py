@@ -1,31 +1,38 @@
 """The topic `statistics` as its readers see it."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
 
 from models.counts.cells import CellSummary, merge
 from models.counts.fixed_point import EXPOSURE_ONE
-from models.counts.scope_record import (
-    CONVERTED,
-    ScopeRecord,
-    decode_scope,
-    flags_of,
-)
+from models.counts.scope_record import CONVERTED, ScopeRecord, flags_of
 from models.counts.scope_summaries import (
     groups_of_scope,
-    impressions_and_clicks,
     rows_of_lists,
     summaries_by_group,
     summary_of_scope,
 )
 from rankstream.wire.events import decode_items
 from streams.fold import statistics_keys as keys
+from streams.fold.batch_summaries import (
+    cells_of,
+    impressions_and_clicks,
+    summaries_of_batch,
+)
+from streams.fold.scope_batches import ScopeBatch, batches
+from streams.fold.statistics_columns import ColumnReader, Columns
+from streams.fold.statistics_index import StatisticsIndex
 from streams.fold.statistics_keys import Row, ScopeName
 from streams.fold.stored_exposures import Floats, placement_in_set, placement_of
-from streams.state_pieces import Parts
+from streams.fold.stored_scopes import (
+    StoredScope,
+    missing_row,
+    missing_set,
+    stored_scope,
+)
 
 _Placed = tuple[str, int, float]
 """Item, rank, and the probability that it was there."""
@@ -49,9 +56,10 @@ class CellName(NamedTuple):
 class Statistics:
     """What lies in the topic, the last value of each key; decoded when asked for.
 
-    A scope of which a piece is missing is refused; one with a piece that its head does
-    not name too, if `is_strict`. One whose head is missing is not there, which
-    `n_missing` and `n_headless` tell.
+    Values beyond some megabytes lie in a file of its own meanwhile. A scope of which a
+    piece is missing is refused; one with a piece that its head does not name too, if
+    `is_strict`. One whose head is missing is not there, which `n_missing` and
+    `n_headless` tell.
 
     Raises
     ------
@@ -63,49 +71,21 @@ class Statistics:
         self, items: Iterable[tuple[bytes, bytes | None]], *, is_strict: bool = True
     ) -> None:
         self._is_strict = is_strict
-        latest: dict[bytes, bytes] = {}
-        for key, value in items:
-            if value:
-                latest[key] = value
-            else:
-                latest.pop(key, None)
-        counted = (keys.decode(key)[:1] == ["counted"] and key for key in latest)
-        self.counted = tuple(
-            keys.decode_counted(latest.pop(key)) for key in [*filter(None, counted)]
-        )
+        self._index = StatisticsIndex(items)
+        self.counted = self._index.counted
         """What was counted, of each partition of `events`."""
-        oldest = [one.oldest for one in self.counted if one.oldest is not None]
-        self._oldest: float = min(oldest, default=-np.inf)
-        self._scopes: dict[str, dict[ScopeName, bytes]] = defaultdict(dict)
-        self._pieces: dict[ScopeName, dict[int, bytes]] = defaultdict(dict)
-        self._lists: dict[ScopeName, dict[int, bytes]] = defaultdict(dict)
-        self._sets: dict[tuple[str, bytes, int], bytes] = {}
-        self._rows: dict[tuple[ScopeName, bytes], bytes] = {}
-        self._items: dict[tuple[str, bytes, int], tuple[str, ...]] = {}
         # The scope that was asked for last; its cells are asked for one by one.
         self._scope: tuple[ScopeName, ScopeRecord] | None = None
+        self._items: tuple[tuple[str, bytes, int], tuple[str, ...]] | None = None
         self._cells: tuple[ScopeName, dict[int, CellSummary]] | None = None
         self._placed: tuple[ScopeName, dict[bytes, list[_Placed]]] | None = None
-        for key, value in Parts().joined(latest).items():
-            self._take(key, value)
-
-    def _take(self, key: bytes, value: bytes) -> None:
-        kind, *rest = keys.decode(key)
-        keys.check_value(kind, key, value)
-        if kind == "scope":
-            if rest[3] >= self._oldest:
-                self._scopes[rest[0]][ScopeName(*rest)] = value
-        elif kind == "piece":
-            self._pieces[ScopeName(*rest[:4])][rest[4]] = value
-        elif kind == "lists":
-            self._lists[ScopeName(*rest[:4])][rest[4]] = value
-        elif kind == "set":
-            self._sets[tuple(rest)] = value
-        elif kind == "row":
-            self._rows[ScopeName(*rest[:4]), rest[4]] = value
 
     def __len__(self) -> int:
-        return sum(map(len, self._scopes.values()))
+        return sum(len(records.scopes) for records in self._index.all())
+
+    def is_empty(self) -> bool:
+        """Whether there is no scope."""
+        return not any(records.scopes for records in self._index.all())
 
     def share_left(self) -> float:
         """The share of all counted interactions whose eras have left, in [0, 1]."""
@@ -114,10 +94,11 @@ class Statistics:
 
     def n_converted(self) -> int:
         """How many scopes were converted from an earlier release."""
-        values = (
-            value for scopes in self._scopes.values() for value in scopes.values()
+        return sum(
+            bool(flags_of(records.value(key)) & CONVERTED)
+            for records in self._index.all()
+            for key in records.scopes.values()
         )
-        return sum(bool(flags_of(value) & CONVERTED) for value in values)
 
     def n_missing(self, queries: Mapping[str, tuple[int, int]]) -> int:
         """Interactions that were counted, have not left, and are of no scope.
@@ -139,47 +120,109 @@ class Statistics:
         A scope that is nothing but its head leaves no trace, unless it is the only one
         of its candidate set.
         """
-        heads = self._scopes.get(query, {})
-        places = [*self._pieces, *self._lists, *(name for name, _ in self._rows)]
-        of_query = {name for name in places if name.query == query}
-        found = {name for name in of_query - heads.keys() if name.era >= self._oldest}
+        records, oldest = self._index.of(query), self._index.oldest
+        heads = records.scopes.keys()
+        of_query = {*records.pieces, *records.lists, *records.rows}
+        found = {name for name in of_query - heads if name.era >= oldest}
         sets = {(name.candidate_set, name.era) for name in (*heads, *found)}
-        bare = {(name, era) for each, name, era in self._sets if each == query} - sets
-        return len(found) + sum(era >= self._oldest for _, era in bare)
+        bare = records.sets.keys() - sets
+        return len(found) + sum(era >= oldest for _, era in bare)
 
     def queries(self) -> dict[str, tuple[int, int]]:
-        """Impressions and clicks of each query."""
+        """Impressions and clicks of each query that has a scope, sorted."""
         counts: dict[str, tuple[int, int]] = {}
-        for query, scopes in self._scopes.items():
-            totals = [impressions_and_clicks(self.scope(name)) for name in scopes]
-            counts[query] = sum(n for n, _ in totals), sum(n for _, n in totals)
+        for batch in self.batches():
+            for name, shown, clicked in impressions_and_clicks(batch):
+                before = counts.get(name.query, (0, 0))
+                counts[name.query] = before[0] + shown, before[1] + clicked
         return counts
 
     def scopes(self, query: str | None = None) -> list[ScopeName]:
         """The scopes, of one query or of all, sorted."""
-        queries = self._scopes if query is None else [query]
-        return sorted(name for each in queries for name in self._scopes.get(each, ()))
+        if query is not None:
+            return sorted(self._index.of(query).scopes)
+        return [name for each in self._index.queries() for name in self.scopes(each)]
 
     def names(self, query: str | None = None) -> list[CellName]:
         """The cells, of one query or of all, sorted."""
+        if not self._is_strict:
+            return [
+                CellName(*name, group)
+                for name in self.scopes(query)
+                for group in groups_of_scope(self.scope(name))
+            ]
+        queries = None if query is None else [query]
         return [
             CellName(*name, group)
-            for name in self.scopes(query)
-            for group in groups_of_scope(self.scope(name))
+            for batch in self.batches(queries)
+            for name, group in cells_of(batch)
         ]
+
+    def batches(
+        self,
+        queries: Iterable[str] | None = None,
+        *,
+        is_wanted: Callable[[ScopeName], bool] = lambda _: True,
+    ) -> Iterator[ScopeBatch]:
+        """Scopes many at a time, in their order, of all queries or of some.
+
+        Raises
+        ------
+        ValueError
+            If something of a scope is missing, or has another shape.
+        """
+        yield from batches(self._stored(queries, is_wanted))
+
+    def columns(
+        self,
+        queries: Iterable[str] | None = None,
+        *,
+        is_wanted: Callable[[ScopeName], bool] = lambda _: True,
+    ) -> Iterator[Columns]:
+        """Every item and rank, chunk by chunk; see `streams.fold.statistics_columns`.
+
+        Parameters
+        ----------
+        queries
+            Those that are read; all if not given.
+        is_wanted
+            Whether a scope is, as of chosen eras.
+
+        Raises
+        ------
+        ValueError
+            If something of a scope is missing, or has another shape.
+        """
+        reader = self.column_reader()
+        for batch in self.batches(queries, is_wanted=is_wanted):
+            yield from reader.of_batch(batch)
+
+    def column_reader(self) -> ColumnReader:
+        """One for the reward classes that were counted."""
+        if not self.counted:
+            return ColumnReader()
+        classes, reward = self.counted[0].classes, self.counted[0].reward
+        return ColumnReader(len(classes), classes.index(reward))
+
+    def _stored(
+        self, queries: Iterable[str] | None, is_wanted: Callable[[ScopeName], bool]
+    ) -> Iterator[StoredScope]:
+        for query in self._index.queries() if queries is None else queries:
+            records = self._index.of(query)
+            for name in sorted(records.scopes):
+                if is_wanted(name):
+                    yield stored_scope(records, name)
 
     def items(self, query: str, candidate_set: bytes, era: int) -> tuple[str, ...]:
         """Ids of the items of a candidate set in an era, by number."""
         place = (query, candidate_set, era)
-        if place not in self._items:
-            if place not in self._sets:
-                raise ValueError(
-                    "the candidate set of each scope must be in statistics; that of "
-                    f"{place!r:.200} is missing: read the topic from its beginning, "
-                    "or replay into the folder again"
-                )
-            self._items[place] = tuple(keys.decode_set(self._sets[place]))
-        return self._items[place]
+        if self._items is None or self._items[0] != place:
+            records = self._index.of(query)
+            if place[1:] not in records.sets:
+                raise ValueError(missing_set(place))
+            value = records.value(records.sets[place[1:]])
+            self._items = place, tuple(keys.decode_set(value))
+        return self._items[1]
 
     def scope(self, name: ScopeName) -> ScopeRecord:
         """A scope as it is stored.
@@ -190,14 +233,10 @@ class Statistics:
             If a piece of it is missing, or something has another shape.
         """
         if self._scope is None or self._scope[0] != name:
-            value = self._scopes[name.query][name]
-            apart = self._pieces.get(name, {}), self._lists.get(name, {})
-            try:
-                scope = decode_scope(value, *apart)
-            except ValueError as error:
-                raise ValueError(f"{error}; at scope {name!r:.200}") from error
+            one = stored_scope(self._index.of(name.query), name)
+            scope = one.decoded()
             if self._is_strict:
-                _refuse_strays(name, scope, *apart)
+                one.refuse_strays(scope)
             self._scope = name, scope
         return self._scope[1]
 
@@ -231,14 +270,10 @@ class Statistics:
 
     def row(self, name: ScopeName | CellName, row: bytes) -> Row:
         """An exposure row of a scope, by its name."""
-        place = ScopeName(*name[:4]), row
-        if place not in self._rows:
-            raise ValueError(
-                "exposure rows of each scope must be in statistics; row "
-                f"{row.hex()} of {place[0]!r:.200} is missing: read the topic from its "
-                "beginning, or replay into the folder again"
-            )
-        return keys.decode_row(self._rows[place])
+        place, records = ScopeName(*name[:4]), self._index.of(name.query)
+        if row not in records.rows.get(place, {}):
+            raise ValueError(missing_row(place, row))
+        return keys.decode_row(records.value(records.rows[place][row]))
 
     def exposures(
         self,
@@ -263,7 +298,7 @@ class Statistics:
             scopes = [one for one in known if one[1:3] == (candidate_set, intervention)]
         else:
             name = ScopeName(query, candidate_set, intervention, era)
-            scopes = [name] if name in self._scopes.get(query, ()) else []
+            scopes = [name] if name in self._index.of(query).scopes else []
         if not scopes:
             raise ValueError(
                 "exposures must be of a scope that is there; there is none of era "
@@ -275,7 +310,8 @@ class Statistics:
             cell.row_names, cell.row_counts.tolist(), strict=True
         ):
             # A row that came again in a later era has the same name and matrix.
-            owners = [name for name in scopes if (name, row_name) in self._rows]
+            rows = self._index.of(query).rows
+            owners = [name for name in scopes if row_name in rows.get(name, {})]
             owner = (owners or scopes)[-1]
             for item, rank, placed in self._places_of(owner, row_name):
                 expected[item, rank] += count * placed
@@ -323,27 +359,10 @@ class Statistics:
         }
 
 
-def _refuse_strays(
-    name: ScopeName,
-    scope: ScopeRecord,
-    pieces: Mapping[int, bytes],
-    lists: Mapping[int, bytes],
-) -> None:
-    strays = [*(pieces.keys() - set(scope.pieces))]
-    strays += [*(lists.keys() - set(range(scope.n_list_pieces)))]
-    if strays:
-        raise ValueError(
-            "the head of a scope of statistics must name all pieces that are there; it "
-            f"does not name {sorted(strays)[:5]}: `rankstream recount` says what is "
-            f"wrong; at scope {name!r:.200}"
-        )
-
-
 def summaries_of(
     items: Iterable[tuple[bytes, bytes | None]],
 ) -> Iterator[tuple[CellName, CellSummary]]:
     """Every cell that stands in records of the topic, sorted by name."""
-    statistics = Statistics(items)
-    for name in statistics.scopes():
-        for group, cell in statistics.cells(name).items():
+    for batch in Statistics(items).batches():
+        for name, group, cell in summaries_of_batch(batch):
             yield CellName(*name, group), cell

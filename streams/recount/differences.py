@@ -1,5 +1,6 @@
 """How far two counts of the same thing are apart."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -14,6 +15,7 @@ from streams.recount.scopes import (
     ScopeKey,
     Scopes,
 )
+from streams.recount.weights import RELATIVE, ItemWeights
 
 MOST_DIFFERENCES = 20
 
@@ -208,6 +210,29 @@ def compare_cells(where: str, expected: Cell, found: Cell, verdict: Verdict) -> 
                 verdict.find("extra", f"{label}: found {theirs[key]}")
             else:
                 verdict.compare(label, ours[key], theirs.get(key, 0))
+
+
+def compare_weights(
+    where: str,
+    expected: Mapping[str, ItemWeights],
+    found: Mapping[str, ItemWeights],
+    verdict: Verdict,
+) -> None:
+    """Note every field that corrects clicks and is not as it must be."""
+    nothing = ItemWeights(0, 0, 0.0, 0.0)
+    for item in expected.keys() | found.keys():
+        ours = expected.get(item, nothing)
+        theirs = found.get(item, nothing).fields()
+        for name, number in ours.fields().items():
+            # What the sums may be off, the quotients are off by that over alpha.
+            scale = (1 + abs(number)) / ours.alpha if name in ("weight", "value") else 1
+            slack = RELATIVE * max(abs(number), 1e-9) + 2 * ours.slack * scale
+            if not abs(theirs.get(name, math.nan) - number) <= slack:
+                verdict.find(
+                    "wrong",
+                    f"{where} {name} of {item!r:.60}: expected {number!r} within "
+                    f"{slack:.3g}, found {theirs.get(name)!r}",
+                )
 
 
 def _compare_pairs(where: str, expected: Cell, found: Cell, verdict: Verdict) -> None:

@@ -236,9 +236,21 @@ def _count_exposure(
             place = (items[item], rank + 1)
             fixed = round(float(matrix[item, rank]) * EXPOSURE_ONE)
             cell.exposures[place] = cell.exposures.get(place, 0) + fixed
+            probability = float(matrix[item, rank])
+            cell.expected[place] = cell.expected.get(place, 0.0) + probability
+            if probability < 1.0:
+                cell.loose[place] = cell.loose.get(place, 0) + 1
             if one.policy == PLACKETT_LUCE:
                 cell.add_slack(place, 1 + ERROR * EXPOSURE_ONE)
     return None
+
+
+def matrix_of_row(row: RowKey, n_items: int) -> NDArray[np.float64]:
+    """P(item at rank) of a kept exposure row."""
+    policy, n_ranks, material, _ = row
+    if policy == PLACKETT_LUCE:
+        return placements(material, n_ranks)
+    return _logged(material, n_items, n_ranks)
 
 
 def _matrix_of(one: Closed, n_items: int, n_ranks: int) -> NDArray[np.float64]:

@@ -23,12 +23,14 @@ from streams.recount.differences import (
     compare_counted,
     compare_scopes,
     compare_sums,
+    compare_weights,
 )
 from streams.recount.interactions_log import InteractionsLog
 from streams.recount.join import OUTCOMES, SlowJoin
 from streams.recount.query_counts import count_query
 from streams.recount.rules import Closed, Rules, Split
 from streams.recount.scopes import Counted, Scopes
+from streams.recount.weights import CURVES, ItemWeights, weights_of
 
 
 class Found(NamedTuple):
@@ -45,6 +47,14 @@ class Found(NamedTuple):
     splits: tuple[Split, ...] = ()
 
 
+WeightsOf = Callable[[str, str], dict[str, ItemWeights] | None]
+"""Gives stored weights of a query under a curve."""
+
+
+def _nothing_known(_: str, __: str) -> None:
+    return None
+
+
 ScopesOf = Callable[[str], Scopes]
 """Gives the stored scopes of a query."""
 
@@ -54,12 +64,15 @@ class Statistics(NamedTuple):
 
     `strays` names records that belong to no scope, `counted` what is said of each
     partition of the log (of a dump, which has one value of a key, of one of them).
+    `weights_of` gives what corrects clicks of a query under a curve of
+    `streams.recount.weights`; None where nobody knows.
     """
 
     queries: set[str]
     scopes_of: ScopesOf
     strays: Sequence[str] = ()
     counted: Mapping[int, Counted] = {}
+    weights_of: WeightsOf = _nothing_known
 
 
 def recount(
@@ -268,7 +281,12 @@ class Partition:
         counted.settings = (rules.groups, rules.keep_ms, rules.classes, rules.reward)
         for query, impressions in self.by_query.items():
             expected = count_query(impressions, self.leaving, rules, counted)
-            compare_scopes(query, expected, statistics.scopes_of(query), self._verdict)
+            of_query = Verdict()
+            compare_scopes(query, expected, statistics.scopes_of(query), of_query)
+            # What is made of other counts is another as well, and says no more.
+            if of_query.is_clean:
+                _compare_weights(query, expected, statistics, of_query)
+            self._verdict.add(of_query)
         where = f"counted of events[{self.number}]"
         found = statistics.counted.get(self.number)
         if found is not None:
@@ -299,6 +317,17 @@ class Partition:
         if not self.leaving or least > self.leaving[-1] or self._oldest_closed < least:
             self.leaving.append(least)
         self._oldest_closed = sys.maxsize
+
+
+def _compare_weights(
+    query: str, expected: Scopes, statistics: Statistics, verdict: Verdict
+) -> None:
+    """Hold what corrects clicks of a query against the count, under each curve."""
+    for curve in CURVES:
+        found = statistics.weights_of(query, curve)
+        if found is not None:
+            label = f"{query!r:.60} under {curve}"
+            compare_weights(label, weights_of(expected, curve), found, verdict)
 
 
 def closed_of(interaction: Interaction, n_left: int, rules: Rules) -> Closed:

@@ -33,13 +33,17 @@ class Cell:
 
     `pairs` by (item, rank): shown, clicked, first_click, shown_to_first,
     shown_to_last. `exposures` by (item, rank): fixed point, of impressions without
-    a row. `sums` by item: plus, minus, inverse, inverse squared. `rewards` by class,
-    item, rank. `slack`: by how much a number may be off.
+    a row. `expected` is the same not rounded, and `loose` how many placements in it are
+    not certain, so that fixed point rounds them. `sums` by item: plus, minus, inverse,
+    inverse squared. `rewards` by class, item, rank. `slack`: by how much a number may
+    be off.
     """
 
     totals: dict[str, int] = field(default_factory=dict)
     pairs: dict[Place, list[int]] = field(default_factory=dict)
     exposures: dict[Place, int] = field(default_factory=dict)
+    expected: dict[Place, float] = field(default_factory=dict)
+    loose: dict[Place, int] = field(default_factory=dict)
     sums: dict[str, list[int]] = field(default_factory=dict)
     click_pairs: dict[tuple[Place, Place], int] = field(default_factory=dict)
     rows: dict[RowKey, int] = field(default_factory=dict)

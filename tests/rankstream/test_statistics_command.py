@@ -10,9 +10,7 @@ import pytest
 from models.counts.definition import ClosedImpression
 from models.counts.placements import UNKNOWN
 from models.counts.scope_record import CONVERTED, OVERFLOWED
-from models.counts.scope_summaries import summaries_by_group
 from rankstream.commands import statistics
-from streams.fold import statistics_reader
 from streams.fold.statistics_keys import (
     OPEN_SET,
     OVERFLOW_SET,
@@ -62,7 +60,7 @@ def records():
 @pytest.fixture
 def run(records, monkeypatch, capsys):
     """The command on these records; returns status and output."""
-    monkeypatch.setattr(statistics, "_records", lambda _: iter(records))
+    monkeypatch.setattr(statistics, "_records", lambda *_: iter(records))
     monkeypatch.setenv("COLUMNS", "120")
 
     def command(*words):
@@ -335,20 +333,6 @@ def test_cells_can_be_read_as_summaries(records):
     names = [name for name, _ in cells]
     assert names == sorted(names)
     assert sum(cell.total("impressions") for _, cell in cells) == 32
-
-
-def test_export_sums_each_scope_once(run, tmp_path, monkeypatch):
-    """However many files are made of it."""
-    summed = []
-
-    def counting(scope, *arguments, **options):
-        summed.append(scope)
-        return summaries_by_group(scope, *arguments, **options)
-
-    monkeypatch.setattr(statistics_reader, "summaries_by_group", counting)
-    status, _ = run("export", str(tmp_path / "out.parquet"))
-    assert status == 0
-    assert len(summed) == 2
 
 
 def test_an_export_that_cannot_be_written_says_so_and_leaves_nothing(run, tmp_path):

@@ -1,0 +1,91 @@
+"""Intervals of corrected relevance, from how much groups of users differ.
+
+For one look at sums whose policies were fixed beforehand, or fitted on other groups.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import stdtrit
+
+from models.estimators.intervention_aware import Floats, ItemSums, estimates
+
+FEW_GROUPS = "counted in fewer than two groups"
+FEW_CLICKS = "clicked in fewer than two groups"
+
+
+class Intervals(NamedTuple):
+    """Ends of each item's interval, and why there is none.
+
+    Parameters
+    ----------
+    low, high : [n_items]
+        NaN where there is none.
+    degrees : [n_items]
+        Of freedom: groups that could show the item, less one.
+    reasons : [n_items]
+        Why there is none; empty where there is one.
+    """
+
+    low: Floats
+    high: Floats
+    degrees: Floats
+    reasons: tuple[str, ...]
+
+
+def jackknife_intervals(sums: ItemSums, *, confidence: float = 0.95) -> Intervals:
+    """Intervals of `estimates(sums)`, leaving out one group at a time.
+
+        value -+ t * sqrt((G - 1) / G * sum of (value without g - their mean)^2)
+
+    G groups could show the item, and t is the quantile of Student's distribution with
+    G - 1 degrees of freedom. A group holds whole sessions, so users with tastes of
+    their own do no harm. Where fewer than two groups clicked the item, groups hardly
+    differ, and what they say of its spread is too little.
+
+    Parameters
+    ----------
+    sums : [n_groups, n_items]
+        Groups that the estimate is made of.
+    confidence
+        In (0, 1).
+
+    References
+    ----------
+    Efron & Tibshirani (An Introduction to the Bootstrap, 1993), chapter 11, for the
+    jackknife of a smooth statistic.
+    """
+    if not 0.0 < confidence < 1.0:
+        raise ValueError(f"confidence must lie in (0, 1); got {confidence}")
+    has_item = sums.alpha > 0.0
+    n_groups = has_item.sum(axis=0)
+    without = _without_each(sums)
+    known = np.where(has_item & np.isfinite(without), without, 0.0)
+    n_divided = np.maximum(n_groups, 1)
+    mean = known.sum(axis=0) / n_divided
+    squares = np.where(has_item, (known - mean) ** 2, 0.0).sum(axis=0)
+    deviation = np.sqrt(squares * (n_groups - 1) / n_divided)
+    degrees = np.maximum(n_groups - 1.0, 0.0)
+    quantile = stdtrit(np.maximum(degrees, 1.0), 0.5 + 0.5 * confidence)
+    reasons = _reasons(sums)
+    is_there = np.array([not reason for reason in reasons], np.bool_)
+    half = np.where(is_there, quantile * deviation, np.nan)
+    values = estimates(sums).values
+    return Intervals(values - half, values + half, degrees, reasons)
+
+
+def _without_each(sums: ItemSums) -> Floats:
+    """Values without each group, [n_groups, n_items]; not finite where nothing is."""
+    alpha, beta, clicked = (
+        table.sum(axis=0) - table for table in (sums.alpha, sums.beta, sums.clicked)
+    )
+    values: Floats = np.full_like(alpha, np.nan)
+    np.divide(clicked - beta, alpha, out=values, where=alpha > 0.0)
+    return values
+
+
+def _reasons(sums: ItemSums) -> tuple[str, ...]:
+    n_groups = (sums.alpha > 0.0).sum(axis=0)
+    n_clicked = (sums.clicked > 0.0).sum(axis=0)
+    without = np.where(n_clicked < 2, FEW_CLICKS, "")
+    return tuple(np.where(n_groups < 2, FEW_GROUPS, without).tolist())

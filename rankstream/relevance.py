@@ -1,0 +1,214 @@
+"""What the sums of a query say of each item's relevance, corrected for position."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from models.counts.scope_record import CAPPED, CONVERTED
+from models.estimators.adaptivity import basis_of
+from models.estimators.bias_curve import BiasCurve
+from models.estimators.intervals import jackknife_intervals
+from models.estimators.intervention_aware import (
+    LEAST_SUPPORT,
+    ItemSums,
+    Places,
+    effective_clicks,
+    estimates,
+    item_sums,
+)
+from rankstream.terminal.counts import counted
+from streams.fold.statistics_columns import Columns
+
+IMPRESSIONS, WITHOUT_EXPOSURE = 2, 6
+"""Columns of `Columns.cells`."""
+
+
+class ItemRelevance(NamedTuple):
+    """Of one item of a query.
+
+    Parameters
+    ----------
+    item
+        Its id.
+    impressions
+        Lists of candidate sets that have it.
+    clicked
+        Clicks at ranks that the curve has.
+    exposure
+        Its support: the sum of its expected alpha.
+    relevance
+        Corrected, not clipped; NaN without support.
+    low, high
+        Ends of the interval of 95 %; NaN where there is none.
+    degrees
+        Of freedom.
+    is_under_exposed
+        Whether its support is too little to tell anything.
+    reason
+        Why there is no interval; empty where there is one.
+    """
+
+    item: str
+    impressions: int
+    clicked: int
+    exposure: float
+    relevance: float
+    low: float
+    high: float
+    degrees: int
+    is_under_exposed: bool
+    reason: str
+
+
+class QueryRelevance(NamedTuple):
+    """Items of a query, the most relevant first, and what must be known of them."""
+
+    items: list[ItemRelevance]
+    effective_clicks: float
+    warning: str
+    remarks: list[str]
+
+
+class Trust(NamedTuple):
+    """What is known of the policies that logged.
+
+    Parameters
+    ----------
+    models
+        Names of models that learn online.
+    fitted_on
+        Groups whose clicks an intervention was chosen from; see
+        `models.estimators.adaptivity.basis_of`.
+    """
+
+    models: Collection[str]
+    fitted_on: Mapping[str, frozenset[int] | None] = {}
+
+
+def relevance_of(
+    chunks: Iterable[Columns], curve: BiasCurve, n_groups: int, trust: Trust
+) -> QueryRelevance:
+    """Corrected relevance of the items of a query.
+
+    Parameters
+    ----------
+    chunks
+        Columns of the query's scopes, of all that are asked for.
+    curve
+        Taken as known: intervals do not hold what it may be off.
+    n_groups
+        `statistics.groups` of the statistics.
+    """
+    found = GatheredQuery(n_groups)
+    for chunk in chunks:
+        found.take(chunk)
+    sums = found.sums(curve)
+    basis = basis_of(found.interventions, trust.models, trust.fitted_on, n_groups)
+    remarks = curve.remarks()
+    if found.n_left_out:
+        remarks.append(
+            f"{counted(found.n_left_out, 'list')} left out: in their group of a scope "
+            "are some of unknown policies; give those an intervention of their own"
+        )
+    based = sums.of_groups(basis.groups)
+    items = _items(list(found.numbers), based, has_intervals=basis.has_intervals)
+    told = estimates(based)
+    effective = effective_clicks(told.clicked, told.weights)
+    return QueryRelevance(items, effective, basis.warning, remarks)
+
+
+def _items(
+    names: Sequence[str], sums: ItemSums, *, has_intervals: bool
+) -> list[ItemRelevance]:
+    told, intervals = estimates(sums), jackknife_intervals(sums)
+    nothing = np.nan
+    rows = []
+    for i, name in enumerate(names):
+        reason = intervals.reasons[i] if has_intervals else "chosen from clicks"
+        support = float(told.support[i])
+        rows.append(
+            ItemRelevance(
+                name,
+                int(told.impressions[i]),
+                int(told.clicked[i]),
+                support,
+                float(told.values[i]),
+                nothing if reason else float(intervals.low[i]),
+                nothing if reason else float(intervals.high[i]),
+                int(intervals.degrees[i]),
+                support < LEAST_SUPPORT,
+                reason,
+            )
+        )
+    return sorted(rows, key=_order)
+
+
+def _order(row: ItemRelevance) -> tuple[bool, float, str]:
+    has_value = not np.isnan(row.relevance)
+    return not has_value, -row.relevance if has_value else 0.0, row.item
+
+
+class GatheredQuery:
+    """Places of a query's items, and how often each could have been shown.
+
+    `numbers` are those of the items, by id, in the order in which they came.
+    """
+
+    def __init__(self, n_groups: int) -> None:
+        self.numbers: dict[str, int] = {}
+        self.interventions: set[str] = set()
+        self.n_left_out = 0
+        self._n_groups = n_groups
+        self._places: list[tuple[npt.NDArray[Any], ...]] = []
+        self._impressions: list[tuple[npt.NDArray[Any], ...]] = []
+
+    def take(self, chunk: Columns) -> None:
+        """Add columns of the query."""
+        numbers = [
+            np.array([self.numbers.setdefault(x, len(self.numbers)) for x in items])
+            for items in chunk.items
+        ]
+        is_used = self._used(chunk)
+        for scope, group, n, *_ in chunk.cells[is_used].tolist():
+            self.interventions.add(chunk.names[scope].intervention)
+            if not chunk.names[scope].is_growing:
+                items = numbers[scope]
+                ones = np.ones_like(items)
+                self._impressions.append((ones * group, items, ones * n))
+        used = {(scope, group) for scope, group in chunk.cells[is_used, :2].tolist()}
+        pairs = zip(chunk.scope.tolist(), chunk.group.tolist(), strict=True)
+        rows = np.flatnonzero([pair in used for pair in pairs])
+        if not len(rows):
+            return
+        scopes = chunk.scope[rows]
+        first = np.cumsum([0, *(len(each) for each in numbers)])
+        items = np.concatenate(numbers)[first[scopes] + chunk.item[rows]]
+        clicked = chunk.by_class[chunk.reward][rows]
+        columns = (chunk.group[rows], items, chunk.rank[rows], clicked)
+        self._places.append((*columns, chunk.expected[rows]))
+        growing = np.array([name.is_growing for name in chunk.names])[scopes]
+        shown = chunk.shown[rows]
+        grown = (chunk.group[rows][growing], items[growing], shown[growing])
+        self._impressions.append(grown)
+
+    def sums(self, curve: BiasCurve) -> ItemSums:
+        """All of it under a curve; items as `numbers` has them."""
+        found = (int(groups.max(initial=-1)) + 1 for groups, *_ in self._impressions)
+        shape = max(self._n_groups, *found, 1), len(self.numbers)
+        impressions = np.zeros(shape)
+        for groups, items, n in self._impressions:
+            np.add.at(impressions, (groups, items), n)
+        empty = (*(np.empty(0, np.int64) for _ in range(4)), np.empty(0))
+        columns = zip(*[*self._places, empty], strict=True)
+        places = Places(*(np.concatenate(column) for column in columns))
+        return item_sums(places, impressions, curve)
+
+    def _used(self, chunk: Columns) -> npt.NDArray[np.bool_]:
+        """Cells all of whose lists have known policies."""
+        cells = chunk.cells
+        has_none = chunk.flags[cells[:, 0]] & (CAPPED | CONVERTED) > 0
+        is_left_out = has_none | (cells[:, WITHOUT_EXPOSURE] > 0)
+        self.n_left_out += int(cells[is_left_out, IMPRESSIONS].sum())
+        return np.asarray(~is_left_out)

@@ -1,0 +1,136 @@
+"""Records by a name, in memory while they are few and in a file beyond that.
+
+What stays in memory is where each lies, 20 bytes a record, and each name once.
+"""
+
+import os
+import tempfile
+from array import array
+from contextlib import ExitStack
+from typing import IO, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+MEMORY_BYTES = 64 << 20
+"""Records of so many bytes are held in memory."""
+
+WRITE_BYTES = 1 << 20
+
+_KEY_BYTES = 4
+
+
+class Place(NamedTuple):
+    """Where a record lies, and how long it is."""
+
+    start: int
+    length: int
+
+
+class ValueSpool:
+    """Records in the order in which they came, found by name.
+
+    The file has no name and goes with the spool.
+
+    Parameters
+    ----------
+    memory_bytes
+        Beyond it records go to a file in the folder for temporary files (`TMPDIR`).
+    """
+
+    def __init__(self, memory_bytes: int = MEMORY_BYTES) -> None:
+        self._memory_bytes = memory_bytes
+        self._numbers: dict[str, int] = {}
+        self._owners = array("q")
+        self._starts = array("q")
+        self._lengths = array("I")
+        self._size = 0
+        self._tail = bytearray()
+        self._written = 0
+        self._closed = ExitStack()
+        self._file: IO[bytes] | None = None
+        self._descriptor = -1
+        self._order: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
+
+    def __del__(self) -> None:
+        self._closed.close()
+
+    def __len__(self) -> int:
+        return len(self._owners)
+
+    @property
+    def is_in_file(self) -> bool:
+        """Whether records were too many for memory."""
+        return self._file is not None
+
+    def add(self, name: str, key: bytes, value: bytes) -> None:
+        """Keep a record; an empty value is a tombstone.
+
+        Raises
+        ------
+        RuntimeError
+            Where the folder for temporary files is full.
+        """
+        self._owners.append(self._numbers.setdefault(name, len(self._numbers)))
+        self._starts.append(self._size)
+        length = _KEY_BYTES + len(key) + len(value)
+        self._lengths.append(length)
+        self._size += length
+        self._tail += len(key).to_bytes(_KEY_BYTES, "little")
+        self._tail += key
+        self._tail += value
+        self._order = None
+        most = WRITE_BYTES if self._file else self._memory_bytes
+        if len(self._tail) > most:
+            self._write()
+
+    def names(self) -> list[str]:
+        """All names, sorted."""
+        return sorted(self._numbers)
+
+    def places(self, name: str) -> list[Place]:
+        """Where the records of a name lie, in the order in which they came."""
+        number = self._numbers.get(name)
+        if number is None:
+            return []
+        if self._order is None:
+            owners = np.frombuffer(self._owners, np.int64)
+            order = np.argsort(owners, kind="stable")
+            starts = np.searchsorted(owners[order], np.arange(len(self._numbers) + 1))
+            self._order = order, starts
+        order, starts = self._order
+        rows = order[starts[number] : starts[number + 1]].tolist()
+        return [Place(self._starts[row], self._lengths[row]) for row in rows]
+
+    def record(self, place: Place) -> tuple[bytes, bytes]:
+        """Key and value at a place."""
+        record = self._bytes(place)
+        end = _KEY_BYTES + int.from_bytes(record[:_KEY_BYTES], "little")
+        return record[_KEY_BYTES:end], record[end:]
+
+    def _bytes(self, place: Place) -> bytes:
+        start = place.start - self._written
+        if start >= 0:
+            return bytes(self._tail[start : start + place.length])
+        return os.pread(self._descriptor, place.length, place.start)
+
+    def _write(self) -> None:
+        try:
+            if self._file is None:
+                self._file = self._closed.enter_context(_nameless())
+                self._descriptor = self._file.fileno()
+            view = memoryview(self._tail)
+            while view:
+                view = view[self._file.write(view) :]
+        except OSError as error:
+            raise RuntimeError(
+                f"{tempfile.gettempdir()} must have room for what is read, "
+                f"{self._size:,} bytes so far; {os.strerror(error.errno or 0)}: name "
+                "another folder with TMPDIR"
+            ) from error
+        self._written = self._size
+        self._tail = bytearray()
+
+
+def _nameless() -> IO[bytes]:
+    return tempfile.TemporaryFile(prefix="rankstream-", buffering=0)

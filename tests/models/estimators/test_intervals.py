@@ -1,0 +1,70 @@
+"""Where there is no interval, and why; what policies leave of the groups."""
+
+import numpy as np
+import pytest
+
+from models.estimators.adaptivity import basis_of
+from models.estimators.intervals import FEW_CLICKS, FEW_GROUPS, jackknife_intervals
+from models.estimators.intervention_aware import ItemSums, training_values
+
+
+def sums_of(alpha, clicked):
+    """Groups by items."""
+    alpha, clicked = np.array(alpha, float), np.array(clicked, float)
+    return ItemSums(alpha, alpha, np.zeros_like(alpha), clicked)
+
+
+def test_one_group_has_no_interval():
+    """Nor has an item that one of several groups could see."""
+    found = jackknife_intervals(sums_of([[9.0]], [[3.0]]))
+    assert found.reasons == (FEW_GROUPS,)
+    assert np.isnan(found.low[0])
+    found = jackknife_intervals(sums_of([[9.0], [0.0]], [[3.0], [0.0]]))
+    assert found.reasons == (FEW_GROUPS,)
+
+
+def test_an_item_that_one_group_clicked_has_no_interval():
+    """All others are alike: what differs is one draw."""
+    found = jackknife_intervals(sums_of([[9.0]] * 3, [[3.0], [0.0], [0.0]]))
+    assert found.reasons == (FEW_CLICKS,)
+    assert np.isnan(found.high[0])
+
+
+def test_an_item_that_was_never_possible_has_neither_value_nor_interval():
+    """And does no harm to the others."""
+    found = jackknife_intervals(sums_of([[9.0, 0.0]] * 3, [[3.0, 0.0], [2, 0], [1, 0]]))
+    assert found.reasons == ("", FEW_GROUPS)
+    assert found.low[0] < 2 / 9 < found.high[0]
+
+
+def test_nothing_is_trained_on_no_impressions():
+    """A least average of none is none."""
+    with pytest.raises(ValueError, match="1 or more; got 0"):
+        training_values(sums_of([[9.0]], [[3.0]]), 0)
+
+
+def test_policies_that_were_fixed_beforehand_leave_all_groups():
+    """No name that a model bears, and no version."""
+    basis = basis_of(["", "v2"], ["search"], {}, 4)
+    assert basis == ((0, 1, 2, 3), True, "")
+
+
+@pytest.mark.parametrize("name", ["search", "other@1.20"])
+def test_a_policy_of_unknown_clicks_is_warned_of(name):
+    """Its values are points."""
+    basis = basis_of(["", name], ["search"], {"third": frozenset({0})}, 4)
+    assert basis.groups == (0, 1, 2, 3)
+    assert not basis.has_intervals
+    assert f"{name!r} was chosen from clicks, maybe from these" in basis.warning
+
+
+def test_groups_that_no_policy_was_fitted_on_are_left():
+    """Of several policies, those that none of them saw."""
+    fitted_on = {"m@1.2": frozenset({0, 1}), "m@2.3": frozenset({1, 2})}
+    basis = basis_of(fitted_on, [], fitted_on, 6)
+    assert basis.groups == (3, 4, 5)
+    assert basis.has_intervals
+    assert "3 groups: values are those of the other 3" in basis.warning
+    basis = basis_of(fitted_on, [], fitted_on, 4)
+    assert not basis.has_intervals
+    assert "all groups but 1" in basis.warning

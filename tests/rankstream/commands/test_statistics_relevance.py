@@ -1,0 +1,169 @@
+"""Corrected relevance on the command line: what it is made of, and what is refused."""
+
+import json
+
+import numpy as np
+import pytest
+
+from models.estimators.bias_curve import BiasCurve, position_curve
+from models.estimators.intervals import FEW_CLICKS
+from rankstream.commands.statistics_curve import curve_of_clicks, curve_told
+from rankstream.relevance import Trust, relevance_of
+from rankstream.sections import LimitSettings, StatisticsSettings
+from rankstream.wire.events import (
+    DETERMINISTIC,
+    LOGGED,
+    UNKNOWN,
+    ClickMark,
+    Interaction,
+)
+from rankstream.wire.exposures import pack_exposures
+from streams.fold.closed_impressions import closed_of
+from streams.fold.statistics_fold import StatisticsFold
+from streams.fold.statistics_reader import Statistics
+from tests.event_factory import impression
+
+GROUPS = 6
+KEEP_MS = 1_000_000
+WHOLE = Trust(())
+
+
+def shown(items, *, clicked=(), unit=0, policy=DETERMINISTIC, **how):
+    """A closed list of these items, with clicks on some of them."""
+    candidates = how.pop("candidates", sorted(items))
+    intervention = how.pop("intervention", "")
+    one = impression(
+        items=candidates,
+        shown=list(items),
+        query_id="q",
+        unit=unit,
+        policy=policy,
+        intervention=intervention,
+        **how,
+    )
+    marks = [ClickMark(items.index(item) + 1, 1, "click") for item in clicked]
+    return Interaction(one, marks)
+
+
+def statistics_of(interactions):
+    """What the real fold counts of them."""
+    kept = StatisticsSettings(groups=GROUPS)
+    fold = StatisticsFold(LimitSettings(), kept, KEEP_MS, 0)
+    fold.take(closed_of(interactions))
+    return Statistics((key, value) for _, key, value in fold.changes({}))
+
+
+def by_item(statistics, curve, trust=WHOLE):
+    """Relevance by item, and all of it."""
+    found = relevance_of(statistics.columns(["q"]), curve, GROUPS, trust)
+    return {row.item: row for row in found.items}, found
+
+
+def test_policies_and_candidate_sets_are_added_up_by_item():
+    """By hand: clicks over expected examination, each place as its policy says."""
+    coin = pack_exposures(np.array([[0.75, 0.25], [0.25, 0.75]], "<f4"))
+    log = [
+        *(shown("ab", unit=i, clicked="a" if i < 3 else "") for i in range(4)),
+        *(shown("cb", unit=i, clicked="b") for i in range(2)),
+        *(
+            shown("ba", unit=i, clicked="b", policy=LOGGED, exposures=coin)
+            for i in range(4)
+        ),
+    ]
+    rows, found = by_item(statistics_of(log), position_curve([1.0, 0.5]))
+    # Of `a`: four times first, four times .75 first and .25 second.
+    assert rows["a"].exposure == 4 + 4 * (0.75 + 0.25 * 0.5)
+    assert rows["a"].relevance == pytest.approx(3 / 7.5)
+    assert rows["b"].exposure == 4 * 0.5 + 2 * 0.5 + 4 * (0.25 + 0.75 * 0.5)
+    assert rows["b"].relevance == pytest.approx(6 / 5.5)
+    assert (rows["a"].impressions, rows["c"].impressions) == (8, 2)
+    assert rows["c"].relevance == 0.0
+    assert rows["c"].reason == FEW_CLICKS
+    assert all(row.is_under_exposed for row in found.items)
+    assert not found.warning
+
+
+def test_lists_of_unknown_policies_are_left_out_with_their_cells():
+    """Their clicks would count against no exposure."""
+    log = [
+        *(shown("ab", unit=i, clicked="a") for i in range(3)),
+        shown("ab", unit=2, clicked="b", policy=UNKNOWN),
+    ]
+    rows, found = by_item(statistics_of(log), position_curve([1.0, 0.5]))
+    assert rows["a"].impressions == 2
+    assert rows["b"].relevance == 0.0
+    assert "2 lists left out" in found.remarks[0]
+
+
+def test_a_policy_that_learned_from_clicks_leaves_points_with_a_warning():
+    """Unless its groups are known: then the others have intervals."""
+    log = [
+        shown("ab", unit=i % GROUPS, clicked="a", intervention="m@1.3")
+        for i in range(60)
+    ]
+    statistics, curve = statistics_of(log), position_curve([1.0, 0.5])
+    rows, found = by_item(statistics, curve)
+    assert np.isnan(rows["a"].low)
+    assert "'m@1.3' was chosen from clicks" in found.warning
+    known = Trust((), {"m@1.3": frozenset({0, 1})})
+    rows, found = by_item(statistics, curve, known)
+    assert rows["a"].impressions == 40
+    assert rows["a"].degrees == 3
+    assert not np.isnan(rows["a"].low)
+
+
+def test_the_curve_is_estimated_where_items_stood_at_several_ranks():
+    """As the monitor does; up to scale, and it says so."""
+    rng = np.random.default_rng(1)
+    log = []
+    for i in range(4_000):
+        items = "ab" if rng.random() < 0.5 else "ba"
+        looked = rng.random(2) < (1.0, 0.4)
+        liked = rng.random(2) < 0.6
+        clicked = [x for x, yes in zip(items, looked & liked, strict=True) if yes]
+        log.append(shown(items, unit=i % GROUPS, clicked=clicked))
+    curve = curve_of_clicks(statistics_of(log).columns())
+    assert curve is not None
+    assert curve.is_ratio_only
+    assert curve.alpha == pytest.approx([1.0, 0.4], abs=0.05)
+
+
+def test_there_is_no_curve_where_lists_never_change():
+    """Clicks cannot tell where users look from what they like."""
+    log = [shown("ab", unit=i, clicked="a") for i in range(5)]
+    assert curve_of_clicks(statistics_of(log).columns()) is None
+
+
+def test_a_curve_is_told_by_numbers_or_by_a_file(tmp_path):
+    """A list, or alpha and beta."""
+    assert curve_told("1, .5,0.25").alpha.tolist() == [1.0, 0.5, 0.25]
+    file = tmp_path / "curve.json"
+    file.write_text(json.dumps([1.0, 0.5]))
+    assert curve_told(str(file)).alpha.tolist() == [1.0, 0.5]
+    file.write_text(json.dumps({"alpha": [0.4, 0.5], "beta": [0.6, 0.2]}))
+    found = curve_told(str(file))
+    expected = BiasCurve(np.array([0.4, 0.5]), np.array([0.6, 0.2]))
+    assert found.beta.tolist() == expected.beta.tolist()
+
+
+@pytest.mark.parametrize(
+    ("told", "words"),
+    [
+        ("1,0.5,1.5", "examination must lie in .* got 1.5 at rank 3"),
+        ("1,,2", "numbers by rank such as 1,0.6,0.4"),
+        ("nowhere.json", "cannot be read"),
+    ],
+)
+def test_what_is_no_curve_is_refused_in_words(told, words):
+    """With the rank, or with what a curve may be."""
+    with pytest.raises(ValueError, match=words):
+        curve_told(told)
+
+
+@pytest.mark.parametrize("held", ["3", '{"beta": [1]}', '{"alpha": ["x"]}', "{"])
+def test_a_file_of_something_else_is_refused(tmp_path, held):
+    """In words as well."""
+    file = tmp_path / "curve.json"
+    file.write_text(held)
+    with pytest.raises(ValueError, match=r"curve\.json"):
+        curve_told(str(file))

@@ -1,9 +1,8 @@
 """The pipeline as tables: topics, stages, and the roles of a worker that run them.
 
-Everybody who must know what reads and writes what reads it here: the worker, the
-runtime on Kafka, the one in process, `topics`, the monitor, and a test for the tables
-in `docs/topics.md`. A new stage is a file of its own and a row of `STAGES`. Nothing
-heavy is loaded before a stage is built.
+Who must know what reads and writes what reads it here: the worker, both runtimes,
+`topics`, the monitor, and a test of `docs/topics.md`. A new stage is a file and a row
+of `STAGES`. Nothing heavy is loaded before a stage is built.
 """
 
 from asyncio import Event
@@ -46,8 +45,8 @@ if TYPE_CHECKING:
 class TopicRow(NamedTuple):
     """A topic that is no stage's state.
 
-    `width` names the setting of `[kafka]` that says how many partitions it has; ""
-    means one partition. `days` names the one that says how long it keeps a record.
+    `width` and `days` name the settings of `[kafka]` that say how many partitions it
+    has and how long it keeps a record; no `width` means one partition.
     """
 
     name: str
@@ -85,10 +84,9 @@ class StageKind:
     outputs
         All other topics that it writes to.
     role
-        The role whose process runs it.
+        Whose process runs it.
     state_always
-        Write the state at every commit: for small states, and for the one stage
-        that hears a clock.
+        Write the state at every commit: for small states.
     version
         Of the fold and its state; a state of a later version is refused.
     since

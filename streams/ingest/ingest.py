@@ -24,12 +24,12 @@ from rankstream.wire.topics import (
 )
 from streams.dead_letter import Origin, dead_letter
 from streams.event_time import SourceClock
+from streams.ingest.elements import elements_of
 from streams.ingest.exclusion import Exclusion
 from streams.ingest.refusal import Refused
 from streams.ingest.validation import (
     Accepted,
     EventValidator,
-    elements_of,
 )
 from streams.stage import Change, Output, SourceRecord
 

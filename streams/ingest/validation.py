@@ -11,8 +11,6 @@ import numpy.typing as npt
 
 from rankstream.sections import ExcludeSettings
 from rankstream.wire.bounds import (
-    LETTER_BYTES,
-    LETTERS_FACTOR,
     MAX_CLICK_BYTES,
 )
 from rankstream.wire.events import (
@@ -31,8 +29,9 @@ from rankstream.wire.routing import (
     identity,
     route_of_query,
 )
-from rankstream.wire.topics import MAX_ELEMENTS, MAX_EVENT_BYTES
+from rankstream.wire.topics import MAX_EVENT_BYTES
 from streams.dead_letter import Origin
+from streams.ingest.elements import UNREADABLE, reason_of
 from streams.ingest.exclusion import Exclusion
 from streams.ingest.identifiers import check_id, query_of, route_of_click, unit_of
 from streams.ingest.refusal import Refused, refuse
@@ -59,15 +58,6 @@ KNOWN_ITEMS = 1 << 18
 LAST_MS = 253_402_300_799_999
 """The last millisecond of the year 9999."""
 
-UNREADABLE = (
-    msgspec.DecodeError,
-    RecursionError,
-    UnicodeError,
-    ValueError,
-    OverflowError,
-)
-"""What a decoder raises on bytes that are no JSON."""
-
 EXTRA_FIELDS = (
     "experiment",
     "rankings",
@@ -89,7 +79,6 @@ _extra_values = attrgetter(*EXTRA_FIELDS)
 
 _decode_query = msgspec.json.Decoder(QueryEvent).decode
 _decode_click = msgspec.json.Decoder(ClickEvent).decode
-_decode_batch = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _encode = msgspec.msgpack.Encoder().encode
 _POLICY_NUMBER = {name: number for number, name in enumerate(POLICIES)}
 
@@ -339,7 +328,7 @@ def _decoded_query(raw: bytes) -> QueryEvent:
     except msgspec.ValidationError as error:
         raise Refused(Code.MALFORMED, str(error)) from error
     except UNREADABLE as error:
-        raise Refused(Code.NOT_JSON, _reason(error)) from error
+        raise Refused(Code.NOT_JSON, reason_of(error)) from error
 
 
 def _decoded_click(raw: bytes) -> ClickEvent:
@@ -348,48 +337,7 @@ def _decoded_click(raw: bytes) -> ClickEvent:
     except msgspec.ValidationError as error:
         raise Refused(Code.MALFORMED, str(error)) from error
     except UNREADABLE as error:
-        raise Refused(Code.NOT_JSON, _reason(error)) from error
-
-
-def elements_of(value: bytes, n_carried: int = 0) -> list[bytes]:
-    """The raw elements of an input record: itself, or those of its array.
-
-    Parameters
-    ----------
-    n_carried
-        Bytes of key and headers, which a dead letter of each element repeats.
-
-    Raises
-    ------
-    Refused
-        Where the record is no JSON at all, or holds no event or too many.
-    """
-    start = value.lstrip()[:1]
-    if not start:
-        refuse(Code.EMPTY, "a record must hold an event; got none")
-    if start != b"[":
-        return [value]
-    try:
-        elements = _decode_batch(value)
-    except UNREADABLE as error:
-        raise Refused(Code.NOT_JSON, _reason(error)) from error
-    if not elements:
-        refuse(Code.EMPTY_BATCH, "a batch must hold an event; got none")
-    if (n := len(elements)) > MAX_ELEMENTS:
-        refuse(Code.BATCH, f"a batch must hold at most {MAX_ELEMENTS} events; got {n}")
-    n_bytes = LETTER_BYTES + n_carried
-    if n * n_bytes > LETTERS_FACTOR * (n_bytes + len(value)):
-        refuse(
-            Code.BATCH_LETTERS,
-            f"dead letters of a batch must take at most {LETTERS_FACTOR} times its "
-            f"bytes; {n} events of {len(value) // n} bytes with {n_carried} of key "
-            "and headers could take more: send fewer in a record, or shorter keys",
-        )
-    return [bytes(element) for element in elements]
-
-
-def _reason(error: Exception) -> str:
-    return f"a record must be JSON; {error}"[:1024]
+        raise Refused(Code.NOT_JSON, reason_of(error)) from error
 
 
 def _check_schema(schema: int) -> None:

@@ -19,6 +19,7 @@ import rankstream.ranker
 import rankstream.wire.envelope
 import rankstream.wire.events
 import streams.comparisons.extra
+import streams.ingest.elements
 import streams.ingest.identifiers
 import streams.ingest.ingest
 import streams.ingest.validation
@@ -268,6 +269,7 @@ TARGETS = {
         _query_seeds,
         (
             streams.ingest.ingest,
+            streams.ingest.elements,
             streams.ingest.validation,
             streams.ingest.vectors,
             streams.ingest.identifiers,
@@ -276,7 +278,11 @@ TARGETS = {
     "clicks": Target(
         _ingested(CLICKS),
         _click_seeds,
-        (streams.ingest.ingest, streams.ingest.validation),
+        (
+            streams.ingest.ingest,
+            streams.ingest.elements,
+            streams.ingest.validation,
+        ),
     ),
     "events": Target(
         _event_record,

@@ -15,8 +15,9 @@ from rankstream.wire.routing import (
     routed_impression_id,
 )
 from streams.dead_letter import Origin
+from streams.ingest.elements import elements_of
 from streams.ingest.refusal import Refused
-from streams.ingest.validation import EventValidator, elements_of
+from streams.ingest.validation import EventValidator
 
 NOW_MS = 1_700_000_000_000
 ORIGIN = Origin("clicks", 0, 7, 0)

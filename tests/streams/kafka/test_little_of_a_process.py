@@ -1,4 +1,4 @@
-"""A worker's processes have few descriptors."""
+"""A worker's processes have little: memory that ends, descriptors that are counted."""
 
 import resource
 import time
@@ -11,6 +11,7 @@ import pytest
 from deploy.broker import Broker
 from deploy.redis_server import Redis
 from tests.live_lists import LiveLists, applied, assert_all_applied, joined, soon
+from tests.services import KafkaService, RedisService
 from tests.tcp_gate import Gate
 from tests.worker_process import (
     WorkerProcess,
@@ -32,6 +33,13 @@ MOST_DESCRIPTORS = 256
 SLACK = 5
 
 
+def leave_no_more_memory(process: psutil.Process) -> None:
+    """Let it have no more than it uses: what is merely reserved does not count."""
+    _, most = resource.prlimit(process.pid, resource.RLIMIT_DATA)
+    has: int = process.memory_info().data
+    resource.prlimit(process.pid, resource.RLIMIT_DATA, (has, most))
+
+
 def awaited(worker: WorkerProcess, role: str) -> psutil.Process:
     """The process of a role that works."""
     for _ in range(600):
@@ -40,6 +48,35 @@ def awaited(worker: WorkerProcess, role: str) -> psutil.Process:
             return child
         time.sleep(0.1)
     raise AssertionError(f"{role} must run")
+
+
+def test_a_process_that_runs_out_of_memory_is_started_again(
+    kafka: KafkaService, redis_server: RedisService, namespace: str, tmp_path: Path
+) -> None:
+    """It ends and says so; nothing is lost or double.
+
+    The fold's, which keeps every list until its window closes; ingestion keeps none.
+    """
+    config = configured(tmp_path, kafka.bootstrap, redis_server.url, namespace, soon())
+    settings, log = settings_of(config), tmp_path / "worker.log"
+    ended = "event=child-ended role=fold "
+    with (
+        running(config, log, *WORDS[:4]) as worker,
+        LiveLists(settings, padding=4_000) as lists,
+    ):
+        for n_ended in (1, 2):
+            before = joined(settings)
+            waited_until(lambda: joined(settings) > before + 200, WITHIN_S, log)  # noqa: B023
+            leave_no_more_memory(awaited(worker, "fold"))
+            waited_until(
+                lambda: worker.said().count(ended) == n_ended,  # noqa: B023
+                WITHIN_S, log,
+            )  # fmt: skip
+        lists.finish()
+        everything = 2 * lists.n_lists
+        waited_until(lambda: applied(settings) >= everything, WITHIN_S, log)
+        assert worker.stop()[0] == 0
+    assert_all_applied(settings, lists)
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """Features of candidates on a broker: from rankers to the topic that keeps them."""
 
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -112,6 +113,11 @@ def folded_in_process(settings: Settings) -> Records:
     return sorted(mine, key=lambda each: each[0])
 
 
+def last_of(records: Records) -> dict[tuple[int, bytes | None], bytes | None]:
+    """The last value of each key, tombstones included."""
+    return {(partition, key): value for partition, key, value in records}
+
+
 @pytest.mark.broker
 def test_features_outlive_kills_and_leave_with_their_eras(
     kafka: KafkaService, redis_server: RedisService, namespace: str, tmp_path: Path
@@ -134,14 +140,18 @@ def test_features_outlive_kills_and_leave_with_their_eras(
     struck: list[bool] = []
     with running(config, log) as worker:
         due = {n: lambda: struck.append(worker.kill("fold")) for n in (100, 700, 1_200)}
+        # The role `learn` may compile first.
+        waited_until(lambda: worker.said().count("event=restored") >= 16, 300, log)
         serve(settings, redis_server.url, start_ms, due)
         waited_until(lambda: n_closed() == N_LISTS, 90, log)
         status, _ = worker.stop()
     assert (struck, status) == ([True] * 3, 0)
 
-    found = written(settings)
-    assert found == folded_in_process(settings)
-    last = {(partition, key): value for partition, key, value in found}
+    # Compaction may have taken what a tombstone follows; nothing is there twice.
+    found, expected = written(settings), folded_in_process(settings)
+    assert Counter(found) <= Counter(expected)
+    last = last_of(found)
+    assert last == last_of(expected)
     living = {}
     for (_, key), value in last.items():
         query, _, list_hash = decode_candidates_key(key or b"")

@@ -386,7 +386,8 @@ def _extra(event: QueryEvent, known: CandidateSet, n: int, k: int) -> dict[str, 
     fields = {
         name: value
         for name in EXTRA_FIELDS
-        if (value := getattr(event, name)) is not None
+        # An empty session or user is none, in the log as well.
+        if (value := getattr(event, name)) is not None and value != ""
     }
     if event.assignments is not None:
         check_assignments(event.assignments, k)

@@ -18,11 +18,16 @@ MOST_ROBOTS = 1_024
 
 MINUTE_MS = 60_000
 
+SPREAD = 0x9E37_79B9_7F4A_7C15
+"""2^64 divided by the golden ratio: multiples of it are far apart modulo 2^64."""
+
 
 class Exclusion:
     """Of one partition of `queries`.
 
-    Lists of the running minute (by the broker) are counted by session, else user.
+    Lists of the running minute are counted by session, else user: those that the broker
+    took in one minute and that were shown in one, by their own time. For a history that
+    is replayed comes at once, as does what senders kept while the broker was away.
     There are `MOST_COUNTED` counters: if none is free for a new session, each loses a
     list (Misra and Gries, 1982). So no count is ever too high, and one of n lists in a
     minute is at most n / 1,025 too low: people are never taken for robots, robots are
@@ -43,17 +48,17 @@ class Exclusion:
         return is_robot or event.user in self._users
 
     def _is_robot(self, event: QueryEvent, appended_ms: int) -> bool:
-        if event.session is None and event.user is None:
+        if not event.session and not event.user:
             return False
         minute = appended_ms // MINUTE_MS
-        if minute > self._minute:
+        if minute != self._minute:  # also where a broker's clock is put back
             self._minute = minute
             self._lists = {}
             self._robots = {
                 unit: last for unit, last in self._robots.items() if last >= minute
             }
         unit = unit_of(event)
-        if self._count(unit) > self._most:
+        if self._count(_of_minute(unit, event.at_ms)) > self._most:
             # The newest are kept where there are too many.
             self._robots.pop(unit, None)
             self._robots[unit] = self._minute + self._minutes
@@ -61,11 +66,11 @@ class Exclusion:
                 del self._robots[next(iter(self._robots))]
         return unit in self._robots
 
-    def _count(self, unit: int) -> int:
+    def _count(self, counted: int) -> int:
         """Lists of a session in this minute, at least."""
-        if unit in self._lists or len(self._lists) < MOST_COUNTED:
-            self._lists[unit] = self._lists.get(unit, 0) + 1
-            return self._lists[unit]
+        if counted in self._lists or len(self._lists) < MOST_COUNTED:
+            self._lists[counted] = self._lists.get(counted, 0) + 1
+            return self._lists[counted]
         self._lists = {one: n - 1 for one, n in self._lists.items() if n > 1}
         return 0
 
@@ -76,7 +81,12 @@ class Exclusion:
         return [self._minute, [*self._lists.items()], [*self._robots.items()]]
 
     def restore(self, state: list[Any]) -> None:
-        """Take back a state."""
-        if state:
+        """Take back a state; nothing of it where nobody is counted any more."""
+        if state and self._most:
             self._minute, lists, robots = state
             self._lists, self._robots = dict(lists), dict(robots)
+
+
+def _of_minute(unit: int, at_ms: int) -> int:
+    """A hash of a session in a minute of event time, as `unit` is one of a session."""
+    return (unit + at_ms // MINUTE_MS * SPREAD) % (1 << 64)

@@ -46,10 +46,13 @@ def route_of_click(event: ClickEvent) -> int:
 
 
 def unit_of(event: QueryEvent) -> int:
-    """A hash of the session, else the user, else the id: what clusters errors."""
-    if event.session is not None:
+    """A hash of the session, else the user, else the id: what clusters errors.
+
+    An empty name is none, or all who have none would be one session.
+    """
+    if event.session:
         named = "s" + event.session
-    elif event.user is not None:
+    elif event.user:
         named = "u" + event.user
     else:
         named = "i" + event.impression_id

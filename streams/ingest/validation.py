@@ -350,7 +350,8 @@ def _extra(event: QueryEvent, known: CandidateSet, n: int, k: int) -> dict[str, 
     if values == NO_EXTRA and event.candidate_features is None:
         return {}
     named = zip(EXTRA_FIELDS, values, strict=True)
-    fields = {name: value for name, value in named if value is not None}
+    # An empty session or user is none, in the log as well.
+    fields = {name: value for name, value in named if value not in (None, "")}
     if event.assignments is not None:
         check_assignments(event.assignments, k)
     if event.experiment is not None and not 0 < event.experiment.epoch < 2**31:

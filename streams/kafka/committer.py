@@ -248,6 +248,8 @@ class Committer:
         found = self._found(read, committed)
         items, _, source = read
         position = found and self.losses.behind(found, source)
+        if found is None:
+            self.losses.tell_beginning(source)
         changes = (Change(topic, key, value) for (topic, key), value in items.items())
         # Beside the loop, which reads what other partitions need meanwhile.
         await asyncio.to_thread(self.stage.restore, changes)

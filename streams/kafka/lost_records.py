@@ -120,6 +120,16 @@ class LossRule:
         )
         return moved
 
+    def tell_beginning(self, source: Source) -> None:
+        """Say so where the first start ever finds a beginning that has left."""
+        if source.first > 0:
+            log.warning(
+                "event=begins-late partition=%s first=%d reason=nothing was folded of "
+                "it yet, and what it held before that offset, if anything, was deleted "
+                "unread: no count has it",
+                source.name, source.first,
+            )  # fmt: skip
+
     def check_there(self, position: ResumePosition, first: int, end: int) -> None:
         """Refuse to go on where what comes next is not in the source.
 

@@ -12,12 +12,14 @@ from streams.ingest.exclusion import MINUTE_MS, MOST_COUNTED, MOST_ROBOTS, Exclu
 NOW_MS = 28_333_334 * MINUTE_MS
 
 
-def shown_to(session: str | None, user: str | None = None) -> QueryEvent:
+def shown_to(
+    session: str | None, user: str | None = None, *, at_ms: int = 0
+) -> QueryEvent:
     """A list that somebody was shown."""
     return QueryEvent(
         impression_id="i",
         query_id="q",
-        at_ms=0,
+        at_ms=at_ms,
         shown=["a"],
         session=session,
         user=user,
@@ -53,9 +55,46 @@ def test_a_pace_below_the_limit_is_that_of_people() -> None:
 
 
 def test_nobody_counts_who_cannot_be_told_apart() -> None:
-    """A list of neither session nor user is one of many people."""
+    """A list of neither session nor user is one of many people; so is an empty id."""
     exclusion = Exclusion(ExcludeSettings(lists_per_minute=1))
-    assert not any(exclusion.excludes(shown_to(None), NOW_MS) for _ in range(9))
+    for nobody in (shown_to(None), shown_to(""), shown_to(None, ""), shown_to("", "")):
+        assert not any(exclusion.excludes(nobody, NOW_MS) for _ in range(9))
+
+
+def test_users_whose_session_is_empty_are_counted_apart() -> None:
+    """By their own name, so that one of them is no reason to leave out another."""
+    exclusion = Exclusion(ExcludeSettings(lists_per_minute=3))
+    people = [shown_to("", f"u{number}") for number in range(50)]
+    assert not any(exclusion.excludes(one, NOW_MS) for one in people)
+    found = [exclusion.excludes(people[7], NOW_MS) for _ in range(4)]
+    assert found == [False, False, True, True]
+
+
+def test_what_comes_at_once_was_not_shown_at_once() -> None:
+    """Histories that are replayed, and what senders kept while the broker was away."""
+    exclusion = Exclusion(ExcludeSettings(lists_per_minute=3))
+    for minute, _ in itertools.product(range(200), range(3)):
+        kept = shown_to("s", at_ms=NOW_MS - minute * MINUTE_MS)
+        assert not exclusion.excludes(kept, NOW_MS)
+    assert exclusion.excludes(shown_to("s", at_ms=NOW_MS), NOW_MS)
+
+
+def test_a_brokers_clock_that_is_put_back_makes_no_robots() -> None:
+    """Its minutes are counted from then on, not those of an hour later as one."""
+    exclusion = Exclusion(ExcludeSettings(lists_per_minute=3))
+    person = shown_to("s")
+    assert not exclusion.excludes(person, NOW_MS + 60 * MINUTE_MS)
+    for minute, _ in itertools.product(range(20), range(3)):
+        assert not exclusion.excludes(person, NOW_MS + minute * MINUTE_MS)
+
+
+def test_a_limit_that_was_taken_away_leaves_nothing_behind() -> None:
+    """Hashes of sessions are kept for as long as they are counted."""
+    before = Exclusion(ExcludeSettings(lists_per_minute=1))
+    assert [before.excludes(shown_to("s"), NOW_MS) for _ in range(2)] == [False, True]
+    after = Exclusion(ExcludeSettings())
+    after.restore(before.state())
+    assert after.state() == []
 
 
 @pytest.mark.parametrize("seed", range(3))

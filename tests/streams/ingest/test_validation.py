@@ -137,6 +137,12 @@ def test_session_comes_before_user_before_impression_in_the_group() -> None:
     assert len(set(units)) == 3
 
 
+def test_an_empty_session_or_user_is_none() -> None:
+    """Else all lists of services that send it would be one session's."""
+    assert taken(query(session="", user="")) == taken(query())
+    assert taken(query(session="", user="y")) == taken(query(user="y"))
+
+
 def test_a_click_is_routed_by_its_query_or_by_its_impression_id() -> None:
     """An id of our rankers carries the route."""
     name = routed_impression_id("u", route_of_query("q"))

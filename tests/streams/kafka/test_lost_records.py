@@ -90,6 +90,25 @@ def test_a_start_behind_a_gap_is_refused_with_what_accepts_it() -> None:
     run(body())
 
 
+@pytest.mark.parametrize("first", [0, 10])
+def test_a_first_start_behind_the_beginning_says_so(
+    first: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Retention may be faster than whoever starts the first worker; not at the next."""
+    caplog.set_level(logging.WARNING)
+
+    async def body() -> None:
+        topics = Topics()
+        topics.source = topics.source._replace(first=first)
+        await opened(committer_on(topics))
+        await opened(committer_on(topics))
+
+    run(body())
+    told = [each for each in caplog.messages if "event=begins-late" in each]
+    assert len(told) == (first > 0)
+    assert all("partition=toy[0] first=10 " in each for each in told)
+
+
 @pytest.mark.parametrize("accepted", [Loss(12, 19), Loss(11, 20), Loss(12, 21)])
 def test_another_loss_than_what_is_missing_is_refused(accepted: Loss) -> None:
     """Retention goes on meanwhile: nobody agreed to lose the rest."""

@@ -49,7 +49,9 @@ def cell_by_cell(statistics, queries=(None,)):
             expected = {}
             if not is_converted:
                 expected = statistics.exposures(*name[:3], cell, name.era)
-            rewards = defaultdict(lambda: [0] * len(classes))
+            rewards: dict[tuple[str, int], list[int]] = defaultdict(
+                lambda: [0] * len(classes)
+            )
             for which, item, rank, n in cell.rewards.tolist():
                 rewards[cell.items[item], rank][which] = n
             counts = {

@@ -34,6 +34,7 @@ OTHERS = {
     "IllegalMove": "a fault of ours; the worker starts again",
     "Interrupted": "the user stopped a wait",
     "Refused": "becomes a dead letter, which has a code",
+    "SpoiltRecord": "who reads it decodes the scope alone and says what is wrong",
 }
 """Exceptions that are no refusals of that kind, and why."""
 

@@ -137,6 +137,8 @@ def cell_of(
         Ids, sorted, as the tables number them.
     row_names
         Names of exposure rows, as the tables number them.
+    tables : [n_rows, n_columns]
+        Those of `GroupTables`.
     """
     totals, rows, pairs, sums, click_pairs, rewards = tables
     named = sorted((row_names[row], n) for row, n in rows.tolist())

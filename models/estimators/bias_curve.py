@@ -95,6 +95,8 @@ class BiasCurve:
 def position_curve(examination: npt.ArrayLike) -> BiasCurve:
     """The curve of plain position bias: beta is 0, alpha is the examination.
 
+    `examination` [n_ranks].
+
     Examples
     --------
     >>> position_curve([1.0, 0.5]).has_trust_bias

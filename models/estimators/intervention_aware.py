@@ -43,17 +43,17 @@ CLIP = 10.0
 
 
 class Places(NamedTuple):
-    """Counts of items at ranks, in rows that may repeat, [n_places] each.
+    """Counts of items at ranks, in rows that may repeat.
 
     Parameters
     ----------
-    groups, items
+    groups, items : [n_places]
         Numbers from 0.
-    ranks
+    ranks : [n_places]
         1-based.
-    clicked
+    clicked : [n_places]
         Impressions on which the item was clicked there.
-    expected
+    expected : [n_places]
         Sum of the probabilities that it was there, over all impressions.
     """
 
@@ -65,15 +65,15 @@ class Places(NamedTuple):
 
 
 class ItemSums(NamedTuple):
-    """What the estimate of each item is made of, by group, [n_groups, n_items] each.
+    """What the estimate of each item is made of, by group.
 
     Parameters
     ----------
-    impressions
+    impressions : [n_groups, n_items]
         Of candidate sets that have the item.
-    alpha, beta
+    alpha, beta : [n_groups, n_items]
         Sums of their expectations; that of alpha is the item's *support*.
-    clicked
+    clicked : [n_groups, n_items]
         Clicks at ranks that the curve has.
     """
 
@@ -83,7 +83,7 @@ class ItemSums(NamedTuple):
     clicked: Floats
 
     def of_groups(self, groups: npt.ArrayLike) -> "ItemSums":
-        """Those of some groups."""
+        """Those of some groups; `groups` [n]."""
         rows = np.asarray(groups, np.int64)
         return ItemSums(*(table[rows] for table in self))
 
@@ -119,20 +119,20 @@ def item_sums(places: Places, impressions: Floats, curve: BiasCurve) -> ItemSums
 
 
 class Estimates(NamedTuple):
-    """Of each item, all groups together, [n_items] each.
+    """Of each item, all groups together.
 
     Parameters
     ----------
-    impressions
+    impressions : [n_items]
         Of candidate sets that have it.
-    clicked
+    clicked : [n_items]
         Clicks at ranks that the curve has.
-    support
+    support : [n_items]
         Sum of its expected alpha: so many impressions with a sure look would tell as
         much, or less.
-    weights
+    weights : [n_items]
         What one click counts: 1 over the average of alpha; infinite without support.
-    values
+    values : [n_items]
         P(click | looked at) under plain position bias, relevance under trust bias;
         not clipped, so it may lie outside [0, 1]. NaN without support.
     """

@@ -14,6 +14,7 @@ from itertools import islice
 from statistics import median
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from rankstream.benchmarks.workload import Workload, canonical_elements
@@ -75,7 +76,8 @@ def template_of(plan: Workload, seed: int) -> list[Record]:
     interactions: list[Interaction] = []
     for _, _, element in canonical_elements(plan, np.random.default_rng(seed)):
         if isinstance(element, Impression):
-            interactions.append(Interaction(element, []))
+            one = msgspec.structs.replace(element, unit=len(interactions))
+            interactions.append(Interaction(one, []))
         elif isinstance(element, Click):
             mark = ClickMark(element.position, element.at_ms, element.action)
             interactions[-1].clicks.append(mark)

@@ -111,7 +111,10 @@ class SortedItems(NamedTuple):
     first: Int64
 
     def renumbered(self, scopes: Int64, items: Int64) -> Int64:
-        """Items of a set, by their number in it, as numbers of the sorted set."""
+        """Items by their number in a set, as numbers of the sorted set.
+
+        `scopes` [n], `items` [n].
+        """
         return np.asarray(self.numbers[self.first[scopes] + items])
 
 

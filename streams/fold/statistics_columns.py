@@ -28,6 +28,9 @@ from streams.fold.stored_scopes import StoredScope
 PLACES_AT_ONCE = 1 << 19
 """Expected placements that are added up together, unless one cell has more."""
 
+MOST_CLASSES = 256
+"""No settings have so many."""
+
 LARGEST_TABLE = 1 << 23
 """Rows are found in a table of all places, if it has no more than these."""
 
@@ -121,9 +124,14 @@ class ColumnReader:
         at_pairs = layout.rows_at(pairs[:, :3])
         shown[at_pairs], clicked[at_pairs] = pairs[:, 3], pairs[:, 4]
         n_classes = max(self._n_classes, int(rewards[:, 1].max(initial=-1)) + 1)
+        if n_classes > MOST_CLASSES:
+            raise ValueError(
+                f"reward classes must be fewer than {MOST_CLASSES}; got number "
+                f"{n_classes - 1}: `rankstream recount` says what is wrong"
+            )
         by_class = np.zeros((n_classes, len(layout.keys)), np.int64)
-        by_class[self._reward] = clicked
         by_class[rewards[:, 1], layout.rows_at(rewards[:, [0, 2, 3]])] = rewards[:, 4]
+        by_class[self._reward] = clicked
         at_expected = layout.rows_of(of_expected)
         sums: Floats = np.bincount(at_expected, expected.sums, len(layout.keys)).astype(
             np.float64
@@ -241,22 +249,21 @@ class _Layout(NamedTuple):
     ) -> tuple["_Layout", Int64]:
         """The layout, and the key of each expectation."""
         cells = counted.totals[:, 0]
-        ranks = (counted.pairs[:, 2], expected.ranks)
+        ranks = (counted.pairs[:, 2], counted.rewards[:, 3], expected.ranks)
         n_ranks = max(int(x.max(initial=1)) for x in ranks)
         sizes = n_items[cells // STRIDE] * n_ranks
         first = np.cumsum(sizes) - sizes
         bare = cls(cells, first, n_ranks, cells, None)
-        of_pairs, of_expected = (
-            bare.keys_of(counted.pairs[:, :3]),
-            bare.keys_expected(expected),
-        )
+        counted_at = (counted.pairs[:, :3], counted.rewards[:, [0, 2, 3]])
+        of_counts = bare.keys_of(np.concatenate(counted_at))
+        of_expected = bare.keys_expected(expected)
         n_all = int(sizes.sum())
         if n_all > LARGEST_TABLE:
-            keys = np.sort(np.concatenate((of_pairs, of_expected)), kind="stable")
+            keys = np.sort(np.concatenate((of_counts, of_expected)), kind="stable")
             is_first = np.diff(keys, prepend=-1) > 0
             return bare._replace(keys=keys[is_first]), of_expected
         is_there = np.zeros(n_all, np.bool_)
-        is_there[of_pairs] = is_there[of_expected] = True
+        is_there[of_counts] = is_there[of_expected] = True
         table = np.cumsum(is_there, dtype=np.int32) - 1
         return bare._replace(keys=np.flatnonzero(is_there), table=table), of_expected
 

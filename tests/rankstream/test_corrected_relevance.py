@@ -6,6 +6,7 @@ scope of their own. Click rates are far off; corrected relevance is not.
 
 import json
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from producers.topic_reader import read_records
 from rankstream.cli import main
 from rankstream.relevance import Trust, relevance_of
 from rankstream.wire.topics import CLICKS, QUERIES, STATISTICS
+from streams.fold.statistics_keys import ScopeName
 from streams.fold.statistics_reader import Statistics
 from tests.services import KafkaService, RedisService
 from tests.worker_process import configured, running, settings_of, waited_until
@@ -65,6 +67,11 @@ def events():
                     yield CLICKS, named | {"position": rank}
 
 
+def named(intervention: str) -> Callable[[ScopeName], bool]:
+    """Whether a scope is of this intervention."""
+    return lambda name: name.intervention == intervention
+
+
 @pytest.mark.broker
 def test_planted_relevance_lies_in_its_interval_and_click_rates_far_outside(
     kafka: KafkaService,
@@ -98,9 +105,9 @@ def test_planted_relevance_lies_in_its_interval_and_click_rates_far_outside(
     curve = position_curve(EXAMINATION)
     for wanted in (LISTS.keys(), {"v1"}, {ROLLED_BACK}):
         chunks = [
-            *statistics.columns(
-                ["shoes"], is_wanted=lambda name, w=wanted: name.intervention in w
-            )
+            chunk
+            for intervention in wanted
+            for chunk in statistics.columns(["shoes"], is_wanted=named(intervention))
         ]
         found = relevance_of(chunks, curve, settings.statistics.groups, trust)
         put_low = [row for row in found.items if row.item in "cd"]

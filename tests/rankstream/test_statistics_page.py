@@ -13,7 +13,13 @@ import pytest
 from pyarrow import parquet
 
 from rankstream.cli import main
-from rankstream.commands.statistics_columns import CELL_FIELDS, COUNTED, SETS, schemas
+from rankstream.commands.statistics_columns import (
+    CELL_FIELDS,
+    COUNTED,
+    RELEVANCE,
+    SETS,
+    schemas,
+)
 
 PAGE = Path(__file__).parents[2] / "docs" / "statistics.md"
 
@@ -120,6 +126,6 @@ def test_every_column_that_is_written_is_explained() -> None:
         told[name.removesuffix(".parquet")] = re.findall(r"`(\w+)`", " ".join(cells))
     n_common = len(CELL_FIELDS)
     assert told == {
-        suffix: schema.names[0 if suffix in (SETS, COUNTED) else n_common :]
+        suffix: schema.names[0 if suffix in (SETS, RELEVANCE, COUNTED) else n_common :]
         for suffix, schema in schemas().items()
     }

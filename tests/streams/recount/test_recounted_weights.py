@@ -3,7 +3,6 @@
 import pytest
 
 from models.estimators.bias_curve import BiasCurve
-from rankstream.recount import stored_statistics
 from rankstream.relevance import GatheredQuery
 from streams.recount.weights import CURVES, ItemWeights, weights_of
 from tests.streams.recount.recounted import Folded, random_log, small_log
@@ -11,7 +10,7 @@ from tests.streams.recount.recounted import Folded, random_log, small_log
 
 def test_weights_agree_under_every_curve(monkeypatch):
     """Several interventions and eras; and they were compared, not left out."""
-    compared = []
+    compared: list[tuple[str, ItemWeights]] = []
 
     def noted(scopes, curve):
         found = weights_of(scopes, curve)
@@ -32,7 +31,7 @@ def broken(monkeypatch, change):
     """The verdict where the readers' sums are others."""
     sums = GatheredQuery.sums
     monkeypatch.setattr(
-        stored_statistics.GatheredQuery,
+        GatheredQuery,
         "sums",
         lambda self, curve: change(sums(self, curve)),
     )
@@ -61,7 +60,7 @@ def test_another_curve_is_seen(monkeypatch):
     def before(self, curve):
         return sums(self, BiasCurve(curve.alpha[::-1].copy(), curve.beta * 0))
 
-    monkeypatch.setattr(stored_statistics.GatheredQuery, "sums", before)
+    monkeypatch.setattr(GatheredQuery, "sums", before)
     assert Folded(small_log()).verdict().wrong
 
 

@@ -6,8 +6,11 @@ cores, where a rate is what the machine had left.
 
 import base64
 import contextlib
+import json
 import os
 import re
+import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -32,7 +35,7 @@ from rankstream.benchmarks.pipeline_logs import (
 )
 from rankstream.benchmarks.pipeline_repeats import Figure
 from rankstream.benchmarks.workload import START_MS, Workload, zipf_queries
-from rankstream.recount.log import recount_topics
+from rankstream.installation import path_options
 from rankstream.settings import Settings
 from rankstream.wire.events import (
     PLACKETT_LUCE,
@@ -150,7 +153,7 @@ def end_to_end_figure(bed: Bed, n_impressions: int, n_features: int) -> Figure:
     return _figure(
         "JSON events, one a record, to statistics and snapshots, all roles on "
         f"({n_features} features); CPU seconds a million events: {told}",
-        "events/s", rate, _faults(settings),
+        "events/s", rate, _faults(bed, settings),
     )  # fmt: skip
 
 
@@ -176,7 +179,7 @@ def learning_figure(bed: Bed, n_impressions: int, n_features: int) -> Figure:
     return _figure(
         f"interactions that wait, through the learn role ({n_features} features); "
         f"{cost.us_each:.0f} us of CPU each, start included",
-        "interactions/s", rate, _faults(settings),
+        "interactions/s", rate, _faults(bed, settings),
     )  # fmt: skip
 
 
@@ -188,7 +191,7 @@ def scaling_figure(bed: Bed, n_impressions: int, n_features: int) -> Figure:
         settings = bed.settings(n_features)
         n_events = send(settings, n_impressions, n_features)
         found[n_processes] = Cost(_folded_s(bed, settings, n_processes), n_events)
-        faults += _faults(settings)
+        faults += _faults(bed, settings)
     told = ", ".join(f"{n}: {cost.us_each:.1f}" for n, cost in found.items())
     say(f"scaling: us of CPU an event by processes of the fold: {told}")
     name = f"fold, us of CPU an event by number of processes: {told}"
@@ -254,8 +257,17 @@ def _last_commit_ms(settings: Settings, roles: Sequence[str]) -> int:
     return last_ms
 
 
-def _faults(settings: Settings) -> list[str]:
-    return list(recount_topics(settings).differences)
+def _faults(bed: Bed, settings: Settings) -> list[str]:
+    """What the recount says of the log, as users ask for it."""
+    command = [sys.executable, *path_options(), "-m", "rankstream.cli", "recount"]
+    command += ["--config", str(bed.configuration(settings)), "--json"]
+    done = subprocess.run(  # noqa: S603  our own command
+        command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
+    )
+    if done.returncode not in (0, 1):
+        raise BenchmarkFailed(f"a recount must end; it said {done.stderr}")
+    found: list[str] = json.loads(done.stdout)["differences"]
+    return found
 
 
 def _figure(name: str, unit: str, value: float, faults: list[str]) -> Figure:

@@ -19,6 +19,9 @@ from rankstream.wire.events import (
 )
 from rankstream.wire.topics import EVENTS, INTERACTIONS
 
+Named = tuple[int, bytes]
+"""A list by its partition and identity: events meet within a partition only."""
+
 
 @dataclass(frozen=True)
 class Person:
@@ -72,12 +75,12 @@ def traces_of(
     list, so those are counted once all lists are known.
     """
     logged, joined = Traces(EVENTS), Traces(INTERACTIONS)
-    identities: set[bytes] = set()
+    identities: set[Named] = set()
     for record in reader.records(EVENTS):
         on_record()
         where = f"{EVENTS}[{record.partition}]@{record.offset}"
         elements = decode_event_record(record.value or b"", where).elements
-        shown = _lists_of(person, elements)
+        shown = _lists_of(person, record.partition, elements)
         if shown:
             identities |= shown
             place = record.partition, record.offset
@@ -87,7 +90,8 @@ def traces_of(
             on_record()
             elements = decode_event_record(record.value or b"").elements
             n_clicks = sum(
-                isinstance(one, Click) and one.impression in identities
+                isinstance(one, Click)
+                and (record.partition, one.impression) in identities
                 for one in elements
             )
             if n_clicks:
@@ -133,26 +137,29 @@ def erase_from_dump(
         raise FileUnreadable(
             source, 0, f"a dump must be of {EVENTS}; got {header.topic}"
         )
-    identities: set[bytes] = set()
-    for _, value in read_dump(source):
+    identities: set[Named] = set()
+    for partition, value in read_dump(source):
         on_record()
-        identities |= _lists_of(person, decode_event_record(value).elements)
+        elements = decode_event_record(value).elements
+        identities |= _lists_of(person, partition, elements)
     counts = [0, 0]
     records = _without(identities, read_dump(source), counts, on_record)
     write_dump(target, Header(*header), records)
     return counts[0], counts[1]
 
 
-def _lists_of(person: Person, elements: Iterable[Element]) -> set[bytes]:
+def _lists_of(
+    person: Person, partition: int, elements: Iterable[Element]
+) -> set[Named]:
     return {
-        one.identity
+        (partition, one.identity)
         for one in elements
         if isinstance(one, Impression) and person.has(one)
     }
 
 
 def _without(
-    identities: set[bytes],
+    identities: set[Named],
     records: Iterable[tuple[int, bytes]],
     counts: list[int],
     on_record: Callable[[], None],
@@ -162,9 +169,13 @@ def _without(
         record = decode_event_record(value)
         kept: list[Element] = []
         for element in record.elements:
-            if isinstance(element, Impression) and element.identity in identities:
+            if isinstance(element, Impression) and (
+                (partition, element.identity) in identities
+            ):
                 counts[0] += 1
-            elif isinstance(element, Click) and element.impression in identities:
+            elif isinstance(element, Click) and (
+                (partition, element.impression) in identities
+            ):
                 counts[1] += 1
             else:
                 kept.append(element)

@@ -13,7 +13,7 @@ from producers.formats.canonical_dump import Header, read_dump, write_dump
 from producers.formats.source_file import FileUnreadable
 from producers.topic_admin import TopicAdmin
 from rankstream.cli import main
-from rankstream.settings import Settings, load_settings
+from rankstream.settings import KafkaSettings, Settings, load_settings
 from rankstream.wire.topics import CLICKS, EVENTS, INTERACTIONS, QUERIES, full_name
 from streams.local import LocalPipeline, local_settings
 from streams.stage import Output
@@ -111,6 +111,25 @@ def test_only_the_person_is_left_out(tmp_path: Path) -> None:
     other = Person(None, frozenset([USER]))
     assert erase_from_dump(other, source, target, lambda: None) == (0, 0)
     assert [*read_dump(source)] == [*read_dump(target)]
+
+
+def test_lists_of_others_in_other_partitions_stay(tmp_path: Path) -> None:
+    """There an impression id that is theirs elsewhere is another list, with clicks."""
+    settings = Settings(kafka=KafkaSettings(partitions=16, input_partitions=1))
+    outputs: list[Output] = []
+    pipeline = LocalPipeline(settings, now=lambda: NOW_MS, on_output=outputs.append)
+    for query, user in (("q0", USER), ("q1", "u1"), ("q2", "u1"), ("q3", "u1")):
+        named = {"impression_id": "1", "query_id": query, "at_ms": NOW_MS}
+        shown = named | {"shown": ["a", "b"], "user": user}
+        pipeline.send(QUERIES, json.dumps(shown).encode())
+        clicked = named | {"position": 1, "event_id": query}
+        pipeline.send(CLICKS, json.dumps(clicked).encode())
+    pipeline.end()
+    assert pipeline.counters()["applied_impressions"] == 4
+    source, target = tmp_path / "all.dump", tmp_path / "clean.dump"
+    log = [(one.partition, one.value or b"") for one in outputs if one.topic == EVENTS]
+    write_dump(source, Header(EVENTS, 16), log)
+    assert erase_from_dump(Person(USER), source, target, lambda: None) == (1, 1)
 
 
 def test_a_dump_of_interactions_is_refused(tmp_path: Path) -> None:

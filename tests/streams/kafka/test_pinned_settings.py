@@ -39,6 +39,9 @@ FREE = {
     "time.ahead_ms",  # what ingest accepts and when it calls a source idle is
     "time.idle_ms",  # written into the log, and nothing decides it again
     "limits.documents",
+    "exclude.users",
+    "exclude.lists_per_minute",
+    "exclude.minutes",
     "redis.keep_versions",  # which versions stay, not what is in them
     "models",  # each has a rule of its own in the learner's state
     "experiments",  # each has an epoch

@@ -142,8 +142,11 @@ def taken(
     folder = tmp_path_factory.mktemp("worker")
     config, log = configured(folder, stored, redis_server.url), folder / "worker.log"
     settings = load_settings(config, {})
-    # As docs/upgrading.md says: the topics that are new, and nothing else.
+    # As docs/upgrading.md says: the topics that are new, then what those that are there
+    # shall have, as no worker of before is left.
     assert main(["topics", "create", "--config", str(config)]) == 0
+    assert main(["topics", "check", "--config", str(config)]) == 1
+    assert main(["topics", "create", "--alter", "--config", str(config)]) == 0
     assert main(["topics", "check", "--config", str(config)]) == 0
     found = Taken(
         settings,

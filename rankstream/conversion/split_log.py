@@ -24,7 +24,7 @@ from rankstream.conversion.split_partition import (
 from rankstream.conversion.topics import wait_for_workers
 from rankstream.settings import Settings
 from rankstream.terminal.counts import counted
-from rankstream.wire.topics import EVENTS, LATE
+from rankstream.wire.topics import CANDIDATES, EVENTS, LATE
 from streams.kafka.bundles import WITHIN
 from streams.kafka.committed_reader import client_options
 from streams.kafka.committer import Committer
@@ -134,7 +134,7 @@ class _Split:
         }
         there = self._admin.n_partitions()
         (fold,) = kinds_of("fold")
-        log = (EVENTS, LATE, *fold.state_topics)
+        log = (EVENTS, LATE, CANDIDATES, *fold.state_topics)
         for name in log:
             if there.get(name, 0) < wanted[name]:
                 self._admin.widen({name: wanted[name]})

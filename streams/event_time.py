@@ -22,8 +22,11 @@ FEWEST = 2
 OUTAGE_MS = 5_000
 """So long without an answer the broker was away; what is shorter is disorder."""
 
-LONGEST_HOLD_MS = 60_000
-"""Clients with default settings try again after 36 s at the latest (kafka-python)."""
+GIVEN_UP_MS = 30_000
+"""A request under way when its broker went is given up after so long, by default."""
+
+LONGEST_HOLD_MS = 90_000
+"""Then clients try again, after 36 s at the latest by default (kafka-python)."""
 
 
 class PlausibleTime:
@@ -195,12 +198,13 @@ class SourceClock:
         """Hold the frontier where the broker was away between two records.
 
         Senders come back one after another, with what they kept meanwhile: the first
-        one must not make what the others bring late. A sender waits about as long as
-        it has tried before it tries again, some a fifth longer, up to a bound.
+        one must not make what the others bring late. A sender may take its request for
+        under way until it gives it up. Then it waits about as long as it has tried
+        before it tries again, some a fifth longer, up to a bound.
         """
         told_ms = self._appended_ms + self._silent_ms
         away_ms = appended_ms - told_ms if self._appended_ms else 0
-        held_ms = away_ms * 3 // 2 if away_ms > OUTAGE_MS else 0
+        held_ms = GIVEN_UP_MS + away_ms * 3 // 2 if away_ms > OUTAGE_MS else 0
         # Where the broker's clock is put back, no hold lasts longer for it.
         self._held_until_ms = min(
             max(self._held_until_ms, appended_ms + held_ms),

@@ -15,6 +15,8 @@ HOUR_MS = 3_600_000
 AT_ONCE = ((0.2, 0.2),)
 APART = ((0.3, 0.3), (36.0, 36.0))
 LISTS_LAST = ((36.0, 0.2),)
+LISTS_GIVEN_UP = ((50.0, 0.2),)
+"""As where a leader goes: a request that was under way is given up after 30 s."""
 
 
 def assert_nothing_is_thinned(outcomes: Counter[str]) -> None:
@@ -31,6 +33,7 @@ def assert_nothing_is_thinned(outcomes: Counter[str]) -> None:
 @pytest.mark.parametrize(
     "case",
     [
+        Case(16, LISTS_GIVEN_UP),
         Case(30, LISTS_LAST),
         Case(70, AT_ONCE, patience_s=1e6),
         Case(110, AT_ONCE, patience_s=1e6),

@@ -229,7 +229,10 @@ def compare_weights(
                 continue  # alpha is no more than what rounding leaves: any is right
             # What the sums may be off, the quotients are off by that over alpha.
             scale = (1 + abs(number)) / ours.alpha if is_quotient else 1
-            slack = RELATIVE * max(abs(number), 1e-9) + 2 * ours.slack * scale
+            size = max(abs(number), 1e-9)
+            if name == "value":  # a difference, as exact as what it is taken of
+                size = (ours.clicked + ours.beta) / ours.alpha
+            slack = RELATIVE * size + 2 * ours.slack * scale
             if not abs(theirs.get(name, math.nan) - number) <= slack:
                 verdict.find(
                     "wrong",

@@ -18,7 +18,10 @@ RETENTION_BYTES = "retention.bytes"
 TIMES = "message.timestamp.type"
 BY_BROKER = "LogAppendTime"
 
-CHECKED = (IN_SYNC, UNCLEAN, RETENTION, RETENTION_BYTES, TIMES)
+UNCOMPACTED = ("segment.ms", "delete.retention.ms")
+"""How long the broker keeps in a compacted topic what nobody needs any more."""
+
+CHECKED = (IN_SYNC, UNCLEAN, RETENTION, RETENTION_BYTES, TIMES, *UNCOMPACTED)
 
 DAY_MS = 86_400_000
 LEAST_RETENTION_MS = LEAST_DAYS * DAY_MS
@@ -117,6 +120,11 @@ def dangers(
         found.append(Danger(TIMES, BY_BROKER, times, why))
     if topic.is_source:
         found += _retention_dangers(there, wanted_ms)
+    for key in UNCOMPACTED:
+        wanted = topic.config.get(key, there.get(key, "0"))
+        if int(there.get(key, wanted)) > int(wanted):
+            why = "who takes a partition over reads for longer what nobody needs"
+            found.append(Danger(key, wanted, there[key], why))
     return found
 
 

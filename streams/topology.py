@@ -9,7 +9,7 @@ from asyncio import Event
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -19,13 +19,11 @@ from rankstream.wire.topics import (
     CANDIDATES,
     CLICKS,
     COMPACTED,
+    EACH_COMMIT,
     EVALUATIONS,
     EVENTS,
     EXPERIMENTS,
-    FORTNIGHT,
-    INPUT,
     INTERACTIONS,
-    KEPT,
     LATE,
     PREFERENCES,
     QUERIES,
@@ -37,39 +35,10 @@ from rankstream.wire.topics import (
     state_topic,
 )
 from streams.stage import Stage
+from streams.topic_rows import TOPICS
 
 if TYPE_CHECKING:
     from streams.kafka.status_page import Status
-
-
-class TopicRow(NamedTuple):
-    """A topic that is no stage's state.
-
-    `width` and `days` name the settings of `[kafka]` that say how many partitions it
-    has and how long it keeps a record; no `width` means one partition.
-    """
-
-    name: str
-    width: str
-    config: dict[str, str]
-    days: str = ""
-
-
-INPUTS, LOG, LEARNERS = "input_partitions", "partitions", "learner_partitions"
-
-TOPICS = (
-    TopicRow(QUERIES, INPUTS, INPUT),
-    TopicRow(CLICKS, INPUTS, INPUT),
-    TopicRow(dead_letters(QUERIES), INPUTS, KEPT | FORTNIGHT),
-    TopicRow(dead_letters(CLICKS), INPUTS, KEPT | FORTNIGHT),
-    TopicRow(EVENTS, LOG, KEPT, "events_days"),
-    TopicRow(LATE, LOG, KEPT | FORTNIGHT),
-    TopicRow(INTERACTIONS, LEARNERS, KEPT, "interactions_days"),
-    TopicRow(CANDIDATES, LOG, COMPACTED),
-    TopicRow(SNAPSHOTS, "", COMPACTED),
-    TopicRow(EVALUATIONS, "", KEPT | FORTNIGHT),
-    TopicRow(EXPERIMENTS, "", COMPACTED),
-)
 
 
 @dataclass(frozen=True)
@@ -381,9 +350,10 @@ def topics_of(kafka: KafkaSettings) -> list[Topic]:
     ]
     partitions = {topic.name: topic.partitions for topic in topics}
     return topics + [
-        Topic(name, partitions[kind.source], COMPACTED)
+        # The first one has the resume position.
+        Topic(name, partitions[kind.source], COMPACTED if nth else EACH_COMMIT)
         for kind in STAGES
-        for name in kind.state_topics
+        for nth, name in enumerate(kind.state_topics)
     ]
 
 

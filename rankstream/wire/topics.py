@@ -47,6 +47,16 @@ COMPACTED = {
     "delete.retention.ms": "86400000",
     "max.message.bytes": str(MAX_RECORD_BYTES),
 }
+EACH_COMMIT = COMPACTED | {
+    # The broker does not compact the newest segment, and a start reads all of it.
+    "segment.ms": "10000",
+    # So long it keeps the marker of each transaction, ten a second, and a start reads
+    # all of them. A start that takes longer may see a key that was removed; no state
+    # names it any more.
+    "delete.retention.ms": "600000",
+}
+"""Of state topics that each commit writes to."""
+
 KEPT = {
     "cleanup.policy": "delete",
     "max.message.bytes": str(MAX_RECORD_BYTES),

@@ -73,7 +73,7 @@ class Records:
         """Bytes of all batches."""
         return int(self._read.size_in_bytes())
 
-    def next_batch(self) -> Batch | None:
+    def next_batch(self) -> Any:
         """The next whole batch."""
         read = self._read.next_batch()
         if read is None:
@@ -81,6 +81,8 @@ class Records:
         start = self._start
         (length,) = _length_of.unpack_from(self._data, start)
         self._start += _length_of.size + length
+        if read.is_control_batch:  # the broker's own; there are many
+            return read
         return Batch(read, self._data[start : self._start])
 
 

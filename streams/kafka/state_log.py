@@ -12,11 +12,18 @@ from aiokafka.errors import InvalidTimestampError
 from rankstream.wire.topics import MAX_RECORD_BYTES, MIB, full_name
 from streams.kafka.clients import AIOKAFKA, Clients, Consumer, Producer
 from streams.kafka.resume_position import Source, StateRefused
+from streams.kafka.whole_batches import WHOLE, each_of
 from streams.stage import Change, LogRefused, Output
 from streams.topology import StageKind, group_of
 
 LOOKS, BETWEEN_LOOKS_S = 5, 0.3
 """How often, and how far apart, to look whether a transaction of ours has ended."""
+
+FETCH_BYTES = 4 * MIB
+"""Read of a partition at once; a larger record comes all the same."""
+
+POLL_MS = 50
+"""A fetch that has nothing but markers ends no wait for records: so often look."""
 
 BULK = 64
 """More records than this for one partition are packed into batches of our own."""
@@ -120,7 +127,8 @@ class StateLog:
             isolation_level="read_committed",
             auto_offset_reset="earliest",
             enable_auto_commit=False,
-            max_partition_fetch_bytes=4 * MIB,
+            max_partition_fetch_bytes=FETCH_BYTES,
+            key_deserializer=WHOLE,
         )
         everything = cluster.clients.consumer(**cluster.client)
         try:
@@ -275,15 +283,16 @@ async def _read_to_end(
     n_records = 0
     left = {place for place in places if ends[place] > 0}
     while left:
-        fetched = await consumer.getmany(*left, timeout_ms=500)
-        for place, records in fetched.items():
+        fetched = await consumer.getmany(*left, timeout_ms=POLL_MS)
+        for place, batches in fetched.items():
+            records, topic = each_of(batches), places[place]
             n_records += len(records)
-            topic = places[place]
             for record in records:
-                if record.value is None:
+                value = record.value
+                if value is None:
                     items.pop((topic, record.key), None)
                 else:
-                    items[topic, record.key] = record.value
+                    items[topic, record.key] = value
         # The position steps over what transactions leave in the log.
         left = {each for each in left if await consumer.position(each) < ends[each]}
     return items, n_records

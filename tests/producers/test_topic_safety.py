@@ -21,6 +21,7 @@ from producers.topic_safety import (
     RETENTION_BYTES,
     TIMES,
     UNCLEAN,
+    UNCOMPACTED,
     cannot_be_written,
     dangers,
     kept_ms,
@@ -155,6 +156,18 @@ def test_brokers_give_the_time_of_every_record_of_new_topics() -> None:
         assert (safe_config(1) | topic.config)[TIMES] == BY_BROKER
         expected = [] if topic.name in ("queries", "clicks") else [TIMES]
         assert [each.key for each in dangers(topic, 1, older)] == expected
+
+
+def test_what_a_start_would_read_for_nothing_is_told() -> None:
+    """Of states that every commit writes to; nobody minds less than was asked for."""
+    older = SAFE | dict(zip(UNCOMPACTED, ("60000", "86400000"), strict=True))
+    least = SAFE | dict.fromkeys(UNCOMPACTED, "1000")
+    for topic in topics_of(KafkaSettings()):
+        is_first = any(topic.name == kind.state_topics[0] for kind in STAGES)
+        found = [each.key for each in dangers(topic, 1, older)]
+        assert found == (list(UNCOMPACTED) if is_first else [])
+        assert dangers(topic, 1, least) == []
+        assert dangers(topic, 1, new_config(topic, Settings())) == []
 
 
 def test_more_in_sync_than_there_are_replicas_takes_no_record() -> None:

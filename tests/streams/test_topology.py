@@ -29,10 +29,10 @@ from streams import topology
 from streams.local import LocalPipeline
 from streams.partition_fold import partition_fold
 from streams.stage import Change, Output, SourceRecord
+from streams.topic_rows import TOPICS
 from streams.topology import (
     ROLES,
     STAGES,
-    TOPICS,
     Role,
     StageKind,
     kinds_of,
@@ -52,7 +52,11 @@ COMMANDS_WRITE = {
 }
 """Topics that commands write beside the pipeline."""
 
-COMMANDS_READ = {EVALUATIONS: ("rankstream monitor",), **COMMANDS_WRITE}
+COMMANDS_READ = {
+    EVALUATIONS: ("rankstream monitor",),
+    **COMMANDS_WRITE,
+    SNAPSHOTS: (*COMMANDS_WRITE[SNAPSHOTS], "rankstream statistics"),
+}
 """Outputs that commands read; those that read states are in the text."""
 
 STAGE_WORDS = {

@@ -46,7 +46,7 @@ def test_roles_become_ready(
     (tmp_path / "redis").mkdir()
     redis = Redis(tmp_path / "redis")
     redis.start()
-    port, log = free_port(), tmp_path / "log"
+    port, log = free_port(len(ROLES)), tmp_path / "log"
     more = MORE.format(port=port)
     config = configured(tmp_path, kafka.bootstrap, redis.url, namespace, more)
     worker = WorkerProcess(config, log)

@@ -117,7 +117,7 @@ def test_a_click_finds_its_list_over_tls(
         getattr(secured, identity)(tmp_path),
         f'namespace = "{name}"\n[redis]\nurl = "{redis_server.url}"\n'
         f'username = "{name}"\npassword_file = "{tmp_path / "redis"}"\n'
-        f"[metrics]\nport = {free_port()}\n[models.m]\nfeatures = 1\n",
+        f"[metrics]\nport = {free_port(len(ROLES))}\n[models.m]\nfeatures = 1\n",
     )
     settings = load_settings(config)
     admin = TopicAdmin(settings, topics_of(settings.kafka))

@@ -146,44 +146,6 @@ def decode_scope(
     return _scope_of(head, apart, _joined_lists(head[4], list_pieces))
 
 
-def decode_head(value: bytes) -> ScopeRecord:
-    """A scope without the cells and the lists that lie in pieces.
-
-    Raises
-    ------
-    ValueError
-        If something has another shape.
-    """
-    head = _read_head(value)
-    return _scope_of(head, {}, [] if isinstance(head[4], int) else head[4])
-
-
-def decode_piece(group: int, value: bytes) -> GroupTables:
-    """The cell of a group that lies apart; exposure rows are not checked.
-
-    Raises
-    ------
-    ValueError
-        If something has another shape.
-    """
-    cells: GroupTables = _checked(
-        "a piece", _general, [group], [_read_piece(value)], None
-    )
-    return cells
-
-
-def decode_lists(value: bytes) -> Lists:
-    """The lists of a piece; their exposure rows are not checked.
-
-    Raises
-    ------
-    ValueError
-        If something has another shape.
-    """
-    lists: Lists = _checked("a piece", _lists, _read_lists(value), None)
-    return lists
-
-
 def _joined_lists(lists: Any, pieces: Mapping[int, bytes]) -> Any:
     """The flat lists of a head, or of all pieces that it counts."""
     if not isinstance(lists, int):
@@ -263,7 +225,7 @@ def _scope(head: Any, apart: Mapping[int, Any], flat_lists: Any) -> ScopeRecord:
     )
 
 
-def _lists(flat: Any, n_rows: int | None) -> Lists:
+def _lists(flat: Any, n_rows: int) -> Lists:
     _require(len(flat) % 3 == 0, "lists are row, items, counts")
     rows, items, counts = _array(flat[::3], 1)[:, 0], flat[1::3], flat[2::3]
     lengths = _lengths(items)
@@ -289,13 +251,12 @@ def _lists(flat: Any, n_rows: int | None) -> Lists:
     return lists
 
 
-def _check_lists(lists: Lists, lengths: Int64, n_rows: int | None) -> None:
+def _check_lists(lists: Lists, lengths: Int64, n_rows: int) -> None:
     is_policy = (lists.rows < 0) & (lists.rows >= _LEAST_ROW)
     for policy in WITH_ROW:
         is_policy &= lists.rows != -1 - policy
     is_row = lists.rows >= 0
-    if n_rows is not None:
-        is_row &= lists.rows < n_rows
+    is_row &= lists.rows < n_rows
     _require(bool((is_row | is_policy).all()), "rows of lists are there")
     is_listed = (lengths > 0) & (lengths <= LONGEST_LIST)
     _require(bool(is_listed.all()), f"lists have 1 to {LONGEST_LIST} items")
@@ -316,7 +277,7 @@ def _check_lists(lists: Lists, lengths: Int64, n_rows: int | None) -> None:
     )
 
 
-def _general(groups: list[int], cells: list[Any], n_rows: int | None) -> GroupTables:
+def _general(groups: list[int], cells: list[Any], n_rows: int) -> GroupTables:
     """Cells of groups as tables; the places of click pairs become items and ranks."""
     if not groups:
         return GroupTables(*(np.empty((0, n), np.int64) for n in (7, 3, 9, 7, 6, 5)))
@@ -335,8 +296,7 @@ def _general(groups: list[int], cells: list[Any], n_rows: int | None) -> GroupTa
     for name, table, n_keys in zip(_CELL_PARTS, tables, (1, 2, 3, 2, 3), strict=True):
         _require(_is_rising(table, n_keys), f"{name} are sorted")
     _require(bool((lengths[0] == 1).all()), "a cell has totals")
-    if n_rows is not None:
-        _require(bool((rows[:, 1] < n_rows).all()), "rows of cells are there")
+    _require(bool((rows[:, 1] < n_rows).all()), "rows of cells are there")
     return GroupTables(
         totals,
         rows,

@@ -9,11 +9,10 @@ from models.counts.fixed_point import Floats, Int64
 from models.counts.group_tables import (
     GroupTables,
     added,
-    summed_rows,
     without_groups,
 )
-from models.counts.list_form import list_pairs, list_tables, pooled
-from models.counts.scope_record import Lists, ScopeRecord
+from models.counts.list_form import list_tables, pooled
+from models.counts.scope_record import ScopeRecord
 
 Matrices = Mapping[int, Floats]
 """P(item at rank) [n_items, n_ranks] of exposure rows, by number."""
@@ -52,20 +51,6 @@ def summary_of_scope(
     lists = list_tables(pooled(scope.lists), matrices, n_candidates)
     cells = _split(scope, items, lists, without_groups(scope.general))
     return cells.get(0) or _empty(tuple(sorted(items)))
-
-
-def pairs_of_scope(scope: ScopeRecord) -> Int64:
-    """Pairs of all groups together, without exposures, [n_pairs, 7].
-
-    item number, rank, shown, clicked, first_click, shown_to_first, shown_to_last.
-    """
-    pairs = np.concatenate((pairs_of_lists(scope.lists), scope.general.pairs[:, 1:8]))
-    return summed_rows(pairs, 2)
-
-
-def pairs_of_lists(lists: Lists) -> Int64:
-    """The same of lists alone, in rows that may come again."""
-    return list_pairs(pooled(lists))[:, 1:8]
 
 
 def impressions_and_clicks(scope: ScopeRecord) -> tuple[int, int]:

@@ -6,6 +6,7 @@ each, and tombstones of what left the partition itself. Before it is committed n
 has changed; afterwards every heir is one of the wider log.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -167,7 +168,7 @@ class Divider:
                 f"({error}): fold the log in a new --namespace"
             ) from error
         folds = {heir: self._restored(heir, share) for heir, share in shares.items()}
-        outputs = self._moved_features(own)
+        outputs = self._moved_features([*shares])
         changes: list[Change] = []
         for heir, share in shares.items():
             fingerprint = folds[heir].fingerprint()
@@ -190,12 +191,12 @@ class Divider:
             for heir, one in counters.items()
         }
 
-    def _moved_features(self, own: int) -> list[Output]:
+    def _moved_features(self, heirs: Sequence[int]) -> list[Output]:
         """Features of candidates go where the fold will let go of them one day."""
         with TopicReader(self._settings) as reader:
-            records = reader.records(CANDIDATES, {own: 0})
+            records = reader.records(CANDIDATES, {heirs[0]: 0})
             pairs = ((record.key, record.value) for record in records)
-            return list(moved_features(pairs, own, self._n_after))
+            return list(moved_features(pairs, heirs, self._n_after))
 
     def _restored(self, heir: int, share: list[Change]) -> CanonicalFold:
         """The fold of an heir, which shows that its share can be taken back."""

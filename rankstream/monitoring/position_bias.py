@@ -10,7 +10,7 @@ from models.bias.examination import ExaminationCurve, estimate_examination
 from producers.topic_reader import Record, TopicReader
 from rankstream.wire.schemas import SchemaRefused
 from rankstream.wire.topics import STATISTICS
-from streams.fold.scope_pairs import ScopePairs
+from streams.fold.newest_scopes import NewestScopes
 
 N_RANKS = 10
 MOST_SCOPES = 4_000
@@ -28,7 +28,7 @@ class PositionBias:
     """
 
     def __init__(self) -> None:
-        self._scopes = ScopePairs(MOST_SCOPES)
+        self._scopes = NewestScopes(MOST_SCOPES)
         self._next: dict[int, int] = {}
         self._estimated: list[dict[str, Any]] | None = []
         self.refused = ""
@@ -46,7 +46,7 @@ class PositionBias:
             self._next[record.partition] = record.offset + 1
             try:
                 changed = self._scopes.take(record.key or b"", record.value)
-            except (SchemaRefused, ValueError) as error:
+            except SchemaRefused as error:
                 self.refused = str(error)
                 self._estimated = None
                 continue
@@ -63,19 +63,17 @@ class PositionBias:
             together = np.concatenate([np.empty((0, 4), np.int64), *self._counts()])
             found = estimate_examination(*together.T, n_ranks=N_RANKS)
             self._estimated = curve_of(found)
+            self.refused = self._scopes.refused or self.refused
         return self._estimated
 
     def _counts(self) -> Iterator[npt.NDArray[np.int64]]:
         """Item, rank, shown and clicked, scope by scope; items told apart by set."""
         sets: dict[tuple[Any, ...], int] = {}
-        for name in self._scopes.names():
-            pairs = self._scopes.pairs(name)
-            if pairs is None:
-                continue
+        for name, pairs in self._scopes.pairs():
             # A closed set numbers its items alike in each era.
             era = name.era if name.is_growing else None
             place = (name.query, name.candidate_set, era)
-            counts = pairs[(pairs[:, 1] <= N_RANKS) & (pairs[:, 2] > 0), :4]
+            counts = pairs[(pairs[:, 1] <= N_RANKS) & (pairs[:, 2] > 0)]
             counts[:, 0] += sets.setdefault(place, len(sets)) << 32
             yield counts
 

@@ -161,7 +161,7 @@ def batch_of(scopes: Sequence[StoredScope]) -> ScopeBatch:
         row_names,
         rows,
         row_scopes,
-        _lists(tables, first_rows),
+        lists_of(tables, first_rows),
         tables.lists[:, 0],
         _general(tables, first_rows),
     )
@@ -193,7 +193,14 @@ def _tables(scopes: Sequence[StoredScope]) -> ScopeTables:
     return tables
 
 
-def _lists(tables: ScopeTables, first_rows: Int64) -> Lists:
+def lists_of(tables: ScopeTables, first_rows: Int64) -> Lists:
+    """The list form of all scopes of tables, cells for groups.
+
+    Parameters
+    ----------
+    first_rows : [n_scopes]
+        The number of the first exposure row of each scope.
+    """
     scopes, rows, lengths = tables.lists.T
     is_row = rows >= 0
     owners, groups, shown = tables.entries.T

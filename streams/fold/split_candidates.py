@@ -5,9 +5,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from rankstream.wire.candidates import decode_candidates_key
-from rankstream.wire.routing import partition_of_route, route_of_query
 from rankstream.wire.topics import CANDIDATES
 from streams.fold.candidates_fold import COUNTS, STATE_TOPIC
+from streams.fold.heirs import heir_of
 from streams.stage import Change, Output
 
 Record = tuple[bytes | None, bytes | None]
@@ -31,13 +31,13 @@ def divided_candidates(
         heir = heirs[0]
         if key != COUNTS:
             query, _ = msgspec.msgpack.decode(key)
-            heir = partition_of_route(route_of_query(query), n_partitions)
+            heir = heir_of(query, heirs, n_partitions)
         found[heir].append(Change(STATE_TOPIC, key, value))
     return found
 
 
 def moved_features(
-    records: Iterable[Record], own: int, n_partitions: int
+    records: Iterable[Record], heirs: Sequence[int], n_partitions: int
 ) -> Iterator[Output]:
     """Features whose query leaves a partition, at their heirs, and their tombstones.
 
@@ -45,19 +45,20 @@ def moved_features(
     ----------
     records
         Of the partition of `candidates`, oldest first.
+    heirs
+        The partition itself is the first of them.
     """
-    latest: dict[bytes, bytes] = {}
+    own = heirs[0]
+    latest: dict[bytes, tuple[int, bytes]] = {}
     for key, value in records:
         if key is None:
             continue
         if value is None:
             latest.pop(key, None)
             continue
-        query = decode_candidates_key(key).query
-        if partition_of_route(route_of_query(query), n_partitions) != own:
-            latest[key] = value
-    for key, value in latest.items():
-        query = decode_candidates_key(key).query
-        heir = partition_of_route(route_of_query(query), n_partitions)
+        heir = heir_of(decode_candidates_key(key).query, heirs, n_partitions)
+        if heir != own:
+            latest[key] = heir, value
+    for key, (heir, value) in latest.items():
         yield Output(CANDIDATES, heir, key, value)
         yield Output(CANDIDATES, own, key, None)

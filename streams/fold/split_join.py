@@ -14,7 +14,7 @@ import msgspec
 
 from rankstream.settings import Settings
 from rankstream.wire.events import SCHEMA, Click, ClickEvent
-from rankstream.wire.routing import partition_of_route, route_of_click, route_of_query
+from rankstream.wire.routing import partition_of_route, route_of_click
 from rankstream.wire.schemas import check_schema
 from streams.fold.canonical_fold import CanonicalFold
 from streams.fold.elements import (
@@ -23,6 +23,7 @@ from streams.fold.elements import (
     decode_click,
     decode_impression,
 )
+from streams.fold.heirs import heir_of
 from streams.fold.join import OUTCOMES
 from streams.fold.segments import (
     NO_HEAD,
@@ -70,7 +71,7 @@ def divided_join(
         packed
     )
     segments = [Segment(*each) for each in segments]
-    blocks = _Blocks(values, segments, n_partitions, own=heirs[0])
+    blocks = _Blocks(values, segments, heirs, n_partitions)
     pending = 0
     # The first is last: what the others take along is no longer its own.
     for heir in reversed(heirs):
@@ -107,25 +108,21 @@ def _pending(heir: int, changes: list[Change], settings: Settings) -> int:
 
 
 class _Blocks:
-    """Blocks of segments, by heir.
-
-    Parameters
-    ----------
-    own
-        The heir of what tells no route.
-    """
+    """Blocks of segments, by heir; what tells no route stays with the first."""
 
     def __init__(
-        self, values: Values, segments: list[Segment], n_partitions: int, own: int
+        self,
+        values: Values,
+        segments: list[Segment],
+        heirs: Sequence[int],
+        n_partitions: int,
     ) -> None:
         self._values = values
         self._segments = segments
         self._n_partitions = n_partitions
-        self._own = own
+        self._own = heirs[0]
         self._heir_of = {
-            impression.identity: partition_of_route(
-                route_of_query(impression.query_id), n_partitions
-            )
+            impression.identity: heir_of(impression.query_id, heirs, n_partitions)
             for segment in segments
             if segment.kind == "open"
             for elements in self._elements(segment)

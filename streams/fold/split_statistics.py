@@ -8,9 +8,9 @@ what the scopes hold, in every partition.
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rankstream.wire.routing import partition_of_route, route_of_query
 from rankstream.wire.topics import STATISTICS
 from streams.fold import statistics_keys as keys
+from streams.fold.heirs import heir_of
 from streams.fold.statistics_reader import Statistics
 from streams.stage import Change
 
@@ -35,7 +35,7 @@ def divided_statistics(
         Where a scope is not whole, or of another partition.
     """
     found: dict[int, list[Change]] = {heir: [] for heir in heirs}
-    heir_of: dict[str, int] = {}
+    heir_by_query: dict[str, int] = {}
     oldest: dict[int, int] = {}
     counted = None
     for key, value in values.items():
@@ -44,9 +44,9 @@ def divided_statistics(
             counted = keys.decode_counted(value)
             continue
         query = str(name[0])
-        if query not in heir_of:
-            heir_of[query] = _heir(query, heirs, n_partitions)
-        heir = heir_of[query]
+        if query not in heir_by_query:
+            heir_by_query[query] = heir_of(query, heirs, n_partitions)
+        heir = heir_by_query[query]
         found[heir].append(Change(STATISTICS, key, value))
         if kind == "scope":
             era = int(name[3])
@@ -55,7 +55,7 @@ def divided_statistics(
         return found
     living = dict.fromkeys(heirs, 0)
     for query, (n_impressions, _) in Statistics(values.items()).queries().items():
-        living[heir_of[query]] += n_impressions
+        living[heir_by_query[query]] += n_impressions
     own, *new = heirs
     n_taken = sum(counted.sources.values()) - sum(living[heir] for heir in new)
     shares = {own: counted._replace(sources={own: n_taken})}
@@ -72,12 +72,3 @@ def _whole(key: bytes) -> list[Any]:
     """Kind and name of a value; of a part, those of the whole."""
     name: list[Any] = keys.decode(key)
     return keys.decode(name[1]) if name[0] == "part" else name
-
-
-def _heir(query: str, heirs: Sequence[int], n_partitions: int) -> int:
-    heir = partition_of_route(route_of_query(query), n_partitions)
-    if heir not in heirs:
-        raise ValueError(
-            f"queries must be of partitions {list(heirs)}; {query!r:.100} is of {heir}"
-        )
-    return heir

@@ -76,6 +76,25 @@ class Columns(NamedTuple):
     expected: Floats
     reward: int
 
+    def of_scopes(self, first: int, end: int) -> "Columns":
+        """Those of the scopes from `first` up to but not with `end`, by number."""
+        rows = slice(*np.searchsorted(self.scope, (first, end)))
+        cells = self.cells[slice(*np.searchsorted(self.cells[:, 0], (first, end)))]
+        return Columns(
+            self.names[first:end],
+            self.items[first:end],
+            self.flags[first:end],
+            np.column_stack((cells[:, 0] - first, cells[:, 1:])),
+            self.scope[rows] - first,
+            self.group[rows],
+            self.item[rows],
+            self.rank[rows],
+            self.shown[rows],
+            self.by_class[:, rows],
+            self.expected[rows],
+            self.reward,
+        )
+
 
 class ColumnReader:
     """Makes columns of scopes; exposure rows that come again are placed once.

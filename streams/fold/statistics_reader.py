@@ -1,7 +1,7 @@
 """The topic `statistics` as its readers see it."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -100,19 +100,19 @@ class Statistics:
             for key in records.scopes.values()
         )
 
-    def n_missing(self, queries: Mapping[str, tuple[int, int]]) -> int:
+    def n_missing(self, n_impressions: int) -> int:
         """Interactions that were counted, have not left, and are of no scope.
 
         Parameters
         ----------
-        queries
-            What `queries` gave.
+        n_impressions
+            Of all scopes.
         """
         if not self.counted:
             return 0
         n_counted = sum(sum(one.sources.values()) for one in self.counted)
         n_left = sum(one.n_left for one in self.counted)
-        return n_counted - n_left - sum(n_shown for n_shown, _ in queries.values())
+        return n_counted - n_left - n_impressions
 
     def n_headless(self, query: str) -> int:
         """Scopes of a query of which something is there, but not the head.

@@ -14,6 +14,7 @@ from tests.fuzz.fuzzing import (
     driver,
     fuzz_side_by_side,
     real_records,
+    records_of_scopes,
     sanitizer,
     write_corpus,
 )
@@ -34,9 +35,11 @@ def main() -> int:
         except ServiceMissing as missing:
             print(f"NOTHING WAS FUZZED: {missing}", file=sys.stderr)  # noqa: T201
             return 1
-        corpus = write_corpus(real_records(), folder / "corpus")
         program = driver(by, folder)
-        done = fuzz_side_by_side(program, corpus, options.records, options.seed)
+        done = []
+        for kind, records in (("log", real_records()), ("scopes", records_of_scopes())):
+            corpus = write_corpus(records, folder / kind)
+            done += fuzz_side_by_side(program, corpus, options.records, options.seed)
     took_s = time.monotonic() - started_s
     print(f"sanitizers: {by.said}; seed {options.seed}; {took_s:.0f} s")  # noqa: T201
     for half in done:

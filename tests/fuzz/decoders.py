@@ -13,9 +13,12 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
+import producers.deployment
 import rankstream.experiment_records
 import rankstream.monitoring.overview
 import rankstream.ranker
+import rankstream.wire.candidates
+import rankstream.wire.deployments
 import rankstream.wire.envelope
 import rankstream.wire.events
 import streams.comparisons.extra
@@ -28,6 +31,8 @@ import streams.kafka.resume_position
 import streams.learning.learn
 import streams.redis_copies.experiment_copy
 import streams.redis_copies.snapshot_copy
+from producers.deployment import DeploymentRefused, deployments_among
+from producers.topic_reader import Record
 from rankstream.experiment_records import decode_record as decode_experiment
 from rankstream.experiment_records import encode_record as encode_experiment
 from rankstream.experiment_records import running
@@ -35,6 +40,17 @@ from rankstream.monitoring.overview import Gathered
 from rankstream.ranker import Ranker
 from rankstream.sections import ExperimentSettings, ModelSettings, Settings
 from rankstream.snapshots import SnapshotStore
+from rankstream.wire.candidates import (
+    candidates_key,
+    candidates_value,
+    decode_candidates,
+    decode_candidates_key,
+)
+from rankstream.wire.deployments import (
+    deployment_record,
+    fitted_groups,
+    interventions_of_era,
+)
 from rankstream.wire.envelope import HEADER, MAGIC, SCHEMA
 from rankstream.wire.events import (
     ClickMark,
@@ -46,6 +62,7 @@ from rankstream.wire.events import (
     decode_interaction_record,
     encode_record,
 )
+from rankstream.wire.schemas import SchemaRefused
 from rankstream.wire.topics import CLICKS, INTERACTIONS, QUERIES
 from rankstream.wire.verdicts import decode_verdict, encode_verdict
 from streams.comparisons.extra import decode_extra, experiment_of, extra_of
@@ -181,6 +198,30 @@ def _position(value: bytes) -> str:
     return "read"
 
 
+def _candidates(value: bytes) -> str:
+    """A record's value, and the same as its key."""
+    ends = []
+    for decode in (decode_candidates, decode_candidates_key):
+        try:
+            decode(value)
+            ends.append("read")
+        except (SchemaRefused, msgspec.DecodeError) as error:
+            ends.append(f"{type(error).__name__} {error}")
+    return " ".join(ends)
+
+
+def _deployment(value: bytes) -> str:
+    key = b"m@1.2/deployed"
+    known = fitted_groups([(key, value)])
+    try:
+        found = deployments_among([Record(0, 0, 0, key, value, ())])
+    except DeploymentRefused as error:
+        assert not known
+        return str(error)
+    interventions_of_era(found, ["m"], 3, 1_000)
+    return f"{len(found)} {len(known)}"
+
+
 def _verdict(value: bytes) -> str:
     try:
         decode_verdict(value)
@@ -257,6 +298,19 @@ def _position_seeds() -> list[bytes]:
     return [encode_position(first_position(Source("s", "id", 4, 0, 9), 1, b"f"))]
 
 
+def _candidates_seeds() -> list[bytes]:
+    items = msgspec.msgpack.encode(["a", "b"])
+    return [
+        candidates_value(items, bytes(16), 2),
+        candidates_key("shoes", bytes(16), bytes(8)),
+    ]
+
+
+def _deployment_seeds() -> list[bytes]:
+    known = deployment_record("m@1.2", NOW_MS, [0, 3])
+    return [deployment_record("m@1.2", 3_500)[1], known[1]]
+
+
 def _verdict_seeds() -> list[bytes]:
     settings = ExperimentSettings(rankers={"a": "", "b": "", "c": ""})
     fold = PreferencesFold({"boost": settings}, 0)
@@ -311,6 +365,12 @@ TARGETS = {
         _experiment,
         _experiment_seeds,
         (rankstream.experiment_records, streams.redis_copies.experiment_copy),
+    ),
+    "candidates": Target(_candidates, _candidates_seeds, (rankstream.wire.candidates,)),
+    "deployments": Target(
+        _deployment,
+        _deployment_seeds,
+        (rankstream.wire.deployments, producers.deployment),
     ),
     "positions": Target(_position, _position_seeds, (streams.kafka.resume_position,)),
     "verdicts": Target(_verdict, _verdict_seeds, (rankstream.monitoring.overview,)),

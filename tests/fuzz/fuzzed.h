@@ -31,7 +31,11 @@ enum use {
     ACCEPTED,
     DUE,
     NAMES,
-    N_USES
+    SCOPES,
+    SCOPE_ENDS,
+    SCOPE_PLACES,
+    SCOPE_TABLES, /* the first of thirteen */
+    N_USES = SCOPE_TABLES + 13
 };
 
 /* So many bytes, behind which nothing may be touched, until the next of this use. */
@@ -67,6 +71,12 @@ int64_t number_at(const uint8_t *data, int64_t at, int64_t end);
 
 /* A record that may be broken: whether the join took it. */
 int take_into_join(const uint8_t *data, int64_t end);
+
+/* A record of a scope that may be broken: whether its tables were filled. */
+int take_into_tables(const uint8_t *data, int64_t end);
+
+/* Lets go of the scope whose pieces come next. */
+void end_of_tables(void);
 
 /* Lets go of the join and of all that takes what it closes. */
 void end_of_join(void);

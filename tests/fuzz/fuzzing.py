@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
+from models.counts.definition import ClosedImpression
 from rankstream.benchmarks.workload import START_MS, Workload, canonical_elements
 from rankstream.ranking.combining import combine, draw_seed
 from rankstream.wire.events import (
@@ -35,10 +36,12 @@ from streams.fold.native.compiler import (
     compiler_on_path,
     source_files,
 )
+from tests.models.counts.scope_values import ScopeValue
 from tests.services import ServiceMissing
 
 DRIVER = tuple(
-    Path(__file__).with_name(name) for name in ("mutations.c", "joined.c", "taken.c")
+    Path(__file__).with_name(name)
+    for name in ("mutations.c", "joined.c", "taken.c", "tables.c")
 )
 METHODS = (("pairwise-preference", 5), ("team-draft", 3))
 """Of the two epochs of the experiment `boost` in `taken.c`, and how many rankers."""
@@ -76,6 +79,33 @@ def real_records(n_impressions: int = 400, seed: int = 1) -> Iterator[bytes]:
             several, elements = elements[:n], elements[n:]
             sequence = int(rng.integers(1 << int(rng.integers(63))))
             yield encode_record([SCHEMA, 3, sequence, [*several, frontier]])
+
+
+def records_of_scopes(n_impressions: int = 400, seed: int = 1) -> Iterator[bytes]:
+    """Heads, pieces and lists of scopes in all forms, each behind its head."""
+    rng = np.random.default_rng(seed)
+    items = [f"item {number}" for number in range(12)]
+    for number in range(n_impressions // 10):
+        log = []
+        for _ in range(int(rng.integers(40))):
+            shown = rng.permutation(12)[: int(rng.integers(1, 12))].tolist()
+            ranks = np.flatnonzero(rng.random(len(shown)) < 0.3) + 1
+            clicks = {int(rng.integers(2)): ranks.tolist()} if len(ranks) else {}
+            group, row = int(rng.integers(5)), int(rng.integers(4))
+            one = ClosedImpression(group, shown, clicks)
+            if row:
+                name, matrix = bytes([row]) * 16, np.full((12, 12), 1 / 12)
+                one = one._replace(policy=LOGGED, row=name, placement=matrix)
+            log.append(one)
+        value = ScopeValue(
+            items,
+            most_lists=int(rng.choice((0, 2, 64))),
+            pieces=range(0, 5, 2) if number % 3 else (),
+            piece_lists=number % 2 * 2,
+        ).take(log)
+        yield value.head()
+        yield from value.piece_values().values()
+        yield from value.list_values().values()
 
 
 def _varied(

@@ -114,6 +114,7 @@ static const struct {
     {"find_elements", find_elements},
     {"find_fields", find_fields},
     {"join", take_into_join},
+    {"scope_tables", take_into_tables},
 };
 #define N_ENTRY_POINTS (sizeof ENTRY_POINTS / sizeof ENTRY_POINTS[0])
 
@@ -224,6 +225,7 @@ int main(int n_words, char **words) {
                n_taken[point]);
     end_of_join();
     print_joined();
+    end_of_tables();
     free_bounded();
     free(starts);
     free(corpus);

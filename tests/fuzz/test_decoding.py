@@ -7,6 +7,8 @@ from typing import Any
 import msgspec
 import pytest
 
+import rankstream.wire.candidates
+import rankstream.wire.deployments
 import rankstream.wire.events
 import rankstream.wire.schemas
 import streams.ingest.validation
@@ -47,9 +49,13 @@ def test_a_kind_of_error_that_nobody_foresees_is_found(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Text that is not UTF-8, without the one place that gives it a type."""
-    events = rankstream.wire.events
-    monkeypatch.setattr(events, "decoded", lambda decode, packed: decode(packed))
-    for name in ("events", "interactions"):
+    for module in (
+        rankstream.wire.candidates,
+        rankstream.wire.deployments,
+        rankstream.wire.events,
+    ):
+        monkeypatch.setattr(module, "decoded", lambda decode, packed: decode(packed))
+    for name in ("candidates", "deployments", "events", "interactions"):
         target = TARGETS[name]
         found = explore(target, target.seeds(), 500, seed=2)
         assert any("UnicodeDecodeError" in fault for fault in found.faults), name

@@ -13,6 +13,7 @@ from tests.fuzz.fuzzing import (
     driver,
     fuzz,
     real_records,
+    records_of_scopes,
     sanitizer,
     write_corpus,
 )
@@ -37,11 +38,18 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_corpus(real_records(100), tmp_path_factory.mktemp("corpus") / "all")
 
 
+@pytest.fixture(scope="module")
+def scopes(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Records of scopes."""
+    return write_corpus(records_of_scopes(), tmp_path_factory.mktemp("scopes") / "all")
+
+
 def test_nothing_is_found(by: Sanitizer, corpus: Path, tmp_path: Path) -> None:
     """And many records are taken: mutation does not spoil all of them."""
     done = fuzz(driver(by, tmp_path), corpus, N_RECORDS, seed=2)
     assert done.returncode == 0, done.stderr
-    located, _, joined = map(int, re.findall(r"tried, (\d+) taken", done.stdout))
+    located, _, joined, tabled = taken(done.stdout)
+    assert tabled == 0
     assert N_RECORDS / 10 < located < N_RECORDS
     # But for those that no join goes on after.
     assert 0.9 * located < joined <= located
@@ -70,6 +78,27 @@ def test_nothing_is_found(by: Sanitizer, corpus: Path, tmp_path: Path) -> None:
     assert of_any > credited
 
 
+@pytest.fixture(scope="module")
+def corpora(corpus: Path, scopes: Path) -> dict[bool, Path]:
+    """Both, by whether they are of scopes."""
+    return {False: corpus, True: scopes}
+
+
+def taken(said: str) -> list[int]:
+    """Records that each entry point took."""
+    return [int(n) for n in re.findall(r"tried, (\d+) taken", said)]
+
+
+def test_nothing_is_found_in_tables(
+    by: Sanitizer, scopes: Path, tmp_path: Path
+) -> None:
+    """Of scopes' records: many are taken, and many are not."""
+    done = fuzz(driver(by, tmp_path), scopes, N_RECORDS, seed=2)
+    assert done.returncode == 0, done.stderr
+    *_, tabled = taken(done.stdout)
+    assert N_RECORDS / 10 < tabled < 0.9 * N_RECORDS
+
+
 def test_an_off_by_one_is_found(by: Sanitizer, corpus: Path, tmp_path: Path) -> None:
     """A build that looks one byte too far."""
     done = fuzz(driver(by, tmp_path, "-DPLANTED_FAULT"), corpus, N_RECORDS, seed=2)
@@ -84,19 +113,30 @@ def test_an_off_by_one_is_found(by: Sanitizer, corpus: Path, tmp_path: Path) -> 
         ("queue.h", "queue->n * queue->width);", "(queue->n - 1) * queue->width);"),
         ("closing.c", "MOST_HEAD_BYTES = 8", "MOST_HEAD_BYTES = 1"),
         ("comparing.c", "row >= list->n_items || ", ""),
+        ("scope_tables.c", "next_below(&pass->from, n_pairs)", "positive(pass)"),
     ],
 )
 def test_faults_of_the_core_are_found(
-    file: str, written: str, instead: str, by: Sanitizer, corpus: Path, tmp_path: Path
+    file: str,
+    written: str,
+    instead: str,
+    by: Sanitizer,
+    corpora: dict[bool, Path],
+    tmp_path: Path,
 ) -> None:
-    """A queue that loses rows, too little room for what closes, rows without end."""
+    """A queue that loses rows, too little room for what closes, rows without end.
+
+    And pairs of clicks of places that are not there.
+    """
+    of_scopes = file == "scope_tables.c"
     sources = tmp_path / "native"
     shutil.copytree(FOLDER, sources, ignore=shutil.ignore_patterns(".*", "libfold*"))
     text = (sources / file).read_text()
-    assert text.count(written) == 1
+    assert text.count(written) == (2 if of_scopes else 1)
     (sources / file).write_text(text.replace(written, instead))
     program = driver(by, tmp_path, sources=sources)
     # One seed may never draw what shows the fault.
     assert any(
-        fuzz(program, corpus, N_RECORDS, seed=seed).returncode for seed in range(2, 10)
+        fuzz(program, corpora[of_scopes], N_RECORDS, seed=seed).returncode
+        for seed in range(2, 10)
     )

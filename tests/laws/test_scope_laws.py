@@ -11,7 +11,6 @@ from models.counts.scope_record import ScopeRecord, decode_scope
 from models.counts.scope_summaries import (
     groups_of_scope,
     impressions_and_clicks,
-    pairs_of_scope,
     rows_of_lists,
     summaries_by_group,
     summary_of_scope,
@@ -73,8 +72,6 @@ def test_groups_put_together_first_are_groups_merged(log, limits, forms):
     is_growing = limits["is_growing"]
     pooled = summary_of_scope(scope, ITEMS, matrices_of(scope), is_growing=is_growing)
     assert pooled.encode() == merged.encode()
-    shown = merged.pairs[merged.column("shown") > 0, :7]
-    assert pairs_of_scope(scope).tolist() == shown.tolist()
     totals = merged.total("impressions"), merged.total("clicks")
     assert impressions_and_clicks(scope) == totals
 

@@ -7,48 +7,25 @@
 #include <string.h>
 
 #include "msgpack.h"
+#include "reader.h"
 
 enum { SCHEMA_OF_SCOPES = 2, LONGEST_LIST = 32, LEAST_POLICY_ROW = -6, MOST_WIDTH = 10 };
 
 static const int WIDTHS[N_SCOPE_TABLES] = {4, 2, 2, 3, 1, 3, 3, 8, 4, 10, 8, 7, 6};
 
-/* What is read, and where rows go; `at` is -1 once something was wrong. */
+/* What is read, and where rows go. */
 struct pass {
-    const uint8_t *data;
-    int64_t at, end;
+    struct reader from;
     int64_t *const *tables;
     int64_t *sizes;
     int64_t scope, n_rows; /* n_rows: exposure rows that the head names */
 };
 
-static int64_t number(struct pass *pass) {
-    int64_t number = 0;
-    pass->at = msgpack_number(pass->data, pass->at, pass->end, &number);
-    return number;
-}
-
-static int64_t below(struct pass *pass, int64_t limit) {
-    int64_t read = number(pass);
-    if (read >= 0 && read < limit)
-        return read;
-    pass->at = -1;
-    return 0;
-}
-
 static int64_t positive(struct pass *pass) {
-    int64_t read = below(pass, INT64_MAX);
+    int64_t read = next_below(&pass->from, INT64_MAX);
     if (!read)
-        pass->at = -1;
+        pass->from.at = -1;
     return read;
-}
-
-/* The rows of a flat array of so many columns. */
-static int64_t rows(struct pass *pass, int64_t n_columns) {
-    int64_t length = 0;
-    pass->at = msgpack_array(pass->data, pass->at, pass->end, &length);
-    if (pass->at >= 0 && (length > pass->end - pass->at || length % n_columns))
-        pass->at = -1;
-    return pass->at < 0 ? 0 : length / n_columns;
 }
 
 static void put(struct pass *pass, enum scope_table table, const int64_t *row) {
@@ -72,14 +49,14 @@ static int64_t table(struct pass *pass, enum scope_table which, int64_t group,
                      int n_columns, int n_keys) {
     int n_before = group < 0 ? 1 : 2;
     int64_t row[MOST_WIDTH] = {pass->scope, group}, last[MOST_WIDTH] = {-1};
-    int64_t n = rows(pass, n_columns);
-    for (int64_t i = 0; i < n && pass->at >= 0; i++) {
+    int64_t n = next_rows(&pass->from, n_columns);
+    for (int64_t i = 0; i < n && pass->from.at >= 0; i++) {
         for (int j = 0; j < n_columns; j++)
-            row[n_before + j] = below(pass, INT64_MAX);
+            row[n_before + j] = next_below(&pass->from, INT64_MAX);
         if (!is_beyond(row + n_before, last, n_keys))
-            pass->at = -1;
+            pass->from.at = -1;
         memcpy(last, row + n_before, (size_t)n_keys * sizeof *row);
-        if (pass->at >= 0)
+        if (pass->from.at >= 0)
             put(pass, which, row);
     }
     return n;
@@ -87,18 +64,18 @@ static int64_t table(struct pass *pass, enum scope_table which, int64_t group,
 
 /* Pairs of places of the last `n_pairs` pairs, as items and ranks. */
 static void click_pairs(struct pass *pass, int64_t group, int64_t n_pairs) {
-    int64_t n = rows(pass, 3), last[] = {-1, -1};
+    int64_t n = next_rows(&pass->from, 3), last[] = {-1, -1};
     const int64_t *pairs = NULL;
     if (pass->tables)
         pairs = pass->tables[CELL_PAIRS] +
                 (pass->sizes[CELL_PAIRS] - n_pairs) * WIDTHS[CELL_PAIRS];
-    for (int64_t i = 0; i < n && pass->at >= 0; i++) {
+    for (int64_t i = 0; i < n && pass->from.at >= 0; i++) {
         int64_t places[2];
-        places[0] = below(pass, n_pairs);
-        places[1] = below(pass, n_pairs);
-        int64_t count = below(pass, INT64_MAX);
-        if (pass->at < 0 || places[0] >= places[1] || !is_beyond(places, last, 2)) {
-            pass->at = -1;
+        places[0] = next_below(&pass->from, n_pairs);
+        places[1] = next_below(&pass->from, n_pairs);
+        int64_t count = next_below(&pass->from, INT64_MAX);
+        if (pass->from.at < 0 || places[0] >= places[1] || !is_beyond(places, last, 2)) {
+            pass->from.at = -1;
             return;
         }
         memcpy(last, places, sizeof last);
@@ -111,19 +88,19 @@ static void click_pairs(struct pass *pass, int64_t group, int64_t n_pairs) {
 }
 
 static void cell(struct pass *pass, int64_t group) {
-    if (rows(pass, 1) != 5)
-        pass->at = -1;
+    if (next_rows(&pass->from, 1) != 5)
+        pass->from.at = -1;
     if (table(pass, CELL_TOTALS, group, 6, 6) != 1)
-        pass->at = -1;
-    int64_t n = rows(pass, 2), last = -1;
-    for (int64_t i = 0; i < n && pass->at >= 0; i++) {
+        pass->from.at = -1;
+    int64_t n = next_rows(&pass->from, 2), last = -1;
+    for (int64_t i = 0; i < n && pass->from.at >= 0; i++) {
         int64_t row[] = {pass->scope, group, 0, 0};
-        row[2] = below(pass, pass->n_rows);
-        row[3] = below(pass, INT64_MAX);
+        row[2] = next_below(&pass->from, pass->n_rows);
+        row[3] = next_below(&pass->from, INT64_MAX);
         if (row[2] <= last)
-            pass->at = -1;
+            pass->from.at = -1;
         last = row[2];
-        if (pass->at >= 0)
+        if (pass->from.at >= 0)
             put(pass, CELL_ROWS, row);
     }
     int64_t n_pairs = table(pass, CELL_PAIRS, group, 8, 2);
@@ -133,67 +110,67 @@ static void cell(struct pass *pass, int64_t group) {
 
 /* Masks of an entry, which is the last one; how many impressions they have. */
 static int64_t masks(struct pass *pass, int64_t length) {
-    int64_t n = rows(pass, 2), n_clicked = 0, last = 0;
-    for (int64_t i = 0; i < n && pass->at >= 0; i++) {
+    int64_t n = next_rows(&pass->from, 2), n_clicked = 0, last = 0;
+    for (int64_t i = 0; i < n && pass->from.at >= 0; i++) {
         int64_t row[] = {pass->sizes[ENTRIES], 0, 0};
-        row[1] = below(pass, INT64_C(1) << length);
-        row[2] = below(pass, INT32_MAX);
+        row[1] = next_below(&pass->from, INT64_C(1) << length);
+        row[2] = next_below(&pass->from, INT32_MAX);
         if (row[1] <= last || !row[2])
-            pass->at = -1;
+            pass->from.at = -1;
         last = row[1];
         n_clicked += row[2];
-        if (pass->at >= 0)
+        if (pass->from.at >= 0)
             put(pass, MASKS, row);
     }
     return n_clicked;
 }
 
 static void list(struct pass *pass) {
-    int64_t row = number(pass), group = -1;
-    int64_t length = rows(pass, 1);
+    int64_t row = next_number(&pass->from), group = -1;
+    int64_t length = next_rows(&pass->from, 1);
     bool is_policy = row < 0 && row >= LEAST_POLICY_ROW && row != -2 && row != -5;
-    if (pass->at < 0 || (!is_policy && (row < 0 || row >= pass->n_rows)) ||
+    if (pass->from.at < 0 || (!is_policy && (row < 0 || row >= pass->n_rows)) ||
         length < 1 || length > LONGEST_LIST) {
-        pass->at = -1;
+        pass->from.at = -1;
         return;
     }
-    for (int64_t i = 0; i < length && pass->at >= 0; i++) {
-        int64_t item = below(pass, INT64_MAX);
-        if (pass->at >= 0)
+    for (int64_t i = 0; i < length && pass->from.at >= 0; i++) {
+        int64_t item = next_below(&pass->from, INT64_MAX);
+        if (pass->from.at >= 0)
             put(pass, LIST_ITEMS, &item);
     }
-    int64_t n = rows(pass, 3);
-    for (int64_t i = 0; i < n && pass->at >= 0; i++) {
+    int64_t n = next_rows(&pass->from, 3);
+    for (int64_t i = 0; i < n && pass->from.at >= 0; i++) {
         int64_t entry[] = {pass->sizes[LISTS], 0, 0};
-        entry[1] = below(pass, INT32_MAX);
+        entry[1] = next_below(&pass->from, INT32_MAX);
         entry[2] = positive(pass);
         if (entry[1] <= group || masks(pass, length) > entry[2])
-            pass->at = -1;
+            pass->from.at = -1;
         group = entry[1];
-        if (pass->at >= 0)
+        if (pass->from.at >= 0)
             put(pass, ENTRIES, entry);
     }
     int64_t found[] = {pass->scope, row, length};
-    if (pass->at >= 0)
+    if (pass->from.at >= 0)
         put(pass, LISTS, found);
 }
 
 static void lists(struct pass *pass) {
-    int64_t n = rows(pass, 3);
-    for (int64_t i = 0; i < n && pass->at >= 0; i++)
+    int64_t n = next_rows(&pass->from, 3);
+    for (int64_t i = 0; i < n && pass->from.at >= 0; i++)
         list(pass);
 }
 
 static void row_names(struct pass *pass) {
-    int64_t n = rows(pass, 1);
-    for (int64_t i = 0; i < n && pass->at >= 0; i++) {
-        int64_t start = 0, length = 0, name[2];
-        pass->at = msgpack_span(pass->data, pass->at, pass->end, &start, &length);
-        if (pass->at < 0 || length != (int64_t)sizeof name) {
-            pass->at = -1;
+    int64_t n = next_rows(&pass->from, 1);
+    for (int64_t i = 0; i < n && pass->from.at >= 0; i++) {
+        int64_t name[2];
+        struct span text = next_text(&pass->from);
+        if (text.n != (int64_t)sizeof name) {
+            pass->from.at = -1;
             return;
         }
-        memcpy(name, pass->data + start, sizeof name);
+        memcpy(name, text.bytes, sizeof name);
         put(pass, ROW_NAMES, name);
     }
     pass->n_rows = n;
@@ -201,37 +178,37 @@ static void row_names(struct pass *pass) {
 
 static void head(struct pass *pass) {
     int64_t found[4] = {0}, last = -1;
-    found[0] = number(pass);
-    found[1] = number(pass);
+    found[0] = next_number(&pass->from);
+    found[1] = next_number(&pass->from);
     row_names(pass);
     found[2] = pass->n_rows;
-    bool is_apart = pass->at >= 0 &&
-                    msgpack_after_number(pass->data, pass->at, pass->end) >= 0;
+    bool is_apart = pass->from.at >= 0 &&
+                    msgpack_after_number(pass->from.data, pass->from.at, pass->from.end) >= 0;
     if (is_apart)
-        found[3] = below(pass, INT32_MAX);
+        found[3] = next_below(&pass->from, INT32_MAX);
     else
         lists(pass);
-    int64_t n = rows(pass, 2);
-    for (int64_t i = 0; i < n && pass->at >= 0; i++) {
-        int64_t group = below(pass, INT32_MAX);
+    int64_t n = next_rows(&pass->from, 2);
+    for (int64_t i = 0; i < n && pass->from.at >= 0; i++) {
+        int64_t group = next_below(&pass->from, INT32_MAX);
         if (group <= last)
-            pass->at = -1;
+            pass->from.at = -1;
         last = group;
         cell(pass, group);
     }
-    n = rows(pass, 1);
+    n = next_rows(&pass->from, 1);
     last = -1;
-    for (int64_t i = 0; i < n && pass->at >= 0; i++) {
+    for (int64_t i = 0; i < n && pass->from.at >= 0; i++) {
         int64_t apart[] = {pass->scope, 0};
-        apart[1] = below(pass, INT32_MAX);
+        apart[1] = next_below(&pass->from, INT32_MAX);
         if (apart[1] <= last)
-            pass->at = -1;
+            pass->from.at = -1;
         last = apart[1];
-        if (pass->at >= 0)
+        if (pass->from.at >= 0)
             put(pass, APART, apart);
     }
     table(pass, CELL_REWARDS, -1, 5, 4);
-    if (pass->at >= 0)
+    if (pass->from.at >= 0)
         put(pass, HEADS, found);
 }
 
@@ -243,13 +220,13 @@ int64_t fold_scope_tables(const uint8_t *bytes, const int64_t *ends,
     memset(sizes, 0, N_SCOPE_TABLES * sizeof *sizes);
     for (int64_t i = 0; i < n; i++) {
         const int64_t *place = places + 3 * i;
-        pass.data = bytes + start;
-        pass.at = 0;
-        pass.end = ends[i] - start;
+        pass.from.data = bytes + start;
+        pass.from.at = 0;
+        pass.from.end = ends[i] - start;
         pass.scope = place[1];
-        int64_t length = rows(&pass, 1);
+        int64_t length = next_rows(&pass.from, 1);
         if (length != (place[0] == KIND_HEAD ? 8 : 2) ||
-            number(&pass) != SCHEMA_OF_SCOPES)
+            next_number(&pass.from) != SCHEMA_OF_SCOPES)
             return -1 - i;
         if (place[0] == KIND_HEAD)
             head(&pass);
@@ -257,7 +234,7 @@ int64_t fold_scope_tables(const uint8_t *bytes, const int64_t *ends,
             cell(&pass, place[2]);
         else
             lists(&pass);
-        if (pass.at != pass.end)
+        if (pass.from.at != pass.from.end)
             return -1 - i;
         start = ends[i];
     }

@@ -3,6 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
+
 struct statistics *statistics_new(const int64_t settings[9]) {
     struct statistics *statistics = calloc(1, sizeof *statistics);
     if (!statistics)
@@ -76,7 +80,16 @@ struct era *era_at(struct statistics *statistics, int64_t number) {
     return era;
 }
 
+/* What left lies in holes between what stays: without a word the C library keeps the
+ * pages of such holes, and the next era finds them too small here and there. */
+static void give_back_pages(void) {
+#if defined(__GLIBC__)
+    malloc_trim(0);
+#endif
+}
+
 int64_t statistics_leave(struct statistics *statistics, int64_t now_ms) {
+    bool has_left = false;
     int64_t passed = now_ms / statistics->keep_ms;
     passed -= now_ms % statistics->keep_ms < 0;
     while (statistics->eras.n && era_in(statistics, 0)->number <= passed - 2) {
@@ -86,7 +99,10 @@ int64_t statistics_leave(struct statistics *statistics, int64_t now_ms) {
         statistics->numbers[N_LEFT] += era->n_impressions;
         era_free(era);
         queue_pop(&statistics->eras, 1);
+        has_left = true;
     }
+    if (has_left)
+        give_back_pages();
     return 0;
 }
 

@@ -9,16 +9,21 @@ from models.counts.cells import merge
 from models.counts.definition import ClosedImpression, count
 from models.counts.fixed_point import inverse_sums
 from models.counts.placements import DETERMINISTIC, LOGGED, TAIL_SHUFFLE
-from models.counts.scope_record import decode_head
+from models.counts.scope_record import decode_scope
 from models.counts.scope_summaries import summaries_by_group, summary_of_scope
 from tests.models.counts.scope_values import ScopeValue
 
 ITEMS = tuple(f"{number:03}" for number in range(40))
 
 
+def read(value):
+    """A scope that is nothing but its head."""
+    return decode_scope(value, {}, {})
+
+
 def head(lists, rows=()):
     """A scope in list form alone."""
-    return decode_head(msgspec.msgpack.encode([2, 0, 0, rows, lists, [], [], []]))
+    return read(msgspec.msgpack.encode([2, 0, 0, rows, lists, [], [], []]))
 
 
 def random_log(n_lists, n_shown, rate, policies):
@@ -40,7 +45,7 @@ def test_long_lists_with_many_clicks_count_as_defined(monkeypatch):
     """Click pairs are worked out block by block; blocks split entries here."""
     monkeypatch.setattr(list_form, "MASKS_AT_ONCE", 7)
     log = random_log(300, 32, 0.3, (DETERMINISTIC, TAIL_SHUFFLE))
-    scope = decode_head(ScopeValue(ITEMS).take(log).head())
+    scope = read(ScopeValue(ITEMS).take(log).head())
     found = summaries_by_group(scope, ITEMS, {}, is_growing=False)
     defined = count(log, ITEMS)
     assert len(scope.lists.masks) > 200
@@ -54,7 +59,7 @@ def test_items_are_numbered_as_a_growing_set_came():
     """Summaries sort them, in all tables."""
     log = random_log(50, 5, 0.5, (DETERMINISTIC,))
     items = tuple(reversed(ITEMS))
-    scope = decode_head(ScopeValue(items, is_growing=True).take(log).head())
+    scope = read(ScopeValue(items, is_growing=True).take(log).head())
     pooled = summary_of_scope(scope, items, {}, is_growing=True)
     assert pooled.items == ITEMS
     assert (
@@ -102,7 +107,7 @@ def test_a_click_at_a_rank_that_a_row_does_not_have_has_no_inverse():
     """As it is defined."""
     row = np.full((40, 1), 0.5)
     one = ClosedImpression(0, [3, 4], {0: [1, 2]}, LOGGED, b"r" * 16, row)
-    scope = decode_head(ScopeValue(ITEMS).take([one]).head())
+    scope = read(ScopeValue(ITEMS).take([one]).head())
     (found,) = summaries_by_group(scope, ITEMS, {0: row}, is_growing=False).values()
     (defined,) = count([one], ITEMS).values()
     assert found.encode() == defined.encode()

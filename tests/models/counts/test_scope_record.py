@@ -12,12 +12,9 @@ from models.counts.scope_record import (
     CAPPED,
     OVERFLOWED,
     TRUNCATED,
-    decode_head,
-    decode_lists,
-    decode_piece,
     decode_scope,
 )
-from models.counts.scope_summaries import groups_of_scope, pairs_of_scope
+from models.counts.scope_summaries import groups_of_scope, summary_of_scope
 from tests.models.counts.scope_values import ScopeValue
 
 CELL = [[2, 1, 1, 1, 0, 0], [0, 2], [3, 1, 2, 1, 1, 2, 1, 0], [3, 1, 0, 5, 6, 7], []]
@@ -53,6 +50,18 @@ def changed(path, value):
     return pack(head)
 
 
+def read(value):
+    """A scope whose head is this."""
+    return decode_scope(value, {7: pack(PIECE), 8: pack(PIECE)}, {})
+
+
+def pairs_of(scope, items):
+    """Pairs without exposures, all groups together, by the number of the item."""
+    cell = summary_of_scope(scope, items, {}, is_growing=False)
+    rows = cell.pairs[:, :7].tolist()
+    return sorted([items.index(cell.items[item]), *rest] for item, *rest in rows)
+
+
 def test_a_scope_is_read_whole():
     """Every number stands where the layout says."""
     scope = decode_scope(pack(HEAD), {8: pack(PIECE), 9: b"not its own"}, {})
@@ -82,15 +91,6 @@ def test_a_scope_is_read_whole():
     assert groups_of_scope(scope) == [1, 3, 7, 8]
 
 
-def test_a_head_alone_leaves_out_what_lies_apart():
-    """Its pieces are named, and a piece is read alone."""
-    head = decode_head(pack(HEAD))
-    assert head.pieces == (8,)
-    assert head.general.totals[:, 0].tolist() == [1, 3]
-    piece = decode_piece(8, pack(PIECE))
-    assert piece.pairs.tolist() == [[8, *CELL[2]]]
-
-
 def test_a_scope_without_a_piece_that_it_names_is_refused():
     """Part of a scope is no scope."""
     with pytest.raises(ValueError, match=r"those of groups \[8\] are missing"):
@@ -98,23 +98,21 @@ def test_a_scope_without_a_piece_that_it_names_is_refused():
 
 
 def test_lists_that_lie_apart_are_read_one_behind_the_other():
-    """By the number of their piece; the head alone has none of them."""
+    """By the number of their piece."""
     pieces = {1: pack([2, HEAD[4][3:]]), 0: pack([2, HEAD[4][:3]]), 2: b"not its own"}
     whole = decode_scope(pack(HEAD), {8: pack(PIECE)}, {})
     scope = decode_scope(changed((4,), 2), {8: pack(PIECE)}, pieces)
     assert (whole.n_list_pieces, scope.n_list_pieces) == (0, 2)
     for column, other in zip(whole.lists, scope.lists, strict=True):
         assert column.tolist() == other.tolist()
-    head = decode_head(changed((4,), 2))
-    assert (head.n_list_pieces, len(head.lists.rows)) == (2, 0)
-    assert decode_lists(pieces[0]).shown.tolist() == [3, 1]
+    assert scope.pieces == (8,)
     del pieces[1]
     with pytest.raises(ValueError, match=r"all 2 pieces of its lists; piece 1 is miss"):
         decode_scope(changed((4,), 2), {8: pack(PIECE)}, pieces)
     with pytest.raises(ValueError, match="piece of statistics must be whole"):
         decode_scope(changed((4,), 3), {8: pack(PIECE)}, {1: b"", **pieces})
     with pytest.raises(ValueError, match="schema of a piece must be 2; got 1"):
-        decode_lists(pack([1, []]))
+        decode_scope(changed((4,), 1), {8: pack(PIECE)}, {0: pack([1, []])})
 
 
 LISTS = 4, 2
@@ -172,18 +170,16 @@ BAD = {
 def test_what_is_not_of_this_shape_is_refused(path, value):
     """In words that say what, and never with another kind of error."""
     with pytest.raises(ValueError, match=r"scope"):
-        decode_head(changed(path, value))
+        read(changed(path, value))
 
 
 def test_bytes_that_are_no_record_are_refused():
     """Cut off at any place, too."""
     for value in (b"", b"\x01", pack(HEAD)[:-3], pack([2]), pack({})):
         with pytest.raises(ValueError, match="a scope of statistics must be whole"):
-            decode_head(value)
+            read(value)
     with pytest.raises(ValueError, match="schema of a piece must be 2; got 1"):
-        decode_piece(0, pack([1, CELL]))
-    with pytest.raises(ValueError, match="not negative"):
-        decode_piece(-1, pack(PIECE))
+        decode_scope(pack(HEAD), {8: pack([1, CELL])}, {})
 
 
 def test_a_record_says_what_did_not_fit():
@@ -197,9 +193,9 @@ def test_a_record_says_what_did_not_fit():
         (TRUNCATED, ScopeValue(items).take(long)),
         (CAPPED, ScopeValue(items, is_capped=True).take(lists)),
     ):
-        assert decode_head(value.head()).flags == flags
-    deep = decode_head(ScopeValue(items).take(long).head())
-    assert pairs_of_scope(deep)[-1].tolist() == [32, 33, 1, 1, 1, 1, 1]
+        assert read(value.head()).flags == flags
+    deep = read(ScopeValue(items).take(long).head())
+    assert pairs_of(deep, items)[-1] == [32, 33, 1, 1, 1, 1, 1]
 
 
 def test_lists_of_thirty_two_use_every_bit():
@@ -207,7 +203,7 @@ def test_lists_of_thirty_two_use_every_bit():
     shown = np.random.default_rng(0).permutation(32).tolist()
     impressions = [ClosedImpression(0, shown, {0: [1, 32]})] * 2
     items = [str(n) for n in range(32)]
-    scope = decode_head(ScopeValue(items).take(impressions).head())
+    scope = read(ScopeValue(items).take(impressions).head())
     assert scope.lists.masks.tolist() == [(1 << 31) + 1]
-    (row,) = (r for r in pairs_of_scope(scope).tolist() if r[1] == 32)
+    (row,) = (r for r in pairs_of(scope, items) if r[1] == 32)
     assert row == [shown[-1], 32, 2, 2, 0, 0, 2]

@@ -142,7 +142,7 @@ def n_missing(changes: list[Change]) -> int:
     """Impressions that one partition counted, has not left, and holds in no scope."""
     of_it = [(key, value) for topic, key, value in changes if topic == "statistics"]
     statistics = Statistics(of_it)
-    return statistics.n_missing(statistics.queries())
+    return statistics.n_missing(sum(n for n, _ in statistics.queries().values()))
 
 
 def number_of(element: Element, n_partitions: int) -> int | None:

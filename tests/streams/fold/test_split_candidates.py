@@ -1,6 +1,7 @@
 """Features of candidates follow their query where the log gets more partitions."""
 
 import msgspec
+import pytest
 
 from rankstream.wire.candidates import candidates_key, candidates_value
 from rankstream.wire.routing import partition_of_route, route_of_query
@@ -48,7 +49,7 @@ def test_features_move_and_leave_a_tombstone() -> None:
     first, *others = keys
     records = [(first, b"older"), *((key, value) for key in others), (first, value)]
     gone = next(key for key in others if heir_of(keys[key]) != 1)
-    written = [*moved_features([*records, (gone, None)], 1, 16)]
+    written = [*moved_features([*records, (gone, None)], HEIRS, 16)]
     expected = {
         key: heir for key, query in keys.items() if (heir := heir_of(query)) != 1
     }
@@ -65,3 +66,14 @@ def test_no_features_are_no_share() -> None:
     """Where nothing is known, heirs get nothing."""
     shares = divided_candidates({}, HEIRS, 16)
     assert shares == {heir: [] for heir in HEIRS}
+
+
+def test_a_query_of_another_partition_is_refused() -> None:
+    """It would be put where nobody asks for it."""
+    stray = next(f"q{i}" for i in range(99) if heir_of(f"q{i}") not in HEIRS)
+    key = candidates_key(stray, b"s" * 16, b"f" * 8)
+    with pytest.raises(ValueError, match=rf"\[1, 5, 9, 13\]; '{stray}' is of"):
+        list(moved_features([(key, b"x")], HEIRS, 16))
+    state = {msgspec.msgpack.encode([stray, b"s" * 16]): b"x"}
+    with pytest.raises(ValueError, match=rf"'{stray}' is of"):
+        divided_candidates(state, HEIRS, 16)

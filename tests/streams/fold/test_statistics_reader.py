@@ -14,7 +14,6 @@ from models.plackett_luce.placement import placement_probabilities
 from rankstream.wire import events
 from rankstream.wire.schemas import SchemaRefused
 from streams.fold import statistics_keys as keys
-from streams.fold.scope_pairs import ScopePairs
 from streams.fold.statistics_keys import OPEN_SET, Counted, Row, ScopeName
 from streams.fold.statistics_reader import CellName, Statistics, summaries_of
 from streams.state_pieces import Parts
@@ -272,46 +271,6 @@ def test_statistics_of_the_earlier_schema_are_refused(record):
     assert "an earlier release wrote it" in told
     assert "begin anew in another --namespace" in told
     assert "stop all workers and run `rankstream statistics convert`" in told
-
-
-@pytest.mark.parametrize(
-    "how",
-    [
-        {"most_lists": 0, "pieces": (3, 4)},
-        {"piece_lists": 2},
-        {"most_lists": 1, "pieces": (3,), "piece_lists": 1},
-    ],
-)
-def test_pairs_follow_the_records_of_a_scope(how):
-    """Head and pieces, in any order; whatever is not whole is left out."""
-    records = dict(scope_records(NAME, value_of(**how), ROWS))
-    head, *pieces = list(records)[:3]
-    follow = ScopePairs()
-    for key in (pieces[0], head, pieces[1]):
-        assert follow.pairs(NAME) is None
-        assert follow.take(key, records[key]) == NAME
-    pairs = follow.pairs(NAME)
-    assert pairs is not None
-    merged = merge(count(LOG, ITEMS).values())
-    assert pairs[:, 2:4].sum(axis=0).tolist() == [7, 4]
-    assert merged.pairs[:, 2:4].sum(axis=0).tolist() == [7, 4]
-    for key in list(records)[3:]:
-        assert follow.take(key, records[key]) is None
-    follow.take(pieces[0], None)
-    assert follow.pairs(NAME) is None
-    follow.take(pieces[0], b"\xc1\x02\x00\x00\x00")
-    assert follow.pairs(NAME) is None
-    for key in (head, *pieces):
-        follow.take(key, None)
-    assert len(follow) == 0
-
-
-def test_only_the_newest_scopes_are_followed():
-    """A scope that changes again is new."""
-    follow = ScopePairs(2)
-    for era in (1, 2, 1, 3):
-        follow.take(keys.scope_key(of_era(era)), value_of().head())
-    assert follow.names() == [of_era(1), of_era(3)]
 
 
 def test_counted_is_a_tuple_of_what_it_names():

@@ -117,7 +117,7 @@ def deploy(
     new = deployed(snapshot, epoch)
     value = encode_snapshot(new)
     # The name first: a crash between leaves one too many, never one that is unknown.
-    noted = deployment_record(new.intervention, at_ms)
+    noted = deployment_record(new.intervention, at_ms, new.groups)
     send_records(settings, SNAPSHOTS, [noted, (key, value)])
     store.publish(value)
     return pointer_of(new)

@@ -75,6 +75,11 @@ def follow_again(settings: Settings, store: SnapshotStore, model: str) -> Pointe
     ------
     SnapshotError, StoreUnavailable, RollbackRefused, DeploymentRefused, SendFailed
     """
+    if model in settings.models and settings.models[model].is_trained:
+        raise RollbackRefused(
+            f"a model must learn online to be followed; the learner of {model!r} is "
+            "'trained': roll back to the version that is to be served"
+        )
     learned = _learned(settings, store, model)
     if learned.envelope is None:
         raise RollbackRefused(f"a model must have been learned; {model!r} was not")

@@ -4,6 +4,8 @@ from typing import Annotated, Any
 
 import msgspec
 
+from rankstream.ranking.learner_options import TRAINED
+
 Positive = Annotated[int, msgspec.Meta(gt=0)]
 Days = Annotated[int, msgspec.Meta(ge=-1)]
 PositiveFloat = Annotated[float, msgspec.Meta(gt=0)]
@@ -77,17 +79,25 @@ CLICK = "click"
 MOST_CLASSES = 4
 """Of rewards, `CLICK` among them."""
 
+SPLIT_SHARES = (0.65, 0.15, 0.20)
+"""Of the groups: training, validation, selection."""
+
+LEAST_TO_SPLIT = 6
+"""Groups, two for each split."""
+
 
 class StatisticsSettings(Section, frozen=True):
     """What statistics keep apart: groups of users, and classes of what they did.
 
     `actions` maps actions of click events to classes; `reward` names the class that
-    clicks are counted of, wherever a click is spoken of.
+    clicks are counted of, wherever a click is spoken of. `split_shares` are those of
+    the groups that go into training, validation and selection.
     """
 
     groups: Annotated[int, msgspec.Meta(ge=2, le=256)] = 20
     reward: str = CLICK
     actions: dict[str, str] = {}
+    split_shares: list[float] = msgspec.field(default_factory=lambda: [*SPLIT_SHARES])
 
     def classes(self) -> tuple[str, ...]:
         """Names of the classes, by number: `CLICK`, then the others sorted."""
@@ -122,7 +132,8 @@ class ModelSettings(Section, frozen=True):
     """A ranker that learns: its form, its learner, and what that learner needs.
 
     `feature_names` are in the order of the features, or none. With `log_candidates`
-    rankers log the features of all candidates.
+    rankers log the features of all candidates. The `learner` of a model that nothing
+    learns online is "trained".
     """
 
     features: Positive
@@ -136,6 +147,16 @@ class ModelSettings(Section, frozen=True):
     seed: int = 0
     options: dict[str, Any] = {}
     log_candidates: bool = False
+
+    @property
+    def is_trained(self) -> bool:
+        """Whether its versions come from training alone."""
+        return self.learner == TRAINED
+
+    @property
+    def logs_candidates(self) -> bool:
+        """Whether rankers log the features of all candidates; training needs them."""
+        return self.log_candidates or self.is_trained
 
 
 MAX_RANKERS = 256

@@ -11,8 +11,10 @@ from rankstream.ranking.learner_options import check_learner
 from rankstream.ranking.methods import METHODS
 from rankstream.ranking.scored_beside import scored_methods
 from rankstream.sections import (
+    LEAST_TO_SPLIT,
     MAX_RANKERS,
     MOST_CLASSES,
+    SPLIT_SHARES,
     ExperimentSettings,
     KafkaSettings,
     LimitSettings,
@@ -215,6 +217,26 @@ def _of_statistics(statistics: StatisticsSettings) -> Iterator[tuple[str, str]]:
             "statistics.reward",
             f"statistics.reward must be {click!r} or a class of statistics.actions, "
             f"one of {[click, *others]}; got {statistics.reward!r}",
+        )
+    yield from _of_splits(statistics)
+
+
+def _of_splits(statistics: StatisticsSettings) -> Iterator[tuple[str, str]]:
+    setting, shares = "statistics.split_shares", statistics.split_shares
+    is_split = len(shares) == len(SPLIT_SHARES) and all(share > 0 for share in shares)
+    # Not a number is no sum of 1 either.
+    if not (is_split and abs(sum(shares) - 1.0) <= 1e-9):
+        yield (
+            setting,
+            f"{setting} must be three numbers above 0 with a sum of 1, for training, "
+            f"validation and selection; got {shares}",
+        )
+    elif statistics.groups < LEAST_TO_SPLIT and shares != [*SPLIT_SHARES]:
+        yield (
+            setting,
+            f"{setting} must be left out with statistics.groups below "
+            f"{LEAST_TO_SPLIT}, as each split has two groups; got {shares} for "
+            f"{statistics.groups}",
         )
 
 

@@ -6,13 +6,17 @@ from typing import Any, NamedTuple, Protocol
 
 from models.learners.coltr import ColtrConfig, ColtrLearner
 from models.learners.duel_learner import MGD_CANDIDATES, DuelConfig, DuelLearner
+from models.learners.fixed import FixedLearner
 from models.learners.learner import Learner
 from models.learners.pairwise import PairwiseConfig, PairwiseLearner
 from models.learners.parameters import LearnerConfig
 from models.learners.pdgd import PdgdConfig, PdgdLearner
 from models.learners.pl_rank import PlRankConfig, PlRankLearner
 
-__all__ = ["LEARNERS", "Learner", "LearnerSettings", "learner_of"]
+__all__ = ["LEARNERS", "TRAINED", "Learner", "LearnerSettings", "learner_of"]
+
+TRAINED = "trained"
+"""No learner: online nothing is learned, and versions come from training."""
 
 
 class LearnerSettings(Protocol):
@@ -88,6 +92,9 @@ LEARNERS: dict[str, Entry] = {
 }
 
 
+_FIXED = Entry(FixedLearner, LearnerConfig)
+
+
 def learner_of(settings: LearnerSettings) -> Learner:
     """The learner that settings name, at its beginning.
 
@@ -96,12 +103,14 @@ def learner_of(settings: LearnerSettings) -> Learner:
     ValueError
         Where the name or what belongs to it is unknown.
     """
-    if settings.learner not in LEARNERS:
+    if settings.learner not in {TRAINED, *LEARNERS}:
         raise ValueError(
-            f"learner must be one of {sorted(LEARNERS)}; got {settings.learner!r}"
+            f"learner must be one of {sorted([TRAINED, *LEARNERS])}; "
+            f"got {settings.learner!r}"
         )
-    entry = LEARNERS[settings.learner]
-    known = {*OPTIONS, *entry.options}
+    is_trained = settings.learner == TRAINED
+    entry = _FIXED if is_trained else LEARNERS[settings.learner]
+    known = set() if is_trained else {*OPTIONS, *entry.options}
     if unknown := sorted(set(settings.options) - known):
         raise ValueError(
             f"options of {settings.learner} must be among {sorted(known)}; "

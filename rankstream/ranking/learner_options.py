@@ -20,6 +20,9 @@ LEARNERS: dict[str, tuple[str, ...]] = {
 }
 """Options by name; the same as those of `models.learners.registry`."""
 
+TRAINED = "trained"
+"""In the place of a learner: nothing is learned online, and versions are trained."""
+
 
 def check_learner(name: str, options: Mapping[str, Any]) -> None:
     """Refuse a name that no learner has, and options that this one has not.
@@ -29,9 +32,10 @@ def check_learner(name: str, options: Mapping[str, Any]) -> None:
     ValueError
         With those that there are.
     """
-    if name not in LEARNERS:
-        raise ValueError(f"learner must be one of {sorted(LEARNERS)}; got {name!r}")
-    if unknown := sorted(set(options) - set(LEARNERS[name])):
+    known = {**LEARNERS, TRAINED: ()}
+    if name not in known:
+        raise ValueError(f"learner must be one of {sorted(known)}; got {name!r}")
+    if unknown := sorted(set(options) - set(known[name])):
         raise ValueError(
-            f"options of {name} must be among {sorted(LEARNERS[name])}; got {unknown}"
+            f"options of {name} must be among {sorted(known[name])}; got {unknown}"
         )

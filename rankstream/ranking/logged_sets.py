@@ -5,6 +5,8 @@ import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 
+import msgspec
+
 from rankstream.wire.routing import normalised_query
 
 AGAIN_MS = 3_600_000
@@ -37,13 +39,15 @@ class LoggedSets:
         at_ms
             Of the list that they are logged with.
         """
-        names = "\x1f".join((normalised_query(query_id), *sorted(items))).encode()
+        # Ids may have any character, so none of them can part them.
+        names = msgspec.msgpack.encode([normalised_query(query_id), *sorted(items)])
         name = hashlib.blake2b(names, digest_size=16, key=features_hash).digest()
         with self._lock:
             last_ms = self._at_ms.get(name)
             if last_ms is not None:
                 self._at_ms.move_to_end(name)
-                if at_ms - last_ms < self._again_ms:
+                # Further back, the last one was of a clock that was put right since.
+                if -self._again_ms <= at_ms - last_ms < self._again_ms:
                     return False
             self._at_ms[name] = at_ms
             if len(self._at_ms) > self._most:

@@ -23,11 +23,13 @@ def multileaving_of(model: ModelSettings | None) -> Multileaving:
 
 def needs_candidates(model: ModelSettings | None) -> bool:
     """Whether a model's learner must score what was not shown."""
-    return model is not None and LEARNERS[model.learner].learner.needs_candidates
+    if model is None or model.is_trained:
+        return False
+    return bool(LEARNERS[model.learner].learner.needs_candidates)
 
 
 def _is_duel(model: ModelSettings | None) -> bool:
     """Whether its learner compares rankers."""
-    return (
-        model is not None and "multileave" in LEARNERS[model.learner].learner.policies
-    )
+    if model is None or model.is_trained:
+        return False
+    return "multileave" in LEARNERS[model.learner].learner.policies

@@ -4,15 +4,15 @@ Each deployment is a record of the topic `snapshots` beside the snapshot itself,
 the next one of its model replaces there:
 
     key    MODEL@EPOCH.VERSION/deployed
-    value  MessagePack array: schema, intervention, at_ms
+    value  MessagePack array: schema, intervention, at_ms, groups where they are known
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from rankstream.wire.envelope import MAGIC
-from rankstream.wire.schemas import check_schema, decoded
+from rankstream.wire.envelope import MAGIC, is_pointer
+from rankstream.wire.schemas import SchemaRefused, check_schema, decoded
 
 SCHEMA = 1
 
@@ -22,11 +22,16 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 class Deployment(msgspec.Struct, frozen=True, array_like=True):
-    """A snapshot was deployed as an intervention, at a time of the deployer's clock."""
+    """A snapshot was deployed as an intervention, at a time of the deployer's clock.
+
+    `groups` are those of the snapshot: whose clicks it came from, empty where that is
+    not known.
+    """
 
     schema: int
     intervention: str
     at_ms: int
+    groups: list[int] = []
 
     @property
     def model(self) -> str:
@@ -37,10 +42,12 @@ class Deployment(msgspec.Struct, frozen=True, array_like=True):
 _decode = msgspec.msgpack.Decoder(Deployment).decode
 
 
-def deployment_record(intervention: str, at_ms: int) -> tuple[bytes, bytes]:
-    """Key and value of the record of one."""
-    value = _encode(Deployment(SCHEMA, intervention, at_ms))
-    return intervention.encode() + _SUFFIX, value
+def deployment_record(
+    intervention: str, at_ms: int, groups: Sequence[int] = ()
+) -> tuple[bytes, bytes]:
+    """Key and value of the record of one; groups are left out where there are none."""
+    fields = [SCHEMA, intervention, at_ms, *([list(groups)] if groups else [])]
+    return intervention.encode() + _SUFFIX, _encode(fields)
 
 
 def is_deployment(key: bytes, value: bytes) -> bool:
@@ -83,3 +90,39 @@ def interventions_of_era(
         elif each.at_ms // keep_ms < era:
             last_before[each.model] = each
     return found | {each.intervention for each in last_before.values()}
+
+
+def fitted_groups(
+    records: Iterable[tuple[bytes, bytes | None]],
+) -> dict[str, frozenset[int]]:
+    """Groups whose clicks interventions came from, as records of `snapshots` say.
+
+    Of an intervention that is not among them nothing is known: a record that another
+    release wrote is passed over.
+    """
+    found = {}
+    for key, value in records:
+        if value is None or not is_deployment(key, value):
+            continue
+        try:
+            one = decode_deployment(value)
+        except (SchemaRefused, msgspec.DecodeError):
+            continue
+        if one.groups:
+            found[one.intervention] = frozenset(one.groups)
+    return found
+
+
+def learned_models(records: Iterable[tuple[bytes, bytes | None]]) -> frozenset[str]:
+    """Models of which records of `snapshots` have a version that was learned online.
+
+    Also those that no settings name any more. A model that is only trained keeps
+    version 0, which no click has moved.
+    """
+    found = set()
+    for key, value in records:
+        model, _, version = key.rpartition(b"/")
+        place = is_pointer(version)
+        if value and value.startswith(MAGIC) and place and int(place[2]):
+            found.add(model.decode(errors="replace"))
+    return frozenset(found)

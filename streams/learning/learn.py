@@ -84,7 +84,7 @@ class Learn:
 
     def _decoder(self) -> Callable[[bytes, str], InteractionRecord | UnclaimedRecord]:
         """Interactions stay as they are where nobody asks whose they are."""
-        is_asked = self.models or self._absent
+        is_asked = self._absent or not all(x.is_trained for x in self.models.values())
         return decode_interaction_record if is_asked else decode_unclaimed
 
     def fold(self, record: SourceRecord) -> None:
@@ -128,7 +128,7 @@ class Learn:
             last[name] = sequence
         for name, interactions in by_model.items():
             model = self.models.get(name)
-            if model is None:
+            if model is None or model.is_trained:
                 self._unclaimed += len(interactions)
                 self._absent.miss(name, len(interactions))
             else:
@@ -206,7 +206,8 @@ class Learn:
         if name not in self.models:
             self._absent.keep(name, version)
             return
-        self._absent.check(name, version)
+        if not self.models[name].is_trained:
+            self._absent.check(name, version)
         self.models[name].restore(state)
         for pending in (self._moved, self._changed, self._new):
             pending.discard(name)
@@ -226,7 +227,7 @@ class Learn:
         return hashlib.blake2b(_encode(parts), digest_size=16).digest()
 
     def counters(self) -> dict[str, int]:
-        """Interactions folded, skipped, and belonging to no model."""
+        """Interactions folded, skipped, and of no model that learns online."""
         models = self.models.values()
         return {
             "learned": sum(model.version for model in models),

@@ -51,6 +51,11 @@ class ModelFold:
                 f"takes {n_bytes} bytes: take fewer hidden units, or a shorter name"
             )
 
+    @property
+    def is_trained(self) -> bool:
+        """Whether it stays at version 0, as something else trains it."""
+        return self._settings.is_trained
+
     def take(
         self, interactions: Sequence[Interaction], source: int, last_sequence: int
     ) -> None:
@@ -102,7 +107,7 @@ class ModelFold:
             updates=self.learner.updates,
             weights=self.learner.weights().astype("<f4").tobytes(),
             feature_names=self._settings.feature_names,
-            log_candidates=self._settings.log_candidates,
+            log_candidates=self._settings.logs_candidates,
         )
 
     def state(self) -> list[Any]:

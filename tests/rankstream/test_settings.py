@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from models.estimators import splits
+from rankstream import sections
 from rankstream.settings import SettingsError, load_settings, with_namespace
 
 MODEL = "[models.good]\nfeatures = 3\n[models.search]\nfeatures = 46\n"
@@ -44,6 +46,26 @@ MODEL = "[models.good]\nfeatures = 3\n[models.search]\nfeatures = 46\n"
             "[statistics]\ngroups = 257",
             {},
             ("statistics.groups must be a whole number, 256 or less", "FILE"),
+        ),
+        (
+            "[statistics]\nsplit_shares = [0.5, 0.5]",
+            {},
+            ("split_shares must be three numbers above 0 with a sum of 1", "FILE"),
+        ),
+        (
+            "[statistics]\nsplit_shares = [0.8, 0.3, -0.1]",
+            {},
+            ("split_shares must be three numbers", "got [0.8, 0.3, -0.1]"),
+        ),
+        (
+            "[statistics]\nsplit_shares = [0.6, 0.2, 0.1]",
+            {},
+            ("with a sum of 1",),
+        ),
+        (
+            "[statistics]\ngroups = 5\nsplit_shares = [0.6, 0.2, 0.2]",
+            {},
+            ("split_shares must be left out with statistics.groups below 6", "for 5"),
         ),
         (
             "[statistics]\nreward = 'buy'\nactions = {order = 'purchase'}",
@@ -251,3 +273,15 @@ def test_a_worker_with_a_model_too_large_ends_at_once(
     )
     assert done.returncode == 78
     assert "event=refused reason=models.huge must have at most" in done.stdout
+
+
+def test_splits_have_the_bounds_and_shares_of_the_estimators(tmp_path: Path) -> None:
+    """Services know no estimators, so both say them; few groups are none to split."""
+    assert sections.LEAST_TO_SPLIT == splits.LEAST_TO_SPLIT
+    assert splits.Shares()[:3] == sections.SPLIT_SHARES
+    file = tmp_path / "settings.toml"
+    file.write_text("[statistics]\ngroups = 2")
+    found = load_settings(file, environment={}).statistics
+    assert found.split_shares == [*sections.SPLIT_SHARES]
+    told = {"RANKSTREAM_STATISTICS__SPLIT_SHARES": "[0.5, 0.25, 0.25]"}
+    assert load_settings(environment=told).statistics.split_shares == [0.5, 0.25, 0.25]

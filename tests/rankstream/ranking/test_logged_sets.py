@@ -19,6 +19,21 @@ def test_a_set_is_logged_once_an_hour_for_each_query_and_list() -> None:
     assert not logged.is_due("red hat", ["a", "b"], HASH, 0)
 
 
+def test_a_clock_that_was_put_right_is_followed() -> None:
+    """What a list of a far time logged is refused as such, and is nowhere."""
+    logged = LoggedSets()
+    assert logged.is_due("q", ["a"], HASH, 1_000 * AGAIN_MS)
+    assert logged.is_due("q", ["a"], HASH, AGAIN_MS)
+    assert not logged.is_due("q", ["a"], HASH, AGAIN_MS + 1)
+
+
+def test_no_character_of_an_id_parts_ids() -> None:
+    """Or one set would be taken for another one, and its features never come."""
+    logged = LoggedSets()
+    assert logged.is_due("q", ["a\x1fb"], HASH, 0)
+    assert logged.is_due("q", ["a", "b"], HASH, 0)
+
+
 def test_what_is_remembered_is_bounded() -> None:
     """What was not seen for longest is forgotten, and logged again."""
     logged = LoggedSets(most=3)

@@ -7,8 +7,10 @@ from rankstream.wire.deployments import (
     Deployment,
     decode_deployment,
     deployment_record,
+    fitted_groups,
     interventions_of_era,
     is_deployment,
+    learned_models,
 )
 from rankstream.wire.schemas import SchemaRefused
 from tests.snapshot_factory import envelope
@@ -26,6 +28,34 @@ def test_a_record_says_what_was_deployed_and_when() -> None:
     assert not is_deployment(b"a/deployed", envelope(1, model="a/deployed"))
     with pytest.raises(SchemaRefused):
         decode_deployment(b"\x93\x02" + value[2:])
+
+
+def test_groups_are_of_deployments_that_say_them() -> None:
+    """What is not known, not readable or gone is not there; no groups, no bytes."""
+    key, value = deployment_record("m@1.5", 77, [3, 0])
+    assert decode_deployment(value).groups == [3, 0]
+    without = deployment_record("m@2.5", 78)
+    assert without == deployment_record("m@2.5", 78, [])
+    assert without[1] == b"\x93\x01\xa5m@2.5\x4e"
+    unreadable = b"m@3.5/deployed", b"\x94\x02" + value[2:]
+    records = [(key, value), without, unreadable, (b"m/0.1", envelope(1))]
+    assert fitted_groups(records) == {"m@1.5": frozenset({0, 3})}
+    assert fitted_groups([(key, None)]) == {}
+
+
+def test_models_that_learned_are_told_by_their_versions() -> None:
+    """Not by version 0, which no click moved, nor by what was deployed."""
+    records = [
+        (b"m/0.0", envelope(0)),
+        (b"m/0.12", envelope(12)),
+        (b"a/b/0.7", envelope(7, model="a/b")),
+        (b"trained/0.0", envelope(0, model="trained")),
+        (b"trained", envelope(5, model="trained", epoch=1)),
+        (b"gone/0.3", None),
+        (b"m/follow", envelope(12, epoch=2)),
+        deployment_record("other@1.5", 77),
+    ]
+    assert learned_models(records) == {"m", "a/b"}
 
 
 def test_an_era_has_what_was_served_when_it_began_and_what_came() -> None:

@@ -12,7 +12,7 @@ from rankstream.installation import NotInstalled, check_rooms, not_installed
 
 COMMANDS = {
     "demo": "show the whole pipeline at work, in one process",
-    "topics": "create the topics, or check them",
+    "topics": "create the topics, check them, or split the log",
     "worker": "run the stream processors on Kafka",
     "feed": "send live events, from standard input or a followed file",
     "replay": "send historical logs to Kafka, or fold them in this process",

@@ -1,6 +1,7 @@
 """What the sums of a query say of each item's relevance, corrected for position."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +20,7 @@ from models.estimators.intervention_aware import (
     item_sums,
 )
 from rankstream.terminal.counts import counted
+from streams.fold.scope_batches import STRIDE
 from streams.fold.statistics_columns import Columns
 
 IMPRESSIONS, WITHOUT_EXPOSURE = 2, 6
@@ -83,7 +85,7 @@ class Trust(NamedTuple):
         `models.estimators.adaptivity.basis_of`.
     """
 
-    models: Collection[str]
+    models: Container[str]
     fitted_on: Mapping[str, frozenset[int] | None] = {}
 
 
@@ -104,8 +106,48 @@ def relevance_of(
     found = GatheredQuery(n_groups)
     for chunk in chunks:
         found.take(chunk)
+    return _relevance(found, curve, trust)
+
+
+class RelevanceByQuery:
+    """Corrected relevance query by query, of columns that come in their order.
+
+    Parameters
+    ----------
+    curve, n_groups, trust
+        See `relevance_of`.
+    """
+
+    def __init__(self, curve: BiasCurve, n_groups: int, trust: Trust) -> None:
+        self._curve, self._n_groups, self._trust = curve, n_groups, trust
+        self._query = ""
+        self._found = GatheredQuery(n_groups)
+
+    def take(self, chunk: Columns) -> Iterator[tuple[str, QueryRelevance]]:
+        """Add columns; gives the queries that have ended."""
+        first, last = chunk.cells[[0, -1], 0].tolist() if len(chunk.cells) else (0, -1)
+        names = chunk.names[first : last + 1]
+        for query, of_query in groupby(names, lambda name: name.query):
+            if query != self._query:
+                yield from self.finish()
+                self._query = query
+            end = first + len([*of_query])
+            self._found.take(chunk.of_scopes(first, end))
+            first = end
+
+    def finish(self) -> Iterator[tuple[str, QueryRelevance]]:
+        """The last query, if there is one."""
+        found, self._found = self._found, GatheredQuery(self._n_groups)
+        if found.numbers:
+            yield self._query, _relevance(found, self._curve, self._trust)
+
+
+def _relevance(
+    found: "GatheredQuery", curve: BiasCurve, trust: Trust
+) -> QueryRelevance:
     sums = found.sums(curve)
-    basis = basis_of(found.interventions, trust.models, trust.fitted_on, n_groups)
+    trusted = trust.models, trust.fitted_on
+    basis = basis_of(found.interventions, *trusted, found.n_groups)
     remarks = curve.remarks()
     if found.n_left_out:
         remarks.append(
@@ -160,7 +202,7 @@ class GatheredQuery:
         self.numbers: dict[str, int] = {}
         self.interventions: set[str] = set()
         self.n_left_out = 0
-        self._n_groups = n_groups
+        self.n_groups = n_groups
         self._places: list[tuple[npt.NDArray[Any], ...]] = []
         self._impressions: list[tuple[npt.NDArray[Any], ...]] = []
 
@@ -177,9 +219,8 @@ class GatheredQuery:
                 items = numbers[scope]
                 ones = np.ones_like(items)
                 self._impressions.append((ones * group, items, ones * n))
-        used = {(scope, group) for scope, group in chunk.cells[is_used, :2].tolist()}
-        pairs = zip(chunk.scope.tolist(), chunk.group.tolist(), strict=True)
-        rows = np.flatnonzero([pair in used for pair in pairs])
+        used = chunk.cells[is_used, 0] * STRIDE + chunk.cells[is_used, 1]
+        rows = np.flatnonzero(np.isin(chunk.scope * STRIDE + chunk.group, used))
         if not len(rows):
             return
         scopes = chunk.scope[rows]
@@ -196,7 +237,7 @@ class GatheredQuery:
     def sums(self, curve: BiasCurve) -> ItemSums:
         """All of it under a curve; items as `numbers` has them."""
         found = (int(groups.max(initial=-1)) + 1 for groups, *_ in self._impressions)
-        shape = max(self._n_groups, *found, 1), len(self.numbers)
+        shape = max(self.n_groups, *found, 1), len(self.numbers)
         impressions = np.zeros(shape)
         for groups, items, n in self._impressions:
             np.add.at(impressions, (groups, items), n)

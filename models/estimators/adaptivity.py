@@ -1,11 +1,15 @@
 """Whether policies were chosen from the clicks that an estimate is made of."""
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Container, Mapping
 from typing import NamedTuple
 
-_OF_A_VERSION = re.compile(r".+@\d+\.\d+")
+_OF_A_VERSION = re.compile(r".+@\d+\.\d+", re.DOTALL)
 """MODEL@EPOCH.VERSION: what was trained, promoted or rolled back to."""
+
+
+NAMELESS = "what has no name"
+"""The intervention of lists that name neither one nor a model."""
 
 
 class Basis(NamedTuple):
@@ -27,7 +31,7 @@ class Basis(NamedTuple):
     warning: str
 
 
-def is_chosen_from_clicks(intervention: str, models: Collection[str]) -> bool:
+def is_chosen_from_clicks(intervention: str, models: Container[str]) -> bool:
     """Whether the policy of an intervention follows from clicks.
 
     Parameters
@@ -35,19 +39,19 @@ def is_chosen_from_clicks(intervention: str, models: Collection[str]) -> bool:
     intervention
         As logged; empty where none was declared.
     models
-        Names of models that learn online.
+        Names of models that learn online; asked only where the name does not tell.
 
     Examples
     --------
     >>> is_chosen_from_clicks("search@0.12", []), is_chosen_from_clicks("v2", [])
     (True, False)
     """
-    return intervention in models or bool(_OF_A_VERSION.fullmatch(intervention))
+    return bool(_OF_A_VERSION.fullmatch(intervention)) or intervention in models
 
 
 def basis_of(
     interventions: Collection[str],
-    models: Collection[str],
+    models: Container[str],
     fitted_on: Mapping[str, frozenset[int] | None],
     n_groups: int,
 ) -> Basis:
@@ -61,11 +65,16 @@ def basis_of(
         Names of models that learn online.
     fitted_on
         Groups whose clicks each intervention was chosen from, its ancestors'
-        included; None, or no entry, where that is not known.
+        included; None, or no entry, where that is not known. Groups that the
+        statistics do not have were counted otherwise, and tell nothing.
     """
     everybody = tuple(range(n_groups))
     chosen = [x for x in sorted(interventions) if is_chosen_from_clicks(x, models)]
-    unknown = [name for name in chosen if fitted_on.get(name) is None]
+    if not chosen:
+        return Basis(everybody, has_intervals=True, warning="")
+    unknown = [
+        name for name in chosen if not (fitted_on.get(name) or {-1}) <= {*everybody}
+    ]
     if unknown:
         return Basis(
             everybody,
@@ -84,16 +93,15 @@ def basis_of(
             warning=f"{_named(chosen)} chosen from clicks of all groups but "
             f"{len(free)}: values are biased, and have no interval",
         )
-    warning = ""
-    if used:
-        warning = (
-            f"{_named(chosen)} chosen from clicks of {len(used)} groups: values are "
-            f"those of the other {len(free)}"
-        )
-    return Basis(free, has_intervals=True, warning=warning)
+    return Basis(
+        free,
+        has_intervals=True,
+        warning=f"{_named(chosen)} chosen from clicks of {len(used)} groups: values "
+        f"are those of the other {len(free)}",
+    )
 
 
 def _named(interventions: list[str]) -> str:
-    told = ", ".join(repr(name) for name in interventions[:3])
+    told = ", ".join(repr(name) if name else NAMELESS for name in interventions[:3])
     more = f" and {len(interventions) - 3} more" if len(interventions) > 3 else ""
     return f"{told}{more} {'was' if len(interventions) == 1 else 'were'}"

@@ -11,6 +11,9 @@ LEAST_GROUPS = 2
 
 SPLITS = ("training", "validation", "selection")
 
+LEAST_TO_SPLIT = LEAST_GROUPS * len(SPLITS)
+"""Groups; fewer are refused."""
+
 
 class Shares(NamedTuple):
     """How much of the clicks each split is to have; together 1.
@@ -106,11 +109,11 @@ def _sizes(n_groups: int, shares: tuple[float, ...]) -> list[int]:
 
 
 def _check(n_groups: int, shares: Shares) -> None:
-    least = LEAST_GROUPS * len(SPLITS)
-    if n_groups < least:
+    if n_groups < LEAST_TO_SPLIT:
         raise ValueError(
-            f"groups must be at least {least} to be split into {', '.join(SPLITS)}; "
-            f"got {n_groups}: raise `statistics.groups`, from a new namespace on"
+            f"groups must be at least {LEAST_TO_SPLIT} to be split into "
+            f"{', '.join(SPLITS)}; got {n_groups}: raise `statistics.groups`, from a "
+            "new namespace on"
         )
     if min(shares[:3]) <= 0.0 or abs(sum(shares[:3]) - 1.0) > 1e-9:
         raise ValueError(

@@ -43,7 +43,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--session",
         action="append",
         default=[],
-        help="id of a session; repeatable",
+        help="id of a session; may be repeated (default: none)",
     )
     parser.add_argument(
         "--from",

@@ -1,6 +1,6 @@
 """Cells as an export writes them: what was counted, and what was expected."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -69,8 +69,10 @@ class ExportedCell(NamedTuple):
         return self.batch.rows[self.batch.row_names.index(name, int(first), int(end))]
 
 
-def exported_cells(statistics: Statistics) -> Iterator[ExportedCell]:
-    """All cells, sorted."""
+def exported_cells(
+    statistics: Statistics, on_columns: Callable[[Columns], None] = lambda _: None
+) -> Iterator[ExportedCell]:
+    """All cells, sorted; `on_columns` is shown the columns, which come in between."""
     classes = statistics.counted[0].classes if statistics.counted else ()
     reader = statistics.column_reader()
     for batch in statistics.batches():
@@ -78,7 +80,7 @@ def exported_cells(statistics: Statistics) -> Iterator[ExportedCell]:
         order = np.argsort(groups, kind="stable")
         sorted_groups = groups[order]
         number = {name: i for i, name in enumerate(batch.names)}
-        expected = _expected(reader.of_batch(batch))
+        expected = _expected(_shown(reader.of_batch(batch), on_columns))
         for name, group, cell in summaries_of_batch(batch):
             scope = number[name]
             own = scope * STRIDE + group
@@ -93,6 +95,14 @@ def exported_cells(statistics: Statistics) -> Iterator[ExportedCell]:
                 scope,
                 classes,
             )
+
+
+def _shown(
+    chunks: Iterable[Columns], on_columns: Callable[[Columns], None]
+) -> Iterator[Columns]:
+    for chunk in chunks:
+        on_columns(chunk)
+        yield chunk
 
 
 def _expected(chunks: Iterable[Columns]) -> Iterator[dict[tuple[int, int], float]]:

@@ -8,9 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from models.counts.cells import PAIR_NAMES, TOTAL_NAMES, CellSummary
-from models.estimators.bias_curve import BiasCurve
 from rankstream.commands.statistics_cells import ExportedCell
-from rankstream.relevance import Trust, relevance_of
+from rankstream.relevance import QueryRelevance
 from rankstream.wire.events import LOGGED, POLICIES, decode_items
 from streams.fold.statistics_reader import Statistics
 
@@ -89,12 +88,8 @@ def set_of(one: ExportedCell) -> Columns:
     }
 
 
-def relevance_columns(
-    statistics: Statistics, query: str, curve: BiasCurve, trust: Trust
-) -> Columns:
+def relevance_columns(query: str, found: QueryRelevance) -> Columns:
     """A row for each item of a query; nothing where there is no number."""
-    groups = statistics.counted[0].groups
-    found = relevance_of(statistics.columns([query]), curve, groups, trust)
     rows = [(query, *map(_or_nothing, one), found.warning) for one in found.items]
     names = [name for name, _ in RELEVANCE_FIELDS]
     return {name: [row[i] for row in rows] for i, name in enumerate(names)}

@@ -5,7 +5,7 @@ import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -24,7 +24,9 @@ from rankstream.commands.statistics_columns import (
     schemas,
     set_of,
 )
-from rankstream.relevance import Trust
+from rankstream.relevance import QueryRelevance, RelevanceByQuery, Trust
+from streams.fold.statistics_columns import Columns as StatisticsColumns
+from streams.fold.statistics_keys import ScopeName
 from streams.fold.statistics_reader import CellName, Statistics
 
 ROWS_AT_ONCE = 1 << 17
@@ -35,13 +37,21 @@ NOBODY = Trust(())
 """No model learns online."""
 
 
+class Exported(NamedTuple):
+    """What was written: files with their rows, impressions, converted scopes."""
+
+    files: list[tuple[Path, int]]
+    n_impressions: int
+    n_converted: int
+
+
 def export(
     statistics: Statistics,
     file: Path,
     curve: BiasCurve | None = None,
     trust: Trust = NOBODY,
-) -> Iterator[tuple[Path, int]]:
-    """Write `file` (item and rank) and its siblings; yields each and its length.
+) -> Exported:
+    """Write `file` (item and rank) and its siblings.
 
     For `counts.parquet` the siblings are `counts.cells.parquet` (totals),
     `counts.items.parquet` (hotfix and inverse sums), `counts.click-pairs.parquet`,
@@ -51,8 +61,8 @@ def export(
     (candidate sets), `counts.relevance.parquet` (corrected relevance of the items of
     each query, where there is a curve) and `counts.counted.parquet` (how many
     interactions of which partition all of it is). `docs/statistics.md` says what each
-    column is. All are written side by side, as each scope is summed once, and get
-    their names when all are whole.
+    column is. All are written side by side, as each scope is read and summed once, and
+    get their names when all are whole.
 
     Parameters
     ----------
@@ -72,8 +82,13 @@ def export(
             for suffix, schema in schemas().items()
         }
         files[COUNTED].add(counted_columns(statistics))
+        relevance = _Relevance(statistics, files[RELEVANCE], curve, trust)
         query, sets = "", set[tuple[bytes, int]]()
-        for one in exported_cells(statistics):
+        n_impressions, converted = 0, set[ScopeName]()
+        for one in exported_cells(statistics, relevance.take):
+            n_impressions += one.cell.total("impressions")
+            if one.is_converted:
+                converted.add(one.name.scope)
             if one.name.query != query:
                 query, sets = one.name.query, set()
             place = one.name.candidate_set, one.name.era
@@ -82,22 +97,13 @@ def export(
                 files[SETS].add(set_of(one))
             for suffix, _, columns_of in FILES:
                 files[suffix].add(columns_of(one), one.name)
-        for columns in _relevance(statistics, curve, trust):
-            files[RELEVANCE].add(columns)
+        relevance.finish()
         for each in files.values():
             each.finish()
         for each in files.values():
             each.take_name()
-        yield from ((each.path, each.n_rows) for each in files.values())
-
-
-def _relevance(
-    statistics: Statistics, curve: BiasCurve | None, trust: Trust
-) -> Iterator[Columns]:
-    """That of each query, if there is a curve."""
-    if curve is not None and statistics.counted:
-        for query in statistics.queries():
-            yield relevance_columns(statistics, query, curve, trust)
+        lengths = [(each.path, each.n_rows) for each in files.values()]
+        return Exported(lengths, n_impressions, len(converted))
 
 
 class _File:
@@ -159,6 +165,33 @@ class _File:
         self.n_rows += self._n_waiting
         self._waiting = {name: [] for name in self._schema.names}
         self._n_waiting = 0
+
+
+class _Relevance:
+    """Writes that of each query as its columns come, if there is a curve."""
+
+    def __init__(
+        self, statistics: Statistics, file: _File, curve: BiasCurve | None, trust: Trust
+    ) -> None:
+        self._file = file
+        self._by_query: RelevanceByQuery | None = None
+        if curve is not None and statistics.counted:
+            n_groups = statistics.counted[0].groups
+            self._by_query = RelevanceByQuery(curve, n_groups, trust)
+
+    def take(self, chunk: StatisticsColumns) -> None:
+        """Add columns, which come in their order."""
+        if self._by_query is not None:
+            self._write(self._by_query.take(chunk))
+
+    def finish(self) -> None:
+        """Write the last query."""
+        if self._by_query is not None:
+            self._write(self._by_query.finish())
+
+    def _write(self, found: Iterator[tuple[str, QueryRelevance]]) -> None:
+        for query, relevance in found:
+            self._file.add(relevance_columns(query, relevance))
 
 
 @contextmanager

@@ -26,15 +26,23 @@ def wide_console() -> Console:
 def print_fitted(console: Console, table: Table, spare: Sequence[str] = ()) -> None:
     """Print a table; where it is too wide, columns go, and then it overhangs.
 
+    Which ones went is said below.
+
     Parameters
     ----------
     spare
         Headers of the columns that may go, the first one first.
     """
+    gone = []
     for header in spare:
-        if _least_width(table) > console.width:
-            table.columns = [one for one in table.columns if one.header != header]
+        kept = [one for one in table.columns if one.header != header]
+        if _least_width(table) > console.width and len(kept) < len(table.columns):
+            table.columns = kept
+            gone.append(header)
     title, caption = table.title, table.caption
+    if gone:
+        said = f"no room for: {', '.join(gone)}"
+        caption = f"{caption}\n{said}" if caption else said
     table.title = table.caption = None
     for part, width in (
         (title, PIPE),

@@ -13,11 +13,12 @@ import numpy as np
 import pytest
 
 from models.estimators.bias_curve import position_curve
-from producers.event_producer import EventProducer
+from producers.event_producer import EventProducer, send_records
 from producers.topic_reader import read_records
 from rankstream.cli import main
 from rankstream.relevance import Trust, relevance_of
-from rankstream.wire.topics import CLICKS, QUERIES, STATISTICS
+from rankstream.wire.deployments import deployment_record
+from rankstream.wire.topics import CLICKS, QUERIES, SNAPSHOTS, STATISTICS
 from streams.fold.statistics_keys import ScopeName
 from streams.fold.statistics_reader import Statistics
 from tests.services import KafkaService, RedisService
@@ -122,4 +123,10 @@ def test_planted_relevance_lies_in_its_interval_and_click_rates_far_outside(
     assert main([*words, "--examination", curve_told]) == 0
     said = " ".join(capsys.readouterr().out.split())
     assert "relevance, corrected for position" in said
-    assert f"{ROLLED_BACK!r} was chosen from clicks" in said
+    assert f"{ROLLED_BACK!r} was chosen from clicks, maybe from these" in said
+
+    deployed = deployment_record(ROLLED_BACK, 1, sorted(FITTED_ON))
+    send_records(settings, SNAPSHOTS, [deployed])
+    assert main([*words, "--examination", curve_told]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert f"{ROLLED_BACK!r} was chosen from clicks of 5 groups: values are" in said

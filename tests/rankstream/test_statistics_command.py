@@ -11,6 +11,7 @@ from models.counts.definition import ClosedImpression
 from models.counts.placements import UNKNOWN
 from models.counts.scope_record import CONVERTED, OVERFLOWED
 from rankstream.commands import statistics
+from rankstream.commands.deployed_groups import DeployedGroups
 from streams.fold.statistics_keys import (
     OPEN_SET,
     OVERFLOW_SET,
@@ -61,6 +62,8 @@ def records():
 def run(records, monkeypatch, capsys):
     """The command on these records; returns status and output."""
     monkeypatch.setattr(statistics, "_records", lambda *_: iter(records))
+    # No topic of snapshots either.
+    monkeypatch.setattr(DeployedGroups, "_records", [])
     monkeypatch.setenv("COLUMNS", "120")
 
     def command(*words):

@@ -49,13 +49,32 @@ def test_policies_that_were_fixed_beforehand_leave_all_groups():
     assert basis == ((0, 1, 2, 3), True, "")
 
 
-@pytest.mark.parametrize("name", ["search", "other@1.20"])
+def test_one_group_is_no_reason_to_suspect_a_policy():
+    """There is no interval of it, but nothing was chosen from clicks."""
+    assert basis_of(["", "v2"], ["search"], {}, 1) == ((0,), True, "")
+
+
+@pytest.mark.parametrize("name", ["search", "other@1.20", "two\nlines@1.20"])
 def test_a_policy_of_unknown_clicks_is_warned_of(name):
     """Its values are points."""
     basis = basis_of(["", name], ["search"], {"third": frozenset({0})}, 4)
     assert basis.groups == (0, 1, 2, 3)
     assert not basis.has_intervals
     assert f"{name!r} was chosen from clicks, maybe from these" in basis.warning
+
+
+@pytest.mark.parametrize("groups", [{4}, {0, 4}, {-1}, set()])
+def test_groups_that_statistics_do_not_have_tell_nothing(groups):
+    """They were counted otherwise, so all that is counted here may be among them."""
+    basis = basis_of(["m@1.2"], [], {"m@1.2": frozenset(groups)}, 4)
+    assert not basis.has_intervals
+    assert "maybe from these" in basis.warning
+
+
+def test_lists_without_a_name_are_called_that():
+    """An empty name would be a hole in the sentence."""
+    basis = basis_of([""], [""], {}, 4)
+    assert basis.warning.startswith("what has no name was chosen from clicks")
 
 
 def test_groups_that_no_policy_was_fitted_on_are_left():

@@ -1,14 +1,19 @@
 """An export holds what the reader of single cells finds, row by row and bit by bit."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 
 import pyarrow.parquet as pq
 import pytest
 
 from models.counts.scope_record import CONVERTED
+from models.estimators.bias_curve import position_curve
+from rankstream.commands.statistics_columns import relevance_columns
 from rankstream.commands.statistics_export import export
+from rankstream.relevance import Trust, relevance_of
 from rankstream.wire.events import LOGGED, POLICIES
+from streams.fold import statistics_columns
 from streams.fold.statistics_reader import Statistics
+from streams.fold.value_spool import ValueSpool
 from tests.streams.fold.test_statistics_columns import drawn_records
 
 
@@ -75,10 +80,39 @@ def test_an_export_is_what_cells_hold(seed, tmp_path):
     """Every file that has sums, with the order of its rows."""
     statistics = Statistics(drawn_records(seed))
     expected = cell_by_cell(statistics)
-    list(export(statistics, tmp_path / "out.parquet"))
+    export(statistics, tmp_path / "out.parquet")
     for suffix in ("", ".cells", ".items", ".click-pairs", ".lists", ".rewards"):
         table = pq.read_table(tmp_path / f"out{suffix}.parquet")
         found = [tuple(row.values()) for row in table.to_pylist()]
         assert found == expected[suffix], suffix
     table = pq.read_table(tmp_path / "out.rows.parquet").drop(["material", "items"])
     assert [tuple(row.values()) for row in table.to_pylist()] == expected[".rows"]
+
+
+@pytest.mark.parametrize(("seed", "at_once"), [(0, 1 << 19), (1, 1), (2, 40)])
+def test_each_query_is_read_once_and_its_relevance_is_that_of_it_alone(
+    seed, at_once, tmp_path, monkeypatch
+):
+    """Bit for bit, wherever chunks of columns end."""
+    monkeypatch.setattr(statistics_columns, "PLACES_AT_ONCE", at_once)
+    statistics, curve = Statistics(drawn_records(seed)), position_curve([1.0, 0.5, 0.2])
+    queries, groups = statistics.queries(), statistics.counted[0].groups
+    assert len(queries) > 2
+    expected: list[tuple[object, ...]] = []
+    for query in queries:
+        found = relevance_of(statistics.columns([query]), curve, groups, Trust(()))
+        columns = relevance_columns(query, found)
+        expected += zip(*columns.values(), strict=True)
+    asked, places = Counter[str](), ValueSpool.places
+
+    def noted(spool, query):
+        asked[query] += 1
+        return places(spool, query)
+
+    monkeypatch.setattr(ValueSpool, "places", noted)
+    statistics = Statistics(drawn_records(seed))
+    written = export(statistics, tmp_path / "out.parquet", curve)
+    assert asked == dict.fromkeys(queries, 1)
+    assert written.n_impressions == sum(shown for shown, _ in queries.values())
+    table = pq.read_table(tmp_path / "out.relevance.parquet").to_pylist()
+    assert [tuple(row.values()) for row in table] == expected

@@ -5,9 +5,11 @@ import json
 import numpy as np
 import pytest
 
+from models.counts.scope_record import CAPPED, CONVERTED
 from models.estimators.bias_curve import BiasCurve, position_curve
 from models.estimators.intervals import FEW_CLICKS
-from rankstream.commands.statistics_curve import curve_of_clicks, curve_told
+from models.estimators.splits import Shares
+from rankstream.commands.statistics_curve import curve_told, estimated_curve
 from rankstream.relevance import Trust, relevance_of
 from rankstream.sections import LimitSettings, StatisticsSettings
 from rankstream.wire.events import (
@@ -45,11 +47,11 @@ def shown(items, *, clicked=(), unit=0, policy=DETERMINISTIC, **how):
     return Interaction(one, marks)
 
 
-def statistics_of(interactions):
+def statistics_of(interactions, groups=GROUPS):
     """What the real fold counts of them."""
-    kept = StatisticsSettings(groups=GROUPS)
+    kept = StatisticsSettings(groups=groups)
     fold = StatisticsFold(LimitSettings(), kept, KEEP_MS, 0)
-    fold.take(closed_of(interactions))
+    fold.take(closed_of(list(interactions)))
     return Statistics((key, value) for _, key, value in fold.changes({}))
 
 
@@ -83,6 +85,16 @@ def test_policies_and_candidate_sets_are_added_up_by_item():
     assert not found.warning
 
 
+def test_sets_that_grow_have_the_items_that_were_shown():
+    """Where a list names no candidates it says nothing of other items."""
+    log = [
+        shown(items, unit=i, is_open_set=True)
+        for i, items in enumerate(("ab", "ab", "b"))
+    ]
+    rows, _ = by_item(statistics_of(log), position_curve([1.0, 0.5]))
+    assert (rows["a"].impressions, rows["b"].impressions) == (2, 3)
+
+
 def test_lists_of_unknown_policies_are_left_out_with_their_cells():
     """Their clicks would count against no exposure."""
     log = [
@@ -93,6 +105,18 @@ def test_lists_of_unknown_policies_are_left_out_with_their_cells():
     assert rows["a"].impressions == 2
     assert rows["b"].relevance == 0.0
     assert "2 lists left out" in found.remarks[0]
+
+
+@pytest.mark.parametrize("flag", [CAPPED, CONVERTED])
+def test_scopes_without_exposures_are_left_out(flag):
+    """Their clicks would count against no exposure, and they say so."""
+    log = [shown("ab", unit=i, clicked="b") for i in range(4)]
+    chunks = [*statistics_of(log).columns(["q"])]
+    marked = [x._replace(flags=x.flags | flag) for x in chunks]
+    found = relevance_of([*chunks, *marked], position_curve([1.0, 0.5]), GROUPS, WHOLE)
+    assert {row.item: row.impressions for row in found.items} == {"a": 4, "b": 4}
+    assert {row.item: row.relevance for row in found.items} == {"a": 0.0, "b": 2.0}
+    assert "4 lists left out" in found.remarks[0]
 
 
 def test_a_policy_that_learned_from_clicks_leaves_points_with_a_warning():
@@ -112,26 +136,52 @@ def test_a_policy_that_learned_from_clicks_leaves_points_with_a_warning():
     assert not np.isnan(rows["a"].low)
 
 
-def test_the_curve_is_estimated_where_items_stood_at_several_ranks():
-    """As the monitor does; up to scale, and it says so."""
-    rng = np.random.default_rng(1)
-    log = []
-    for i in range(4_000):
+def looked(n, second, rng, **how):
+    """Lists in either order; rank 2 is looked at with this probability."""
+    for i in range(n):
         items = "ab" if rng.random() < 0.5 else "ba"
-        looked = rng.random(2) < (1.0, 0.4)
+        is_seen = rng.random(2) < (1.0, second)
         liked = rng.random(2) < 0.6
-        clicked = [x for x, yes in zip(items, looked & liked, strict=True) if yes]
-        log.append(shown(items, unit=i % GROUPS, clicked=clicked))
-    curve = curve_of_clicks(statistics_of(log).columns())
+        clicked = [x for x, yes in zip(items, is_seen & liked, strict=True) if yes]
+        yield shown(items, clicked=clicked, unit=i, **how)
+
+
+def in_groups(log, wanted):
+    """Those whose users are in these groups."""
+    return [one for one in log if one.impression.unit % GROUPS in wanted]
+
+
+def test_the_curve_is_estimated_from_the_validation_groups_alone():
+    """Others look otherwise, and nobody sees it; up to scale, and it says so."""
+    rng = np.random.default_rng(1)
+    log = in_groups(looked(12_000, 0.4, rng), (2, 3))
+    log += in_groups(looked(12_000, 0.9, rng), (0, 1, 4, 5))
+    curve, source = estimated_curve(statistics_of(log), Shares())
     assert curve is not None
     assert curve.is_ratio_only
     assert curve.alpha == pytest.approx([1.0, 0.4], abs=0.05)
+    assert source == "estimated from clicks of the validation groups, 2 to 3"
+
+
+def test_the_curve_is_from_all_where_validation_cannot_tell_it():
+    """Too few clicks there, or too few groups to be split; it is said."""
+    log = in_groups(looked(6_000, 0.4, np.random.default_rng(2)), (0, 1, 4, 5))
+    curve, source = estimated_curve(statistics_of(log), Shares())
+    assert curve is not None
+    assert curve.alpha == pytest.approx([1.0, 0.4], abs=0.05)
+    assert source.endswith(
+        "all clicks, as those of the validation groups do not tell it"
+    )
+    few = statistics_of(looked(4_000, 0.4, np.random.default_rng(2)), groups=5)
+    curve, source = estimated_curve(few, Shares())
+    assert curve is not None
+    assert source == "estimated from all clicks, as 5 groups cannot be split"
 
 
 def test_there_is_no_curve_where_lists_never_change():
     """Clicks cannot tell where users look from what they like."""
     log = [shown("ab", unit=i, clicked="a") for i in range(5)]
-    assert curve_of_clicks(statistics_of(log).columns()) is None
+    assert estimated_curve(statistics_of(log), Shares()).curve is None
 
 
 def test_a_curve_is_told_by_numbers_or_by_a_file(tmp_path):
@@ -156,11 +206,22 @@ def test_a_curve_is_told_by_numbers_or_by_a_file(tmp_path):
 )
 def test_what_is_no_curve_is_refused_in_words(told, words):
     """With the rank, or with what a curve may be."""
-    with pytest.raises(ValueError, match=words):
+    with pytest.raises(ValueError, match=words) as refused:
         curve_told(told)
+    # The parser puts the option's name before the sentence.
+    assert "--examination" not in str(refused.value)
 
 
-@pytest.mark.parametrize("held", ["3", '{"beta": [1]}', '{"alpha": ["x"]}', "{"])
+@pytest.mark.parametrize(
+    "held",
+    [
+        "3",
+        '{"alpha": [1], "is_ratio_only": "true"}',
+        '{"beta": [1]}',
+        '{"alpha": ["x"]}',
+        "{",
+    ],
+)
 def test_a_file_of_something_else_is_refused(tmp_path, held):
     """In words as well."""
     file = tmp_path / "curve.json"

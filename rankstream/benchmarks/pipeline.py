@@ -56,7 +56,7 @@ from rankstream.benchmarks.pipeline_repeats import (
     in_turns,
     throughput_figure,
 )
-from rankstream.benchmarks.pipeline_restart import restart_s
+from rankstream.benchmarks.pipeline_restart import restart
 from rankstream.benchmarks.pipeline_roles import (
     end_to_end_figure,
     learning_figure,
@@ -267,17 +267,20 @@ def restart_figure(bed: Bed, sizes: Sizes, per_second: float) -> Figure:
         n_enough, DETERMINISTIC, n_queries=RESTART_QUERIES, n_partitions=N_PARTITIONS
     )
     settings = bed.settings(N_FEATURES)
-    seconds, n_keys, n_records, wrong = restart_s(
-        bed, settings, plan, per_second, sizes.restart_s
+    found = restart(bed, settings, plan, per_second, sizes.restart_s)
+    megabytes = f"{found.n_bytes / 1e6:,.0f} MB"
+    say(
+        f"restart: {found.seconds:.2f} s, {found.n_keys:,} keys, "
+        f"{found.n_records:,} records read back, {megabytes} with all that is dead"
     )
-    say(f"restart: {seconds:.2f} s, {n_keys:,} keys, {n_records:,} records read back")
     name = (
         f"kill -9 after {sizes.restart_s:,.0f} s at {per_second:,.0f} events/s to the "
-        f"first fold of the last partition; {n_keys:,} keys in {STATISTICS} and state, "
-        f"{n_records / max(n_keys, 1):.1f} records read back a key"
+        f"first fold of the last partition; {found.n_keys:,} keys in {STATISTICS} and "
+        f"state, {found.n_records / max(found.n_keys, 1):.1f} records read back a key, "
+        f"{megabytes}"
     )
-    figure = cost_figure(name, [seconds], "s", before=9.2, goal=2.5, floor=4.0)
-    return figure | {"ratio": None} if wrong else figure
+    figure = cost_figure(name, [found.seconds], "s", before=9.2, goal=2.5, floor=4.0)
+    return figure | {"ratio": None} if found.wrong else figure
 
 
 MAKERS: dict[str, Callable[[Session], Figure]] = {

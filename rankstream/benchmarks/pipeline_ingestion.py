@@ -2,8 +2,7 @@
 
 from collections.abc import Iterator
 
-import numpy as np
-
+from rankstream.benchmarks.input_events import input_events
 from rankstream.benchmarks.pipeline_bed import Bed, say
 from rankstream.benchmarks.pipeline_end import await_end
 from rankstream.benchmarks.pipeline_logs import (
@@ -13,24 +12,10 @@ from rankstream.benchmarks.pipeline_logs import (
     read_all,
 )
 from rankstream.benchmarks.pipeline_repeats import Run
-from rankstream.benchmarks.workload import START_MS, Workload, zipf_queries
 from rankstream.settings import Settings
-from rankstream.wire.events import (
-    DETERMINISTIC,
-    Click,
-    ClickEvent,
-    Impression,
-    QueryEvent,
-    decode_event_record,
-    encode_event,
-)
-from rankstream.wire.routing import route_of_query, routed_impression_id
+from rankstream.wire.events import Click, Impression, decode_event_record
 from rankstream.wire.topics import CLICKS, EVENTS, QUERIES, full_name
 from streams.topology import kinds_of
-
-PER_SECOND = 400
-N_SHOWN = 10
-CLICKS_PER_LIST = 0.4
 
 STATES = tuple(kind.state_topics[0] for kind in kinds_of("ingest"))
 
@@ -64,34 +49,6 @@ def ingestion_run(bed: Bed, settings: Settings, n_impressions: int) -> Run:
     wrong = _disagreements(settings, n_impressions, len(sent))
     say(f"ingestion: {value:,.0f} events/s; recount: {wrong or 'agrees'}")
     return Run(value, n_bytes, wrong)
-
-
-def input_events(n_impressions: int) -> Iterator[tuple[str, bytes]]:
-    """`(topic, JSON)` of impressions and their clicks, in the order of time."""
-    rng = np.random.default_rng(1)
-    queries = zipf_queries(Workload(n_impressions, DETERMINISTIC), rng).tolist()
-    clicks_each = rng.poisson(CLICKS_PER_LIST, n_impressions).tolist()
-    for number, (which, n_clicks) in enumerate(zip(queries, clicks_each, strict=True)):
-        at_ms = START_MS + number * 1_000 // PER_SECOND
-        query = f"query {which}"
-        name = routed_impression_id(f"{number:012x}", route_of_query(query))
-        event = QueryEvent(
-            impression_id=name,
-            query_id=query,
-            at_ms=at_ms,
-            model="model",
-            policy="deterministic",
-            shown=[f"d{which}-{row}" for row in range(N_SHOWN)],
-        )
-        yield QUERIES, encode_event(event)
-        for nth in range(n_clicks):
-            click = ClickEvent(
-                impression_id=name,
-                at_ms=at_ms + nth,
-                position=1 + (number + nth) % N_SHOWN,
-                event_id=f"{number:x}-{nth}",
-            )
-            yield CLICKS, encode_event(click)
 
 
 def _disagreements(settings: Settings, n_impressions: int, n_events: int) -> list[str]:

@@ -1,5 +1,6 @@
 """From kill -9 of the fold role to its first fold, with much state to read back."""
 
+import contextlib
 import os
 import re
 import signal
@@ -7,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from datetime import datetime
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,6 +19,7 @@ from rankstream.benchmarks.pipeline_recount import Recount
 from rankstream.benchmarks.workload import Workload, canonical_records
 from rankstream.settings import Settings
 from rankstream.wire.topics import EVENTS, full_name
+from streams.topology import kinds_of
 
 PATIENCE_S = 120.0
 
@@ -26,6 +29,20 @@ _BEHIND = re.compile(
 _CAUGHT_UP = re.compile(r"event=caught-up partition=(\S+)")
 _READY = re.compile(r"event=(restored|caught-up) ")
 _RESTORED = re.compile(r"event=restored .*records=(\d+) keys=(\d+) ")
+
+
+class Restart(NamedTuple):
+    """How long it took, what was read back, and what is wrong with the outputs.
+
+    `n_bytes` is what the state topics held at the kill, whether anybody needs it or
+    not: all of it is read.
+    """
+
+    seconds: float
+    n_keys: int
+    n_records: int
+    n_bytes: int
+    wrong: list[str]
 
 
 class Feed(threading.Thread):
@@ -55,10 +72,10 @@ class Feed(threading.Thread):
             yield topic, partition, value
 
 
-def restart_s(
+def restart(
     bed: Bed, settings: Settings, plan: Workload, per_second: float, paced_s: float
-) -> tuple[float, int, int, list[str]]:
-    """Seconds, keys, records read back, and what is wrong with the outputs.
+) -> Restart:
+    """Kill the fold role, and see it come back.
 
     Events come at a steady pace before, during and after the kill. Counts until the
     last partition is restored and folds what is new.
@@ -72,6 +89,7 @@ def restart_s(
             worker.check()
             time.sleep(0.5)
         n_lines = len(worker.lines())
+        n_bytes = _state_bytes(bed, settings)
         killed_s = time.time()
         os.kill(worker.child("fold"), signal.SIGKILL)
         lines = _restarted(worker, n_lines, width)
@@ -86,7 +104,22 @@ def restart_s(
     n_records = sum(int(found[1]) for found in restored)
     n_keys = sum(int(found[2]) for found in restored)
     wrong = feed.recount.disagreements(settings)
-    return max(ready) - killed_s, n_keys, n_records, wrong
+    return Restart(max(ready) - killed_s, n_keys, n_records, n_bytes, wrong)
+
+
+def _state_bytes(bed: Bed, settings: Settings) -> int:
+    """Bytes of the fold's state topics as the broker stores them, markers and all."""
+    names = [
+        full_name(settings.namespace, topic)
+        for kind in kinds_of("fold")
+        for topic in kind.state_topics
+    ]
+    data = bed.broker.folder / "data"
+    n_bytes = 0
+    for segment in (each for name in names for each in data.glob(f"{name}-*/*.log")):
+        with contextlib.suppress(FileNotFoundError):  # it was just compacted
+            n_bytes += segment.stat().st_size
+    return n_bytes
 
 
 def _restarted(worker: Worker, n_lines: int, n_partitions: int) -> list[str]:

@@ -4,7 +4,6 @@ CPU seconds are those of the role's process: they hold on a machine of any numbe
 cores, where a rate is what the machine had left.
 """
 
-import base64
 import contextlib
 import json
 import os
@@ -17,15 +16,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-
+from rankstream.benchmarks.input_events import input_events
 from rankstream.benchmarks.pipeline_bed import Bed, BenchmarkFailed, Worker, say
 from rankstream.benchmarks.pipeline_end import await_end
-from rankstream.benchmarks.pipeline_ingestion import (
-    CLICKS_PER_LIST,
-    N_SHOWN,
-    PER_SECOND,
-)
 from rankstream.benchmarks.pipeline_logs import (
     Progress,
     preload,
@@ -34,17 +27,9 @@ from rankstream.benchmarks.pipeline_logs import (
     read_all,
 )
 from rankstream.benchmarks.pipeline_repeats import Figure
-from rankstream.benchmarks.workload import START_MS, Workload, zipf_queries
 from rankstream.installation import path_options
 from rankstream.settings import Settings
-from rankstream.wire.events import (
-    PLACKETT_LUCE,
-    ClickEvent,
-    QueryEvent,
-    decode_interaction_record,
-    encode_event,
-)
-from rankstream.wire.routing import route_of_query, routed_impression_id
+from rankstream.wire.events import decode_interaction_record
 from rankstream.wire.topics import (
     CLICKS,
     INTERACTIONS,
@@ -80,48 +65,13 @@ def cpu_s(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / TICKS
 
 
-def learnt_events(n_impressions: int, n_features: int) -> Iterator[tuple[str, bytes]]:
-    """`(topic, JSON)` of Plackett-Luce lists with features, and of their clicks."""
-    rng = np.random.default_rng(1)
-    plan = Workload(n_impressions, PLACKETT_LUCE)
-    queries = zipf_queries(plan, rng).tolist()
-    clicks_each = rng.poisson(CLICKS_PER_LIST, n_impressions).tolist()
-    features = rng.random(N_SHOWN * n_features).astype("<f4").tobytes()
-    packed = base64.b64encode(features).decode("ascii")
-    for number, (which, n_clicks) in enumerate(zip(queries, clicks_each, strict=True)):
-        at_ms = START_MS + number * 1_000 // PER_SECOND
-        query = f"query {which}"
-        name = routed_impression_id(f"{number:012x}", route_of_query(query))
-        items = [f"d{which}-{row}" for row in range(N_SHOWN)]
-        event = QueryEvent(
-            impression_id=name,
-            query_id=query,
-            at_ms=at_ms,
-            model="model",
-            policy="plackett-luce",
-            shown=items,
-            candidates=items,
-            scores=[float(row) for row in range(N_SHOWN)],
-            features=packed,
-        )
-        yield QUERIES, encode_event(event)
-        for nth in range(n_clicks):
-            click = ClickEvent(
-                impression_id=name,
-                at_ms=at_ms + nth,
-                position=1 + (number + nth) % N_SHOWN,
-                event_id=f"{number:x}-{nth}",
-            )
-            yield CLICKS, encode_event(click)
-
-
 def send(settings: Settings, n_impressions: int, n_features: int) -> int:
     """Write the input topics beforehand; says how many events they have."""
     width, n_events = settings.kafka.input_partitions, 0
 
     def records() -> Iterator[tuple[str, int, bytes]]:
         nonlocal n_events
-        for topic, value in learnt_events(n_impressions, n_features):
+        for topic, value in input_events(n_impressions, n_features):
             yield full_name(settings.namespace, topic), n_events % width, value
             n_events += 1
 

@@ -21,14 +21,16 @@ class ServerFailed(RuntimeError):
     """
 
 
-def free_port() -> int:
-    """A port of the loopback interface that nobody listens on."""
+def free_port(n_in_a_row: int = 1) -> int:
+    """A port of the loopback interface that nobody listens on, the first of so many."""
     chooser = random.SystemRandom()
     for _ in range(100):
-        port = chooser.choice(PORTS)
-        with contextlib.suppress(OSError), socket.socket() as probe:
-            probe.bind(("127.0.0.1", port))
-            return port
+        first = chooser.choice(PORTS[: len(PORTS) - n_in_a_row + 1])
+        with contextlib.suppress(OSError), contextlib.ExitStack() as stack:
+            for port in range(first, first + n_in_a_row):
+                probe = stack.enter_context(socket.socket())
+                probe.bind(("127.0.0.1", port))
+            return first
     raise ServerFailed(f"a port must be free; none found in {PORTS}")
 
 

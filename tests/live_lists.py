@@ -19,8 +19,9 @@ from producers.topic_reader import read_records
 from rankstream.recount.fold_state import steady_state
 from rankstream.recount.log import recount_topics
 from rankstream.settings import Settings
-from rankstream.wire.topics import CLICKS, QUERIES, dead_letters
-from streams.topology import role_of
+from rankstream.wire.events import decode_interaction_record
+from rankstream.wire.topics import CLICKS, INTERACTIONS, QUERIES, dead_letters
+from streams.topology import ROLES, role_of
 
 ASIDE = ("late", "orphan", "duplicate", "dead_letter", "pending")
 TURN_S = 0.05
@@ -32,7 +33,7 @@ def soon() -> str:
     """Settings under which the state follows soon, and a page of each role."""
     return (
         "[delivery]\nstate_s = 1.0\nsession_timeout_s = 6.0\n"
-        f"[metrics]\nport = {free_port()}\n"
+        f"[metrics]\nport = {free_port(len(ROLES))}\n"
     )
 
 
@@ -135,6 +136,14 @@ def outcomes(settings: Settings) -> Counter[str]:
             1 for _ in read_records(settings, dead_letters(topic))
         )
     return counts
+
+
+def closed(settings: Settings) -> int:
+    """Interactions that came out, of whatever sender."""
+    return sum(
+        len(decode_interaction_record(record.value or b"").interactions)
+        for record in read_records(settings, INTERACTIONS)
+    )
 
 
 def applied(settings: Settings) -> int:

@@ -60,9 +60,7 @@ class Gate:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._server is not None:
-            self._loop.call_soon_threadsafe(self._server.close)
-        self.cut()
+        self._run(self._close())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()
@@ -105,6 +103,14 @@ class Gate:
 
     def _run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result(30)
+
+    async def _close(self) -> None:
+        if self._server is not None:
+            self._server.close()
+        await self._cut()
+        await asyncio.sleep(0.05)  # whoever was let in meanwhile is served now
+        await self._cut()
+        await asyncio.sleep(0)  # what was aborted closes its socket
 
     async def _cut(self) -> int:
         tasks = list(self._tasks)

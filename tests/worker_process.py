@@ -15,6 +15,16 @@ from rankstream.settings import Settings, load_settings
 from streams.kafka.preloader import short_name
 from streams.topology import ROLES, topics_of
 
+SHORT_TIMES = """[time]
+click_window_ms = 20_000
+disorder_ms = 2_000
+idle_ms = 3_000
+[delivery]
+session_timeout_s = 6.0
+state_s = 1.0
+"""
+"""Settings by which a test of a minute sees what takes an hour."""
+
 
 def role_of(process: psutil.Process) -> str | None:
     """The role of a process of a worker: forked ones have it in their name only.

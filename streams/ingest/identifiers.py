@@ -16,10 +16,9 @@ MAX_QUERY_CHARACTERS = 4_096
 
 def check_id(name: str, value: str, *, may_be_empty: bool = False) -> None:
     """Refuse an id that is empty or too long."""
-    # Asked several times an event: what is right is told by one comparison.
-    if not 0 < len(value) <= MAX_ID_CHARACTERS and (value or not may_be_empty):
-        _check_length(name, value, MAX_ID_CHARACTERS)
+    if not value and not may_be_empty:
         refuse(Code.IDENTITY, f"{name} must not be empty")
+    _check_length(name, value, MAX_ID_CHARACTERS)
 
 
 def _check_length(name: str, value: str, most: int) -> None:

@@ -304,19 +304,12 @@ def size_of(event: Impression | Click) -> int:
     """Bytes of the canonical event: an estimate that is never too small."""
     if isinstance(event, Click):
         return 256 + len(event.raw) + 4 * (len(event.item_id) + len(event.action))
-    n_characters = (
-        len(event.impression_id)
-        + len(event.query_id)
-        + len(event.model)
-        + len(event.intervention)
-    )
+    texts = (event.impression_id, event.query_id, event.model, event.intervention)
+    vectors = (event.candidates, event.shown, event.scores, event.exposures)
     return (
         256
-        + 4 * n_characters
-        + len(event.candidates)
-        + len(event.shown)
-        + len(event.scores)
-        + len(event.exposures)
+        + 4 * sum(map(len, texts))
+        + sum(map(len, vectors))
         + len(event.features)
         + len(event.extra)
     )

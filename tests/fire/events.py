@@ -132,6 +132,10 @@ class Events:
         """About how much event time passes."""
         return self._n_events * self.step_ms
 
+    def time_ms(self) -> int:
+        """The event time at which what is given now is sent."""
+        return self.now_ms
+
     def __iter__(self) -> Iterator[Event]:
         for number in range(self._n_events):
             self.now_ms = self.start_ms + number * self.step_ms

@@ -52,6 +52,10 @@ class LiveEvents(Events):
         self.step_ms = max(1, round(1_000 / rate))
         self.is_open = False
 
+    def time_ms(self) -> int:
+        """The time at which an event is sent, also after the last one was drawn."""
+        return self._clock()
+
     def __iter__(self) -> Iterator[Event]:
         number = 0
         while self.is_open or number < self._n_events:

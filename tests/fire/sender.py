@@ -21,6 +21,9 @@ AHEAD_MS = 100_000
 """Event time that may be sent but not yet behind a committed frontier, besides the
 disorder: with it, no stall of less than minutes can change a planned outcome."""
 
+ON_ITS_WAY_MS = 150_000
+"""An event may be so long between the sender and the log while a broker is away."""
+
 END = (("rankstream", b"end"),)
 
 
@@ -149,8 +152,12 @@ class Sender:
                 self._held.append(event)
 
     def _send(self, event: Event) -> None:
-        # It waited for a pipeline that is minutes behind: its outcome is not certain.
-        if self._is_live and self._events.now_ms > event.not_after_ms:
+        # It waited for a pipeline that is minutes behind, and may wait for a broker
+        # that is away: its outcome is not certain.
+        if (
+            self._is_live
+            and self._events.time_ms() > event.not_after_ms - ON_ITS_WAY_MS
+        ):
             return
         # Any partition will do: what belongs together meets behind ingestion.
         future = self._producer.send(

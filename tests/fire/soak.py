@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from deploy.process import free_port
+from streams.topology import ROLES
 from tests.fire.report import FIGURES
 from tests.fire.run import Options, Run, services
 from tests.fire.samples import Samples, Series
@@ -49,7 +50,7 @@ def soak(
     every_s
         From one sample to the next.
     """
-    port = free_port()
+    port = free_port(len(ROLES))
     options = Options(
         max(1, int(minutes * 60 * rate)), 0, seed, "none", rate, is_fast=True,
         settings=f"[metrics]\nport = {port}\n",

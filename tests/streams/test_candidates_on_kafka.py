@@ -11,14 +11,15 @@ import pytest
 
 from producers.event_producer import EventProducer
 from producers.topic_reader import read_records
+from rankstream.commands.logged_candidates import sets_logged
 from rankstream.ranker import Ranker
 from rankstream.settings import Settings
 from rankstream.snapshots import SnapshotStore, features_hash
 from rankstream.wire.candidates import decode_candidates, decode_candidates_key
-from rankstream.wire.events import decode_interaction_record
-from rankstream.wire.topics import CANDIDATES, EVENTS, INTERACTIONS, QUERIES
+from rankstream.wire.topics import CANDIDATES, EVENTS, QUERIES
 from streams.local import LocalPipeline
 from streams.stage import Output
+from tests.live_lists import closed
 from tests.services import KafkaService, RedisService
 from tests.worker_process import configured, running, settings_of, waited_until
 
@@ -131,19 +132,13 @@ def test_features_outlive_kills_and_leave_with_their_eras(
     # Eras begin where the test does, so that all of the first half lie in one.
     start_ms = (int(time.time() * 1_000) // KEEP_MS - 9) * KEEP_MS
 
-    def n_closed() -> int:
-        return sum(
-            len(decode_interaction_record(record.value or b"").interactions)
-            for record in read_records(settings, INTERACTIONS)
-        )
-
     struck: list[bool] = []
     with running(config, log) as worker:
         due = {n: lambda: struck.append(worker.kill("fold")) for n in (100, 700, 1_200)}
         # The role `learn` may compile first.
         waited_until(lambda: worker.said().count("event=restored") >= 16, 300, log)
         serve(settings, redis_server.url, start_ms, due)
-        waited_until(lambda: n_closed() == N_LISTS, 90, log)
+        waited_until(lambda: closed(settings) == N_LISTS, 90, log)
         status, _ = worker.stop()
     assert (struck, status) == ([True] * 3, 0)
 
@@ -164,3 +159,9 @@ def test_features_outlive_kills_and_leave_with_their_eras(
         assert each.features == features_of(query).tobytes()
     left = [key for (_, key), value in last.items() if value is None]
     assert len(left) == len(LEAVE)
+
+    living_names = {decode_candidates_key(key or b"")[:2] for _, key in last}
+    by_query = {query: {name} for query, name in living_names if query in STAY}
+    for query in (STAY[0], STAY[-1]):
+        assert sets_logged(settings, query) == by_query[query]
+    assert sets_logged(settings, LEAVE[0]) == set()

@@ -25,18 +25,17 @@ from streams.local import LocalPipeline
 from streams.topology import STAGES, group_of
 from tests.learned_log import learned_anew
 from tests.services import KafkaService, RedisService
-from tests.worker_process import configured, running, settings_of, waited_until
+from tests.worker_process import (
+    SHORT_TIMES,
+    configured,
+    running,
+    settings_of,
+    waited_until,
+)
 
 N_IMPRESSIONS = 16_000
-SHORT = """
-[time]
-click_window_ms = 20_000
-disorder_ms = 2_000
-idle_ms = 3_000
-[delivery]
-session_timeout_s = 6.0
-state_s = 1.0
-[models.m]
+SHORT = f"""
+{SHORT_TIMES}[models.m]
 features = 2
 """
 

@@ -21,23 +21,24 @@ from rankstream.wire.topics import CLICKS, EVALUATIONS, EVENTS, PREFERENCES, QUE
 from streams.local import LocalPipeline
 from streams.partition_fold import preferences_among
 from tests.services import KafkaService, RedisService
-from tests.worker_process import configured, running, settings_of, waited_until
+from tests.worker_process import (
+    SHORT_TIMES,
+    configured,
+    running,
+    settings_of,
+    waited_until,
+)
 
 N_LISTS = 3_000
-CONFIG = """
-[time]
-click_window_ms = 20_000
-disorder_ms = 2_000
-idle_ms = 3_000
-[delivery]
-session_timeout_s = 6.0
-state_s = 1.0
-[experiments.boost]
+CONFIG = (
+    SHORT_TIMES
+    + """[experiments.boost]
 method = "team-draft"
 also = { sample-scored = {} }
 rankers = { good = "", bad = "" }
 length = 4
 """
+)
 ITEMS = [f"d{i}" for i in range(8)]
 
 

@@ -18,9 +18,9 @@ from rankstream.simulation.learner_needs import (
     policy_for,
 )
 from rankstream.snapshots import SnapshotStore, decode_snapshot
-from rankstream.wire.events import decode_interaction_record
-from rankstream.wire.topics import CLICKS, INTERACTIONS, QUERIES, SNAPSHOTS
+from rankstream.wire.topics import CLICKS, QUERIES, SNAPSHOTS
 from tests.learned_log import learned_anew
+from tests.live_lists import closed
 from tests.services import KafkaService, RedisService
 from tests.worker_process import configured, running, settings_of, waited_until
 
@@ -115,12 +115,6 @@ def test_snapshots_are_those_of_the_log(
     settings = settings_of(config)
     log = tmp_path / "worker.log"
 
-    def n_closed() -> int:
-        return sum(
-            len(decode_interaction_record(record.value or b"").interactions)
-            for record in read_records(settings, INTERACTIONS)
-        )
-
     def written() -> list[tuple[bytes, bytes]]:
         return [
             (record.key or b"", record.value)
@@ -134,7 +128,7 @@ def test_snapshots_are_those_of_the_log(
     with running(config, log) as worker:
         waited_until(lambda: worker.said().count("event=restored") >= 12, 60, log)
         live_closely(settings, redis_server.url, log, lambda: worker.kill("learn"))
-        waited_until(lambda: n_closed() == N_EACH * len(LEARNERS), 90, log)
+        waited_until(lambda: closed(settings) == N_EACH * len(LEARNERS), 90, log)
         waited_until(lambda: last <= dict(written()).keys(), 90, log)
         status, _ = worker.stop()
     given, pipeline = learned_anew(settings)

@@ -1,0 +1,164 @@
+"""Features of candidates as a training reads them: one list of features, spooled."""
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from rankstream.wire.candidates import decode_candidates, decode_candidates_key
+from rankstream.wire.training import FeaturesUsed
+from streams.fold.value_spool import ValueSpool
+
+Singles = npt.NDArray[np.float32]
+
+HELD_BYTES = 32 << 20
+"""Features beyond so many bytes lie in a file."""
+
+DIGEST_BYTES = 16
+
+
+class QueryFeatures(NamedTuple):
+    """Features of the items of a query.
+
+    Parameters
+    ----------
+    items : [n_items]
+        Ids, sorted.
+    features : [n_items, n_features]
+        As they were logged: neither shifted nor normalised.
+    digests
+        Of the records that were read, by candidate set, sorted.
+    """
+
+    items: tuple[str, ...]
+    features: Singles
+    digests: tuple[bytes, ...]
+
+
+class FeatureRecords:
+    """Records of `candidates` of one list of features, the last of each key.
+
+    A tombstone only marks: who reads them together with statistics of a moment ago
+    still needs what these know. A record of sets that statistics do not know is never
+    asked for.
+
+    Parameters
+    ----------
+    items
+        Keys and values, in the order of their topic, of all partitions.
+    features_hash
+        Of the list; others are counted.
+    n_features
+        Of the list; records with another number are counted with the others.
+    """
+
+    def __init__(
+        self,
+        items: Iterable[tuple[bytes, bytes | None]],
+        features_hash: bytes,
+        n_features: int,
+        *,
+        held_bytes: int = HELD_BYTES,
+    ) -> None:
+        self.features_hash = features_hash
+        self.n_features = n_features
+        self.n_others = 0
+        """Records of other lists of features."""
+        self._spool = ValueSpool(held_bytes)
+        for key, value in items:
+            self.add(key, value)
+
+    def add(self, key: bytes, value: bytes | None) -> None:
+        """Take one more record.
+
+        Raises
+        ------
+        SchemaRefused, msgspec.DecodeError
+            Where another release wrote it, or something else.
+        """
+        if not value:
+            return
+        query, candidate_set, features_hash = decode_candidates_key(key)
+        if features_hash != self.features_hash:
+            self.n_others += 1
+            return
+        self._spool.add(query, candidate_set, value)
+
+    def __len__(self) -> int:
+        """Records that were taken; of one key there may be several."""
+        return len(self._spool)
+
+    def of(self, query: str, sets: Iterable[bytes]) -> QueryFeatures | None:
+        """Features of the items of these sets; None where there are none.
+
+        An item of several sets has those of the first set, by name.
+
+        Raises
+        ------
+        SchemaRefused, msgspec.DecodeError
+            Where another release wrote a value, or something else.
+        """
+        latest = {}
+        for place in self._spool.places(query):
+            candidate_set, value = self._spool.record(place)
+            latest[candidate_set] = value
+        rows: dict[str, Singles] = {}
+        digests = []
+        for candidate_set in sorted(latest.keys() & {*sets}):
+            value = latest[candidate_set]
+            record = decode_candidates(value)
+            if record.n_features != self.n_features:
+                raise msgspec.DecodeError(
+                    f"features of {query!r:.100} must be {self.n_features} of an item, "
+                    f"as their list has them; got {record.n_features}"
+                )
+            table = np.frombuffer(record.features, "<f4").reshape(
+                len(record.items), self.n_features
+            )
+            digests.append(_digest(query, candidate_set, value))
+            for item, row in zip(record.items, table, strict=True):
+                rows.setdefault(item, row)
+        if not rows:
+            return None
+        items = tuple(sorted(rows))
+        return QueryFeatures(items, np.stack([rows[x] for x in items]), tuple(digests))
+
+
+class FeaturesDigest:
+    """One digest of the records that are used, whose queries come sorted."""
+
+    def __init__(self) -> None:
+        self._n_records = 0
+        self._digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
+
+    def take(self, found: QueryFeatures) -> None:
+        """Add those of a query."""
+        self._n_records += len(found.digests)
+        for each in found.digests:
+            self._digest.update(each)
+
+    def used(self) -> FeaturesUsed:
+        """All so far."""
+        return FeaturesUsed(self._n_records, self._digest.digest())
+
+
+def features_used(
+    features: FeatureRecords, sets: Iterator[tuple[str, list[bytes]]]
+) -> FeaturesUsed:
+    """The digest of what a training reads of these queries' sets, sorted by query."""
+    digest = FeaturesDigest()
+    for query, names in sets:
+        found = features.of(query, names)
+        if found is not None:
+            digest.take(found)
+    return digest.used()
+
+
+def _digest(query: str, candidate_set: bytes, value: bytes) -> bytes:
+    named = hashlib.blake2b(query.encode(), digest_size=DIGEST_BYTES)
+    named.update(candidate_set)
+    named.update(value)
+    return named.digest()

@@ -29,6 +29,7 @@ from rankstream.wire.topics import (
     QUERIES,
     SNAPSHOTS,
     STATISTICS,
+    TRAINING,
     Topic,
     dead_letters,
     full_name,
@@ -255,11 +256,21 @@ async def _evaluate(settings: Settings, stop: Event, status: "Status") -> None:
     await evaluate(settings, stop, status)
 
 
+async def _train(settings: Settings, stop: Event, status: "Status") -> None:
+    from streams.roles.trainer import train  # noqa: PLC0415
+
+    await train(settings, stop, status)
+
+
 _STAGES_LOAD = "streams.kafka.status_page", "streams.kafka.app"
 
 
 def _is_comparing(settings: Settings) -> bool:
     return bool(settings.experiments)
+
+
+def _is_training(settings: Settings) -> bool:
+    return any(model.is_trained for model in settings.models.values())
 
 
 ROLES = {
@@ -294,6 +305,15 @@ ROLES = {
             (EVALUATIONS,),
             _is_comparing,
         ),
+        Role(
+            "train",
+            "interventions, where a model is trained",
+            5,
+            _train,
+            (STATISTICS, CANDIDATES, SNAPSHOTS, TRAINING),
+            (SNAPSHOTS, TRAINING),
+            _is_training,
+        ),
     )
 }
 """What a worker can do, by name, in the order in which it starts them."""
@@ -314,7 +334,7 @@ def role_of(name: str) -> Role:
 
 
 def kinds_of(role: str) -> list[StageKind]:
-    """The stages of a role; `publish` and `evaluate` have none.
+    """The stages of a role; `publish`, `evaluate` and `train` have none.
 
     Raises
     ------

@@ -80,6 +80,8 @@ class Status(msgspec.Struct, frozen=True, array_like=True):
         By the clock of the trainer.
     request
         Id of the request that it is about; empty where the schedule began it.
+    by
+        The trainer's `delivery.instance_id`.
     """
 
     schema: int
@@ -87,6 +89,7 @@ class Status(msgspec.Struct, frozen=True, array_like=True):
     said: str
     at_ms: int
     request: str = ""
+    by: str = ""
 
 
 class Parent(msgspec.Struct, frozen=True, array_like=True):

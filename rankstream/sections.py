@@ -148,8 +148,8 @@ class TrainingSettings(Section, frozen=True):
     at: list[Moment] = []
     cutoff: Positive = 10
     epochs: Positive = 50
-    batch: Positive = 32
-    learning_rate: PositiveFloat = 0.1
+    batch: Positive = 16
+    learning_rate: PositiveFloat = 0.01
     patience: Positive = 5
     least_gain: NotNegative = 1e-4
     seed: Annotated[int, msgspec.Meta(ge=0)] = 0

@@ -52,7 +52,7 @@ def discounts(n: int) -> Floats:
 
 
 def pair_discounts(n_items: int) -> Floats:
-    """delta by how many ranks two items are apart, [max(n_items, 1)]; 0 of none."""
+    """Delta by how many ranks two items are apart, [max(n_items, 1)]; 0 of none."""
     falling = discounts(max(n_items, 1))
     return np.concatenate([[0.0], falling[:-1] - falling[1:]])
 

@@ -5,8 +5,10 @@ own; a batch lies in one chunk. What is returned are the weights of the epoch th
 held-out queries judge best, of which the first, number 0, is the start: training never
 gives less than what it began with, by that estimate.
 
-Steps are those of AdaGrad: as long for values that are small everywhere, as the click
-rates of some sites are, and not far for one query that has most of all impressions.
+Steps are those of Adam, about a learning rate for each weight: as long for values that
+are small everywhere, as the click rates of some sites are, no longer for a query that
+has most of all impressions, and short from the first one on, so that a good start is
+not lost in it.
 """
 
 from collections.abc import Callable, Iterator
@@ -23,7 +25,7 @@ from models.training.query_chunk import ChunkSource, QueryChunk
 
 Floats = npt.NDArray[np.float64]
 
-OPTIMISER = "adagrad"
+OPTIMISER = "adam"
 
 
 class TrainingDiverged(ValueError):
@@ -43,7 +45,8 @@ class TrainingPlan:
     batch
         Queries of a step, at least 1.
     learning_rate
-        Of the first step, above 0.
+        What a step moves a weight by at most, about; above 0. The default is for
+        features within [0, 1].
     patience
         Epochs without a gain on held-out queries after which training stops, at
         least 1.
@@ -60,8 +63,8 @@ class TrainingPlan:
 
     cutoff: int = 10
     epochs: int = 50
-    batch: int = 32
-    learning_rate: float = 0.1
+    batch: int = 16
+    learning_rate: float = 0.01
     patience: int = 5
     least_gain: float = 1e-4
     seed: int = 0
@@ -236,9 +239,11 @@ class _Training:
 
     def _ended(self, loss: float) -> Epoch:
         number = len(self.epochs)
-        epoch = Epoch(number, float(loss), mean_dcg(
-            self.weights, self._held_out, self._plan.cutoff
-        ))
+        epoch = Epoch(
+            number,
+            float(loss),
+            mean_dcg(self.weights, self._held_out, self._plan.cutoff),
+        )
         if not np.isfinite([loss, epoch.held_out_dcg, *self.weights]).all():
             raise TrainingDiverged(
                 f"training must stay finite; got a loss of {loss:g} in epoch {number}: "

@@ -1,7 +1,7 @@
 """Passes over the queries of a chunk, compiled.
 
 Features are float32, sums of products float64, added in one order: the same bits on
-every run and every machine.
+every run.
 """
 
 from typing import NamedTuple
@@ -108,7 +108,7 @@ def sum_of_losses(
 
 
 @compiled
-def _slopes(  # noqa: PLR0913  a kernel takes plain arrays
+def _slopes(
     chunk: QueryChunk,
     query: int,
     weights: Floats,

@@ -16,6 +16,7 @@ from models.counts.fixed_point import Int64
 from models.estimators.bias_curve import BiasCurve
 from models.estimators.splits import LEAST_TO_SPLIT, Shares, split_groups
 from streams.fold.statistics_columns import Columns
+from streams.training.used_cells import counted_scopes
 
 N_RANKS = 10
 """Ranks that are estimated, as by the monitor."""
@@ -80,7 +81,7 @@ def estimated_curve(
 
 def _views_of(chunks: Iterable[Columns], groups: Sequence[int]) -> "_Views":
     views = _Views(groups)
-    for chunk in chunks:
+    for chunk in counted_scopes(chunks):
         views.take(chunk)
     views.settle()
     return views
@@ -108,10 +109,8 @@ class _Views:
         """Add columns that follow those of before."""
         # A closed set numbers its items alike in each era and intervention.
         sets = np.array([self._number(*x) for x in _sets_of(chunk)], np.int64)
-        if chunk.names:
-            last = chunk.names[-1].query
-            of_last = {x: n for x, n in self._documents.items() if x[0] == last}
-            self._documents = of_last
+        last = chunk.names[-1].query
+        self._documents = {x: n for x, n in self._documents.items() if x[0] == last}
         is_there = (chunk.rank <= N_RANKS) & (chunk.shown > 0)
         rank, shown = chunk.rank[is_there], chunk.shown[is_there]
         clicked = chunk.by_class[chunk.reward][is_there]
@@ -121,7 +120,7 @@ class _Views:
         table = _added_up(np.column_stack(views))
         self._waiting.append(table)
         self._n_waiting += len(table)
-        if self._n_waiting > MOST_ROWS // 2 and chunk.names:
+        if self._n_waiting > MOST_ROWS // 2:
             self._settle(min(self._documents.values()) << 32)
 
     def _number(self, query: str, items: tuple[str, ...]) -> int:

@@ -222,4 +222,6 @@ def _telling(table: Int64) -> Int64:
     _, numbers = np.unique(table[:, DOCUMENT], return_inverse=True)
     n_ranks = np.bincount(numbers)
     clicked = np.bincount(numbers, table[:, CLICKED])
-    return table[(n_ranks > 1)[numbers] & (clicked > 0)[numbers]] if len(table) else table
+    return (
+        table[(n_ranks > 1)[numbers] & (clicked > 0)[numbers]] if len(table) else table
+    )

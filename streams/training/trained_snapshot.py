@@ -226,7 +226,9 @@ class _Run:
             curve=curve_used(curve),
             groups=list(splits.training),
             sizes=gathered.sizes(self._plan.least_support),
-            epochs=[(each.number, each.loss, each.held_out_dcg) for each in trained.epochs],
+            epochs=[
+                (each.number, each.loss, each.held_out_dcg) for each in trained.epochs
+            ],
             best_epoch=trained.best_epoch,
             scale=made.scale,
             temperature=made.temperature,
@@ -273,7 +275,9 @@ class _Run:
         try:
             return split_groups(counted[0].groups, shares)
         except ValueError as error:
-            raise TrainingRefused(f"{self._name!r} cannot be trained: {error}") from error
+            raise TrainingRefused(
+                f"{self._name!r} cannot be trained: {error}"
+            ) from error
 
     def _pointer(self, epoch: int | None) -> Pointer:
         version, parent = sum(self._inputs.counts.values()), self._parent
@@ -341,7 +345,9 @@ class _Run:
                 lambda n: self._tell(Progress("reading", n)),
             )
         except FeaturesRefused as error:
-            raise TrainingRefused(f"{self._name!r} cannot be trained: {error}") from error
+            raise TrainingRefused(
+                f"{self._name!r} cannot be trained: {error}"
+            ) from error
         self._check(gathered)
         return gathered
 
@@ -354,7 +360,9 @@ class _Run:
             )
         if gathered.n_queries == gathered.n_without_features:
             others = self._inputs.features.n_others
-            more = f"; {others:,} records are of other lists of features" if others else ""
+            more = (
+                f"; {others:,} records are of other lists of features" if others else ""
+            )
             raise TrainingRefused(
                 f"{self._name!r} must have features to be trained from; none of its "
                 f"{self._model.features} were logged with lists of {self._sources()}"
@@ -397,7 +405,9 @@ class _Run:
                 placements=placements_of_scores,
             )
         except ValueError as error:
-            raise TrainingRefused(f"{self._name!r} cannot be trained: {error}") from error
+            raise TrainingRefused(
+                f"{self._name!r} cannot be trained: {error}"
+            ) from error
         if not np.isfinite(made.weights).all():
             raise TrainingRefused(
                 f"weights of {self._name!r} must be finite; training gave others: "
@@ -419,7 +429,9 @@ class _Run:
         self._tell(Progress("judging"))
         judged = gathered.judged(self._plan.least_support)
         if not free:
-            return Reward(None, 0.0, "no selection group is left that it saw no clicks of")
+            return Reward(
+                None, 0.0, "no selection group is left that it saw no clicks of"
+            )
         if not judged.n_impressions:
             return Reward(None, 0.0, "the selection groups have no lists")
         return estimated_reward(
@@ -432,7 +444,9 @@ class _Run:
         )
 
     def _snapshot(
-        self, pointer: Pointer, weights: np.ndarray[tuple[int], np.dtype[np.float64]],
+        self,
+        pointer: Pointer,
+        weights: np.ndarray[tuple[int], np.dtype[np.float64]],
         groups: list[int],
     ) -> Snapshot:
         parent, model = self._parent, self._model

@@ -1,0 +1,134 @@
+"""Models trained beside the in-process runtime, by the schedule that a worker follows."""
+
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from rankstream.sections import Settings
+from rankstream.wire.envelope import decode_snapshot, encode_snapshot
+from rankstream.wire.topics import CANDIDATES
+from rankstream.wire.training import ASKED, SCHEMA, Position, RunRecord
+from streams.fold.statistics_reader import Statistics
+from streams.stage import Change, Output
+from streams.training.schedule import due
+from streams.training.trained_snapshot import (
+    Inputs,
+    Outcome,
+    TrainingRefused,
+    feature_records_for,
+    train_model,
+)
+
+
+class Pipeline(Protocol):
+    """What it needs of `streams.local.LocalPipeline`."""
+
+    snapshots: dict[bytes, bytes]
+
+    def flush(self) -> None:
+        """Pass on what waits."""
+
+    def counters(self) -> dict[str, int]:
+        """Counts of all stages."""
+
+    def statistics(self) -> Iterable[Change]:
+        """The state of the statistics that changed since the last call."""
+
+    def show_also(self, on_output: Callable[[Output], None]) -> None:
+        """Show every record that a stage writes to one more."""
+
+
+class LocalTrainer:
+    """Trains what is due, and serves it in the pipeline.
+
+    It takes the statistics of the pipeline, which gives each change once: ask
+    `statistics` for them.
+
+    Parameters
+    ----------
+    settings
+        Those of the pipeline.
+    pipeline
+        Before its first record.
+
+    Attributes
+    ----------
+    runs
+        Records of all trainings, in their order.
+    positions
+        Where the schedule of each model stands.
+    refusals
+        Why the last training of a model was refused; it is tried again as soon as
+        more is counted.
+    """
+
+    def __init__(self, settings: Settings, pipeline: Pipeline) -> None:
+        self.runs: list[RunRecord] = []
+        self.positions: dict[str, Position] = {}
+        self.refusals: dict[str, str] = {}
+        self._settings = settings
+        self._pipeline = pipeline
+        self._statistics: dict[bytes, bytes | None] = {}
+        self._candidates: dict[bytes, bytes] = {}
+        self._refused_at: dict[str, int] = {}
+        pipeline.show_also(self._take)
+
+    def flush(self) -> list[RunRecord]:
+        """Pass on what waits, and train what is due by then."""
+        self._pipeline.flush()
+        counters = self._pipeline.counters()
+        n_counted = counters["statistics_impressions"]
+        watermark_ms = counters["watermark_ms"]
+        done = []
+        for name, model in sorted(self._settings.models.items()):
+            if not model.is_trained or self._refused_at.get(name) == n_counted:
+                continue
+            position = self.positions.get(name)
+            reason = due(model.training, position, n_counted, watermark_ms)
+            if reason is None:
+                continue
+            try:
+                done.append(self.train(name, reason).run)
+            except TrainingRefused as error:
+                self.refusals[name] = str(error)
+                self._refused_at[name] = n_counted
+        return done
+
+    def train(self, name: str, reason: str = ASKED) -> Outcome:
+        """Train a model from all that was counted, and serve it.
+
+        Raises
+        ------
+        TrainingRefused
+            As `train_model`; what is served stays.
+        """
+        features = self._candidates.items()
+        model = self._settings.models[name]
+        inputs = Inputs(
+            Statistics(self.statistics().items()),
+            feature_records_for(model, iter(features)),
+        )
+        parent = decode_snapshot(self._pipeline.snapshots[name.encode()])
+        found = train_model(name, self._settings, inputs, parent, reason=reason)
+        self._pipeline.snapshots[name.encode()] = encode_snapshot(found.snapshot)
+        before = self.positions.get(name)
+        self.positions[name] = Position(
+            SCHEMA,
+            n_done=1 + (before.n_done if before else 0),
+            counts=found.run.counts,
+            watermark_ms=found.run.created_ms,
+            intervention=found.run.intervention,
+        )
+        self.refusals.pop(name, None)
+        self.runs.append(found.run)
+        return found
+
+    def statistics(self) -> dict[bytes, bytes | None]:
+        """The last value of each key of the statistics, up to now."""
+        for change in self._pipeline.statistics():
+            self._statistics[change.key] = change.value
+        return self._statistics
+
+    def _take(self, output: Output) -> None:
+        # What leaves is still asked for by statistics of a moment ago.
+        if output.topic == CANDIDATES and output.key and output.value:
+            self._candidates[output.key] = output.value

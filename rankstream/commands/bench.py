@@ -26,13 +26,14 @@ BENCHMARKS = {
     "pdgd": "PDGD's closed loop, against the tensor formula in numpy",
     "evaluation": "inference of multileaving, against numpy; its fold",
     "statistics": "statistics into columns, against cell after cell; memory",
+    "training": "a ranker from sums of clicks, against numpy query by query",
     "pipeline": "events through the pipeline, against an empty Faust agent",
 }
 """Name and one line of each benchmark; the module has the same name."""
 
 WITH_NAMED_FIGURES = "pipeline"
 
-ON_ONE_CORE = {"placement", "learners", "pdgd", "evaluation", "statistics"}
+ON_ONE_CORE = {"placement", "learners", "pdgd", "evaluation", "statistics", "training"}
 """Those where neither side may use a second thread."""
 
 EXAMPLES = """examples:

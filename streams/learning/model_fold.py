@@ -169,6 +169,11 @@ class ModelFold:
         )
 
 
+def sources_in(state: list[Any], name: str) -> list[str]:
+    """Models whose lists a model learned from, by a state of it."""
+    return state[5].get("learns_from") or [name]
+
+
 def _told(name: str, was: Any, now: Any) -> str:
     if isinstance(was, list) and isinstance(now, list) and len(was) == len(now):
         # Of hundreds of names the first that differs says most.

@@ -6,7 +6,7 @@ follows from chunks, and must not depend on the machine.
 
 import os
 import tempfile
-from typing import IO, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -154,28 +154,26 @@ class ChunkFile:
     def stored(self, number: int) -> StoredQueries:
         """A chunk without its features."""
         place = self._places[number]
-        n_tables = len(SUMMED), N_SPLITS, place.n_items
-        at = place.start
-        offsets = self._read(at, (place.n_queries + 1,), np.dtype(np.int64))
-        at += offsets.nbytes
-        counts = self._read(at, (place.n_queries, N_SPLITS), np.dtype(np.int64))
-        at += counts.nbytes
-        sums = self._read(at, n_tables, np.dtype(np.float64))
-        return StoredQueries(offsets, sums, counts)
+        n, n_items, at = place.n_queries, place.n_items, place.start
+        offsets = np.empty(n + 1, np.int64)
+        n_impressions = np.empty((n, N_SPLITS), np.int64)
+        sums = np.empty((len(SUMMED), N_SPLITS, n_items))
+        for part in (offsets, n_impressions, sums):
+            self._read(at, part)
+            at += part.nbytes
+        return StoredQueries(offsets, sums, n_impressions)
 
     def features(self, number: int) -> Singles:
         """Features of a chunk, [n_items, n_features]."""
         place = self._places[number]
-        n_before = place.n_queries + 1 + N_SPLITS * place.n_queries
+        n_before = 1 + (1 + N_SPLITS) * place.n_queries
         n_before += len(SUMMED) * N_SPLITS * place.n_items
-        shape = place.n_items, self._n_features
-        return self._read(place.start + 8 * n_before, shape, np.dtype(np.float32))
+        features = np.empty((place.n_items, self._n_features), np.float32)
+        self._read(place.start + 8 * n_before, features)
+        return features
 
-    def _read(
-        self, start: int, shape: tuple[int, ...], form: np.dtype[np.generic]
-    ) -> npt.NDArray[np.generic]:
-        found = np.empty(shape, form)
-        view = memoryview(found).cast("B") if found.size else memoryview(b"")
+    def _read(self, start: int, into: npt.NDArray[Any]) -> None:
+        view = into.reshape(-1).view(np.uint8).data
         while view:
             n_read = os.preadv(self._file.fileno(), [view], start)
             if not n_read:
@@ -183,7 +181,6 @@ class ChunkFile:
                     "a file of a training must be whole; it was cut off: train again"
                 )
             view, start = view[n_read:], start + n_read
-        return found
 
 
 class TrainingChunks:

@@ -1,4 +1,4 @@
-"""What a training reads, brought together: sums of items and their features, in files."""
+"""What a training reads, brought together: sums of items beside their features."""
 
 from collections.abc import Callable, Iterable
 from typing import NamedTuple

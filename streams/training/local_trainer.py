@@ -1,4 +1,4 @@
-"""Models trained beside the in-process runtime, by the schedule that a worker follows."""
+"""Models trained beside the in-process runtime, by the schedule of a worker."""
 
 from collections.abc import Callable, Iterable
 from typing import Protocol
@@ -105,7 +105,7 @@ class LocalTrainer:
         model = self._settings.models[name]
         inputs = Inputs(
             Statistics(self.statistics().items()),
-            feature_records_for(model, iter(features)),
+            feature_records_for(model, features),
         )
         parent = decode_snapshot(self._pipeline.snapshots[name.encode()])
         found = train_model(name, self._settings, inputs, parent, reason=reason)

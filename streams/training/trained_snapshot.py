@@ -8,94 +8,47 @@ be clicked is estimated from groups that it has seen nothing of.
 
 import hashlib
 from collections.abc import Callable, Iterator
-from itertools import groupby
 from typing import NamedTuple
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from models.counts.fixed_point import Int64
 from models.estimators.bias_curve import BiasCurve, position_curve
-from models.estimators.splits import Shares, Splits, split_groups
+from models.estimators.splits import Shares, Splits
 from models.training.exploration import Exploration, explored
 from models.training.linear_training import Epoch, Trained, TrainingPlan, train
 from models.training.reward import Reward, estimated_reward
-from rankstream.ranking.checked_weights import CheckedWeights, checked_weights
-from rankstream.sections import ModelSettings, Settings, TrainingSettings
+from rankstream.ranking.checked_weights import CheckedWeights
+from rankstream.sections import Settings
 from rankstream.wire.envelope import (
     Pointer,
     Snapshot,
-    SnapshotError,
     encode_snapshot,
-    features_hash,
     intervention_of,
-    pointer_of,
 )
-from rankstream.wire.training import (
-    SCHEMA,
-    CurveUsed,
-    FeaturesUsed,
-    Parent,
-    RunRecord,
-    sha256_of,
-)
+from rankstream.wire.training import SCHEMA, CurveUsed, Parent, RunRecord, sha256_of
 from streams.fold.native.placing import placements_of_scores
 from streams.fold.statistics_columns import Columns
-from streams.fold.statistics_reader import Statistics
-from streams.training.estimated_curve import EstimatedCurve, estimated_curve
-from streams.training.feature_records import FeatureRecords, features_used
+from streams.training.checks import Checks
+from streams.training.estimated_curve import estimated_curve
 from streams.training.gathering import FeaturesRefused, Gathered, Scaling
+from streams.training.inputs import Inputs, TrainingRefused, feature_records_for
 from streams.training.model_lists import scopes_for
 from streams.training.query_sums import APART, SELECTED_ON, TRAINED_ON
 
+__all__ = [
+    "Inputs",
+    "Outcome",
+    "Progress",
+    "TrainingRefused",
+    "feature_records_for",
+    "train_model",
+]
+
 GIVEN = "given"
 """The source of a curve that settings have."""
-
-
-class TrainingRefused(RuntimeError):
-    """A model cannot be trained from what there is, and the message says why.
-
-    Operator action: as the message says; nothing was published.
-    """
-
-
-class Inputs(NamedTuple):
-    """What a training reads.
-
-    Parameters
-    ----------
-    statistics
-        Of all partitions of `events`.
-    features
-        Of the model's list; see `feature_records_for`.
-    """
-
-    statistics: Statistics
-    features: FeatureRecords
-
-    @property
-    def counts(self) -> dict[int, int]:
-        """Interactions that were counted, by partition of `events`, sorted."""
-        found: dict[int, int] = {}
-        for one in self.statistics.counted:
-            found |= one.sources
-        return dict(sorted(found.items()))
-
-    @property
-    def watermarks(self) -> dict[int, int | None]:
-        """That of each partition, sorted; None before there is one."""
-        found = {
-            source: one.watermark_ms
-            for one in self.statistics.counted
-            for source in one.sources
-        }
-        return dict(sorted(found.items()))
-
-    @property
-    def watermark_ms(self) -> int:
-        """The least watermark; 0 before there is one."""
-        known = [x for x in self.watermarks.values() if x is not None]
-        return min(known, default=0)
 
 
 class Progress(NamedTuple):
@@ -124,30 +77,15 @@ class Outcome(NamedTuple):
     run: RunRecord
 
 
-def list_hash(model: ModelSettings) -> bytes:
-    """The hash of the model's list of features."""
-    return features_hash(model.feature_names or model.features)
+class _Known(NamedTuple):
+    """A curve that there is, in words what it is from, and whose clicks these are."""
+
+    curve: BiasCurve
+    source: str
+    groups: tuple[int, ...]
 
 
-def feature_records_for(
-    model: ModelSettings, items: Iterator[tuple[bytes, bytes | None]]
-) -> FeatureRecords:
-    """Those of records of `candidates` that a model is trained from."""
-    return FeatureRecords(items, list_hash(model), model.features)
-
-
-def features_known(name: str, model: ModelSettings, inputs: Inputs) -> FeaturesUsed:
-    """Which records of features a training of these inputs reads."""
-    is_wanted = scopes_for(name, model)
-    wanted = (scope for scope in inputs.statistics.scopes() if is_wanted(scope))
-    sets = (
-        (query, [one.candidate_set for one in of_query if not one.is_growing])
-        for query, of_query in groupby(wanted, lambda scope: scope.query)
-    )
-    return features_used(inputs.features, sets)
-
-
-def train_model(
+def train_model(  # noqa: PLR0913  all that a training depends on
     name: str,
     settings: Settings,
     inputs: Inputs,
@@ -177,36 +115,40 @@ def train_model(
         Where nothing can be trained from this, in words.
     RuntimeError
         Where the folder for temporary files is full.
+
+    References
+    ----------
+    Oosterhuis (PhD thesis, 2020), sections 7.5 and 10.7.
     """
-    return _Run(name, settings, inputs, parent, on_progress).outcome(reason, epoch)
+    model = settings.models[name]
+    training, validation, selection = settings.statistics.split_shares
+    shares = Shares(training, validation, selection, model.training.held_out)
+    checks = Checks(name, model, inputs, parent)
+    return _Run(checks, shares, on_progress).outcome(reason, epoch)
 
 
 class _Run:
     def __init__(
         self,
-        name: str,
-        settings: Settings,
-        inputs: Inputs,
-        parent: Snapshot,
+        checks: Checks,
+        shares: Shares,
         on_progress: Callable[[Progress], object],
     ) -> None:
-        self._name = name
-        self._model = settings.models[name]
-        self._plan: TrainingSettings = self._model.training
-        self._shares = settings.statistics.split_shares
-        self._inputs = inputs
-        self._parent = parent
+        self._checks = checks
+        self._name, self._model, self._inputs, self._parent = checks
+        self._plan = self._model.training
+        self._shares = shares
         self._tell = on_progress
 
     def outcome(self, reason: str, epoch: int | None) -> Outcome:
-        weights = self._checked_parent()
-        splits = self._splits()
-        pointer = self._pointer(epoch)
-        curve = self._curve()
-        seen, free = self._groups(splits, curve)
-        gathered = self._gathered(weights, splits, curve.curve, free)
+        weights = self._checks.weights_of_parent()
+        splits = self._checks.splits(self._shares)
+        pointer = self._checks.pointer(epoch)
+        known = self._curve()
+        seen, free = self._groups(splits, known)
+        gathered = self._gathered(weights, splits, known.curve, free)
         trained, made = self._trained(weights, gathered)
-        reward = self._reward(made, gathered, curve.curve, free)
+        reward = self._reward(made, gathered, known.curve, free)
         snapshot = self._snapshot(pointer, made.weights, seen)
         run = RunRecord(
             schema=SCHEMA,
@@ -220,15 +162,13 @@ class _Run:
             watermarks=list(self._inputs.watermarks.items()),
             features=gathered.features_used(),
             settings=msgspec.to_builtins(self._model),
-            split_shares=list(self._shares),
+            split_shares=list(self._shares[:3]),
             seed=self._plan.seed,
             parent=parent_of(self._parent),
-            curve=curve_used(curve),
+            curve=_curve_used(known),
             groups=list(splits.training),
             sizes=gathered.sizes(self._plan.least_support),
-            epochs=[
-                (each.number, each.loss, each.held_out_dcg) for each in trained.epochs
-            ],
+            epochs=[(*each,) for each in trained.epochs],
             best_epoch=trained.best_epoch,
             scale=made.scale,
             temperature=made.temperature,
@@ -239,92 +179,44 @@ class _Run:
         )
         return Outcome(snapshot, run)
 
-    def _checked_parent(self) -> CheckedWeights:
-        model, parent = self._model, self._parent
-        if model.kind != "linear":
-            raise TrainingRefused(
-                f"models.{self._name}.kind must be 'linear' to be trained from sums; "
-                f"got {model.kind!r}: give the model another name and kind, or train "
-                "another one"
-            )
-        expected = model.features, list_hash(model), model.kind, model.normalisation
-        got = parent.n_features, parent.features_hash, parent.kind, parent.normalisation
-        if expected != got:
-            told = (*map(_told, (got, expected)),)
-            raise TrainingRefused(
-                f"version {pointer_of(parent)} of {self._name!r}, the parent, must be "
-                f"of the model's list of features and form, {told[1]}; it is of "
-                f"{told[0]}: restore models.{self._name}, or serve a version of them"
-            )
-        try:
-            return checked_weights(parent, None)
-        except SnapshotError as error:
-            raise TrainingRefused(
-                f"the parent of {self._name!r} must have finite weights; {error}: "
-                "serve another version"
-            ) from error
-
-    def _splits(self) -> Splits:
-        counted = self._inputs.statistics.counted
-        if not sum(self._inputs.counts.values()):
-            raise TrainingRefused(
-                f"{self._name!r} must have interactions to be trained from; none are "
-                "counted: wait until windows close"
-            )
-        shares = Shares(*self._shares, held_out=self._plan.held_out)
-        try:
-            return split_groups(counted[0].groups, shares)
-        except ValueError as error:
-            raise TrainingRefused(
-                f"{self._name!r} cannot be trained: {error}"
-            ) from error
-
-    def _pointer(self, epoch: int | None) -> Pointer:
-        version, parent = sum(self._inputs.counts.values()), self._parent
-        if epoch is None:
-            epoch = parent.epoch + (parent.version >= version)
-        pointer = Pointer(epoch, version)
-        if pointer <= pointer_of(parent):
-            raise TrainingRefused(
-                f"a version of {self._name!r} must come after its parent, "
-                f"{pointer_of(parent)}; got {pointer}: train in epoch "
-                f"{parent.epoch + 1}"
-            )
-        return pointer
-
     def _columns(self) -> Iterator[Columns]:
         is_wanted = scopes_for(self._name, self._model)
         return self._inputs.statistics.columns(is_wanted=is_wanted)
 
-    def _curve(self) -> "_Known":
+    def _curve(self) -> _Known:
         if self._plan.examination:
             return _Known(position_curve(self._plan.examination), GIVEN, ())
+        n_seen = 0
+
+        def seen() -> Iterator[Columns]:
+            nonlocal n_seen
+            for n_seen, chunk in enumerate(self._columns(), 1):  # noqa: B007  asked for below
+                self._tell(Progress("reading"))
+                yield chunk
+
         n_groups = self._inputs.statistics.counted[0].groups
-        chunks = self._told_of(self._columns())
-        curve, source, groups = estimated_curve(chunks, n_groups, Shares(*self._shares))
+        curve, source, groups = estimated_curve(seen(), n_groups, self._shares)
+        self._checks.lists(n_seen)
         if curve is None:
             raise TrainingRefused(
-                f"clicks on lists of {self._sources()} must tell where users look from "
-                "what they like; items were hardly clicked, or always stood at the "
-                f"same ranks: set models.{self._name}.training.examination, or wait "
-                "for lists that differ"
+                f"clicks on lists of {self._checks.sources()} must tell where users "
+                "look from what they like; items were hardly clicked, or always stood "
+                f"at the same ranks: set models.{self._name}.training.examination, or "
+                "wait for lists that differ"
             )
         return _Known(curve, source, groups)
 
-    def _told_of(self, chunks: Iterator[Columns]) -> Iterator[Columns]:
-        for chunk in chunks:
-            self._tell(Progress("reading"))
-            yield chunk
-
     def _groups(
-        self, splits: Splits, curve: "_Known"
+        self, splits: Splits, known: _Known
     ) -> tuple[list[int], tuple[int, ...]]:
-        """Whose clicks the snapshot is from, and selection groups that are free."""
+        """Whose clicks the snapshot is from, and selection groups that it is not from.
+
+        None of either where the parent's are not known.
+        """
         parent = self._parent
         if parent.version and not parent.groups:
-            # Its clicks are of groups that nobody knows.
             return [], ()
-        seen = {*splits.training, *curve.groups, *parent.groups}
+        seen = {*splits.training, *known.groups, *parent.groups}
         return sorted(seen), tuple(x for x in splits.selection if x not in seen)
 
     def _gathered(
@@ -336,66 +228,32 @@ class _Run:
     ) -> Gathered:
         scaling = Scaling(weights, self._model.normalisation)
         gathered = Gathered(scaling, self._inputs.features, splits)
-        split_of = _split_of(splits, free)
         try:
             gathered.take(
                 self._columns(),
                 curve,
-                split_of,
+                _split_of(splits, free),
                 lambda n: self._tell(Progress("reading", n)),
             )
         except FeaturesRefused as error:
-            raise TrainingRefused(
-                f"{self._name!r} cannot be trained: {error}"
-            ) from error
-        self._check(gathered)
+            raise self._refused(error) from error
+        self._checks.lists(gathered.n_queries)
+        self._checks.gathered(gathered)
         return gathered
-
-    def _check(self, gathered: Gathered) -> None:
-        if not gathered.n_queries:
-            raise TrainingRefused(
-                f"{self._name!r} must have lists to be trained from; none of "
-                f"{self._sources()} are counted: serve that model, or set "
-                f"models.{self._name}.learns_from"
-            )
-        if gathered.n_queries == gathered.n_without_features:
-            others = self._inputs.features.n_others
-            more = (
-                f"; {others:,} records are of other lists of features" if others else ""
-            )
-            raise TrainingRefused(
-                f"{self._name!r} must have features to be trained from; none of its "
-                f"{self._model.features} were logged with lists of {self._sources()}"
-                f"{more}: rank by `rankstream.ranker`, whose lists have "
-                "`candidate_features`, or log them as docs/events.md says"
-            )
-        for file, told, remedy in (
-            (gathered.training, "to learn from", "lower"),
-            (gathered.held_out, "held out, to tell where to stop", "raise"),
-        ):
-            if not file.n_impressions[TRAINED_ON]:
-                raise TrainingRefused(
-                    f"{self._name!r} must have queries {told}; none has lists of the "
-                    f"training groups and features: wait for more queries, or {remedy} "
-                    f"models.{self._name}.training.held_out, {self._plan.held_out:g}"
-                )
 
     def _trained(
         self, weights: CheckedWeights, gathered: Gathered
     ) -> tuple[Trained, Exploration]:
-        plan = TrainingPlan(
-            cutoff=self._plan.cutoff,
-            epochs=self._plan.epochs,
-            batch=self._plan.batch,
-            learning_rate=self._plan.learning_rate,
-            patience=self._plan.patience,
-            least_gain=self._plan.least_gain,
-            seed=self._plan.seed,
-        )
-        start = weights.weights.astype(np.float64)
         training, held_out = gathered.chunks(self._plan.least_support)
+        names = TrainingPlan.__dataclass_fields__
         try:
-            trained = train(start, training, held_out, plan, on_epoch=self._tell_epoch)
+            trained = train(
+                weights.weights.astype(np.float64),
+                training,
+                held_out,
+                TrainingPlan(**{name: getattr(self._plan, name) for name in names}),
+                on_epoch=self._tell_epoch,
+            )
             made = explored(
                 trained.weights,
                 training,
@@ -405,9 +263,7 @@ class _Run:
                 placements=placements_of_scores,
             )
         except ValueError as error:
-            raise TrainingRefused(
-                f"{self._name!r} cannot be trained: {error}"
-            ) from error
+            raise self._refused(error) from error
         if not np.isfinite(made.weights).all():
             raise TrainingRefused(
                 f"weights of {self._name!r} must be finite; training gave others: "
@@ -416,8 +272,10 @@ class _Run:
         return trained, made
 
     def _tell_epoch(self, epoch: Epoch) -> None:
-        told = Progress("epoch", epoch.number, epoch.loss, epoch.held_out_dcg)
-        self._tell(told)
+        self._tell(Progress("epoch", *epoch))
+
+    def _refused(self, error: ValueError) -> TrainingRefused:
+        return TrainingRefused(f"{self._name!r} cannot be trained: {error}")
 
     def _reward(
         self,
@@ -427,11 +285,9 @@ class _Run:
         free: tuple[int, ...],
     ) -> Reward:
         self._tell(Progress("judging"))
-        judged = gathered.judged(self._plan.least_support)
         if not free:
-            return Reward(
-                None, 0.0, "no selection group is left that it saw no clicks of"
-            )
+            return Reward(None, 0.0, "it has, or may have, seen clicks of all groups")
+        judged = gathered.judged(self._plan.least_support)
         if not judged.n_impressions:
             return Reward(None, 0.0, "the selection groups have no lists")
         return estimated_reward(
@@ -444,10 +300,7 @@ class _Run:
         )
 
     def _snapshot(
-        self,
-        pointer: Pointer,
-        weights: np.ndarray[tuple[int], np.dtype[np.float64]],
-        groups: list[int],
+        self, pointer: Pointer, weights: npt.NDArray[np.float64], groups: list[int]
     ) -> Snapshot:
         parent, model = self._parent, self._model
         return Snapshot(
@@ -472,20 +325,14 @@ class _Run:
             log_candidates=model.logs_candidates,
         )
 
-    def _sources(self) -> str:
-        return ", ".join(map(repr, self._model.sources_of(self._name)))
+
+def parent_of(snapshot: Snapshot) -> Parent:
+    """A parent as a run records it."""
+    digest = sha256_of(encode_snapshot(snapshot))
+    return Parent(snapshot.epoch, snapshot.version, digest)
 
 
-class _Known(NamedTuple):
-    """A curve that there is; as `EstimatedCurve`."""
-
-    curve: BiasCurve
-    source: str
-    groups: tuple[int, ...]
-
-
-def curve_used(known: _Known) -> CurveUsed:
-    """A curve as a run records it."""
+def _curve_used(known: _Known) -> CurveUsed:
     curve = known.curve
     digest = hashlib.blake2b(digest_size=16)
     for part in (curve.alpha, curve.beta):
@@ -501,19 +348,8 @@ def curve_used(known: _Known) -> CurveUsed:
     )
 
 
-def parent_of(snapshot: Snapshot) -> Parent:
-    """A parent as a run records it."""
-    digest = sha256_of(encode_snapshot(snapshot))
-    return Parent(snapshot.epoch, snapshot.version, digest)
-
-
 def _split_of(splits: Splits, free: tuple[int, ...]) -> Int64:
     split_of = np.full(splits.n_groups, APART, np.int64)
     split_of[list(splits.training)] = TRAINED_ON
     split_of[list(free)] = SELECTED_ON
     return split_of
-
-
-def _told(form: tuple[int, bytes, str, str]) -> str:
-    n_features, digest, kind, normalisation = form
-    return f"{n_features} features ({digest.hex()}), {kind}, {normalisation}"

@@ -1,6 +1,7 @@
 """A trained snapshot made again, from a dump of the log and the record of its run."""
 
 from collections.abc import Callable, Generator, Iterable, Iterator
+from typing import NoReturn
 
 import msgspec
 
@@ -15,14 +16,9 @@ from streams.fold.statistics_fold import StatisticsFold
 from streams.fold.statistics_reader import Statistics
 from streams.partition_fold import partition_fold
 from streams.stage import SourceRecord
+from streams.training.inputs import Inputs, feature_records_for, features_known
 from streams.training.model_lists import scopes_for
-from streams.training.trained_snapshot import (
-    Inputs,
-    feature_records_for,
-    features_known,
-    parent_of,
-    train_model,
-)
+from streams.training.trained_snapshot import parent_of, train_model
 
 Record = tuple[bytes, bytes | None]
 Events = Callable[[], Iterable[tuple[int, bytes]]]
@@ -73,8 +69,8 @@ def _check_parent(run: RunRecord, parent: Snapshot) -> None:
         raise VerificationRefused(
             f"the parent of {run.intervention} must be version {run.parent.epoch}."
             f"{run.parent.version} with the digest {run.parent.sha256.hex()[:16]}; got "
-            f"{got.epoch}.{got.version} with {got.sha256.hex()[:16]}: give the snapshot "
-            "that it was trained from"
+            f"{got.epoch}.{got.version} with {got.sha256.hex()[:16]}: give the "
+            "snapshot that it was trained from"
         )
 
 
@@ -94,7 +90,7 @@ def _inputs(settings: Settings, run: RunRecord, events: Events) -> Inputs:
     refold = _Refold(settings, run)
     features: list[Record] = []
     statistics = Statistics(refold.until_counts(events(), features.append))
-    records = feature_records_for(model, iter(features))
+    records = feature_records_for(model, features)
     inputs = Inputs(statistics, records)
     if features_known(run.model, model, inputs) == run.features:
         return inputs
@@ -107,9 +103,10 @@ def _inputs(settings: Settings, run: RunRecord, events: Events) -> Inputs:
         if features_known(run.model, model, inputs) == run.features:
             return inputs
     raise VerificationRefused(
-        f"features of {run.intervention} must be the {run.features.n_records:,} records "
-        f"with the digest {run.features.digest.hex()}; the dump gives none such: dump "
-        "the log of the namespace that it was trained in, from its beginning"
+        f"features of {run.intervention} must be the {run.features.n_records:,} "
+        f"records with the digest {run.features.digest.hex()}; the dump gives none "
+        "such: dump the log of the namespace that it was trained in, from its "
+        "beginning"
     )
 
 
@@ -133,14 +130,14 @@ class _Refold:
         self._folds = {n: partition_fold(n, settings) for n, _ in run.counts}
         self._numbers = dict.fromkeys(self._folds, 0)
 
-    def until_counts(
+    def until_counts(  # noqa: C901  one loop over the dump
         self, events: Iterable[tuple[int, bytes]], on_features: Callable[[Record], None]
     ) -> Iterator[Record]:
         """Records of `statistics` at the counts; features up to there go elsewhere."""
-        wanted = dict(self._run.counts)
-        for partition in list(wanted):
+        wanted = {*self._folds}
+        for partition in sorted(wanted):
             if (yield from self._is_there(partition)):
-                del wanted[partition]
+                wanted.remove(partition)
         for partition, value in events:
             if not wanted:
                 return
@@ -149,15 +146,22 @@ class _Refold:
             for record in self._fold(partition, value):
                 on_features(record)
             if (yield from self._is_there(partition)):
-                del wanted[partition]
-        for partition, n in wanted.items():
-            has = _n_counted(self._folds[partition])
-            raise VerificationRefused(
-                f"the dump must reach {n:,} counted interactions of partition "
-                f"{partition} at the watermark {dict(self._run.watermarks).get(partition)}, as "
-                f"{self._run.intervention} was trained from; it ends at {has:,}: dump "
-                "the log again, from its beginning"
-            )
+                wanted.remove(partition)
+        if wanted:
+            self._refuse_short(min(wanted))
+
+    def _refuse_short(self, partition: int) -> NoReturn:
+        wanted, at_ms = self._wanted(partition)
+        raise VerificationRefused(
+            f"the dump must reach {wanted:,} counted interactions of partition "
+            f"{partition} at the watermark {at_ms}, as {self._run.intervention} was "
+            f"trained from; it ends at {_n_counted(self._folds[partition]):,}: dump "
+            "the log again, from its beginning"
+        )
+
+    def _wanted(self, partition: int) -> tuple[int, int | None]:
+        run = self._run
+        return dict(run.counts)[partition], dict(run.watermarks).get(partition)
 
     def features_after(self, events: Iterable[tuple[int, bytes]]) -> Iterator[Record]:
         """Features of all of the log, those after the counts among them."""
@@ -176,7 +180,7 @@ class _Refold:
 
     def _is_there(self, partition: int) -> Generator[Record, None, bool]:
         """Whether a partition is where the run was; gives what changed meanwhile."""
-        fold, wanted = self._folds[partition], dict(self._run.counts)[partition]
+        fold, (wanted, watermark_ms) = self._folds[partition], self._wanted(partition)
         n = _n_counted(fold)
         if n < wanted:
             return False
@@ -194,7 +198,6 @@ class _Refold:
                 yield key, value
                 if key == keys.counted_key(partition) and value:
                     counted = keys.decode_counted(value)
-        watermark_ms = dict(self._run.watermarks).get(partition)
         return counted is not None and counted.watermark_ms == watermark_ms
 
 

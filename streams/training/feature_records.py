@@ -1,10 +1,9 @@
 """Features of candidates as a training reads them: one list of features, spooled."""
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import NamedTuple
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -18,6 +17,13 @@ HELD_BYTES = 32 << 20
 """Features beyond so many bytes lie in a file."""
 
 DIGEST_BYTES = 16
+
+
+class FeaturesRefused(ValueError):
+    """Features cannot be learned from.
+
+    Operator action: correct what the service logs, and count it in a new namespace.
+    """
 
 
 class QueryFeatures(NamedTuple):
@@ -100,6 +106,8 @@ class FeatureRecords:
         ------
         SchemaRefused, msgspec.DecodeError
             Where another release wrote a value, or something else.
+        FeaturesRefused
+            Where features are more or fewer than those of their list.
         """
         latest = {}
         for place in self._spool.places(query):
@@ -111,7 +119,7 @@ class FeatureRecords:
             value = latest[candidate_set]
             record = decode_candidates(value)
             if record.n_features != self.n_features:
-                raise msgspec.DecodeError(
+                raise FeaturesRefused(
                     f"features of {query!r:.100} must be {self.n_features} of an item, "
                     f"as their list has them; got {record.n_features}"
                 )
@@ -146,7 +154,7 @@ class FeaturesDigest:
 
 
 def features_used(
-    features: FeatureRecords, sets: Iterator[tuple[str, list[bytes]]]
+    features: FeatureRecords, sets: Iterable[tuple[str, list[bytes]]]
 ) -> FeaturesUsed:
     """The digest of what a training reads of these queries' sets, sorted by query."""
     digest = FeaturesDigest()

@@ -22,16 +22,13 @@ from streams.training.chunk_files import (
 from streams.training.feature_records import (
     FeatureRecords,
     FeaturesDigest,
+    FeaturesRefused,
     QueryFeatures,
 )
 from streams.training.query_sums import TRAINED_ON, QuerySummation, QuerySums
 
 QUERIES_AT_ONCE = 1_000
 """After so many it is told how far reading is."""
-
-
-class FeaturesRefused(ValueError):
-    """Features cannot be learned from."""
 
 
 class Scaling(NamedTuple):

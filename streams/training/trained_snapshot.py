@@ -33,7 +33,8 @@ from streams.fold.native.placing import placements_of_scores
 from streams.fold.statistics_columns import Columns
 from streams.training.checks import Checks
 from streams.training.estimated_curve import estimated_curve
-from streams.training.gathering import FeaturesRefused, Gathered, Scaling
+from streams.training.feature_records import FeaturesRefused
+from streams.training.gathering import Gathered, Scaling
 from streams.training.inputs import Inputs, TrainingRefused, feature_records_for
 from streams.training.model_lists import scopes_for
 from streams.training.query_sums import APART, SELECTED_ON, TRAINED_ON

@@ -39,15 +39,9 @@ from streams.kafka.state_log import Cluster
 from streams.kafka.training_log import TrainingLog
 from streams.kafka.whole_topics import Pair, built_of, whole_topic
 from streams.stage import Output
+from streams.training.inputs import Inputs, TrainingRefused, feature_records_for
 from streams.training.model_records import ModelRecords
-from streams.training.trained_snapshot import (
-    Inputs,
-    Outcome,
-    Progress,
-    TrainingRefused,
-    feature_records_for,
-    train_model,
-)
+from streams.training.trained_snapshot import Outcome, Progress, train_model
 
 BEAT_S = 5.0
 """How often a training says how far it is."""

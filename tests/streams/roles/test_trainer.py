@@ -22,7 +22,8 @@ from rankstream.wire.training import (
 from streams.kafka import intervention
 from streams.kafka.training_log import TrainerFenced
 from streams.roles import trainer as role
-from streams.training.trained_snapshot import TrainingRefused, train_model
+from streams.training.inputs import TrainingRefused
+from streams.training.trained_snapshot import train_model
 from tests.streams.roles.trainer_world import (
     START_MS,
     Killed,
@@ -221,7 +222,7 @@ def test_a_request_is_answered_once_in_the_next_epoch_at_equal_counts() -> None:
 def test_the_stop_ends_a_training_soon_and_nothing_is_published() -> None:
     """At its next epoch."""
     world, stop = world_of(epochs=1_000, patience=1_000), asyncio.Event()
-    n_epochs = 0
+    n_epochs, loop = 0, asyncio.new_event_loop()
 
     def train(*arguments: Any, on_progress: Any, **options: Any) -> Any:
         def tell(progress: Any) -> None:
@@ -234,14 +235,12 @@ def test_the_stop_ends_a_training_soon_and_nothing_is_published() -> None:
         return train_model(*arguments, on_progress=tell, **options)
 
     async def scenario() -> None:
-        nonlocal loop
-        loop = asyncio.get_running_loop()
         trainer = world.trainer(train=train)
         world.tell(trainer)
         await trainer.turn(stop)
 
-    loop: Any = None
-    asyncio.run(scenario())
+    loop.run_until_complete(scenario())
+    loop.close()
     assert 3 <= n_epochs < 1_000
     assert states(world) == ["training"]
     assert not world.trained()

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from models.evaluation.ndcg import mean_ndcg
+from models.evaluation.ndcg import mean_ndcg, ndcg_of_ranking
 from producers.formats.letor import LetorData
 from producers.formats.synthetic_queries import generated_queries
 from rankstream.ranker import Ranker
@@ -86,6 +86,7 @@ class Shop:
         self.log: list[tuple[int, bytes]] = []
         self.outputs: list[Output] = []
         self.n_lists = 0
+        self.shown_ndcg: list[float] = []
         self.pipeline = LocalPipeline(
             settings, now=lambda: START_MS, on_output=self._take
         )
@@ -127,6 +128,8 @@ class Shop:
             )
             at_ms = START_MS + self.n_lists * STEP_MS
             labels = data.labels[rows][ranking.order]
+            found = ndcg_of_ranking(data.labels[rows], ranking.order, cutoff)
+            self.shown_ndcg.append(found)
             event = self.ranker.query_event(
                 ranking,
                 query_id=data.query_ids[query],

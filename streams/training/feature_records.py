@@ -113,26 +113,40 @@ class FeatureRecords:
         for place in self._spool.places(query):
             candidate_set, value = self._spool.record(place)
             latest[candidate_set] = value
-        rows: dict[str, Singles] = {}
-        digests = []
+        found, digests = [], []
         for candidate_set in sorted(latest.keys() & {*sets}):
             value = latest[candidate_set]
-            record = decode_candidates(value)
-            if record.n_features != self.n_features:
-                raise FeaturesRefused(
-                    f"features of {query!r:.100} must be {self.n_features} of an item, "
-                    f"as their list has them; got {record.n_features}"
-                )
-            table = np.frombuffer(record.features, "<f4").reshape(
-                len(record.items), self.n_features
-            )
+            found.append(self._table(query, value))
             digests.append(_digest(query, candidate_set, value))
-            for item, row in zip(record.items, table, strict=True):
-                rows.setdefault(item, row)
-        if not rows:
+        if not found:
             return None
-        items = tuple(sorted(rows))
-        return QueryFeatures(items, np.stack([rows[x] for x in items]), tuple(digests))
+        return QueryFeatures(*_joined(found), tuple(digests))
+
+    def _table(self, query: str, value: bytes) -> tuple[list[str], Singles]:
+        """Items of a record, sorted, and their features."""
+        record = decode_candidates(value)
+        if record.n_features != self.n_features:
+            raise FeaturesRefused(
+                f"features of {query!r:.100} must be {self.n_features} of an item, as "
+                f"their list has them; got {record.n_features}: correct what the "
+                "service logs, and count it in a new namespace"
+            )
+        shape = len(record.items), self.n_features
+        return record.items, np.frombuffer(record.features, "<f4").reshape(shape)
+
+
+def _joined(
+    found: list[tuple[list[str], Singles]],
+) -> tuple[tuple[str, ...], Singles]:
+    """Items of several sets, each with the features of the first that has it."""
+    if len(found) == 1:
+        return tuple(found[0][0]), found[0][1]
+    rows: dict[str, Singles] = {}
+    for items, table in found:
+        for item, row in zip(items, table, strict=True):
+            rows.setdefault(item, row)
+    items = sorted(rows)
+    return tuple(items), np.stack([rows[item] for item in items])
 
 
 class FeaturesDigest:

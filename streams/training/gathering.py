@@ -127,7 +127,10 @@ class Gathered:
         is_held_out = self._splits.is_held_out(sums.query)
         file = self.held_out if is_held_out else self.training
         scaled = self._scaling.of(sums.query, found.features)
-        file.add(scaled, sums.sums[:, :, _places(sums, found)], sums.n_impressions)
+        tables = sums.sums
+        if found.items != sums.items:
+            tables = tables[:, :, _places(sums, found)]
+        file.add(scaled, tables, sums.n_impressions)
 
     def features_used(self) -> FeaturesUsed:
         """Which records of features were read."""

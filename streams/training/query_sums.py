@@ -5,7 +5,7 @@ however these are cut into chunks. A query at a time is held, and one chunk.
 """
 
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -132,7 +132,7 @@ class QuerySummation:
         items = all_numbers[starts[scopes] + chunk.item[rows]]
         at = items * N_SPLITS + self._split_of[chunk.group[rows]]
         grown = growing[scopes]
-        np.add.at(self._sums[0], at[grown], chunk.shown[rows][grown])
+        self._add(0, at[grown], chunk.shown[rows][grown])
         self._add_places(chunk, rows, at)
 
     def _add_sets(
@@ -149,15 +149,24 @@ class QuerySummation:
         within = np.arange(len(owner)) - (np.cumsum(n_each) - n_each)[owner]
         items = all_numbers[starts[cells[owner, 0]] + within]
         at = items * N_SPLITS + splits[owner]
-        np.add.at(self._sums[0], at, cells[owner, IMPRESSIONS])
+        self._add(0, at, cells[owner, IMPRESSIONS])
 
     def _add_places(self, chunk: Columns, rows: Int64, at: Int64) -> None:
         is_known = chunk.rank[rows] <= self._curve.n_ranks
         rows, at = rows[is_known], at[is_known]
         ranks, expected = chunk.rank[rows] - 1, chunk.expected[rows]
-        np.add.at(self._sums[1], at, self._curve.alpha[ranks] * expected)
-        np.add.at(self._sums[2], at, self._curve.beta[ranks] * expected)
-        np.add.at(self._sums[3], at, chunk.by_class[chunk.reward][rows])
+        self._add(1, at, self._curve.alpha[ranks] * expected)
+        if self._curve.has_trust_bias:
+            self._add(2, at, self._curve.beta[ranks] * expected)
+        self._add(3, at, chunk.by_class[chunk.reward][rows])
+
+    def _add(self, table: int, at: Int64, numbers: npt.NDArray[Any]) -> None:
+        """Add numbers one after another to what stands there."""
+        sums = self._sums[table]
+        # What stands there comes first, so that cutting chunks rounds nothing else.
+        places = np.concatenate((np.arange(len(sums)), at))
+        weights = np.concatenate((sums, numbers.astype(np.float64)))
+        self._sums[table] = np.bincount(places, weights, len(sums))
 
     def _numbered(self, chunk: Columns) -> tuple[Int64, list[Int64]]:
         """Of each scope: the number of its query, and those of its items."""

@@ -24,6 +24,8 @@ def used_cells(chunk: Columns) -> Flags:
 
 def used_rows(chunk: Columns, is_used: Flags) -> npt.NDArray[np.int64]:
     """Numbers of the rows of used cells; `is_used` [n_cells]."""
+    if is_used.all():
+        return np.arange(len(chunk.scope))
     used = chunk.cells[is_used, 0] * STRIDE + chunk.cells[is_used, 1]
     return np.flatnonzero(np.isin(chunk.scope * STRIDE + chunk.group, used))
 

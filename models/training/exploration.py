@@ -7,7 +7,6 @@ Plackett-Luce an item is then as far above the others as its score is above thei
 standard deviations, over the temperature.
 """
 
-import itertools
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -15,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from models.plackett_luce.placement import placement_batch
+from models.training.linear_scores import mean_deviation, scores_of, spans
 from models.training.query_chunk import ChunkSource, QueryChunk
-from models.training.training_kernel import fill_scores
 
 Floats = npt.NDArray[np.float64]
 
@@ -28,10 +27,6 @@ SAMPLE = 256
 """Queries, evenly through all of them, on which exposure is checked."""
 
 MOST_DOUBLINGS = 16
-
-ROUNDING = 1e-9
-"""Scores that differ by less than this share of their size are equal but for rounding.
-"""
 
 
 class ExplorationRefused(ValueError):
@@ -91,8 +86,8 @@ def explored(
     Raises
     ------
     ExplorationRefused
-        Where the floor is not reached after 16 doublings, or a weight would leave the
-        range of float32.
+        Where the floor is above what uniformly random lists have, or not reached after
+        16 doublings, or where a weight would leave the range of float32.
     ValueError
         Where temperature or floor are outside their range, or there are no queries.
     """
@@ -100,52 +95,36 @@ def explored(
         raise ValueError(f"temperature must be finite and above 0; got {temperature}")
     if not 0.0 <= floor <= 1.0:
         raise ValueError(f"the floor of exposure must lie in [0, 1]; got {floor}")
-    scale = mean_deviation(weights, chunks)
     sampled = _sample(chunks)
-    for doubling in range(MOST_DOUBLINGS + 1):
+    _check_floor(floor, sampled, cutoff)
+    scale = mean_deviation(weights, chunks)
+    for doubling in range(MOST_DOUBLINGS + 1 if scale else 1):
         used = temperature * 2.0**doubling
         served = _served(weights, scale * used if scale else 1.0)
         least = _least_exposure(served, sampled, cutoff, placements)
         if least >= floor:
             return Exploration(served, scale, used, least)
-        if not scale:
-            break
-    most = sum(one.weights[0] * min(1.0, cutoff / _n_items(one)) for one in sampled)
     raise ExplorationRefused(
         f"the mean least exposure must be at least {floor:g}; got {least:g} at a "
-        f"temperature of {used:g}, and even uniformly random lists have "
-        f"{most / sum(one.weights[0] for one in sampled):g}: lower the floor, or raise "
-        "the temperature"
+        f"temperature of {used:g}: lower the floor, or raise the temperature"
     )
 
 
-def mean_deviation(weights: Floats, chunks: ChunkSource) -> float:
-    """Mean by weight over queries of the standard deviation of their items' scores.
-
-    0 where scores differ by rounding only; `weights` [n_features].
-
-    Raises
-    ------
-    ValueError
-        Where there are no queries.
-    """
-    deviation = size = total = 0.0
-    for number in range(len(chunks)):
-        for one in _queries(chunks[number]):
-            scores = scores_of(one, weights)
-            deviation += float(one.weights[0] * scores.std())
-            size += float(one.weights[0] * np.abs(scores).max())
-            total += float(one.weights[0])
+def _check_floor(floor: float, sampled: list[QueryChunk], cutoff: int) -> None:
+    """Refuse a floor above what no policy exceeds: an item's least is at most mean."""
+    total = sum(float(one.weights[0]) for one in sampled)
     if not total:
         raise ValueError("exploration needs queries with items; got none")
-    return deviation / total if deviation > ROUNDING * size else 0.0
-
-
-def scores_of(chunk: QueryChunk, weights: Floats) -> Floats:
-    """Scores of all items of a chunk, [n_items]; `weights` [n_features]."""
-    scores = np.empty(len(chunk.features))
-    fill_scores(chunk.features, weights, scores)
-    return scores
+    most = sum(
+        float(one.weights[0]) * min(1.0, cutoff / len(one.values)) for one in sampled
+    )
+    # Rounding must not refuse what uniformly random lists have.
+    if floor > most / total + 1e-9:
+        raise ExplorationRefused(
+            f"the mean least exposure must be at least {floor:g}; got at most "
+            f"{most / total:g}, as even uniformly random lists have no more: lower the "
+            "floor"
+        )
 
 
 def _served(weights: Floats, divisor: float) -> Floats:
@@ -162,8 +141,7 @@ def _served(weights: Floats, divisor: float) -> Floats:
 
 def _queries(chunk: QueryChunk) -> Iterator[QueryChunk]:
     """Queries of a chunk that have items, one each."""
-    ends = chunk.offsets.tolist()
-    for i, (begin, end) in enumerate(itertools.pairwise(ends)):
+    for i, (begin, end) in enumerate(spans(chunk)):
         if end > begin:
             yield QueryChunk(
                 np.array([0, end - begin]), chunk.features[begin:end],
@@ -188,16 +166,12 @@ def _sample(chunks: ChunkSource) -> list[QueryChunk]:
     return found
 
 
-def _n_items(one: QueryChunk) -> int:
-    return len(one.values)
-
-
 def _least_exposure(
     weights: Floats, sampled: list[QueryChunk], cutoff: int, placements: Placements
 ) -> float:
     least = total = 0.0
     for one in sampled:
-        shown = min(cutoff, _n_items(one))
+        shown = min(cutoff, len(one.values))
         placed = placements(scores_of(one, weights)[None, :], shown)[0]
         least += float(one.weights[0] * placed.sum(axis=1).min())
         total += float(one.weights[0])

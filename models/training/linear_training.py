@@ -21,6 +21,7 @@ import numpy.typing as npt
 from models.optimisers.optimiser import OptimiserConfig, optimiser_of
 from models.training import training_kernel as kernel
 from models.training.lambda_loss import discounts, pair_discounts
+from models.training.linear_scores import mean_deviation
 from models.training.query_chunk import ChunkSource, QueryChunk
 
 Floats = npt.NDArray[np.float64]
@@ -109,7 +110,7 @@ class Trained(NamedTuple):
     Parameters
     ----------
     weights : [n_features]
-        Of the best epoch.
+        Of the best epoch; as the start was where it is that.
     best_epoch
         Its number, 0 where nothing was better than the start.
     epochs
@@ -150,7 +151,7 @@ def train(
     """
     run = _Training(start, training, held_out, plan)
     best, mark, since = run.begin(), run.epochs[0].held_out_dcg, 0
-    best_weights = run.weights.copy()
+    best_weights = np.array(start, np.float64)
     _tell(on_epoch, best)
     while len(run.epochs) <= plan.epochs and since < plan.patience:
         epoch = run.next()
@@ -211,6 +212,7 @@ class _Training:
         config = OptimiserConfig(OPTIMISER, plan.learning_rate)
         self._optimiser = optimiser_of(config, n_features)
         self._rng = np.random.default_rng(plan.seed)
+        self.weights /= mean_deviation(self.weights, training) or 1.0
 
     def begin(self) -> Epoch:
         """The start as an epoch."""

@@ -20,7 +20,8 @@ import numpy.typing as npt
 
 from models.estimators.bias_curve import BiasCurve
 from models.plackett_luce.placement import placement_batch
-from models.training.exploration import Placements, scores_of
+from models.training.exploration import Placements
+from models.training.linear_scores import scores_of, spans
 from models.training.query_chunk import ChunkSource
 
 Floats = npt.NDArray[np.float64]
@@ -77,9 +78,8 @@ def estimated_reward(
     n_ranks = min(cutoff, curve.n_ranks)
     for number in range(len(chunks)):
         chunk = chunks[number]
-        scores, ends = scores_of(chunk, weights), chunk.offsets.tolist()
-        shares = chunk.weights.tolist()
-        for begin, end, share in zip(ends[:-1], ends[1:], shares, strict=True):
+        scores, shares = scores_of(chunk, weights), chunk.weights.tolist()
+        for share, (begin, end) in zip(shares, spans(chunk), strict=True):
             shown = min(n_ranks, end - begin)
             total += share
             if not shown:

@@ -26,7 +26,7 @@ def train_in_numpy(
     All epochs are run. `start` [n_features].
     """
     rng = np.random.default_rng(plan.seed)
-    weights = start.copy()
+    weights = start / (_deviation(start, training) or 1.0)
     best, best_dcg = weights.copy(), dcg_in_numpy(weights, held_out, plan.cutoff)
     adam = _Adam(len(weights), plan.learning_rate)
     n_queries = sum(chunk.n_queries for chunk in training)
@@ -95,6 +95,17 @@ def dcg_in_numpy(weights: Floats, queries: Queries, cutoff: int) -> float:
             scores = chunk.features[begin:end] @ weights
             top = np.argsort(-scores, kind="stable")[:cutoff]
             total += share * float(gains[begin:end][top] @ discounts[: len(top)])
+    return total
+
+
+def _deviation(weights: Floats, queries: Queries) -> float:
+    """Mean by weight of the standard deviation of scores."""
+    total = 0.0
+    for chunk in queries:
+        shares = chunk.weights.tolist()
+        spans = itertools.pairwise(chunk.offsets.tolist())
+        for share, (begin, end) in zip(shares, spans, strict=True):
+            total += share * float((chunk.features[begin:end] @ weights).std())
     return total
 
 

@@ -6,19 +6,15 @@ import numpy as np
 import pytest
 
 from models.plackett_luce.placement import placement_batch
-from models.training.exploration import (
-    SAMPLE,
-    ExplorationRefused,
-    explored,
-    mean_deviation,
-)
+from models.training.exploration import SAMPLE, ExplorationRefused, explored
+from models.training.linear_scores import mean_deviation
 from models.training.query_chunk import QueryChunk
 from tests.models.training.chunks import cut, queries
 
 WEIGHTS = np.array([30.0, -10.0, 5.0])
 
 
-def some(n_queries: int = 40, *, seed: int = 0) -> list[QueryChunk]:
+def some(n_queries: int = 12, *, seed: int = 0) -> list[QueryChunk]:
     """Queries in two chunks."""
     chunk = queries(n_queries, np.ones(3), np.random.default_rng(seed))
     return cut(chunk, n_queries // 2)
@@ -97,9 +93,31 @@ def test_the_temperature_is_doubled_until_the_floor_is_reached() -> None:
 
 
 def test_a_floor_beyond_uniform_lists_is_refused() -> None:
-    """In words that say how far one can go."""
+    """In words that say how far one can go; what they have themselves is reached."""
+    chunks = some()
+    uniform = explored(np.zeros(3), chunks, temperature=1.0, floor=0.0, cutoff=3)
+    floor = uniform.least_exposure
     with pytest.raises(ExplorationRefused, match="even uniformly random lists have"):
-        explored(WEIGHTS, some(), temperature=1.0, floor=0.999, cutoff=3)
+        explored(WEIGHTS, chunks, temperature=1.0, floor=floor + 1e-6, cutoff=3)
+    found = explored(np.zeros(3), chunks, temperature=1.0, floor=floor, cutoff=3)
+
+    assert found.least_exposure == floor
+
+
+def test_doublings_come_to_an_end() -> None:
+    """A floor that the highest temperature does not reach is refused."""
+    chunks = some()
+    floor = explored(
+        np.zeros(3), chunks, temperature=1.0, floor=0.0, cutoff=3
+    ).least_exposure
+
+    def never(scores, cutoff: int):
+        return np.zeros((*scores.shape, cutoff))
+
+    with pytest.raises(ExplorationRefused, match=r"at a temperature of 65536: lower"):
+        explored(
+            WEIGHTS, chunks, temperature=1.0, floor=floor, cutoff=3, placements=never
+        )
 
 
 def test_equal_scores_stay_as_they_are() -> None:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from models.training.lambda_loss import query_loss
+from models.training.linear_scores import mean_deviation
 from models.training.linear_training import (
     Epoch,
     TrainingDiverged,
@@ -48,6 +49,7 @@ def test_loss_of_the_start_is_the_mean_by_weight() -> None:
     """Epoch 0, before any step, query after query."""
     training, held_out = both()
     start = np.random.default_rng(1).standard_normal(5)
+    start /= mean_deviation(start, training)
     found = train(start, training, held_out, TrainingPlan(cutoff=3, epochs=1))
     expected = 0.0
     for chunk in training:
@@ -71,6 +73,7 @@ def test_one_batch_of_all_steps_down_the_slope_of_the_mean_loss() -> None:
     start = np.random.default_rng(1).standard_normal(5)
     # One chunk, with all of its queries in one batch, so that ranks are the start's.
     training = cut(queries(30, TRUTH, np.random.default_rng(4), noise=0.5))
+    start /= mean_deviation(start, training)
     plan = TrainingPlan(cutoff=3, epochs=1, batch=30, learning_rate=1e-7)
     seen = train(start, training, held_out, plan)
     slope = np.zeros(5)
@@ -141,6 +144,20 @@ def test_equal_chunks_give_equal_bits() -> None:
     assert one.epochs == same.epochs
     assert one.weights.tobytes() != other.weights.tobytes()
     assert not start.any()
+
+
+def test_how_far_the_start_explores_does_not_count() -> None:
+    """Only its order does: what comes of it are the same bits."""
+    training, held_out = both(noise=0.3)
+    start = np.array([1.0, 1.0, 1.0, 0.0, 1.0])
+    one, sharper = (
+        train(start * size, training, held_out, TrainingPlan(epochs=4))
+        for size in (1.0, 64.0)
+    )
+
+    assert one.best_epoch > 0
+    assert one.weights.tobytes() == sharper.weights.tobytes()
+    assert one.epochs == sharper.epochs
 
 
 def test_items_without_a_value_are_in_no_pair() -> None:

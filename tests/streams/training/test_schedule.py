@@ -34,6 +34,7 @@ def test_each_point_is_passed_once():
     assert due(plan, None, 100, 0) == COUNT
     assert due(plan, after(130), 199, 0) is None
     assert due(plan, after(130), 350, 0) == COUNT
+    assert due(plan, after(200), 299, 0) is None
     assert due(plan, after(350), 10_000, 0) is None
 
 
@@ -45,6 +46,7 @@ def test_event_times_are_due_when_all_watermarks_have_passed_them():
     assert due(plan, None, 10, 4_999) is None
     assert due(plan, None, 10, 5_000) == TIME
     assert due(plan, after(10, 5_000), 10, 6_999) is None
+    assert due(plan, after(10, 6_999), 10, 7_000) == TIME
     assert due(plan, after(10, 6_000), 10, 7_000) == TIME
     assert due(plan, after(10, 7_000), 99, 99_000) is None
 

@@ -97,6 +97,16 @@ def test_a_count_within_a_record_is_refused(site):
         verify(shop.settings, other, parent, lambda: shop.log)
 
 
+def test_a_watermark_that_the_log_does_not_pass_is_refused(site):
+    """Eras may have left at the one of the run, which others still have."""
+    shop, versions = site
+    run, parent = shop.trainer.runs[0], decode_snapshot(versions[0])
+    watermarks = [(partition, at_ms + 1) for partition, at_ms in run.watermarks]
+    other = msgspec.structs.replace(run, watermarks=watermarks)
+    with pytest.raises(VerificationRefused, match="at the watermark|between records"):
+        verify(shop.settings, other, parent, lambda: shop.log)
+
+
 def test_other_features_are_refused(site):
     """The log does not have them."""
     shop, versions = site

@@ -190,7 +190,7 @@ STAGES = (
             dead_letters(QUERIES),
             dead_letters(CLICKS),
         ),
-        version=3,
+        version=4,
         since=2,
         conversion=CONVERT_STATISTICS,
         warm_up=_warm_up_comparisons,
@@ -265,8 +265,8 @@ async def _train(settings: Settings, stop: Event, status: "Status") -> None:
 _STAGES_LOAD = "streams.kafka.status_page", "streams.kafka.app"
 
 
-def _is_comparing(settings: Settings) -> bool:
-    return bool(settings.experiments)
+def _is_evaluating(settings: Settings) -> bool:
+    return bool(settings.experiments) or _is_training(settings)
 
 
 def _is_training(settings: Settings) -> bool:
@@ -298,12 +298,12 @@ ROLES = {
         ),
         Role(
             "evaluate",
-            "verdicts on experiments, where one is set",
+            "verdicts on experiments and interventions, where there are any",
             4,
             _evaluate,
             (PREFERENCES,),
             (EVALUATIONS,),
-            _is_comparing,
+            _is_evaluating,
         ),
         Role(
             "train",

@@ -42,7 +42,7 @@ SETTINGS = f"""
 [time]
 click_window_ms = 1_000
 disorder_ms = 2_000
-idle_ms = 30_000
+idle_ms = 600_000
 [delivery]
 session_timeout_s = 6.0
 state_s = 1.0

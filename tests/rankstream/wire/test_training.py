@@ -12,6 +12,7 @@ from rankstream.wire.training import (
     FeaturesUsed,
     Parent,
     Position,
+    Record,
     Request,
     RunRecord,
     Sizes,
@@ -26,11 +27,12 @@ RUN = RunRecord(
     SCHEMA, "a/b", "a/b@1.30", 1, 30, 1_700, ASKED, [(0, 10), (1, 20)],
     [(0, 1_700), (1, None)], FeaturesUsed(2, b"d" * 16), {"features": 3}, [0.6, 0.2],
     7, Parent(0, 0, b"p" * 32), CurveUsed([1.0, 0.5], [0.0, 0.0], True, "x", [2], b"v"),
-    [0, 1], Sizes(4, 1, 20, 3, 0.25, 1, 0), [(0, 0.5, 0.1), (1, 0.25, 0.2)], 1, 2.0,
+    [0, 1], Sizes(4, 1, 20, 3, 0.25, 1, 0, 9), [(0, 0.5, 0.1), (1, 0.25, 0.2)], 1, 2.0,
     1.0, 0.2, None, "too few", b"s" * 32,
 )  # fmt: skip
-RECORDS = {
-    "position": Position(SCHEMA, 2, [(0, 10), (1, 20)], 1_700, "a/b@1.30", "r1"),
+POSITION = Position(SCHEMA, 2, [(0, 10), (1, 20)], 1_700, "a/b@1.30", "r1")
+RECORDS: dict[str, Record] = {
+    "position": POSITION,
     "run": RUN,
     "request": Request(SCHEMA, "r1", 5),
     "status": Status(SCHEMA, DONE, "published", 6, "r1"),
@@ -47,7 +49,7 @@ def test_records_come_back_by_the_kind_of_their_key(kind):
 
 def test_a_position_counts_all_partitions():
     """It is what the schedule goes by."""
-    assert RECORDS["position"].n_counted == 30
+    assert POSITION.n_counted == 30
 
 
 def test_other_releases_are_told_apart():

@@ -16,7 +16,7 @@ from rankstream.wire.training import (
 )
 from streams.fold.statistics_reader import Statistics
 from streams.training.inputs import Inputs, feature_records_for
-from streams.training.trained_snapshot import TrainingRefused, train_model
+from streams.training.trained_snapshot import Progress, TrainingRefused, train_model
 from tests.streams.training.shop import EXAMINATION, Shop, model_of, settings_of
 
 N_LISTS = 1_500
@@ -194,7 +194,7 @@ def test_the_reward_is_refused_where_too_little_is_known_of_what_it_shows(shop):
 
 def test_training_ends_as_soon_as_somebody_asks(shop):
     """At any of its steps, of which each is told."""
-    stages = []
+    stages: list[Progress] = []
     trained(shop, on_progress=stages.append)
     assert {each.stage for each in stages} == {"reading", "epoch", "judging"}
     for place in range(len(stages)):
@@ -282,7 +282,8 @@ def test_nothing_counted_and_no_lists_are_refused(shop):
         trained(Shop(shop.settings))
     model = model_of(**PLAN, learns_from=["search"])
     settings = msgspec.structs.replace(shop.settings, models={"m": model})
-    for plan in ({}, {"examination": []}):
+    plans: list[dict[str, list[float]]] = [{}, {"examination": []}]
+    for plan in plans:
         with pytest.raises(TrainingRefused, match="none of 'search' are counted"):
             trained(shop, settings=with_training(settings, **plan))
 

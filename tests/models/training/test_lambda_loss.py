@@ -91,6 +91,19 @@ def test_low_scores_count_by_their_own_differences() -> None:
     assert far.slopes.sum() == pytest.approx(0.0, abs=1e-12)
 
 
+@pytest.mark.parametrize("gap", [300.0, 700.0, 5000.0])
+def test_a_pair_far_the_wrong_way_has_the_whole_slope(gap: float) -> None:
+    """And the right way none; the loss is the gap in bits."""
+    kept, weight = np.ones(2, bool), 2.0 * (1.0 - 1.0 / math.log2(3.0))
+    wrong = query_loss(np.array([gap, 0.0]), np.array([1.0, 3.0]), kept, 1)
+    right = query_loss(np.array([gap, 0.0]), np.array([3.0, 1.0]), kept, 1)
+
+    assert wrong.loss == pytest.approx(weight * gap / math.log(2.0))
+    assert wrong.slopes == pytest.approx(np.array([1.0, -1.0]) * weight / math.log(2.0))
+    assert right.loss == pytest.approx(0.0, abs=1e-100)
+    assert right.slopes == pytest.approx([0.0, 0.0], abs=1e-100)
+
+
 def test_discounts_of_pairs_fall() -> None:
     """From neighbours on, as the differences of 1 / log2(1 + rank)."""
     found = pair_discounts(4)

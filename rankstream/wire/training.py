@@ -149,6 +149,8 @@ class Sizes(msgspec.Struct, frozen=True, array_like=True):
         Queries that were left out, as no features of their items are there.
     n_left_out
         Lists that were left out, as policies that logged beside them are unknown.
+    n_clicks
+        Clicks of the training groups on these items.
     """
 
     n_queries: int
@@ -158,6 +160,7 @@ class Sizes(msgspec.Struct, frozen=True, array_like=True):
     share_below: float
     n_without_features: int
     n_left_out: int
+    n_clicks: int
 
 
 class RunRecord(msgspec.Struct, frozen=True, array_like=True):

@@ -17,8 +17,8 @@ MOST_TOLD = 256
 """Interventions of a model that fit a record; the newest are told."""
 
 QUESTION = (
-    "Clicks per list of sessions to come, were the intervention shown to them as it "
-    "was so far. At any time, however often one looks; each interval alone."
+    "Clicks per list of sessions to come, whenever one looks; each interval holds "
+    "alone."
 )
 
 

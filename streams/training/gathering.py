@@ -166,6 +166,7 @@ class Gathered:
             share_below=below / clicked if clicked else 0.0,
             n_without_features=self.n_without_features,
             n_left_out=self._n_left_out,
+            n_clicks=round(clicked),
         )
 
 

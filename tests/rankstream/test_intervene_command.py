@@ -24,7 +24,7 @@ RUN = RunRecord(
     features=FeaturesUsed(40, b"\x01\x02"), settings={"features": 3},
     split_shares=[0.65, 0.15, 0.2], seed=0, parent=Parent(0, 0, b"\x03"),
     curve=CurveUsed([1.0], [0.0], False, "given", [], b"\x04"), groups=[0, 1],
-    sizes=Sizes(30, 10, 200, 7, 0.01, 2, 0), epochs=[(0, 0.9, 1.2), (1, 0.8, 1.3)],
+    sizes=Sizes(30, 10, 200, 7, 0.01, 2, 0, 90), epochs=[(0, 0.9, 1.2), (1, 0.8, 1.3)],
     best_epoch=1, scale=0.5, temperature=2.0, least_exposure=0.125, reward=None,
     reward_reason="the selection groups have no lists", sha256=b"\x05",
 )  # fmt: skip

@@ -125,7 +125,9 @@ def test_equal_scores_stay_as_they_are() -> None:
     chunks = [
         one._replace(features=np.full_like(one.features, 1.0 / 3.0)) for one in some()
     ]
-    for weights in (np.zeros(3), WEIGHTS):
+    rounded = np.array([0.1, 0.2, 0.4])
+    assert deviations(rounded, chunks) > 0.0
+    for weights in (np.zeros(3), WEIGHTS, rounded.astype(np.float32).astype(float)):
         found = explored(weights, chunks, temperature=2.0, floor=0.0, cutoff=3)
         uniform = np.mean([3.0 / n for one in chunks for n in np.diff(one.offsets)])
 
@@ -171,6 +173,8 @@ def test_queries_without_items_count_nothing() -> None:
 
     assert least[0].least_exposure == pytest.approx(least[1].least_exposure)
     assert mean_deviation(WEIGHTS, [chunk]) == mean_deviation(WEIGHTS, [empty])
+    halved = chunk._replace(weights=chunk.weights / 2.0)
+    assert mean_deviation(WEIGHTS, [chunk]) == mean_deviation(WEIGHTS, [halved])
 
 
 def test_settings_out_of_range_are_refused_in_words() -> None:

@@ -126,11 +126,31 @@ def test_a_start_that_nothing_betters_is_given_back() -> None:
     """Held-out queries of the opposite truth: epoch 0, after `patience` more."""
     training, _ = both()
     held_out = cut(queries(100, -TRUTH, np.random.default_rng(5)))
-    found = train(-TRUTH, training, held_out, TrainingPlan(patience=3))
+    start = -TRUTH
+    found = train(start, training, held_out, TrainingPlan(patience=3))
 
     assert found.best_epoch == 0
-    assert (found.weights == -TRUTH).all()
+    assert found.weights is not start
+    assert (found.weights == start).all()
     assert len(found.epochs) == 4
+
+
+def test_a_gain_renews_the_patience() -> None:
+    """Small steps towards the truth gain each time, if ever less is asked for."""
+    training, held_out = both()
+    start = np.array([0.0, 0.0, 1.0, 0.0, 0.0])
+    plans = [
+        TrainingPlan(
+            epochs=6, patience=1, batch=400, learning_rate=0.02, least_gain=gain
+        )
+        for gain in (1e-6, 0.5)
+    ]
+    patient, demanding = (train(start, training, held_out, plan) for plan in plans)
+
+    assert len(patient.epochs) == 7
+    assert len(demanding.epochs) == 2
+    # Too small a gain ends the training, and is kept all the same.
+    assert demanding.best_epoch == 1
 
 
 def test_equal_chunks_give_equal_bits() -> None:

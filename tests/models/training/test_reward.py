@@ -54,6 +54,18 @@ def test_clicks_are_those_of_all_lists(curve: BiasCurve, cutoff: int) -> None:
     assert not found.reason
 
 
+def test_only_shares_of_weights_count() -> None:
+    """Twice as many lists of all queries get as many clicks each."""
+    rng = np.random.default_rng(4)
+    chunk, weights = chunk_of(rng), rng.standard_normal(2)
+    one, other = (
+        estimated_reward(weights, [each], TRUST, cutoff=2, most_unsupported=1.0)
+        for each in (chunk, chunk._replace(weights=chunk.weights * 2.0))
+    )
+
+    assert one == other
+
+
 def test_ranks_that_the_curve_does_not_have_count_nothing() -> None:
     """As in the estimates that values come from."""
     rng = np.random.default_rng(9)

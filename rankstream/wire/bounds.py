@@ -77,7 +77,7 @@ LARGEST = {
     state_topic("learn"): PART_BYTES + KEY_BYTES,
     SNAPSHOTS: MAX_RECORD_BYTES - WIRE_BYTES,
     EXPERIMENTS: MIB,
-    TRAINING: MIB,
+    TRAINING: MAX_RECORD_BYTES - WIRE_BYTES,
 }
 """The largest record of each topic that we write.
 

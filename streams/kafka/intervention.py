@@ -18,6 +18,7 @@ from rankstream.snapshots import (
     encode_snapshot,
     pointer_of,
 )
+from rankstream.wire.bounds import LARGEST
 from rankstream.wire.deployments import deployment_record
 from rankstream.wire.schemas import LogRefused
 from rankstream.wire.topics import CANDIDATES, SNAPSHOTS, STATISTICS, TRAINING
@@ -45,6 +46,9 @@ from streams.training.trained_snapshot import Outcome, Progress, train_model
 
 BEAT_S = 5.0
 """How often a training says how far it is."""
+
+LONGEST = 4_000
+"""Characters of what is said of a model."""
 
 Train = Callable[..., Outcome]
 
@@ -249,6 +253,13 @@ class Intervention:
             self._task.request or known.request,
         )
         note = deployment_record(run.intervention, run.created_ms, snapshot.groups)
+        told = _record("run", run.intervention, run)
+        if len(told.key or b"") + len(told.value or b"") > LARGEST[TRAINING]:
+            raise TrainingRefused(
+                f"the record of a training must be at most {LARGEST[TRAINING]:,} "
+                f"bytes; that of {name!r} takes {len(told.value or b''):,}: allow "
+                "fewer epochs, or give features shorter names"
+            )
         self._told.check()
         log.info("event=intervention name=%s counted=%d", run.intervention, run.version)
         return await self._end(
@@ -256,7 +267,7 @@ class Intervention:
             [
                 Output(SNAPSHOTS, 0, *note),
                 Output(SNAPSHOTS, 0, name.encode(), encode_snapshot(snapshot)),
-                _record("run", run.intervention, run),
+                told,
                 _record("position", name, position),
                 self._status(DONE, f"{run.intervention} was published"),
             ],
@@ -280,7 +291,7 @@ class Intervention:
     def _status(self, state: str, said: str) -> Output:
         at_ms = time.time_ns() // 1_000_000
         request = self._task.request
-        status = Status(SCHEMA, state, said, at_ms, request, self._by)
+        status = Status(SCHEMA, state, said[:LONGEST], at_ms, request, self._by)
         return _record("status", self._task.name, status)
 
 

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from rankstream.snapshots import Snapshot, decode_snapshot, deployed, encode_snapshot
+from rankstream.wire import bounds
 from rankstream.wire.deployments import deployment_record
 from rankstream.wire.schemas import LogRefused
 from rankstream.wire.topics import SNAPSHOTS, TRAINING
@@ -288,6 +289,15 @@ def test_a_full_disk_is_a_refusal_in_words() -> None:
 
     asyncio.run(turned(world, world.trainer(train=train)))
     assert "No space left" in world.records("status")[-1].said
+
+
+def test_a_run_that_fits_no_record_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would fail again at every start."""
+    monkeypatch.setitem(bounds.LARGEST, TRAINING, 300)
+    world = GROWN().copied()
+    asyncio.run(turned(world, world.trainer()))
+    assert "must be at most 300 bytes" in world.records("status")[-1].said
+    assert not world.trained()
 
 
 def rolled_back(world: World, epoch: int) -> Snapshot:

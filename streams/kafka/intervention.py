@@ -36,6 +36,7 @@ from rankstream.wire.training import (
 )
 from rankstream.wire.training import TRAINING as UNDER_WAY
 from streams.fold.statistics_reader import Statistics
+from streams.kafka.memory_limit import MemoryLimit
 from streams.kafka.state_log import Cluster
 from streams.kafka.training_log import TrainingLog
 from streams.kafka.whole_topics import Pair, built_of, whole_topic
@@ -83,10 +84,13 @@ class Told:
     ----------
     stop
         Of the role.
+    memory
+        What it may take.
     """
 
-    def __init__(self, task: Task, stop: asyncio.Event) -> None:
+    def __init__(self, task: Task, stop: asyncio.Event, memory: MemoryLimit) -> None:
         self.task = task
+        self._memory = memory
         self.said = "reading statistics"
         self._stop = stop
         self._is_over = False
@@ -102,9 +106,12 @@ class Told:
         ------
         Stopped
             Where nobody wants what comes of it.
+        TrainingRefused
+            Where it takes more memory than it may.
         """
         if self._is_over or self._stop.is_set():
             raise Stopped
+        self._memory.check()
 
     def take(self, progress: Progress) -> None:
         """Hear how far it is; raises as `check` does."""

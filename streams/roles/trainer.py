@@ -30,6 +30,7 @@ from streams.kafka.intervention import (
     Told,
     Train,
 )
+from streams.kafka.memory_limit import MemoryLimit
 from streams.kafka.reader_role import Source, either, run_reader_role
 from streams.kafka.state_log import Cluster
 from streams.kafka.status_page import Status
@@ -207,7 +208,8 @@ class Trainer:
             self._learn(records, name)
             task = self._task_of(name, records)
             if task is not None:
-                told = Told(task, stop)
+                memory = MemoryLimit(self._settings.train.memory_mb)
+                told = Told(task, stop, memory)
                 run = Intervention(
                     self._settings, self._cluster, own, told,
                     by=self._own_id, train=self._train,

@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 import msgspec
+import numpy as np
 import pytest
 
 from rankstream.snapshots import Snapshot, decode_snapshot, deployed, encode_snapshot
@@ -24,7 +25,7 @@ from streams.kafka import intervention
 from streams.kafka.training_log import TrainerFenced
 from streams.roles import trainer as role
 from streams.training.inputs import TrainingRefused
-from streams.training.trained_snapshot import train_model
+from streams.training.trained_snapshot import Progress, train_model
 from tests.streams.roles.trainer_world import (
     START_MS,
     Killed,
@@ -289,6 +290,23 @@ def test_a_full_disk_is_a_refusal_in_words() -> None:
 
     asyncio.run(turned(world, world.trainer(train=train)))
     assert "No space left" in world.records("status")[-1].said
+
+
+def test_a_training_that_takes_too_much_memory_is_refused() -> None:
+    """At its next word, and nothing stays of it."""
+    world = world_of()
+    few = msgspec.structs.replace(world.settings.train, memory_mb=64)
+    world.settings = msgspec.structs.replace(world.settings, train=few)
+
+    def train(*arguments: Any, on_progress: Any, **options: Any) -> Any:
+        held = np.ones(100 << 17)
+        on_progress(Progress("reading"))
+        return train_model(*arguments, on_progress=on_progress, **options), held
+
+    asyncio.run(turned(world, world.trainer(train=train)))
+    said = world.records("status")[-1].said
+    assert "must fit train.memory_mb, 64 MiB; it took" in said
+    assert not world.trained()
 
 
 def test_a_run_that_fits_no_record_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

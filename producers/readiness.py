@@ -54,14 +54,23 @@ def wait_for_kafka(
     waiting: Waiting,
     *,
     is_stopped: Callable[[], bool] = lambda: False,
+    within_s: float | None = None,
 ) -> None:
     """Return as soon as some broker takes a connection.
+
+    Parameters
+    ----------
+    within_s
+        How long to wait; without end if not given.
 
     Raises
     ------
     Interrupted
         Where the user stopped.
+    RuntimeError
+        Where nobody answered for so long.
     """
+    since_s = time.monotonic()
     while True:
         why = why_no_kafka(kafka)
         if not why:
@@ -69,6 +78,11 @@ def wait_for_kafka(
             return
         if is_stopped():
             raise Interrupted(f"stopped while waiting for Kafka at {kafka.bootstrap}")
+        if within_s is not None and time.monotonic() - since_s >= within_s:
+            raise RuntimeError(
+                f"Kafka at {kafka.bootstrap} must answer within {within_s:g} s; {why}: "
+                "start it, or name another with kafka.bootstrap"
+            )
         waiting.waits(f"Kafka at {kafka.bootstrap}", why)
         time.sleep(TRY_EVERY_S)
 

@@ -20,9 +20,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "examples:\n"
         "  rankstream topics create --namespace shop\n"
         "  rankstream topics check --config shop.toml\n"
-        "  rankstream topics split --config shop.toml\n"
-        "                       gives the log the kafka.partitions of the settings;\n"
-        "                       all workers must be stopped (docs/partitions.md)\n\n"
+        "  rankstream topics split --config shop.toml --dry-run\n"
+        "                       what split would do; it gives the log the\n"
+        "                       kafka.partitions of the settings, and all workers\n"
+        "                       must be stopped for both (docs/partitions.md)\n\n"
         "exit status: 1 if a topic is missing or is not as it must be; of check also\n"
         "if records are at risk, as where a broker is away\n"
     )
@@ -32,17 +33,29 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="with create: also correct the configuration of topics that exist",
     )
+    parser.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="with split: say what would be divided, and change nothing",
+    )
+    parser.add_argument(
+        "--wait",
+        type=float,
+        metavar="SECONDS",
+        help="end with status 2 if Kafka is away for longer (default: wait for it)",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Create, check or split; 1 if something is not as it must be."""
-    if arguments.alter and arguments.what != "create":
-        raise ValueError(f"--alter goes with create; got {arguments.what}")
+    _check_options(arguments)
     settings = with_namespace(load_settings(arguments.config), arguments.namespace)
-    wait_for_kafka(settings.kafka, Waiting())
+    wait_for_kafka(settings.kafka, Waiting(), within_s=arguments.wait)
     console = Console(soft_wrap=True, highlight=False)
     if arguments.what == "split":
-        _split(settings, console)
+        _split(settings, console, is_trial=arguments.dry_run)
+        if arguments.dry_run:
+            return 0
     admin = TopicAdmin(settings, topics_of(settings.kafka))
     try:
         if arguments.what == "create":
@@ -60,6 +73,15 @@ def run(arguments: argparse.Namespace) -> int:
     return 1 if is_bad else 0
 
 
+def _check_options(arguments: argparse.Namespace) -> None:
+    for option, is_set, what in (
+        ("--alter", arguments.alter, "create"),
+        ("--dry-run", arguments.dry_run, "split"),
+    ):
+        if is_set and arguments.what != what:
+            raise ValueError(f"{option} goes with {what}; got {arguments.what}")
+
+
 def _create(admin: TopicAdmin, console: Console, *, alter: bool) -> None:
     done = admin.create(alter=alter)
     for name in done.created:
@@ -68,8 +90,11 @@ def _create(admin: TopicAdmin, console: Console, *, alter: bool) -> None:
         console.print(Text(f"corrected {name}: {', '.join(changes)}"))
 
 
-def _split(settings: Settings, console: Console) -> None:
+def _split(settings: Settings, console: Console, *, is_trial: bool) -> None:
     # The other actions need neither numpy nor the clients of workers.
     from rankstream.conversion.split_log import split_log  # noqa: PLC0415
 
-    split_log(settings, lambda line: console.print(Text(line)))
+    def tell(line: str) -> None:
+        console.print(Text(line))
+
+    split_log(settings, tell, is_trial=is_trial)

@@ -45,13 +45,15 @@ PINNED = "kafka.partitions"
 Told = Callable[[str], None]
 
 
-def split_log(settings: Settings, tell: Told) -> None:
+def split_log(settings: Settings, tell: Told, *, is_trial: bool = False) -> None:
     """Give the log of a namespace the partitions that the settings say.
 
     Parameters
     ----------
     tell
         Is told each step, a line of text.
+    is_trial
+        Only look whether it can be done, and tell what would be.
 
     Raises
     ------
@@ -63,7 +65,10 @@ def split_log(settings: Settings, tell: Told) -> None:
         for role in ("ingest", "fold"):
             wait_for_workers(admin, settings, role)
         work = _Split(settings, admin, tell)
-        asyncio.run(work.run())
+        if is_trial:
+            work.tell_plan()
+        else:
+            asyncio.run(work.run())
     finally:
         admin.close()
 
@@ -81,8 +86,30 @@ class _Split:
             settings.namespace, client_options(settings.kafka), admin.topic_ids()
         )
 
-    async def run(self) -> None:
-        """All of it, from wherever an earlier run ended."""
+    def tell_plan(self) -> None:
+        """What a run would do.
+
+        Raises
+        ------
+        ConversionRefused
+            Where it would be refused.
+        """
+        n_there = self._n_there()
+        if n_there == self._n_after:
+            self._tell(
+                f"{EVENTS} has {counted(n_there, 'partition')} already; a run divides "
+                "what an interrupted one has left, if anything"
+            )
+            return
+        for partition in range(n_there):
+            heirs = range(partition, self._n_after, n_there)
+            self._tell(
+                f"{EVENTS}[{partition}] would be folded to its end, and divided into "
+                f"{', '.join(map(str, heirs))}"
+            )
+
+    def _n_there(self) -> int:
+        """Partitions of the log, of which the new number must be a multiple."""
         n_there = self._admin.n_partitions().get(EVENTS, 0)
         if not n_there or self._n_after % n_there:
             raise ConversionRefused(
@@ -91,6 +118,11 @@ class _Split:
                 "it is or goes to a new one; choose another number, or fold the log in "
                 "a new --namespace"
             )
+        return n_there
+
+    async def run(self) -> None:
+        """All of it, from wherever an earlier run ended."""
+        n_there = self._n_there()
         if n_there < self._n_after:
             for partition in range(n_there):
                 await self._catch_up(partition, n_there)

@@ -22,6 +22,14 @@ LOOKS, BETWEEN_LOOKS_S = 5, 0.3
 FETCH_BYTES = 4 * MIB
 """Read of a partition at once; a larger record comes all the same."""
 
+BACKOFF_MS = 10
+"""aiokafka pauses for so long before it asks again: also once for each topic that it
+did not know, one after another."""
+
+FETCH_WAIT_MS = 20
+"""A broker holds a fetch back for so long where there is nothing more to read. One of a
+topic that was read to its end would hold back the next one of the others."""
+
 POLL_MS = 50
 """A fetch that has nothing but markers ends no wait for records: so often look."""
 
@@ -124,19 +132,26 @@ class StateLog:
         # nothing back; a seek would race with that.
         consumer = cluster.clients.consumer(
             **cluster.client,
+            retry_backoff_ms=BACKOFF_MS,
             isolation_level="read_committed",
             auto_offset_reset="earliest",
             enable_auto_commit=False,
             max_partition_fetch_bytes=FETCH_BYTES,
+            fetch_max_wait_ms=FETCH_WAIT_MS,
             key_deserializer=WHOLE,
         )
-        everything = cluster.clients.consumer(**cluster.client)
+        everything = cluster.clients.consumer(
+            **cluster.client, retry_backoff_ms=BACKOFF_MS
+        )
         try:
             await _all_of(consumer.start(), everything.start())
-            consumer.assign(list(places))
             await self._end_what_hangs(consumer, everything, list(places))
             source = await self._described(consumer)
-            items, n_records = await _read_to_end(consumer, places)
+            ends = await consumer.end_offsets(list(places))
+            # Only now: a broker answers a connection's requests one after another, and
+            # any of these would wait behind a fetch.
+            consumer.assign(list(places))
+            items, n_records = await _read_to_end(consumer, places, ends)
         finally:
             await _all_of(consumer.stop(), everything.stop())
         return StateRead(items, n_records, source)
@@ -195,8 +210,10 @@ class StateLog:
         the same records folded again.
         """
         for _ in range(LOOKS):
-            ends = await committed.end_offsets(places)
-            if ends == await everything.end_offsets(places):
+            stable, last = await asyncio.gather(
+                committed.end_offsets(places), everything.end_offsets(places)
+            )
+            if stable == last:
                 return
             await asyncio.sleep(BETWEEN_LOOKS_S)
         log.warning(
@@ -283,9 +300,10 @@ async def _all_of(*works: Coroutine[Any, Any, None]) -> None:
 
 
 async def _read_to_end(
-    consumer: Consumer, places: Mapping[TopicPartition, str]
+    consumer: Consumer,
+    places: Mapping[TopicPartition, str],
+    ends: Mapping[TopicPartition, int],
 ) -> tuple[dict[tuple[str, bytes], bytes], int]:
-    ends = await consumer.end_offsets(list(places))
     items: dict[tuple[str, bytes], bytes] = {}
     n_records = 0
     left = {place for place in places if ends[place] > 0}

@@ -4,6 +4,8 @@ import logging
 
 import pytest
 
+from deploy.process import free_port
+from rankstream.cli import main
 from rankstream.commands.worker import waited_for
 
 
@@ -39,3 +41,15 @@ def test_another_error_is_not_waited_for() -> None:
 
     with pytest.raises(LookupError, match="3000"):
         waited_for(attempt, Away, "Kafka", pause_s=0.0)
+
+
+def test_a_command_may_bound_its_wait(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It says what to do, and the status tells."""
+    place = f"127.0.0.1:{free_port()}"
+    monkeypatch.setenv("RANKSTREAM_KAFKA__BOOTSTRAP", place)
+    assert main(["topics", "check", "--wait", "0"]) == 2
+    assert f"Kafka at {place} must answer within 0 s" in capsys.readouterr().err
+    assert main(["topics", "check", "--dry-run"]) == 2
+    assert "--dry-run goes with split" in capsys.readouterr().err

@@ -133,6 +133,13 @@ def test_four_partitions_become_sixteen(
     settings = settings_of(config)
     assert main(["topics", "check", "--config", str(config)]) == 1
     assert "topics split" in " ".join(capsys.readouterr().out.split())
+    n_before = n_elements(settings)
+    assert main(["topics", "split", "--config", str(config), "--dry-run"]) == 0
+    said = capsys.readouterr().out
+    assert "events[3] would be folded to its end, and divided into 3, 7, 11, 15" in said
+    assert n_elements(settings) == n_before
+    assert main(["topics", "check", "--config", str(config)]) == 1
+    capsys.readouterr()
     divide = Divider.divide
 
     async def dying(self: Divider, partition: int) -> Any:

@@ -1,6 +1,7 @@
 """Interventions of trained models, in a terminal."""
 
 import datetime
+import time
 from typing import Any
 
 from rich.console import Group, JustifyMethod, RenderableType
@@ -9,6 +10,7 @@ from rich.text import Text
 
 from rankstream.terminal.counts import counted
 from rankstream.terminal.plain_text import plain, visible
+from rankstream.wire.training import TRAINING as UNDER_WAY
 
 STATES = {"refused": "red", "left alone": "yellow", "training": "cyan", "done": "green"}
 
@@ -16,6 +18,9 @@ HEADINGS = (
     "intervention", "event time", "why", "clicks\nused", "below", "lists", "per\nlist",
     "to come", "estimate",
 )  # fmt: skip
+
+ALIVE_S = 60.0
+"""A trainer that has said nothing for so long is not at work."""
 
 N_TEXTS = 3
 """The first columns, which are no numbers."""
@@ -42,6 +47,9 @@ def _state(state: dict[str, Any]) -> Text:
     line.append(state["state"], style=STATES.get(state["state"], "white"))
     if state["said"]:
         line.append(f", {visible(state['said'])}")
+    silent_s = time.time() - state["at_ms"] / 1_000.0
+    if state["state"] == UNDER_WAY and silent_s > ALIVE_S:
+        line.append(f"; not heard of for {silent_s / 60.0:,.0f} min", style="yellow")
     return line
 
 

@@ -64,7 +64,12 @@ class Interventions:
             "rows": [self._row(name) for name in ordered if name in newest],
             "n_older": max(0, len(ordered) - MOST_ROWS),
             "states": [
-                {"model": model, "state": each.state, "said": each.said}
+                {
+                    "model": model,
+                    "state": each.state,
+                    "said": each.said,
+                    "at_ms": each.at_ms,
+                }
                 for model, each in sorted(self._states.items())
             ],
             "question": self._question,

@@ -82,12 +82,16 @@ function drawOverview() {
   drawExamination();
 }
 
+const ALIVE_MS = 60000; // a trainer that has said nothing for so long is not at work
 const LIGHT_OF = { done: "ok", training: "ok", "left alone": "warning", refused: "alarm" };
 
 function drawInterventions({ rows, states, question, n_older: nOlder }, isTrained) {
   byId("trained").hidden = !isTrained;
-  byId("states").replaceChildren(...states.map(({ model, state, said }) =>
-    element("li", model + ": " + state + (said ? ", " + said : ""), "light " + (LIGHT_OF[state] || ""))));
+  byId("states").replaceChildren(...states.map(({ model, state, said, at_ms: atMs }) => {
+    const isSilent = state === "training" && Date.now() - atMs > ALIVE_MS;
+    return element("li", model + ": " + state + (said ? ", " + said : "")
+      + (isSilent ? "; last heard of " + age(atMs).replace(" old", " ago") : ""), "light " + (isSilent ? "warning" : LIGHT_OF[state] || ""));
+  }));
   byId("rates").textContent = (question && "To come: " + question)
     + (nOlder ? " " + whole.format(nOlder) + " older ones are not shown." : "");
   const largest = Math.max(1e-12, ...rows.flatMap(({ run, rate }) =>

@@ -1,5 +1,6 @@
 """Interventions in the monitor: what is known of each, in the terminal and the page."""
 
+import time
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +129,17 @@ def test_tombstones_repeats_and_other_records_change_nothing_else() -> None:
     gathered.take_training([(key, value)])
     gathered.take_training([(key, value)])
     assert gathered.overview()["interventions"]["rows"][0]["run"] is not None
+
+
+def test_a_trainer_that_fell_silent_is_told_from_one_at_work() -> None:
+    """Killed in the middle it leaves a state behind that nobody corrects."""
+    gathered, key = Gathered(), training_key("status", "m")
+    for at_ms, is_silent in ((time.time_ns() // 1_000_000, False), (5, True)):
+        under_way = Status(SCHEMA, "training", "epoch 3 of 50", at_ms)
+        gathered.take_training([(key, encode_record(under_way))])
+        screen = printed(gathered)
+        assert "m: training, epoch 3 of 50" in screen
+        assert ("not heard of for" in screen) == is_silent
 
 
 def test_the_newest_are_shown() -> None:

@@ -48,7 +48,7 @@ def in_process(
 
     Parameters
     ----------
-    weights
+    weights : [n_features]
         What a model that is trained serves first, instead of zeros.
     """
     model = settings.models[name]

@@ -40,6 +40,11 @@ class Scaling(NamedTuple):
     def of(self, query: str, features: Singles) -> Singles:
         """Features of a query as the model sees them, [n_items, n_features].
 
+        Parameters
+        ----------
+        features : [n_items, n_features]
+            As they were logged.
+
         Raises
         ------
         FeaturesRefused

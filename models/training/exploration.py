@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from models.plackett_luce.placement import placement_batch
-from models.training.linear_scores import mean_deviation, scores_of, spans
-from models.training.query_chunk import ChunkSource, QueryChunk
+from models.training.linear_scores import mean_deviation, scores_of
+from models.training.query_chunk import ChunkSource
 
 Floats = npt.NDArray[np.float64]
 
@@ -95,7 +95,7 @@ def explored(
         raise ValueError(f"temperature must be finite and above 0; got {temperature}")
     if not 0.0 <= floor <= 1.0:
         raise ValueError(f"the floor of exposure must lie in [0, 1]; got {floor}")
-    sampled = _sample(chunks)
+    sampled = _Sample(chunks)
     _check_floor(floor, sampled, cutoff)
     scale = mean_deviation(weights, chunks)
     for doubling in range(MOST_DOUBLINGS + 1 if scale else 1):
@@ -110,13 +110,14 @@ def explored(
     )
 
 
-def _check_floor(floor: float, sampled: list[QueryChunk], cutoff: int) -> None:
+def _check_floor(floor: float, sampled: "_Sample", cutoff: int) -> None:
     """Refuse a floor above what no policy exceeds: an item's least is at most mean."""
-    total = sum(float(one.weights[0]) for one in sampled)
+    total = sum(sampled.weights)
     if not total:
         raise ValueError("exploration needs queries with items; got none")
     most = sum(
-        float(one.weights[0]) * min(1.0, cutoff / len(one.values)) for one in sampled
+        weight * min(1.0, cutoff / size)
+        for weight, size in zip(sampled.weights, sampled.sizes, strict=True)
     )
     # Rounding must not refuse what uniformly random lists have.
     if floor > most / total + 1e-9:
@@ -139,40 +140,52 @@ def _served(weights: Floats, divisor: float) -> Floats:
     return served
 
 
-def _queries(chunk: QueryChunk) -> Iterator[QueryChunk]:
-    """Queries of a chunk that have items, one each."""
-    for i, (begin, end) in enumerate(spans(chunk)):
-        if end > begin:
-            yield QueryChunk(
-                np.array([0, end - begin]), chunk.features[begin:end],
-                chunk.values[begin:end], chunk.is_kept[begin:end],
-                chunk.weights[i : i + 1],
-            )  # fmt: skip
+class _Sample:
+    """At most `SAMPLE` queries with items, as far apart as can be.
 
+    Their features are read anew each time, a chunk at a time: together they may be
+    larger than memory.
 
-def _sample(chunks: ChunkSource) -> list[QueryChunk]:
-    """At most `SAMPLE` queries, as far apart as can be."""
-    n = sum(
-        int(np.count_nonzero(np.diff(chunks[i].offsets))) for i in range(len(chunks))
-    )
-    wanted = {place * n // min(n, SAMPLE) for place in range(min(n, SAMPLE))}
-    found, place = [], 0
-    for number in range(len(chunks)):
-        for one in _queries(chunks[number]):
-            if place in wanted:
-                # Its own memory: a mapped file may be gone when this is read.
-                found.append(one._replace(features=one.features.copy()))
-            place += 1
-    return found
+    Attributes
+    ----------
+    weights, sizes
+        Of each query, and how many items it has.
+    """
+
+    def __init__(self, chunks: ChunkSource) -> None:
+        self._chunks = chunks
+        counts = [np.diff(chunks[number].offsets) for number in range(len(chunks))]
+        n = sum(int(np.count_nonzero(each)) for each in counts)
+        n_wanted = min(n, SAMPLE)
+        wanted = [place * n // n_wanted for place in range(n_wanted)]
+        self._places: list[tuple[int, list[int]]] = []
+        self.weights: list[float] = []
+        self.sizes: list[int] = []
+        first = 0
+        for number, items in enumerate(counts):
+            is_there = np.flatnonzero(items)
+            end = first + len(is_there)
+            found = [int(is_there[x - first]) for x in wanted if first <= x < end]
+            first = end
+            if found:
+                self._places.append((number, found))
+                self.weights += chunks[number].weights[found].tolist()
+                self.sizes += items[found].tolist()
+
+    def scores(self, weights: Floats) -> Iterator[Floats]:
+        """Scores of each query's items, [n_items]; `weights` [n_features]."""
+        for number, found in self._places:
+            chunk = self._chunks[number]
+            for i in found:
+                span = slice(chunk.offsets[i], chunk.offsets[i + 1])
+                yield scores_of(chunk.features[span], weights)
 
 
 def _least_exposure(
-    weights: Floats, sampled: list[QueryChunk], cutoff: int, placements: Placements
+    weights: Floats, sampled: _Sample, cutoff: int, placements: Placements
 ) -> float:
-    least = total = 0.0
-    for one in sampled:
-        shown = min(cutoff, len(one.values))
-        placed = placements(scores_of(one, weights)[None, :], shown)[0]
-        least += float(one.weights[0] * placed.sum(axis=1).min())
-        total += float(one.weights[0])
-    return least / total
+    least = 0.0
+    for share, scores in zip(sampled.weights, sampled.scores(weights), strict=True):
+        placed = placements(scores[None, :], min(cutoff, len(scores)))[0]
+        least += share * float(placed.sum(axis=1).min())
+    return least / sum(sampled.weights)

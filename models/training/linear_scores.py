@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from models.training.query_chunk import ChunkSource, QueryChunk
+from models.training.query_chunk import ChunkSource, QueryChunk, Singles
 from models.training.training_kernel import fill_scores
 
 Floats = npt.NDArray[np.float64]
@@ -16,10 +16,10 @@ ROUNDING = 1e-9
 """
 
 
-def scores_of(chunk: QueryChunk, weights: Floats) -> Floats:
-    """Scores of all items of a chunk, [n_items]; `weights` [n_features]."""
-    scores = np.empty(len(chunk.features))
-    fill_scores(chunk.features, weights, scores)
+def scores_of(features: Singles, weights: Floats) -> Floats:
+    """Scores of items, [n_items]; `features` [n_items, n_features]."""
+    scores = np.empty(len(features))
+    fill_scores(features, weights, scores)
     return scores
 
 
@@ -32,7 +32,7 @@ def mean_deviation(weights: Floats, chunks: ChunkSource) -> float:
     deviation = size = total = 0.0
     for number in range(len(chunks)):
         chunk = chunks[number]
-        scores, shares = scores_of(chunk, weights), chunk.weights.tolist()
+        scores, shares = scores_of(chunk.features, weights), chunk.weights.tolist()
         for share, (begin, end) in zip(shares, spans(chunk), strict=True):
             if end > begin:
                 of_query = scores[begin:end]

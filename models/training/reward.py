@@ -78,7 +78,7 @@ def estimated_reward(
     n_ranks = min(cutoff, curve.n_ranks)
     for number in range(len(chunks)):
         chunk = chunks[number]
-        scores, shares = scores_of(chunk, weights), chunk.weights.tolist()
+        scores, shares = scores_of(chunk.features, weights), chunk.weights.tolist()
         for share, (begin, end) in zip(shares, spans(chunk), strict=True):
             shown = min(n_ranks, end - begin)
             total += share

@@ -1,6 +1,7 @@
 """A trained policy explores as far as it says, and no less than is asked for."""
 
 import itertools
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -157,6 +158,45 @@ def test_many_queries_are_sampled_evenly() -> None:
     assert first.least_exposure == pytest.approx(
         np.average(3.0 / every, weights=weights)
     )
+
+
+class Generated:
+    """Queries of equal size, a chunk each, made anew whenever they are read."""
+
+    def __init__(self, n_queries: int, n_items: int, n_features: int) -> None:
+        self._sizes = n_queries, n_items, n_features
+
+    def __len__(self) -> int:
+        return self._sizes[0]
+
+    def __getitem__(self, number: int, /) -> QueryChunk:
+        n_queries, n_items, n_features = self._sizes
+        rng = np.random.default_rng(number)
+        return QueryChunk(
+            np.array([0, n_items]),
+            rng.random((n_items, n_features), np.float32),
+            np.zeros(n_items),
+            np.ones(n_items, bool),
+            np.array([1.0 / n_queries]),
+        )
+
+
+def test_features_of_a_few_queries_are_held_at_once() -> None:
+    """However many are sampled, and however often they are looked at."""
+    source = Generated(60, 1_000, 136)
+    of_query = source[0].features.nbytes
+
+    def uniform(scores, cutoff: int):
+        return np.full((*scores.shape, cutoff), 1.0 / scores.shape[1])
+
+    tracemalloc.start()
+    explored(
+        np.ones(136), source, temperature=1.0, floor=0.0, cutoff=3, placements=uniform
+    )
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+
+    assert peak < 4 * of_query
 
 
 def test_queries_without_items_count_nothing() -> None:

@@ -4,11 +4,13 @@ import hashlib
 from collections.abc import Iterable
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from rankstream.wire.candidates import decode_candidates, decode_candidates_key
 from rankstream.wire.training import FeaturesUsed
+from streams.fold.native.counting import name_of_set
 from streams.fold.value_spool import ValueSpool
 
 Singles = npt.NDArray[np.float32]
@@ -104,10 +106,11 @@ class FeatureRecords:
 
         Raises
         ------
-        SchemaRefused, msgspec.DecodeError
-            Where another release wrote a value, or something else.
+        SchemaRefused
+            Where another release wrote a value.
         FeaturesRefused
-            Where features are more or fewer than those of their list.
+            Where features are more or fewer than those of their list, or a record is
+            not of its set.
         """
         latest = {}
         for place in self._spool.places(query):
@@ -116,15 +119,20 @@ class FeatureRecords:
         found, digests = [], []
         for candidate_set in sorted(latest.keys() & {*sets}):
             value = latest[candidate_set]
-            found.append(self._table(query, value))
+            found.append(self._table(query, candidate_set, value))
             digests.append(_digest(query, candidate_set, value))
         if not found:
             return None
         return QueryFeatures(*_joined(found), tuple(digests))
 
-    def _table(self, query: str, value: bytes) -> tuple[list[str], Singles]:
+    def _table(
+        self, query: str, candidate_set: bytes, value: bytes
+    ) -> tuple[list[str], Singles]:
         """Items of a record, sorted, and their features."""
-        record = decode_candidates(value)
+        try:
+            record = decode_candidates(value)
+        except msgspec.DecodeError as error:
+            raise _not_of_its_set(query, str(error)) from error
         if record.n_features != self.n_features:
             raise FeaturesRefused(
                 f"features of {query!r:.100} must be {self.n_features} of an item, as "
@@ -132,7 +140,23 @@ class FeatureRecords:
                 "service logs, and count it in a new namespace"
             )
         shape = len(record.items), self.n_features
+        if not record.items:
+            raise _not_of_its_set(query, "they are of none")
+        # A set is named by its items, sorted, so that no other ones pass.
+        if name_of_set(msgspec.msgpack.encode(record.items)) != candidate_set:
+            raise _not_of_its_set(query, "they are of other items")
+        if len(record.features) != 4 * shape[0] * shape[1]:
+            told = f"{len(record.features)} bytes are no {self.n_features} of each"
+            raise _not_of_its_set(query, told)
         return record.items, np.frombuffer(record.features, "<f4").reshape(shape)
+
+
+def _not_of_its_set(query: str, told: str) -> FeaturesRefused:
+    return FeaturesRefused(
+        f"features of query {query!r:.100} must be those of the items of its set; "
+        f"{told}: let nothing but rankstream write to `candidates`, and count in a new "
+        "namespace"
+    )
 
 
 def _joined(

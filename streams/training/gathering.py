@@ -178,7 +178,7 @@ class Gathered:
 def _places(sums: QuerySums, found: QueryFeatures) -> Int64:
     """Where items with features stand among those that were counted.
 
-    Each does: its set is one of a scope that was counted.
+    Each does: its set is one of a scope that was counted, and named by its items.
     """
     number = {item: i for i, item in enumerate(sums.items)}
     return np.array([number[item] for item in found.items], np.int64)

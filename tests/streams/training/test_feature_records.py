@@ -5,10 +5,23 @@ import numpy as np
 import pytest
 
 from rankstream.wire.candidates import candidates_key, candidates_value
-from streams.training.feature_records import FeatureRecords, features_used
+from streams.fold.native.counting import name_of_set
+from streams.training.feature_records import (
+    FeatureRecords,
+    FeaturesRefused,
+    features_used,
+)
 
 HASH, OTHER = b"12345678", b"87654321"
-A, B, C = (letter * 16 for letter in (b"a", b"b", b"c"))
+
+
+def named(items):
+    """The name of a set of items of one letter each."""
+    return name_of_set(msgspec.msgpack.encode(list(items)))
+
+
+# The second is the first by name.
+A, B, C = named("wx"), named("xyz"), named("v")
 
 
 def record(query, name, items, number, list_hash=HASH):
@@ -30,8 +43,8 @@ def told(found):
 
 
 RECORDS = (
-    record("q", B, "xyz", 2),
     record("q", A, "wx", 1),
+    record("q", B, "xyz", 2),
     record("r", A, "wx", 5),
     record("q", C, "v", 3),
 )
@@ -41,7 +54,8 @@ RECORDS = (
 def test_an_item_has_the_features_of_its_first_set(held_bytes):
     """By the set's name, whatever came first; in memory as in a file."""
     found = read(*RECORDS, held_bytes=held_bytes).of("q", [B, A])
-    assert told(found) == {"w": 1, "x": 1, "y": 2, "z": 2}
+    assert B < A
+    assert told(found) == {"w": 1, "x": 2, "y": 2, "z": 2}
     assert found.items == ("w", "x", "y", "z")
     assert found.features[:, 0].tolist() == [ord(item) for item in "wxyz"]
 
@@ -79,9 +93,37 @@ def test_the_digest_is_of_what_is_used_in_any_order_of_the_topic():
     assert features_used(read(*RECORDS, record("t", A, "w", 1)), iter(sets)) == used
     others = (
         record("q", B, "xyz", 4),
-        record("q", B, "xy", 2),
+        record("q", A, "wx", 2),
         record("r", A, "wx", 4),
     )
     for each in others:
         assert features_used(read(*RECORDS, each), iter(sets)) != used
     assert features_used(read(*RECORDS), iter([("q", [A]), ("r", [A])])) != used
+
+
+@pytest.mark.parametrize(
+    ("name", "items", "rest", "told"),
+    [
+        (A, "wy", b"", "they are of other items"),
+        (A, "w", b"", "they are of other items"),
+        (A, "xw", b"", "they are of other items"),
+        (named(""), "", b"", "they are of none"),
+        (A, "", b"", "they are of none"),
+        (A, "wx", bytes(4), "20 bytes are no 2 of each"),
+    ],
+)
+def test_a_record_that_is_not_of_its_set_is_refused(name, items, rest, told):
+    """In words: its query, what is wrong, and what to do."""
+    rows = np.zeros((len(items), 2), "<f4").tobytes() + rest
+    value = candidates_value(msgspec.msgpack.encode(list(items)), rows, 2)
+    records = read((candidates_key("q", name, HASH), value))
+    with pytest.raises(FeaturesRefused, match=f"'q' must be those .*; {told}: let no"):
+        records.of("q", [name])
+
+
+def test_a_value_that_is_no_record_is_refused():
+    """As something else wrote it."""
+    for value in (b"\x94\x01", b"\x94\x01\x02\xa1x\xc4\x00"):
+        records = read((candidates_key("q", A, HASH), value))
+        with pytest.raises(FeaturesRefused, match=r"'q' must be those .*let nothing"):
+            records.of("q", [A])

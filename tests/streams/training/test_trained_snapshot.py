@@ -1,10 +1,12 @@
 """What a trained snapshot is a function of, and what is refused in words."""
 
+import re
+
 import msgspec
 import numpy as np
 import pytest
 
-from rankstream.wire.candidates import decode_candidates_key
+from rankstream.wire.candidates import candidates_value, decode_candidates_key
 from rankstream.wire.envelope import decode_snapshot, encode_snapshot
 from rankstream.wire.topics import CANDIDATES
 from rankstream.wire.training import (
@@ -15,9 +17,16 @@ from rankstream.wire.training import (
     sha256_of,
 )
 from streams.fold.statistics_reader import Statistics
+from streams.stage import Output
 from streams.training.inputs import Inputs, feature_records_for
 from streams.training.trained_snapshot import Progress, TrainingRefused, train_model
-from tests.streams.training.shop import EXAMINATION, Shop, model_of, settings_of
+from tests.streams.training.shop import (
+    EXAMINATION,
+    N_FEATURES,
+    Shop,
+    model_of,
+    settings_of,
+)
 
 N_LISTS = 1_500
 PLAN = {"examination": EXAMINATION.tolist()}
@@ -255,6 +264,32 @@ def test_a_query_without_features_is_left_out_and_counted(shop):
     run = trained(shop, inputs=Inputs(statistics, records)).run
     assert run.sizes.n_without_features == 1
     assert run.sizes.n_queries + run.sizes.n_held_out == 59
+
+
+@pytest.mark.parametrize(
+    ("items", "told"), [(["d0", "x"], "of other items"), ([], "of none")]
+)
+def test_features_of_other_items_are_refused(items, told):
+    """Of a record that something else wrote; what is due then is refused as well."""
+    shop = Shop(settings_of({"m": model_of(**PLAN, after=[300])}))
+    refused: list[Output] = []
+
+    def spoil(output):
+        if output.topic == CANDIDATES and not refused:
+            refused.append(output)
+            rows = np.zeros((len(items), N_FEATURES), "<f4").tobytes()
+            value = candidates_value(msgspec.msgpack.encode(items), rows, N_FEATURES)
+            shop.trainer._take(output._replace(value=value))
+
+    shop.pipeline.show_also(spoil)
+    shop.show(400, np.random.default_rng(1))
+    shop.end()
+    query = decode_candidates_key(refused[0].key).query
+    message = f"'m' cannot be trained: features of query {query!r} must .* {told}: let"
+    assert re.match(message, shop.trainer.refusals["m"])
+    assert shop.trainer.runs == []
+    with pytest.raises(TrainingRefused, match=message):
+        shop.trainer.train("m")
 
 
 @pytest.mark.parametrize(

@@ -7,13 +7,16 @@ import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
+
 from producers.event_producer import send_records
 from producers.stop_signal import Stop
 from producers.topic_reader import TopicReader
 from rankstream.commands.intervene_tables import print_runs
-from rankstream.commands.intervene_verify import told_of, verdict_of
+from rankstream.commands.intervene_verify import run_from, told_of, verdict_of
 from rankstream.settings import Settings, load_settings, with_namespace
 from rankstream.terminal.plain_text import visible
+from rankstream.wire.schemas import SchemaRefused
 from rankstream.wire.topics import TRAINING
 from rankstream.wire.training import (
     DONE,
@@ -130,8 +133,8 @@ def _list(settings: Settings, arguments: argparse.Namespace) -> int:
 def _ask(settings: Settings, name: str, arguments: argparse.Namespace) -> int:
     now_ms = time.time_ns() // 1_000_000
     with Stop() as stop, TopicReader(settings) as reader:
-        known = _read(reader).statuses.get(name)
-        if known and known.state == UNDER_WAY and now_ms - known.at_ms < ALIVE_MS:
+        known = _at_work(_read(reader).statuses.get(name), now_ms)
+        if known:
             raise ValueError(
                 f"a model must not be in training already; {name!r} is, {known.said}: "
                 "wait for it, `rankstream intervene --list` shows what came of it"
@@ -153,13 +156,23 @@ def _ask(settings: Settings, name: str, arguments: argparse.Namespace) -> int:
     return 0 if run else 1
 
 
+def _at_work(status: Status | None, now_ms: int) -> Status | None:
+    """What a trainer says of what it does now; None where nobody is at work."""
+    if status is None or status.state != UNDER_WAY:
+        return None
+    return status if now_ms - status.at_ms < ALIVE_MS else None
+
+
 def _followed(
     reader: TopicReader, stop: Stop, name: str, request: Request
 ) -> RunRecord | None:
     """The run that a request led to; None where it was refused, or a stop came."""
-    said, asked_s, is_told = "", time.monotonic(), False
+    said, asked_s, is_told, is_seen = "", time.monotonic(), False, False
     while not stop.asked:
         found = _read(reader)
+        # A reader of committed records sees it only when no transaction before it is
+        # open: until then an earlier request is the last one, or there is none.
+        is_seen = is_seen or request.id in found.asked.get(name, ())
         status = found.statuses.get(name)
         if status is not None and status.request == request.id:
             if status.said != said:
@@ -169,7 +182,7 @@ def _followed(
                 return [x for x in found.runs.values() if x.model == name][-1]
             if status.state == REFUSED:
                 return None
-        elif found.requests[name].id != request.id:
+        elif is_seen and found.asked[name][-1] != request.id:
             sys.stderr.write(f"{name}: somebody asked again, which answers both\n")
             return None
         elif not is_told and time.monotonic() - asked_s > PATIENCE_S:
@@ -183,23 +196,36 @@ def _followed(
 
 
 class _Read(NamedTuple):
-    """Runs by intervention, oldest first, and the last of each model."""
+    """Runs by intervention, oldest first; of each model the last status and all ids."""
 
     runs: dict[str, RunRecord]
     statuses: dict[str, Status]
-    requests: dict[str, Request]
+    asked: dict[str, list[str]]
 
 
 def _read(reader: TopicReader) -> _Read:
+    """What the topic says; requests and status that cannot be read are passed over.
+
+    Raises
+    ------
+    SchemaRefused, ValueError
+        Where a run is another release's, or something else wrote it.
+    """
     found = _Read({}, {}, {})
-    by_kind: dict[str, dict[str, Any]] = {
-        "run": found.runs,
-        "status": found.statuses,
-        "request": found.requests,
-    }
     for record in reader.records(TRAINING):
         named = decode_training_key(record.key or b"")
-        if named is not None and named.kind in by_kind and record.value is not None:
-            value = decode_record(named.kind, record.value)
-            by_kind[named.kind][named.name] = value
+        if named is None or named.kind == "position" or record.value is None:
+            continue
+        kind, name = named
+        if kind == "run":
+            found.runs[name] = run_from(name, record.value)
+            continue
+        try:
+            value: Any = decode_record(kind, record.value)
+        except (SchemaRefused, msgspec.DecodeError):
+            continue
+        if kind == "status":
+            found.statuses[name] = value
+        else:
+            found.asked.setdefault(name, []).append(value.id)
     return found

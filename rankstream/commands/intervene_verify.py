@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
 import numpy as np
 
 from producers.formats.canonical_dump import read_dump
@@ -18,6 +19,7 @@ from rankstream.snapshots import (
     pointer_of,
     store_of,
 )
+from rankstream.wire.envelope import is_pointer
 from rankstream.wire.topics import SNAPSHOTS, TRAINING
 from rankstream.wire.training import (
     RunRecord,
@@ -26,6 +28,8 @@ from rankstream.wire.training import (
     sha256_of,
 )
 from streams.training.verification import verify
+
+NOT_KEPT = "neither `snapshots` nor Redis has it: the digest in its run was compared"
 
 
 class Verdict(NamedTuple):
@@ -38,12 +42,15 @@ class Verdict(NamedTuple):
     differences
         In words; empty where they are equal, or where only the digest of what was
         published is kept.
+    is_kept
+        Whether what was published is; else `published` is what the run says of it.
     """
 
     intervention: str
     published: bytes
     made: bytes
     differences: list[str]
+    is_kept: bool = True
 
     @property
     def is_equal(self) -> bool:
@@ -60,13 +67,15 @@ def told_of(verdict: Verdict, *, as_json: bool) -> str:
                 "is_equal": verdict.is_equal,
                 "published": verdict.published.hex(),
                 "made": verdict.made.hex(),
+                "is_kept": verdict.is_kept,
                 "differences": verdict.differences,
             }
         )
     name = verdict.intervention
     if verdict.is_equal:
-        return f"{name}: equal bytes, sha256 {verdict.made.hex()[:16]}"
-    told = verdict.differences or ["the published one is kept nowhere: digests differ"]
+        equal = f"{name}: equal bytes, sha256 {verdict.made.hex()[:16]}"
+        return equal if verdict.is_kept else f"{equal}; {NOT_KEPT}"
+    told = verdict.differences or [NOT_KEPT]
     return "\n".join([f"{name}: NOT equal", *(f"  {each}" for each in told)])
 
 
@@ -89,9 +98,34 @@ def verdict_of(settings: Settings, model: str, version: str, dump: Path) -> Verd
     history = _History(settings, model, dump)
     run = history.run_of(pointer_from(version.removeprefix(f"{model}@").encode()))
     made = history.made(run)
-    published = history.kept(Pointer(run.epoch, run.version), run.sha256)
-    differences = [] if published is None else _differences(published, made)
-    return Verdict(run.intervention, run.sha256, sha256_of(made), differences)
+    digest = sha256_of(made)
+    kept = history.envelopes(Pointer(run.epoch, run.version))
+    for place, envelope in kept.items():
+        if envelope != made:
+            told = [f"{place}: {each}" for each in _differences(envelope, made)]
+            return Verdict(run.intervention, sha256_of(envelope), digest, told)
+    differences = []
+    if kept and run.sha256 != digest:
+        differences = ["the run has another digest than what is kept, which is equal"]
+    return Verdict(run.intervention, run.sha256, digest, differences, bool(kept))
+
+
+def run_from(name: str, value: bytes) -> RunRecord:
+    """The run of an intervention, from its record.
+
+    Raises
+    ------
+    SchemaRefused, ValueError
+        Where another release wrote it, or something else.
+    """
+    try:
+        found: RunRecord = decode_record("run", value)
+    except msgspec.DecodeError as error:
+        raise ValueError(
+            f"a run in {TRAINING} must be readable; {error}, of {name!r:.200}: "
+            "something else wrote it: begin anew in another --namespace"
+        ) from error
+    return found
 
 
 class _History:
@@ -105,22 +139,30 @@ class _History:
         for record in read_records(settings, TRAINING):
             found = decode_training_key(record.key or b"")
             if record.value and found and found.kind == "run":
-                run: RunRecord = decode_record("run", record.value)
+                run = run_from(found.name, record.value)
                 if run.model == model:
                     self._runs[Pointer(run.epoch, run.version)] = run
-        names = (model.encode(), f"{model}/".encode())
-        self._envelopes: dict[Pointer, bytes] = {}
+        self._envelopes: dict[Pointer, dict[str, bytes]] = {}
         for record in read_records(settings, SNAPSHOTS):
-            if record.value and (record.key or b"").startswith(names):
-                self._take(record.value)
+            if record.value:
+                self._take((record.key or b"").decode(errors="replace"), record.value)
 
-    def _take(self, envelope: bytes) -> None:
-        try:
-            snapshot = decode_snapshot(envelope)
-        except SnapshotError:
+    def _take(self, key: str, envelope: bytes) -> None:
+        """Keep an envelope of the model, under each key the last of each version."""
+        name, _, version = key.rpartition("/")
+        own = is_pointer(version.encode()) if name == self._model else None
+        if own is not None:
+            pointer = Pointer(int(own[1]), int(own[2]))
+        elif key == self._model:
+            try:
+                pointer = pointer_of(decode_snapshot(envelope))
+            except SnapshotError:
+                # Of no version, and nobody serves it.
+                return
+        else:
             return
-        if snapshot.model == self._model:
-            self._envelopes[pointer_of(snapshot)] = envelope
+        place = f"the record {key!r} of {SNAPSHOTS}"
+        self._envelopes.setdefault(pointer, {})[place] = envelope
 
     def run_of(self, pointer: Pointer) -> RunRecord:
         """The training that made a version.
@@ -153,11 +195,15 @@ class _History:
         )
 
     def kept(self, pointer: Pointer, sha256: bytes) -> bytes | None:
-        """A version as the topic has it, or Redis; None where neither has."""
-        found = self._envelopes.get(pointer)
-        if found is None or sha256_of(found) != sha256:
-            found = self._in_redis(pointer)
-        return found if found is not None and sha256_of(found) == sha256 else None
+        """A version with this digest, of the topic or Redis; None where neither has."""
+        known = self.envelopes(pointer).values()
+        return next((each for each in known if sha256_of(each) == sha256), None)
+
+    def envelopes(self, pointer: Pointer) -> dict[str, bytes]:
+        """What is kept of a version, whatever it is, by where."""
+        found = dict(self._envelopes.get(pointer, {}))
+        in_redis = self._in_redis(pointer)
+        return found if in_redis is None else found | {"Redis": in_redis}
 
     def _in_redis(self, pointer: Pointer) -> bytes | None:
         store = store_of(self._settings, retries=0)
@@ -172,7 +218,10 @@ class _History:
 def _differences(published: bytes, made: bytes) -> list[str]:
     if published == made:
         return []
-    was, now = decode_snapshot(published), decode_snapshot(made)
+    try:
+        was, now = decode_snapshot(published), decode_snapshot(made)
+    except SnapshotError as error:
+        return [f"it cannot be read: {error}"]
     told = [
         f"{name} was {getattr(was, name)!r:.100}, is {getattr(now, name)!r:.100}"
         for name in was.__struct_fields__
@@ -185,4 +234,4 @@ def _differences(published: bytes, made: bytes) -> list[str]:
             told.append(f"weights differ by {largest:.3g} at most")
         else:
             told.append(f"weights were {len(before)}, are {len(after)}")
-    return told
+    return told or ["the same snapshot in other bytes"]

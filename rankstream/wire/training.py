@@ -10,7 +10,7 @@ it are written in the transaction of the snapshot; requests and status stand alo
 """
 
 import hashlib
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
@@ -26,6 +26,8 @@ COUNT, TIME, ASKED = "count", "time", "asked"
 TRAINING, DONE, REFUSED, LEFT_ALONE = "training", "done", "refused", "left alone"
 """What becomes of a model; see `Status`."""
 
+LONGEST_ID = 64
+
 _encode = msgspec.msgpack.Encoder().encode
 
 
@@ -39,7 +41,8 @@ class Position(msgspec.Struct, frozen=True, array_like=True):
     counts
         Interactions that were counted then, by partition of `events`, sorted.
     watermark_ms
-        The least watermark then.
+        The least watermark of all partitions then, of which one may have had none: then
+        as it was before, and -1 before there is one.
     intervention
         The last one.
     request
@@ -60,10 +63,13 @@ class Position(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Request(msgspec.Struct, frozen=True, array_like=True):
-    """Somebody asks for an intervention; `at_ms` is by the clock of who asks."""
+    """Somebody asks for an intervention; `at_ms` is by the clock of who asks.
+
+    `id` has 1 to `LONGEST_ID` characters: the empty one is that of nobody.
+    """
 
     schema: int
-    id: str
+    id: Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_ID)]
     at_ms: int
 
 
@@ -81,7 +87,8 @@ class Status(msgspec.Struct, frozen=True, array_like=True):
     request
         Id of the request that it is about; empty where the schedule began it.
     by
-        The trainer's `delivery.instance_id`.
+        The trainer: `delivery.instance_id`/worker, of which the latter is another one
+        after each start of the worker.
     """
 
     schema: int

@@ -86,7 +86,7 @@ class Trainer:
         self._models = frozenset(
             name for name, model in settings.models.items() if model.is_trained
         )
-        self._seen = ModelRecords(self._models)
+        self._seen = ModelRecords(self._models, _passed)
         self._counted: dict[int, keys.Counted] = {}
         self._held: dict[str, Held] = {}
         self._others_s: dict[str, float] = {}
@@ -248,6 +248,10 @@ class Trainer:
             n_counted = float("inf")
         self._held[name] = Held(n_counted, self._newest(name))
         self._counts["interventions_refused"] += ending.state == REFUSED
+
+
+def _passed(why: str) -> None:
+    log.warning("event=passed-over topic=%s record=%s", TRAINING, why)
 
 
 def _check(stop: asyncio.Event) -> None:

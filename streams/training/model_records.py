@@ -1,5 +1,7 @@
 """What the topics `snapshots` and `training` say of models that are trained."""
 
+from collections.abc import Callable
+
 import msgspec
 
 from rankstream.deployment_rules import DeploymentRefused
@@ -28,9 +30,15 @@ class ModelRecords:
     ----------
     models
         Those that are trained; snapshots of others are passed over.
+    on_passed
+        Is told of each request and each status that cannot be read, and why.
     """
 
-    def __init__(self, models: frozenset[str]) -> None:
+    def __init__(
+        self,
+        models: frozenset[str],
+        on_passed: Callable[[str], object] = lambda _: None,
+    ) -> None:
         self.newest: dict[str, Snapshot] = {}
         self.positions: dict[str, Position] = {}
         self.requests: dict[str, Request] = {}
@@ -38,6 +46,7 @@ class ModelRecords:
         self.trained: set[str] = set()
         """Interventions that came of a training."""
         self._models = models
+        self._on_passed = on_passed
         self._deployments: dict[bytes, Deployment] = {}
         self._unreadable = ""
 
@@ -75,10 +84,13 @@ class ModelRecords:
     def take_training(self, key: bytes, value: bytes | None) -> str:
         """Take a record of `training`; returns the model that it is of.
 
+        Requests and status stand alone: one that cannot be read is passed over, and
+        nothing else depends on it.
+
         Raises
         ------
         LogRefused
-            Where another release wrote it, or something else.
+            Where a position is another release's, or something else wrote it.
         """
         found = decode_training_key(key)
         if found is None or value is None:
@@ -87,22 +99,25 @@ class ModelRecords:
         if kind == "run":
             self.trained.add(name)
             return name.rpartition("@")[0]
-        if name in self._models:
-            try:
-                record = decode_record(kind, value)
-            except msgspec.DecodeError as error:
-                raise LogRefused(
-                    f"a record of {TRAINING} must be readable; {error}, key "
-                    f"{key.decode()!r:.200}: something else wrote it: begin anew in "
-                    "another --namespace"
-                ) from error
-            if kind == "position":
-                self.positions[name] = record
-            elif kind == "request":
-                self.requests[name] = record
-            else:
-                self.statuses[name] = record
+        if name not in self._models:
+            return name
+        try:
+            self._take_record(kind, name, value)
+        except (SchemaRefused, msgspec.DecodeError) as error:
+            if kind != "position":
+                self._on_passed(f"{name}/{kind}: {error}")
+                return ""
+            raise _refused(name, error) from None
         return name
+
+    def _take_record(self, kind: str, name: str, value: bytes) -> None:
+        record = decode_record(kind, value)
+        if kind == "position":
+            self.positions[name] = record
+        elif kind == "request":
+            self.requests[name] = record
+        else:
+            self.statuses[name] = record
 
     def deployments(self) -> list[Deployment]:
         """All that there were.
@@ -132,3 +147,12 @@ class ModelRecords:
         return bool(
             newest and newest.intervention and newest.intervention not in self.trained
         )
+
+
+def _refused(name: str, error: Exception) -> LogRefused:
+    if isinstance(error, LogRefused):
+        return error
+    return LogRefused(
+        f"a record of {TRAINING} must be readable; {error}, the position of "
+        f"{name!r:.200}: something else wrote it: begin anew in another --namespace"
+    )

@@ -3,19 +3,29 @@
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from producers.topic_reader import Record
 from rankstream.cli import main
+from rankstream.commands.intervene import ALIVE_MS, _at_work, _followed, _read
 from rankstream.commands.intervene_tables import as_builtins, print_runs
 from rankstream.commands.intervene_verify import Verdict, told_of
+from rankstream.wire.topics import TRAINING
 from rankstream.wire.training import (
+    DONE,
     SCHEMA,
     CurveUsed,
     FeaturesUsed,
     Parent,
+    Request,
     RunRecord,
     Sizes,
+    Status,
+    encode_record,
+    training_key,
 )
+from rankstream.wire.training import TRAINING as UNDER_WAY
 
 RUN = RunRecord(
     schema=SCHEMA, model="m", intervention="m@0.1200", epoch=0, version=1_200,
@@ -81,3 +91,103 @@ def test_what_is_not_clear_is_refused(
     )
     assert main(["intervene", *words, "--config", str(config)]) == 2
     assert said in capsys.readouterr().err
+
+
+class Topic:
+    """Records of `training`, more at each look."""
+
+    def __init__(self, *looks: list[tuple[bytes, bytes]]) -> None:
+        self._looks = list(looks)
+
+    def records(self, topic: str) -> list[Record]:
+        """Of `TopicReader`."""
+        assert topic == TRAINING
+        look = self._looks.pop(0) if self._looks[1:] else self._looks[0]
+        return [
+            Record(0, place, 0, key, value, ())
+            for place, (key, value) in enumerate(look)
+        ]
+
+
+class Looks:
+    """A stop that is asked for after so many looks."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+
+    @property
+    def asked(self) -> bool:
+        """Whether it was."""
+        return self._most <= 0
+
+    def wait(self, _: float) -> None:
+        """No time."""
+        self._most -= 1
+
+
+def request(name: str, at_ms: int = 5) -> tuple[bytes, bytes]:
+    """Of the model `m`."""
+    return training_key("request", "m"), encode_record(Request(SCHEMA, name, at_ms))
+
+
+def status(state: str, asked: str) -> tuple[bytes, bytes]:
+    """Of the model `m`."""
+    record = Status(SCHEMA, state, state, 0, asked)
+    return training_key("status", "m"), encode_record(record)
+
+
+THE_RUN = training_key("run", RUN.intervention), encode_record(RUN)
+DONE_OF_IT = [request("own"), THE_RUN, status(DONE, "own")]
+
+
+@pytest.mark.parametrize("before", [[], [request("older", 9)]])
+def test_a_request_that_is_not_seen_yet_is_waited_for(
+    before: list[tuple[bytes, bytes]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As while a transaction is open: whatever clocks say, nobody asked again."""
+    topic = Topic(before, before, [*before, request("own")], [*before, *DONE_OF_IT])
+    own = Request(SCHEMA, "own", 5)
+    assert _followed(topic, Looks(9), "m", own) == RUN  # type: ignore[arg-type]
+    assert "asked again" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("is_compacted", [False, True])
+def test_who_is_asked_after_is_told(
+    is_compacted: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also where the topic keeps only the last request by then."""
+    later = [request("later", 1)]
+    first = [request("own")]
+    topic = Topic(first, later if is_compacted else first + later)
+    own = Request(SCHEMA, "own", 5)
+    assert _followed(topic, Looks(9), "m", own) is None  # type: ignore[arg-type]
+    assert "somebody asked again" in capsys.readouterr().err
+
+
+def test_requests_and_status_that_cannot_be_read_are_passed_over() -> None:
+    """A run that cannot is refused in words."""
+    keys = [training_key(kind, "m") for kind in ("request", "status")]
+    bad = [(key, value) for key in keys for value in (b"", b"\x93\x01", b"\x91\x09")]
+    empty = training_key("request", "m"), msgspec.msgpack.encode([SCHEMA, "", 0])
+    found = _read(Topic([*bad, empty, *DONE_OF_IT]))  # type: ignore[arg-type]
+    assert found.asked == {"m": ["own"]}
+    assert found.statuses["m"].state == DONE
+    with pytest.raises(ValueError, match=r"a run in training must be readable.*m@0\.5"):
+        _read(Topic([(b"m@0.5/run", b"\x93\x01")]))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("state", "age_ms", "is_refused"),
+    [
+        (UNDER_WAY, ALIVE_MS - 1_000, True),
+        (UNDER_WAY, ALIVE_MS + 1_000, False),
+        (DONE, 0, False),
+    ],
+)
+def test_who_asks_while_one_is_at_work_is_refused(
+    state: str, age_ms: int, is_refused: bool
+) -> None:
+    """Unless it has said nothing for long: it is dead, and the next one is asked."""
+    said = Status(SCHEMA, state, "epoch 3", 1_000_000 - age_ms)
+    assert (_at_work(said, 1_000_000) is not None) is is_refused
+    assert _at_work(None, 1_000_000) is None

@@ -284,7 +284,7 @@ def test_features_of_other_items_are_refused(items, told):
     shop.pipeline.show_also(spoil)
     shop.show(400, np.random.default_rng(1))
     shop.end()
-    query = decode_candidates_key(refused[0].key).query
+    query = decode_candidates_key(refused[0].key or b"").query
     message = f"'m' cannot be trained: features of query {query!r} must .* {told}: let"
     assert re.match(message, shop.trainer.refusals["m"])
     assert shop.trainer.runs == []

@@ -120,7 +120,7 @@ class FeatureRecords:
         for candidate_set in sorted(latest.keys() & {*sets}):
             value = latest[candidate_set]
             found.append(self._table(query, candidate_set, value))
-            digests.append(_digest(query, candidate_set, value))
+            digests.append(record_digest(query, candidate_set, value))
         if not found:
             return None
         return QueryFeatures(*_joined(found), tuple(digests))
@@ -203,7 +203,8 @@ def features_used(
     return digest.used()
 
 
-def _digest(query: str, candidate_set: bytes, value: bytes) -> bytes:
+def record_digest(query: str, candidate_set: bytes, value: bytes) -> bytes:
+    """The digest of one record; those of all that is read are digested once more."""
     named = hashlib.blake2b(query.encode(), digest_size=DIGEST_BYTES)
     named.update(candidate_set)
     named.update(value)

@@ -1,6 +1,6 @@
 """Statistics and features together, as a training reads them."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import NamedTuple
 
@@ -72,10 +72,18 @@ def feature_records_for(
 
 def features_known(name: str, model: ModelSettings, inputs: Inputs) -> FeaturesUsed:
     """Which records of features a training of these inputs reads."""
+    return features_used(inputs.features, sets_known(name, model, inputs.statistics))
+
+
+def sets_known(
+    name: str, model: ModelSettings, statistics: Statistics
+) -> Iterator[tuple[str, list[bytes]]]:
+    """Queries, sorted, and their candidate sets that a training reads features of.
+
+    A set is named once for each intervention that it was shown under. Features are of
+    sets that are whole, hence never of one that grows.
+    """
     is_wanted = scopes_for(name, model)
-    wanted = (scope for scope in inputs.statistics.scopes() if is_wanted(scope))
-    sets = (
-        (query, [one.candidate_set for one in of_query if not one.is_growing])
-        for query, of_query in groupby(wanted, lambda scope: scope.query)
-    )
-    return features_used(inputs.features, sets)
+    wanted = (scope for scope in statistics.scopes() if is_wanted(scope))
+    for query, of_query in groupby(wanted, lambda scope: scope.query):
+        yield query, [one.candidate_set for one in of_query if not one.is_growing]

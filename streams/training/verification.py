@@ -6,7 +6,6 @@ from typing import NoReturn
 import msgspec
 
 from rankstream.sections import ModelSettings, Settings
-from rankstream.wire.candidates import decode_candidates_key
 from rankstream.wire.envelope import Snapshot, encode_snapshot
 from rankstream.wire.topics import CANDIDATES, EVENTS, STATISTICS
 from rankstream.wire.training import RunRecord
@@ -16,9 +15,14 @@ from streams.fold.statistics_fold import StatisticsFold
 from streams.fold.statistics_reader import Statistics
 from streams.partition_fold import partition_fold
 from streams.stage import SourceRecord
-from streams.training.inputs import Inputs, feature_records_for, features_known
-from streams.training.model_lists import scopes_for
+from streams.training.inputs import (
+    Inputs,
+    feature_records_for,
+    features_known,
+    sets_known,
+)
 from streams.training.trained_snapshot import parent_of, train_model
+from streams.training.used_features import UsedFeatures
 
 Record = tuple[bytes, bytes | None]
 Events = Callable[[], Iterable[tuple[int, bytes]]]
@@ -88,38 +92,22 @@ def _inputs(settings: Settings, run: RunRecord, events: Events) -> Inputs:
     """Statistics at the counts of the run, and features that have its digest."""
     model = settings.models[run.model]
     refold = _Refold(settings, run)
-    features: list[Record] = []
-    statistics = Statistics(refold.until_counts(events(), features.append))
-    records = feature_records_for(model, features)
-    inputs = Inputs(statistics, records)
+    records = feature_records_for(model, ())
+    changes = refold.until_counts(events(), lambda record: records.add(*record))
+    inputs = Inputs(Statistics(changes), records)
     if features_known(run.model, model, inputs) == run.features:
         return inputs
-    known = _places(run.model, model, statistics)
-    for record in _Refold(settings, run).features_after(events()):
-        records.add(*record)
-        query, candidate_set, _ = decode_candidates_key(record[0])
-        if (query, candidate_set) not in known:
-            continue
-        if features_known(run.model, model, inputs) == run.features:
-            return inputs
+    used = UsedFeatures(sets_known(run.model, model, inputs.statistics), records)
+    if used.n_records <= run.features.n_records:
+        for key, value in _Refold(settings, run).features_after(events()):
+            if used.take(key, value) and used.are(run.features):
+                return inputs
     raise VerificationRefused(
         f"features of {run.intervention} must be the {run.features.n_records:,} "
         f"records with the digest {run.features.digest.hex()}; the dump gives none "
         "such: dump the log of the namespace that it was trained in, from its "
         "beginning"
     )
-
-
-def _places(
-    name: str, model: ModelSettings, statistics: Statistics
-) -> set[tuple[str, bytes]]:
-    """Queries and candidate sets that a training reads features of."""
-    is_wanted = scopes_for(name, model)
-    return {
-        (scope.query, scope.candidate_set)
-        for scope in statistics.scopes()
-        if is_wanted(scope)
-    }
 
 
 class _Refold:

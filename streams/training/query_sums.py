@@ -28,6 +28,9 @@ TRAINED_ON, APART, SELECTED_ON = 0, 1, 2
 
 N_SPLITS = 3
 
+PAIRS_AT_ONCE = 1 << 19
+"""Of a list's group and an item that it could have shown; they are added up at once."""
+
 SUMMED = "impressions", "alpha", "beta", "clicked"
 """As `ItemSums` has them."""
 
@@ -105,7 +108,7 @@ class QuerySummation:
 
     def of(self, chunks: Iterable[Columns]) -> Iterator[QuerySums]:
         """Sums of all queries of columns that come in their order."""
-        for chunk in counted_scopes(chunks):
+        for chunk in _pieces(counted_scopes(chunks)):
             self._take(chunk)
             yield from self._ended(self._queries[:-1])
             self._keep_last()
@@ -219,3 +222,21 @@ class QuerySummation:
         last.known = {x: numbers - last.first for x, numbers in last.known.items()}
         last.first = last.number = 0
         self._queries = [last]
+
+
+def _pieces(chunks: Iterable[Columns]) -> Iterator[Columns]:
+    """Chunks of so few scopes that what is made of them fits; of one at least.
+
+    Columns say nothing of items that were not shown, of which there may be a thousand
+    times as many.
+    """
+    for chunk in chunks:
+        n_items = np.array([len(each) for each in chunk.items], np.int64)
+        n_cells = np.bincount(chunk.cells[:, 0], minlength=len(n_items))
+        after = np.concatenate(([0], np.cumsum(n_items * (n_cells + N_SPLITS))))
+        first = 0
+        while first < len(n_items):
+            end = int(np.searchsorted(after, after[first] + PAIRS_AT_ONCE, "right")) - 1
+            end = max(end, first + 1)
+            yield chunk.of_scopes(first, end)
+            first = end

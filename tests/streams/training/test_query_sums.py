@@ -1,5 +1,6 @@
 """Sums of items by split: those of the estimator, whatever chunks columns come in."""
 
+import tracemalloc
 from collections import defaultdict
 
 import numpy as np
@@ -7,7 +8,9 @@ import pytest
 
 from models.estimators.bias_curve import BiasCurve
 from rankstream.relevance import GatheredQuery
+from rankstream.wire.events import DETERMINISTIC, Interaction
 from streams.fold.statistics_reader import Statistics
+from streams.training import query_sums as module
 from streams.training.query_sums import (
     APART,
     N_SPLITS,
@@ -17,6 +20,7 @@ from streams.training.query_sums import (
     QuerySummation,
 )
 from streams.training.used_cells import counted_scopes, used_cells
+from tests.event_factory import impression
 from tests.streams.training.counted_lists import GROUPS, lists, records_of
 
 CURVE = BiasCurve(np.array([0.6, 0.35]), np.array([0.3, 0.1]))
@@ -115,3 +119,36 @@ def test_lists_are_counted_by_query_and_split():
 def test_nothing_is_made_of_nothing():
     """As of a model without lists."""
     assert summed([]) == []
+
+
+def test_large_sets_take_bounded_memory(monkeypatch):
+    """Items that were hardly ever shown are those of a few scopes at a time."""
+    rng, n_items = np.random.default_rng(4), 2_000
+    items = sorted(f"item {number}" for number in range(n_items))
+    log = [
+        Interaction(
+            impression(
+                items=items,
+                shown=items[:2],
+                query_id=f"q{number % 20:02}",
+                unit=int(rng.integers(GROUPS)),
+                policy=DETERMINISTIC,
+            ),
+            [],
+        )
+        for number in range(400)
+    ]
+    statistics = Statistics(records_of(log))
+    chunks = [*statistics.columns()]
+    assert len(chunks) == 1
+    whole = summed(chunks)
+    peaks = []
+    for most in (1 << 30, 4 * GROUPS * n_items):
+        monkeypatch.setattr(module, "PAIRS_AT_ONCE", most)
+        tracemalloc.start()
+        for place, each in enumerate(QuerySummation(CURVE, SPLIT_OF).of(chunks)):
+            assert each.sums.tobytes() == whole[place].sums.tobytes()
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert place == 19
+    assert peaks[1] < peaks[0] / 3

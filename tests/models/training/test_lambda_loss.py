@@ -78,12 +78,13 @@ def test_slopes_are_those_of_finite_differences(
         assert found[row] == pytest.approx(rise / (2.0 * step), rel=1e-4, abs=1e-6)
 
 
-def test_low_scores_count_by_their_own_differences() -> None:
+@pytest.mark.parametrize("above", [300.0, 667.8, 700.0, 2000.0])
+def test_low_scores_count_by_their_own_differences(above: float) -> None:
     """Two items far below a third are as near to each other as they were."""
     values, kept = np.array([0.0, 1.0, 3.0]), np.ones(3, bool)
     near = query_loss(np.array([0.5, 0.0]), values[1:], kept[1:], 3)
-    far = query_loss(np.array([2000.0, 0.5, 0.0]), values, kept, 3)
-    alone = query_loss(np.array([2000.0, 0.0]), values[:2], kept[:2], 3).slopes
+    far = query_loss(np.array([above, 0.5, 0.0]), values, kept, 3)
+    alone = query_loss(np.array([above, 0.0]), values[:2], kept[:2], 3).slopes
 
     # The second and the third are one rank apart in both.
     assert (far.slopes[1] - near.slopes[0]) == pytest.approx(alone[1], rel=1e-12)

@@ -5,7 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from models.training.lambda_loss import query_loss
+from models.optimisers.optimiser import OptimiserConfig, optimiser_of
+from models.training.lambda_loss import pair_discounts, query_loss
 from models.training.linear_scores import mean_deviation
 from models.training.linear_training import (
     Epoch,
@@ -15,7 +16,7 @@ from models.training.linear_training import (
     train,
 )
 from models.training.query_chunk import QueryChunk
-from models.training.training_kernel import fill_scores
+from models.training.training_kernel import Steps, buffers, fill_scores, pass_over
 from tests.models.training.chunks import cut, queries
 
 TRUTH = np.array([1.0, -2.0, 0.0, 0.5, 1.5])
@@ -164,6 +165,88 @@ def test_equal_chunks_give_equal_bits() -> None:
     assert one.epochs == same.epochs
     assert one.weights.tobytes() != other.weights.tobytes()
     assert not start.any()
+
+
+def test_chunks_come_in_an_order_of_their_own() -> None:
+    """By the seed, also where each has but one query."""
+    chunk = queries(12, TRUTH, np.random.default_rng(7), noise=0.5)
+    single = cut(chunk, *range(1, 12))
+    plans = [TrainingPlan(epochs=1, batch=1, seed=seed) for seed in (1, 1, 2)]
+    one, same, other = (train(np.zeros(5), single, single, plan) for plan in plans)
+
+    assert one.epochs == same.epochs
+    assert one.epochs[1].loss != other.epochs[1].loss
+
+
+def test_what_is_no_better_does_not_replace_the_start() -> None:
+    """Held-out queries that any order suits: equal values everywhere."""
+    training, held_out = both()
+    level = [one._replace(values=np.ones_like(one.values)) for one in held_out]
+    start = np.array([0.0, 0.0, 1.0, 0.0, 0.0])
+    # No scores are equal, so that nothing of a rank is shared.
+    found = train(start, training, level, TrainingPlan(patience=2))
+
+    assert len({epoch.held_out_dcg for epoch in found.epochs}) == 1
+    assert len(found.epochs) == 3
+    assert found.best_epoch == 0
+    assert (found.weights == start).all()
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_a_gain_is_a_share_of_the_best_so_far(sign: float) -> None:
+    """Of its size, whatever its sign and the scale of values are."""
+    training, held_out = both()
+    start = np.array([0.0, 0.0, 1.0, 0.0, 0.0])
+    # Values that are all below 0 are in the same order.
+    moved = [
+        one._replace(values=one.values - (0.0 if sign > 0.0 else 2.0))
+        for one in held_out
+    ]
+    plan = TrainingPlan(
+        epochs=30, patience=1, batch=40, learning_rate=0.02, least_gain=0.002
+    )
+    lengths = set()
+    for scale in (1.0, 2.0**-10):
+        scaled = [one._replace(values=one.values * scale) for one in moved]
+        found = train(start, training, scaled, plan)
+        lengths.add(len(found.epochs))
+        dcg = [epoch.held_out_dcg for epoch in found.epochs]
+        gains = np.diff(dcg) / np.abs(dcg[:-1])
+        assert np.sign(dcg[0]) == sign
+        assert (gains[:-1] > plan.least_gain).all()
+        assert gains[-1] <= plan.least_gain
+
+    assert len(lengths) == 1
+    assert 2 < lengths.pop() < 31
+
+
+@pytest.mark.parametrize(("batch", "scale"), [(30, 1.0), (15, 2.0), (60, 0.5)])
+def test_a_step_is_down_the_mean_slope_of_a_full_batch(
+    batch: int, scale: float
+) -> None:
+    """A query counts by its weight over the mean one; what lacks in a batch is 0."""
+    chunk = queries(30, TRUTH, np.random.default_rng(4), noise=0.5)
+    start = np.random.default_rng(1).standard_normal(5)
+    slope, first = np.zeros(5), np.arange(min(batch, 30))
+    for i in first.tolist():
+        span = slice(chunk.offsets[i], chunk.offsets[i + 1])
+        features = chunk.features[span].astype(float)
+        found = query_loss(features @ start, chunk.values[span], chunk.is_kept[span], 3)
+        slope += chunk.weights[i] * found.slopes @ features
+    optimiser = optimiser_of(OptimiserConfig("sgd", 1e-9), 5)
+    weights = start.copy()
+    longest = int(np.diff(chunk.offsets).max())
+    pass_over(
+        chunk,
+        first,
+        weights,
+        Steps(3, batch, 30),
+        pair_discounts(longest),
+        optimiser,
+        buffers(longest, 5),
+    )
+
+    assert weights - start == pytest.approx(-1e-9 * scale * slope, rel=1e-4)
 
 
 def test_how_far_the_start_explores_does_not_count() -> None:

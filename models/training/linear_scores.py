@@ -17,7 +17,10 @@ ROUNDING = 1e-9
 
 
 def scores_of(features: Singles, weights: Floats) -> Floats:
-    """Scores of items, [n_items]; `features` [n_items, n_features]."""
+    """Scores of items, [n_items].
+
+    `features` [n_items, n_features]; `weights` [n_features].
+    """
     scores = np.empty(len(features))
     fill_scores(features, weights, scores)
     return scores

@@ -57,6 +57,7 @@ COMMANDS_WRITE = {
 COMMANDS_READ = {
     EVALUATIONS: ("rankstream monitor",),
     **COMMANDS_WRITE,
+    TRAINING: (*COMMANDS_WRITE[TRAINING], "rankstream monitor"),
     SNAPSHOTS: (
         *COMMANDS_WRITE[SNAPSHOTS],
         "rankstream statistics",

@@ -43,6 +43,7 @@ from streams.kafka.whole_topics import Pair, built_of, whole_topic
 from streams.stage import Output
 from streams.training.inputs import Inputs, TrainingRefused, feature_records_for
 from streams.training.model_records import ModelRecords
+from streams.training.schedule import NOWHERE, position_after
 from streams.training.trained_snapshot import Outcome, Progress, train_model
 
 BEAT_S = 5.0
@@ -250,14 +251,11 @@ class Intervention:
                 f"{was_at} to {is_at} meanwhile: nothing was published"
             )
         check_room(self._settings, now.deployments(), at_ms=run.created_ms)
-        known = before.positions.get(name) or NOWHERE
-        position = Position(
-            SCHEMA,
-            known.n_done + 1,
-            run.counts,
-            run.created_ms,
-            run.intervention,
-            self._task.request or known.request,
+        position = position_after(
+            before.positions.get(name),
+            run,
+            self._settings.kafka.partitions,
+            self._task.request,
         )
         note = deployment_record(run.intervention, run.created_ms, snapshot.groups)
         told = _record("run", run.intervention, run)
@@ -300,10 +298,6 @@ class Intervention:
         request = self._task.request
         status = Status(SCHEMA, state, said[:LONGEST], at_ms, request, self._by)
         return _record("status", self._task.name, status)
-
-
-NOWHERE = Position(SCHEMA, 0, [], -1, "")
-"""Of a model that was never trained."""
 
 
 def _record(kind: str, name: str, record: Position | RunRecord | Status) -> Output:

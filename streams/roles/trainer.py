@@ -23,6 +23,7 @@ from rankstream.wire.training import TRAINING as UNDER_WAY
 from streams.fold import statistics_keys as keys
 from streams.kafka.committed_reader import CommittedBatch, client_options
 from streams.kafka.intervention import (
+    BEAT_S,
     Ending,
     Intervention,
     Stopped,
@@ -36,7 +37,7 @@ from streams.kafka.state_log import Cluster
 from streams.kafka.status_page import Status
 from streams.kafka.training_log import TrainingLog
 from streams.training.model_records import ModelRecords
-from streams.training.schedule import due
+from streams.training.schedule import due, least_watermark
 from streams.training.trained_snapshot import train_model
 
 LOOK_S = 1.0
@@ -45,6 +46,10 @@ LOOK_S = 1.0
 LEASE_S = 30.0
 """Another trainer that has said nothing for so long has ended."""
 
+ALIKE_S = 2.0 * BEAT_S
+"""The same of one of a worker of the same instance: most likely that one was started
+again, and this is its successor. Who lives says so before."""
+
 GROWTH = 0.01
 """After a refusal: the share by which counts must have grown before the next try."""
 
@@ -52,6 +57,13 @@ NICENESS = 10
 """So that the fold keeps its core."""
 
 log = logging.getLogger("rankstream.trainer")
+
+
+class Heard(NamedTuple):
+    """When another trainer said that it is at work, and how long that holds."""
+
+    at_s: float
+    lease_s: float
 
 
 class Held(NamedTuple):
@@ -70,26 +82,35 @@ class Trainer:
         Where to read and write.
     train
         Makes a snapshot of inputs.
+    worker
+        Names the worker that this one is of, after each start of the role; if not
+        given this one alone.
     """
 
     absences = (KafkaError,)
 
     def __init__(
-        self, settings: Settings, cluster: Cluster, train: Train = train_model
+        self,
+        settings: Settings,
+        cluster: Cluster,
+        train: Train = train_model,
+        *,
+        worker: str = "",
     ) -> None:
         self.awaited = f"{TRAINING} at {settings.kafka.bootstrap}"
         self.wrote_s: float | None = None
         self._settings = settings
         self._cluster = cluster
         self._train = train
-        self._own_id = settings.delivery.instance_id or uuid.uuid4().hex[:12]
+        worker = worker or uuid.uuid4().hex[:12]
+        self._own_id = f"{settings.delivery.instance_id}/{worker}"
         self._models = frozenset(
             name for name, model in settings.models.items() if model.is_trained
         )
         self._seen = ModelRecords(self._models, _passed)
         self._counted: dict[int, keys.Counted] = {}
         self._held: dict[str, Held] = {}
-        self._others_s: dict[str, float] = {}
+        self._others: dict[str, Heard] = {}
         self._news = asyncio.Event()
         self._counts = {"interventions_published": 0, "interventions_refused": 0}
         self._n_under_way = 0
@@ -156,13 +177,19 @@ class Trainer:
             return
         is_other = status.state == UNDER_WAY and status.by != self._own_id
         if is_other:
-            self._others_s[name] = time.monotonic()
+            self._others[name] = Heard(time.monotonic(), self._lease_s(status.by))
         else:
-            self._others_s.pop(name, None)
+            self._others.pop(name, None)
+
+    def _lease_s(self, by: str) -> float:
+        """How long another one's word holds."""
+        instance = self._settings.delivery.instance_id
+        is_alike = bool(instance) and by.rpartition("/")[0] == instance
+        return ALIKE_S if is_alike else LEASE_S
 
     def _is_wanted(self, name: str) -> bool:
-        heard_s = self._others_s.get(name)
-        if heard_s is not None and time.monotonic() - heard_s < LEASE_S:
+        heard = self._others.get(name)
+        if heard is not None and time.monotonic() - heard.at_s < heard.lease_s:
             return False
         task = self._task_of(name, self._seen)
         if task is None or task.reason == ASKED:
@@ -185,11 +212,8 @@ class Trainer:
         return sum(sum(each.sources.values()) for each in self._counted.values())
 
     def _watermark_ms(self) -> int | None:
-        """The least of all partitions; None before each has one."""
         known = [each.watermark_ms for each in self._counted.values()]
-        all_of = [each for each in known if each is not None]
-        is_whole = len(all_of) == self._settings.kafka.partitions
-        return min(all_of) if is_whole else None
+        return least_watermark(known, self._settings.kafka.partitions)
 
     def _newest(self, name: str) -> Pointer | None:
         newest = self._seen.newest.get(name)
@@ -214,7 +238,9 @@ class Trainer:
                     self._settings, self._cluster, own, told,
                     by=self._own_id, train=self._train,
                 )  # fmt: skip
-                ended = await run.run(records, self._watermark_ms() or 0)
+                known = (each.watermark_ms for each in self._counted.values())
+                at_ms = min((each for each in known if each is not None), default=0)
+                ended = await run.run(records, at_ms)
                 self._take_ending(name, ended)
         except Stopped:
             log.info("event=given-up model=%s reason=it is stopping", name)
@@ -265,5 +291,5 @@ async def train(
     """Train what is due until the stop."""
     os.nice(NICENESS)
     cluster = Cluster(settings.namespace, client_options(settings.kafka), {})
-    trainer = Trainer(settings, cluster)
+    trainer = Trainer(settings, cluster, worker=status.worker if status else "")
     await run_reader_role(settings.kafka, trainer.sources, trainer, stop, status)

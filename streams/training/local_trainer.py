@@ -3,13 +3,15 @@
 from collections.abc import Callable, Iterable
 from typing import Protocol
 
+from rankstream.deployment_rules import DeploymentRefused, check_room
 from rankstream.sections import Settings
+from rankstream.wire.deployments import SCHEMA, Deployment
 from rankstream.wire.envelope import decode_snapshot, encode_snapshot
 from rankstream.wire.topics import CANDIDATES
-from rankstream.wire.training import ASKED, SCHEMA, Position, RunRecord
+from rankstream.wire.training import ASKED, Position, RunRecord
 from streams.fold.statistics_reader import Statistics
 from streams.stage import Change, Output
-from streams.training.schedule import due
+from streams.training.schedule import due, position_after
 from streams.training.trained_snapshot import (
     Inputs,
     Outcome,
@@ -70,6 +72,7 @@ class LocalTrainer:
         self._statistics: dict[bytes, bytes | None] = {}
         self._candidates: dict[bytes, bytes] = {}
         self._refused_at: dict[str, int] = {}
+        self._deployments: list[Deployment] = []
         pipeline.show_also(self._take)
 
     def flush(self) -> list[RunRecord]:
@@ -99,7 +102,8 @@ class LocalTrainer:
         Raises
         ------
         TrainingRefused
-            As `train_model`; what is served stays.
+            As `train_model`, or where statistics keep no more interventions apart;
+            what is served stays.
         """
         features = self._candidates.items()
         model = self._settings.models[name]
@@ -107,20 +111,24 @@ class LocalTrainer:
             Statistics(self.statistics().items()),
             feature_records_for(model, features),
         )
+        self._check_room(inputs.watermark_ms)
         parent = decode_snapshot(self._pipeline.snapshots[name.encode()])
         found = train_model(name, self._settings, inputs, parent, reason=reason)
         self._pipeline.snapshots[name.encode()] = encode_snapshot(found.snapshot)
-        before = self.positions.get(name)
-        self.positions[name] = Position(
-            SCHEMA,
-            n_done=1 + (before.n_done if before else 0),
-            counts=found.run.counts,
-            watermark_ms=found.run.created_ms,
-            intervention=found.run.intervention,
+        run, partitions = found.run, self._settings.kafka.partitions
+        self.positions[name] = position_after(self.positions.get(name), run, partitions)
+        self._deployments.append(
+            Deployment(SCHEMA, run.intervention, run.created_ms, found.snapshot.groups)
         )
         self.refusals.pop(name, None)
-        self.runs.append(found.run)
+        self.runs.append(run)
         return found
+
+    def _check_room(self, at_ms: int) -> None:
+        try:
+            check_room(self._settings, self._deployments, at_ms=at_ms)
+        except DeploymentRefused as error:
+            raise TrainingRefused(str(error)) from error
 
     def statistics(self) -> dict[bytes, bytes | None]:
         """The last value of each key of the statistics, up to now."""

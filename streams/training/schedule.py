@@ -1,9 +1,12 @@
 """When a model is to be trained: at counts of interactions, and at event times."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from rankstream.sections import TrainingSettings
-from rankstream.wire.training import COUNT, TIME, Position
+from rankstream.wire.training import COUNT, SCHEMA, TIME, Position, RunRecord
+
+NOWHERE = Position(SCHEMA, 0, [], -1, "")
+"""Of a model that was never trained."""
 
 
 def count_points(training: TrainingSettings) -> list[int]:
@@ -29,6 +32,54 @@ def _log_points(training: TrainingSettings) -> Iterator[int]:
         yield round(first * (last / first) ** (number / (n - 1)))
 
 
+def least_watermark(
+    watermarks: Collection[int | None], n_partitions: int
+) -> int | None:
+    """The least of all partitions; None before each of them has one.
+
+    Event time is only where all are: one that begins late may come before the others,
+    and a point that it has still to pass is not past.
+
+    Parameters
+    ----------
+    watermarks
+        Of the partitions that are known so far, ms; None of one that has none yet.
+
+    Examples
+    --------
+    >>> [least_watermark(each, 2) for each in ([7, 5], [7, None], [7])]
+    [5, None, None]
+    """
+    known = [each for each in watermarks if each is not None]
+    return min(known) if known and len(known) == n_partitions else None
+
+
+def position_after(
+    before: Position | None, run: RunRecord, n_partitions: int, request: str = ""
+) -> Position:
+    """Where the schedule stands after a training.
+
+    Parameters
+    ----------
+    before
+        Where it stood; None before the first intervention.
+    n_partitions
+        Of `events`.
+    request
+        Id of the request that it answered; empty where the schedule began it.
+    """
+    known = before or NOWHERE
+    at_ms = least_watermark([at_ms for _, at_ms in run.watermarks], n_partitions)
+    return Position(
+        SCHEMA,
+        n_done=known.n_done + 1,
+        counts=run.counts,
+        watermark_ms=known.watermark_ms if at_ms is None else at_ms,
+        intervention=run.intervention,
+        request=request or known.request,
+    )
+
+
 def due(
     training: TrainingSettings,
     position: Position | None,
@@ -47,7 +98,7 @@ def due(
     n_counted
         Interactions that the statistics have counted, of all partitions.
     watermark_ms
-        The least of theirs; None before each has one.
+        See `least_watermark`.
 
     Returns
     -------

@@ -165,11 +165,11 @@ def test_of_two_trainers_one_publishes_and_the_earlier_one_ends_in_words(
         if isinstance(end, TrainerFenced):
             assert "another one has 'm' now" in str(end)
     nothing = type(None)
-    assert set(ends) == {("b", nothing), ("b", TrainerFenced), ("a", nothing)}
+    assert set(ends) == {("/b", nothing), ("/b", TrainerFenced), ("/a", nothing)}
     # The one that finds the position of the other has nothing left to do.
-    assert ends[0] == ("b", nothing)
-    assert ends.count(("b", TrainerFenced)) > 10
-    assert ends[-1] == ("a", nothing)
+    assert ends[0] == ("/b", nothing)
+    assert ends.count(("/b", TrainerFenced)) > 10
+    assert ends[-1] == ("/a", nothing)
 
 
 def test_nobody_begins_while_another_trainer_says_that_it_trains(
@@ -177,7 +177,7 @@ def test_nobody_begins_while_another_trainer_says_that_it_trains(
 ) -> None:
     """Until it has been silent for long, or says that it is done."""
     world = world_of()
-    at_work = Status(SCHEMA, "training", "epoch 3", 0, "", "other")
+    at_work = Status(SCHEMA, "training", "epoch 3", 0, "", "/other")
     world.write(TRAINING, (training_key("status", "m"), encode_record(at_work)))
     asyncio.run(turned(world, world.trainer()))
     assert not world.trained()
@@ -189,10 +189,47 @@ def test_nobody_begins_while_another_trainer_says_that_it_trains(
 def test_its_own_last_word_before_a_kill_holds_nothing_up() -> None:
     """A role that is started again goes on at once."""
     world = world_of()
-    own = Status(SCHEMA, "training", "epoch 3", 0, "", "t")
+    own = Status(SCHEMA, "training", "epoch 3", 0, "", "one/t")
     world.write(TRAINING, (training_key("status", "m"), encode_record(own)))
-    asyncio.run(turned(world, world.trainer(by="t")))
+    asyncio.run(turned(world, world.trainer(by="one/t")))
     assert len(world.trained()) == 1
+
+
+def test_workers_configured_alike_do_not_fence_each_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The second one waits for the first, and begins soon where that one is silent."""
+    world, begun = world_of(), 0
+
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+
+        def train(*arguments: Any, **options: Any) -> Any:
+            nonlocal begun
+            begun += 1
+            if begun == 1:
+                second = turned(world, world.trainer(by="one/b", train=train))
+                asyncio.run_coroutine_threadsafe(second, loop).result()
+            return train_model(*arguments, **options)
+
+        await turned(world, world.trainer(by="one/a", train=train))
+
+    asyncio.run(scenario())
+    assert begun == 1
+    assert {each.by for each in world.records("status")} == {"one/a"}
+    assert len(world.trained()) == 1
+
+    killed = world_of()
+    last = Status(SCHEMA, "training", "epoch 3", 0, "", "one/a")
+    killed.write(TRAINING, (training_key("status", "m"), encode_record(last)))
+    asyncio.run(turned(killed, killed.trainer(by="one/b")))
+    assert not killed.trained()
+    monkeypatch.setattr(role, "ALIKE_S", 0.0)
+    asyncio.run(turned(killed, killed.trainer(by="two/b")))
+    assert not killed.trained()
+    asyncio.run(turned(killed, killed.trainer(by="one/b")))
+    assert len(killed.trained()) == 1
+    assert intervention.BEAT_S < role.LEASE_S
 
 
 def test_a_request_is_answered_once_in_the_next_epoch_at_equal_counts() -> None:

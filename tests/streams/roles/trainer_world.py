@@ -91,9 +91,11 @@ class World:
     ) -> Trainer:
         """A trainer whose clients stop at points."""
         cluster = Cluster("", {}, {}, FakeClients(self.kafka, point))
-        delivery = msgspec.structs.replace(self.settings.delivery, instance_id=by)
+        # Of `INSTANCE/WORKER`, as a status names it.
+        instance, _, worker = by.rpartition("/")
+        delivery = msgspec.structs.replace(self.settings.delivery, instance_id=instance)
         settings = msgspec.structs.replace(self.settings, delivery=delivery)
-        return Trainer(settings, cluster, **options)
+        return Trainer(settings, cluster, worker=worker, **options)
 
     def tell(self, trainer: Trainer) -> None:
         """Let it have read everything."""

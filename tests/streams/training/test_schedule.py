@@ -3,11 +3,13 @@
 from datetime import UTC, datetime
 from itertools import pairwise
 
+import msgspec
 import pytest
 
 from rankstream.sections import TrainingSettings
 from rankstream.wire.training import COUNT, SCHEMA, TIME, Position
-from streams.training.schedule import count_points, due
+from streams.training.schedule import count_points, due, least_watermark, position_after
+from tests.rankstream.wire.test_training import RUN
 
 
 def after(n_counted, watermark_ms=0):
@@ -56,3 +58,32 @@ def test_another_schedule_begins_where_the_last_one_stopped():
     plan = TrainingSettings(after=[50, 60, 70, 400])
     assert due(plan, after(300), 399, 0) is None
     assert due(plan, after(300), 400, 0) == COUNT
+
+
+def test_event_time_is_where_all_partitions_are():
+    """The least of theirs, and nowhere before each has one."""
+    assert least_watermark([9, 5, 7], 3) == 5
+    assert least_watermark([9, 5, None], 3) is None
+    assert least_watermark([9, 5], 3) is None
+    assert least_watermark([], 3) is None
+
+
+def test_a_point_that_a_partition_has_still_to_pass_is_not_lost():
+    """An intervention while one has no watermark leaves the times where they were."""
+    plan = TrainingSettings(after=[10], at=[5_000, 8_000])
+    run = msgspec.structs.replace(
+        RUN, counts=[(0, 10)], watermarks=[(0, 10_000), (1, None)], created_ms=10_000
+    )
+    begun = position_after(None, run, 2, "r1")
+    assert (begun.n_done, begun.n_counted, begun.watermark_ms) == (1, 10, -1)
+    assert (begun.request, begun.intervention) == ("r1", run.intervention)
+    assert due(plan, begun, 10, least_watermark([10_000, 6_000], 2)) == TIME
+
+    both = msgspec.structs.replace(run, watermarks=[(0, 10_000), (1, 6_000)])
+    later = position_after(begun, both, 2)
+    assert (later.n_done, later.watermark_ms, later.request) == (2, 6_000, "r1")
+    assert due(plan, later, 10, 7_999) is None
+    assert due(plan, later, 10, 8_000) == TIME
+    # Of a partition that nothing is known of nothing is past either.
+    assert position_after(later, run, 3).watermark_ms == 6_000
+    assert position_after(later, both, 3).watermark_ms == 6_000

@@ -251,7 +251,6 @@ class Trainer:
 
     def _learn(self, records: ModelRecords, name: str) -> None:
         """What was read after the fence holds, whatever was seen before."""
-        self._seen.trained |= records.trained
         if name in records.positions:
             self._seen.positions[name] = records.positions[name]
         if name in records.newest:

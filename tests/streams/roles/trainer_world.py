@@ -11,7 +11,7 @@ from rankstream.ranker import Ranker
 from rankstream.sections import ModelSettings, TimeSettings, TrainingSettings
 from rankstream.settings import Settings
 from rankstream.snapshots import decode_snapshot
-from rankstream.wire.deployments import is_deployment
+from rankstream.wire.deployments import decode_deployment, is_deployment
 from rankstream.wire.topics import CANDIDATES, SNAPSHOTS, STATISTICS, TRAINING
 from rankstream.wire.training import decode_record, decode_training_key
 from streams.kafka.committed_reader import CommittedBatch
@@ -124,11 +124,16 @@ class World:
     def assert_whole(self) -> None:
         """What was trained has its note, its record and its position, or nothing."""
         names = [decode_snapshot(each).intervention for each in self.trained()]
-        notes = [
-            key.removesuffix(b"/deployed").decode()
+        noted = {
+            key.removesuffix(b"/deployed").decode(): decode_deployment(value).groups
             for key, value in self.read(SNAPSHOTS)
             if value is not None and is_deployment(key, value)
-        ]
+        }
+        notes = [*noted]
+        # Who judges it leaves out whose clicks it was trained from.
+        groups = [decode_snapshot(each).groups for each in self.trained()]
+        assert all(groups)
+        assert groups == [*noted.values()]
         positions = [each.intervention for each in self.records("position")]
         runs = [each.intervention for each in self.records("run")]
         done = [x.said.split()[0] for x in self.records("status") if x.state == "done"]

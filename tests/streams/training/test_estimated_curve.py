@@ -19,14 +19,15 @@ GROUPS = 6
 LOOKED = np.array([1.0, 0.5, 0.3])
 
 
-def statistics_of(n_lists, n_queries, seed):
-    """Lists in any order, of users who look down them."""
+def statistics_of(n_lists, n_queries, seed, clicking=range(GROUPS), groups=GROUPS):
+    """Lists in any order, of users who look down them; some groups click."""
     rng, log = np.random.default_rng(seed), []
     liked = rng.uniform(0.2, 0.9, (n_queries, 3))
     for number in range(n_lists):
         query, order = int(rng.integers(n_queries)), rng.permutation(3)
         likes = rng.random(3) < liked[query, order]
         clicked = np.flatnonzero(likes & (rng.random(3) < LOOKED)).tolist()
+        clicked = clicked if number % groups in clicking else []
         one = impression(
             query_id=f"q{query}",
             items=["a", "b", "c"],
@@ -38,7 +39,7 @@ def statistics_of(n_lists, n_queries, seed):
         log.append(
             Interaction(one, [ClickMark(row + 1, 1, "click") for row in clicked])
         )
-    fold = StatisticsFold(LimitSettings(), StatisticsSettings(groups=GROUPS), 10_000, 0)
+    fold = StatisticsFold(LimitSettings(), StatisticsSettings(groups=groups), 10_000, 0)
     fold.take(closed_of(log))
     return Statistics((key, value) for _, key, value in fold.changes({}))
 
@@ -94,3 +95,23 @@ def test_chunks_do_not_change_a_bit(monkeypatch):
         assert alpha_of(found[0]) == pytest.approx(LOOKED, abs=0.06)
         assert found[0].source == whole.source + told
         assert (alphas == {alpha_of(whole).tobytes()}) == (not told)
+
+
+def test_where_validation_groups_do_not_click_all_do():
+    """It says so, and whose clicks these are: whoever judges must not be of them."""
+    statistics = statistics_of(4_000, 20, 3, clicking=(0, 1, 4, 5))
+    found = estimated_curve(statistics.columns(), GROUPS, Shares())
+    assert found.source == (
+        "estimated from all clicks, as those of the validation groups do not tell it"
+    )
+    assert found.groups == (0, 1, 2, 3, 4, 5)
+    assert alpha_of(found) == pytest.approx(LOOKED, abs=0.06)
+
+
+def test_too_few_groups_are_taken_together():
+    """They cannot be split."""
+    statistics = statistics_of(4_000, 20, 3, groups=5)
+    found = estimated_curve(statistics.columns(), 5, Shares())
+    assert found.source == "estimated from all clicks, as 5 groups cannot be split"
+    assert found.groups == (0, 1, 2, 3, 4)
+    assert alpha_of(found) == pytest.approx(LOOKED, abs=0.06)

@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from rankstream import deployment_rules
 from rankstream.snapshots import decode_snapshot, encode_snapshot
 from rankstream.wire.deployments import deployment_record
 from rankstream.wire.schemas import LogRefused
@@ -170,7 +171,7 @@ def test_a_stop_just_before_it_is_published_publishes_nothing(
 ) -> None:
     """Also after the last look at the topics."""
     world, stop, n_checks = grown.copied(), asyncio.Event(), 0
-    check_room = intervention.check_room
+    check_room = deployment_rules.check_room
 
     def stopping(*arguments: Any, **options: Any) -> None:
         nonlocal n_checks

@@ -4,7 +4,7 @@ import numpy as np
 
 from rankstream.benchmarks.interventions import NAIVE, closed_loop, measure
 
-N_RUNS, N_LISTS = 4, 4_000
+N_RUNS, N_LISTS = 3, 3_000
 
 
 def test_the_correction_is_what_makes_a_poor_ranker_good() -> None:

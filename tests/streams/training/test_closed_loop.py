@@ -33,9 +33,7 @@ def test_a_model_learns_from_the_lists_of_another() -> None:
     """With what those lists logged; its own are not even shown."""
     models = {
         "search": model_of(),
-        "shadow": model_of(
-            after=[400, 700], learns_from=["search"], least_support=1.0
-        ),
+        "shadow": model_of(after=[400, 700], learns_from=["search"], least_support=1.0),
     }
     shop = Shop(settings_of(models), shown="search")
     start = shop.ndcg(shop.snapshot("shadow"))

@@ -36,7 +36,10 @@ def reads_before_it_fences(patch: pytest.MonkeyPatch) -> None:
         )
         await consumer.start()
         consumer.assign([place])
-        self.items, _ = await state_log_module._read_to_end(consumer, {place: STATE})
+        ends = await consumer.end_offsets([place])
+        self.items, _ = await state_log_module._read_to_end(
+            consumer, {place: STATE}, ends
+        )
         await consumer.stop()
         await fence(self, timeout_ms)
 

@@ -22,10 +22,6 @@ LOOKS, BETWEEN_LOOKS_S = 5, 0.3
 FETCH_BYTES = 4 * MIB
 """Read of a partition at once; a larger record comes all the same."""
 
-BACKOFF_MS = 10
-"""aiokafka pauses for so long before it asks again: also once for each topic that it
-did not know, one after another."""
-
 FETCH_WAIT_MS = 20
 """A broker holds a fetch back for so long where there is nothing more to read. One of a
 topic that was read to its end would hold back the next one of the others."""
@@ -132,7 +128,6 @@ class StateLog:
         # nothing back; a seek would race with that.
         consumer = cluster.clients.consumer(
             **cluster.client,
-            retry_backoff_ms=BACKOFF_MS,
             isolation_level="read_committed",
             auto_offset_reset="earliest",
             enable_auto_commit=False,
@@ -140,9 +135,7 @@ class StateLog:
             fetch_max_wait_ms=FETCH_WAIT_MS,
             key_deserializer=WHOLE,
         )
-        everything = cluster.clients.consumer(
-            **cluster.client, retry_backoff_ms=BACKOFF_MS
-        )
+        everything = cluster.clients.consumer(**cluster.client)
         try:
             await _all_of(consumer.start(), everything.start())
             await self._end_what_hangs(consumer, everything, list(places))

@@ -10,6 +10,7 @@ import msgspec
 
 from producers.event_producer import send_records
 from producers.topic_reader import Record
+from rankstream.deployment_rules import DeploymentRefused, check_room
 from rankstream.settings import Settings
 from rankstream.snapshots import (
     Pointer,
@@ -23,19 +24,10 @@ from rankstream.wire.deployments import (
     Deployment,
     decode_deployment,
     deployment_record,
-    interventions_of_era,
     is_deployment,
 )
 from rankstream.wire.schemas import SchemaRefused
 from rankstream.wire.topics import SNAPSHOTS
-
-
-class DeploymentRefused(RuntimeError):
-    """Nothing more can be deployed under a name of its own.
-
-    Operator action: wait for the era that the message names, or raise the limit in
-    another namespace.
-    """
 
 
 def deployments_among(records: Iterable[Record]) -> list[Deployment]:
@@ -58,34 +50,6 @@ def deployments_among(records: Iterable[Record]) -> list[Deployment]:
                 f"{record.offset}: run the release that wrote it"
             ) from error
     return found
-
-
-def check_room(
-    settings: Settings, deployments: Iterable[Deployment], *, at_ms: int
-) -> None:
-    """Refuse one more than statistics keep apart.
-
-    Parameters
-    ----------
-    deployments
-        All that there were.
-    at_ms
-        When the next one is to be.
-
-    Raises
-    ------
-    DeploymentRefused
-    """
-    limit, keep_ms = settings.limits.interventions, settings.time.keep_ms
-    era = at_ms // keep_ms
-    known = interventions_of_era(deployments, settings.models, era, keep_ms)
-    if len(known) >= limit:
-        end = time.strftime("%Y-%m-%d %H:%M", time.gmtime((era + 1) * keep_ms // 1_000))
-        raise DeploymentRefused(
-            f"an era must have at most limits.interventions, {limit}, as statistics "
-            f"keep no more apart; this one has {len(known)}: deploy after it ends, "
-            f"{end} UTC, or raise the limit in another --namespace"
-        )
 
 
 def deploy(

@@ -65,6 +65,8 @@ class Plan:
         Where rankers are compared, how.
     log_candidates
         Whether events carry the features of all candidates.
+    learns_online
+        Whether versions come all the time, so that one can wait for them.
     """
 
     n_impressions: int
@@ -77,6 +79,7 @@ class Plan:
     multileaving: Multileaving = ONE_CANDIDATE
     log_candidates: bool = False
     n_users: int = 4_000
+    learns_online: bool = True
 
 
 @dataclass
@@ -116,15 +119,22 @@ def simulate(  # noqa: PLR0913  a loop joins so many things
     *,
     rng: np.random.Generator,
     on_progress: Callable[[Progress], None] = lambda _: None,
+    is_stopped: Callable[[], bool] = lambda: False,
 ) -> Progress:
     """Show lists, click, send, and wait for the learner where it falls behind.
 
     Queries are drawn uniformly. The same seed draws the same queries; lists and
-    clicks follow what the ranker had learned by then.
+    clicks follow what the ranker had learned by then. Whoever stops it gets what
+    happened so far.
     """
     progress, waiting = Progress(), Waiting()
     for number in range(plan.n_impressions):
-        if plan.follow:
+        if is_stopped():
+            break
+        if plan.follow and not plan.learns_online:
+            ranker.refresh()
+            progress.versions.add(ranker.version)
+        elif plan.follow:
             _wait(ranker, sink, plan, progress, waiting)
         _show(number, queries, users, ranker, sink, plan, progress, rng)
         on_progress(progress)

@@ -21,6 +21,7 @@ COMMANDS = {
     "experiments": "comparisons of rankers: list, publish, show verdicts",
     "monitor": "experiments, health and the log, live; --web in a browser",
     "snapshots": "model snapshots: list, show, verify, roll back, follow",
+    "intervene": "train a model now, list its trainings, verify one from the log",
     "dlq": "dead letters: list, show, count, replay",
     "dump": "copy the canonical log into a file",
     "erase": "a person's events: where they are, and a dump without them",

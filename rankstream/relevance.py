@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from models.counts.scope_record import CAPPED, CONVERTED
 from models.estimators.adaptivity import basis_of
 from models.estimators.bias_curve import BiasCurve
 from models.estimators.intervals import jackknife_intervals
@@ -20,11 +19,8 @@ from models.estimators.intervention_aware import (
     item_sums,
 )
 from rankstream.terminal.counts import counted
-from streams.fold.scope_batches import STRIDE
 from streams.fold.statistics_columns import Columns
-
-IMPRESSIONS, WITHOUT_EXPOSURE = 2, 6
-"""Columns of `Columns.cells`."""
+from streams.training.used_cells import IMPRESSIONS, used_cells, used_rows
 
 
 class ItemRelevance(NamedTuple):
@@ -212,15 +208,15 @@ class GatheredQuery:
             np.array([self.numbers.setdefault(x, len(self.numbers)) for x in items])
             for items in chunk.items
         ]
-        is_used = self._used(chunk)
+        is_used = used_cells(chunk)
+        self.n_left_out += int(chunk.cells[~is_used, IMPRESSIONS].sum())
         for scope, group, n, *_ in chunk.cells[is_used].tolist():
             self.interventions.add(chunk.names[scope].intervention)
             if not chunk.names[scope].is_growing:
                 items = numbers[scope]
                 ones = np.ones_like(items)
                 self._impressions.append((ones * group, items, ones * n))
-        used = chunk.cells[is_used, 0] * STRIDE + chunk.cells[is_used, 1]
-        rows = np.flatnonzero(np.isin(chunk.scope * STRIDE + chunk.group, used))
+        rows = used_rows(chunk, is_used)
         if not len(rows):
             return
         scopes = chunk.scope[rows]
@@ -245,11 +241,3 @@ class GatheredQuery:
         columns = zip(*[*self._places, empty], strict=True)
         places = Places(*(np.concatenate(column) for column in columns))
         return item_sums(places, impressions, curve)
-
-    def _used(self, chunk: Columns) -> npt.NDArray[np.bool_]:
-        """Cells all of whose lists have known policies."""
-        cells = chunk.cells
-        has_none = chunk.flags[cells[:, 0]] & (CAPPED | CONVERTED) > 0
-        is_left_out = has_none | (cells[:, WITHOUT_EXPOSURE] > 0)
-        self.n_left_out += int(cells[is_left_out, IMPRESSIONS].sum())
-        return np.asarray(~is_left_out)

@@ -1,5 +1,6 @@
 """Sections of the settings: names, types and defaults, and nothing that reads them."""
 
+from datetime import datetime
 from typing import Annotated, Any
 
 import msgspec
@@ -9,6 +10,9 @@ from rankstream.ranking.learner_options import TRAINED
 Positive = Annotated[int, msgspec.Meta(gt=0)]
 Days = Annotated[int, msgspec.Meta(ge=-1)]
 PositiveFloat = Annotated[float, msgspec.Meta(gt=0)]
+NotNegative = Annotated[float, msgspec.Meta(ge=0)]
+Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
+Moment = Annotated[int, msgspec.Meta(ge=0)] | Annotated[datetime, msgspec.Meta(tz=True)]
 
 
 class Section(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -128,12 +132,55 @@ class DeliverySettings(Section, frozen=True):
     instance_id: str = ""
 
 
+class TrainingSettings(Section, frozen=True):
+    """When a model is trained from sums, and how; of models that are "trained".
+
+    `after` are numbers of interactions, `first` and `last` the ends of a log scale on
+    which so many `interventions` lie evenly, `at` event times (RFC 3339, or epoch
+    milliseconds). `examination` are probabilities by rank; with none they are estimated
+    from the validation groups.
+    """
+
+    after: list[Positive] = []
+    first: Positive = 10_000
+    last: Annotated[int, msgspec.Meta(ge=0)] = 0
+    interventions: Annotated[int, msgspec.Meta(ge=0, le=1_000)] = 0
+    at: list[Moment] = []
+    cutoff: Positive = 10
+    epochs: Positive = 50
+    batch: Positive = 16
+    learning_rate: PositiveFloat = 0.01
+    patience: Positive = 5
+    least_gain: NotNegative = 1e-4
+    seed: Annotated[int, msgspec.Meta(ge=0)] = 0
+    temperature: PositiveFloat = 1.0
+    exposure_floor: Share = 0.0
+    least_support: NotNegative = 25.0
+    most_unsupported: Share = 0.05
+    examination: list[PositiveFloat] = []
+    held_out: Annotated[float, msgspec.Meta(gt=0, lt=1)] = 0.2
+
+    @property
+    def at_ms(self) -> list[int]:
+        """`at` as epoch milliseconds, in its order."""
+        return [
+            moment if isinstance(moment, int) else round(moment.timestamp() * 1_000)
+            for moment in self.at
+        ]
+
+    @property
+    def has_schedule(self) -> bool:
+        """Whether anything but a request trains the model."""
+        return bool(self.after or self.at or self.interventions)
+
+
 class ModelSettings(Section, frozen=True):
     """A ranker that learns: its form, its learner, and what that learner needs.
 
     `feature_names` are in the order of the features, or none. With `log_candidates`
     rankers log the features of all candidates. The `learner` of a model that nothing
-    learns online is "trained".
+    learns online is "trained"; `training` is of such a model alone. `learns_from` names
+    models whose lists it learns from, with none its own.
     """
 
     features: Positive
@@ -147,6 +194,8 @@ class ModelSettings(Section, frozen=True):
     seed: int = 0
     options: dict[str, Any] = {}
     log_candidates: bool = False
+    learns_from: list[str] = []
+    training: TrainingSettings = TrainingSettings()
 
     @property
     def is_trained(self) -> bool:
@@ -157,6 +206,10 @@ class ModelSettings(Section, frozen=True):
     def logs_candidates(self) -> bool:
         """Whether rankers log the features of all candidates; training needs them."""
         return self.log_candidates or self.is_trained
+
+    def sources_of(self, name: str) -> list[str]:
+        """Names of the models whose lists the model of this name learns from."""
+        return self.learns_from or [name]
 
 
 MAX_RANKERS = 256
@@ -185,6 +238,12 @@ class ExperimentSettings(Section, frozen=True):
     planned_impressions: Positive = 10_000
 
 
+class TrainSettings(Section, frozen=True):
+    """The role `train`; `memory_mb` bounds what a training holds."""
+
+    memory_mb: Annotated[int, msgspec.Meta(ge=64)] = 512
+
+
 class MetricsSettings(Section, frozen=True):
     """The pages of a worker's processes; port 0 means none."""
 
@@ -204,6 +263,7 @@ class Settings(Section, frozen=True):
     exclude: ExcludeSettings = ExcludeSettings()
     delivery: DeliverySettings = DeliverySettings()
     metrics: MetricsSettings = MetricsSettings()
+    train: TrainSettings = TrainSettings()
     models: dict[str, ModelSettings] = {}
     experiments: dict[str, ExperimentSettings] = {}
     file: str = ""

@@ -19,6 +19,8 @@ from rankstream.sections import (
     Settings,
     StatisticsSettings,
     TimeSettings,
+    TrainingSettings,
+    TrainSettings,
 )
 from rankstream.settings_rules import contradiction, fault, renamed
 
@@ -34,6 +36,8 @@ __all__ = [
     "SettingsError",
     "StatisticsSettings",
     "TimeSettings",
+    "TrainSettings",
+    "TrainingSettings",
     "load_settings",
     "secret",
     "with_namespace",

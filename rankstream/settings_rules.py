@@ -24,6 +24,7 @@ from rankstream.sections import (
     StatisticsSettings,
     TimeSettings,
 )
+from rankstream.training_rules import training_faults
 from rankstream.wire.bounds import (
     CLICK_OVERHEAD_BYTES,
     MAX_CLICK_BYTES,
@@ -153,6 +154,7 @@ def _contradictions(settings: Settings) -> Iterator[tuple[str, str]]:
     yield from _of_statistics(settings.statistics)
     for name, model in settings.models.items():
         yield from _of_model(f"models.{name}", model)
+        yield from training_faults(name, model, settings.kafka)
     for name, experiment in settings.experiments.items():
         yield from _of_experiment(f"experiments.{name}", experiment)
     yield from _of_kafka(settings.kafka)

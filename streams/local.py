@@ -61,7 +61,7 @@ class LocalPipeline:
         on_output: Callable[[Output], None] | None = None,
     ) -> None:
         self._now = now
-        self._on_output = on_output
+        self._watchers = [on_output] if on_output is not None else []
         written = written_topics()
         self._ingests: dict[str, list[Stage]] = {}
         self._inner: dict[str, list[Stage]] = {}
@@ -84,6 +84,10 @@ class LocalPipeline:
         self._waiting = 0
         self._turn = 0
         self.snapshots: dict[bytes, bytes] = {}
+
+    def show_also(self, on_output: Callable[[Output], None]) -> None:
+        """Show every record that a stage writes to one more, in order."""
+        self._watchers.append(on_output)
 
     def start(self) -> None:
         """Publish version 0 of every model."""
@@ -205,8 +209,8 @@ class LocalPipeline:
 
     def _collect(self, stage: Stage) -> None:
         for output in stage.outputs():
-            if self._on_output is not None:
-                self._on_output(output)
+            for on_output in self._watchers:
+                on_output(output)
             if output.value is None:
                 continue
             if (output.topic, output.partition) in self._readers:

@@ -9,6 +9,7 @@ nothing of, `since` of the row stays.
 from collections.abc import Iterable
 
 from rankstream.sections import Settings
+from streams.comparisons.intervention_lists import trained_of
 from streams.comparisons.preference_fold import PreferencesFold
 from streams.fold.candidates_fold import CandidatesFold
 from streams.fold.canonical_fold import CanonicalFold
@@ -29,7 +30,7 @@ def consumers_of(settings: Settings, partition: int) -> tuple[Consumer, ...]:
     )
     return (
         statistics,
-        PreferencesFold(settings.experiments, partition),
+        PreferencesFold(settings.experiments, partition, trained_of(settings)),
         CandidatesFold(partition, keep_ms, statistics.has_set),
     )
 

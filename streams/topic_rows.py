@@ -16,6 +16,7 @@ from rankstream.wire.topics import (
     LATE,
     QUERIES,
     SNAPSHOTS,
+    TRAINING,
     dead_letters,
 )
 
@@ -47,4 +48,5 @@ TOPICS = (
     TopicRow(SNAPSHOTS, "", COMPACTED),
     TopicRow(EVALUATIONS, "", KEPT | FORTNIGHT),
     TopicRow(EXPERIMENTS, "", COMPACTED),
+    TopicRow(TRAINING, "", COMPACTED),
 )

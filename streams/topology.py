@@ -29,6 +29,7 @@ from rankstream.wire.topics import (
     QUERIES,
     SNAPSHOTS,
     STATISTICS,
+    TRAINING,
     Topic,
     dead_letters,
     full_name,
@@ -189,7 +190,7 @@ STAGES = (
             dead_letters(QUERIES),
             dead_letters(CLICKS),
         ),
-        version=3,
+        version=4,
         since=2,
         conversion=CONVERT_STATISTICS,
         warm_up=_warm_up_comparisons,
@@ -255,11 +256,21 @@ async def _evaluate(settings: Settings, stop: Event, status: "Status") -> None:
     await evaluate(settings, stop, status)
 
 
+async def _train(settings: Settings, stop: Event, status: "Status") -> None:
+    from streams.roles.trainer import train  # noqa: PLC0415
+
+    await train(settings, stop, status)
+
+
 _STAGES_LOAD = "streams.kafka.status_page", "streams.kafka.app"
 
 
-def _is_comparing(settings: Settings) -> bool:
-    return bool(settings.experiments)
+def _is_evaluating(settings: Settings) -> bool:
+    return bool(settings.experiments) or _is_training(settings)
+
+
+def _is_training(settings: Settings) -> bool:
+    return any(model.is_trained for model in settings.models.values())
 
 
 ROLES = {
@@ -287,12 +298,21 @@ ROLES = {
         ),
         Role(
             "evaluate",
-            "verdicts on experiments, where one is set",
+            "verdicts on experiments and interventions, where there are any",
             4,
             _evaluate,
             (PREFERENCES,),
             (EVALUATIONS,),
-            _is_comparing,
+            _is_evaluating,
+        ),
+        Role(
+            "train",
+            "interventions, where a model is trained",
+            5,
+            _train,
+            (STATISTICS, CANDIDATES, SNAPSHOTS, TRAINING),
+            (SNAPSHOTS, TRAINING),
+            _is_training,
         ),
     )
 }
@@ -314,7 +334,7 @@ def role_of(name: str) -> Role:
 
 
 def kinds_of(role: str) -> list[StageKind]:
-    """The stages of a role; `publish` and `evaluate` have none.
+    """The stages of a role; `publish`, `evaluate` and `train` have none.
 
     Raises
     ------

@@ -18,12 +18,14 @@ VALUE = "…"
 
 REFUSING = {
     "ConversionRefused", "DeploymentRefused", "EventTooLarge", "ExperimentChanged",
-    "ExperimentError", "FileUnreadable", "InteractionsBroken", "KafkaAway",
-    "KafkaRefused", "LearnerStuck", "LogBroken", "LogRefused", "ModelChanged",
-    "ModelMissed", "NoSnapshot", "NoSuchLetter", "NotCompiled", "NotInstalled",
-    "ProgressMismatch", "RollbackRefused", "RuntimeError", "SchemaRefused",
-    "SendFailed", "SettingsError", "SnapshotError", "StateRefused", "StatisticsRefused",
-    "StoreUnavailable", "TargetAhead", "TopicUnreadable",
+    "ExperimentError", "ExplorationRefused", "FeaturesRefused", "FileUnreadable",
+    "InteractionsBroken", "KafkaAway", "KafkaRefused", "LearnerStuck", "LogBroken",
+    "LogRefused", "ModelChanged", "ModelMissed", "NoSnapshot", "NoSuchLetter",
+    "NotCompiled", "NotInstalled", "ProgressMismatch", "RollbackRefused",
+    "RuntimeError", "SchemaRefused", "SendFailed", "SettingsError", "SnapshotError",
+    "StateRefused", "StatisticsRefused", "StoreUnavailable", "TargetAhead",
+    "TopicUnreadable", "TrainerFenced", "TrainingDiverged", "TrainingRefused",
+    "VerificationRefused",
 }  # fmt: skip
 """Exceptions whose sentences belong into the table."""
 
@@ -34,12 +36,14 @@ OTHERS = {
     "IllegalMove": "a fault of ours; the worker starts again",
     "Interrupted": "the user stopped a wait",
     "Refused": "becomes a dead letter, which has a code",
+    "Stopped": "a training was told to end, and nothing came of it",
     "SpoiltRecord": "who reads it decodes the scope alone and says what is wrong",
 }
 """Exceptions that are no refusals of that kind, and why."""
 
 SETTINGS_RULES = (
     "rankstream/settings_rules.py",
+    "rankstream/training_rules.py",
     "rankstream/ranking/learner_options.py",
     "rankstream/ranking/methods.py",
     "rankstream/ranking/scored_beside.py",

@@ -4,10 +4,10 @@ from typing import Literal, NamedTuple
 
 from models.evaluation.session_sequence import (
     LEAST_GROUPS,
-    effective_groups,
+    groups_of_equal_size,
     largest_score,
 )
-from models.evaluation.sums import PreferenceSums
+from models.evaluation.sums import Integers, PreferenceSums
 
 MOST_WITHOUT_SESSION = 0.05
 """Of the lists: where more name no session and no user, there is no winner."""
@@ -45,13 +45,29 @@ def coverage_of(
     without_session
         Share of the lists that name neither session nor user.
     """
-    effective, n = effective_groups(sums), int(sums.impressions.sum())
+    return coverage_of_groups(
+        sums.impressions, alpha, planned=planned, without_session=without_session
+    )
+
+
+def coverage_of_groups(
+    impressions: Integers, alpha: float, *, planned: float, without_session: float
+) -> Coverage:
+    """The same, of impressions by group of sessions.
+
+    Parameters
+    ----------
+    impressions : [n_groups]
+    alpha, planned, without_session
+        As of `coverage_of`.
+    """
+    effective, n = groups_of_equal_size(impressions), int(impressions.sum())
     score = largest_score(n / planned, alpha) if n else 0.0
     needed = max(LEAST_GROUPS, score)
     lack: Lack | None = None
     if without_session >= MOST_WITHOUT_SESSION:
         lack = "named"
-    elif n and needed >= len(sums.impressions):
+    elif n and needed >= len(impressions):
         lack = "impressions"
     elif n and effective <= needed:
         lack = "groups"

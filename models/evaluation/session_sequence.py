@@ -38,7 +38,7 @@ import math
 
 import numpy as np
 
-from models.evaluation.sums import SCALE, Floats, PreferenceSums
+from models.evaluation.sums import SCALE, Floats, Integers, PreferenceSums
 from models.kernels.compilation import compiled
 
 SCALES = np.ldexp(1.0, np.arange(6, -12, -2))
@@ -168,8 +168,54 @@ def session_intervals(sums: PreferenceSums, alpha: float, planned: float) -> Flo
     return np.array([means_within(of_pair, largest) for of_pair in moments])
 
 
+def rate_interval(
+    totals: Integers, sizes: Integers, alpha: float, planned: float
+) -> tuple[float, float]:
+    """A mean per impression of sessions to come, such as that of clicks per list.
+
+    Parameters
+    ----------
+    totals : [n_groups]
+        Of what is averaged, by group of sessions.
+    sizes : [n_groups]
+        Impressions of each group.
+    alpha
+        Probability, in the limit of many sessions, that the interval ever errs.
+    planned
+        Impressions at which it should be narrowest, fixed beforehand.
+
+    Returns
+    -------
+    tuple
+        Both ends; infinite where sessions are too few.
+    """
+    n = int(sizes.sum())
+    if n == 0:
+        return -math.inf, math.inf
+    t, g = totals.astype(np.float64), sizes.astype(np.float64)
+    moments = np.array([t.sum(), n, t @ t, t @ g, g @ g, np.abs(t).sum()])
+    low, high = means_within(moments, largest_score(n / planned, alpha))
+    return float(low), float(high)
+
+
 def effective_groups(sums: PreferenceSums) -> float:
-    """How many groups of equal size would carry as much; 0 before any impression."""
-    sizes = sums.impressions.astype(np.float64)
+    """The effective number of groups of an experiment."""
+    return groups_of_equal_size(sums.impressions)
+
+
+def groups_of_equal_size(impressions: Integers) -> float:
+    """How many groups of equal size would carry as much as these.
+
+    Parameters
+    ----------
+    impressions : [n_groups]
+        Of each group.
+
+    Returns
+    -------
+    float
+        0 before any impression.
+    """
+    sizes = impressions.astype(np.float64)
     squares = float(sizes @ sizes)
     return float(sizes.sum() ** 2 / squares) if squares else 0.0

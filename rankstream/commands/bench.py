@@ -26,13 +26,15 @@ BENCHMARKS = {
     "pdgd": "PDGD's closed loop, against the tensor formula in numpy",
     "evaluation": "inference of multileaving, against numpy; its fold",
     "statistics": "statistics into columns, against cell after cell; memory",
+    "training": "a ranker from sums of clicks, against numpy query by query",
+    "interventions": "a ranker that learns from its own lists, against naive clicks",
     "pipeline": "events through the pipeline, against an empty Faust agent",
 }
 """Name and one line of each benchmark; the module has the same name."""
 
 WITH_NAMED_FIGURES = "pipeline"
 
-ON_ONE_CORE = {"placement", "learners", "pdgd", "evaluation", "statistics"}
+ON_ONE_CORE = {"placement", "learners", "pdgd", "evaluation", "statistics", "training"}
 """Those where neither side may use a second thread."""
 
 EXAMPLES = """examples:
@@ -61,7 +63,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = "benchmarks:\n" + "\n".join(
-        f"  {name:10} {line}" for name, line in BENCHMARKS.items()
+        f"  {name:13} {line}" for name, line in BENCHMARKS.items()
     )
     parser.epilog += f"\n\nfigures of pipeline:\n{figure_lines()}\n\n{EXAMPLES}"
     parser.add_argument("name", choices=sorted(BENCHMARKS), help="which benchmark")

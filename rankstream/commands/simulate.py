@@ -11,23 +11,43 @@ import time
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import numpy as np
-from rich.console import Console
 from rich.table import Table
 
 from models.click_models.registry import NAMES, click_model_of
 from producers.formats.letor import LetorData
-from producers.simulation import Plan, Progress, simulate, step_ms_for
-from rankstream.settings import Settings, load_settings, with_namespace
+from producers.simulation import Plan, Progress, Users, simulate, step_ms_for
+from producers.stop_signal import Stop
+from rankstream.ranking.learner_options import TRAINED
+from rankstream.sections import ModelSettings, Settings, TrainingSettings
+from rankstream.settings import load_settings, with_namespace
+from rankstream.simulation.interventions import (
+    LEAST_SUPPORT,
+    Interventions,
+    Schedule,
+    checked_schedule,
+    schedule_over,
+)
 from rankstream.simulation.learner_needs import (
     multileaving_of,
     needs_candidates,
     policy_for,
 )
-from rankstream.simulation.pipelines import in_process, on_kafka, settled
+from rankstream.simulation.pipelines import Joined, in_process, on_kafka, settled
 from rankstream.simulation.queries import n_grades_of, ndcg_of, queries_of
+from rankstream.simulation.served_policies import (
+    SPARE,
+    ServedPolicies,
+    as_builtins,
+    table_of,
+    told,
+)
 from rankstream.snapshots import Snapshot
+from rankstream.terminal.fitted_table import print_fitted, wide_console
 from rankstream.terminal.progress_line import ProgressLine
+
+STOPPED = 130
 
 SUMMARY = "closed loop of simulated users, a ranker and its learner"
 
@@ -41,6 +61,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "examples:\n"
         "  rankstream simulate --local --data MQ2008 --fold 1 --users perfect\n"
         "  rankstream simulate --config shop.toml --model search --data train.txt\n"
+        "  rankstream simulate --local --data MQ2008 --users navigational "
+        "--interventions 3\n"
+        "\n"
+        "A model whose learner is 'trained' changes at interventions. On Kafka the\n"
+        "role `train` makes them by itself, when [models.NAME.training] says. Ctrl-C\n"
+        "ends the simulation, and prints what there is.\n"
     )
     parser.add_argument(
         "--data", type=Path, help="LETOR file, or folder of folds (default: generated)"
@@ -75,6 +101,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="wait while the served model is more impressions behind",
     )
     parser.add_argument(
+        "--interventions",
+        type=int,
+        metavar="N",
+        help="train the model N times, evenly on a log scale from a tenth of the "
+        "lists on; with settings of the model, these say when",
+    )
+    parser.add_argument(
         "--no-follow", action="store_true", help="serve the first version only"
     )
     parser.add_argument("--seed", type=int, default=1, help="seed of all random draws")
@@ -98,34 +131,130 @@ def run(arguments: argparse.Namespace) -> int:
         n_grades_of(train, test),
         stop_requires_click=not arguments.published_stop,
     )
-    settings = with_namespace(load_settings(arguments.config), arguments.namespace)
+    settings = _settings(arguments, train.features.shape[1])
+    stop = Stop()
     pipeline = (
-        in_process(settings, arguments.model, train.features.shape[1])
+        in_process(settings, arguments.model)
         if arguments.local
-        else on_kafka(settings, arguments.model)
+        else on_kafka(
+            settings,
+            arguments.model,
+            max_behind=arguments.max_behind,
+            is_stopped=lambda: stop.asked,
+        )
     )
-    with pipeline as (sink, ranker):
+    with pipeline as joined, stop:
         plan = _plan(settings, arguments)
+        served = ServedPolicies(
+            joined.ranker, lambda found: ndcg_of(found, test, arguments.cutoff)
+        )
         started = time.monotonic()
-        with ProgressLine("shown", total=plan.n_impressions) as line:
-
-            def follow(progress: Progress) -> None:
-                line.show(progress.shown)
-
-            progress = simulate(
-                train, users, ranker, sink, plan,
-                rng=np.random.default_rng(arguments.seed), on_progress=follow,
-            )  # fmt: skip
-        sink.end()
-        learned = settled(ranker, plan.n_impressions)
+        progress = _shown(train, users, joined, plan, served, stop, arguments.seed)
+        if not stop.asked:
+            _settle(joined, plan)
         seconds = time.monotonic() - started
-    result = _result(progress, learned, test, arguments, seconds)
-    if arguments.json:
-        json.dump(result, sys.stdout)
-        sys.stdout.write("\n")
-    else:
-        Console().print(_table(result))
-    return 0
+        joined.ranker.refresh()
+        served.follow(progress)
+        learned = joined.ranker.snapshot
+        result = _result(progress, learned, test, arguments, seconds)
+        if not plan.learns_online:
+            result |= _interventions(joined.interventions, served, progress)
+    _print(result, as_json=arguments.json)
+    return STOPPED if stop.asked else 0
+
+
+def _shown(  # noqa: PLR0913  a loop joins so many things
+    queries: LetorData,
+    users: Users,
+    joined: Joined,
+    plan: Plan,
+    served: ServedPolicies,
+    stop: Stop,
+    seed: int,
+) -> Progress:
+    """Show all lists, or those before a stop, with what comes of it as it comes."""
+    with ProgressLine("shown", total=plan.n_impressions, unit="lists") as line:
+
+        def follow(progress: Progress) -> None:
+            if plan.learns_online:
+                line.show(progress.shown)
+                return
+            joined.interventions.follow(progress.shown)
+            joined.ranker.refresh()
+            ended = served.follow(progress)
+            if ended is not None:
+                line.say(told(ended))
+            line.show(progress.shown, served.note(progress))
+
+        return simulate(
+            queries, users, joined.ranker, joined.sink, plan,
+            rng=np.random.default_rng(seed), on_progress=follow,
+            is_stopped=lambda: stop.asked,
+        )  # fmt: skip
+
+
+def _settle(joined: Joined, plan: Plan) -> None:
+    """End all sources, and wait for what comes of it."""
+    joined.sink.end()
+    joined.interventions.end()
+    if plan.learns_online:
+        settled(joined.ranker, plan.n_impressions)
+
+
+def _interventions(
+    found: Interventions, served: ServedPolicies, progress: Progress
+) -> dict[str, Any]:
+    """What each policy showed, with how it was trained."""
+    return {
+        "interventions": [
+            as_builtins(each, found.run_of(each.intervention))
+            for each in served.policies(progress)
+        ],
+        "refused": found.refusal(),
+    }
+
+
+def _settings(arguments: argparse.Namespace, n_features: int) -> Settings:
+    """Those of the file; in this process a model that they do not have gets defaults.
+
+    Raises
+    ------
+    ValueError
+        Where what was asked for does not go with them.
+    """
+    settings = with_namespace(load_settings(arguments.config), arguments.namespace)
+    name, asked = arguments.model, arguments.interventions
+    model = settings.models.get(name)
+    if model is None and not arguments.local:
+        if asked is not None:
+            raise ValueError(
+                f"--interventions must go with a model of the settings; {name!r} is "
+                f"none of {sorted(settings.models)}: name it with --model"
+            )
+        return settings
+    if model is not None and not (
+        arguments.local and model.is_trained and not model.training.has_schedule
+    ):
+        checked_schedule(name, model, asked, arguments.impressions)
+        return settings
+    model = model or _model(arguments, n_features)
+    if asked is not None:
+        model = _with_schedule(model, schedule_over(arguments.impressions, asked))
+    return msgspec.structs.replace(settings, models={**settings.models, name: model})
+
+
+def _model(arguments: argparse.Namespace, n_features: int) -> ModelSettings:
+    """A model that has no settings."""
+    if arguments.interventions is None:
+        return ModelSettings(features=n_features)
+    # Simulations show each query to few users.
+    training = TrainingSettings(cutoff=arguments.cutoff, least_support=LEAST_SUPPORT)
+    return ModelSettings(features=n_features, learner=TRAINED, training=training)
+
+
+def _with_schedule(model: ModelSettings, schedule: Schedule) -> ModelSettings:
+    training = msgspec.structs.replace(model.training, **schedule._asdict())
+    return msgspec.structs.replace(model, training=training)
 
 
 def _plan(settings: Settings, arguments: argparse.Namespace) -> Plan:
@@ -145,6 +274,7 @@ def _plan(settings: Settings, arguments: argparse.Namespace) -> Plan:
         cutoff=arguments.cutoff,
         max_behind=arguments.max_behind,
         follow=not arguments.no_follow,
+        learns_online=model is None or not model.is_trained,
     )
 
 
@@ -155,19 +285,39 @@ def _result(
     arguments: argparse.Namespace,
     seconds: float,
 ) -> dict[str, Any]:
-    behind = progress.behind or [0]
+    lags = progress.behind
+    behind = (
+        {
+            "behind_mean": round(float(np.mean(lags)), 1),
+            "behind_largest": int(max(lags)),
+        }
+        if lags
+        else {}
+    )
     return {
         "impressions": progress.shown,
         "clicks": progress.clicks,
         "seconds": round(seconds, 2),
         "version": learned.version,
         "versions_served": len(progress.versions),
-        "behind_mean": round(float(np.mean(behind)), 1),
-        "behind_largest": int(max(behind)),
+        **behind,
         "ndcg_learned": round(ndcg_of(learned, test, arguments.cutoff), 4),
         "ndcg_shown_last_1000": round(progress.recent(), 4),
         "ndcg_shown_discounted": round(progress.discounted(), 1),
     }
+
+
+def _print(result: dict[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        json.dump(result, sys.stdout)
+        sys.stdout.write("\n")
+        return
+    console = wide_console()
+    console.print(_table(result))
+    if "interventions" in result:
+        print_fitted(console, table_of(result["interventions"]), SPARE)
+        if result["refused"]:
+            sys.stderr.write(f"the last training was refused: {result['refused']}\n")
 
 
 def _table(result: dict[str, Any]) -> Table:
@@ -187,5 +337,6 @@ def _table(result: dict[str, Any]) -> Table:
         "ndcg_shown_discounted": "discounted sum of shown NDCG",
     }
     for name, label in labels.items():
-        table.add_row(label, f"{result[name]:,}")
+        if name in result:
+            table.add_row(label, f"{result[name]:,}")
     return table

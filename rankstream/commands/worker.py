@@ -81,6 +81,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--child", choices=ROLES, help=argparse.SUPPRESS)
     parser.add_argument("--instance", default="", help=argparse.SUPPRESS)
+    parser.add_argument("--worker", default="", help=argparse.SUPPRESS)
 
 
 def _line_of(role: Role) -> str:
@@ -119,7 +120,10 @@ def run(arguments: argparse.Namespace) -> int:
     for accepted in arguments.accept_loss or ():
         command += [OPTION, str(accepted)]
     # The same member of its group after every start: no wait for a dead one's session.
-    command += ["--instance", settings.delivery.instance_id or uuid.uuid4().hex[:12]]
+    own = uuid.uuid4().hex[:12]
+    command += ["--instance", settings.delivery.instance_id or own]
+    # Workers that are configured alike have one instance, and are told apart by this.
+    command += ["--worker", own]
     roles = arguments.role or _needed(settings)
     loaded = dict.fromkeys(name for role in roles for name in role_of(role).loads)
     python = [sys.executable, *path_options()]
@@ -156,7 +160,7 @@ def _child(settings: Settings, arguments: argparse.Namespace) -> int:
 
     role = role_of(arguments.child)
     called(role.name)
-    status = Status(role.name)
+    status = Status(role.name, arguments.worker)
     offer_page(status, settings.metrics)
     try:
         for module in role.loads:

@@ -11,6 +11,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from rankstream.monitoring.interventions import Interventions
+from rankstream.wire.intervention_rates import decode_rates
 from rankstream.wire.schemas import decoded
 from rankstream.wire.verdicts import Verdict, decode_verdict
 
@@ -105,6 +107,7 @@ class Gathered:
         self._snapshots: list[dict[str, Any]] = []
         self._progress: dict[str, Progress] = {}
         self._examination: list[dict[str, Any]] = []
+        self._interventions = Interventions()
         self._trouble = ""
         self._losses: tuple[str, ...] = ()
         self._passed_over: set[str] = set()
@@ -113,12 +116,13 @@ class Gathered:
     def take_verdict(self, value: bytes | None) -> None:
         """Take a record of `evaluations`; one that cannot be read is passed over.
 
-        An experiment of which nothing else came yet is named in `overview`, once.
+        It is a verdict, or holds clicks per list of the interventions of a model. An
+        experiment of which nothing else came yet is named in `overview`, once.
         """
         try:
             verdict = decode_verdict(value or b"")
         except msgspec.DecodeError:
-            self._pass_over(value or b"")
+            self._take_other(value or b"")
             return
         name, epoch = verdict.experiment, verdict.epoch
         with self._lock:
@@ -128,6 +132,23 @@ class Gathered:
                 self._verdicts[name] = verdict
             self._passed_over.discard(name)
             self._moved()
+
+    def _take_other(self, value: bytes) -> None:
+        try:
+            rates = decode_rates(value)
+        except msgspec.DecodeError:
+            self._pass_over(value)
+            return
+        with self._lock:
+            self._interventions.take_rates(rates)
+            self._moved()
+
+    def take_training(self, records: Iterable[tuple[bytes, bytes | None]]) -> None:
+        """Take keys and values of `training`."""
+        with self._lock:
+            changes = [self._interventions.take(*each) for each in records]
+            if any(changes):
+                self._moved()
 
     def _pass_over(self, value: bytes) -> None:
         try:
@@ -201,6 +222,7 @@ class Gathered:
                 "counts": dict(self._counts),
                 "snapshots": list(self._snapshots),
                 "examination": list(self._examination),
+                "interventions": self._interventions.overview(),
             }
 
     def experiment(self, name: str, pair: int = 0) -> dict[str, Any] | None:
@@ -214,7 +236,8 @@ class Gathered:
 
     def _told(self) -> str:
         losses = "; ".join(self._losses)
-        parts = (self._trouble, self._unread(), f"{losses}." if losses else "")
+        refused = self._interventions.refused
+        parts = (self._trouble, refused, self._unread(), f"{losses}." if losses else "")
         return " ".join(filter(None, parts))
 
     def _unread(self) -> str:

@@ -40,7 +40,10 @@ function drawOverview() {
   byId("trouble").hidden = !overview.trouble;
   byId("trouble").textContent = overview.trouble;
   const rows = overview.experiments;
-  byId("empty").hidden = rows.length > 0;
+  const trained = overview.interventions;
+  const isTrained = trained.rows.length > 0 || trained.states.length > 0;
+  byId("empty").hidden = rows.length > 0 || isTrained;
+  drawInterventions(trained, isTrained);
   byId("main").hidden = rows.length === 0;
   if (!rows.some((each) => each.name === selected)) {
     selected = rows.length ? rows[0].name : null;
@@ -77,6 +80,58 @@ function drawOverview() {
     progressOf(each.course),
   )));
   drawExamination();
+}
+
+const ALIVE_MS = 60000; // a trainer that has said nothing for so long is not at work
+const LIGHT_OF = { done: "ok", training: "ok", "left alone": "warning", refused: "alarm" };
+
+function drawInterventions({ rows, states, question, n_older: nOlder }, isTrained) {
+  byId("trained").hidden = !isTrained;
+  byId("states").replaceChildren(...states.map(({ model, state, said, at_ms: atMs }) => {
+    const isSilent = state === "training" && Date.now() - atMs > ALIVE_MS;
+    return element("li", model + ": " + state + (said ? ", " + said : "")
+      + (isSilent ? "; last heard of " + age(atMs).replace(" old", " ago") : ""), "light " + (isSilent ? "warning" : LIGHT_OF[state] || ""));
+  }));
+  byId("rates").textContent = (question && "To come: " + question)
+    + (nOlder ? " " + whole.format(nOlder) + " older ones are not shown." : "");
+  const largest = Math.max(1e-12, ...rows.flatMap(({ run, rate }) =>
+    [run?.reward ?? 0, rate?.mean ?? 0, rate?.to_come[1] ?? 0]));
+  byId("interventions").hidden = rows.length === 0;
+  byId("interventions").tBodies[0].replaceChildren(...rows.map(({ name, run, rate }) => {
+    const drawing = element("td");
+    drawing.append(rateOf(run, rate, largest));
+    const [low, high] = rate?.to_come ?? [null, null];
+    const reward = run?.reward ?? null;
+    return row(
+      element("th", name),
+      element("td", run ? new Date(run.created_ms).toISOString().slice(0, 19).replace("T", " ") : "–"),
+      element("td", run ? run.reason : "–"),
+      element("td", run ? whole.format(run.clicks) : "–", "number"),
+      element("td", run ? whole.format(run.below) + " of " + whole.format(run.items) : "–", "number"),
+      element("td", whole.format(rate?.lists ?? 0), "number"),
+      element("td", rate && rate.mean !== null ? rate.mean.toFixed(3) : "–", "number"),
+      element("td", low === null ? "–" : low.toFixed(3) + " – " + high.toFixed(3)),
+      drawing,
+      element("td", reward === null ? "–" : reward.toFixed(3), "number"),
+    );
+  }));
+  byId("lacks").replaceChildren(...rows.flatMap(({ name, run, rate }) => [
+    ...(rate?.why ? [element("li", name + ": no interval yet. " + rate.why)] : []),
+    ...(run?.reward_reason ? [element("li", name + ": not estimated, " + run.reward_reason)] : []),
+  ]));
+}
+
+// Clicks per list from 0 on: the interval, its mean, and a ring where it was expected.
+function rateOf(run, rate, largest) {
+  const drawing = shape("svg", { viewBox: "0 0 160 16", width: 160, height: 16 });
+  const at = (value) => 6 + 148 * value / largest;
+  drawing.append(shape("line", { x1: 6, x2: 6, y1: 0, y2: 16, class: "axis" }));
+  if (rate && rate.to_come[0] !== null) {
+    drawing.append(shape("line", { x1: at(rate.to_come[0]), x2: at(rate.to_come[1]), y1: 8, y2: 8, class: "range" }));
+  }
+  if (rate && rate.mean !== null) drawing.append(shape("rect", { x: at(rate.mean) - 1.5, y: 3, width: 3, height: 10, class: "mean" }));
+  if (run && run.reward !== null) drawing.append(shape("circle", { cx: at(run.reward), cy: 8, r: 4.5, class: "guess" }));
+  return drawing;
 }
 
 function drawExamination() {

@@ -20,7 +20,7 @@ from rankstream.snapshots import (
     decode_at,
     store_of,
 )
-from rankstream.wire.topics import EVALUATIONS
+from rankstream.wire.topics import EVALUATIONS, TRAINING
 from streams.topology import ROLES, kinds_of
 
 EVERY_S = 2.0
@@ -38,6 +38,7 @@ class Poller:
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, name="gather", daemon=True)
         self._next_offset = -1
+        self._next_training = 0
         self._bias = PositionBias()
         self._examine_at_s = 0.0
 
@@ -69,6 +70,7 @@ class Poller:
     def _rounds(self, reader: TopicReader, store: SnapshotStore) -> None:
         while not self._stop.is_set():
             self._read_verdicts(reader)
+            self._read_training(reader)
             self._into.set_counts(metrics_of(self._settings))
             if time.monotonic() >= self._examine_at_s:
                 self._bias.read(reader)
@@ -91,6 +93,15 @@ class Poller:
         for record in records:
             self._into.take_verdict(record.value)
             self._next_offset = record.offset + 1
+
+    def _read_training(self, reader: TopicReader) -> None:
+        # Namespaces of earlier releases lack it until `topics create` runs again.
+        if not reader.partitions(TRAINING):
+            return
+        records = list(reader.records(TRAINING, {0: self._next_training}))
+        self._into.take_training((each.key or b"", each.value) for each in records)
+        if records:
+            self._next_training = records[-1].offset + 1
 
 
 def metrics_of(settings: Settings) -> dict[str, int]:

@@ -8,6 +8,7 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from rankstream.monitoring.intervention_table import interventions_of
 from rankstream.monitoring.overview import Gathered
 from rankstream.terminal.counts import counted
 from rankstream.wire.verdicts import Ends, MethodVerdict, Verdict
@@ -30,9 +31,11 @@ def view_of(gathered: Gathered, selected: str | None = None) -> RenderableType:
     parts: list[RenderableType] = []
     if overview["trouble"]:
         parts.append(Text(overview["trouble"], style="yellow"))
-    if not rows:
+    found = overview["interventions"]
+    is_trained = bool(found["rows"] or found["states"])
+    if not rows and not is_trained:
         parts.append(Panel(Text(EMPTY), title="experiments"))
-    else:
+    elif rows:
         name = selected or rows[0]["name"]
         parts.append(_experiments(rows))
         detail = gathered.experiment(name)
@@ -40,6 +43,8 @@ def view_of(gathered: Gathered, selected: str | None = None) -> RenderableType:
             parts.append(Text(f"experiment {name!r} has no verdict", style="yellow"))
         else:
             parts.append(_detail(detail["verdict"]))
+    if is_trained:
+        parts.append(interventions_of(found))
     below = Table.grid(padding=(0, 3))
     below.add_row(_counts(overview), _examination(overview["examination"]))
     parts.append(below)

@@ -2,17 +2,29 @@
 
 import contextlib
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import msgspec
+import numpy as np
+import numpy.typing as npt
 
 from producers.event_producer import EventProducer
 from producers.readiness import Waiting
 from producers.simulation import Sink
+from producers.topic_reader import TopicReader
 from rankstream.ranker import Ranker
-from rankstream.settings import ModelSettings, Settings
-from rankstream.snapshots import Snapshot, store_of
+from rankstream.settings import Settings
+from rankstream.simulation.interventions import (
+    AwaitedInterventions,
+    Interventions,
+    NoInterventions,
+    OwnInterventions,
+)
+from rankstream.snapshots import Snapshot, decode_snapshot, store_of
+from rankstream.wire.envelope import encode_snapshot
 from streams.local import LocalPipeline, local_settings
+from streams.training.local_trainer import LocalTrainer
 
 SETTLE_S = 60.0
 """How long to wait, at the end, for the learner to have folded everything."""
@@ -20,24 +32,58 @@ SETTLE_S = 60.0
 START_WAIT_S, TRY_FOR_S = 300.0, 2.0
 
 
+class Joined(NamedTuple):
+    """Where events go, who ranks, and who trains."""
+
+    sink: Sink
+    ranker: Ranker
+    interventions: Interventions
+
+
 @contextlib.contextmanager
 def in_process(
-    settings: Settings, name: str, n_features: int
-) -> Iterator[tuple[Sink, Ranker]]:
-    """The pipeline of this process; a model that has no settings gets the defaults."""
-    model = settings.models.get(name) or ModelSettings(features=n_features)
+    settings: Settings, name: str, *, weights: npt.NDArray[np.float32] | None = None
+) -> Iterator[Joined]:
+    """The pipeline of this process, with the model of a name and no other.
+
+    Parameters
+    ----------
+    weights : [n_features]
+        What a model that is trained serves first, instead of zeros.
+    """
+    model = settings.models[name]
     own = msgspec.structs.replace(local_settings(settings), models={name: model})
     pipeline = LocalPipeline(own, now=lambda: time.time_ns() // 1_000_000)
+    interventions: Interventions = NoInterventions()
+    if model.is_trained:
+        interventions = OwnInterventions(name, LocalTrainer(own, pipeline))
     pipeline.start()
     key = name.encode()
+    if weights is not None:
+        first = decode_snapshot(pipeline.snapshots[key])
+        begun = msgspec.structs.replace(first, weights=weights.astype("<f4").tobytes())
+        pipeline.snapshots[key] = encode_snapshot(begun)
     ranker = Ranker(name, source=lambda: pipeline.snapshots.get(key))
     ranker.refresh()
-    yield pipeline, ranker
+    yield Joined(pipeline, ranker, interventions)
 
 
 @contextlib.contextmanager
-def on_kafka(settings: Settings, name: str) -> Iterator[tuple[Sink, Ranker]]:
+def on_kafka(
+    settings: Settings,
+    name: str,
+    *,
+    max_behind: int,
+    is_stopped: Callable[[], bool],
+) -> Iterator[Joined]:
     """A producer to Kafka, and a ranker that reads Redis.
+
+    Parameters
+    ----------
+    max_behind
+        Lists that may be shown after a training is due before it is there.
+    is_stopped
+        Ends waits for it.
 
     Raises
     ------
@@ -48,8 +94,15 @@ def on_kafka(settings: Settings, name: str) -> Iterator[tuple[Sink, Ranker]]:
     ranker = Ranker(name, store=store)
     _await_snapshot(ranker)
     try:
-        with EventProducer(settings) as sink:
-            yield sink, ranker
+        with EventProducer(settings) as sink, contextlib.ExitStack() as stack:
+            interventions: Interventions = NoInterventions()
+            model = settings.models.get(name)
+            if model is not None and model.is_trained:
+                reader = stack.enter_context(TopicReader(settings))
+                interventions = AwaitedInterventions(
+                    settings, ranker, reader, max_behind, is_stopped
+                )
+            yield Joined(sink, ranker, interventions)
     finally:
         ranker.close()
         store.close()

@@ -51,6 +51,7 @@ class ProgressLine:
         self._started_s = self._said_s = time.monotonic()
         self._recent = (self._started_s, start)
         self._rate = 0.0
+        self._note = ""
         self._bar = _bar(self._console, total) if self._console.is_terminal else None
         self._stack = contextlib.ExitStack()
 
@@ -70,8 +71,9 @@ class ProgressLine:
     ) -> None:
         self._stack.close()
 
-    def show(self, done: int) -> None:
-        """Show what is done by now."""
+    def show(self, done: int, note: str = "") -> None:
+        """Show what is done by now, with a few words on it."""
+        self._note = note
         self._done = max(self._done, done)
         now = time.monotonic()
         since_s, before = self._recent
@@ -85,6 +87,7 @@ class ProgressLine:
                 self._task,
                 completed=self._done,
                 rate=self._speed(),
+                description=f"{self._label} {note}".rstrip(),
             )
         elif now - self._said_s >= LINE_EVERY_S:
             self._said_s = now
@@ -111,11 +114,11 @@ class ProgressLine:
         if self._total is not None and self._rate > 0:
             left_s = (self._total - self._done) / self._rate
             text += f", {left_s:,.0f} s left"
-        return text
+        return f"{text}, {self._note}" if self._note else text
 
 
 def _bar(console: Console, total: int | None) -> Progress:
-    columns = [TextColumn("{task.description}")]
+    columns = [TextColumn("{task.description}", markup=False)]
     if total is None:
         shown = [SpinnerColumn(), *columns, TextColumn("{task.completed:,.0f}")]
         return Progress(

@@ -22,6 +22,7 @@ from rankstream.wire.topics import (
     QUERIES,
     SNAPSHOTS,
     STATISTICS,
+    TRAINING,
     dead_letters,
     state_topic,
 )
@@ -76,6 +77,7 @@ LARGEST = {
     state_topic("learn"): PART_BYTES + KEY_BYTES,
     SNAPSHOTS: MAX_RECORD_BYTES - WIRE_BYTES,
     EXPERIMENTS: MIB,
+    TRAINING: MAX_RECORD_BYTES - WIRE_BYTES,
 }
 """The largest record of each topic that we write.
 

@@ -81,6 +81,7 @@ SNAPSHOTS = "snapshots"
 EXPERIMENTS = "experiments"
 LATE = "late"
 CANDIDATES = "candidates"
+TRAINING = "training"
 
 
 def dead_letters(topic: str) -> str:

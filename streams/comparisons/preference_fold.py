@@ -2,7 +2,8 @@
 
 What is kept of each (experiment, epoch) is said in `comparison`. All of it adds up,
 so that partitions may be merged in any order, to the last bit. What compares is loaded
-where there is an experiment: it is compiled, and most folds have none.
+where there is an experiment: it is compiled, and most folds have none. Beside it lie
+the lists of each intervention of trained models, as `intervention_lists` says.
 """
 
 from __future__ import annotations
@@ -18,6 +19,11 @@ from rankstream.wire.events import Interaction
 from rankstream.wire.schemas import SchemaRefused, check_schema
 from rankstream.wire.topics import PREFERENCES
 from streams.comparisons.extra import SCHEMA, experiment_of, extra_of
+from streams.comparisons.intervention_lists import (
+    InterventionLists,
+    Trained,
+    name_of,
+)
 from streams.fold.closed_impressions import Closed
 from streams.fold.native.comparing import count_compared
 from streams.stage import Change, LogRefused, Output
@@ -68,14 +74,22 @@ class PreferencesFold:
     ----------
     experiments
         Those of the settings. Earlier epochs that the state knows go on counting.
+    trained
+        Models whose interventions are counted, if there are any.
     """
 
     topic = PREFERENCES
 
     def __init__(
-        self, experiments: Mapping[str, ExperimentSettings], partition: int
+        self,
+        experiments: Mapping[str, ExperimentSettings],
+        partition: int,
+        trained: Trained | None = None,
     ) -> None:
         self._partition = partition
+        self.interventions = (
+            None if trained is None else InterventionLists(trained, partition)
+        )
         self._known: dict[tuple[str, int], Comparison] = {}
         self._plain: PlainLists | None = None
         self._reader: ListReader | None = None
@@ -90,6 +104,8 @@ class PreferencesFold:
 
     def take(self, closed: Closed) -> None:
         """Take closed impressions; those of no experiment are not even decoded."""
+        if self.interventions is not None:
+            self.interventions.take(closed)
         if not closed.extras.any():
             return
         if not self._known:
@@ -172,6 +188,8 @@ class PreferencesFold:
             counts = [SCHEMA, self._n_taken, self._n_unknown, outcomes]
             key = COUNTS + _encode(self._partition)
             yield Change(PREFERENCES, key, _encode(counts))
+        if self.interventions is not None:
+            yield from self.interventions.changes()
 
     def restore(self, items: Iterable[Change]) -> None:
         """Take back what `changes` gave.
@@ -194,6 +212,11 @@ class PreferencesFold:
                 check_schema(value, SCHEMA, COUNTED, where)
                 _, self._n_taken, self._n_unknown, _ = msgspec.msgpack.decode(value)
                 continue
+            intervention = name_of(key)
+            if intervention is not None:
+                if self.interventions is not None:
+                    self.interventions.restore(intervention, value)
+                continue
             from streams.comparisons.comparison import decoded  # noqa: PLC0415
 
             _, name, epoch, _ = msgspec.msgpack.decode(key)
@@ -210,16 +233,24 @@ class PreferencesFold:
     def fingerprint(self) -> bytes:
         """Counts that equal states share."""
         totals = [int(each.totals.sum()) for each in self._known.values()]
-        return struct.pack("<3q", self._n_taken, self._n_unknown, sum(totals))
+        own = struct.pack("<3q", self._n_taken, self._n_unknown, sum(totals))
+        others = self.interventions
+        return own if others is None else own + others.fingerprint()
 
     def counters(self) -> dict[str, int]:
-        """Impressions of experiments: all, credited, refused, and of unknown ones."""
+        """Impressions of experiments: all, credited, refused, and of unknown ones.
+
+        With trained models also the lists of their interventions.
+        """
         known = self._known.values()
+        others = self.interventions
+        lists = {} if others is None else {"intervention_lists": others.n_lists()}
         return {
             "compared_impressions": self._n_taken,
             "compared_credited": sum(int(each.totals[0]) for each in known),
             "compared_refused": sum(each.n_refused for each in known),
             "compared_unknown": self._n_unknown,
+            **lists,
         }
 
 

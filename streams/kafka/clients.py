@@ -88,6 +88,9 @@ class Consumer(Protocol):
     async def position(self, partition: TopicPartition) -> int:
         """Offset of what is read next."""
 
+    def last_stable_offset(self, partition: TopicPartition) -> int | None:
+        """The end of what is decided, as of the last fetch; None before one."""
+
 
 class Clients(Protocol):
     """Makes clients; options are those of aiokafka's."""

@@ -179,7 +179,7 @@ class StateLog:
             sent += await send(
                 producer, self._cluster.place(topic, partition), together
             )
-        await _delivered(sent)
+        await delivered(sent)
         if next_offset is not None:
             source = self._cluster.place(self._kind.source, self._partition)
             group = group_of(self._cluster.namespace, self._kind.role)
@@ -236,7 +236,7 @@ class StateLog:
                 )
                 for place in some
             ]
-            await _delivered(sent)
+            await delivered(sent)
         await producer.abort_transaction()
 
     async def _described(self, consumer: Consumer) -> Source:
@@ -266,7 +266,14 @@ class StateLog:
         )
 
 
-async def _delivered(sent: Iterable[Any]) -> None:
+async def delivered(sent: Iterable[Any]) -> None:
+    """Wait until the brokers have all that was sent.
+
+    Raises
+    ------
+    LogRefused
+        Where their clocks are too far from this machine's.
+    """
     try:
         await asyncio.gather(*sent)
     except InvalidTimestampError as error:

@@ -44,6 +44,8 @@ class Status:
     ----------
     role
         Its name.
+    worker
+        Names the worker that the process is of, among all there ever were.
 
     Attributes
     ----------
@@ -53,8 +55,9 @@ class Status:
         Of its start.
     """
 
-    def __init__(self, role: str) -> None:
+    def __init__(self, role: str, worker: str = "") -> None:
         self.role = role
+        self.worker = worker
         self.registry = CollectorRegistry()
         self.phases = StartPhases(began_s())
         self._troubles: tuple[str, ...] = ("it starts",)

@@ -25,19 +25,28 @@ class AbsentModels:
 
     def __init__(self) -> None:
         self._versions: dict[str, int] = {}
+        self._learners: dict[str, list[str]] = {}
         self._n_missed: dict[str, int] = {}
 
     def __bool__(self) -> bool:
         return bool(self._versions)
 
-    def miss(self, name: str, n_interactions: int) -> None:
-        """Hear of interactions that are of no model in the settings."""
-        if name in self._versions:
+    def miss(self, shown_by: str, n_interactions: int) -> None:
+        """Hear of interactions of a model, which those that learn from it miss."""
+        for name in self._learners.get(shown_by, ()):
             self._n_missed[name] = self._n_missed.get(name, 0) + n_interactions
 
-    def keep(self, name: str, version: int) -> None:
-        """Hear of the state of a model that the settings do not name."""
+    def keep(self, name: str, version: int, sources: Iterable[str]) -> None:
+        """Hear of the state of a model that the settings do not name.
+
+        Parameters
+        ----------
+        sources
+            Models whose lists it learned from.
+        """
         self._versions[name] = version
+        for source in sources:
+            self._learners.setdefault(source, []).append(name)
 
     def versions(self) -> dict[str, int]:
         """The last version of each, by name."""

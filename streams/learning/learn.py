@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from rankstream.settings import Settings
+from rankstream.settings import ModelSettings, Settings
 from rankstream.snapshots import encode_snapshot
 from rankstream.wire.arrays import n_items_of
 from rankstream.wire.events import (
@@ -23,7 +23,7 @@ from rankstream.wire.routing import partition_of_model
 from rankstream.wire.schemas import check_schema, decoded
 from rankstream.wire.topics import SNAPSHOTS, state_topic
 from streams.learning.absent_models import AbsentModels
-from streams.learning.model_fold import ModelFold
+from streams.learning.model_fold import ModelChanged, ModelFold, sources_in
 from streams.stage import Change, LogRefused, Output, SourceRecord
 from streams.state_pieces import Parts
 
@@ -70,8 +70,15 @@ class Learn:
         self.models = {
             name: ModelFold(name, model)
             for name, model in sorted(settings.models.items())
-            if partition_of_model(name, n_partitions) == partition
+            if partition_of_model(_home_of(name, model), n_partitions) == partition
         }
+        self._elsewhere = settings.models.keys() - self.models.keys()
+        self._takers: dict[str, list[str]] = {}
+        for name, fold in self.models.items():
+            for source in (
+                () if fold.is_trained else settings.models[name].sources_of(name)
+            ):
+                self._takers.setdefault(source, []).append(name)
         self._partition = partition
         self._absent = AbsentModels()
         self._decode = self._decoder()
@@ -123,17 +130,16 @@ class Learn:
         by_model: dict[str, list[Interaction]] = {}
         last: dict[str, int] = {}
         for sequence, interaction in enumerate(batch.interactions, first):
-            name = interaction.impression.model
-            by_model.setdefault(name, []).append(interaction)
-            last[name] = sequence
+            shown_by = interaction.impression.model
+            takers = self._takers.get(shown_by, ())
+            self._unclaimed += not takers
+            self._absent.miss(shown_by, 1)
+            for name in takers:
+                by_model.setdefault(name, []).append(interaction)
+                last[name] = sequence
         for name, interactions in by_model.items():
-            model = self.models.get(name)
-            if model is None or model.is_trained:
-                self._unclaimed += len(interactions)
-                self._absent.miss(name, len(interactions))
-            else:
-                model.take(interactions, batch.source, last[name])
-                self._moved.add(name)
+            self.models[name].take(interactions, batch.source, last[name])
+            self._moved.add(name)
 
     def tick(self, *, at_end_ms: int) -> None:
         """A pure fold hears nothing but its log."""
@@ -183,6 +189,8 @@ class Learn:
             Where another release wrote it.
         ModelMissed
             Where a model is back that missed interactions.
+        ModelChanged
+            Where a model has other settings than it was learned under.
         """
         latest = {
             key: value
@@ -203,8 +211,15 @@ class Learn:
 
     def _restore_model(self, name: str, state: list[Any]) -> None:
         version = state[0]
+        if name in self._elsewhere:
+            # Its lists were in this partition, and by its settings are in another.
+            raise ModelChanged(
+                f"models.{name} must learn from the lists that it was learned from, "
+                f"{sources_in(state, name)}; by learns_from and learner they are "
+                "others: restore them, or name the new model differently"
+            )
         if name not in self.models:
-            self._absent.keep(name, version)
+            self._absent.keep(name, version, sources_in(state, name))
             return
         if not self.models[name].is_trained:
             self._absent.check(name, version)
@@ -235,6 +250,11 @@ class Learn:
             "learner_skipped": sum(model.skipped for model in models),
             "interactions_without_model": self._unclaimed,
         }
+
+
+def _home_of(name: str, model: ModelSettings) -> str:
+    """The model whose partition of `interactions` has what this one learns from."""
+    return name if model.is_trained else model.sources_of(name)[0]
 
 
 def _snapshot_key(model: str, version: int) -> bytes:

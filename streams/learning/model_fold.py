@@ -145,21 +145,33 @@ class ModelFold:
 
     def _form(self) -> dict[str, Any]:
         form: dict[str, Any] = msgspec.to_builtins(self._settings)
-        # It changes what rankers log, not what is learned of it.
-        del form["log_candidates"]
-        if not form["feature_names"]:
-            # Earlier releases knew no names.
-            del form["feature_names"]
+        # It changes what rankers log, not what is learned of it; how a model is trained
+        # is in the record of each run.
+        del form["log_candidates"], form["training"]
+        if self.is_trained:
+            del form["learns_from"]
+        for name in ("feature_names", "learns_from"):
+            # Earlier releases knew neither.
+            if not form.get(name):
+                form.pop(name, None)
         return form
 
     def _changed(self, form: dict[str, Any]) -> str:
         """Each setting that differs, as it was learned under and as it is."""
-        was, now = ({"feature_names": [], **each} for each in (form, self._form()))
+        was, now = (
+            {"feature_names": [], "learns_from": [], **each}
+            for each in (form, self._form())
+        )
         return ", ".join(
             _told(name, was.get(name), now.get(name))
             for name in sorted(was.keys() | now.keys())
             if was.get(name) != now.get(name)
         )
+
+
+def sources_in(state: list[Any], name: str) -> list[str]:
+    """Models whose lists a model learned from, by a state of it."""
+    return state[5].get("learns_from") or [name]
 
 
 def _told(name: str, was: Any, now: Any) -> str:

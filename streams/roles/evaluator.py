@@ -1,8 +1,9 @@
 """Verdicts on Kafka: partial sums of all partitions in, verdicts out.
 
 Reads the compacted topic `preferences`, merges the sums of all partitions, and writes a
-verdict on each experiment whose sums changed to `evaluations`. It stores nothing: a
-verdict is a function of the committed sums, so a second evaluator writes the same.
+verdict on each experiment whose sums changed to `evaluations`; also clicks per list of
+each trained model whose interventions were shown. It stores nothing: a verdict is a
+function of the committed sums, so a second evaluator writes the same.
 """
 
 import asyncio
@@ -17,10 +18,13 @@ from aiokafka.errors import KafkaError
 
 from rankstream.settings import Settings
 from rankstream.wire.bounds import LARGEST
+from rankstream.wire.intervention_rates import encode_rates
 from rankstream.wire.topics import EVALUATIONS, MAX_RECORD_BYTES, PREFERENCES, full_name
 from rankstream.wire.verdicts import Verdict, encode_verdict
 from streams.comparisons.comparison import Comparison
 from streams.comparisons.health import rounded_log_checks
+from streams.comparisons.intervention_lists import merged
+from streams.comparisons.intervention_rates import rates_of
 from streams.comparisons.preference_fold import UNREADABLE, read_outcomes, read_records
 from streams.comparisons.verdicts import refused_verdict, verdict_of
 from streams.kafka.committed_reader import CommittedBatch, client_options
@@ -49,6 +53,7 @@ class Evaluator:
         self._n_written = self._n_failures = 0
         self._views: dict[int, CompactedView] = {}
         self._judged: dict[tuple[str, int], bytes] = {}
+        self._rated: dict[str, bytes] = {}
         self._unsent: deque[tuple[bytes, bytes]] = deque()
         self._producer: AIOKafkaProducer | None = None
 
@@ -132,9 +137,24 @@ class Evaluator:
             if self._judged.get(place) != why.encode():
                 self._judged[place] = why.encode()
                 found.append((place, _refused(*place, why)))
-        return [
+        encoded = [
             (place[0].encode(), encoded_verdict(place, each)) for place, each in found
         ]
+        return encoded + self._rates(values)
+
+    def _rates(self, values: Mapping[bytes, bytes]) -> list[tuple[bytes, bytes]]:
+        """Key and value of the rates of each model that changed."""
+        try:
+            rates = rates_of(merged(values))
+        except UNREADABLE as error:
+            if self._rated.get("") != str(error).encode():
+                self._rated[""] = str(error).encode()
+                log.error("event=interventions-refused %s", error)
+            return []
+        found = [(each.model, encode_rates(each)) for each in rates]
+        changed = [each for each in found if self._rated.get(each[0]) != each[1]]
+        self._rated |= changed
+        return [(f"{model}/interventions".encode(), value) for model, value in changed]
 
     @staticmethod
     def _judge(comparison: Comparison, outcomes: Mapping[str, int]) -> Verdict:

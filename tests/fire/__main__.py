@@ -14,18 +14,19 @@ from pathlib import Path
 
 from deploy.process import ServerFailed
 from tests.fire.cluster import BREAKS
+from tests.fire.configuration import Options
 from tests.fire.plans import plan_of
 from tests.fire.report import as_text
-from tests.fire.run import Options, fire
+from tests.fire.run import fire
 
 EPILOG = """A broker and a Redis of its own are started, so nothing needs to run.
 
 plans
-  full    --kills of them over all roles, one while state is read back and one while
-          a snapshot is published among them; the broker away for 30 s; a second
-          worker that joins, leaves, joins again and is killed; a worker paused past
-          its session timeout, and fenced; Redis away for 30 s, and empty afterwards;
-          two stops by SIGTERM
+  full    --kills of them over all roles, one while state is read back, one while a
+          snapshot is published and one while a model is trained; the broker away for
+          30 s; a second worker that joins, leaves, joins again and is killed; a worker
+          paused past its session timeout, and fenced; Redis away for 30 s, and empty
+          afterwards; two stops by SIGTERM
   small   the kills, a stop, and the broker away for 8 s
   outages   the broker away for 30, 70 and 110 s, and for 70 s once more, while the
             worker is killed and another started
@@ -35,13 +36,14 @@ plans
             another build all the time
   none      no fault
   or the faults themselves, in their order, with commas between:
-          kill:ROLE  kill:ROLE@restoring  kill:publish@publishing  kill:all
+          kill:ROLE  kill:ROLE@restoring  kill:publish@publishing
+          kill:train@training  kill:all
           stop:all (SIGTERM: it must end with 0 within 10 s)
           broker:SECONDS  broker:SECONDS@kill (workers are killed, and started while it
           is away)  leader:SECONDS  redis:SECONDS
           first:leave  first:join  second:join  second:leave  second:kill
           pause:fold (of the second worker, which must have joined)
-          where ROLE is ingest, fold, learn or publish
+          where ROLE is ingest, fold, learn, publish or train
 
 Each fault has its share of the events: it is struck when that many were sent and the
 pipeline has moved since the last one. Events go on until the last one was struck.
@@ -54,7 +56,8 @@ sent beyond the next fault's share.
 
 figures, all of which must be 0
   lost, double, wrong, extra   by what was sent, by a recount of the log with code of
-                               its own, and by learning the same log once more
+                               its own, by learning the same log once more, and by
+                               training from it again: each run has its snapshot
   dead_letters_missing         or not byte for byte what was sent
   torn, missing, backward      snapshots, for readers that poll through all of it
 

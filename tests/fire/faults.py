@@ -52,6 +52,8 @@ class Strikes:
     ----------
     led
         A topic, and how many partitions it has: who leads one of them is killed.
+    ask
+        Asks for an intervention of the trained model.
     """
 
     def __init__(  # noqa: PLR0913  everything that can break
@@ -67,6 +69,7 @@ class Strikes:
         seed: int,
         say: Callable[[str], None],
         led: tuple[str, int],
+        ask: Callable[[], None],
     ) -> None:
         self.done: list[Struck] = []
         self._plan = plan
@@ -80,6 +83,7 @@ class Strikes:
         self._rng = np.random.default_rng(seed + 1)
         self._say = say
         self._led = led
+        self._ask = ask
         self._began_s = time.monotonic()
         shares = (np.arange(len(plan)) + 1) / (len(plan) + 1)
         self._shares = [int(n_events * share) for share in shares]
@@ -141,6 +145,8 @@ class Strikes:
             return self._kill_while_restoring(worker, fault.target)
         if fault.moment == "publishing":
             return self._kill_while_publishing(worker)
+        if fault.moment == "training":
+            return self._kill_while_training(worker)
         child = worker.awaited_child(fault.target)
         child.kill()
         child.wait(10)
@@ -194,6 +200,21 @@ class Strikes:
                 "the publisher must be killed while it writes; it did not write"
             )
         return f"pid {child.pid} waited for the answer to what it wrote"
+
+    def _kill_while_training(self, worker: Worker) -> str:
+        """Ask for an intervention, and kill whoever makes it before it is published."""
+        for _ in range(5):
+            child, since = worker.awaited_child("train"), worker.log_end()
+            self._ask()
+            if not worker.wait_for(r"event=training model=", since, 60.0):
+                continue
+            child.kill()
+            child.wait(10)
+            if "event=intervention" not in worker.said(since):
+                return f"pid {child.pid} was training"
+        raise Missed(
+            "the trainer must be killed while it trains; it was not in 5 tries"
+        )
 
     def _do_broker(self, fault: Fault) -> str:
         seconds = float(fault.target)

@@ -6,7 +6,14 @@ from typing import Any
 from rankstream.sections import StatisticsSettings
 from rankstream.settings import ModelSettings, Settings, TimeSettings
 from rankstream.wire.events import ACTIVE, Frontier, decode_event_record
-from rankstream.wire.topics import CLICKS, EVENTS, INTERACTIONS, LATE, QUERIES
+from rankstream.wire.topics import (
+    CANDIDATES,
+    CLICKS,
+    EVENTS,
+    INTERACTIONS,
+    LATE,
+    QUERIES,
+)
 from streams.ingest.ingest import END_HEADER, Ingest
 from streams.learning.learn import Learn
 from streams.partition_fold import partition_fold
@@ -147,7 +154,7 @@ class InProcess:
             self.found.take_interactions(value)
         elif output.topic == LATE:
             self.found.take_late(value, output.headers)
-        else:
+        elif output.topic != CANDIDATES:
             letter = letter_of(output.value, output.key, output.headers)
             self.found.letters.append(letter)
 

@@ -17,6 +17,7 @@ from rankstream.snapshots import (
     pointer_of,
     store_of,
 )
+from rankstream.wire.deployments import is_deployment
 from rankstream.wire.envelope import Pointer, Snapshot, SnapshotError
 from rankstream.wire.topics import INTERACTIONS, SNAPSHOTS
 from streams.learning.learn import STATE_TOPIC, InteractionsBroken, Learn
@@ -88,7 +89,11 @@ def _snapshots(settings: Settings, model: str) -> dict[Pointer, Snapshot]:
     with TopicReader(settings) as reader:
         records = reader.records(SNAPSHOTS)
         values = last_values((record.key, record.value) for record in records)
-    found = (decode_snapshot(value) for value in values.values())
+    found = (
+        decode_snapshot(value)
+        for key, value in values.items()
+        if not is_deployment(key, value)
+    )
     return {pointer_of(each): each for each in found if each.model == model}
 
 

@@ -1,10 +1,12 @@
 """Shown lists of every logging policy, as rankers would report them."""
 
 import base64
+import hashlib
 from typing import Any
 
 import numpy as np
 
+from rankstream.wire.envelope import features_hash
 from rankstream.wire.routing import (
     normalised_query,
     route_of_query,
@@ -12,6 +14,12 @@ from rankstream.wire.routing import (
 )
 
 MODEL = "fire"
+TRAINED = "one"
+"""A model that is trained, from lists that are logged under its name."""
+
+ON_POLICY = f"{TRAINED}@0.7"
+"""What some of its lists say that they were made by."""
+
 N_FEATURES = 4
 N_ITEMS = 10
 N_SHOWN = 5
@@ -33,10 +41,12 @@ def query_event(
         "query_id": name,
         "at_ms": at_ms,
         "model": MODEL if rng.random() < 0.8 else "other",
-        "intervention": str(rng.choice(["one", "two"])),
+        "intervention": str(rng.choice([TRAINED, "two"])),
         "shown": items[:N_SHOWN],
         "candidates": items,
     }
+    if number % 5 == 0 and event["intervention"] == TRAINED:
+        event["intervention"] = ON_POLICY
     if rng.random() < 0.9:
         event["session"] = f"s{rng.integers(N_SESSIONS)}"
     policy = rng.random()
@@ -52,7 +62,17 @@ def query_event(
         event["exposures"] = base64.b64encode(exposures.tobytes()).decode()
     else:
         del event["candidates"]
+    if number % 3 == 0 and "candidates" in event:
+        event["features_hash"] = features_hash(N_FEATURES).hex()
+        rows = np.array([_features_of(item) for item in items], "<f4")
+        event["candidate_features"] = base64.b64encode(rows.tobytes()).decode()
     return event
+
+
+def _features_of(item: str) -> list[float]:
+    """Of an item, the same each time."""
+    digest = hashlib.blake2b(item.encode(), digest_size=N_FEATURES).digest()
+    return [byte / 256 for byte in digest]
 
 
 def _draw_plackett_luce(

@@ -27,7 +27,7 @@ SECONDS = r"\d+(?:\.\d+)?"
 
 KINDS = {
     "kill": re.compile(
-        rf"(?:{'|'.join(STAGED)})(?:@restoring)?|publish(?:@publishing)?|all"
+        rf"(?:{'|'.join(STAGED)})(?:@restoring)?|publish(?:@publishing)?|train(?:@training)?|all"
     ),
     "stop": re.compile(r"all"),
     "broker": re.compile(rf"{SECONDS}(?:@kill)?"),
@@ -123,10 +123,14 @@ def plan_of(name: str, n_kills: int, seed: int) -> list[Fault]:
         texts = FIXED[name] if name in FIXED else name.split(",")
         return _checked([fault_of(text) for text in texts])
     rng = np.random.default_rng(seed)
-    special = ["kill:fold@restoring", "kill:publish@publishing"]
+    special = [
+        "kill:fold@restoring",
+        "kill:publish@publishing",
+        "kill:train@training",
+    ]
     others = [role for role in STAGED if role != "fold"]
     special += [f"kill:{role}@restoring" for role in others] if n_kills > 8 else []
-    roles = ["fold", *others, "all", "publish"]
+    roles = ["fold", *others, "all", "publish", "train"]
     kills = special[:n_kills]
     kills += [f"kill:{roles[n % len(roles)]}" for n in range(n_kills - len(kills))]
     rng.shuffle(kills)

@@ -4,6 +4,12 @@ from typing import Any
 
 EXACT = ("lost", "double", "wrong", "extra", "dead_letters_missing")
 READ = ("torn", "missing", "backward")
+JUDGES = (
+    "by_what_was_sent",
+    "by_recount",
+    "by_learning_again",
+    "by_training_again",
+)
 FIGURES = (*EXACT, *READ)
 """All 0, or the pipeline does not keep what it promises."""
 
@@ -37,6 +43,7 @@ def _of_events(result: dict[str, Any]) -> list[str]:
         f"  of ingestion     {result['dead_letters']:,} dead letters in all",
         f"reads of snapshots      {result['reads']:,}, {result['versions_read']:,} "
         f"versions; Redis did not answer {result['unavailable']:,}",
+        f"trainings               {result['trainings']:,}",
         f"longest pause           {result['longest_pause_s']} s",
         f"most memory             MB: {peaks}",
         f"on disk, logs           {result['disk_mb']:,} MB, {result['log_lines']:,} "
@@ -48,7 +55,7 @@ def _of_events(result: dict[str, Any]) -> list[str]:
 
 def _of_figures(result: dict[str, Any]) -> list[str]:
     lines = [f"{name:<24}{result[name]:,}" for name in FIGURES]
-    for judge in ("by_what_was_sent", "by_recount", "by_learning_again"):
+    for judge in JUDGES:
         lines += [f"  {judge}: {what}" for what in result[judge]["differences"]]
     if result["failure"]:
         lines.append(f"failure: {result['failure']}")

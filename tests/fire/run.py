@@ -3,8 +3,9 @@
 import contextlib
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from deploy.process import ServerFailed
 from deploy.redis_server import Redis
@@ -16,19 +17,12 @@ from streams.topology import topics_of
 from tests.fire.brokers import Brokers
 from tests.fire.builds import build_of, create_topics
 from tests.fire.cluster import Missed, Worker, restarts
-from tests.fire.events import (
-    ACTIONS,
-    DISORDER_MS,
-    KEEP_MS,
-    REMEMBER_MS,
-    WINDOW_MS,
-    Events,
-    step_of,
-)
+from tests.fire.configuration import NAMESPACE, Options, settings_file
+from tests.fire.events import Events, step_of
 from tests.fire.faults import Strikes, as_json
 from tests.fire.in_process import warm_up
 from tests.fire.learning import compare_learned, is_newest_served
-from tests.fire.lists import MODEL, N_FEATURES
+from tests.fire.lists import MODEL, TRAINED
 from tests.fire.live_events import LiveEvents
 from tests.fire.live_service import LiveService
 from tests.fire.observer import Observer
@@ -39,6 +33,12 @@ from tests.fire.progress import MB, Progress
 from tests.fire.readers import Readers
 from tests.fire.report import FIGURES
 from tests.fire.sender import Sender
+from tests.fire.training import (
+    ask_for_intervention,
+    compare_trained,
+    n_trained,
+    settled,
+)
 from tests.fire.verdict import verdict_of
 
 SECONDS_A_FAULT = 20.0
@@ -48,66 +48,6 @@ DRAIN_S = 180.0
 START_S = 180.0
 BROKEN_QUIET_S = 40.0
 """A worker that is broken on purpose may never come to the end."""
-
-
-NAMESPACE = "fire"
-
-
-class Options(NamedTuple):
-    """What was asked for.
-
-    Parameters
-    ----------
-    is_fast
-        Whether event time passes faster than the clock: then what is late comes at
-        once, and no service is beside.
-    n_services
-        That nobody holds back.
-    n_brokers
-        1, or more that are one cluster.
-    commit
-        Of the build that the first worker runs; "" is this one.
-    settings
-        More of the workers'.
-    """
-
-    n_events: int
-    n_kills: int
-    seed: int
-    plan: str
-    rate: float | None
-    broken: str = ""
-    is_poisoned: bool = False
-    is_fast: bool = False
-    n_services: int = 2
-    n_brokers: int = 1
-    commit: str = ""
-    settings: str = ""
-
-
-CONFIG = f"""
-[time]
-keep_ms = {KEEP_MS}{{fast}}
-
-[limits]
-exposure_rows = 4
-lists = 4
-
-[statistics]
-groups = 5
-actions = {{{{{", ".join(f'"{key}" = "{value}"' for key, value in ACTIONS.items())}}}}}
-
-[models.{MODEL}]
-features = {N_FEATURES}
-"""
-"""Eras leave in a run; all else of time is as it is by default."""
-
-FAST = f"""
-disorder_ms = {DISORDER_MS}
-click_window_ms = {WINDOW_MS}
-remember_ms = {REMEMBER_MS}
-"""
-"""For `[time]`, where it passes fast."""
 
 
 def fire(options: Options, folder: Path) -> dict[str, Any]:
@@ -160,14 +100,15 @@ class Run:
         redis: Redis,
     ) -> None:
         self._options = options
+        self._folder = folder
         self._broker, self._redis = broker, redis
         self._progress = Progress()
         self.tell = self._progress.say
         self.seconds_sent = 0.0
         self._stops: dict[str, list[float]] = {}
-        config = self._configured(folder, "first")
+        config = settings_file(folder, "first", options, broker, redis)
         self.settings: Settings = load_settings(config, {})
-        second = self._configured(folder, "second")
+        second = settings_file(folder, "second", options, broker, redis)
         broken, commit = options.broken, options.commit
         tree = build_of(commit, folder / "build") if commit else None
         if tree is not None:
@@ -218,6 +159,7 @@ class Run:
             options.seed,
             self._progress.say,
             (full_name(NAMESPACE, EVENTS), self.settings.kafka.partitions),
+            partial(ask_for_intervention, self.settings),
         )
         self.workers["first"].start()
         self._await_inputs()
@@ -253,7 +195,13 @@ class Run:
 
     def result(self) -> dict[str, Any]:
         """Stop the workers and judge."""
-        is_served = is_newest_served(self.settings, MODEL)
+        if TRAINED in self.settings.models:
+            settled(self.settings)
+        is_served = all(
+            is_newest_served(self.settings, model)
+            for model in (MODEL, TRAINED)
+            if model in self.settings.models
+        )
         self._progress.stop()
         for name, worker in self.workers.items():
             if worker.is_running:
@@ -266,10 +214,12 @@ class Run:
         sent, missing = verdict_of(self.events.expected, found)
         again = recount_topics(self.settings)
         learned = compare_learned(self.settings, MODEL)
+        trained = compare_trained(self.settings, self.events.expected, self._folder)
         strikes, readers = self.strikes, self.readers
+        judged = sent, again, learned, trained
         return {
             **{
-                kind: sum(getattr(each, kind) for each in (sent, again, learned))
+                kind: sum(getattr(each, kind) for each in judged)
                 for kind in ("lost", "double", "wrong", "extra")
             },
             "dead_letters_missing": missing,
@@ -284,6 +234,8 @@ class Run:
             "by_what_was_sent": sent.as_dict(),
             "by_recount": again.as_dict(),
             "by_learning_again": learned.as_dict(),
+            "by_training_again": trained.as_dict(),
+            "trainings": n_trained(self.settings),
             "reads": readers.reads,
             "unavailable": readers.unavailable,
             "versions_read": len(readers.versions),
@@ -349,19 +301,6 @@ class Run:
                 return "the pipeline must come to the end of its logs; it did not"
             time.sleep(0.1)
         return ""
-
-    def _configured(self, folder: Path, name: str) -> Path:
-        path = folder / f"{name}.toml"
-        path.write_text(
-            f'namespace = "{NAMESPACE}"\n'
-            f'[kafka]\nbootstrap = "{self._broker.bootstrap}"\n'
-            f"replication_factor = {self._broker.n_nodes}\n"
-            f'[redis]\nurl = "{self._redis.url}"\n'
-            "[delivery]\nsession_timeout_s = 6.0\n"
-            + CONFIG.format(fast=FAST if self._options.is_fast else "")
-            + self._options.settings
-        )
-        return path
 
 
 def rate_of(options: Options) -> float:

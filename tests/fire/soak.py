@@ -24,8 +24,9 @@ from typing import Any
 
 from deploy.process import free_port
 from streams.topology import ROLES
+from tests.fire.configuration import Options
 from tests.fire.report import FIGURES
-from tests.fire.run import Options, Run, services
+from tests.fire.run import Run, services
 from tests.fire.samples import Samples, Series
 from tests.fire.slopes import Slope, slope_of
 

@@ -10,6 +10,8 @@ FAULTS = [
     "kill:fold",
     "kill:ingest@restoring",
     "kill:publish@publishing",
+    "kill:train",
+    "kill:train@training",
     "kill:all",
     "stop:all",
     "broker:30",
@@ -32,7 +34,7 @@ def test_a_fault_says_what_it_was_read_from(text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        *("", "kill", "kill:nobody", "kill:publish@restoring", "stop:fold"),
+        *("", "kill", "kill:nobody", "kill:train@restoring", "stop:fold"),
         *("broker", "broker:-1", "broker:30@restoring", "leader:", "leader:ten"),
         *("leader:10@kill", "redis:30@kill", "first:kill", "second:stop", "upgrade"),
     ],

@@ -31,8 +31,9 @@ import streams.kafka.resume_position
 import streams.learning.learn
 import streams.redis_copies.experiment_copy
 import streams.redis_copies.snapshot_copy
-from producers.deployment import DeploymentRefused, deployments_among
+from producers.deployment import deployments_among
 from producers.topic_reader import Record
+from rankstream.deployment_rules import DeploymentRefused
 from rankstream.experiment_records import decode_record as decode_experiment
 from rankstream.experiment_records import encode_record as encode_experiment
 from rankstream.experiment_records import running

@@ -4,6 +4,7 @@
 #include "comparing.h"
 #include "digests.h"
 #include "elements.h"
+#include "intervention_lists.h"
 #include "msgpack.h"
 #include "statistics.h"
 
@@ -240,6 +241,43 @@ static void end_comparisons(void) {
     }
 }
 
+/* ---- interventions ---- */
+
+static int64_t groups_of_lists[N_GROUPS_COMPARED][2], n_without_session;
+static int64_t n_of_interventions, n_of_others;
+
+static void begin_interventions(void) {
+    memset(groups_of_lists, 0, sizeof groups_of_lists);
+    n_without_session = 0;
+}
+
+/* Lists of the intervention `model`; each other one is handed back, and passed over. */
+static void count_interventions(const struct closed *closed) {
+    const struct words nothing = {(const uint8_t *)"", 0};
+    const struct words name = {(const uint8_t *)"model", 5};
+    const struct counted_action bought = {{(const uint8_t *)"buy", 3}, 0};
+    const struct intervention_rules rules = {&nothing, 1, &bought, 1, 1};
+    const struct intervention_sums known = {name, groups_of_lists[0],
+                                            &n_without_session};
+    for (int64_t i = 0; i < closed->n; i++) {
+        int64_t next = intervention_lists_take(&rules, &known, 1, closed->encoded,
+                                               closed->ends, i, closed->n);
+        CHECK(next >= i && next <= closed->n);
+        n_of_others += next < closed->n;
+        i = next;
+    }
+}
+
+static void end_interventions(void) {
+    int64_t n = 0;
+    for (int group = 0; group < N_GROUPS_COMPARED; group++) {
+        const int64_t *sums = groups_of_lists[group];
+        CHECK(sums[0] >= 0 && sums[1] >= 0 && sums[1] <= MOST_CLICKS * sums[0]);
+        n += sums[0];
+    }
+    CHECK(n_without_session <= n);
+    n_of_interventions += n;
+}
 
 /* All that takes interactions. Another one is a row: `begin` and `end` (NULL where there
  * is nothing to do) are called with each join, `take` with all that it closes; what
@@ -252,6 +290,7 @@ static const struct {
     {NULL, decode_closed, NULL},
     {begin_statistics, count_closed, end_statistics},
     {begin_comparisons, compare_closed, end_comparisons},
+    {begin_interventions, count_interventions, end_interventions},
 };
 #define N_TAKERS (sizeof TAKERS / sizeof TAKERS[0])
 
@@ -281,4 +320,6 @@ void print_taken(int64_t n_joins) {
            (long long)n_broken);
     printf("comparisons: %lld lists credited, %lld not plain, %lld of any experiment\n",
            (long long)n_credited, (long long)n_not_plain, (long long)n_of_any);
+    printf("interventions: %lld of one of them, %lld of others\n",
+           (long long)n_of_interventions, (long long)n_of_others);
 }

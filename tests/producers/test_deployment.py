@@ -2,8 +2,9 @@
 
 import pytest
 
-from producers.deployment import DeploymentRefused, check_room, deployments_among
+from producers.deployment import deployments_among
 from producers.topic_reader import Record
+from rankstream.deployment_rules import DeploymentRefused, check_room
 from rankstream.sections import (
     LimitSettings,
     ModelSettings,

@@ -18,6 +18,8 @@ from rankstream.settings import (
     RedisSettings,
     StatisticsSettings,
     TimeSettings,
+    TrainingSettings,
+    TrainSettings,
 )
 
 PAGE = Path(__file__).parents[2] / "docs" / "settings.md"
@@ -30,7 +32,9 @@ SECTIONS: dict[str, type[msgspec.Struct]] = {
     "statistics": StatisticsSettings,
     "delivery": DeliverySettings,
     "metrics": MetricsSettings,
+    "train": TrainSettings,
     "models.NAME": ModelSettings,
+    "models.NAME.training": TrainingSettings,
     "experiments.NAME": ExperimentSettings,
 }
 
@@ -41,7 +45,8 @@ def default_of(field: msgspec.structs.FieldInfo) -> Any:
         return "needed"
     if field.default_factory is not msgspec.NODEFAULT:
         return field.default_factory()
-    return field.default
+    # A section of its own, whose defaults are below.
+    return {} if isinstance(field.default, msgspec.Struct) else field.default
 
 
 def written(cell: str) -> Any:

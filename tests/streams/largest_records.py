@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
-from rankstream.experiment_records import encode_record, running
+from rankstream.experiment_records import encode_record as encode_experiment
+from rankstream.experiment_records import running
 from rankstream.sections import (
     MAX_RANKERS,
     ExperimentSettings,
@@ -30,6 +31,17 @@ from rankstream.wire.topics import (
     MIB,
     PREFERENCES,
     QUERIES,
+    TRAINING,
+)
+from rankstream.wire.training import (
+    SCHEMA,
+    CurveUsed,
+    FeaturesUsed,
+    Parent,
+    RunRecord,
+    Sizes,
+    encode_record,
+    training_key,
 )
 from rankstream.wire.verdicts import encode_verdict
 from streams.comparisons.verdicts import refused_verdict
@@ -242,10 +254,10 @@ def of_experiments() -> list[Output]:
     (comparison,) = preferences_among(fold.consumers).comparisons()
     comparison.is_changed = True
     room = LARGEST[EXPERIMENTS] - len(b"all")
-    room -= len(encode_record("", running(ExperimentSettings(rankers={"a": ""}))))
+    room -= len(encode_experiment("", running(ExperimentSettings(rankers={"a": ""}))))
     wide = ExperimentSettings(rankers={"a": "m" * room})
     return [
-        Output(EXPERIMENTS, 0, b"all", encode_record("all", running(wide))),
+        Output(EXPERIMENTS, 0, b"all", encode_experiment("all", running(wide))),
         *(each for each in state_of(fold) if each.topic == PREFERENCES),
         *(Output(EVALUATIONS, 0, name, value) for name, value in verdicts),
     ]
@@ -258,13 +270,31 @@ def of_models() -> list[Output]:
     return [*learn.outputs(), *state_of(learn)]
 
 
+def of_training() -> list[Output]:
+    """The record of a run that settings make as large as is taken."""
+    key = training_key("run", "m@0.1")
+    empty = encode_record(run_that_says(""))
+    most = LARGEST[TRAINING] - len(key) - len(empty) - 4
+    return [Output(TRAINING, 0, key, encode_record(run_that_says("x" * most)))]
+
+
+def run_that_says(words: str) -> RunRecord:
+    """A run of no list, with a reason of any length."""
+    return RunRecord(
+        SCHEMA, "m", "m@0.1", 0, 1, 0, "count", [], [], FeaturesUsed(0, b""), {}, [],
+        0, Parent(0, 0, b""), CurveUsed([], [], False, "", [], b""), [],
+        Sizes(*[0] * len(Sizes.__struct_fields__)), [], 0, 0.0, 1.0, 0.0, None, words,
+        b"",
+    )  # fmt: skip
+
+
 def largest_records() -> dict[str, Output]:
     """By topic; of each that we write there is one."""
     largest: dict[str, Output] = {}
     sizes = dict.fromkeys(LARGEST, 0)
     for made in (
         of_events, of_candidates, of_hostile_records, of_many_partitions,
-        of_experiments, of_models,
+        of_experiments, of_models, of_training,
     ):  # fmt: skip
         for output in made():
             size = framed(output)

@@ -2,14 +2,14 @@
 
 import pytest
 
-from rankstream.settings import ExperimentSettings, Settings
+from rankstream.settings import ExperimentSettings, ModelSettings, Settings
 from streams.topology import ROLES, STAGES
 
 ROWS = {
     # version, the first whose states it takes, state at every commit, compiled before
     "ingest-queries": (1, 1, True, False),
     "ingest-clicks": (1, 1, True, False),
-    "fold": (3, 2, False, True),
+    "fold": (4, 2, False, True),
     "learn": (2, 1, True, True),
 }
 
@@ -22,12 +22,15 @@ def test_versions_states_and_warm_up_change_on_purpose_only(kind):
     assert row == ROWS.get(kind.name, row)
 
 
-def test_verdicts_are_made_where_there_is_an_experiment():
+def needed(settings: Settings) -> set[str]:
+    """Roles of a worker that is told none."""
+    return {name for name, role in ROLES.items() if role.is_needed(settings)}
+
+
+def test_verdicts_are_made_where_there_is_an_experiment_or_an_intervention():
     """Whoever starts a worker without naming roles gets those that are needed."""
     compared = ExperimentSettings(rankers={"a": "", "b": ""})
-    with_one, without = Settings(experiments={"e": compared}), Settings()
-    needed = {name for name, role in ROLES.items() if role.is_needed(without)}
-    assert needed == set(ROLES) - {"evaluate"}
-    assert {name for name, role in ROLES.items() if role.is_needed(with_one)} == set(
-        ROLES
-    )
+    trained = ModelSettings(features=1, learner="trained")
+    assert needed(Settings()) == set(ROLES) - {"evaluate", "train"}
+    assert needed(Settings(experiments={"e": compared})) == set(ROLES) - {"train"}
+    assert needed(Settings(models={"m": trained})) == set(ROLES)

@@ -23,6 +23,7 @@ from rankstream.wire.topics import (
     EXPERIMENTS,
     QUERIES,
     SNAPSHOTS,
+    TRAINING,
     state_topic,
 )
 from streams import topology
@@ -49,13 +50,19 @@ NAMES = [topic.name for topic in topics_of(KafkaSettings())]
 COMMANDS_WRITE = {
     SNAPSHOTS: ("rankstream snapshots rollback", "rankstream snapshots follow"),
     EXPERIMENTS: ("rankstream experiments publish",),
+    TRAINING: ("rankstream intervene",),
 }
 """Topics that commands write beside the pipeline."""
 
 COMMANDS_READ = {
     EVALUATIONS: ("rankstream monitor",),
     **COMMANDS_WRITE,
-    SNAPSHOTS: (*COMMANDS_WRITE[SNAPSHOTS], "rankstream statistics"),
+    TRAINING: (*COMMANDS_WRITE[TRAINING], "rankstream monitor"),
+    SNAPSHOTS: (
+        *COMMANDS_WRITE[SNAPSHOTS],
+        "rankstream statistics",
+        "rankstream intervene",
+    ),
 }
 """Outputs that commands read; those that read states are in the text."""
 
@@ -135,6 +142,7 @@ def test_pages_stay_where_they_were_and_apart():
     """A scraper is told ports once."""
     ports = {name: role.metrics_port for name, role in ROLES.items()}
     known = {"ingest": 0, "fold": 1, "learn": 2, "publish": 3, "evaluate": 4}
+    known |= {"train": 5}
     assert known.items() <= ports.items()
     assert len(set(ports.values())) == len(ports)
 

@@ -1,6 +1,7 @@
 """Models that nothing learns online: the fold gives them a start and leaves them."""
 
 import msgspec
+import numpy as np
 import pytest
 
 from models.learners import registry
@@ -39,7 +40,7 @@ def test_the_fold_publishes_a_start_and_nothing_more() -> None:
     first = snapshots_of(partition.outputs)
     start = decode_snapshot(first[b"other/0.0"])
     assert (start.version, start.updates, start.intervention) == (0, 0, "")
-    assert any(start.weights)
+    assert (np.frombuffer(start.weights, "<f4") != 0.0).any()
     partition.take(also_of_other(log_of(6)))
     assert snapshots_of(partition.outputs).keys() == {b"m/0.6"}
     alone = Partition(BOTH)

@@ -1,0 +1,227 @@
+"""The truncated LambdaLoss of one query, and its slopes by score, compiled.
+
+    loss = sum over pairs with G_n > G_m, and n <= k or m <= k, of
+           -delta_nm (G_n - G_m) log2 sigma(s_n - s_m)
+    delta_nm = |D(|n - m|) - D(|n - m| + 1)|,   D(r) = 1 / log2(1 + r)
+
+n and m are the ranks that the scores give; as scores change, so do they, but the loss
+of a step takes them as they are. G are estimated values: they may be negative, as only
+differences count. An item whose value is not known keeps its rank, and is in no pair.
+
+Equal scores rank by row. Slopes take no exponential of the system, so that they have
+the same bits on all machines; the loss itself takes the system's logarithms.
+
+References
+----------
+Wang et al. (CIKM 2018) for LambdaLoss; Oosterhuis (PhD thesis, 2020), section 7.5, the
+truncated counterfactual loss, where a value stands for clicks over propensities.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from models.kernels.compilation import compiled
+from models.kernels.exponentials import fill_exponentials
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+LEAST_ODDS, LEAST_BASE = 1e-290, 1e-140
+"""An exponential below the first has lost digits: who is above it is so by far. One
+below the second is made 1, and those that follow with it."""
+
+LOG_2 = math.log(2.0)
+
+SHORT = 48
+"""So many items are sorted in place; more of them are merged."""
+
+
+def discounts(n: int) -> Floats:
+    """1 / log2(1 + rank) of ranks 1 to n, [n].
+
+    Examples
+    --------
+    >>> discounts(3).round(3).tolist()
+    [1.0, 0.631, 0.5]
+    """
+    return np.asarray(1.0 / np.log2(np.arange(2.0, n + 2.0)))
+
+
+def pair_discounts(n_items: int) -> Floats:
+    """Delta by how many ranks two items are apart, [max(n_items, 1)]; 0 of none."""
+    falling = discounts(max(n_items, 1))
+    return np.concatenate([[0.0], falling[:-1] - falling[1:]])
+
+
+class QueryLoss(NamedTuple):
+    """Of one query.
+
+    Parameters
+    ----------
+    loss
+        At least 0.
+    slopes : [n_items]
+        Its derivatives by the scores, at fixed ranks.
+    """
+
+    loss: float
+    slopes: Floats
+
+
+def query_loss(
+    scores: Floats, values: Floats, is_kept: Flags, cutoff: int
+) -> QueryLoss:
+    """The loss of one query.
+
+    Parameters
+    ----------
+    scores, values, is_kept : [n_items]
+        Scores are finite, and values where they are kept.
+    cutoff
+        k: ranks that count, at least 1.
+
+    Examples
+    --------
+    The better item is below the other one, and both score alike:
+
+    >>> found = query_loss(np.zeros(2), np.array([0.0, 1.0]), np.ones(2, bool), 1)
+    >>> round(found.loss, 4), found.slopes.round(4).tolist()
+    (0.3691, [0.2662, -0.2662])
+    """
+    slopes = np.zeros(len(scores))
+    room = Room(*rooms(len(scores)))
+    loss = add_query_loss(
+        np.asarray(scores, np.float64),
+        np.asarray(values, np.float64),
+        np.asarray(is_kept, np.bool_),
+        cutoff,
+        pair_discounts(len(scores)),
+        room,
+        slopes,
+    )
+    return QueryLoss(loss, slopes)
+
+
+class Room(NamedTuple):
+    """Where the kernel works: arrays of at least as many as a query has items.
+
+    Parameters
+    ----------
+    order, ranks : [n]
+        Rows by rank; ranks of kept items, from 0.
+    scores, values, odds, slopes : [n]
+        Of kept items by rank, and exponentials of their scores.
+    """
+
+    order: Integers
+    ranks: Integers
+    scores: Floats
+    values: Floats
+    odds: Floats
+    slopes: Floats
+
+
+def rooms(n_items: int) -> tuple[Integers, Integers, Floats, Floats, Floats, Floats]:
+    """Memory for queries of at most so many items, as `Room` takes it."""
+    return (
+        np.empty(n_items, np.int64), np.empty(n_items, np.int64), np.empty(n_items),
+        np.empty(n_items), np.empty(n_items), np.empty(n_items),
+    )  # fmt: skip
+
+
+@compiled
+def fill_order(scores: Floats, order: Integers) -> None:
+    """Fill `order` with rows by falling score; equal ones stay in their order.
+
+    Parameters
+    ----------
+    scores : [n_items]
+    order : [at least n_items]
+    """
+    n = scores.shape[0]
+    if n > SHORT:
+        order[:n] = np.argsort(-scores, kind="mergesort")
+        return
+    for row in range(n):
+        place = row
+        while place > 0 and scores[order[place - 1]] < scores[row]:
+            order[place] = order[place - 1]
+            place -= 1
+        order[place] = row
+
+
+@compiled
+def add_query_loss(  # noqa: PLR0913  a kernel takes plain arrays
+    scores: Floats,
+    values: Floats,
+    is_kept: Flags,
+    cutoff: int,
+    deltas: Floats,
+    room: Room,
+    slopes: Floats,
+) -> float:
+    """Add the slopes of a query's loss; gives the loss.
+
+    Parameters
+    ----------
+    scores, values, is_kept, slopes : [n_items]
+    deltas : [at least n_items]
+        See `pair_discounts`.
+    """
+    n = scores.shape[0]
+    fill_order(scores, room.order)
+    n_kept, n_top = 0, 0
+    for rank in range(n):
+        row = room.order[rank]
+        if is_kept[row]:
+            room.ranks[n_kept] = rank
+            room.scores[n_kept] = scores[row]
+            room.values[n_kept] = values[row]
+            n_kept += 1
+            if rank < cutoff:
+                n_top = n_kept
+    if n_kept < 2 or n_top == 0:
+        return 0.0
+    fill_exponentials(room.scores[:n_kept], room.scores[0], room.odds)
+    room.slopes[:n_kept] = 0.0
+    loss = _pairs(n_kept, n_top, deltas, room)
+    for i in range(n_kept):
+        slopes[room.order[room.ranks[i]]] += room.slopes[i] / LOG_2
+    return loss / LOG_2
+
+
+@compiled
+def _pairs(n_kept: int, n_top: int, deltas: Floats, room: Room) -> float:
+    """Slopes and loss of all pairs, in units of natural logarithms."""
+    loss = 0.0
+    odds, values, slopes = room.odds, room.values, room.slopes
+    for i in range(n_top):
+        total = 0.0
+        if odds[i] < LEAST_BASE:
+            fill_exponentials(room.scores[i:n_kept], room.scores[i], odds[i:])
+        for j in range(i + 1, n_kept):
+            weight = deltas[room.ranks[j] - room.ranks[i]] * (values[i] - values[j])
+            if weight == 0.0:
+                continue
+            gap = room.scores[i] - room.scores[j]
+            if weight < 0.0:
+                gap = -gap
+            if odds[j] > LEAST_ODDS:
+                wrong, right = odds[j], odds[i]
+                if weight < 0.0:
+                    wrong, right = right, wrong
+                share = wrong / (odds[i] + odds[j])
+                surprise = math.log1p(wrong / right)
+            else:
+                # Further apart than any number tells from certain.
+                share = 1.0 if gap < 0.0 else 0.0
+                surprise = max(-gap, 0.0)
+            loss += abs(weight) * surprise
+            total -= weight * share
+            slopes[j] += weight * share
+        slopes[i] += total
+    return loss

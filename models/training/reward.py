@@ -1,0 +1,103 @@
+"""Clicks that a policy would get, estimated from what other policies showed.
+
+    clicks per list = sum over items and ranks of
+                      P(item at rank) (alpha[rank] value(item) + beta[rank])
+
+Values are estimates from groups of sessions that the policy was not trained on: from
+those that it was, the figure would say how well it knows their noise. It is a point:
+policies that logged were chosen from clicks, and pooled propensities then have no
+interval (see `models.estimators.intervention_aware`).
+
+References
+----------
+Oosterhuis (PhD thesis, 2020), sections 7.3 and 10.5.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from models.estimators.bias_curve import BiasCurve
+from models.plackett_luce.placement import placement_batch
+from models.training.exploration import Placements
+from models.training.linear_scores import scores_of, spans
+from models.training.query_chunk import ChunkSource
+
+Floats = npt.NDArray[np.float64]
+
+
+class Reward(NamedTuple):
+    """What a policy would get per list.
+
+    Parameters
+    ----------
+    clicks
+        None where it is refused. Items without a value count as if never clicked but
+        by trust bias, so that it is rather too low.
+    unsupported
+        Share, in [0, 1], of what the policy would have looked at (expected alpha) that
+        goes to items without a value.
+    reason
+        Why it is refused; empty where it is not.
+    """
+
+    clicks: float | None
+    unsupported: float
+    reason: str
+
+
+def estimated_reward(
+    weights: Floats,
+    chunks: ChunkSource,
+    curve: BiasCurve,
+    *,
+    cutoff: int,
+    most_unsupported: float,
+    placements: Placements = placement_batch,
+) -> Reward:
+    """Estimated clicks per list of the Plackett-Luce policy of a linear ranker.
+
+    Parameters
+    ----------
+    weights : [n_features]
+        As served, exploration and all.
+    chunks
+        Values are `models.estimators.intervention_aware.estimates` of the selection
+        groups, kept with enough support; weights are shares of lists.
+    curve
+        Ranks that it does not have count nothing.
+    cutoff
+        Ranks that are shown.
+    most_unsupported
+        Above this share the estimate is refused.
+    placements
+        Computes probabilities of ranks.
+    """
+    clicks = looked = unknown = total = 0.0
+    n_ranks = min(cutoff, curve.n_ranks)
+    for number in range(len(chunks)):
+        chunk = chunks[number]
+        scores, shares = scores_of(chunk.features, weights), chunk.weights.tolist()
+        for share, (begin, end) in zip(shares, spans(chunk), strict=True):
+            shown = min(n_ranks, end - begin)
+            total += share
+            if not shown:
+                continue
+            placed = placements(scores[None, begin:end], shown)[0]
+            seen = placed @ curve.alpha[:shown]
+            kept = chunk.is_kept[begin:end]
+            gained = float((seen * chunk.values[begin:end])[kept].sum())
+            clicks += share * (gained + float((placed @ curve.beta[:shown]).sum()))
+            looked += share * float(seen.sum())
+            unknown += share * float(seen[~kept].sum())
+    if not looked:
+        return Reward(None, 0.0, "no list of the selection groups has items")
+    unsupported = unknown / looked
+    if unsupported > most_unsupported:
+        reason = (
+            f"items of too little support in the selection groups would get "
+            f"{unsupported:.1%} of what is looked at, more than {most_unsupported:.1%}"
+        )
+        return Reward(None, unsupported, reason)
+    return Reward(clicks / total, unsupported, "")

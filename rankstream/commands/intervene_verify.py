@@ -1,0 +1,237 @@
+"""A trained snapshot made again from a dump, beside the one that was published."""
+
+import json
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from producers.formats.canonical_dump import read_dump
+from producers.topic_reader import read_records
+from rankstream.settings import Settings
+from rankstream.snapshots import (
+    Pointer,
+    SnapshotError,
+    StoreUnavailable,
+    decode_snapshot,
+    pointer_from,
+    pointer_of,
+    store_of,
+)
+from rankstream.wire.envelope import is_pointer
+from rankstream.wire.topics import SNAPSHOTS, TRAINING
+from rankstream.wire.training import (
+    RunRecord,
+    decode_record,
+    decode_training_key,
+    sha256_of,
+)
+from streams.training.verification import verify
+
+NOT_KEPT = "neither `snapshots` nor Redis has it: the digest in its run was compared"
+
+
+class Verdict(NamedTuple):
+    """Whether a snapshot that was made again is the one that was published.
+
+    Parameters
+    ----------
+    published, made
+        Digests of the two envelopes.
+    differences
+        In words; empty where they are equal, or where only the digest of what was
+        published is kept.
+    is_kept
+        Whether what was published is; else `published` is what the run says of it.
+    """
+
+    intervention: str
+    published: bytes
+    made: bytes
+    differences: list[str]
+    is_kept: bool = True
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether each byte is."""
+        return self.published == self.made
+
+
+def told_of(verdict: Verdict, *, as_json: bool) -> str:
+    """The verdict in words, or as JSON."""
+    if as_json:
+        return json.dumps(
+            {
+                "intervention": verdict.intervention,
+                "is_equal": verdict.is_equal,
+                "published": verdict.published.hex(),
+                "made": verdict.made.hex(),
+                "is_kept": verdict.is_kept,
+                "differences": verdict.differences,
+            }
+        )
+    name = verdict.intervention
+    if verdict.is_equal:
+        equal = f"{name}: equal bytes, sha256 {verdict.made.hex()[:16]}"
+        return equal if verdict.is_kept else f"{equal}; {NOT_KEPT}"
+    told = verdict.differences or [NOT_KEPT]
+    return "\n".join([f"{name}: NOT equal", *(f"  {each}" for each in told)])
+
+
+def verdict_of(settings: Settings, model: str, version: str, dump: Path) -> Verdict:
+    """Make a snapshot again, and compare it with the published one.
+
+    Parameters
+    ----------
+    version
+        EPOCH.VERSION, or with the model and @ before it.
+    dump
+        Of `events`, from its beginning.
+
+    Raises
+    ------
+    ValueError
+        Where no training made it.
+    TopicUnreadable, VerificationRefused, TrainingRefused
+    """
+    history = _History(settings, model, dump)
+    run = history.run_of(pointer_from(version.removeprefix(f"{model}@").encode()))
+    made = history.made(run)
+    digest = sha256_of(made)
+    kept = history.envelopes(Pointer(run.epoch, run.version))
+    for place, envelope in kept.items():
+        if envelope != made:
+            told = [f"{place}: {each}" for each in _differences(envelope, made)]
+            return Verdict(run.intervention, sha256_of(envelope), digest, told)
+    differences = []
+    if kept and run.sha256 != digest:
+        differences = ["the run has another digest than what is kept, which is equal"]
+    return Verdict(run.intervention, run.sha256, digest, differences, bool(kept))
+
+
+def run_from(name: str, value: bytes) -> RunRecord:
+    """The run of an intervention, from its record.
+
+    Raises
+    ------
+    SchemaRefused, ValueError
+        Where another release wrote it, or something else.
+    """
+    try:
+        found: RunRecord = decode_record("run", value)
+    except msgspec.DecodeError as error:
+        raise ValueError(
+            f"a run in {TRAINING} must be readable; {error}, of {name!r:.200}: "
+            "something else wrote it: begin anew in another --namespace"
+        ) from error
+    return found
+
+
+class _History:
+    """Runs of a model, and its versions as far as they are kept."""
+
+    def __init__(self, settings: Settings, model: str, dump: Path) -> None:
+        self._settings = settings
+        self._model = model
+        self._dump = dump
+        self._runs: dict[Pointer, RunRecord] = {}
+        for record in read_records(settings, TRAINING):
+            found = decode_training_key(record.key or b"")
+            if record.value and found and found.kind == "run":
+                run = run_from(found.name, record.value)
+                if run.model == model:
+                    self._runs[Pointer(run.epoch, run.version)] = run
+        self._envelopes: dict[Pointer, dict[str, bytes]] = {}
+        for record in read_records(settings, SNAPSHOTS):
+            if record.value:
+                self._take((record.key or b"").decode(errors="replace"), record.value)
+
+    def _take(self, key: str, envelope: bytes) -> None:
+        """Keep an envelope of the model, under each key the last of each version."""
+        name, _, version = key.rpartition("/")
+        own = is_pointer(version.encode()) if name == self._model else None
+        if own is not None:
+            pointer = Pointer(int(own[1]), int(own[2]))
+        elif key == self._model:
+            try:
+                pointer = pointer_of(decode_snapshot(envelope))
+            except SnapshotError:
+                # Of no version, and nobody serves it.
+                return
+        else:
+            return
+        place = f"the record {key!r} of {SNAPSHOTS}"
+        self._envelopes.setdefault(pointer, {})[place] = envelope
+
+    def run_of(self, pointer: Pointer) -> RunRecord:
+        """The training that made a version.
+
+        Raises
+        ------
+        ValueError
+        """
+        run = self._runs.get(pointer)
+        if run is None:
+            known = ", ".join(map(str, sorted(self._runs))) or "none"
+            raise ValueError(
+                f"a version must be one that training made of {self._model!r}, "
+                f"{known}; got {pointer}: `rankstream intervene --list` shows them"
+            )
+        return run
+
+    def made(self, run: RunRecord) -> bytes:
+        """The envelope of a run, made from the dump."""
+        at = Pointer(run.parent.epoch, run.parent.version)
+        parent = self.kept(at, run.parent.sha256)
+        if parent is None:
+            # No longer kept anywhere: the log has all that it came from.
+            parent = self.made(self.run_of(at))
+        return verify(
+            self._settings,
+            run,
+            decode_snapshot(parent),
+            lambda: read_dump(self._dump),
+        )
+
+    def kept(self, pointer: Pointer, sha256: bytes) -> bytes | None:
+        """A version with this digest, of the topic or Redis; None where neither has."""
+        known = self.envelopes(pointer).values()
+        return next((each for each in known if sha256_of(each) == sha256), None)
+
+    def envelopes(self, pointer: Pointer) -> dict[str, bytes]:
+        """What is kept of a version, whatever it is, by where."""
+        found = dict(self._envelopes.get(pointer, {}))
+        in_redis = self._in_redis(pointer)
+        return found if in_redis is None else found | {"Redis": in_redis}
+
+    def _in_redis(self, pointer: Pointer) -> bytes | None:
+        store = store_of(self._settings, retries=0)
+        try:
+            return store.load(self._model, pointer)
+        except StoreUnavailable:
+            return None
+        finally:
+            store.close()
+
+
+def _differences(published: bytes, made: bytes) -> list[str]:
+    if published == made:
+        return []
+    try:
+        was, now = decode_snapshot(published), decode_snapshot(made)
+    except SnapshotError as error:
+        return [f"it cannot be read: {error}"]
+    told = [
+        f"{name} was {getattr(was, name)!r:.100}, is {getattr(now, name)!r:.100}"
+        for name in was.__struct_fields__
+        if name != "weights" and getattr(was, name) != getattr(now, name)
+    ]
+    if was.weights != now.weights:
+        before, after = (np.frombuffer(x.weights, "<f4") for x in (was, now))
+        if len(before) == len(after):
+            largest = np.abs(before - after).max()
+            told.append(f"weights differ by {largest:.3g} at most")
+        else:
+            told.append(f"weights were {len(before)}, are {len(after)}")
+    return told or ["the same snapshot in other bytes"]

@@ -1,0 +1,287 @@
+"""Records of the topic `training`: what was trained from what, and what is asked for.
+
+    key    MODEL/position      value  `Position`
+           MODEL@EPOCH.VERSION/run    `RunRecord`
+           MODEL/request              `Request`
+           MODEL/status               `Status`
+
+Values are MessagePack arrays that begin with the schema. A run and the position after
+it are written in the transaction of the snapshot; requests and status stand alone.
+"""
+
+import hashlib
+from typing import Annotated, Any, NamedTuple
+
+import msgspec
+
+from rankstream.wire.schemas import check_schema, decoded
+
+SCHEMA = 1
+
+KINDS = ("position", "run", "request", "status")
+
+COUNT, TIME, ASKED = "count", "time", "asked"
+"""Why a model was trained: so much was counted, it was time, or somebody asked."""
+
+TRAINING, DONE, REFUSED, LEFT_ALONE = "training", "done", "refused", "left alone"
+"""What becomes of a model; see `Status`."""
+
+LONGEST_ID = 64
+
+_encode = msgspec.msgpack.Encoder().encode
+
+
+class Position(msgspec.Struct, frozen=True, array_like=True):
+    """Where the schedule of a model stands, after its last intervention.
+
+    Attributes
+    ----------
+    n_done
+        Interventions so far, those that were asked for too.
+    counts
+        Interactions that were counted then, by partition of `events`, sorted.
+    watermark_ms
+        The least watermark of all partitions then, of which one may have had none: then
+        as it was before, and -1 before there is one.
+    intervention
+        The last one.
+    request
+        Id of the newest request that was done; empty before there is one.
+    """
+
+    schema: int
+    n_done: int
+    counts: list[tuple[int, int]]
+    watermark_ms: int
+    intervention: str
+    request: str = ""
+
+    @property
+    def n_counted(self) -> int:
+        """Interactions of all partitions."""
+        return sum(n for _, n in self.counts)
+
+
+class Request(msgspec.Struct, frozen=True, array_like=True):
+    """Somebody asks for an intervention; `at_ms` is by the clock of who asks.
+
+    `id` has 1 to `LONGEST_ID` characters: the empty one is that of nobody.
+    """
+
+    schema: int
+    id: Annotated[str, msgspec.Meta(min_length=1, max_length=LONGEST_ID)]
+    at_ms: int
+
+
+class Status(msgspec.Struct, frozen=True, array_like=True):
+    """What is being done with a model, or why nothing is.
+
+    Attributes
+    ----------
+    state
+        `TRAINING`, `DONE`, `REFUSED` or `LEFT_ALONE`.
+    said
+        For people: progress, or the reason.
+    at_ms
+        By the clock of the trainer.
+    request
+        Id of the request that it is about; empty where the schedule began it.
+    by
+        The trainer: `delivery.instance_id`/worker, of which the latter is another one
+        after each start of the worker.
+    """
+
+    schema: int
+    state: str
+    said: str
+    at_ms: int
+    request: str = ""
+    by: str = ""
+
+
+class Parent(msgspec.Struct, frozen=True, array_like=True):
+    """The snapshot that a training began from; the digest is of its envelope."""
+
+    epoch: int
+    version: int
+    sha256: bytes
+
+
+class CurveUsed(msgspec.Struct, frozen=True, array_like=True):
+    """The curve of bias that values were corrected by.
+
+    Attributes
+    ----------
+    alpha, beta : [n_ranks]
+        See `models.estimators.bias_curve`.
+    is_ratio_only
+        Whether both are in units of the first rank.
+    source
+        In words, what it is from.
+    groups
+        Whose clicks it was estimated from, ascending; empty where it was given.
+    version
+        A digest of `alpha`, `beta` and `is_ratio_only`.
+    """
+
+    alpha: list[float]
+    beta: list[float]
+    is_ratio_only: bool
+    source: str
+    groups: list[int]
+    version: bytes
+
+
+class FeaturesUsed(msgspec.Struct, frozen=True, array_like=True):
+    """Records of `candidates` that a training read: how many, and their digest."""
+
+    n_records: int
+    digest: bytes
+
+
+class Sizes(msgspec.Struct, frozen=True, array_like=True):
+    """How much a training learned from.
+
+    Attributes
+    ----------
+    n_queries, n_held_out
+        Queries it learned from, and those that told it where to stop.
+    n_items
+        Items of both, with features.
+    n_below
+        Of these: with less support than `least_support`, hence in no pair.
+    share_below
+        Of the clicks of the training groups: those on such items, in [0, 1].
+    n_without_features
+        Queries that were left out, as no features of their items are there.
+    n_left_out
+        Lists that were left out, as policies that logged beside them are unknown.
+    n_clicks
+        Clicks of the training groups on these items.
+    """
+
+    n_queries: int
+    n_held_out: int
+    n_items: int
+    n_below: int
+    share_below: float
+    n_without_features: int
+    n_left_out: int
+    n_clicks: int
+
+
+class RunRecord(msgspec.Struct, frozen=True, array_like=True):
+    """A training: all that its snapshot is a function of, and what came of it.
+
+    Attributes
+    ----------
+    intervention
+        The name of the snapshot, MODEL@EPOCH.VERSION.
+    created_ms
+        The least watermark of the statistics.
+    reason
+        `COUNT`, `TIME` or `ASKED`.
+    counts
+        Interactions that were counted, by partition of `events`, sorted.
+    watermarks
+        That of each partition, sorted; None before there is one.
+    settings
+        Those of the model, as `msgspec.to_builtins` gives them.
+    split_shares
+        `statistics.split_shares`.
+    groups
+        Training groups.
+    epochs
+        Number, loss of training queries, estimated DCG of held-out queries. Epoch 0 is
+        the parent.
+    scale, temperature, least_exposure
+        What weights were divided by, and the least exposure that came of it; see
+        `models.training.exploration`.
+    reward
+        Estimated clicks per list, from groups that the snapshot has seen no click of;
+        None with a reason.
+    sha256
+        Of the snapshot's envelope.
+    """
+
+    schema: int
+    model: str
+    intervention: str
+    epoch: int
+    version: int
+    created_ms: int
+    reason: str
+    counts: list[tuple[int, int]]
+    watermarks: list[tuple[int, int | None]]
+    features: FeaturesUsed
+    settings: dict[str, Any]
+    split_shares: list[float]
+    seed: int
+    parent: Parent
+    curve: CurveUsed
+    groups: list[int]
+    sizes: Sizes
+    epochs: list[tuple[int, float, float]]
+    best_epoch: int
+    scale: float
+    temperature: float
+    least_exposure: float
+    reward: float | None
+    reward_reason: str
+    sha256: bytes
+
+
+class TrainingKey(NamedTuple):
+    """Kind and whose: the model, or of a run its intervention."""
+
+    kind: str
+    name: str
+
+
+def training_key(kind: str, name: str) -> bytes:
+    """The key of a record.
+
+    Raises
+    ------
+    ValueError
+        Where there is no such kind.
+    """
+    if kind not in KINDS:
+        raise ValueError(f"kind must be one of {KINDS}; got {kind!r}")
+    return f"{name}/{kind}".encode()
+
+
+def decode_training_key(key: bytes) -> TrainingKey | None:
+    """What `training_key` made; None of a key that a later release wrote."""
+    name, _, kind = key.decode(errors="replace").rpartition("/")
+    return TrainingKey(kind, name) if kind in KINDS else None
+
+
+Record = Position | RunRecord | Request | Status
+
+_decoders = {
+    kind: msgspec.msgpack.Decoder(form)
+    for kind, form in zip(KINDS, (Position, RunRecord, Request, Status), strict=True)
+}
+
+
+def encode_record(record: Record) -> bytes:
+    """The value of a record; equal records have equal bytes."""
+    return _encode(record)
+
+
+def decode_record(kind: str, value: bytes) -> Any:
+    """What `encode_record` wrote, by the kind of its key.
+
+    Raises
+    ------
+    SchemaRefused, msgspec.DecodeError
+        Where another release wrote it, or something else.
+    """
+    check_schema(value, SCHEMA, f"a record ({kind}) of training", "training")
+    return decoded(_decoders[kind].decode, value)
+
+
+def sha256_of(envelope: bytes) -> bytes:
+    """The digest by which records name a snapshot."""
+    return hashlib.sha256(envelope).digest()

@@ -1,0 +1,314 @@
+"""One intervention: read whole, trained beside the loop, written in one transaction."""
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from functools import partial
+from typing import NamedTuple, TypeVar
+
+import msgspec
+from aiokafka.errors import KafkaError
+
+from rankstream.deployment_rules import DeploymentRefused, check_room
+from rankstream.settings import Settings
+from rankstream.snapshots import (
+    Snapshot,
+    SnapshotError,
+    encode_snapshot,
+    pointer_of,
+)
+from rankstream.wire.bounds import LARGEST
+from rankstream.wire.deployments import deployment_record
+from rankstream.wire.schemas import LogRefused
+from rankstream.wire.topics import CANDIDATES, SNAPSHOTS, STATISTICS, TRAINING
+from rankstream.wire.training import (
+    ASKED,
+    DONE,
+    LEFT_ALONE,
+    REFUSED,
+    SCHEMA,
+    Position,
+    RunRecord,
+    Status,
+    encode_record,
+    training_key,
+)
+from rankstream.wire.training import TRAINING as UNDER_WAY
+from streams.fold.statistics_reader import Statistics
+from streams.kafka.memory_limit import MemoryLimit
+from streams.kafka.state_log import Cluster
+from streams.kafka.training_log import TrainingLog
+from streams.kafka.whole_topics import Pair, built_of, whole_topic
+from streams.stage import Output
+from streams.training.inputs import Inputs, TrainingRefused, feature_records_for
+from streams.training.model_records import ModelRecords
+from streams.training.schedule import NOWHERE, position_after
+from streams.training.trained_snapshot import Outcome, Progress, train_model
+
+BEAT_S = 5.0
+"""How often a training says how far it is."""
+
+LONGEST = 4_000
+"""Characters of what is said of a model."""
+
+Train = Callable[..., Outcome]
+
+T = TypeVar("T")
+
+log = logging.getLogger("rankstream.trainer")
+
+
+class Stopped(Exception):
+    """Nobody wants what is read or computed; nothing came of it."""
+
+
+class Task(NamedTuple):
+    """An intervention that is due; `request` is empty where nobody asked."""
+
+    name: str
+    reason: str
+    request: str = ""
+
+
+class Ending(NamedTuple):
+    """What became of it, and what was written of that."""
+
+    state: str
+    written: Sequence[Output]
+
+
+class Told:
+    """How far a thread that trains is, and how it is told to give up.
+
+    Parameters
+    ----------
+    stop
+        Of the role.
+    memory
+        What it may take.
+    """
+
+    def __init__(self, task: Task, stop: asyncio.Event, memory: MemoryLimit) -> None:
+        self.task = task
+        self._memory = memory
+        self.said = "reading statistics"
+        self._stop = stop
+        self._is_over = False
+
+    def give_up(self) -> None:
+        """End the thread at its next word."""
+        self._is_over = True
+
+    def check(self) -> None:
+        """Go on, or not.
+
+        Raises
+        ------
+        Stopped
+            Where nobody wants what comes of it.
+        TrainingRefused
+            Where it takes more memory than it may.
+        """
+        if self._is_over or self._stop.is_set():
+            raise Stopped
+        self._memory.check()
+
+    def take(self, progress: Progress) -> None:
+        """Hear how far it is; raises as `check` does."""
+        self.check()
+        stage, number, loss, held_out_dcg = progress
+        if loss is None or held_out_dcg is None:
+            self.said = f"{stage}, {number:,} queries so far" if number else stage
+            return
+        self.said = f"epoch {number}, loss {loss:.6g}, held-out DCG {held_out_dcg:.6g}"
+        log.info(
+            "event=epoch model=%s number=%d loss=%.6g held_out_dcg=%.6g",
+            self.task.name, number, loss, held_out_dcg,
+        )  # fmt: skip
+
+
+class Intervention:
+    """Reads, trains and publishes one model once; whoever begins it has fenced.
+
+    Parameters
+    ----------
+    own
+        Of the model.
+    told
+        Has the task.
+    by
+        Names this trainer among others.
+    train
+        Makes a snapshot of inputs.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        cluster: Cluster,
+        own: TrainingLog,
+        told: Told,
+        *,
+        by: str,
+        train: Train = train_model,
+    ) -> None:
+        self._settings = settings
+        self._cluster = cluster
+        self._own = own
+        self._task = told.task
+        self._by = by
+        self._train = train
+        self._told = told
+
+    async def run(self, records: ModelRecords, at_ms: int) -> Ending:
+        """Do it, or say why not.
+
+        Parameters
+        ----------
+        records
+            What was read after the fence.
+        at_ms
+            The least watermark of what was counted.
+
+        Raises
+        ------
+        Stopped, TrainerFenced
+            Nothing was published.
+        """
+        task = self._task
+        if task.reason != ASKED and records.is_put_back(task.name):
+            said = (
+                f"{task.name} was rolled back, so the schedule leaves it alone: "
+                f"`rankstream intervene {task.name}` trains it on, in the next epoch"
+            )
+            log.info("event=left-alone model=%s reason=%s", task.name, said)
+            return await self._end(LEFT_ALONE, [self._status(LEFT_ALONE, said)])
+        try:
+            check_room(self._settings, records.deployments(), at_ms=at_ms)
+            outcome = await self._computed(_parent_of(task.name, records), records)
+            return await self._published(outcome, records)
+        except (TrainingRefused, DeploymentRefused, SnapshotError) as error:
+            return await self._refused(records, str(error))
+
+    async def _computed(self, parent: Snapshot, records: ModelRecords) -> Outcome:
+        """What a training makes of what is counted now."""
+        name = self._task.name
+        log.info("event=training model=%s reason=%s", name, self._task.reason)
+        await self._own.write([self._status(UNDER_WAY, self._told.said)])
+        statistics = await self._beside(built_of(self._pairs(STATISTICS), Statistics))
+        known = partial(feature_records_for, self._settings.models[name])
+        features = await self._beside(built_of(self._pairs(CANDIDATES), known))
+        training = asyncio.to_thread(
+            self._train,
+            name,
+            self._settings,
+            Inputs(statistics, features),
+            parent,
+            reason=self._task.reason,
+            epoch=parent.epoch + 1 if records.is_put_back(name) else None,
+            on_progress=self._told.take,
+        )
+        return await self._beside(training)
+
+    def _pairs(self, topic: str) -> AsyncGenerator[list[Pair], None]:
+        n_partitions = self._settings.kafka.partitions
+        places = [self._cluster.place(topic, each) for each in range(n_partitions)]
+        return whole_topic(self._cluster, places, self._told.check)
+
+    async def _beside(self, work: Awaitable[T]) -> T:
+        """Do a part of it, and say now and then how far it is.
+
+        Raises
+        ------
+        TrainingRefused
+            Where it cannot be done.
+        """
+        working = asyncio.ensure_future(work)
+        try:
+            while not (await asyncio.wait({working}, timeout=BEAT_S))[0]:
+                await self._own.write([self._status(UNDER_WAY, self._told.said)])
+        except BaseException:
+            self._told.give_up()
+            await asyncio.wait({working})
+            raise
+        try:
+            return working.result()
+        except (KafkaError, LogRefused, TrainingRefused):
+            raise
+        except (RuntimeError, ValueError, OSError) as error:
+            raise TrainingRefused(f"{type(error).__name__}: {error}") from error
+
+    async def _published(self, outcome: Outcome, before: ModelRecords) -> Ending:
+        """Write it, unless the model has another version by now."""
+        snapshot, run = outcome
+        name = self._task.name
+        now = await self._own.read(frozenset({name}), self._told.check)
+        was_at, is_at = (pointer_of(each.newest[name]) for each in (before, now))
+        if was_at != is_at:
+            raise TrainingRefused(
+                f"a model must stay as it is while it is trained; {name!r} went from "
+                f"{was_at} to {is_at} meanwhile: nothing was published"
+            )
+        check_room(self._settings, now.deployments(), at_ms=run.created_ms)
+        position = position_after(
+            before.positions.get(name),
+            run,
+            self._settings.kafka.partitions,
+            self._task.request,
+        )
+        note = deployment_record(run.intervention, run.created_ms, snapshot.groups)
+        told = _record("run", run.intervention, run)
+        if len(told.key or b"") + len(told.value or b"") > LARGEST[TRAINING]:
+            raise TrainingRefused(
+                f"the record of a training must be at most {LARGEST[TRAINING]:,} "
+                f"bytes; that of {name!r} takes {len(told.value or b''):,}: allow "
+                "fewer epochs, or give features shorter names"
+            )
+        self._told.check()
+        log.info("event=intervention name=%s counted=%d", run.intervention, run.version)
+        return await self._end(
+            DONE,
+            [
+                Output(SNAPSHOTS, 0, *note),
+                Output(SNAPSHOTS, 0, name.encode(), encode_snapshot(snapshot)),
+                told,
+                _record("position", name, position),
+                self._status(DONE, f"{run.intervention} was published"),
+            ],
+        )
+
+    async def _refused(self, records: ModelRecords, why: str) -> Ending:
+        """Say why nothing was published; a request is answered by that."""
+        name, request = self._task.name, self._task.request
+        written = [self._status(REFUSED, why)]
+        if request:
+            known = records.positions.get(name) or NOWHERE
+            answered = msgspec.structs.replace(known, request=request)
+            written.append(_record("position", name, answered))
+        log.warning("event=training-refused model=%s reason=%s", name, why)
+        return await self._end(REFUSED, written)
+
+    async def _end(self, state: str, written: list[Output]) -> Ending:
+        await self._own.write(written)
+        return Ending(state, written)
+
+    def _status(self, state: str, said: str) -> Output:
+        at_ms = time.time_ns() // 1_000_000
+        request = self._task.request
+        status = Status(SCHEMA, state, said[:LONGEST], at_ms, request, self._by)
+        return _record("status", self._task.name, status)
+
+
+def _record(kind: str, name: str, record: Position | RunRecord | Status) -> Output:
+    return Output(TRAINING, 0, training_key(kind, name), encode_record(record))
+
+
+def _parent_of(name: str, records: ModelRecords) -> Snapshot:
+    parent = records.newest.get(name)
+    if parent is None:
+        raise TrainingRefused(
+            f"a model must have a version to begin from; {name!r} has none in "
+            f"{SNAPSHOTS}: start the role `learn`, which publishes version 0"
+        )
+    return parent

@@ -1,0 +1,294 @@
+"""Interventions on Kafka: statistics and features in, trained snapshots out.
+
+Follows what the statistics have counted. Where a model is due, or somebody asked, it
+reads both topics whole, trains, and then writes snapshot, deployment note, run record
+and position in one short transaction. It stores nothing else: what was begun and not
+published is begun anew.
+"""
+
+import asyncio
+import logging
+import os
+import time
+import uuid
+from typing import NamedTuple
+
+from aiokafka.errors import KafkaError
+
+from rankstream.settings import Settings
+from rankstream.snapshots import Pointer, pointer_of
+from rankstream.wire.topics import SNAPSHOTS, STATISTICS, TRAINING, full_name
+from rankstream.wire.training import ASKED, DONE, LEFT_ALONE, REFUSED
+from rankstream.wire.training import TRAINING as UNDER_WAY
+from streams.fold import statistics_keys as keys
+from streams.kafka.committed_reader import CommittedBatch, client_options
+from streams.kafka.intervention import (
+    BEAT_S,
+    Ending,
+    Intervention,
+    Stopped,
+    Task,
+    Told,
+    Train,
+)
+from streams.kafka.memory_limit import MemoryLimit
+from streams.kafka.reader_role import Source, either, run_reader_role
+from streams.kafka.state_log import Cluster
+from streams.kafka.status_page import Status
+from streams.kafka.training_log import TrainingLog
+from streams.training.model_records import ModelRecords
+from streams.training.schedule import due, least_watermark
+from streams.training.trained_snapshot import train_model
+
+LOOK_S = 1.0
+"""How often it is looked whether a model is due, if nothing was read."""
+
+LEASE_S = 30.0
+"""Another trainer that has said nothing for so long has ended."""
+
+ALIKE_S = 2.0 * BEAT_S
+"""The same of one of a worker of the same instance: most likely that one was started
+again, and this is its successor. Who lives says so before."""
+
+GROWTH = 0.01
+"""After a refusal: the share by which counts must have grown before the next try."""
+
+NICENESS = 10
+"""So that the fold keeps its core."""
+
+log = logging.getLogger("rankstream.trainer")
+
+
+class Heard(NamedTuple):
+    """When another trainer said that it is at work, and how long that holds."""
+
+    at_s: float
+    lease_s: float
+
+
+class Held(NamedTuple):
+    """When a model that was refused may be tried again without being asked for."""
+
+    n_counted: float
+    newest: Pointer | None
+
+
+class Trainer:
+    """Takes what was counted, what is served and what is asked for; trains what is due.
+
+    Parameters
+    ----------
+    cluster
+        Where to read and write.
+    train
+        Makes a snapshot of inputs.
+    worker
+        Names the worker that this one is of, after each start of the role; if not
+        given this one alone.
+    """
+
+    absences = (KafkaError,)
+
+    def __init__(
+        self,
+        settings: Settings,
+        cluster: Cluster,
+        train: Train = train_model,
+        *,
+        worker: str = "",
+    ) -> None:
+        self.awaited = f"{TRAINING} at {settings.kafka.bootstrap}"
+        self.wrote_s: float | None = None
+        self._settings = settings
+        self._cluster = cluster
+        self._train = train
+        worker = worker or uuid.uuid4().hex[:12]
+        self._own_id = f"{settings.delivery.instance_id}/{worker}"
+        self._models = frozenset(
+            name for name, model in settings.models.items() if model.is_trained
+        )
+        self._seen = ModelRecords(self._models, _passed)
+        self._counted: dict[int, keys.Counted] = {}
+        self._held: dict[str, Held] = {}
+        self._others: dict[str, Heard] = {}
+        self._news = asyncio.Event()
+        self._counts = {"interventions_published": 0, "interventions_refused": 0}
+        self._n_under_way = 0
+        self._seconds = 0.0
+
+    @property
+    def sources(self) -> list[Source]:
+        """What to follow."""
+        namespace = self._settings.namespace
+        statistics = full_name(namespace, STATISTICS)
+        return [
+            *(Source(statistics, n) for n in range(self._settings.kafka.partitions)),
+            Source(full_name(namespace, SNAPSHOTS)),
+            Source(full_name(namespace, TRAINING)),
+        ]
+
+    def take(self, source: Source, batch: CommittedBatch) -> None:
+        """Take what was read. It is a hint: whoever acts on it reads it again."""
+        of_counted = keys.counted_key(source.partition)
+        for key, value in batch.records:
+            if key is None:
+                continue
+            if source.topic == full_name(self._settings.namespace, STATISTICS):
+                if key == of_counted and value is not None:
+                    self._counted[source.partition] = keys.decode_counted(value)
+            elif source.topic == full_name(self._settings.namespace, SNAPSHOTS):
+                self._seen.take_snapshot(key, value)
+            else:
+                self._hear(self._seen.take_training(key, value))
+        if batch.records:
+            self._news.set()
+
+    def counters(self) -> dict[str, int]:
+        """What happened so far, and whether something is under way."""
+        return {
+            **self._counts,
+            "interventions_pending": self._n_under_way,
+            "training_seconds": round(self._seconds),
+        }
+
+    async def turn(self, stop: asyncio.Event) -> None:
+        """Wait for news, and train what is due.
+
+        Raises
+        ------
+        TrainerFenced
+            Where another trainer took the model over meanwhile.
+        """
+        await either(self._news, stop, timeout_s=LOOK_S)
+        self._news.clear()
+        for name in sorted(self._models):
+            if not stop.is_set() and self._is_wanted(name):
+                await self._intervene(name, stop)
+
+    async def close(self) -> None:
+        """Nothing is left: each training lets go of what it has."""
+
+    # What is due.
+
+    def _hear(self, name: str) -> None:
+        """Note that another trainer is at work, or no longer is."""
+        status = self._seen.statuses.get(name)
+        if status is None:
+            return
+        is_other = status.state == UNDER_WAY and status.by != self._own_id
+        if is_other:
+            self._others[name] = Heard(time.monotonic(), self._lease_s(status.by))
+        else:
+            self._others.pop(name, None)
+
+    def _lease_s(self, by: str) -> float:
+        """How long another one's word holds."""
+        instance = self._settings.delivery.instance_id
+        is_alike = bool(instance) and by.rpartition("/")[0] == instance
+        return ALIKE_S if is_alike else LEASE_S
+
+    def _is_wanted(self, name: str) -> bool:
+        heard = self._others.get(name)
+        if heard is not None and time.monotonic() - heard.at_s < heard.lease_s:
+            return False
+        task = self._task_of(name, self._seen)
+        if task is None or task.reason == ASKED:
+            return task is not None
+        held = self._held.get(name)
+        return held is None or (
+            self._n_counted() >= held.n_counted or held.newest != self._newest(name)
+        )
+
+    def _task_of(self, name: str, records: ModelRecords) -> Task | None:
+        request = records.asked(name)
+        if request is not None:
+            return Task(name, ASKED, request.id)
+        training = self._settings.models[name].training
+        position = records.positions.get(name)
+        reason = due(training, position, self._n_counted(), self._watermark_ms())
+        return None if reason is None else Task(name, reason, "")
+
+    def _n_counted(self) -> int:
+        return sum(sum(each.sources.values()) for each in self._counted.values())
+
+    def _watermark_ms(self) -> int | None:
+        known = [each.watermark_ms for each in self._counted.values()]
+        return least_watermark(known, self._settings.kafka.partitions)
+
+    def _newest(self, name: str) -> Pointer | None:
+        newest = self._seen.newest.get(name)
+        return None if newest is None else pointer_of(newest)
+
+    # An intervention.
+
+    async def _intervene(self, name: str, stop: asyncio.Event) -> None:
+        started_s = time.monotonic()
+        timeout_ms = self._settings.delivery.transaction_timeout_ms
+        own = TrainingLog(self._cluster, name, timeout_ms)
+        self._n_under_way = 1
+        try:
+            await own.fence()
+            records = await own.read(self._models, lambda: _check(stop))
+            self._learn(records, name)
+            task = self._task_of(name, records)
+            if task is not None:
+                memory = MemoryLimit(self._settings.train.memory_mb)
+                told = Told(task, stop, memory)
+                run = Intervention(
+                    self._settings, self._cluster, own, told,
+                    by=self._own_id, train=self._train,
+                )  # fmt: skip
+                known = (each.watermark_ms for each in self._counted.values())
+                at_ms = min((each for each in known if each is not None), default=0)
+                ended = await run.run(records, at_ms)
+                self._take_ending(name, ended)
+        except Stopped:
+            log.info("event=given-up model=%s reason=it is stopping", name)
+        finally:
+            self._n_under_way = 0
+            self._seconds = time.monotonic() - started_s
+            await own.close()
+
+    def _learn(self, records: ModelRecords, name: str) -> None:
+        """What was read after the fence holds, whatever was seen before."""
+        if name in records.positions:
+            self._seen.positions[name] = records.positions[name]
+        if name in records.newest:
+            self._seen.newest[name] = records.newest[name]
+
+    def _take_ending(self, name: str, ending: Ending) -> None:
+        """Know what was written before it is read."""
+        for each in ending.written:
+            if each.topic == SNAPSHOTS:
+                self._seen.take_snapshot(each.key or b"", each.value)
+            else:
+                self._seen.take_training(each.key or b"", each.value)
+        if ending.state == DONE:
+            self._held.pop(name, None)
+            self._counts["interventions_published"] += 1
+            self.wrote_s = time.monotonic()
+            return
+        n_counted = self._n_counted() * (1.0 + GROWTH) + 1
+        if ending.state == LEFT_ALONE:
+            n_counted = float("inf")
+        self._held[name] = Held(n_counted, self._newest(name))
+        self._counts["interventions_refused"] += ending.state == REFUSED
+
+
+def _passed(why: str) -> None:
+    log.warning("event=passed-over topic=%s record=%s", TRAINING, why)
+
+
+def _check(stop: asyncio.Event) -> None:
+    if stop.is_set():
+        raise Stopped
+
+
+async def train(
+    settings: Settings, stop: asyncio.Event, status: Status | None = None
+) -> None:
+    """Train what is due until the stop."""
+    os.nice(NICENESS)
+    cluster = Cluster(settings.namespace, client_options(settings.kafka), {})
+    trainer = Trainer(settings, cluster, worker=status.worker if status else "")
+    await run_reader_role(settings.kafka, trainer.sources, trainer, stop, status)

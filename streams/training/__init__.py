@@ -1,0 +1,1 @@
+"""Rankers trained from statistics and features: reading, training, schedule, checks."""

@@ -1,0 +1,131 @@
+"""What must be so for a model to be trained, and what to do where it is not."""
+
+from typing import NamedTuple
+
+from models.estimators.splits import Shares, Splits, split_groups
+from rankstream.ranking.checked_weights import CheckedWeights, checked_weights
+from rankstream.sections import ModelSettings
+from rankstream.wire.envelope import Pointer, Snapshot, SnapshotError, pointer_of
+from streams.training.gathering import Gathered
+from streams.training.inputs import Inputs, TrainingRefused, list_hash
+from streams.training.query_sums import TRAINED_ON
+
+
+class Checks(NamedTuple):
+    """Checks of one training; each raises `TrainingRefused`.
+
+    Parameters
+    ----------
+    name, model
+        What is trained.
+    inputs
+        What it is trained from.
+    parent
+        What it goes on from.
+    """
+
+    name: str
+    model: ModelSettings
+    inputs: Inputs
+    parent: Snapshot
+
+    def weights_of_parent(self) -> CheckedWeights:
+        """The parent's weights, where it is a ranker that can be trained."""
+        model, parent = self.model, self.parent
+        if model.kind != "linear":
+            raise TrainingRefused(
+                f"models.{self.name}.kind must be 'linear' to be trained from sums; "
+                f"got {model.kind!r}: train a linear model, under another name"
+            )
+        expected = model.features, list_hash(model), model.kind, model.normalisation
+        got = parent.n_features, parent.features_hash, parent.kind, parent.normalisation
+        if expected != got:
+            raise TrainingRefused(
+                f"version {pointer_of(parent)} of {self.name!r}, the parent, must be "
+                f"of the model's list of features and form, {_told(expected)}; it is "
+                f"of {_told(got)}: restore models.{self.name}, or name the new model "
+                "differently"
+            )
+        try:
+            return checked_weights(parent, None)
+        except SnapshotError as error:
+            raise TrainingRefused(
+                f"the parent of {self.name!r} must have finite weights; {error}: "
+                "roll back to a version that has"
+            ) from error
+
+    def splits(self, shares: Shares) -> Splits:
+        """Splits of the groups, where something was counted in enough of them."""
+        if not sum(self.inputs.counts.values()):
+            raise TrainingRefused(
+                f"{self.name!r} must have interactions to be trained from; none are "
+                "counted: wait until click windows close"
+            )
+        if not len(self.inputs.features):
+            raise TrainingRefused(self.no_features())
+        try:
+            return split_groups(self.inputs.statistics.counted[0].groups, shares)
+        except ValueError as error:
+            raise TrainingRefused(
+                f"{self.name!r} cannot be trained: {error}"
+            ) from error
+
+    def pointer(self, epoch: int | None) -> Pointer:
+        """Where the new version stands; see `train_model` for `epoch`."""
+        version, parent = sum(self.inputs.counts.values()), self.parent
+        if epoch is None:
+            epoch = parent.epoch + (parent.version >= version)
+        pointer = Pointer(epoch, version)
+        if pointer <= pointer_of(parent):
+            raise TrainingRefused(
+                f"a version of {self.name!r} must come after its parent, "
+                f"{pointer_of(parent)}; got {pointer}: train in epoch "
+                f"{parent.epoch + 1}"
+            )
+        return pointer
+
+    def lists(self, n_seen: int) -> None:
+        """That there are lists that the model learns from."""
+        if not n_seen:
+            raise TrainingRefused(
+                f"{self.name!r} must have lists to be trained from; none of "
+                f"{self.sources()} are counted: serve it, or name another in "
+                f"models.{self.name}.learns_from"
+            )
+
+    def gathered(self, gathered: Gathered) -> None:
+        """That there are queries with features on both sides."""
+        if gathered.n_queries == gathered.n_without_features:
+            raise TrainingRefused(self.no_features())
+        held_out = f"models.{self.name}.training.held_out"
+        for file, told, remedy in (
+            (gathered.training, "to learn from", f"lower {held_out}"),
+            (gathered.held_out, "held out, to tell where to stop", f"raise {held_out}"),
+        ):
+            if not file.n_impressions[TRAINED_ON]:
+                share = self.model.training.held_out
+                raise TrainingRefused(
+                    f"{self.name!r} must have queries {told}; none has features and "
+                    f"lists of the training groups: wait for more, or {remedy}, "
+                    f"{share:g}"
+                )
+
+    def no_features(self) -> str:
+        """What to say where no query has features."""
+        others = self.inputs.features.n_others
+        more = f"; {others:,} records are of other lists of features" if others else ""
+        return (
+            f"{self.name!r} must have features to be trained from; none of its list of "
+            f"{self.model.features} lie in `candidates` for lists of "
+            f"{self.sources()}{more}: rank with `rankstream.ranker`, or log "
+            "`candidate_features` and `features_hash` with the lists"
+        )
+
+    def sources(self) -> str:
+        """Whose lists it learns from."""
+        return ", ".join(map(repr, self.model.sources_of(self.name)))
+
+
+def _told(form: tuple[int, bytes, str, str]) -> str:
+    n_features, digest, kind, normalisation = form
+    return f"{n_features} features ({digest.hex()}), {kind}, {normalisation}"

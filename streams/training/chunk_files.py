@@ -1,0 +1,268 @@
+"""Queries with features and sums in a file, read back chunk by chunk.
+
+Where chunks end depends on the queries alone: the order in which a training takes them
+follows from chunks, and must not depend on the machine.
+"""
+
+import os
+import tempfile
+from typing import IO, Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from models.estimators.intervention_aware import (
+    ItemSums,
+    estimates,
+    training_values,
+)
+from models.training.query_chunk import QueryChunk
+from streams.training.query_sums import (
+    N_SPLITS,
+    SELECTED_ON,
+    SUMMED,
+    TRAINED_ON,
+)
+
+CHUNK_BYTES = 16 << 20
+"""Of features; a query that has more is a chunk of its own."""
+
+Floats = npt.NDArray[np.float64]
+Singles = npt.NDArray[np.float32]
+Integers = npt.NDArray[np.int64]
+
+
+class StoredQueries(NamedTuple):
+    """A chunk without its features.
+
+    Parameters
+    ----------
+    offsets : [n_queries + 1]
+        See `QueryChunk`.
+    sums : [4, n_splits, n_items]
+        As `streams.training.query_sums` gives them.
+    n_impressions : [n_queries, n_splits]
+        Lists of each query.
+    """
+
+    offsets: Integers
+    sums: Floats
+    n_impressions: Integers
+
+    def of_split(self, split: int) -> ItemSums:
+        """Sums of one split, [1, n_items]."""
+        return ItemSums(*self.sums[:, [split]])
+
+
+class _Place(NamedTuple):
+    start: int
+    n_queries: int
+    n_items: int
+
+
+class ChunkFile:
+    """Queries in the order in which they came.
+
+    The file has no name and goes with the object.
+
+    Parameters
+    ----------
+    n_features
+        Of each item.
+    chunk_bytes
+        Of features, after which a chunk ends.
+    """
+
+    def __init__(self, n_features: int, chunk_bytes: int = CHUNK_BYTES) -> None:
+        self._n_features = n_features
+        self._most_items = max(chunk_bytes // (4 * n_features), 1)
+        self._waiting: list[tuple[Singles, Floats, Integers]] = []
+        self._n_waiting = 0
+        self._places: list[_Place] = []
+        self._size = 0
+        self._file: IO[bytes] = tempfile.TemporaryFile(  # noqa: SIM115  closed below
+            prefix="rankstream-", buffering=0
+        )
+        self.n_queries = 0
+        self.n_items = 0
+        self.n_impressions = np.zeros(N_SPLITS, np.int64)
+        """Lists of all queries, by split."""
+
+    def __del__(self) -> None:
+        self._file.close()
+
+    def __len__(self) -> int:
+        """Chunks."""
+        return len(self._places)
+
+    def add(self, features: Singles, sums: Floats, n_impressions: Integers) -> None:
+        """Keep a query.
+
+        Parameters
+        ----------
+        features : [n_items, n_features]
+            Normalised.
+        sums : [4, n_splits, n_items]
+            As `streams.training.query_sums` gives them.
+        n_impressions : [n_splits]
+            Lists of the query.
+
+        Raises
+        ------
+        RuntimeError
+            Where the folder for temporary files is full.
+        """
+        if self._waiting and self._n_waiting + len(features) > self._most_items:
+            self.settle()
+        self._waiting.append((features, sums, n_impressions))
+        self._n_waiting += len(features)
+        self.n_queries += 1
+        self.n_items += len(features)
+        self.n_impressions += n_impressions
+
+    def settle(self) -> None:
+        """Write what waits, as a chunk of its own."""
+        if not self._waiting:
+            return
+        features, sums, n_impressions = zip(*self._waiting, strict=True)
+        offsets = np.cumsum([0, *(len(each) for each in features)])
+        place = _Place(self._size, len(features), int(offsets[-1]))
+        parts = (
+            offsets,
+            np.stack(n_impressions),
+            np.concatenate(sums, axis=2),
+            *(np.ascontiguousarray(each, np.float32) for each in features),
+        )
+        for part in parts:
+            self._write(np.ascontiguousarray(part))
+        self._places.append(place)
+        self._waiting, self._n_waiting = [], 0
+
+    def _write(self, part: npt.NDArray[np.generic]) -> None:
+        view = memoryview(part.tobytes())
+        self._size += len(view)
+        try:
+            while view:
+                view = view[self._file.write(view) :]
+        except OSError as error:
+            raise RuntimeError(
+                f"{tempfile.gettempdir()} must have room for what is trained from, "
+                f"{self._size:,} bytes so far; {os.strerror(error.errno or 0)}: name "
+                "another folder with TMPDIR"
+            ) from error
+
+    def stored(self, number: int) -> StoredQueries:
+        """A chunk without its features."""
+        place = self._places[number]
+        n, n_items, at = place.n_queries, place.n_items, place.start
+        offsets = np.empty(n + 1, np.int64)
+        n_impressions = np.empty((n, N_SPLITS), np.int64)
+        sums = np.empty((len(SUMMED), N_SPLITS, n_items))
+        for part in (offsets, n_impressions, sums):
+            self._read(at, part)
+            at += part.nbytes
+        return StoredQueries(offsets, sums, n_impressions)
+
+    def features(self, number: int) -> Singles:
+        """Features of a chunk, [n_items, n_features]."""
+        place = self._places[number]
+        n_before = 1 + (1 + N_SPLITS) * place.n_queries
+        n_before += len(SUMMED) * N_SPLITS * place.n_items
+        features = np.empty((place.n_items, self._n_features), np.float32)
+        self._read(place.start + 8 * n_before, features)
+        return features
+
+    def _read(self, start: int, into: npt.NDArray[Any]) -> None:
+        view = into.reshape(-1).view(np.uint8).data
+        while view:
+            n_read = os.preadv(self._file.fileno(), [view], start)
+            if not n_read:
+                raise RuntimeError(
+                    "a file of a training must be whole; it was cut off: train again"
+                )
+            view, start = view[n_read:], start + n_read
+
+
+class TrainingChunks:
+    """Values of the training groups, as `models.training` reads them.
+
+    Parameters
+    ----------
+    file
+        Its queries.
+    n_impressions
+        Lists of the training groups, of all queries of both sides.
+    least_support
+        Items with less leave the pairs.
+    """
+
+    def __init__(
+        self, file: ChunkFile, n_impressions: int, least_support: float
+    ) -> None:
+        self._file = file
+        self._n_impressions = n_impressions
+        self._least_support = least_support
+
+    def __len__(self) -> int:
+        return len(self._file)
+
+    def __getitem__(self, number: int, /) -> QueryChunk:
+        stored = self._file.stored(number)
+        sums = stored.of_split(TRAINED_ON)
+        values = training_values(sums, self._n_impressions)
+        total = self._file.n_impressions[TRAINED_ON]
+        return _chunk(
+            stored.offsets,
+            self._file.features(number),
+            values,
+            is_supported(sums, self._least_support),
+            stored.n_impressions[:, TRAINED_ON] / total,
+        )
+
+
+class SelectionChunks:
+    """Values of the selection groups, which a policy is judged by."""
+
+    def __init__(self, files: tuple[ChunkFile, ...], least_support: float) -> None:
+        self._places = [(file, i) for file in files for i in range(len(file))]
+        self._total = sum(int(file.n_impressions[SELECTED_ON]) for file in files)
+        self._least_support = least_support
+
+    @property
+    def n_impressions(self) -> int:
+        """Lists of the selection groups."""
+        return self._total
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def __getitem__(self, number: int, /) -> QueryChunk:
+        file, place = self._places[number]
+        stored = file.stored(place)
+        sums = stored.of_split(SELECTED_ON)
+        return _chunk(
+            stored.offsets,
+            file.features(place),
+            estimates(sums).values,
+            is_supported(sums, self._least_support),
+            stored.n_impressions[:, SELECTED_ON] / self._total,
+        )
+
+
+def is_supported(sums: ItemSums, least: float) -> npt.NDArray[np.bool_]:
+    """Items whose value tells anything, [n_items]; without support none does."""
+    support = sums.alpha.sum(axis=0)
+    return np.asarray((support >= least) & (support > 0.0))
+
+
+def _chunk(
+    offsets: Integers,
+    features: Singles,
+    values: Floats,
+    is_kept: npt.NDArray[np.bool_],
+    weights: Floats,
+) -> QueryChunk:
+    is_kept = is_kept & np.isfinite(values)
+    return QueryChunk(
+        offsets, features, np.where(is_kept, values, 0.0), is_kept, weights
+    )

@@ -1,0 +1,211 @@
+"""Features of candidates as a training reads them: one list of features, spooled."""
+
+import hashlib
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from rankstream.wire.candidates import decode_candidates, decode_candidates_key
+from rankstream.wire.training import FeaturesUsed
+from streams.fold.native.counting import name_of_set
+from streams.fold.value_spool import ValueSpool
+
+Singles = npt.NDArray[np.float32]
+
+HELD_BYTES = 32 << 20
+"""Features beyond so many bytes lie in a file."""
+
+DIGEST_BYTES = 16
+
+
+class FeaturesRefused(ValueError):
+    """Features cannot be learned from.
+
+    Operator action: correct what the service logs, and count it in a new namespace.
+    """
+
+
+class QueryFeatures(NamedTuple):
+    """Features of the items of a query.
+
+    Parameters
+    ----------
+    items : [n_items]
+        Ids, sorted.
+    features : [n_items, n_features]
+        As they were logged: neither shifted nor normalised.
+    digests
+        Of the records that were read, by candidate set, sorted.
+    """
+
+    items: tuple[str, ...]
+    features: Singles
+    digests: tuple[bytes, ...]
+
+
+class FeatureRecords:
+    """Records of `candidates` of one list of features, the last of each key.
+
+    A tombstone only marks: who reads them together with statistics of a moment ago
+    still needs what these know. A record of sets that statistics do not know is never
+    asked for.
+
+    Parameters
+    ----------
+    items
+        Keys and values, in the order of their topic, of all partitions.
+    features_hash
+        Of the list; others are counted.
+    n_features
+        Of the list; records with another number are counted with the others.
+    """
+
+    def __init__(
+        self,
+        items: Iterable[tuple[bytes, bytes | None]],
+        features_hash: bytes,
+        n_features: int,
+        *,
+        held_bytes: int = HELD_BYTES,
+    ) -> None:
+        self.features_hash = features_hash
+        self.n_features = n_features
+        self.n_others = 0
+        """Records of other lists of features."""
+        self._spool = ValueSpool(held_bytes)
+        for key, value in items:
+            self.add(key, value)
+
+    def add(self, key: bytes, value: bytes | None) -> None:
+        """Take one more record.
+
+        Raises
+        ------
+        SchemaRefused, msgspec.DecodeError
+            Where another release wrote it, or something else.
+        """
+        if not value:
+            return
+        query, candidate_set, features_hash = decode_candidates_key(key)
+        if features_hash != self.features_hash:
+            self.n_others += 1
+            return
+        self._spool.add(query, candidate_set, value)
+
+    def __len__(self) -> int:
+        """Records that were taken; of one key there may be several."""
+        return len(self._spool)
+
+    def of(self, query: str, sets: Iterable[bytes]) -> QueryFeatures | None:
+        """Features of the items of these sets; None where there are none.
+
+        An item of several sets has those of the first set, by name.
+
+        Raises
+        ------
+        SchemaRefused
+            Where another release wrote a value.
+        FeaturesRefused
+            Where features are more or fewer than those of their list, or a record is
+            not of its set.
+        """
+        latest = {}
+        for place in self._spool.places(query):
+            candidate_set, value = self._spool.record(place)
+            latest[candidate_set] = value
+        found, digests = [], []
+        for candidate_set in sorted(latest.keys() & {*sets}):
+            value = latest[candidate_set]
+            found.append(self._table(query, candidate_set, value))
+            digests.append(record_digest(query, candidate_set, value))
+        if not found:
+            return None
+        return QueryFeatures(*_joined(found), tuple(digests))
+
+    def _table(
+        self, query: str, candidate_set: bytes, value: bytes
+    ) -> tuple[list[str], Singles]:
+        """Items of a record, sorted, and their features."""
+        try:
+            record = decode_candidates(value)
+        except msgspec.DecodeError as error:
+            raise _not_of_its_set(query, str(error)) from error
+        if record.n_features != self.n_features:
+            raise FeaturesRefused(
+                f"features of {query!r:.100} must be {self.n_features} of an item, as "
+                f"their list has them; got {record.n_features}: correct what the "
+                "service logs, and count it in a new namespace"
+            )
+        shape = len(record.items), self.n_features
+        if not record.items:
+            raise _not_of_its_set(query, "they are of none")
+        # A set is named by its items, sorted, so that no other ones pass.
+        if name_of_set(msgspec.msgpack.encode(record.items)) != candidate_set:
+            raise _not_of_its_set(query, "they are of other items")
+        if len(record.features) != 4 * shape[0] * shape[1]:
+            told = f"{len(record.features)} bytes are no {self.n_features} of each"
+            raise _not_of_its_set(query, told)
+        return record.items, np.frombuffer(record.features, "<f4").reshape(shape)
+
+
+def _not_of_its_set(query: str, told: str) -> FeaturesRefused:
+    return FeaturesRefused(
+        f"features of query {query!r:.100} must be those of the items of its set; "
+        f"{told}: let nothing but rankstream write to `candidates`, and count in a new "
+        "namespace"
+    )
+
+
+def _joined(
+    found: list[tuple[list[str], Singles]],
+) -> tuple[tuple[str, ...], Singles]:
+    """Items of several sets, each with the features of the first that has it."""
+    if len(found) == 1:
+        return tuple(found[0][0]), found[0][1]
+    rows: dict[str, Singles] = {}
+    for items, table in found:
+        for item, row in zip(items, table, strict=True):
+            rows.setdefault(item, row)
+    items = sorted(rows)
+    return tuple(items), np.stack([rows[item] for item in items])
+
+
+class FeaturesDigest:
+    """One digest of the records that are used, whose queries come sorted."""
+
+    def __init__(self) -> None:
+        self._n_records = 0
+        self._digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
+
+    def take(self, found: QueryFeatures) -> None:
+        """Add those of a query."""
+        self._n_records += len(found.digests)
+        for each in found.digests:
+            self._digest.update(each)
+
+    def used(self) -> FeaturesUsed:
+        """All so far."""
+        return FeaturesUsed(self._n_records, self._digest.digest())
+
+
+def features_used(
+    features: FeatureRecords, sets: Iterable[tuple[str, list[bytes]]]
+) -> FeaturesUsed:
+    """The digest of what a training reads of these queries' sets, sorted by query."""
+    digest = FeaturesDigest()
+    for query, names in sets:
+        found = features.of(query, names)
+        if found is not None:
+            digest.take(found)
+    return digest.used()
+
+
+def record_digest(query: str, candidate_set: bytes, value: bytes) -> bytes:
+    """The digest of one record; those of all that is read are digested once more."""
+    named = hashlib.blake2b(query.encode(), digest_size=DIGEST_BYTES)
+    named.update(candidate_set)
+    named.update(value)
+    return named.digest()

@@ -1,0 +1,184 @@
+"""What a training reads, brought together: sums of items beside their features."""
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+import numpy as np
+
+from models.counts.fixed_point import Int64
+from models.estimators.bias_curve import BiasCurve
+from models.estimators.splits import Splits
+from rankstream.ranking.checked_weights import CheckedWeights
+from rankstream.ranking.scoring import normalised, shifted
+from rankstream.wire.training import FeaturesUsed, Sizes
+from streams.fold.statistics_columns import Columns
+from streams.training.chunk_files import (
+    ChunkFile,
+    SelectionChunks,
+    Singles,
+    TrainingChunks,
+    is_supported,
+)
+from streams.training.feature_records import (
+    FeatureRecords,
+    FeaturesDigest,
+    FeaturesRefused,
+    QueryFeatures,
+)
+from streams.training.query_sums import TRAINED_ON, QuerySummation, QuerySums
+
+QUERIES_AT_ONCE = 1_000
+"""After so many it is told how far reading is."""
+
+
+class Scaling(NamedTuple):
+    """How a model brings features to one scale."""
+
+    weights: CheckedWeights
+    normalisation: str
+
+    def of(self, query: str, features: Singles) -> Singles:
+        """Features of a query as the model sees them, [n_items, n_features].
+
+        Parameters
+        ----------
+        features : [n_items, n_features]
+            As they were logged.
+
+        Raises
+        ------
+        FeaturesRefused
+            Where one is not finite.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):  # the check is below
+            moved = shifted(features, self.weights.shift, self.weights.scale)
+            scaled = normalised(moved, self.normalisation)
+        if not np.isfinite(scaled).all():
+            raise FeaturesRefused(
+                f"features must be finite, once they are shifted and normalised; those "
+                f"of query {query!r:.100} are not: correct what the service logs, and "
+                "count it in a new namespace"
+            )
+        return scaled
+
+
+class Gathered:
+    """Queries with features: those that are learned from, and those held out.
+
+    Parameters
+    ----------
+    scaling
+        Of the parent.
+    features
+        Of the model's list.
+    splits
+        Which queries are held out.
+    """
+
+    def __init__(
+        self, scaling: Scaling, features: FeatureRecords, splits: Splits
+    ) -> None:
+        self._scaling = scaling
+        self._features = features
+        self._splits = splits
+        self._digest = FeaturesDigest()
+        self.training = ChunkFile(features.n_features)
+        self.held_out = ChunkFile(features.n_features)
+        self.n_queries = 0
+        self.n_without_features = 0
+        self._n_impressions = 0
+        self._n_left_out = 0
+
+    def take(
+        self,
+        chunks: Iterable[Columns],
+        curve: BiasCurve,
+        split_of: Int64,
+        on_queries: Callable[[int], object],
+    ) -> None:
+        """Read all columns.
+
+        Parameters
+        ----------
+        curve
+            What sums are made under.
+        split_of : [n_groups]
+            See `streams.training.query_sums`.
+        on_queries
+            Is told how many queries were read, now and then; what it raises ends
+            reading.
+
+        Raises
+        ------
+        FeaturesRefused
+        """
+        for sums in QuerySummation(curve, split_of).of(chunks):
+            self._take(sums)
+            if self.n_queries % QUERIES_AT_ONCE == 0:
+                on_queries(self.n_queries)
+        self.training.settle()
+        self.held_out.settle()
+        on_queries(self.n_queries)
+
+    def _take(self, sums: QuerySums) -> None:
+        self.n_queries += 1
+        self._n_impressions += int(sums.n_impressions[TRAINED_ON])
+        self._n_left_out += sums.n_left_out
+        found = self._features.of(sums.query, sums.sets)
+        if found is None:
+            self.n_without_features += 1
+            return
+        self._digest.take(found)
+        is_held_out = self._splits.is_held_out(sums.query)
+        file = self.held_out if is_held_out else self.training
+        scaled = self._scaling.of(sums.query, found.features)
+        tables = sums.sums
+        if found.items != sums.items:
+            tables = tables[:, :, _places(sums, found)]
+        file.add(scaled, tables, sums.n_impressions)
+
+    def features_used(self) -> FeaturesUsed:
+        """Which records of features were read."""
+        return self._digest.used()
+
+    def chunks(self, least_support: float) -> tuple[TrainingChunks, TrainingChunks]:
+        """Values of the training groups: of queries to learn from, and held out."""
+        n = self._n_impressions
+        return (
+            TrainingChunks(self.training, n, least_support),
+            TrainingChunks(self.held_out, n, least_support),
+        )
+
+    def judged(self, least_support: float) -> SelectionChunks:
+        """Values of the selection groups, of all queries."""
+        return SelectionChunks((self.training, self.held_out), least_support)
+
+    def sizes(self, least_support: float) -> Sizes:
+        """How much there is."""
+        n_below, below, clicked = 0, 0.0, 0.0
+        for file in (self.training, self.held_out):
+            for number in range(len(file)):
+                sums = file.stored(number).of_split(TRAINED_ON)
+                is_below = ~is_supported(sums, least_support)
+                n_below += int(is_below.sum())
+                clicked += float(sums.clicked.sum())
+                below += float(sums.clicked[:, is_below].sum())
+        return Sizes(
+            n_queries=self.training.n_queries,
+            n_held_out=self.held_out.n_queries,
+            n_items=self.training.n_items + self.held_out.n_items,
+            n_below=n_below,
+            share_below=below / clicked if clicked else 0.0,
+            n_without_features=self.n_without_features,
+            n_left_out=self._n_left_out,
+            n_clicks=round(clicked),
+        )
+
+
+def _places(sums: QuerySums, found: QueryFeatures) -> Int64:
+    """Where items with features stand among those that were counted.
+
+    Each does: its set is one of a scope that was counted, and named by its items.
+    """
+    number = {item: i for i, item in enumerate(sums.items)}
+    return np.array([number[item] for item in found.items], np.int64)

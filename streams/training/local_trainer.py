@@ -1,0 +1,142 @@
+"""Models trained beside the in-process runtime, by the schedule of a worker."""
+
+from collections.abc import Callable, Iterable
+from typing import Protocol
+
+from rankstream.deployment_rules import DeploymentRefused, check_room
+from rankstream.sections import Settings
+from rankstream.wire.deployments import SCHEMA, Deployment
+from rankstream.wire.envelope import decode_snapshot, encode_snapshot
+from rankstream.wire.topics import CANDIDATES
+from rankstream.wire.training import ASKED, Position, RunRecord
+from streams.fold.statistics_reader import Statistics
+from streams.stage import Change, Output
+from streams.training.schedule import due, position_after
+from streams.training.trained_snapshot import (
+    Inputs,
+    Outcome,
+    TrainingRefused,
+    feature_records_for,
+    train_model,
+)
+
+
+class Pipeline(Protocol):
+    """What it needs of `streams.local.LocalPipeline`."""
+
+    snapshots: dict[bytes, bytes]
+
+    def flush(self) -> None:
+        """Pass on what waits."""
+
+    def counters(self) -> dict[str, int]:
+        """Counts of all stages."""
+
+    def statistics(self) -> Iterable[Change]:
+        """The state of the statistics that changed since the last call."""
+
+    def show_also(self, on_output: Callable[[Output], None]) -> None:
+        """Show every record that a stage writes to one more."""
+
+
+class LocalTrainer:
+    """Trains what is due, and serves it in the pipeline.
+
+    It takes the statistics of the pipeline, which gives each change once: ask
+    `statistics` for them.
+
+    Parameters
+    ----------
+    settings
+        Those of the pipeline.
+    pipeline
+        Before its first record.
+
+    Attributes
+    ----------
+    runs
+        Records of all trainings, in their order.
+    positions
+        Where the schedule of each model stands.
+    refusals
+        Why the last training of a model was refused; it is tried again as soon as
+        more is counted.
+    """
+
+    def __init__(self, settings: Settings, pipeline: Pipeline) -> None:
+        self.runs: list[RunRecord] = []
+        self.positions: dict[str, Position] = {}
+        self.refusals: dict[str, str] = {}
+        self._settings = settings
+        self._pipeline = pipeline
+        self._statistics: dict[bytes, bytes | None] = {}
+        self._candidates: dict[bytes, bytes] = {}
+        self._refused_at: dict[str, int] = {}
+        self._deployments: list[Deployment] = []
+        pipeline.show_also(self._take)
+
+    def flush(self) -> list[RunRecord]:
+        """Pass on what waits, and train what is due by then."""
+        self._pipeline.flush()
+        counters = self._pipeline.counters()
+        n_counted = counters["statistics_impressions"]
+        watermark_ms = counters["watermark_ms"]
+        done = []
+        for name, model in sorted(self._settings.models.items()):
+            if not model.is_trained or self._refused_at.get(name) == n_counted:
+                continue
+            position = self.positions.get(name)
+            reason = due(model.training, position, n_counted, watermark_ms)
+            if reason is None:
+                continue
+            try:
+                done.append(self.train(name, reason).run)
+            except TrainingRefused as error:
+                self.refusals[name] = str(error)
+                self._refused_at[name] = n_counted
+        return done
+
+    def train(self, name: str, reason: str = ASKED) -> Outcome:
+        """Train a model from all that was counted, and serve it.
+
+        Raises
+        ------
+        TrainingRefused
+            As `train_model`, or where statistics keep no more interventions apart;
+            what is served stays.
+        """
+        features = self._candidates.items()
+        model = self._settings.models[name]
+        inputs = Inputs(
+            Statistics(self.statistics().items()),
+            feature_records_for(model, features),
+        )
+        self._check_room(inputs.watermark_ms)
+        parent = decode_snapshot(self._pipeline.snapshots[name.encode()])
+        found = train_model(name, self._settings, inputs, parent, reason=reason)
+        self._pipeline.snapshots[name.encode()] = encode_snapshot(found.snapshot)
+        run, partitions = found.run, self._settings.kafka.partitions
+        self.positions[name] = position_after(self.positions.get(name), run, partitions)
+        self._deployments.append(
+            Deployment(SCHEMA, run.intervention, run.created_ms, found.snapshot.groups)
+        )
+        self.refusals.pop(name, None)
+        self.runs.append(run)
+        return found
+
+    def _check_room(self, at_ms: int) -> None:
+        try:
+            check_room(self._settings, self._deployments, at_ms=at_ms)
+        except DeploymentRefused as error:
+            raise TrainingRefused(str(error)) from error
+
+    def statistics(self) -> dict[bytes, bytes | None]:
+        """The last value of each key of the statistics, up to now."""
+        for change in self._pipeline.statistics():
+            self._statistics[change.key] = change.value
+        return self._statistics
+
+    def _take(self, output: Output) -> None:
+        # What leaves is still asked for by statistics of a moment ago.
+        if output.topic == CANDIDATES and output.key and output.value:
+            self._candidates[output.key] = output.value

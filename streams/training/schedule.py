@@ -1,0 +1,115 @@
+"""When a model is to be trained: at counts of interactions, and at event times."""
+
+from collections.abc import Collection, Iterator
+
+from rankstream.sections import TrainingSettings
+from rankstream.wire.training import COUNT, SCHEMA, TIME, Position, RunRecord
+
+NOWHERE = Position(SCHEMA, 0, [], -1, "")
+"""Of a model that was never trained."""
+
+
+def count_points(training: TrainingSettings) -> list[int]:
+    """Numbers of interactions at which a model is trained, ascending, each once.
+
+    Those of `after`, and `interventions` points from `first` to `last` that are evenly
+    spaced on a log scale.
+
+    Examples
+    --------
+    >>> plan = TrainingSettings(first=10, last=1_000, interventions=3, after=[50])
+    >>> count_points(plan)
+    [10, 50, 100, 1000]
+    """
+    return sorted({*training.after, *_log_points(training)})
+
+
+def _log_points(training: TrainingSettings) -> Iterator[int]:
+    n, first, last = training.interventions, training.first, training.last
+    if n == 1:
+        yield first
+    for number in range(n if n > 1 else 0):
+        yield round(first * (last / first) ** (number / (n - 1)))
+
+
+def least_watermark(
+    watermarks: Collection[int | None], n_partitions: int
+) -> int | None:
+    """The least of all partitions; None before each of them has one.
+
+    Event time is only where all are: one that begins late may come before the others,
+    and a point that it has still to pass is not past.
+
+    Parameters
+    ----------
+    watermarks
+        Of the partitions that are known so far, ms; None of one that has none yet.
+
+    Examples
+    --------
+    >>> [least_watermark(each, 2) for each in ([7, 5], [7, None], [7])]
+    [5, None, None]
+    """
+    known = [each for each in watermarks if each is not None]
+    return min(known) if known and len(known) == n_partitions else None
+
+
+def position_after(
+    before: Position | None, run: RunRecord, n_partitions: int, request: str = ""
+) -> Position:
+    """Where the schedule stands after a training.
+
+    Parameters
+    ----------
+    before
+        Where it stood; None before the first intervention.
+    n_partitions
+        Of `events`.
+    request
+        Id of the request that it answered; empty where the schedule began it.
+    """
+    known = before or NOWHERE
+    at_ms = least_watermark([at_ms for _, at_ms in run.watermarks], n_partitions)
+    return Position(
+        SCHEMA,
+        n_done=known.n_done + 1,
+        counts=run.counts,
+        watermark_ms=known.watermark_ms if at_ms is None else at_ms,
+        intervention=run.intervention,
+        request=request or known.request,
+    )
+
+
+def due(
+    training: TrainingSettings,
+    position: Position | None,
+    n_counted: int,
+    watermark_ms: int | None,
+) -> str | None:
+    """Why a model is to be trained now; None where it is not.
+
+    Each point is passed once, and several that were passed since the last intervention
+    are one intervention. Points that an earlier schedule had are forgotten.
+
+    Parameters
+    ----------
+    position
+        After the last intervention; None before the first.
+    n_counted
+        Interactions that the statistics have counted, of all partitions.
+    watermark_ms
+        See `least_watermark`.
+
+    Returns
+    -------
+    `COUNT` or `TIME`.
+    """
+    counted_before = position.n_counted if position else 0
+    if any(counted_before < each <= n_counted for each in count_points(training)):
+        return COUNT
+    if watermark_ms is None:
+        return None
+    passed_ms = position.watermark_ms if position else -1
+    if any(passed_ms < each <= watermark_ms for each in training.at_ms):
+        return TIME
+    return None

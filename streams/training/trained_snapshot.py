@@ -1,0 +1,356 @@
+"""A snapshot trained from statistics and features: a pure function of what it is given.
+
+Values of items are corrected under a curve of bias that training groups have no part
+in, a linear ranker is trained on them from where the parent stands, stopped on queries
+that it does not learn from, and brought to a temperature that explores. What it would
+be clicked is estimated from groups that it has seen nothing of.
+"""
+
+import hashlib
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from models.counts.fixed_point import Int64
+from models.estimators.bias_curve import BiasCurve, position_curve
+from models.estimators.splits import Shares, Splits
+from models.training.exploration import Exploration, explored
+from models.training.linear_training import Epoch, Trained, TrainingPlan, train
+from models.training.reward import Reward, estimated_reward
+from rankstream.ranking.checked_weights import CheckedWeights
+from rankstream.sections import Settings
+from rankstream.wire.envelope import (
+    Pointer,
+    Snapshot,
+    encode_snapshot,
+    intervention_of,
+)
+from rankstream.wire.training import SCHEMA, CurveUsed, Parent, RunRecord, sha256_of
+from streams.fold.native.placing import placements_of_scores
+from streams.fold.statistics_columns import Columns
+from streams.training.checks import Checks
+from streams.training.estimated_curve import estimated_curve
+from streams.training.feature_records import FeaturesRefused
+from streams.training.gathering import Gathered, Scaling
+from streams.training.inputs import Inputs, TrainingRefused, feature_records_for
+from streams.training.model_lists import scopes_for
+from streams.training.query_sums import APART, SELECTED_ON, TRAINED_ON
+
+__all__ = [
+    "Inputs",
+    "Outcome",
+    "Progress",
+    "TrainingRefused",
+    "feature_records_for",
+    "train_model",
+]
+
+GIVEN = "given"
+"""The source of a curve that settings have."""
+
+
+class Progress(NamedTuple):
+    """How far a training is.
+
+    Parameters
+    ----------
+    stage
+        `reading`, `epoch` or `judging`.
+    number
+        Queries that were read; the number of the epoch; else 0.
+    loss, held_out_dcg
+        Of the epoch.
+    """
+
+    stage: str
+    number: int = 0
+    loss: float | None = None
+    held_out_dcg: float | None = None
+
+
+class Outcome(NamedTuple):
+    """A trained snapshot, and the record of how it came to be."""
+
+    snapshot: Snapshot
+    run: RunRecord
+
+
+class _Known(NamedTuple):
+    """A curve that there is, in words what it is from, and whose clicks these are."""
+
+    curve: BiasCurve
+    source: str
+    groups: tuple[int, ...]
+
+
+def train_model(  # noqa: PLR0913  all that a training depends on
+    name: str,
+    settings: Settings,
+    inputs: Inputs,
+    parent: Snapshot,
+    *,
+    reason: str,
+    epoch: int | None = None,
+    on_progress: Callable[[Progress], object] = lambda _: None,
+) -> Outcome:
+    """Train the model of a name.
+
+    Parameters
+    ----------
+    parent
+        The snapshot that is served: training goes on from its weights.
+    reason
+        Why it is trained; see `rankstream.wire.training`.
+    epoch
+        Of the snapshot; if not given that of its parent, or the next one where the
+        parent has this version, or a later one, already.
+    on_progress
+        Is told how far it is, from this thread; what it raises ends the training.
+
+    Raises
+    ------
+    TrainingRefused
+        Where nothing can be trained from this, in words.
+    RuntimeError
+        Where the folder for temporary files is full.
+
+    References
+    ----------
+    Oosterhuis (PhD thesis, 2020), sections 7.5 and 10.7.
+    """
+    model = settings.models[name]
+    training, validation, selection = settings.statistics.split_shares
+    shares = Shares(training, validation, selection, model.training.held_out)
+    checks = Checks(name, model, inputs, parent)
+    return _Run(checks, shares, on_progress).outcome(reason, epoch)
+
+
+class _Run:
+    def __init__(
+        self,
+        checks: Checks,
+        shares: Shares,
+        on_progress: Callable[[Progress], object],
+    ) -> None:
+        self._checks = checks
+        self._name, self._model, self._inputs, self._parent = checks
+        self._plan = self._model.training
+        self._shares = shares
+        self._tell = on_progress
+
+    def outcome(self, reason: str, epoch: int | None) -> Outcome:
+        weights = self._checks.weights_of_parent()
+        splits = self._checks.splits(self._shares)
+        pointer = self._checks.pointer(epoch)
+        known = self._curve()
+        seen, free = self._groups(splits, known)
+        gathered = self._gathered(weights, splits, known.curve, free)
+        trained, made = self._trained(weights, gathered)
+        reward = self._reward(made, gathered, known.curve, free)
+        snapshot = self._snapshot(pointer, made.weights, seen)
+        run = RunRecord(
+            schema=SCHEMA,
+            model=self._name,
+            intervention=snapshot.intervention,
+            epoch=pointer.epoch,
+            version=pointer.version,
+            created_ms=snapshot.created_ms,
+            reason=reason,
+            counts=list(self._inputs.counts.items()),
+            watermarks=list(self._inputs.watermarks.items()),
+            features=gathered.features_used(),
+            settings=msgspec.to_builtins(self._model),
+            split_shares=list(self._shares[:3]),
+            seed=self._plan.seed,
+            parent=parent_of(self._parent),
+            curve=_curve_used(known),
+            groups=list(splits.training),
+            sizes=gathered.sizes(self._plan.least_support),
+            epochs=[(*each,) for each in trained.epochs],
+            best_epoch=trained.best_epoch,
+            scale=made.scale,
+            temperature=made.temperature,
+            least_exposure=made.least_exposure,
+            reward=reward.clicks,
+            reward_reason=reward.reason,
+            sha256=sha256_of(encode_snapshot(snapshot)),
+        )
+        return Outcome(snapshot, run)
+
+    def _columns(self) -> Iterator[Columns]:
+        is_wanted = scopes_for(self._name, self._model)
+        return self._inputs.statistics.columns(is_wanted=is_wanted)
+
+    def _curve(self) -> _Known:
+        if self._plan.examination:
+            return _Known(position_curve(self._plan.examination), GIVEN, ())
+        n_seen = 0
+
+        def seen() -> Iterator[Columns]:
+            nonlocal n_seen
+            for n_seen, chunk in enumerate(self._columns(), 1):  # noqa: B007  asked for below
+                self._tell(Progress("reading"))
+                yield chunk
+
+        n_groups = self._inputs.statistics.counted[0].groups
+        curve, source, groups = estimated_curve(seen(), n_groups, self._shares)
+        self._checks.lists(n_seen)
+        if curve is None:
+            raise TrainingRefused(
+                f"clicks on lists of {self._checks.sources()} must tell where users "
+                "look from what they like; items were hardly clicked, or always stood "
+                f"at the same ranks: set models.{self._name}.training.examination, or "
+                "wait for lists that differ"
+            )
+        return _Known(curve, source, groups)
+
+    def _groups(
+        self, splits: Splits, known: _Known
+    ) -> tuple[list[int], tuple[int, ...]]:
+        """Whose clicks the snapshot is from, and selection groups that it is not from.
+
+        None of either where the parent's are not known.
+        """
+        parent = self._parent
+        if parent.version and not parent.groups:
+            return [], ()
+        seen = {*splits.training, *known.groups, *parent.groups}
+        return sorted(seen), tuple(x for x in splits.selection if x not in seen)
+
+    def _gathered(
+        self,
+        weights: CheckedWeights,
+        splits: Splits,
+        curve: BiasCurve,
+        free: tuple[int, ...],
+    ) -> Gathered:
+        scaling = Scaling(weights, self._model.normalisation)
+        gathered = Gathered(scaling, self._inputs.features, splits)
+        try:
+            gathered.take(
+                self._columns(),
+                curve,
+                _split_of(splits, free),
+                lambda n: self._tell(Progress("reading", n)),
+            )
+        except FeaturesRefused as error:
+            raise self._refused(error) from error
+        self._checks.lists(gathered.n_queries)
+        self._checks.gathered(gathered)
+        return gathered
+
+    def _trained(
+        self, weights: CheckedWeights, gathered: Gathered
+    ) -> tuple[Trained, Exploration]:
+        training, held_out = gathered.chunks(self._plan.least_support)
+        names = TrainingPlan.__dataclass_fields__
+        try:
+            trained = train(
+                weights.weights.astype(np.float64),
+                training,
+                held_out,
+                TrainingPlan(**{name: getattr(self._plan, name) for name in names}),
+                on_epoch=self._tell_epoch,
+            )
+            made = explored(
+                trained.weights,
+                training,
+                temperature=self._plan.temperature,
+                floor=self._plan.exposure_floor,
+                cutoff=self._plan.cutoff,
+                placements=placements_of_scores,
+            )
+        except ValueError as error:
+            raise self._refused(error) from error
+        if not np.isfinite(made.weights).all():
+            raise TrainingRefused(
+                f"weights of {self._name!r} must be finite; training gave others: "
+                f"lower models.{self._name}.training.learning_rate"
+            )
+        return trained, made
+
+    def _tell_epoch(self, epoch: Epoch) -> None:
+        self._tell(Progress("epoch", *epoch))
+
+    def _refused(self, error: ValueError) -> TrainingRefused:
+        return TrainingRefused(f"{self._name!r} cannot be trained: {error}")
+
+    def _reward(
+        self,
+        made: Exploration,
+        gathered: Gathered,
+        curve: BiasCurve,
+        free: tuple[int, ...],
+    ) -> Reward:
+        self._tell(Progress("judging"))
+        if not free:
+            return Reward(None, 0.0, "it has, or may have, seen clicks of all groups")
+        judged = gathered.judged(self._plan.least_support)
+        if not judged.n_impressions:
+            return Reward(None, 0.0, "the selection groups have no lists")
+        return estimated_reward(
+            made.weights,
+            judged,
+            curve,
+            cutoff=self._plan.cutoff,
+            most_unsupported=self._plan.most_unsupported,
+            placements=placements_of_scores,
+        )
+
+    def _snapshot(
+        self, pointer: Pointer, weights: npt.NDArray[np.float64], groups: list[int]
+    ) -> Snapshot:
+        parent, model = self._parent, self._model
+        return Snapshot(
+            model=self._name,
+            epoch=pointer.epoch,
+            version=pointer.version,
+            parent=parent.version,
+            created_ms=self._inputs.watermark_ms,
+            kind=model.kind,
+            hidden=model.hidden,
+            normalisation=model.normalisation,
+            n_features=model.features,
+            features_hash=parent.features_hash,
+            sources=list(self._inputs.counts.items()),
+            updates=parent.updates + 1,
+            weights=weights.astype("<f4").tobytes(),
+            intervention=intervention_of(self._name, pointer),
+            feature_names=model.feature_names,
+            shift=parent.shift,
+            scale=parent.scale,
+            groups=groups,
+            log_candidates=model.logs_candidates,
+        )
+
+
+def parent_of(snapshot: Snapshot) -> Parent:
+    """A parent as a run records it."""
+    digest = sha256_of(encode_snapshot(snapshot))
+    return Parent(snapshot.epoch, snapshot.version, digest)
+
+
+def _curve_used(known: _Known) -> CurveUsed:
+    curve = known.curve
+    digest = hashlib.blake2b(digest_size=16)
+    for part in (curve.alpha, curve.beta):
+        digest.update(np.asarray(part, "<f8").tobytes())
+    digest.update(bytes([curve.is_ratio_only]))
+    return CurveUsed(
+        curve.alpha.tolist(),
+        curve.beta.tolist(),
+        curve.is_ratio_only,
+        known.source,
+        list(known.groups),
+        digest.digest(),
+    )
+
+
+def _split_of(splits: Splits, free: tuple[int, ...]) -> Int64:
+    split_of = np.full(splits.n_groups, APART, np.int64)
+    split_of[list(splits.training)] = TRAINED_ON
+    split_of[list(free)] = SELECTED_ON
+    return split_of

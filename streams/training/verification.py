@@ -1,0 +1,197 @@
+"""A trained snapshot made again, from a dump of the log and the record of its run."""
+
+from collections.abc import Callable, Generator, Iterable, Iterator
+from typing import NoReturn
+
+import msgspec
+
+from rankstream.sections import ModelSettings, Settings
+from rankstream.wire.envelope import Snapshot, encode_snapshot
+from rankstream.wire.topics import CANDIDATES, EVENTS, STATISTICS
+from rankstream.wire.training import RunRecord
+from streams.fold import statistics_keys as keys
+from streams.fold.canonical_fold import CanonicalFold
+from streams.fold.statistics_fold import StatisticsFold
+from streams.fold.statistics_reader import Statistics
+from streams.partition_fold import partition_fold
+from streams.stage import SourceRecord
+from streams.training.inputs import (
+    Inputs,
+    feature_records_for,
+    features_known,
+    sets_known,
+)
+from streams.training.trained_snapshot import parent_of, train_model
+from streams.training.used_features import UsedFeatures
+
+Record = tuple[bytes, bytes | None]
+Events = Callable[[], Iterable[tuple[int, bytes]]]
+"""Gives the records of a dump from its beginning: partition of `events`, and value."""
+
+
+class VerificationRefused(RuntimeError):
+    """A run cannot be made again from what was given, and the message says why.
+
+    Operator action: as the message says.
+    """
+
+
+def verify(
+    settings: Settings, run: RunRecord, parent: Snapshot, events: Events
+) -> bytes:
+    """The envelope of a run's snapshot, made from the log alone.
+
+    Parameters
+    ----------
+    settings
+        Those that the log was counted under; settings of the model, and shares of the
+        splits, are those of the run.
+    parent
+        The snapshot that the run began from.
+    events
+        Called once, and again where features came that no statistics knew of yet.
+
+    Raises
+    ------
+    VerificationRefused
+        Where parent, dump and run do not belong together.
+    TrainingRefused
+        Where training refuses what was counted.
+    """
+    _check_parent(run, parent)
+    settings = _settings_of(run, settings)
+    inputs = _inputs(settings, run, events)
+    found = train_model(
+        run.model, settings, inputs, parent, reason=run.reason, epoch=run.epoch
+    )
+    return encode_snapshot(found.snapshot)
+
+
+def _check_parent(run: RunRecord, parent: Snapshot) -> None:
+    got = parent_of(parent)
+    if got != run.parent:
+        raise VerificationRefused(
+            f"the parent of {run.intervention} must be version {run.parent.epoch}."
+            f"{run.parent.version} with the digest {run.parent.sha256.hex()[:16]}; got "
+            f"{got.epoch}.{got.version} with {got.sha256.hex()[:16]}: give the "
+            "snapshot that it was trained from"
+        )
+
+
+def _settings_of(run: RunRecord, settings: Settings) -> Settings:
+    model = msgspec.convert(run.settings, ModelSettings)
+    statistics = msgspec.structs.replace(
+        settings.statistics, split_shares=list(run.split_shares)
+    )
+    return msgspec.structs.replace(
+        settings, models={run.model: model}, statistics=statistics
+    )
+
+
+def _inputs(settings: Settings, run: RunRecord, events: Events) -> Inputs:
+    """Statistics at the counts of the run, and features that have its digest."""
+    model = settings.models[run.model]
+    refold = _Refold(settings, run)
+    records = feature_records_for(model, ())
+    changes = refold.until_counts(events(), lambda record: records.add(*record))
+    inputs = Inputs(Statistics(changes), records)
+    if features_known(run.model, model, inputs) == run.features:
+        return inputs
+    used = UsedFeatures(sets_known(run.model, model, inputs.statistics), records)
+    if used.n_records <= run.features.n_records:
+        for key, value in _Refold(settings, run).features_after(events()):
+            if used.take(key, value) and used.are(run.features):
+                return inputs
+    raise VerificationRefused(
+        f"features of {run.intervention} must be the {run.features.n_records:,} "
+        f"records with the digest {run.features.digest.hex()}; the dump gives none "
+        "such: dump the log of the namespace that it was trained in, from its "
+        "beginning"
+    )
+
+
+class _Refold:
+    """Folds of the partitions that a run names."""
+
+    def __init__(self, settings: Settings, run: RunRecord) -> None:
+        self._run = run
+        self._folds = {n: partition_fold(n, settings) for n, _ in run.counts}
+        self._numbers = dict.fromkeys(self._folds, 0)
+
+    def until_counts(  # noqa: C901  one loop over the dump
+        self, events: Iterable[tuple[int, bytes]], on_features: Callable[[Record], None]
+    ) -> Iterator[Record]:
+        """Records of `statistics` at the counts; features up to there go elsewhere."""
+        wanted = {*self._folds}
+        for partition in sorted(wanted):
+            if (yield from self._is_there(partition)):
+                wanted.remove(partition)
+        for partition, value in events:
+            if not wanted:
+                return
+            if partition not in wanted:
+                continue
+            for record in self._fold(partition, value):
+                on_features(record)
+            if (yield from self._is_there(partition)):
+                wanted.remove(partition)
+        if wanted:
+            self._refuse_short(min(wanted))
+
+    def _refuse_short(self, partition: int) -> NoReturn:
+        wanted, at_ms = self._wanted(partition)
+        raise VerificationRefused(
+            f"the dump must reach {wanted:,} counted interactions of partition "
+            f"{partition} at the watermark {at_ms}, as {self._run.intervention} was "
+            f"trained from; it ends at {_n_counted(self._folds[partition]):,}: dump "
+            "the log again, from its beginning"
+        )
+
+    def _wanted(self, partition: int) -> tuple[int, int | None]:
+        run = self._run
+        return dict(run.counts)[partition], dict(run.watermarks).get(partition)
+
+    def features_after(self, events: Iterable[tuple[int, bytes]]) -> Iterator[Record]:
+        """Features of all of the log, those after the counts among them."""
+        for partition, value in events:
+            if partition in self._folds:
+                yield from self._fold(partition, value)
+
+    def _fold(self, partition: int, value: bytes) -> Iterator[Record]:
+        fold = self._folds[partition]
+        self._numbers[partition] += 1
+        offset = self._numbers[partition] - 1
+        fold.fold(SourceRecord(EVENTS, partition, offset, 0, None, value, ()))
+        for output in fold.outputs():
+            if output.topic == CANDIDATES and output.key:
+                yield output.key, output.value
+
+    def _is_there(self, partition: int) -> Generator[Record, None, bool]:
+        """Whether a partition is where the run was; gives what changed meanwhile."""
+        fold, (wanted, watermark_ms) = self._folds[partition], self._wanted(partition)
+        n = _n_counted(fold)
+        if n < wanted:
+            return False
+        if n > wanted:
+            raise VerificationRefused(
+                f"the count of partition {partition}, {wanted:,}, must lie between "
+                f"records of the dump, as checkpoints do; a record goes on to {n:,}: "
+                "give the dump of the log that was counted, and the settings it was "
+                "counted under"
+            )
+        fold.settle()
+        counted = None
+        for topic, key, value in fold.changes():
+            if topic == STATISTICS:
+                yield key, value
+                if key == keys.counted_key(partition) and value:
+                    counted = keys.decode_counted(value)
+        return counted is not None and counted.watermark_ms == watermark_ms
+
+
+def _n_counted(fold: CanonicalFold) -> int:
+    """Interactions that a fold has counted."""
+    for each in fold.consumers:
+        if isinstance(each, StatisticsFold):
+            return each.counters()["statistics_impressions"]
+    raise TypeError("a fold must count statistics; this one does not")

@@ -1,0 +1,70 @@
+"""Lists by a ranker, and clicks by a planted relevance: what a training finds again."""
+
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from rankstream.ranker import Ranker
+from rankstream.wire.topics import CLICKS, QUERIES
+
+N_FEATURES, N_ITEMS, CUTOFF = 3, 6, 5
+EXAMINATION = (1.0, 0.7, 0.5, 0.35, 0.25)
+TASTE = np.array([2.5, -1.5, 0.0])
+"""How much users like each feature, around its middle."""
+
+
+class Sink(Protocol):
+    """Takes events."""
+
+    def send(self, topic: str, value: bytes) -> object:
+        """Take one."""
+
+
+class Shown(NamedTuple):
+    """How many lists were shown so far, and when the last one was."""
+
+    n_lists: int
+    at_ms: int
+
+
+def features_of(query: int) -> NDArray[np.float64]:
+    """Features of all items of a query, the same each time."""
+    return np.random.default_rng((7, query)).random((N_ITEMS, N_FEATURES))
+
+
+def relevance_of(query: int) -> NDArray[np.float64]:
+    """The probability that a user who looks at an item clicks it."""
+    utility: NDArray[np.float64] = (features_of(query) - 0.5) @ TASTE
+    return 1.0 / (1.0 + np.exp(-utility))
+
+
+def show(
+    sink: Sink, ranker: Ranker, shown: Shown, n_lists: int, *, n_queries: int = 40,
+    step_ms: int = 20,
+) -> Shown:  # fmt: skip
+    """So many lists more, each of the next query, of sessions of three lists."""
+    rng = np.random.default_rng((11, shown.n_lists))
+    at_ms = shown.at_ms
+    for number in range(shown.n_lists, shown.n_lists + n_lists):
+        at_ms += step_ms
+        query = number % n_queries
+        ranking = ranker.rank(
+            features_of(query), cutoff=CUTOFF, seed=int(rng.integers(2**63))
+        )
+        event = ranker.query_event(
+            ranking,
+            query_id=f"q{query}",
+            items=[f"d{item}" for item in range(N_ITEMS)],
+            at_ms=at_ms,
+            impression_id=f"i{number}",
+            session=f"s{number // 3}",
+        )
+        sink.send(QUERIES, event)
+        likes = relevance_of(query)[ranking.order] * EXAMINATION
+        for row in np.flatnonzero(rng.random(CUTOFF) < likes).tolist():
+            click = ranker.click_event(
+                f"i{number}", query_id=f"q{query}", position=row + 1, at_ms=at_ms + 1
+            )
+            sink.send(CLICKS, click)
+    return Shown(shown.n_lists + n_lists, at_ms)

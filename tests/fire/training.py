@@ -1,0 +1,210 @@
+"""What was trained under fire, against its records, its log, and what was shown."""
+
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from producers.event_producer import send_records
+from producers.formats.canonical_dump import Header, write_dump
+from producers.topic_reader import TopicReader
+from rankstream.commands.intervene_verify import verdict_of
+from rankstream.sections import Settings
+from rankstream.snapshots import SnapshotError, decode_snapshot
+from rankstream.wire.deployments import is_deployment
+from rankstream.wire.envelope import Pointer, pointer_of
+from rankstream.wire.topics import EVENTS, PREFERENCES, SNAPSHOTS, TRAINING
+from rankstream.wire.training import (
+    SCHEMA,
+    Position,
+    Request,
+    RunRecord,
+    decode_record,
+    decode_training_key,
+    encode_record,
+    sha256_of,
+    training_key,
+)
+from rankstream.wire.training import TRAINING as UNDER_WAY
+from streams.comparisons.intervention_lists import CLICKS, LISTS, merged
+from streams.recount.differences import Verdict
+from tests.fire.events import ACTIONS
+from tests.fire.expectations import Expected
+from tests.fire.letters import last_values
+from tests.fire.lists import ON_POLICY, TRAINED
+
+FIRST = 300
+"""Lists that must be counted before anything is trained."""
+
+PATIENCE_S = 60.0
+"""How long a training may last that is under way when all is folded."""
+
+
+def trained_config(n_events: int) -> str:
+    """Settings of a model that trains itself several times in a run."""
+    return f"""
+[models.{TRAINED}]
+features = 4
+learner = "trained"
+[models.{TRAINED}.training]
+first = {FIRST}
+last = {max(2 * FIRST, n_events // 3)}
+interventions = 6
+epochs = 3
+least_support = 1.0
+most_unsupported = 1.0
+examination = [1.0, 0.7, 0.5, 0.4, 0.3]
+"""
+
+
+class Written:
+    """What the topics say of the trained model.
+
+    Attributes
+    ----------
+    runs
+        By pointer; a run that was written twice is `doubled`.
+    digests
+        Of the snapshots, by pointer.
+    noted
+        Names that were deployed.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.runs: dict[Pointer, RunRecord] = {}
+        self.doubled: list[str] = []
+        self.digests: dict[Pointer, set[bytes]] = {}
+        self.noted: list[str] = []
+        self.position: Position | None = None
+        self.state = ""
+        with TopicReader(settings) as reader:
+            for record in reader.records(TRAINING):
+                if record.value:
+                    self._take_training(record.key or b"", record.value)
+            for record in reader.records(SNAPSHOTS):
+                if record.value:
+                    self._take_snapshot(record.key or b"", record.value)
+
+    def _take_training(self, key: bytes, value: bytes) -> None:
+        named = decode_training_key(key)
+        found: Any = decode_record(named.kind, value) if named else None
+        if isinstance(found, RunRecord):
+            at = Pointer(found.epoch, found.version)
+            if at in self.runs:
+                self.doubled.append(found.intervention)
+            self.runs[at] = found
+        elif isinstance(found, Position):
+            self.position = found
+        elif named and named.kind == "status":
+            self.state = found.state
+
+    def _take_snapshot(self, key: bytes, value: bytes) -> None:
+        if is_deployment(key, value):
+            self.noted.append(key.decode().removesuffix("/deployed"))
+            return
+        try:
+            snapshot = decode_snapshot(value)
+        except SnapshotError:
+            return
+        if snapshot.model == TRAINED:
+            at = pointer_of(snapshot)
+            self.digests.setdefault(at, set()).add(sha256_of(value))
+
+
+def ask_for_intervention(settings: Settings) -> None:
+    """As `rankstream intervene` does."""
+    now_ms = time.time_ns() // 1_000_000
+    request = Request(SCHEMA, f"at {now_ms}", now_ms)
+    record = training_key("request", TRAINED), encode_record(request)
+    send_records(settings, TRAINING, [record])
+
+
+def n_trained(settings: Settings) -> int:
+    """How often the model was trained."""
+    return len(Written(settings).runs) if TRAINED in settings.models else 0
+
+
+def settled(settings: Settings) -> Written:
+    """What was written once no training is under way, or patience is over."""
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        found = Written(settings)
+        is_settled = found.runs and found.state != UNDER_WAY
+        if is_settled or time.monotonic() > deadline:
+            return found
+        time.sleep(0.5)
+
+
+def compare_trained(settings: Settings, expected: Expected, folder: Path) -> Verdict:
+    """Whole interventions, made again from the log; and what was shown of them."""
+    verdict = Verdict()
+    if TRAINED not in settings.models:
+        return verdict
+    written = Written(settings)
+    if not written.runs and len(expected.shown) > FIRST:
+        verdict.find("lost", f"{TRAINED} must be trained; it never was")
+    _compare_published(written, verdict)
+    _compare_shown(settings, expected, verdict)
+    if written.runs:
+        _make_again(settings, max(written.runs), folder, verdict)
+    return verdict
+
+
+def _compare_published(written: Written, verdict: Verdict) -> None:
+    """Each run has its snapshot and its note, and nothing is there without a run."""
+    for name in written.doubled:
+        verdict.find("double", f"run of {name}")
+    names = Counter(run.intervention for run in written.runs.values())
+    for name in (Counter(written.noted) - names).elements():
+        verdict.find("extra", f"deployment of {name}")
+    for name in (names - Counter(written.noted)).elements():
+        verdict.find("lost", f"deployment of {name}")
+    for at, run in written.runs.items():
+        if at not in written.digests:
+            verdict.find("lost", f"snapshot of {run.intervention}")
+        elif written.digests[at] != {run.sha256}:
+            verdict.find("wrong", f"snapshot of {run.intervention}")
+    for at in written.digests.keys() - written.runs.keys():
+        if at != Pointer(0, 0):
+            verdict.find("extra", f"snapshot {at} of {TRAINED} is of no run")
+    last, position = max(written.runs, default=None), written.position
+    must_be = written.runs[last].intervention if last else ""
+    if must_be != (position.intervention if position else ""):
+        verdict.find("wrong", f"{TRAINED} must stand behind {must_be}; {position}")
+
+
+def _compare_shown(settings: Settings, expected: Expected, verdict: Verdict) -> None:
+    """Lists and clicks of an intervention, as they were sent."""
+    counts = Counter[str]()
+    for one in expected.shown.values():
+        if one.intervention == ON_POLICY:
+            ranks = {rank for _, rank, action in one.marks if action not in ACTIONS}
+            counts["lists"] += 1
+            counts["clicks"] += len(ranks)
+    with TopicReader(settings) as reader:
+        records = list(reader.records(PREFERENCES))
+    sums = merged(last_values((each.key, each.value) for each in records))
+    found = sums[ON_POLICY].groups.sum(axis=0) if ON_POLICY in sums else (0, 0)
+    for name, column in (("lists", LISTS), ("clicks", CLICKS)):
+        what = f"{name} of {ON_POLICY}"
+        verdict.compare(what, counts[name], int(found[column]))
+
+
+def _make_again(
+    settings: Settings, at: Pointer, folder: Path, verdict: Verdict
+) -> None:
+    """The last snapshot from a dump of the log, to the last byte."""
+    dump = folder / "events.dump"
+    with TopicReader(settings) as reader:
+        header = Header(EVENTS, len(reader.partitions(EVENTS)))
+        records = ((x.partition, x.value or b"") for x in reader.records(EVENTS))
+        write_dump(dump, header, records)
+    try:
+        found = verdict_of(settings, TRAINED, str(at), dump)
+    except (RuntimeError, ValueError) as error:
+        verdict.find("wrong", f"{TRAINED}@{at} made again: {error}")
+        return
+    finally:
+        dump.unlink(missing_ok=True)
+    if not found.is_equal:
+        verdict.find("wrong", f"{TRAINED}@{at} made again: {found.differences}")

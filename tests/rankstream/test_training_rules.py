@@ -1,0 +1,89 @@
+"""Settings of training: what contradicts itself is refused by its full name."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from rankstream.settings import Settings, SettingsError, load_settings
+
+MODEL = "[models.m]\nfeatures = 3\n"
+TRAINED = MODEL + "learner = 'trained'\n[models.m.training]\n"
+
+
+def loaded(tmp_path: Path, text: str) -> Settings:
+    """The settings in a file."""
+    path = tmp_path / "shop.toml"
+    path.write_text(text)
+    return load_settings(path, {})
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (TRAINED + "after = [3, 2]", "models.m.training.after must ascend; got [3, 2]"),
+        (TRAINED + "after = [3, 3]", "models.m.training.after must ascend"),
+        (TRAINED + "after = [0]", "models.m.training.after[0] must be a whole number"),
+        (
+            TRAINED + "at = ['2026-01-02T00:00:00Z', 2026-01-01T00:00:00Z]",
+            "models.m.training.at must ascend; got ['2026-01-02",
+        ),
+        (TRAINED + "at = ['tomorrow']", "models.m.training.at[0]: Invalid RFC3339"),
+        (TRAINED + "at = [2026-01-01T00:00:00]", "with a timezone component"),
+        (
+            TRAINED + "interventions = 3",
+            "models.m.training.last must be more than first, 10000, for 3 "
+            "interventions between; got 0",
+        ),
+        (
+            TRAINED + "interventions = 4\nfirst = 5\nlast = 7",
+            "last must be 8 or more, for 4 interventions from 5 on; got 7",
+        ),
+        (TRAINED + "examination = [1.0, 1.2]", "must be probabilities by rank"),
+        (TRAINED + "held_out = 1.0", "models.m.training.held_out must be a number"),
+        (TRAINED + "cutof = 3", "training.cutof is no setting; did you mean cutoff?"),
+        (
+            MODEL + "[models.m.training]\ncutoff = 3",
+            "models.m.training must be set where learner is 'trained' only; got it "
+            "with 'pdgd': take it out, or set the learner",
+        ),
+        (MODEL + "learns_from = ['a', 'a']", "learns_from must be names, each once"),
+        (MODEL + "learns_from = ['']", "learns_from must be names, each once"),
+        (
+            MODEL + "learns_from = ['b', 'c']",
+            "models.m.learns_from must be models of one partition of interactions, as "
+            "an online learner reads one; got ['b', 'c'] in [1, 3]: set "
+            "kafka.learner_partitions = 1 in another namespace, or name one",
+        ),
+        ("[train]\nmemory_mb = 1", "train.memory_mb must be a whole number, 64 or"),
+    ],
+)
+def test_what_is_wrong_is_said(tmp_path: Path, text: str, said: str) -> None:
+    """With what was got."""
+    with pytest.raises(SettingsError) as caught:
+        loaded(tmp_path, text)
+    assert said in str(caught.value)
+
+
+def test_event_times_are_read_in_every_form(tmp_path: Path) -> None:
+    """Milliseconds, a text, and what TOML has for times."""
+    text = TRAINED + "at = [1_000, '1970-01-01T00:00:02Z', 1970-01-01T01:00:03+01:00]"
+    assert loaded(tmp_path, text).models["m"].training.at_ms == [1_000, 2_000, 3_000]
+
+
+def test_a_schedule_is_whatever_trains_without_being_asked(tmp_path: Path) -> None:
+    """By itself nothing does."""
+    for text, has_one in (
+        ("", False), ("first = 5", False), ("after = [5]", True), ("at = [5]", True),
+        ("interventions = 1", True),
+    ):  # fmt: skip
+        model = loaded(tmp_path, TRAINED + text).models["m"]
+        assert model.training.has_schedule is has_one, text
+
+
+def test_a_trained_model_takes_lists_of_any_partition(tmp_path: Path) -> None:
+    """Statistics are read of all of them."""
+    text = TRAINED.replace("[models.m.t", "learns_from = ['b', 'c']\n[models.m.t")
+    model = loaded(tmp_path, text).models["m"]
+    assert model.sources_of("m") == ["b", "c"]
+    assert msgspec.structs.replace(model, learns_from=[]).sources_of("m") == ["m"]

@@ -1,0 +1,291 @@
+"""Lists and clicks of interventions: as by hand, exactly, and nobody else's state."""
+
+from collections import Counter
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+
+from rankstream.sections import (
+    LimitSettings,
+    ModelSettings,
+    Settings,
+    StatisticsSettings,
+)
+from rankstream.wire.events import ClickMark, Interaction
+from streams.comparisons.intervention_lists import (
+    InterventionLists,
+    empty,
+    merged,
+    name_of,
+    trained_of,
+)
+from streams.comparisons.preference_fold import PreferencesFold, read_records
+from streams.fold.closed_impressions import closed_of
+from streams.fold.native.intervention_lists import Sums, known_of, take_lists
+from tests.event_factory import START_MS, impression
+from tests.streams.comparisons.compared_lists import (
+    EXPERIMENTS,
+    as_changes,
+    some_interactions,
+    state_of,
+)
+
+SETTINGS = Settings(
+    models={
+        "m": ModelSettings(features=2, learner="trained"),
+        "online": ModelSettings(features=2),
+    },
+    statistics=StatisticsSettings(actions={"buy": "purchase", "look": "click"}),
+)
+NAMES = [
+    "m",
+    "m@0.10",
+    "m@0.10",
+    "m@1.10",
+    "m@x",
+    "m@",
+    "online@1.3",
+    "mm@0.1",
+    "other",
+]
+EXTRAS: list[dict[str, Any]] = [
+    {}, {"session": "s1"}, {"user": "u"}, {"session": ""},
+    {"session": None, "user": "u"}, {"rankings": {"a": ["x"]}},
+    {"attributes": {"user": "no"}},
+]  # fmt: skip
+
+
+def some_lists(n: int, seed: int = 0) -> list[Interaction]:
+    """Of many interventions; clicks come twice, are of other actions, or nowhere."""
+    rng = np.random.default_rng(seed)
+    found = []
+    for i in range(n):
+        extra = EXTRAS[rng.integers(len(EXTRAS))]
+        one = impression(
+            f"i{i}",
+            START_MS + i,
+            intervention=str(rng.choice(NAMES)),
+            unit=int(rng.integers(2**64, dtype=np.uint64)),
+            extra=msgspec.msgpack.encode(extra) if extra else b"",
+        )
+        marks = [
+            ClickMark(
+                int(rank), START_MS + i, str(rng.choice(["click", "buy", "look"]))
+            )
+            for rank in rng.integers(0, len(one.shown) // 2 + 2, rng.integers(4))
+        ]
+        found.append(Interaction(one, marks))
+    return found
+
+
+def by_hand(log: list[Interaction], reward: str = "click") -> dict[str, Counter[Any]]:
+    """Lists, clicks by group, and lists without a session, of `m`."""
+    counted: dict[str, Counter[Any]] = {}
+    classes = {"click": "click", "look": "click", "buy": "purchase"}
+    for one in log:
+        shown = one.impression
+        if shown.intervention not in ("m@0.10", "m@1.10"):
+            continue
+        counts = counted.setdefault(shown.intervention, Counter())
+        group = shown.unit % 100
+        extra = msgspec.msgpack.decode(shown.extra) if shown.extra else {}
+        ranks = {
+            mark.position
+            for mark in one.clicks
+            if classes[mark.action] == reward
+            and 1 <= mark.position <= len(shown.shown) / 2
+        }
+        counts["lists", group] += 1
+        counts["clicks", group] += len(ranks)
+        counts["without"] += not (extra.get("session") or extra.get("user"))
+    return {name: +counts for name, counts in counted.items()}
+
+
+def as_counts(sums: Sums) -> Counter[Any]:
+    """The same of sums."""
+    counts: Counter[Any] = Counter({"without": int(sums.without_session[0])})
+    for group, (lists, clicks) in enumerate(sums.groups.tolist()):
+        counts["lists", group], counts["clicks", group] = lists, clicks
+    return +counts
+
+
+def fold_of(settings: Settings = SETTINGS, partition: int = 0) -> PreferencesFold:
+    """A fold that counts interventions, and compares."""
+    return PreferencesFold(EXPERIMENTS, partition, trained_of(settings))
+
+
+def lists_of(fold: PreferencesFold) -> InterventionLists:
+    """What it counts of interventions."""
+    assert fold.interventions is not None
+    return fold.interventions
+
+
+def counts_of(fold: PreferencesFold) -> dict[str, Counter[Any]]:
+    """By intervention."""
+    return {name: as_counts(one) for name, one in lists_of(fold).sums().items()}
+
+
+@pytest.mark.parametrize("reward", ["click", "purchase"])
+def test_lists_and_clicks_are_those_of_the_log(reward: str) -> None:
+    """However it is cut into batches; in C, and where it must be, in Python."""
+    statistics = msgspec.structs.replace(SETTINGS.statistics, reward=reward)
+    settings = msgspec.structs.replace(SETTINGS, statistics=statistics)
+    log = some_lists(600)
+    whole, cut = fold_of(settings), fold_of(settings)
+    whole.take(closed_of(log))
+    for first in range(0, len(log), 7):
+        cut.take(closed_of(log[first : first + 7]))
+
+    assert counts_of(whole) == by_hand(log, reward)
+    assert counts_of(cut) == counts_of(whole)
+    assert cut.fingerprint() == whole.fingerprint()
+    assert state_of(cut) == state_of(whole)
+
+
+def test_what_c_counts_is_what_python_counts() -> None:
+    """List by list: whatever C leaves alone is counted by the plain rules."""
+    log = some_lists(300, seed=1)
+    native, plain = lists_of(fold_of()), lists_of(fold_of())
+    native.take(closed_of(log))
+    for one in log:
+        plain._take(one)
+
+    assert {n: as_counts(s) for n, s in native.sums().items()} == {
+        n: as_counts(s) for n, s in plain.sums().items()
+    }
+
+
+def test_known_interventions_are_not_decoded() -> None:
+    """C goes through all lists in one call once it knows their names."""
+    lists = lists_of(fold_of())
+    log = [one for one in some_lists(300) if one.impression.intervention != "m@x"]
+    rules = lists._rules
+    stopped = take_lists(rules, known_of({}), closed_of(log), 0)
+    assert log[stopped].impression.intervention in {"m@0.10", "m@1.10"}
+    assert all(
+        each.impression.intervention not in {"m@0.10", "m@1.10"}
+        for each in log[:stopped]
+    )
+    sums = {"m@0.10": empty(), "m@1.10": empty()}
+    assert take_lists(rules, known_of(sums), closed_of(log), 0) == len(log)
+    assert {name: as_counts(one) for name, one in sums.items()} == by_hand(log)
+
+
+def test_a_restarted_fold_goes_on_where_it_was() -> None:
+    """Whole, or restored in the middle: equal state, equal fingerprint."""
+    log = some_lists(400)
+    whole, first = fold_of(), fold_of()
+    whole.take(closed_of(log))
+    first.take(closed_of(log[:150]))
+    again = fold_of()
+    again.restore(as_changes(state_of(first)))
+    assert again.fingerprint() == first.fingerprint()
+    assert list(again.changes({})) == []
+    again.take(closed_of(log[150:]))
+
+    assert counts_of(again) == counts_of(whole)
+    assert again.fingerprint() == whole.fingerprint()
+    assert state_of(again) == state_of(whole)
+
+
+def test_only_what_changed_is_written() -> None:
+    """A list of one intervention writes no other one."""
+    fold = fold_of()
+    fold.take(closed_of(some_lists(200)))
+    assert len(state_of(fold)) == 2
+    last = some_lists(1)[0]
+    shown = msgspec.structs.replace(last.impression, intervention="m@1.10")
+    fold.take(closed_of([Interaction(shown, last.clicks)]))
+
+    assert [name_of(key) for key in state_of(fold)] == ["m@1.10"]
+
+
+def test_state_of_others_is_what_it_was() -> None:
+    """Without a trained model nothing is counted; with one, the rest stays as it is."""
+    log = some_interactions(60)
+    with_one, without = fold_of(), PreferencesFold(EXPERIMENTS, 0)
+    for fold in (with_one, without):
+        fold.take(closed_of(log))
+    assert with_one.fingerprint() == without.fingerprint()
+    assert (written := state_of(without)) == state_of(with_one)
+    assert written
+
+    lists = some_lists(50)
+    online = Settings(models={"online": SETTINGS.models["online"]})
+    assert trained_of(online) is None
+    for fold in (with_one, without):
+        fold.take(closed_of(lists))
+    (counts,) = state_of(without).items()
+    added = state_of(with_one)
+    assert counts in added.items()
+    assert {name_of(key) for key in added} == {None, "m@0.10", "m@1.10"}
+    assert without.counters().items() <= with_one.counters().items()
+
+
+def test_a_fold_without_the_model_leaves_its_sums_alone() -> None:
+    """Of a model that was taken out of the settings; comparisons read on."""
+    fold = fold_of()
+    fold.take(closed_of(some_lists(50) + some_interactions(10)))
+    state = state_of(fold)
+    other = PreferencesFold(EXPERIMENTS, 0)
+    other.restore(as_changes(state))
+
+    assert other.interventions is None
+    assert [each.name for each in other.comparisons()] == ["boost"]
+    assert not read_records(state).refused
+    assert len(read_records(state).comparisons) == 1
+
+
+def test_partitions_add_up() -> None:
+    """Sums of all are those of one fold that takes everything."""
+    log = some_lists(400)
+    parts = [fold_of(partition=p) for p in range(3)]
+    values: dict[bytes, bytes] = {}
+    for p, fold in enumerate(parts):
+        fold.take(closed_of(log[p::3]))
+        values |= state_of(fold)
+
+    assert {n: as_counts(s) for n, s in merged(values).items()} == by_hand(log)
+
+
+def test_the_newest_are_kept_and_the_oldest_leave_with_a_tombstone() -> None:
+    """In the order of pointers, whatever order they come in."""
+    limits = LimitSettings(interventions=2)
+    settings = msgspec.structs.replace(SETTINGS, limits=limits)
+    fold = fold_of(settings)
+    one = some_lists(1)[0]
+
+    def show(name: str) -> list[tuple[str | None, bool]]:
+        shown = msgspec.structs.replace(one.impression, intervention=name)
+        fold.take(closed_of([Interaction(shown, [])]))
+        return [(name_of(key), value is None) for _, key, value in fold.changes({})]
+
+    assert show("m@0.9") == [("m@0.9", False)]
+    assert show("m@1.2") == [("m@1.2", False)]
+    assert show("m@0.10") == [("m@0.9", True), ("m@0.10", False)]
+    assert show("m@0.9") == []
+    assert sorted(lists_of(fold).sums()) == ["m@0.10", "m@1.2"]
+    # A restored one goes on alike.
+    again = fold_of(settings)
+    again.restore(as_changes(state_of(fold_with(settings, ["m@1.2", "m@0.10"], one))))
+    assert again.fingerprint() == fold.fingerprint()
+
+
+def fold_with(
+    settings: Settings, names: list[str], one: Interaction
+) -> PreferencesFold:
+    """A fold that took a list of each of these."""
+    fold = fold_of(settings)
+    for name in names:
+        shown = msgspec.structs.replace(one.impression, intervention=name)
+        fold.take(closed_of([Interaction(shown, [])]))
+    return fold
+
+
+def test_sums_of_another_shape_never_reach_c() -> None:
+    """It would write beside them."""
+    short = Sums(np.zeros((99, 2), np.int64), np.zeros(1, np.int64))
+    with pytest.raises(ValueError, match="must be of shapes"):
+        known_of({"m@0.1": short})

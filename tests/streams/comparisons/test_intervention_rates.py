@@ -1,0 +1,136 @@
+"""Clicks per list of interventions, from sums to the records of `evaluations`."""
+
+from collections import Counter
+
+import msgspec
+import numpy as np
+import pytest
+
+from rankstream.settings import Settings
+from rankstream.wire.events import decode_interaction_record
+from rankstream.wire.intervention_rates import decode_rates, encode_rates
+from rankstream.wire.topics import INTERACTIONS
+from streams.comparisons.intervention_lists import empty, merged
+from streams.comparisons.intervention_rates import MOST_TOLD, rate_of, rates_of
+from streams.fold.native.intervention_lists import Sums
+from streams.kafka.committed_reader import CommittedBatch
+from streams.kafka.reader_role import Source
+from streams.partition_fold import preferences_among
+from streams.roles.evaluator import Evaluator
+from tests.streams.training.shop import Shop, model_of, settings_of
+
+
+def sums_of(lists: int, clicks: int, *, groups: int = 100, without: int = 0) -> Sums:
+    """So many lists and clicks in each of the first groups."""
+    found = empty()
+    found.groups[:groups] = lists, clicks
+    found.without_session[0] = without
+    return found
+
+
+@pytest.mark.parametrize(
+    ("sums", "why"),
+    [
+        (empty(), "No list yet."),
+        (sums_of(5, 2, groups=20), "Sessions fill 20.0 groups of 100 evenly"),
+        (sums_of(50, 20, without=4_000), "4,000 of 5,000 lists name neither"),
+        (sums_of(1, 1), "100 lists are too few where 1,000,000 are planned."),
+    ],
+)
+def test_where_nothing_can_be_said_the_reason_is(sums: Sums, why: str) -> None:
+    """No interval, but what was counted."""
+    planned = 1_000_000 if "planned" in why else 10_000
+    found = rate_of("m@0.1", sums, 0.05, planned)
+    assert found.to_come == (None, None)
+    assert found.why.startswith(why)
+    assert found.lists == sums.groups[:, 0].sum()
+
+
+def test_rates_come_with_their_interval() -> None:
+    """Around the mean, never below 0; they survive their JSON."""
+    rng = np.random.default_rng(1)
+    sums = sums_of(100, 0)
+    sums.groups[:, 1] = rng.poisson(50, 100)
+    rates = rates_of({"b@0.9": sums, "b@0.10": sums, "a@1.2": sums, "nobody": sums})
+    assert [each.model for each in rates] == ["a", "b"]
+    assert [each.intervention for each in rates[1].interventions] == ["b@0.9", "b@0.10"]
+    (found,) = rates[0].interventions
+    low, high = found.to_come
+    assert found.why == ""
+    assert low is not None
+    assert high is not None
+    assert 0.0 < low < (found.mean or 0.0) < high
+    assert decode_rates(encode_rates(rates[1])) == rates[1]
+
+
+def test_only_the_newest_are_told() -> None:
+    """A record has bounds."""
+    (rates,) = rates_of({f"m@{n}.5": sums_of(1, 0) for n in range(MOST_TOLD + 3)})
+    assert len(rates.interventions) == MOST_TOLD
+    assert rates.interventions[-1].intervention == f"m@{MOST_TOLD + 2}.5"
+
+
+def trained_shop() -> tuple[Shop, dict[bytes, bytes]]:
+    """Lists of three policies in two partitions, and the records of `preferences`."""
+    model = model_of(after=[300, 600], least_support=1.0)
+    settings = settings_of({"m": model}, partitions=2)
+    shop = Shop(settings)
+    shop.show(900, np.random.default_rng(0))
+    shop.end()
+    values: dict[bytes, bytes] = {}
+    for fold in shop.pipeline.folds:
+        changes = preferences_among(fold.consumers).interventions
+        assert changes is not None
+        # The trainer has asked for what changed; a new writer writes everything.
+        changes._written.clear()
+        values |= {key: value for _, key, value in changes.changes() if value}
+    return shop, values
+
+
+def evaluated(
+    settings: Settings, values: dict[bytes, bytes]
+) -> list[tuple[bytes, bytes]]:
+    """What the evaluator writes, the second time nothing."""
+    evaluator = Evaluator(settings)
+    batch = CommittedBatch([*values.items()], at_end=True)
+    evaluator.take(Source("preferences"), batch)
+    written = evaluator.verdicts(evaluator.values())
+    assert evaluator.verdicts(evaluator.values()) == []
+    return written
+
+
+def test_what_interventions_earned_is_what_their_lists_did() -> None:
+    """A loop that trains itself: counts of each are those of the log, and are told."""
+    shop, values = trained_shop()
+    lists, clicks = Counter[str](), Counter[str]()
+    for output in shop.outputs:
+        if output.topic == INTERACTIONS:
+            for one in decode_interaction_record(output.value or b"").interactions:
+                name = one.impression.intervention
+                lists[name] += 1
+                clicks[name] += len({mark.position for mark in one.clicks})
+    names = [run.intervention for run in shop.trainer.runs]
+    assert len(names) == 2
+    sums = merged(values)
+    assert {name: one.groups.sum(axis=0).tolist() for name, one in sums.items()} == {
+        name: [lists[name], clicks[name]] for name in names
+    }
+    assert sum(lists.values()) == 900
+
+    ((key, value),) = evaluated(shop.settings, values)
+    assert key == b"m/interventions"
+    rates = decode_rates(value)
+    assert [each.intervention for each in rates.interventions] == names
+    assert [each.lists for each in rates.interventions] == [lists[n] for n in names]
+    for each in rates.interventions:
+        assert each.mean == pytest.approx(clicks[each.intervention] / each.lists)
+
+
+def test_sums_that_cannot_be_read_stop_no_verdict() -> None:
+    """They are of another release: said once, and nothing is told of them."""
+    _, values = trained_shop()
+    key = next(iter(values))
+    broken = values | {key: b"\x93\x09" + values[key][2:]}
+    assert evaluated(Settings(), broken) == []
+    assert len(evaluated(Settings(), values)) == 1
+    assert msgspec.msgpack.decode(values[key])[0] == 1

@@ -1,0 +1,218 @@
+"""The role `train` and records that it cannot use: it goes on without them."""
+
+import asyncio
+import logging
+from typing import Any
+
+import msgspec
+import pytest
+
+from rankstream import deployment_rules
+from rankstream.snapshots import decode_snapshot, encode_snapshot
+from rankstream.wire.deployments import deployment_record
+from rankstream.wire.schemas import LogRefused
+from rankstream.wire.topics import SNAPSHOTS, STATISTICS, TRAINING, full_name
+from rankstream.wire.training import (
+    SCHEMA,
+    Request,
+    Status,
+    encode_record,
+    training_key,
+)
+from streams.fold import statistics_keys as keys
+from streams.kafka import intervention
+from streams.kafka.committed_reader import CommittedBatch
+from streams.kafka.reader_role import Source
+from streams.kafka.state_log import Cluster
+from streams.roles import trainer as role
+from streams.roles.trainer import Trainer
+from streams.training.inputs import TrainingRefused
+from streams.training.model_records import ModelRecords
+from streams.training.trained_snapshot import train_model
+from tests.fakes.clients import FakeClients
+from tests.streams.roles.trainer_world import START_MS, World, settings_with, turned
+
+BAD = [b"", b"x", b"\x93\x01x", msgspec.msgpack.encode([9, "x", 0, 0])]
+
+
+@pytest.fixture(scope="module")
+def grown() -> World:
+    """One that is due; not to be changed."""
+    world = World(settings_with())
+    world.grow(700)
+    return world
+
+
+@pytest.fixture(autouse=True)
+def _quick_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(role, "LOOK_S", 0.01)
+
+
+@pytest.mark.parametrize("kind", ["request", "status"])
+@pytest.mark.parametrize("value", BAD)
+def test_a_request_or_status_that_cannot_be_read_is_passed_over(
+    grown: World, kind: str, value: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    """All models are trained as before, and one line says so."""
+    world = grown.copied()
+    world.write(TRAINING, (training_key(kind, "m"), value))
+    with caplog.at_level(logging.WARNING):
+        asyncio.run(turned(world, world.trainer()))
+    (said,) = [x.getMessage() for x in caplog.records if x.name == role.log.name]
+    assert f"event=passed-over topic=training record=m/{kind}: " in said
+    assert len(world.trained()) == 1
+
+
+def test_an_empty_request_is_passed_over() -> None:
+    """Nobody could be answered, so it would be tried for ever."""
+    world = World(settings_with(after=[10**9]))
+    world.write(
+        TRAINING,
+        (training_key("request", "m"), msgspec.msgpack.encode([SCHEMA, "", 0])),
+    )
+    asyncio.run(turned(world, world.trainer(), 3))
+    assert len(world.read(TRAINING)) == 1
+
+
+def test_what_is_passed_over_leaves_what_was_known() -> None:
+    """The last one that could be read holds."""
+    passed: list[str] = []
+    records = ModelRecords(frozenset({"m"}), passed.append)
+    key = training_key("status", "m")
+    said = Status(SCHEMA, "done", "x", 0)
+    assert records.take_training(key, encode_record(said)) == "m"
+    assert records.take_training(key, b"x") == ""
+    assert records.statuses == {"m": said}
+    assert len(passed) == 1
+    with pytest.raises(LogRefused, match="a record of training must be readable"):
+        records.take_training(training_key("position", "m"), b"x")
+
+
+def test_a_snapshot_under_a_key_of_another_is_none_of_the_model(grown: World) -> None:
+    """It lies where nobody reads it as this model's version, so neither does it."""
+    envelope = dict(grown.read(SNAPSHOTS))[b"m/0.0"] or b""
+    first = decode_snapshot(envelope)
+    later = encode_snapshot(msgspec.structs.replace(first, version=99))
+    for key, version in ((b"m/0.98", 0), (b"n", 0), (b"m/0.99", 99), (b"m", 99)):
+        records = ModelRecords(frozenset({"m", "n"}))
+        records.take_snapshot(b"m/0.0", envelope)
+        records.take_snapshot(key, later)
+        assert records.newest["m"].version == version, key
+
+
+def refusing(*_: Any, **__: Any) -> Any:
+    """A training that is refused."""
+    raise TrainingRefused("no")
+
+
+def test_after_a_refusal_a_hundredth_more_must_be_counted() -> None:
+    """Less would try again and again, as something is counted at every moment."""
+    world = World(settings_with())
+    world.grow(700)
+
+    async def scenario() -> None:
+        trainer = world.trainer(train=refusing)
+        tried = []
+        for n_more in (0, 4, 4):
+            if n_more:
+                world.grow(n_more)
+            await turned(world, trainer, 2)
+            n_tried = trainer.counters()["interventions_refused"]
+            tried.append((n_counted_by(world), n_tried))
+        (first, one), (second, still), (third, again) = tried
+        assert (one, still, again) == (1, 1, 2)
+        assert first + 1 < second < 1.01 * first + 1 <= third
+
+    asyncio.run(scenario())
+
+
+def n_counted_by(world: World) -> int:
+    """Interactions that the statistics have counted."""
+    last = dict(world.read(STATISTICS))[keys.counted_key(0)]
+    return sum(keys.decode_counted(last or b"").sources.values())
+
+
+def test_an_answered_request_stays_answered_after_the_schedule_went_on() -> None:
+    """It lies in the topic still, as the last of its key."""
+    world = World(settings_with())
+    world.grow(300)
+    request = Request(SCHEMA, "one", 0)
+    world.write(TRAINING, (training_key("request", "m"), encode_record(request)))
+
+    async def scenario() -> None:
+        trainer = world.trainer()
+        await turned(world, trainer, 2)
+        world.grow(400)
+        await turned(world, trainer, 3)
+        await turned(world, world.trainer(), 2)
+
+    asyncio.run(scenario())
+    assert [each.reason for each in world.records("run")] == ["asked", "count"]
+
+
+def test_room_that_is_gone_after_the_training_refuses_it(grown: World) -> None:
+    """Others deploy meanwhile, and statistics keep no more apart."""
+    world = grown.copied()
+    limits = msgspec.structs.replace(world.settings.limits, interventions=2)
+    world.settings = msgspec.structs.replace(world.settings, limits=limits)
+
+    def train(*arguments: Any, **options: Any) -> Any:
+        world.write(SNAPSHOTS, deployment_record("n@0.5", START_MS))
+        return train_model(*arguments, **options)
+
+    asyncio.run(turned(world, world.trainer(train=train)))
+    assert [each.state for each in world.records("status")] == ["training", "refused"]
+    assert "limits.interventions, 2" in world.records("status")[-1].said
+    assert not world.trained()
+
+
+def test_a_stop_just_before_it_is_published_publishes_nothing(
+    grown: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also after the last look at the topics."""
+    world, stop, n_checks = grown.copied(), asyncio.Event(), 0
+    check_room = deployment_rules.check_room
+
+    def stopping(*arguments: Any, **options: Any) -> None:
+        nonlocal n_checks
+        n_checks += 1
+        if n_checks == 2:
+            stop.set()
+        check_room(*arguments, **options)
+
+    monkeypatch.setattr(intervention, "check_room", stopping)
+    trainer = world.trainer()
+    world.tell(trainer)
+    asyncio.run(trainer.turn(stop))
+    assert n_checks == 2
+    assert not world.trained()
+    assert [each.state for each in world.records("status")] == ["training"]
+
+
+@pytest.mark.parametrize(
+    ("at_ms", "is_due"),
+    [
+        ([9_000, 6_000], True),
+        ([6_000, 9_000], True),
+        ([9_000, 4_999], False),
+        ([4_999, 9_000], False),
+        ([9_000, None], False),
+        ([9_000], False),
+    ],
+)
+def test_a_time_is_due_when_all_partitions_have_passed_it(
+    grown: World, at_ms: list[int | None], is_due: bool
+) -> None:
+    """Not when the first one has, nor before each of them has begun."""
+    settings = settings_with(after=[], at=[5_000])
+    kafka = msgspec.structs.replace(settings.kafka, partitions=2)
+    settings = msgspec.structs.replace(settings, kafka=kafka)
+    trainer = Trainer(settings, Cluster("", {}, {}, FakeClients(grown.kafka)))
+    last = dict(grown.read(STATISTICS))[keys.counted_key(0)]
+    counted = keys.decode_counted(last or b"")
+    for partition, watermark_ms in enumerate(at_ms):
+        one = keys.encode_counted(counted._replace(watermark_ms=watermark_ms))
+        record = keys.counted_key(partition), one
+        source = Source(full_name("", STATISTICS), partition)
+        trainer.take(source, CommittedBatch([record], at_end=True, is_first=True))
+    assert trainer._is_wanted("m") is is_due

@@ -1,0 +1,117 @@
+"""The curve that trainings estimate: in bounded memory, of the same queries always."""
+
+import numpy as np
+import pytest
+
+from models.bias.examination import estimate_examination
+from models.estimators.splits import Shares
+from rankstream.sections import LimitSettings, StatisticsSettings
+from rankstream.wire.events import DETERMINISTIC, ClickMark, Interaction
+from streams.fold.closed_impressions import closed_of
+from streams.fold.statistics_fold import StatisticsFold
+from streams.fold.statistics_reader import Statistics
+from streams.training import estimated_curve as module
+from streams.training.estimated_curve import estimated_curve
+from tests.event_factory import impression
+from tests.streams.training.test_query_sums import cut
+
+GROUPS = 6
+LOOKED = np.array([1.0, 0.5, 0.3])
+
+
+def statistics_of(n_lists, n_queries, seed, clicking=range(GROUPS), groups=GROUPS):
+    """Lists in any order, of users who look down them; some groups click."""
+    rng, log = np.random.default_rng(seed), []
+    liked = rng.uniform(0.2, 0.9, (n_queries, 3))
+    for number in range(n_lists):
+        query, order = int(rng.integers(n_queries)), rng.permutation(3)
+        likes = rng.random(3) < liked[query, order]
+        clicked = np.flatnonzero(likes & (rng.random(3) < LOOKED)).tolist()
+        clicked = clicked if number % groups in clicking else []
+        one = impression(
+            query_id=f"q{query}",
+            items=["a", "b", "c"],
+            shown=["abc"[x] for x in order],
+            unit=number,
+            policy=DETERMINISTIC,
+            intervention=f"v{number % 2}",
+        )
+        log.append(
+            Interaction(one, [ClickMark(row + 1, 1, "click") for row in clicked])
+        )
+    fold = StatisticsFold(LimitSettings(), StatisticsSettings(groups=groups), 10_000, 0)
+    fold.take(closed_of(log))
+    return Statistics((key, value) for _, key, value in fold.changes({}))
+
+
+STATISTICS = statistics_of(20_000, 150, 1)
+
+
+def plainly():
+    """The estimate from a table of all documents of the validation groups."""
+    rows = []
+    numbers: dict[tuple[str, str], int] = {}
+    for chunk in STATISTICS.columns():
+        for i in np.flatnonzero(np.isin(chunk.group, (2, 3))).tolist():
+            name = chunk.names[chunk.scope[i]]
+            place = name.query, chunk.items[chunk.scope[i]][chunk.item[i]]
+            number = numbers.setdefault(place, len(numbers))
+            counts = int(chunk.shown[i]), int(chunk.by_class[0, i])
+            rows.append((number, int(chunk.rank[i]), *counts))
+    table = np.array([row for row in rows if row[2]])
+    return estimate_examination(*table.T, n_ranks=10).ratios[:3]
+
+
+def alpha_of(found):
+    """Of a curve that is there."""
+    assert found.curve is not None
+    return found.curve.alpha
+
+
+def test_it_is_the_estimate_from_all_documents():
+    """Those that were left out on the way say nothing."""
+    found = estimated_curve(STATISTICS.columns(), GROUPS, Shares())
+    assert alpha_of(found) == pytest.approx(plainly(), rel=1e-9)
+    assert alpha_of(found) == pytest.approx(LOOKED, abs=0.04)
+    assert found.groups == (2, 3)
+    assert found.source.endswith("of the validation groups, 2 to 3")
+
+
+def test_chunks_do_not_change_a_bit(monkeypatch):
+    """Nor does when memory was full, nor how many queries there are."""
+    whole = estimated_curve(STATISTICS.columns(), GROUPS, Shares())
+    for most, told in ((1 << 19, ""), (700, ", of one in 2 queries")):
+        monkeypatch.setattr(module, "MOST_ROWS", most)
+        found = [
+            estimated_curve(
+                cut(STATISTICS.columns(), np.random.default_rng(seed)),
+                GROUPS,
+                Shares(),
+            )
+            for seed in range(3)
+        ]
+        alphas = {alpha_of(each).tobytes() for each in found}
+        assert len(alphas) == 1
+        assert alpha_of(found[0]) == pytest.approx(LOOKED, abs=0.06)
+        assert found[0].source == whole.source + told
+        assert (alphas == {alpha_of(whole).tobytes()}) == (not told)
+
+
+def test_where_validation_groups_do_not_click_all_do():
+    """It says so, and whose clicks these are: whoever judges must not be of them."""
+    statistics = statistics_of(4_000, 20, 3, clicking=(0, 1, 4, 5))
+    found = estimated_curve(statistics.columns(), GROUPS, Shares())
+    assert found.source == (
+        "estimated from all clicks, as those of the validation groups do not tell it"
+    )
+    assert found.groups == (0, 1, 2, 3, 4, 5)
+    assert alpha_of(found) == pytest.approx(LOOKED, abs=0.06)
+
+
+def test_too_few_groups_are_taken_together():
+    """They cannot be split."""
+    statistics = statistics_of(4_000, 20, 3, groups=5)
+    found = estimated_curve(statistics.columns(), 5, Shares())
+    assert found.source == "estimated from all clicks, as 5 groups cannot be split"
+    assert found.groups == (0, 1, 2, 3, 4)
+    assert alpha_of(found) == pytest.approx(LOOKED, abs=0.06)

@@ -1,0 +1,129 @@
+"""Features that trainings read: the newest of each set, the first set of each item."""
+
+import msgspec
+import numpy as np
+import pytest
+
+from rankstream.wire.candidates import candidates_key, candidates_value
+from streams.fold.native.counting import name_of_set
+from streams.training.feature_records import (
+    FeatureRecords,
+    FeaturesRefused,
+    features_used,
+)
+
+HASH, OTHER = b"12345678", b"87654321"
+
+
+def named(items):
+    """The name of a set of items of one letter each."""
+    return name_of_set(msgspec.msgpack.encode(list(items)))
+
+
+# The second is the first by name.
+A, B, C = named("wx"), named("xyz"), named("v")
+
+
+def record(query, name, items, number, list_hash=HASH):
+    """A set of items of one letter each, whose features are numbers."""
+    rows = np.array([[ord(item), number] for item in items], "<f4")
+    packed = msgspec.msgpack.encode(list(items))
+    value = candidates_value(packed, rows.tobytes(), 2)
+    return candidates_key(query, name, list_hash), value
+
+
+def read(*items, held_bytes=1 << 20):
+    """What a training reads of these records."""
+    return FeatureRecords(items, HASH, 2, held_bytes=held_bytes)
+
+
+def told(found):
+    """Numbers by item."""
+    return dict(zip(found.items, found.features[:, 1].tolist(), strict=True))
+
+
+RECORDS = (
+    record("q", A, "wx", 1),
+    record("q", B, "xyz", 2),
+    record("r", A, "wx", 5),
+    record("q", C, "v", 3),
+)
+
+
+@pytest.mark.parametrize("held_bytes", [0, 1 << 20])
+def test_an_item_has_the_features_of_its_first_set(held_bytes):
+    """By the set's name, whatever came first; in memory as in a file."""
+    found = read(*RECORDS, held_bytes=held_bytes).of("q", [B, A])
+    assert B < A
+    assert told(found) == {"w": 1, "x": 2, "y": 2, "z": 2}
+    assert found.items == ("w", "x", "y", "z")
+    assert found.features[:, 0].tolist() == [ord(item) for item in "wxyz"]
+
+
+def test_only_sets_that_are_asked_for_are_read():
+    """And a query, or a set, without features has none."""
+    records = read(*RECORDS)
+    assert told(records.of("q", [C])) == {"v": 3}
+    assert records.of("q", [b"d" * 16]) is None
+    assert records.of("s", [A]) is None
+
+
+def test_the_last_value_counts_and_a_tombstone_does_not_take_it_away():
+    """Statistics of a moment ago still know the set."""
+    newer = record("q", A, "wx", 9)
+    records = read(*RECORDS, newer, (newer[0], None))
+    assert told(records.of("q", [A])) == {"w": 9, "x": 9}
+
+
+def test_other_lists_of_features_are_counted_and_not_read():
+    """They may be of the same items."""
+    records = read(record("q", A, "wx", 7, OTHER), *RECORDS)
+    assert records.n_others == 1
+    assert told(records.of("q", [A])) == {"w": 1, "x": 1}
+    with pytest.raises(ValueError, match="must be 3 of an item"):
+        FeatureRecords(RECORDS, HASH, 3).of("q", [A])
+
+
+def test_the_digest_is_of_what_is_used_in_any_order_of_the_topic():
+    """One other number, item, set or query makes another one; what is not used none."""
+    sets = [("q", [B, A]), ("r", [A])]
+    used = features_used(read(*RECORDS), iter(sets))
+    assert used.n_records == 3
+    assert features_used(read(*RECORDS[::-1]), iter(sets)) == used
+    assert features_used(read(*RECORDS, record("t", A, "w", 1)), iter(sets)) == used
+    others = (
+        record("q", B, "xyz", 4),
+        record("q", A, "wx", 2),
+        record("r", A, "wx", 4),
+    )
+    for each in others:
+        assert features_used(read(*RECORDS, each), iter(sets)) != used
+    assert features_used(read(*RECORDS), iter([("q", [A]), ("r", [A])])) != used
+
+
+@pytest.mark.parametrize(
+    ("name", "items", "rest", "told"),
+    [
+        (A, "wy", b"", "they are of other items"),
+        (A, "w", b"", "they are of other items"),
+        (A, "xw", b"", "they are of other items"),
+        (named(""), "", b"", "they are of none"),
+        (A, "", b"", "they are of none"),
+        (A, "wx", bytes(4), "20 bytes are no 2 of each"),
+    ],
+)
+def test_a_record_that_is_not_of_its_set_is_refused(name, items, rest, told):
+    """In words: its query, what is wrong, and what to do."""
+    rows = np.zeros((len(items), 2), "<f4").tobytes() + rest
+    value = candidates_value(msgspec.msgpack.encode(list(items)), rows, 2)
+    records = read((candidates_key("q", name, HASH), value))
+    with pytest.raises(FeaturesRefused, match=f"'q' must be those .*; {told}: let no"):
+        records.of("q", [name])
+
+
+def test_a_value_that_is_no_record_is_refused():
+    """As something else wrote it."""
+    for value in (b"\x94\x01", b"\x94\x01\x02\xa1x\xc4\x00"):
+        records = read((candidates_key("q", A, HASH), value))
+        with pytest.raises(FeaturesRefused, match=r"'q' must be those .*let nothing"):
+            records.of("q", [A])

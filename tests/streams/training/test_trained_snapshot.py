@@ -1,0 +1,404 @@
+"""What a trained snapshot is a function of, and what is refused in words."""
+
+import re
+
+import msgspec
+import numpy as np
+import pytest
+
+from rankstream.wire.candidates import candidates_value, decode_candidates_key
+from rankstream.wire.envelope import decode_snapshot, encode_snapshot
+from rankstream.wire.topics import CANDIDATES
+from rankstream.wire.training import (
+    ASKED,
+    COUNT,
+    decode_record,
+    encode_record,
+    sha256_of,
+)
+from streams.fold.statistics_reader import Statistics
+from streams.stage import Output
+from streams.training.inputs import Inputs, feature_records_for
+from streams.training.trained_snapshot import Progress, TrainingRefused, train_model
+from tests.streams.training.shop import (
+    EXAMINATION,
+    N_FEATURES,
+    Shop,
+    model_of,
+    settings_of,
+)
+
+N_LISTS = 1_500
+PLAN = {"examination": EXAMINATION.tolist()}
+
+
+def shop_of(*, partitions=1, n_lists=N_LISTS, change=lambda _: None, **fields):
+    """A site that showed lists of one model, trained by hand only."""
+    settings = settings_of({"m": model_of(**PLAN | fields)}, partitions=partitions)
+    shop = Shop(settings)
+    shop.show(n_lists, np.random.default_rng(1), change=change)
+    shop.pipeline.end()
+    return shop
+
+
+@pytest.fixture(scope="module")
+def shop():
+    """One for all who change nothing."""
+    return shop_of()
+
+
+def inputs_of(shop, *, model=None, rng=None):
+    """What a training reads; with a generator, in another order of the topics."""
+    statistics = [*shop.trainer.statistics().items()]
+    features = [(x.key, x.value) for x in shop.outputs if x.topic == CANDIDATES]
+    if rng is not None:
+        rng.shuffle(statistics)
+        rng.shuffle(features)
+    known = model or shop.settings.models["m"]
+    return Inputs(Statistics(statistics), feature_records_for(known, features))
+
+
+def trained(shop, *, parent=None, inputs=None, settings=None, **how):
+    """A training of what the site has."""
+    return train_model(
+        "m",
+        settings or shop.settings,
+        inputs or inputs_of(shop),
+        parent or shop.snapshot(),
+        reason=ASKED,
+        **how,
+    )
+
+
+def with_training(settings, **fields):
+    """The same settings with another plan."""
+    model = settings.models["m"]
+    plan = msgspec.structs.replace(model.training, **fields)
+    model = msgspec.structs.replace(model, training=plan)
+    return msgspec.structs.replace(settings, models={"m": model})
+
+
+def test_a_snapshot_says_what_it_came_from(shop):
+    """And its run all that it is a function of."""
+    parent = shop.snapshot()
+    found = trained(shop)
+    snapshot, run = found
+    assert (snapshot.model, snapshot.epoch, snapshot.version) == ("m", 0, N_LISTS)
+    assert snapshot.intervention == run.intervention == f"m@0.{N_LISTS}"
+    assert snapshot.parent == parent.version == 0
+    assert snapshot.sources == run.counts == [(0, N_LISTS)]
+    assert snapshot.groups == run.groups == [0, 1, 2, 3, 4, 5]
+    assert snapshot.created_ms == dict(run.watermarks)[0]
+    assert (snapshot.features_hash, snapshot.kind) == (parent.features_hash, "linear")
+    assert snapshot.log_candidates
+    assert run.sha256 == sha256_of(encode_snapshot(snapshot))
+    assert run.parent.sha256 == sha256_of(encode_snapshot(parent))
+    assert (run.reason, run.curve.source, run.curve.groups) == (ASKED, "given", [])
+    assert run.features.n_records == run.sizes.n_queries + run.sizes.n_held_out == 60
+    assert run.epochs[0][0] == 0
+    assert 0 < run.sizes.n_below < run.sizes.n_items == 480
+    assert 0 < run.sizes.share_below < 1
+    best = max(run.epochs, key=lambda epoch: epoch[2])
+    assert (run.best_epoch, run.temperature) == (best[0], 1.0)
+    assert decode_snapshot(encode_snapshot(snapshot)) == snapshot
+    assert decode_record("run", encode_record(run)) == run
+    assert (np.frombuffer(snapshot.weights, "<f4") != 0.0).any()
+
+
+def test_equal_inputs_give_equal_bytes_in_any_order(shop):
+    """Of records, whatever partition or batch they came in."""
+    first = trained(shop)
+    for seed in range(2):
+        inputs = inputs_of(shop, rng=np.random.default_rng(seed))
+        assert trained(shop, inputs=inputs) == first
+
+
+def test_partitions_change_nothing_but_the_counts(shop):
+    """Queries of three partitions are learned from as those of one."""
+    three = trained(shop_of(partitions=3))
+    one = trained(shop)
+    assert [n for _, n in three.run.counts] != [N_LISTS]
+    assert sum(n for _, n in three.run.counts) == N_LISTS
+    assert three.snapshot.weights == one.snapshot.weights
+    for name in ("features", "curve", "sizes", "epochs", "scale", "reward"):
+        assert getattr(three.run, name) == getattr(one.run, name)
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"seed": 1},
+        {"learning_rate": 0.03},
+        {"least_support": 3.0},
+        {"cutoff": 2},
+        {"examination": [1.0, 0.9]},
+        {"temperature": 2.0},
+        {"held_out": 0.5},
+    ],
+)
+def test_each_setting_tells(shop, fields):
+    """Weights are others, and the run says under which settings."""
+    settings = with_training(shop.settings, **fields)
+    found = trained(shop, settings=settings)
+    assert found.snapshot.weights != trained(shop).snapshot.weights
+    told = msgspec.to_builtins(settings.models["m"])
+    assert found.run.settings == told
+
+
+def test_features_are_shifted_as_the_parent_has_it(shop):
+    """And the new version shifts them likewise."""
+    parent = shop.snapshot()
+    shift = np.linspace(0, 1, parent.n_features).astype("<f4")
+    scale = np.linspace(1, 2, parent.n_features).astype("<f4")
+    moved = msgspec.structs.replace(
+        parent, shift=shift.tobytes(), scale=scale.tobytes()
+    )
+    found = trained(shop, parent=moved).snapshot
+    assert (found.shift, found.scale) == (moved.shift, moved.scale)
+    # Scaling each query from 0 to 1 undoes both, but for rounding.
+    weights = [np.frombuffer(x.weights, "<f4") for x in (found, trained(shop).snapshot)]
+    assert weights[0] == pytest.approx(weights[1], abs=2e-2)
+    assert weights[0].tolist() != weights[1].tolist()
+
+
+def test_retraining_at_the_same_count_takes_the_next_epoch(shop):
+    """It goes on from the version of before; an epoch may be asked for."""
+    first = trained(shop).snapshot
+    second = trained(shop, parent=first)
+    assert second.snapshot.intervention == f"m@1.{N_LISTS}"
+    assert (second.snapshot.parent, second.run.parent.epoch) == (N_LISTS, 0)
+    assert second.snapshot.groups == first.groups
+    assert trained(shop, parent=first, epoch=7).snapshot.epoch == 7
+    with pytest.raises(TrainingRefused, match=r"come after its parent, 0.1500; .*ep"):
+        trained(shop, parent=first, epoch=0)
+
+
+def test_whose_clicks_a_snapshot_saw_goes_on_to_its_heirs(shop):
+    """Those of its parent, and of the curve; unknown ones make all unknown."""
+    other = msgspec.structs.replace(shop.snapshot(), groups=[9], version=3)
+    assert trained(shop, parent=other).snapshot.groups == [0, 1, 2, 3, 4, 5, 9]
+    of_curve = trained(shop, settings=with_training(shop.settings, examination=[]))
+    assert of_curve.run.curve.groups == [6, 7]
+    assert of_curve.run.groups == [0, 1, 2, 3, 4, 5]
+    assert of_curve.snapshot.groups == [0, 1, 2, 3, 4, 5, 6, 7]
+    unknown = msgspec.structs.replace(shop.snapshot(), groups=[], version=3)
+    found = trained(shop, parent=unknown)
+    assert found.snapshot.groups == []
+    assert found.run.reward is None
+    assert "seen clicks of all groups" in found.run.reward_reason
+
+
+def test_the_reward_is_refused_where_too_little_is_known_of_what_it_shows(shop):
+    """By a setting; it is a number elsewhere, never from groups that were seen."""
+    found = trained(shop)
+    assert found.run.reward is None
+    assert "too little support in the selection groups" in found.run.reward_reason
+    wide = with_training(shop.settings, least_support=0.5, most_unsupported=0.5)
+    run = trained(shop, settings=wide).run
+    assert run.reward_reason == ""
+    counts = inputs_of(shop).statistics.queries().values()
+    clicks = sum(clicked for _, clicked in counts) / N_LISTS
+    assert run.reward == pytest.approx(clicks, rel=0.5)
+
+
+def test_training_ends_as_soon_as_somebody_asks(shop):
+    """At any of its steps, of which each is told."""
+    stages: list[Progress] = []
+    trained(shop, on_progress=stages.append)
+    assert {each.stage for each in stages} == {"reading", "epoch", "judging"}
+    for place in range(len(stages)):
+        left = iter(range(place))
+
+        def stop(_, left=left):
+            next(left)
+
+        with pytest.raises(StopIteration):
+            trained(shop, on_progress=stop)
+
+
+# Misuse.
+
+
+def without_features(fields):
+    """As a service logs that gives none."""
+    fields.pop("candidate_features", None)
+    fields.pop("features_hash", None)
+
+
+def test_lists_without_features_are_refused():
+    """It says what to log; nothing is published."""
+    shop = shop_of(n_lists=300, change=without_features)
+    with pytest.raises(TrainingRefused, match=r"must have features .* `candidate_fea"):
+        trained(shop)
+    before = shop.snapshot()
+    with pytest.raises(TrainingRefused):
+        shop.trainer.train("m")
+    assert shop.snapshot() == before
+    assert shop.trainer.positions == {}
+
+
+def test_features_of_another_list_are_said(shop):
+    """They may be those of a model of before."""
+    model = model_of(**PLAN, feature_names=list("abcdef"))
+    settings = msgspec.structs.replace(shop.settings, models={"m": model})
+    parent = Shop(settings).snapshot()
+    with pytest.raises(TrainingRefused, match="60 records are of other lists"):
+        trained(
+            shop,
+            settings=settings,
+            parent=parent,
+            inputs=inputs_of(shop, model=model),
+        )
+
+
+def test_a_query_without_features_is_left_out_and_counted(shop):
+    """Others are learned from."""
+    known = [x for x in shop.outputs if x.topic == CANDIDATES]
+    features = [
+        (x.key, x.value)
+        for x in known
+        if decode_candidates_key(x.key).query != "query 0000"
+    ]
+    statistics = Statistics(shop.trainer.statistics().items())
+    records = feature_records_for(shop.settings.models["m"], features)
+    run = trained(shop, inputs=Inputs(statistics, records)).run
+    assert run.sizes.n_without_features == 1
+    assert run.sizes.n_queries + run.sizes.n_held_out == 59
+
+
+@pytest.mark.parametrize(
+    ("items", "told"), [(["d0", "x"], "of other items"), ([], "of none")]
+)
+def test_features_of_other_items_are_refused(items, told):
+    """Of a record that something else wrote; what is due then is refused as well."""
+    shop = Shop(settings_of({"m": model_of(**PLAN, after=[300])}))
+    refused: list[Output] = []
+
+    def spoil(output):
+        if output.topic == CANDIDATES and not refused:
+            refused.append(output)
+            rows = np.zeros((len(items), N_FEATURES), "<f4").tobytes()
+            value = candidates_value(msgspec.msgpack.encode(items), rows, N_FEATURES)
+            shop.trainer._take(output._replace(value=value))
+
+    shop.pipeline.show_also(spoil)
+    shop.show(400, np.random.default_rng(1))
+    shop.end()
+    query = decode_candidates_key(refused[0].key or b"").query
+    message = f"'m' cannot be trained: features of query {query!r} must .* {told}: let"
+    assert re.match(message, shop.trainer.refusals["m"])
+    assert shop.trainer.runs == []
+    with pytest.raises(TrainingRefused, match=message):
+        shop.trainer.train("m")
+
+
+@pytest.mark.parametrize(
+    ("share", "told"),
+    [(1e-9, r"held out, to tell where to stop.*raise"), (1 - 1e-9, "learn from.*low")],
+)
+def test_an_empty_split_of_queries_is_refused(shop, share, told):
+    """Either side; it says which setting to turn."""
+    with pytest.raises(TrainingRefused, match=told):
+        trained(shop, settings=with_training(shop.settings, held_out=share))
+
+
+def test_too_few_groups_are_refused():
+    """Nobody could be split."""
+    shop = Shop(settings_of({"m": model_of(**PLAN)}, groups=5))
+    shop.show(300, np.random.default_rng(1))
+    shop.pipeline.end()
+    with pytest.raises(TrainingRefused, match="groups must be at least 6"):
+        trained(shop)
+
+
+def test_nothing_counted_and_no_lists_are_refused(shop):
+    """Of the model itself, and of the one that it learns from."""
+    with pytest.raises(TrainingRefused, match="none are counted: wait"):
+        trained(Shop(shop.settings))
+    model = model_of(**PLAN, learns_from=["search"])
+    settings = msgspec.structs.replace(shop.settings, models={"m": model})
+    plans: list[dict[str, list[float]]] = [{}, {"examination": []}]
+    for plan in plans:
+        with pytest.raises(TrainingRefused, match="none of 'search' are counted"):
+            trained(shop, settings=with_training(settings, **plan))
+
+
+def test_a_parent_of_another_form_is_refused(shop):
+    """Another list of features or normalisation, or weights that are no number."""
+    parent = shop.snapshot()
+    for fields in ({"features_hash": b"x" * 8}, {"normalisation": "none"}):
+        wrong = msgspec.structs.replace(parent, **fields)
+        with pytest.raises(TrainingRefused, match=r"the parent, must be of the model"):
+            trained(shop, parent=wrong)
+    weights = np.full(parent.n_features, np.nan, "<f4").tobytes()
+    broken = msgspec.structs.replace(parent, weights=weights)
+    with pytest.raises(TrainingRefused, match="finite weights"):
+        trained(shop, parent=broken)
+
+
+def test_a_ranker_that_is_not_linear_is_refused(shop):
+    """The loss is of a linear one."""
+    model = model_of(**PLAN, kind="neural", hidden=[3])
+    settings = msgspec.structs.replace(shop.settings, models={"m": model})
+    with pytest.raises(TrainingRefused, match="kind must be 'linear'"):
+        trained(shop, settings=settings)
+
+
+def test_a_loss_that_diverges_is_refused(shop):
+    """No number that is none reaches a snapshot."""
+    far = msgspec.structs.replace(
+        shop.snapshot(),
+        weights=np.full(shop.snapshot().n_features, 3e38, "<f4").tobytes(),
+    )
+    settings = with_training(shop.settings, learning_rate=1e308)
+    with pytest.raises(TrainingRefused, match="learning_rate"):
+        trained(shop, parent=far, settings=settings)
+
+
+def test_a_floor_out_of_reach_is_refused(shop):
+    """Of what is shown even by chance."""
+    settings = with_training(shop.settings, exposure_floor=0.9)
+    with pytest.raises(TrainingRefused, match="least exposure"):
+        trained(shop, settings=settings)
+
+
+def test_items_of_too_little_support_leave_nothing_to_learn(shop):
+    """It is said, instead of publishing what nothing was learned for."""
+    settings = with_training(shop.settings, least_support=1e6)
+    with pytest.raises(TrainingRefused, match="cannot be trained"):
+        trained(shop, settings=settings)
+
+
+def test_clicks_that_do_not_tell_the_curve_are_refused():
+    """Lists that never change; a curve may be given."""
+    fields = {"examination": [], "temperature": 1.0}
+    shop = Shop(settings_of({"m": model_of(**fields)}))
+    order = [f"d{row}" for row in range(5)]
+
+    def fixed(event):
+        event |= {"shown": order, "policy": "deterministic"}
+        for name in ("scores", "seed", "features"):
+            event.pop(name, None)
+
+    shop.show(300, np.random.default_rng(1), change=fixed)
+    shop.pipeline.end()
+    with pytest.raises(TrainingRefused, match=r"hardly clicked.*training.examination"):
+        trained(shop)
+
+
+def test_the_schedule_trains_and_serves():
+    """Each point once; a refusal stays in words until more is counted."""
+    fields = {"after": [200, 600], **PLAN}
+    shop = Shop(settings_of({"m": model_of(**fields, least_support=1e6)}))
+    shop.show(450, np.random.default_rng(1))
+    assert "cannot be trained" in shop.trainer.refusals["m"]
+    assert shop.trainer.runs == []
+    shop = Shop(settings_of({"m": model_of(**fields, least_support=1.0)}))
+    shop.show(1_000, np.random.default_rng(1))
+    assert [run.reason for run in shop.trainer.runs] == [COUNT, COUNT]
+    position = shop.trainer.positions["m"]
+    assert (position.n_done, position.intervention) == (2, shop.snapshot().intervention)
+    assert shop.ranker.snapshot == shop.snapshot()
+    shop.end()
+    names = {scope.intervention for scope in inputs_of(shop).statistics.scopes()}
+    assert names == {"m", *(run.intervention for run in shop.trainer.runs)}

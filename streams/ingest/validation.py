@@ -10,9 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankstream.sections import ExcludeSettings
-from rankstream.wire.bounds import (
-    MAX_CLICK_BYTES,
-)
+from rankstream.wire.bounds import LAST_MS, MAX_CLICK_BYTES, MAX_SHOWN
 from rankstream.wire.events import (
     LOGGED,
     PLACKETT_LUCE,
@@ -46,17 +44,11 @@ from streams.ingest.vectors import (
     vector,
 )
 
-MAX_SHOWN = 1_000
-"""Longest list that one impression may show."""
-
 KNOWN_SETS = 4_096
 """Candidate sets whose canonical order is remembered."""
 
 KNOWN_ITEMS = 1 << 18
 """Items in all remembered candidate sets together, at most."""
-
-LAST_MS = 253_402_300_799_999
-"""The last millisecond of the year 9999."""
 
 EXTRA_FIELDS = (
     "experiment",

@@ -19,6 +19,11 @@ from models.click_models.registry import NAMES, click_model_of
 from producers.formats.letor import LetorData
 from producers.simulation import Plan, Progress, Users, simulate, step_ms_for
 from producers.stop_signal import Stop
+from rankstream.learner_needs import (
+    multileaving_of,
+    needs_candidates,
+    policy_for,
+)
 from rankstream.ranking.learner_options import TRAINED
 from rankstream.sections import ModelSettings, Settings, TrainingSettings
 from rankstream.settings import load_settings, with_namespace
@@ -28,11 +33,6 @@ from rankstream.simulation.interventions import (
     Schedule,
     checked_schedule,
     schedule_over,
-)
-from rankstream.simulation.learner_needs import (
-    multileaving_of,
-    needs_candidates,
-    policy_for,
 )
 from rankstream.simulation.pipelines import Joined, in_process, on_kafka, settled
 from rankstream.simulation.queries import n_grades_of, ndcg_of, queries_of

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from producers.formats.event import Event
+from rankstream.wire.input_events import Event
 from rankstream.wire.topics import CLICKS, QUERIES
 
 MEMORY_BYTES = 256 * 1024 * 1024
@@ -88,10 +88,14 @@ class OrderedEvents:
         self.close()
 
     def __iter__(self) -> Iterator[Event]:
+        return (event for _, event in self.numbered())
+
+    def numbered(self) -> Iterator[tuple[int, Event]]:
+        """Each event with its number in the order in which it came, from 0."""
         runs: list[Iterator[_Entry]] = [_stored(path) for path in self._runs]
         join = heapq.merge if self._is_sorted else itertools.chain
-        for at_ms, _, kind, value in join(*runs, self._held):
-            yield Event(at_ms, kind, value)
+        for at_ms, number, kind, value in join(*runs, self._held):
+            yield number, Event(at_ms, kind, value)
 
     @property
     def n_runs(self) -> int:

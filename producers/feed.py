@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
-from producers.formats.event import EventTooLarge, kind_of, recognised
+from producers.formats.event import EventTooLarge
 from producers.stop_signal import Stop
+from rankstream.wire.input_events import kind_of, recognised
 from rankstream.wire.topics import CLICKS, MAX_EVENT_BYTES, QUERIES
 
 AUTO = "auto"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from producers.formats.event import Event
+from rankstream.wire.input_events import Event
 from rankstream.wire.topics import QUERIES
 
 _Waiting = tuple[int, str, int]

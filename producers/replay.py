@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from producers.formats.event import Event, EventTooLarge
+from producers.formats.event import EventTooLarge
 from producers.stop_signal import Stop
+from rankstream.wire.input_events import Event
 
 LOOK_EVERY = 256
 """Events between two looks at the clock."""

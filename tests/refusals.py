@@ -35,6 +35,7 @@ OTHERS = {
     "Faulty": "the fold counts such a list under its reason and goes on",
     "IllegalMove": "a fault of ours; the worker starts again",
     "Interrupted": "the user stopped a wait",
+    "NotAdapted": "becomes a dead letter, which has its words",
     "Refused": "becomes a dead letter, which has a code",
     "Stopped": "a training was told to end, and nothing came of it",
     "SpoiltRecord": "who reads it decodes the scope alone and says what is wrong",

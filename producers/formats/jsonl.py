@@ -6,8 +6,8 @@ A query event is one that has `shown`. Lines are passed on byte for byte.
 from collections.abc import Iterator
 from pathlib import Path
 
-from producers.formats.event import Event, kind_of, recognised
 from producers.formats.source_file import FileUnreadable, lines_of
+from rankstream.wire.input_events import Event, kind_of, recognised
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 

@@ -15,9 +15,9 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from producers.formats.event import Event
 from producers.formats.source_file import FileUnreadable
 from rankstream.wire.events import ClickEvent, QueryEvent
+from rankstream.wire.input_events import Event
 from rankstream.wire.topics import CLICKS, QUERIES
 
 ROWS_AT_ONCE = 8_192

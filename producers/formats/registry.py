@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from producers.formats.canonical_dump import is_dump, read_dumped_events
-from producers.formats.event import Event
 from producers.formats.jsonl import read_jsonl
 from producers.formats.parquet import read_parquet
 from producers.formats.source_file import FileUnreadable
 from producers.formats.yandex_sessions import read_yandex_sessions
+from rankstream.wire.input_events import Event
 
 AUTO, JSONL, PARQUET, CANONICAL = "auto", "jsonl", "parquet", "canonical"
 YANDEX_SESSIONS = "yandex-sessions"

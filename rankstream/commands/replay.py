@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from producers.external_sort import OrderedEvents
-from producers.formats.event import Event
 from producers.formats.registry import (
     AUTO,
     CATALOGUE,
@@ -27,6 +26,7 @@ from rankstream.commands.replay_kafka import RecordedLog, say, send
 from rankstream.settings import Settings, load_settings, with_namespace
 from rankstream.terminal.counts import counted
 from rankstream.terminal.progress_line import ProgressLine
+from rankstream.wire.input_events import Event
 
 SUMMARY = "send historical logs to Kafka, or fold them in this process"
 

@@ -9,7 +9,6 @@ from typing import Any
 
 from producers.event_producer import EventProducer
 from producers.external_sort import OrderedEvents
-from producers.formats.event import Event
 from producers.replay import (
     Pace,
     ProgressFile,
@@ -25,6 +24,7 @@ from producers.topic_reader import TopicReader, reached_ms
 from rankstream.settings import Settings
 from rankstream.terminal.counts import counted
 from rankstream.terminal.progress_line import ProgressLine
+from rankstream.wire.input_events import Event
 
 STOPPED = 130
 GRACE_S = 10.0

@@ -10,13 +10,13 @@ from rich.console import Console
 from rich.table import Table
 
 from producers.formats.canonical_dump import read_dump, read_header
-from producers.formats.event import Event
 from producers.replay import Pace, Replayed, replay
 from producers.stop_signal import Stop
 from rankstream.commands.statistics_tables import left_label
 from rankstream.local_replay import LocalReplay, write_results
 from rankstream.settings import Settings
 from rankstream.terminal.progress_line import ProgressLine
+from rankstream.wire.input_events import Event
 from rankstream.wire.topics import EVENTS
 from streams.fold.statistics_reader import Statistics
 from streams.local import local_settings

@@ -41,6 +41,13 @@ class Code(StrEnum):
         "the bytes are no JSON in UTF-8, or nest too deep",
         "correct the client's encoder",
     )
+    NOT_ADAPTED = (
+        "not-adapted",
+        DECODE,
+        "the record is of another format, and its sender could not make an event of it",
+        "correct what the reason names, or the options of the format "
+        "(`docs/adapters.md`); a replay says the same again",
+    )
     EMPTY = (
         "empty",
         DECODE,

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from producers.external_sort import OrderedEvents
-from producers.formats.event import Event
+from rankstream.wire.input_events import Event
 from rankstream.wire.topics import CLICKS, QUERIES
 
 

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from producers.formats.event import Event, EventTooLarge
+from producers.formats.event import EventTooLarge
 from producers.replay import (
     Pace,
     ProgressFile,
@@ -19,6 +19,7 @@ from producers.replay import (
     utc,
 )
 from producers.stop_signal import Stop
+from rankstream.wire.input_events import Event
 from rankstream.wire.topics import QUERIES
 
 FLAT_OUT = Pace(None)

@@ -16,11 +16,11 @@ from producers.formats.canonical_dump import (
     read_header,
     write_dump,
 )
-from producers.formats.event import Event
 from producers.formats.registry import files_of, read_events
 from producers.formats.source_file import FileUnreadable, created, opened
 from producers.formats.yandex_sessions import read_yandex_sessions
 from rankstream.wire.events import Frontier, encode_event, encode_record
+from rankstream.wire.input_events import Event
 from rankstream.wire.topics import CLICKS, QUERIES
 from tests import event_factory
 

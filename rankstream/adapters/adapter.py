@@ -29,6 +29,9 @@ class AdapterOptions(
     ----------
     ordinal_base
         Number of the first place of a list, where documents number places: 1 or 0.
+    ordinals
+        Whether to believe them. Where a page shows one list in parts, or counts in
+        another way, only the item says what was clicked.
     hit_fields
         Names that the list of shown items may have in UBI; the first that is there
         counts.
@@ -49,6 +52,7 @@ class AdapterOptions(
     """
 
     ordinal_base: Literal[0, 1] = 1
+    ordinals: bool = True
     hit_fields: tuple[str, ...] = HIT_FIELDS
     impression_actions: tuple[str, ...] = ("impression", "view")
     actions: tuple[str, ...] = ()
@@ -85,6 +89,10 @@ class Adapter(Protocol):
     @property
     def doc(self) -> str:
         """What `--help` says of it."""
+
+    @property
+    def time_field(self) -> str:
+        """Where a document has its time."""
 
     def adapt(
         self,

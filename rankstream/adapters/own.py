@@ -9,6 +9,7 @@ class Own:
 
     name = "rankstream"
     doc = "query and click events as docs/events.md has them"
+    time_field = "at_ms"
 
     def adapt(
         self,

@@ -1,9 +1,18 @@
-"""The adapters by name."""
+"""The adapters by name, and their options."""
 
-from rankstream.adapters.adapter import Adapter
+from typing import Any
+
+import msgspec
+
+from rankstream.adapters.adapter import Adapter, AdapterOptions
+from rankstream.adapters.cloud_events import CloudEvents
+from rankstream.adapters.metarank import Metarank
 from rankstream.adapters.own import Own
+from rankstream.adapters.ubi import Ubi
 
-ADAPTERS: tuple[Adapter, ...] = (Own(),)
+_CARRIED: dict[str, Adapter] = {each.name: each for each in (Own(), Ubi(), Metarank())}
+
+ADAPTERS: tuple[Adapter, ...] = (*_CARRIED.values(), CloudEvents(_CARRIED.get))
 """In the order in which help texts tell of them."""
 
 NAMES = tuple(each.name for each in ADAPTERS)
@@ -21,3 +30,38 @@ def adapter_named(name: str) -> Adapter:
         if each.name == name:
             return each
     raise ValueError(f"a format must be one of {NAMES}; got {name!r}")
+
+
+def options_of(fields: dict[str, Any]) -> AdapterOptions:
+    """The options that these fields name.
+
+    Raises
+    ------
+    ValueError
+        Where one is unknown, or cannot be what it is.
+    """
+    try:
+        options = msgspec.convert(fields, AdapterOptions)
+    except msgspec.ValidationError as error:
+        names = ", ".join(AdapterOptions.__struct_fields__)
+        raise ValueError(
+            f"options of a format must be some of {names}; {error}"
+        ) from error
+    check_options(options)
+    return options
+
+
+def check_options(options: AdapterOptions) -> None:
+    """Refuse what no field alone can tell.
+
+    Raises
+    ------
+    ValueError
+        Where CloudEvents are said to carry what no adapter reads.
+    """
+    if options.data not in _CARRIED:
+        raise ValueError(
+            f"the option data must be one of {tuple(_CARRIED)}; got {options.data!r}"
+        )
+    if not options.hit_fields:
+        raise ValueError("the option hit_fields must name a field; got none")

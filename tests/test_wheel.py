@@ -309,7 +309,14 @@ def test_help_needs_the_base_only(environments: dict[str, Environment]) -> None:
     assert base.run("rankstream", "--version") == (0, f"{version}\n", "")
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+def test_the_base_prints_schemas(environments: dict[str, Environment]) -> None:
+    """For who writes a client, and needs no pipeline."""
+    status, said, complaint = environments["base"].run("rankstream", "schemas")
+    assert (status, complaint) == (0, "")
+    assert "query-event" in json.loads(said)
+
+
+@pytest.mark.parametrize("command", [each for each in COMMANDS if each != "schemas"])
 def test_a_command_on_the_base_says_what_to_install(
     command: str, environments: dict[str, Environment]
 ) -> None:

@@ -7,7 +7,6 @@ that are sent again reach the partition that may hold them already.
 
 import math
 import time
-import zlib
 from collections import deque
 from collections.abc import Callable, Iterable
 from types import TracebackType
@@ -21,6 +20,7 @@ from producers.formats.event import EventTooLarge
 from producers.readiness import Waiting
 from producers.topic_reader import TopicReader
 from rankstream.settings import Settings
+from rankstream.wire.routing import partition_of_input
 from rankstream.wire.topics import (
     BATCH_BYTES,
     CLICKS,
@@ -160,7 +160,7 @@ class EventProducer:
                 f"an event must fit {MAX_EVENT_BYTES - ROOM_BYTES} bytes; "
                 f"got {len(value)}"
             )
-        partition = zlib.crc32(key or value) % self._n_partitions
+        partition = partition_of_input(key, value, self._n_partitions)
         if self._batch > 1 and key is None and not headers:
             self._gather(kind, partition, value, number)
         else:

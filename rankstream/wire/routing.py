@@ -7,6 +7,7 @@ the learners.
 
 import hashlib
 import unicodedata
+import zlib
 
 ROUTE_MARK = "~"
 """Separates the unique part of an impression id from the route that it carries."""
@@ -26,6 +27,14 @@ def route_of_query(query_id: str) -> int:
     """The 64-bit route of an already normalised query."""
     digest = hashlib.blake2b(query_id.encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big")
+
+
+def partition_of_input(key: bytes | None, value: bytes, n_partitions: int) -> int:
+    """The partition of `queries` or `clicks` that a record is sent to.
+
+    It depends on the bytes alone, so what is sent again goes where it went before.
+    """
+    return zlib.crc32(key or value) % n_partitions
 
 
 def partition_of_route(route: int, n_partitions: int) -> int:

@@ -23,7 +23,13 @@ SAVE_EVERY_S = 0.5
 class Sink(Protocol):
     """Where events go: Kafka, or the pipeline in process."""
 
-    def send(self, kind: str, value: bytes) -> None:
+    def send(
+        self,
+        kind: str,
+        value: bytes,
+        key: bytes | None = None,
+        headers: tuple[tuple[str, bytes], ...] = (),
+    ) -> None:
         """Take one input event."""
 
     def end(self) -> None:
@@ -106,7 +112,10 @@ def replay(
         if stop.asked:
             return state
         try:
-            sink.send(event.kind, event.value)
+            if event.refusal:
+                sink.send(event.kind, event.value, headers=event.headers)
+            else:
+                sink.send(event.kind, event.value)
         except EventTooLarge as error:
             state.refused += 1
             state.first_refused = state.first_refused or f"event {state.done}: {error}"

@@ -5,15 +5,31 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from producers.formats.adapted import (
+    Adapted,
+    learn_queries,
+    read_cloud_events,
+    read_metarank,
+    read_ubi,
+)
 from producers.formats.canonical_dump import is_dump, read_dumped_events
 from producers.formats.jsonl import read_jsonl
 from producers.formats.parquet import read_parquet
 from producers.formats.source_file import FileUnreadable
 from producers.formats.yandex_sessions import read_yandex_sessions
+from rankstream.adapters.adapter import AdapterOptions
+from rankstream.adapters.registry import adapter_named
 from rankstream.wire.input_events import Event
 
 AUTO, JSONL, PARQUET, CANONICAL = "auto", "jsonl", "parquet", "canonical"
 YANDEX_SESSIONS = "yandex-sessions"
+
+_ADAPTED = {
+    "ubi": read_ubi,
+    "metarank": read_metarank,
+    "cloudevents": read_cloud_events,
+}
+"""Readers of formats that an adapter reads, by its name."""
 
 PARQUET_MAGIC = b"PAR1"
 
@@ -79,6 +95,12 @@ CATALOGUE = (
         read_yandex_sessions,
         ("epoch_ms",),
     ),
+    *(
+        Format(
+            name, adapter_named(name).doc, None, read, ("adapter_options", "adapted")
+        )
+        for name, read in _ADAPTED.items()
+    ),
 )
 """In the order in which `replay --help` tells of them, which decides nothing."""
 
@@ -131,7 +153,14 @@ def read_events(
         Each goes to the formats that take it. `epoch_ms`, for files whose zero of time
         is unknown; `bad_lines`, a list that takes the numbers of JSON lines that are no
         events, which are passed on then: without it the first of them ends the reading.
+        `adapter_options` and `adapted`, which counts, for formats of other systems.
     """
+    if form in _ADAPTED:
+        # Clicks may come in an earlier file than the lists that name their query.
+        told = options["adapted"] = options.get("adapted") or Adapted()
+        asked = options.get("adapter_options") or AdapterOptions()
+        if asked.query == "text":
+            learn_queries(files, form, asked, told.queries)
     for file in files:
         found = format_of(file) if form == AUTO else _named(form)
         taken = {name: options[name] for name in found.options if name in options}

@@ -6,6 +6,7 @@ from typing import Literal, Protocol
 import msgspec
 
 from rankstream.wire.input_events import Event
+from rankstream.wire.refused_header import refused_header
 from rankstream.wire.topics import CLICKS
 
 Headers = tuple[tuple[str, bytes], ...]
@@ -77,6 +78,11 @@ class NotAdapted(ValueError):
         super().__init__(words)
         self.code = code
         self.kind = kind
+
+    @property
+    def header(self) -> tuple[str, bytes]:
+        """Of the record that takes the document to ingestion, as it came."""
+        return refused_header(f"{self.code}: {self}")
 
 
 class Adapter(Protocol):

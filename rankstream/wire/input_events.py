@@ -4,15 +4,26 @@ from typing import NamedTuple
 
 import msgspec
 
+from rankstream.wire.refused_header import refused_header
 from rankstream.wire.topics import CLICKS, QUERIES
 
 
 class Event(NamedTuple):
-    """One event: epoch milliseconds, `queries` or `clicks`, and its JSON."""
+    """One event: epoch milliseconds, `queries` or `clicks`, and its JSON.
+
+    With a `refusal`, `code: words`, it is a document of another format that could not
+    be adapted: ingestion makes a dead letter of it.
+    """
 
     at_ms: int
     kind: str
     value: bytes
+    refusal: str = ""
+
+    @property
+    def headers(self) -> tuple[tuple[str, bytes], ...]:
+        """Of its record."""
+        return (refused_header(self.refusal),) if self.refusal else ()
 
 
 class _Marks(msgspec.Struct, gc=False):

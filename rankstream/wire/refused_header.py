@@ -12,9 +12,9 @@ REFUSED_HEADER = "rankstream-not-adapted"
 MAX_WORDS_BYTES = 384
 
 
-def refused_header(code: str, words: str) -> tuple[str, bytes]:
-    """The header of a record that is to become a dead letter."""
-    packed = f"{code}: {words}".encode("utf-8", "backslashreplace")
+def refused_header(words: str) -> tuple[str, bytes]:
+    """The header of a record that is to become a dead letter; see `REFUSED_HEADER`."""
+    packed = words.encode("utf-8", "backslashreplace")
     return REFUSED_HEADER, packed[:MAX_WORDS_BYTES]
 
 

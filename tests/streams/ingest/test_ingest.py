@@ -296,7 +296,7 @@ def test_what_its_sender_could_not_adapt_is_one_letter_with_its_words(
 ) -> None:
     """As it came, be it an array, an event of ours or nothing."""
     ingest = stage()
-    header = refused_header("no-list", "a list must be there; got none")
+    header = refused_header("no-list: a list must be there; got none")
     ingest.fold(record(value, headers=(header,)))
 
     (letter,) = (out for out in ingest.outputs() if out.topic == "queries.dlq")

@@ -14,6 +14,7 @@ COMMANDS = {
     "demo": "show the whole pipeline at work, in one process",
     "topics": "create the topics, check them, or split the log",
     "worker": "run the stream processors on Kafka",
+    "serve": "events, rankings and combined lists over HTTP",
     "feed": "send live events, from standard input or a followed file",
     "replay": "send historical logs to Kafka, or fold them in this process",
     "validate": "judge files of events offline, as ingestion and the join would",
@@ -106,7 +107,7 @@ def _run(words: list[str]) -> int:
         arguments = parser_for(words).parse_args(words)
         return int(arguments.run(arguments))
     except ImportError as error:
-        raise not_installed(error) from error
+        raise not_installed(error, _command_of(words)) from error
 
 
 def _command_of(words: list[str]) -> str:

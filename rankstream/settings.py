@@ -16,6 +16,7 @@ from rankstream.sections import (
     MetricsSettings,
     ModelSettings,
     RedisSettings,
+    ServeSettings,
     Settings,
     StatisticsSettings,
     TimeSettings,
@@ -32,6 +33,7 @@ __all__ = [
     "MetricsSettings",
     "ModelSettings",
     "RedisSettings",
+    "ServeSettings",
     "Settings",
     "SettingsError",
     "StatisticsSettings",
@@ -105,6 +107,7 @@ _NOT_SETTINGS = {
         "KAFKA_KEY_PASSWORD",
         "KAFKA_PASSWORD",
         "REDIS_PASSWORD",
+        "SERVE_KEY_PASSWORD",
         "TEST_KAFKA",
         "TEST_REDIS",
     )

@@ -24,6 +24,7 @@ from rankstream.sections import (
     StatisticsSettings,
     TimeSettings,
 )
+from rankstream.serve_rules import serve_faults
 from rankstream.training_rules import training_faults
 from rankstream.wire.bounds import (
     CLICK_OVERHEAD_BYTES,
@@ -160,6 +161,7 @@ def _contradictions(settings: Settings) -> Iterator[tuple[str, str]]:
     yield from _of_kafka(settings.kafka)
     yield from _of_retention(settings.kafka)
     yield from _of_redis(settings.redis)
+    yield from serve_faults(settings.serve)
 
 
 def _of_namespace(namespace: str) -> Iterator[tuple[str, str]]:

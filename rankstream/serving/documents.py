@@ -1,0 +1,269 @@
+"""`POST /v1/events`: documents in, all of them to Kafka or none.
+
+What ingestion would refuse is refused here, with the same code and words, so that the
+sender learns of it. The time of the server stands for the broker's.
+"""
+
+import time
+from collections import OrderedDict
+from http import HTTPStatus
+from typing import NamedTuple
+from urllib.parse import parse_qs
+
+import msgspec
+
+from rankstream.adapters.adapter import AdapterOptions, NotAdapted
+from rankstream.adapters.adapter import Headers as Carried
+from rankstream.adapters.registry import ADAPTERS
+from rankstream.serving.calls import Answer, Call
+from rankstream.serving.problems import Problem, malformed
+from rankstream.serving.requests import EventsAnswer, Rejected
+from rankstream.serving.sender import Outgoing, Sender
+from rankstream.settings import Settings
+from rankstream.wire.input_events import kind_of
+from rankstream.wire.refused_header import refused_header
+from rankstream.wire.schemas import decoded
+from rankstream.wire.topics import CLICKS, QUERIES
+from streams.dead_letter import Origin
+from streams.ingest.refusal import Refused
+from streams.ingest.validation import EventValidator
+
+MOST_QUERIES = 20_000
+"""Lists whose query is remembered for clicks that do not name it."""
+
+MOST_TOLD = 100
+"""Documents whose refusal an answer tells."""
+
+CLOUD = "cloudevents"
+
+LISTS = {"hit_fields", "impression_actions", "actions"}
+"""Options that are several words, with commas between them."""
+
+JSON_KINDS = {"", "application/json", "text/plain"}
+LINE_KINDS = {
+    "application/x-ndjson",
+    "application/ndjson",
+    "application/jsonl",
+    "application/x-jsonlines",
+}
+CLOUD_EVENT, CLOUD_EVENTS = (
+    "application/cloudevents+json",
+    "application/cloudevents-batch+json",
+)
+
+_decode_array = msgspec.json.Decoder(list[msgspec.Raw]).decode
+_to_json = msgspec.json.Encoder().encode
+
+
+class Queries(OrderedDict[str, str]):
+    """Queries by list, of the newest lists only."""
+
+    def __setitem__(self, impression: str, query: str) -> None:
+        super().__setitem__(impression, query)
+        if len(self) > MOST_QUERIES:
+            self.popitem(last=False)
+
+
+class _Asked(NamedTuple):
+    """What the query string says: the format, its options, what to do with refusals."""
+
+    name: str
+    options: AdapterOptions
+    makes_letters: bool
+
+
+class _Found(NamedTuple):
+    """What documents came to: events, refusals, dead letters, and none of these."""
+
+    events: list[Outgoing]
+    rejected: list[Rejected]
+    letters: list[Outgoing]
+    n_ignored: int
+
+
+class Documents:
+    """Takes documents of every format; knows nothing but the newest lists' queries."""
+
+    def __init__(self, settings: Settings, sender: Sender) -> None:
+        self._most = settings.serve.events
+        self._sender = sender
+        self._validator = EventValidator(
+            max_documents=settings.limits.documents, ahead_ms=settings.time.ahead_ms
+        )
+        self._adapters = {each.name: each for each in ADAPTERS}
+        self._queries = Queries()
+
+    async def take(self, call: Call) -> Answer:
+        """Answer once Kafka has every event of the request.
+
+        Raises
+        ------
+        Problem
+        """
+        asked = self._asked(call)
+        body = await call.body()
+        carried = _carried(call) if asked.name == CLOUD else ()
+        documents = documents_of(body, call.kind)
+        if len(documents) > self._most:
+            raise Problem(
+                HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+                "too-many",
+                f"a request must hold at most {self._most:,} documents "
+                f"(serve.events); got {len(documents):,}: send several",
+            )
+        found = self._found(documents, asked, carried)
+        if found.rejected:
+            raise _refused(found.rejected, len(documents))
+        if found.events or found.letters:
+            await self._sender.send(found.events + found.letters)
+        n_queries = sum(each.kind == QUERIES for each in found.events)
+        answer = EventsAnswer(
+            queries=n_queries,
+            clicks=len(found.events) - n_queries,
+            ignored=found.n_ignored,
+            dead_letters=len(found.letters),
+        )
+        return Answer(_to_json(answer), HTTPStatus.ACCEPTED)
+
+    def check(self, kind: str, value: bytes) -> None:
+        """Refuse what ingestion would refuse.
+
+        Raises
+        ------
+        Refused
+        """
+        now_ms = time.time_ns() // 1_000_000
+        if kind == QUERIES:
+            self._validator.query(value, now_ms)
+        else:
+            self._validator.click(value, now_ms, NOWHERE)
+
+    def _asked(self, call: Call) -> _Asked:
+        given = {
+            name: values[-1]
+            for name, values in parse_qs(
+                call.scope["query_string"].decode("latin-1")
+            ).items()
+        }
+        name = given.pop("format", _name_of_kind(call))
+        if name not in self._adapters:
+            raise malformed(
+                f"format must be one of {sorted(self._adapters)}; got {name[:100]!r}",
+                "format",
+            )
+        refused = given.pop("refused", "request")
+        if refused not in ("request", "dead-letter"):
+            raise malformed(
+                f"refused must be request or dead-letter; got {refused[:100]!r}",
+                "format",
+            )
+        options = {
+            option: value.split(",") if option in LISTS else value
+            for option, value in given.items()
+        }
+        if options.get("ordinal_base", "").isdecimal():
+            options["ordinal_base"] = int(options["ordinal_base"][:9])
+        try:
+            read = msgspec.convert(options, AdapterOptions)
+        except msgspec.ValidationError as error:
+            raise malformed(
+                f"the query string must hold options of the format; {error}", "format"
+            ) from error
+        return _Asked(name, read, refused == "dead-letter")
+
+    def _found(self, documents: list[bytes], asked: _Asked, carried: Carried) -> _Found:
+        adapter = self._adapters[asked.name]
+        events: list[Outgoing] = []
+        rejected: list[Rejected] = []
+        letters: list[Outgoing] = []
+        n_ignored = 0
+        for index, document in enumerate(documents):
+            try:
+                adapted = adapter.adapt(document, asked.options, carried, self._queries)
+                for event in adapted:
+                    self.check(event.kind, event.value)
+            except (NotAdapted, Refused) as error:
+                if asked.makes_letters:
+                    letters.append(_letter(document, error))
+                else:
+                    rejected.append(_rejected(index, error))
+                continue
+            n_ignored += not adapted
+            events += [Outgoing(event.kind, event.value) for event in adapted]
+        return _Found(events, rejected, letters, n_ignored)
+
+
+NOWHERE = Origin(CLICKS, 0, 0, 0)
+"""Stands for the record of a click that is not sent yet."""
+
+
+def documents_of(body: bytes, kind: str) -> list[bytes]:
+    """The documents in a body: one, those of an array, or one a line.
+
+    Raises
+    ------
+    Problem
+        Where it holds none, or is of another type.
+    """
+    if kind in LINE_KINDS:
+        return _some([line for line in body.split(b"\n") if line.strip()])
+    if kind not in JSON_KINDS | {CLOUD_EVENT, CLOUD_EVENTS}:
+        raise Problem(
+            HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+            "type",
+            "content-type must be application/json, application/x-ndjson or that of "
+            f"CloudEvents; got {kind[:100]!r}",
+        )
+    start = body.lstrip()[:1]
+    if start == b"[":
+        try:
+            return _some([bytes(each) for each in decoded(_decode_array, body)])
+        except msgspec.DecodeError as error:
+            raise malformed(f"a body must be JSON; {error}", "not-json") from error
+    return _some([body] if start else [])
+
+
+def _some(documents: list[bytes]) -> list[bytes]:
+    if not documents:
+        raise malformed("a body must hold an event; got none", "empty")
+    return documents
+
+
+def _name_of_kind(call: Call) -> str:
+    is_binary = bool(call.header(b"ce-specversion"))
+    if is_binary or call.kind in (CLOUD_EVENT, CLOUD_EVENTS):
+        return CLOUD
+    return "rankstream"
+
+
+def _carried(call: Call) -> Carried:
+    """What a request says of a document beside it, as a record's headers would."""
+    found = [
+        (name.decode("latin-1").replace("ce-", "ce_", 1), bytes(value))
+        for name, value in call.scope["headers"]
+        if name.startswith(b"ce-") or name == b"content-type"
+    ]
+    return tuple(found)
+
+
+def _letter(document: bytes, error: NotAdapted | Refused) -> Outgoing:
+    """The document as it came, with what ingestion is to say of it."""
+    kind = error.kind if isinstance(error, NotAdapted) else kind_of(document)
+    header = refused_header(str(error.code), str(error))
+    return Outgoing(kind, document, (header,))
+
+
+def _rejected(index: int, error: NotAdapted | Refused) -> Rejected:
+    return Rejected(index=index, code=str(error.code), reason=str(error))
+
+
+def _refused(rejected: list[Rejected], n_documents: int) -> Problem:
+    first = rejected[0]
+    return Problem(
+        HTTPStatus.UNPROCESSABLE_ENTITY,
+        "rejected",
+        f"every document must be taken; {len(rejected):,} of {n_documents:,} are not, "
+        f"the first at {first.index}: {first.reason}: nothing was sent, correct them "
+        "or leave them out",
+        rejected=rejected[:MOST_TOLD],
+    )

@@ -1,0 +1,266 @@
+"""`POST /v1/rank` and `/v1/combine`: a list, answered once Kafka has its event."""
+
+import asyncio
+import time
+import zlib
+from http import HTTPStatus
+from typing import Any, TypeVar
+
+import msgspec
+
+from rankstream.experiments import Drawn, Experiments, Running, new_impression_id
+from rankstream.learner_needs import multileaving_of, needs_candidates, policy_for
+from rankstream.ranker import NoSnapshot, Ranker
+from rankstream.ranking.combining import draw_seed
+from rankstream.ranking.ranked_list import Ranking
+from rankstream.serving.calls import Answer, Call
+from rankstream.serving.documents import Documents
+from rankstream.serving.exposures import exposures_of
+from rankstream.serving.features import features_of
+from rankstream.serving.problems import Problem, busy, malformed
+from rankstream.serving.remembered import Kept, Remembered
+from rankstream.serving.requests import (
+    CombineAnswer,
+    CombineRequest,
+    Listing,
+    RankAnswer,
+    RankRequest,
+)
+from rankstream.serving.sender import Outgoing, Sender
+from rankstream.settings import Settings
+from rankstream.wire.schemas import decoded
+from rankstream.wire.topics import QUERIES
+from streams.ingest.refusal import Refused
+
+Asked = TypeVar("Asked", bound=Listing)
+
+MOST_EXPOSURES = 100_000
+"""Numbers of one answer."""
+
+_decode_rank = msgspec.json.Decoder(RankRequest).decode
+_decode_combine = msgspec.json.Decoder(CombineRequest).decode
+_to_json = msgspec.json.Encoder().encode
+
+
+class Lists:
+    """Ranks with the models of the settings, and combines as experiments have it."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        sender: Sender,
+        documents: Documents,
+        rankers: dict[str, Ranker],
+        experiments: Experiments,
+    ) -> None:
+        self._models = settings.models
+        self._sender = sender
+        self._documents = documents
+        self._rankers = rankers
+        self._experiments = experiments
+        self._ranked, self._combined = Remembered(), Remembered()
+
+    async def rank(self, call: Call) -> Answer:
+        """Rank the items of a request.
+
+        Raises
+        ------
+        Problem
+        """
+        body = await call.body()
+        asked = _read(_decode_rank, body)
+        named, digest = asked.impression_id, _digest(asked, body)
+        kept = self._ranked.of(named, digest) if named else None
+        if kept is None:
+            impression = named or new_impression_id(asked.query_id)
+            ranking = self._ranking(asked, impression)
+            event = self._event_of(asked, ranking, impression) if asked.log else None
+            exposures = await _exposures(ranking) if asked.exposures else None
+            ids = [item.id for item in asked.items]
+            answer = RankAnswer(
+                impression_id=impression,
+                query_id=asked.query_id,
+                ranking=[ids[row] for row in ranking.order],
+                model=asked.model,
+                version=ranking.version,
+                intervention=ranking.intervention or asked.model,
+                policy=ranking.policy,
+                exposures=exposures,
+            )
+            kept = self._begin(event, answer, digest)
+            if named:
+                self._ranked.keep(named, kept)
+        return await self._answered(kept)
+
+    async def combine(self, call: Call) -> Answer:
+        """Combine the rankings of a request, where its unit takes part.
+
+        Raises
+        ------
+        Problem
+        """
+        body = await call.body()
+        asked = _read(_decode_combine, body)
+        unit = asked.unit or asked.session or asked.user
+        if not unit:
+            raise malformed(
+                "unit, session or user must be set; none is: it says who takes part"
+            )
+        at_ms = _at_ms(asked)
+        running = self._experiments.of(asked.experiment, unit=unit, now_ms=at_ms)
+        if running is None:
+            self._check_known(asked.experiment)
+            return Answer(_to_json(CombineAnswer(takes_part=False)))
+        named, digest = asked.impression_id, _digest(asked, body)
+        kept = self._combined.of(named, digest) if named else None
+        if kept is None:
+            drawn = _drawn(asked, running)
+            event = None
+            if asked.log and drawn.shown:
+                event = _combined_event(asked, running, drawn, at_ms)
+                self._check(event)
+            answer = CombineAnswer(
+                takes_part=True,
+                impression_id=drawn.impression_id,
+                query_id=asked.query_id,
+                ranking=drawn.shown,
+                epoch=running.settings.epoch,
+                method=running.settings.method,
+            )
+            kept = self._begin(event, answer, digest)
+            if named:
+                self._combined.keep(named, kept)
+        return await self._answered(kept)
+
+    def _ranking(self, asked: RankRequest, impression: str) -> Ranking:
+        ranker = self._rankers.get(asked.model)
+        if ranker is None:
+            raise Problem(
+                HTTPStatus.NOT_FOUND,
+                "model",
+                f"model must be one of {sorted(self._rankers)}; got "
+                f"{asked.model!r}: name it in the settings of the server",
+            )
+        settings = self._models[asked.model]
+        try:
+            return ranker.rank(
+                features_of(asked.items),
+                cutoff=asked.k,
+                policy=asked.policy or policy_for(settings),
+                # It follows from the list's id, so that to ask again draws the same.
+                seed=draw_seed(asked.model, 0, impression),
+                multileaving=multileaving_of(settings),
+            )
+        except NoSnapshot as error:
+            raise busy(str(error), code="no-snapshot") from error
+        except ValueError as error:
+            raise _unprocessable("features", str(error)) from error
+
+    def _event_of(self, asked: RankRequest, ranking: Ranking, impression: str) -> bytes:
+        event = self._rankers[asked.model].query_event(
+            ranking,
+            query_id=asked.query_id,
+            items=[item.id for item in asked.items],
+            at_ms=_at_ms(asked),
+            impression_id=impression,
+            log_candidates=needs_candidates(self._models[asked.model]),
+            **_who(asked),
+        )
+        self._check(event)
+        return event
+
+    def _check(self, event: bytes) -> None:
+        """Send nothing that would be a dead letter."""
+        try:
+            self._documents.check(QUERIES, event)
+        except Refused as error:
+            raise _unprocessable(str(error.code), str(error)) from error
+
+    def _check_known(self, experiment: str) -> None:
+        if not self._experiments.is_known(experiment):
+            raise Problem(
+                HTTPStatus.NOT_FOUND,
+                "experiment",
+                f"experiment must be one that runs; got {experiment!r}: publish it "
+                "with `rankstream experiments publish`",
+            )
+
+    def _begin(
+        self, event: bytes | None, answer: RankAnswer | CombineAnswer, digest: int
+    ) -> Kept:
+        sending = None
+        if event is not None:
+            sending = self._sender.begin([Outgoing(QUERIES, event)])
+        return Kept(_to_json(answer), digest, sending)
+
+    async def _answered(self, kept: Kept) -> Answer:
+        if kept.sending is not None:
+            await self._sender.wait(kept.sending)
+        return Answer(kept.answer)
+
+
+def _read(decode: Any, body: bytes) -> Any:
+    try:
+        return decoded(decode, body)
+    except msgspec.ValidationError as error:
+        raise malformed(f"a body must be what the description says; {error}") from error
+    except msgspec.DecodeError as error:
+        raise malformed(f"a body must be JSON; {error}", "not-json") from error
+
+
+def _digest(asked: Listing, body: bytes) -> int:
+    return zlib.crc32(body) if asked.impression_id else 0
+
+
+def _at_ms(asked: Listing) -> int:
+    return time.time_ns() // 1_000_000 if asked.at_ms is None else asked.at_ms
+
+
+def _who(asked: Listing) -> dict[str, Any]:
+    given = {
+        "user": asked.user, "session": asked.session, "attributes": asked.attributes
+    }  # fmt: skip
+    return {name: value for name, value in given.items() if value is not None}
+
+
+def _drawn(asked: CombineRequest, running: Running) -> Drawn:
+    try:
+        return running.combine(
+            asked.rankings,
+            query_id=asked.query_id,
+            impression_id=asked.impression_id,
+        )
+    except ValueError as error:
+        raise _unprocessable("rankings", str(error)) from error
+
+
+def _combined_event(
+    asked: CombineRequest, running: Running, drawn: Drawn, at_ms: int
+) -> bytes:
+    more: dict[str, Any] = _who(asked)
+    if asked.candidates is not None:
+        more["candidates"] = asked.candidates
+    try:
+        return running.query_event(drawn, at_ms=at_ms, **more)
+    except (ValueError, KeyError) as error:
+        raise _unprocessable("candidates", str(error)) from error
+
+
+async def _exposures(ranking: Ranking) -> list[list[float]]:
+    size = len(ranking.scores) * len(ranking.order)
+    if size > MOST_EXPOSURES:
+        raise _unprocessable(
+            "exposures",
+            f"exposures must be of at most {MOST_EXPOSURES:,} places, items times "
+            f"ranks; got {size:,}: ask for fewer ranks with k",
+        )
+    try:
+        # The core computes without the interpreter's lock: others go on meanwhile.
+        found = await asyncio.to_thread(exposures_of, ranking)
+    except ValueError as error:
+        raise _unprocessable("exposures", str(error)) from error
+    return [[round(each, 9) for each in row] for row in found.tolist()]
+
+
+def _unprocessable(code: str, detail: str) -> Problem:
+    return Problem(HTTPStatus.UNPROCESSABLE_ENTITY, code, detail)

@@ -2,7 +2,7 @@
 
 import contextlib
 import itertools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import TracebackType
 from typing import Any, NamedTuple, Self
 
@@ -132,6 +132,29 @@ class TopicReader:
                 first, end = bounds[partition]
                 place = self._place(topic, partition)
                 yield from self._partition(place, max(first, start), end)
+
+    def committed(
+        self, group: str, topic: str, partitions: Iterable[int]
+    ) -> dict[int, int]:
+        """How far a group has read these partitions; those that it never read lack.
+
+        A group is named without joining it.
+        """
+        found = {}
+        options = client_options(self._settings.kafka) | {
+            "group_id": group,
+            "enable_auto_commit": False,
+        }
+        with self._translated():
+            consumer = KafkaConsumer(**options)
+            try:
+                for partition in partitions:
+                    offset = consumer.committed(self._place(topic, partition))
+                    if offset is not None:
+                        found[partition] = offset
+            finally:
+                consumer.close(autocommit=False)
+        return found
 
     def last_records(self, topic: str, n_offsets: int) -> Iterator[Record]:
         """What stands at the last offsets of each partition, oldest first."""

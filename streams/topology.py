@@ -32,8 +32,8 @@ from rankstream.wire.topics import (
     TRAINING,
     Topic,
     dead_letters,
-    full_name,
     state_topic,
+    worker_group,
 )
 from streams.stage import Stage
 from streams.topic_rows import TOPICS
@@ -347,7 +347,7 @@ def kinds_of(role: str) -> list[StageKind]:
 
 def group_of(namespace: str, role: str) -> str:
     """The consumer group of a role with stages."""
-    return full_name(namespace, f"rankstream-{role}")
+    return worker_group(namespace, role)
 
 
 def written_topics() -> frozenset[str]:

@@ -10,7 +10,8 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from rankstream.adapters.adapter import NotAdapted
-from rankstream.wire.units_of_time import LAST_MS, unit_of
+from rankstream.wire.bounds import LAST_MS
+from rankstream.wire.units_of_time import unit_of
 
 CODE = "time"
 

@@ -88,7 +88,7 @@ class Code(StrEnum):
     TIME = (
         "time",
         VALIDATE,
-        "`at_ms` lies before 1970 or after the year 9999",
+        "`at_ms` lies before 1970 or after the year 9999, or can only be seconds",
         "send milliseconds since 1970, not seconds or microseconds",
     )
     TIME_FUTURE = (

@@ -1,8 +1,5 @@
 """Which unit a number must have to be a time that people log."""
 
-LAST_MS = 253_402_300_799_999
-"""The last millisecond of the year 9999."""
-
 LEAST_SECONDS = 100_000_000
 """March 1973 in seconds; in milliseconds, 2 January 1970."""
 

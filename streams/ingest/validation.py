@@ -28,6 +28,7 @@ from rankstream.wire.routing import (
     route_of_query,
 )
 from rankstream.wire.topics import MAX_EVENT_BYTES
+from rankstream.wire.units_of_time import unit_of as time_unit_of
 from streams.dead_letter import Origin
 from streams.ingest.elements import UNREADABLE, reason_of
 from streams.ingest.exclusion import Exclusion
@@ -196,7 +197,14 @@ class EventValidator:
 
     def _check_time(self, at_ms: int, appended_ms: int) -> None:
         if not 0 <= at_ms <= LAST_MS:
-            refuse(Code.TIME, f"at_ms must be milliseconds since 1970; got {at_ms}")
+            got = f"{at_ms}, microseconds" if time_unit_of(at_ms) == "us" else at_ms
+            refuse(Code.TIME, f"at_ms must be milliseconds since 1970; got {got}")
+        if time_unit_of(at_ms) == "s" and time_unit_of(appended_ms) == "ms":
+            refuse(
+                Code.TIME,
+                "at_ms must be milliseconds since 1970; "
+                f"got {at_ms}, seconds: send 1,000 times as much",
+            )
         if at_ms > appended_ms + self._ahead_ms:
             refuse(
                 Code.TIME_FUTURE,

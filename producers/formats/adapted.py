@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from producers.formats.documents import documents_of
+from producers.formats.documents import documents_in, documents_of
 from rankstream.adapters.adapter import Adapter, AdapterOptions, NotAdapted, Queries
 from rankstream.adapters.fields import place_of
 from rankstream.adapters.known_queries import KnownQueries
@@ -38,6 +38,44 @@ class Adapted:
     silent: int = 0
     refused: Counter[str] = field(default_factory=Counter)
     queries: Queries = field(default_factory=KnownQueries)
+
+
+class LineAdapter:
+    """Makes events of lines, as they come.
+
+    Parameters
+    ----------
+    form
+        The name of an adapter.
+
+    Attributes
+    ----------
+    adapted
+        What became of the documents so far.
+    """
+
+    def __init__(
+        self, form: str, options: AdapterOptions, adapted: Adapted | None = None
+    ) -> None:
+        self._adapter = adapter_named(form)
+        self._options = options
+        self.adapted = adapted or Adapted()
+
+    def __call__(self, line: bytes) -> Iterator[Event]:
+        """The events of a line; a document that is none is one with its refusal."""
+        for document in documents_in(line):
+            yield from self.events(document, 0)
+
+    def events(self, document: bytes, at_ms: int) -> Sequence[Event]:
+        """The events of a document; what cannot be adapted is one of time `at_ms`."""
+        told = self.adapted
+        told.documents += 1
+        found = take(self._adapter, document, self._options, told.queries)
+        if isinstance(found, NotAdapted):
+            told.refused[found.code] += 1
+            return [Event(at_ms, found.kind, document, f"{found.code}: {found}")]
+        told.silent += not found
+        return found
 
 
 def read_ubi(
@@ -102,18 +140,10 @@ def take(
 def _read(
     path: Path, form: str, options: AdapterOptions | None, adapted: Adapted | None
 ) -> Iterator[Event]:
-    adapter, options = adapter_named(form), options or AdapterOptions()
-    told = adapted or Adapted()
+    adapter = LineAdapter(form, options or AdapterOptions(), adapted)
     at_ms = 0
     for _, document in documents_of(path):
-        found = take(adapter, document, options, told.queries)
-        told.documents += 1
-        if isinstance(found, NotAdapted):
-            told.refused[found.code] += 1
-            # At the time of the event before it, to stay where it was.
-            yield Event(at_ms, found.kind, document, f"{found.code}: {found}")
-            continue
-        told.silent += not found
-        for event in found:
+        # What cannot be adapted has the time of the event before it: it stays there.
+        for event in adapter.events(document, at_ms):
             at_ms = event.at_ms
             yield event

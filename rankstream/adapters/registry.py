@@ -65,3 +65,21 @@ def check_options(options: AdapterOptions) -> None:
         )
     if not options.hit_fields:
         raise ValueError("the option hit_fields must name a field; got none")
+
+
+_MARKS = {
+    "cloudevents": (b'"specversion"',),
+    "ubi": (b'"_index"', b'"action_name"', b'"query_response_', b'"user_query"'),
+    "metarank": (b'"ranking"', b'"interaction"'),
+}
+"""Names in documents of each format, and in no event of ours."""
+
+
+def resembled(document: bytes) -> str:
+    """The format whose field names a document has; empty where it is none of them."""
+    found = (
+        name
+        for name, marks in _MARKS.items()
+        if any(mark in document for mark in marks)
+    )
+    return next(found, "")

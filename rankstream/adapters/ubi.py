@@ -48,7 +48,7 @@ def _list(
     )
     list_id = needed(fields.get("query_id"), "query_id", QUERIES, JOIN_KEY)
     asked = text(fields.get("user_query"), "user_query", QUERIES)
-    if not name:
+    if not name and not any(each in fields for each in options.hit_fields):
         raise NotAdapted(
             "no-list",
             f"a query must have the items that it showed in {options.hit_fields[0]}, "
@@ -57,7 +57,7 @@ def _list(
         )
     shown = [
         needed(each, f"an id in {name}", QUERIES, "it names what was shown", "type")
-        for each in items(fields[name], name, QUERIES)
+        for each in items(fields[name] if name else [], name, QUERIES)
     ]
     at_ms = at_ms_of(fields.get("timestamp"), options.time_unit, kind=QUERIES)
     if not shown:

@@ -21,6 +21,7 @@ from producers.replay import (
 )
 from producers.stop_signal import Stop
 from producers.topic_reader import TopicReader, reached_ms
+from rankstream.commands.fate_report import FateReport
 from rankstream.settings import Settings
 from rankstream.terminal.counts import counted
 from rankstream.terminal.progress_line import ProgressLine
@@ -53,6 +54,7 @@ def send(
         say("everything was sent already; at " + str(progress.path))
         return 0
     _look_at_target(log, arguments, settings, skip, stop)
+    report = FateReport(settings, stop, is_strict=arguments.strict)
     producer = EventProducer(
         settings, batch=arguments.batch, is_stopped=lambda: stop.asked
     )
@@ -78,7 +80,7 @@ def send(
     finally:
         progress.save(skip + producer.settled(), is_complete=is_complete)
         producer.close()
-    return _conclude(state, producer, unknown, line)
+    return _conclude(state, producer, unknown, line) or report.conclude(producer.sent)
 
 
 def _progress(
@@ -86,7 +88,13 @@ def _progress(
 ) -> tuple[ProgressFile, int, bool]:
     options: dict[str, Any] = {
         name: getattr(arguments, name)
-        for name in ("form", "epoch_ms", "as_is", "pass_bad_lines")
+        for name in (
+            "form",
+            "epoch_ms",
+            "as_is",
+            "pass_bad_lines",
+            "format_options",
+        )
     }
     options["partitions"] = settings.kafka.input_partitions
     target = f"{settings.kafka.bootstrap}/{settings.namespace}"

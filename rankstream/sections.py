@@ -244,6 +244,19 @@ class TrainSettings(Section, frozen=True):
     memory_mb: Annotated[int, msgspec.Meta(ge=64)] = 512
 
 
+class SourceSettings(Section, frozen=True):
+    """A topic of another system, whose documents the role `adapt` makes events of.
+
+    `topic` is its full name on the same cluster. `format` names an adapter, `options`
+    are its. `start` says where reading begins that has never begun.
+    """
+
+    topic: str
+    format: str
+    options: dict[str, Any] = {}
+    start: str = "earliest"
+
+
 class MetricsSettings(Section, frozen=True):
     """The pages of a worker's processes; port 0 means none."""
 
@@ -300,4 +313,5 @@ class Settings(Section, frozen=True):
     serve: ServeSettings = ServeSettings()
     models: dict[str, ModelSettings] = {}
     experiments: dict[str, ExperimentSettings] = {}
+    sources: dict[str, SourceSettings] = {}
     file: str = ""

@@ -262,6 +262,12 @@ async def _train(settings: Settings, stop: Event, status: "Status") -> None:
     await train(settings, stop, status)
 
 
+async def _adapt(settings: Settings, stop: Event, status: "Status") -> None:
+    from streams.roles.adapter import adapt  # noqa: PLC0415
+
+    await adapt(settings, stop, status)
+
+
 _STAGES_LOAD = "streams.kafka.status_page", "streams.kafka.app"
 
 
@@ -271,6 +277,10 @@ def _is_evaluating(settings: Settings) -> bool:
 
 def _is_training(settings: Settings) -> bool:
     return any(model.is_trained for model in settings.models.values())
+
+
+def _has_sources(settings: Settings) -> bool:
+    return bool(settings.sources)
 
 
 ROLES = {
@@ -313,6 +323,15 @@ ROLES = {
             (STATISTICS, CANDIDATES, SNAPSHOTS, TRAINING),
             (SNAPSHOTS, TRAINING),
             _is_training,
+        ),
+        Role(
+            "adapt",
+            "events of other systems' topics, where there are sources",
+            6,
+            _adapt,
+            (QUERIES,),
+            (QUERIES, CLICKS),
+            _has_sources,
         ),
     )
 }

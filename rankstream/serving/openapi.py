@@ -1,6 +1,6 @@
 """The description of the API, made of the structs of requests and answers."""
 
-import importlib.metadata
+import inspect
 from typing import Any
 
 import msgspec
@@ -15,7 +15,10 @@ from rankstream.serving.requests import (
     RankAnswer,
     RankRequest,
 )
+from rankstream.wire.event_schemas import event_definitions
 from rankstream.wire.events import ClickEvent, QueryEvent
+
+PLACE = "#/components/schemas/"
 
 STRUCTS = (
     QueryEvent, ClickEvent, ClickRequest, EventsAnswer, RankRequest, RankAnswer,
@@ -38,13 +41,16 @@ REFUSALS = {
 def description() -> dict[str, Any]:
     """The API in OpenAPI 3.1."""
     _, components = msgspec.json.schema_components(
-        STRUCTS, ref_template="#/components/schemas/{name}"
+        STRUCTS, ref_template=PLACE + "{name}"
     )
+    for each in components.values():
+        each["description"] = inspect.cleandoc(each["description"])
+    components |= event_definitions(PLACE)
     return {
         "openapi": "3.1.0",
         "info": {
             "title": "rankstream",
-            "version": importlib.metadata.version("rankstream"),
+            "version": "1",
             "description": "What is answered with success lies in Kafka.",
         },
         "components": {
@@ -156,4 +162,4 @@ def _page(name: str, summary: str) -> dict[str, Any]:
 
 
 def _reference(struct: type[msgspec.Struct]) -> dict[str, str]:
-    return {"$ref": f"#/components/schemas/{struct.__name__}"}
+    return {"$ref": PLACE + struct.__name__}

@@ -6,7 +6,7 @@ that none can. What a schema refuses, ingestion refuses.
 """
 
 import inspect
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -159,6 +159,14 @@ def event_schemas() -> dict[str, Schema]:
     }
 
 
+def event_definitions(prefix: str) -> dict[str, Schema]:
+    """Definitions of the events that are sent to us, which refer to `prefix` + name."""
+    found: dict[str, Schema] = {}
+    for name in ("query-event", "click-event"):
+        found |= event_schemas()[name]["$defs"]
+    return cast(dict[str, Schema], _referring(found, prefix))
+
+
 def schema_file(schema: Schema) -> bytes:
     """A schema as its file holds it."""
     return msgspec.json.format(msgspec.json.encode(schema), indent=2) + b"\n"
@@ -180,6 +188,17 @@ def _describe(definition: Schema, fields: dict[str, Schema]) -> None:
             if "items" in added and "items" in part:
                 part["items"] = added["items"]
         shape.update({key: added[key] for key in added if key != "items"})
+
+
+def _referring(value: Any, prefix: str) -> Any:
+    if isinstance(value, list):
+        return [_referring(each, prefix) for each in value]
+    if not isinstance(value, dict):
+        return value
+    found = {name: _referring(each, prefix) for name, each in value.items()}
+    if "$ref" in found:
+        found["$ref"] = prefix + found["$ref"].rpartition("/")[2]
+    return found
 
 
 def _policy(name: str) -> Schema:

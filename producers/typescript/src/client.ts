@@ -19,6 +19,12 @@ export type Item = Omit<RankItem, "features"> & {
   features: RankItem["features"] | Float32Array | Float64Array;
 };
 
+/** Somebody acted on an item, named by its id or by its position from 1. */
+export type Click = Omit<ClickRequest, "query_id" | "item_id" | "position"> & {
+  /** The query of the list. */
+  query_id: string;
+} & ({ item_id: string; position?: number } | { item_id?: undefined; position: number });
+
 /** What `rank` takes. */
 export type RankOptions = Omit<RankRequest, "items"> & { items: Item[] };
 
@@ -58,11 +64,8 @@ export class Client {
     return { ...absent, ...answer, takes_part: true };
   }
 
-  /**
-   * Somebody acted on an item of a list. Name the query of the list, and the item or its
-   * position from 1.
-   */
-  click(request: ClickRequest, call?: CallOptions): Promise<EventsAnswer> {
+  /** Somebody acted on an item of a list; without `at_ms` it happened now. */
+  click(request: Click, call?: CallOptions): Promise<EventsAnswer> {
     return this.#post("/v1/click", named(request), call);
   }
 
@@ -75,7 +78,11 @@ export class Client {
     return this.#post("/v1/events", sent, call);
   }
 
-  #post<Answer>(path: string, request: unknown, call?: CallOptions): Promise<Answer> {
+  async #post<Answer>(
+    path: string,
+    request: unknown,
+    call?: CallOptions,
+  ): Promise<Answer> {
     return this.#transport.post(path, toJson(request), request, call);
   }
 }

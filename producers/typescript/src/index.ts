@@ -1,4 +1,4 @@
-export { Client, type Combined, type Item, type RankOptions } from "./client.js";
+export { Client, type Click, type Combined, type Item, type RankOptions } from "./client.js";
 export { RankstreamError, Refused, Unavailable } from "./errors.js";
 export { encodeFloats, toJson } from "./json.js";
 export type { CallOptions, TransportOptions } from "./transport.js";

@@ -17,6 +17,9 @@ from rankstream.wire.topics import EVENTS, MAX_RECORD_BYTES, full_name
 
 POLL_MS = 500
 
+ANSWER_MS = 10_000
+"""How long a broker may take to say how far a group has read."""
+
 TAIL_RECORDS = 500
 """Last records of each partition of `events` in which frontiers are looked for."""
 
@@ -149,7 +152,9 @@ class TopicReader:
             consumer = KafkaConsumer(**options)
             try:
                 for partition in partitions:
-                    offset = consumer.committed(self._place(topic, partition))
+                    offset = consumer.committed(
+                        self._place(topic, partition), timeout_ms=ANSWER_MS
+                    )
                     if offset is not None:
                         found[partition] = offset
             finally:

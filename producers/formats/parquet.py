@@ -7,7 +7,7 @@ of numbers or little-endian float32 bytes, and the fields with a structure
 """
 
 import base64
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,10 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from producers.formats.adapted import Adapted
+from producers.formats.columns import columns_by_role, events_of
 from producers.formats.source_file import FileUnreadable
+from rankstream.adapters.adapter import AdapterOptions
 from rankstream.wire.events import ClickEvent, QueryEvent
 from rankstream.wire.input_events import Event
 from rankstream.wire.topics import CLICKS, QUERIES
@@ -31,8 +34,19 @@ FIELDS = frozenset({*QueryEvent.__struct_fields__, *ClickEvent.__struct_fields__
 _encode = msgspec.json.Encoder().encode
 
 
-def read_parquet(path: Path) -> Iterator[Event]:
+def read_parquet(
+    path: Path,
+    *,
+    columns: Mapping[str, str] | None = None,
+    adapter_options: AdapterOptions | None = None,
+    adapted: Adapted | None = None,
+) -> Iterator[Event]:
     """The events of a file, in its order; rows count as lines in errors.
+
+    Parameters
+    ----------
+    columns
+        With these it is a table of shown items, as `read_csv` reads it.
 
     Raises
     ------
@@ -45,6 +59,14 @@ def read_parquet(path: Path) -> Iterator[Event]:
     except (OSError, pa.ArrowException) as error:
         raise FileUnreadable(path, 0, f"a file must be Parquet; {error}") from error
     with file:
+        if columns:
+            yield from events_of(
+                _table_rows(file, path, columns),
+                path,
+                options=adapter_options or AdapterOptions(),
+                adapted=adapted or Adapted(),
+            )
+            return
         names = set(file.schema_arrow.names)
         if unknown := names - FIELDS - {"kind"}:
             named = ", ".join(sorted(unknown))
@@ -58,8 +80,10 @@ def read_parquet(path: Path) -> Iterator[Event]:
                 yield _event(row, path, number)
 
 
-def _batches(file: pq.ParquetFile, path: Path) -> Iterator[list[dict[str, Any]]]:
-    batches = file.iter_batches(ROWS_AT_ONCE)
+def _batches(
+    file: pq.ParquetFile, path: Path, wanted: list[str] | None = None
+) -> Iterator[list[dict[str, Any]]]:
+    batches = file.iter_batches(ROWS_AT_ONCE, columns=wanted)
     while True:
         try:
             batch = next(batches, None)
@@ -68,10 +92,12 @@ def _batches(file: pq.ParquetFile, path: Path) -> Iterator[list[dict[str, Any]]]
             raise FileUnreadable(path, 0, reason) from error
         if batch is None:
             return
-        place = batch.schema.get_field_index("at_ms")
-        if pa.types.is_timestamp(batch.schema.field(place).type):
-            times = batch.column(place).cast(pa.timestamp("ms"), safe=False)
-            batch = batch.set_column(place, "at_ms", times.cast(pa.int64()))
+        for place, field in enumerate(batch.schema):
+            if pa.types.is_timestamp(field.type):
+                times = batch.column(place).cast(pa.timestamp("ms"), safe=False)
+                if field.name == "at_ms" and wanted is None:
+                    times = times.cast(pa.int64())
+                batch = batch.set_column(place, field.name, times)
         columns = [column.to_pylist() for column in batch.columns]
         names = batch.schema.names
         yield [
@@ -82,6 +108,17 @@ def _batches(file: pq.ParquetFile, path: Path) -> Iterator[list[dict[str, Any]]]
             }
             for row in zip(*columns, strict=True)
         ]
+
+
+def _table_rows(
+    file: pq.ParquetFile, path: Path, asked: Mapping[str, str]
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    names = columns_by_role(file.schema_arrow.names, asked, path)
+    number = 0
+    for rows in _batches(file, path, sorted(set(names.values()))):
+        for row in rows:
+            number += 1
+            yield number, {role: row.get(name) for role, name in names.items()}
 
 
 def _event(row: dict[str, Any], path: Path, number: int) -> Event:

@@ -13,6 +13,7 @@ from producers.formats.adapted import (
     read_ubi,
 )
 from producers.formats.canonical_dump import is_dump, read_dumped_events
+from producers.formats.columns import read_csv
 from producers.formats.jsonl import read_jsonl
 from producers.formats.parquet import read_parquet
 from producers.formats.source_file import FileUnreadable
@@ -22,7 +23,8 @@ from rankstream.adapters.registry import adapter_named
 from rankstream.wire.input_events import Event
 
 AUTO, JSONL, PARQUET, CANONICAL = "auto", "jsonl", "parquet", "canonical"
-YANDEX_SESSIONS = "yandex-sessions"
+YANDEX_SESSIONS, CSV = "yandex-sessions", "csv"
+TABLE_ENDINGS = (".csv", ".tsv")
 
 _ADAPTED = {
     "ubi": read_ubi,
@@ -75,9 +77,11 @@ CATALOGUE = (
     ),
     Format(
         PARQUET,
-        "columns are the events' fields, and kind (query or click)",
+        "columns are the events' fields, and kind (query or click); with --columns a "
+        "table as csv",
         lambda _, start: start == PARQUET_MAGIC,
         read_parquet,
+        ("columns", "adapter_options", "adapted"),
         endings=(".parquet",),
     ),
     Format(
@@ -94,6 +98,15 @@ CATALOGUE = (
         None,
         read_yandex_sessions,
         ("epoch_ms",),
+    ),
+    Format(
+        CSV,
+        "a table with a row for each shown item, those of a list together; --columns "
+        "says which column is what (docs/adapters.md)",
+        lambda path, _: unpacked_name(path).endswith(TABLE_ENDINGS),
+        read_csv,
+        ("columns", "adapter_options", "adapted"),
+        TABLE_ENDINGS,
     ),
     *(
         Format(
@@ -153,7 +166,8 @@ def read_events(
         Each goes to the formats that take it. `epoch_ms`, for files whose zero of time
         is unknown; `bad_lines`, a list that takes the numbers of JSON lines that are no
         events, which are passed on then: without it the first of them ends the reading.
-        `adapter_options` and `adapted`, which counts, for formats of other systems.
+        `adapter_options` and `adapted`, which counts, for formats of other systems;
+        `columns` for tables.
     """
     if form in _ADAPTED:
         # Clicks may come in an earlier file than the lists that name their query.
@@ -196,5 +210,9 @@ def format_of(file: Path) -> Format:
 def _is_event_file(file: Path) -> bool:
     if file.name.startswith((".", "_")):
         return False
-    name = file.name.removesuffix(".gz").removesuffix(".zst")
-    return name.endswith(ENDINGS)
+    return unpacked_name(file).endswith(ENDINGS)
+
+
+def unpacked_name(file: Path) -> str:
+    """Without the ending of what packed it."""
+    return file.name.removesuffix(".gz").removesuffix(".zst")

@@ -5,6 +5,7 @@ import typing
 from collections.abc import Iterable
 from typing import Any
 
+from producers.formats.columns import ROLES
 from rankstream.adapters.adapter import AdapterOptions
 from rankstream.adapters.registry import options_of
 
@@ -22,6 +23,36 @@ def add_option(parser: argparse.ArgumentParser) -> None:
         help="of a format of another system, such as ordinal_base=0 or "
         "actions=click,purchase (docs/adapters.md); may be given more than once",
     )
+
+
+def add_columns(parser: argparse.ArgumentParser) -> None:
+    """Declare the columns of a table."""
+    parser.add_argument(
+        "--columns",
+        default="",
+        metavar="ROLE=COLUMN,...",
+        help=f"columns of a table of shown items; roles: {', '.join(ROLES)}",
+    )
+
+
+def columns_asked(arguments: argparse.Namespace) -> dict[str, str]:
+    """The column of each role that was named.
+
+    Raises
+    ------
+    ValueError
+        Where there is no such role.
+    """
+    found = {}
+    for word in filter(None, arguments.columns.split(",")):
+        role, _, column = word.partition("=")
+        if role not in ROLES or not column:
+            raise ValueError(
+                f"--columns must be ROLE=COLUMN, with roles of {', '.join(ROLES)}; "
+                f"got {word!r}"
+            )
+        found[role] = column
+    return found
 
 
 def options_asked(arguments: argparse.Namespace) -> AdapterOptions:

@@ -24,7 +24,12 @@ from producers.replay import (
 )
 from producers.stop_signal import Stop
 from rankstream.commands.fate_report import add_strict, lines_of_adapted
-from rankstream.commands.format_options import add_option, options_asked
+from rankstream.commands.format_options import (
+    add_columns,
+    add_option,
+    columns_asked,
+    options_asked,
+)
 from rankstream.commands.replay_kafka import RecordedLog, say, send
 from rankstream.settings import Settings, load_settings, with_namespace
 from rankstream.terminal.counts import counted
@@ -73,6 +78,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--format", choices=FORMATS, default=AUTO, dest="form")
     add_option(parser)
+    add_columns(parser)
     parser.add_argument(
         "--epoch-ms",
         type=int,
@@ -237,6 +243,7 @@ def recorded_events(
         epoch_ms=arguments.epoch_ms,
         bad_lines=bad_lines,
         adapter_options=options_asked(arguments),
+        columns=columns_asked(arguments),
         adapted=adapted,
     )
     memory_bytes = max(1, arguments.memory_mb) << 20

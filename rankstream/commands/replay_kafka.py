@@ -94,6 +94,7 @@ def _progress(
             "as_is",
             "pass_bad_lines",
             "format_options",
+            "columns",
         )
     }
     options["partitions"] = settings.kafka.input_partitions

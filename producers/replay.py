@@ -106,7 +106,12 @@ def replay(
     """
     state = Replayed(done=skip)
     for event in itertools.islice(events, skip, None):
-        while not stop.asked and (due_in_s := pace.due_in_s(event.at_ms)):
+        # What could not be adapted has no time of its own.
+        while (
+            not stop.asked
+            and not event.refusal
+            and (due_in_s := pace.due_in_s(event.at_ms))
+        ):
             on_look(state)
             stop.wait(min(due_in_s, SAVE_EVERY_S))
         if stop.asked:

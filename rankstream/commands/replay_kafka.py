@@ -118,7 +118,8 @@ def _look_at_target(
         return
     with TopicReader(settings, is_stopped=lambda: stop.asked) as reader:
         reached = reached_ms(reader)
-    following = next(itertools.islice(log.events, skip, None), None)
+    left = itertools.islice(log.events, skip, None)
+    following = next((event for event in left if not event.refusal), None)
     at_ms = following.at_ms if following else None
     if not skip:
         refuse_older(at_ms, reached, namespace=settings.namespace)

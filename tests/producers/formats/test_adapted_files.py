@@ -263,16 +263,21 @@ def test_one_bad_line_is_one_dead_letter_at_its_place(tmp_path) -> None:
     assert [each.at_ms for each in events] == [START_MS] * 3
 
 
-def test_lines_of_another_format_say_which_reads_them(tmp_path) -> None:
+@pytest.mark.parametrize(
+    ("form", "line"),
+    [
+        ("ubi", '{"action_name": "click", "timestamp": "2024-12-10T00:01:29Z"}'),
+        ("ubi", '{"index": {"_index": "ubi_events"}}'),
+        ("metarank", '{"event": "ranking", "id": "r"}'),
+        ("cloudevents", '{"specversion": "1.0", "data": {}}'),
+    ],
+)
+def test_lines_of_another_format_say_which_reads_them(tmp_path, form, line) -> None:
     """Where they are taken for ours."""
-    for form, document in {
-        "ubi": {"action_name": "click", "timestamp": "2024-12-10T00:01:29Z"},
-        "metarank": {"event": "ranking", "id": "r"},
-        "cloudevents": {"specversion": "1.0", "data": {}},
-    }.items():
-        path = written(tmp_path / form, [document])
-        with pytest.raises(FileUnreadable, match=f"--format {form} reads"):
-            list(read_events([path]))
+    path = tmp_path / "log"
+    path.write_text(line)
+    with pytest.raises(FileUnreadable, match=f"--format {form} reads"):
+        list(read_events([path]))
 
 
 def test_refused_documents_reach_the_dead_letters_through_the_pipeline() -> None:

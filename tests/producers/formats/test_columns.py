@@ -84,7 +84,8 @@ def test_rows_of_a_list_are_one_event_and_a_click_each(tmp_path) -> None:
 def test_every_row_has_one_outcome(tmp_path, form) -> None:
     """Of a hundred thousand rows, the same counts by another way."""
     random_ = random.Random(3)  # noqa: S311
-    rows, expected = [], Counter[str]()
+    rows: list[tuple[Any, ...]] = []
+    expected = Counter[str]()
     while len(rows) < 100_000:
         number, n_items = len(rows), random_.randrange(1, 9)
         is_bad = random_.random() < 0.1

@@ -1,11 +1,15 @@
 """The stored vectors are what the code computes, and what an enumeration gives."""
 
+import json
 from typing import Any
 
 import numpy as np
 import pytest
 
 from models.interleaving.rankings import as_rankings
+from rankstream.settings import ExperimentSettings, Settings
+from streams.local import LocalPipeline, local_settings
+from tests.contract.cases import NOW_MS
 from tests.contract.vectors import FILES, FOLDER, stored, written
 from tests.interleaving_cases import LISTS_OF, Lists
 
@@ -61,3 +65,27 @@ def test_exposures_are_those_of_all_lists(case: dict[str, Any]) -> None:
             if row >= 0:
                 found[case["candidates"].index(items[row]), place] += probability
     assert np.abs(found - np.array(case["exposures"])).max() < 1e-12
+
+
+@pytest.mark.parametrize(
+    "case", stored("lists")[1::2], ids=lambda each: each["impression_id"]
+)
+def test_an_event_as_the_vectors_have_it_is_credited(case: dict[str, Any]) -> None:
+    """With its seed; nothing about it is found wrong."""
+    experiment = ExperimentSettings(
+        rankers=dict.fromkeys(case["rankings"], ""),
+        method=case["method"],
+        length=case["length"],
+        epoch=case["epoch"],
+        options=case.get("options", {}),
+    )
+    settings = local_settings(Settings(experiments={"boost": experiment}))
+    pipeline = LocalPipeline(settings, now=lambda: NOW_MS)
+    event = json.dumps(case["event"] | {"seed": int(case["seed"])})
+    pipeline.send("queries", event.encode())
+    pipeline.end()
+    (found,) = pipeline.comparisons()
+
+    assert pipeline.counters()["applied_impressions"] == found.totals[0] == 1
+    assert found.refusals == {}
+    assert (found.n_foreign_seeds, found.n_without_session) == (0, 0)

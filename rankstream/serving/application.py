@@ -72,20 +72,22 @@ class Parts:
         return self.settings.serve
 
 
-def parts_of(settings: Settings, sender: Sender | None = None) -> Parts:
+def parts_of(
+    settings: Settings, sender: Sender | None = None, room: Room | None = None
+) -> Parts:
     """The parts of a server; nothing is connected yet.
 
     Parameters
     ----------
-    sender
-        Another one than to Kafka, in tests.
+    sender, room
+        Another sender than to Kafka, and its room.
 
     Raises
     ------
     SettingsError
         Where a file that the settings name cannot be read.
     """
-    room = Room(settings.serve.under_way_bytes)
+    room = room or Room(settings.serve.under_way_bytes)
     sender = sender or Sender(settings, room)
     store = store_of(settings)
     rankers = {
@@ -138,7 +140,10 @@ def application(parts: Parts) -> Starlette:
     @asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         await parts.sender.start()
-        followed = [*parts.rankers.values(), parts.experiments]
+        followed: list[Ranker | Experiments] = [
+            *parts.rankers.values(),
+            parts.experiments,
+        ]
         # Each looks at Redis first, which may be slow to say that it is away.
         await asyncio.gather(*(asyncio.to_thread(each.follow) for each in followed))
         try:
@@ -261,6 +266,13 @@ def _check_head(scope: Scope, most: int) -> None:
     ------
     Problem
     """
+    if scope["http_version"] not in ("1.0", "1.1"):
+        raise Problem(
+            HTTPStatus.HTTP_VERSION_NOT_SUPPORTED,
+            "version",
+            f"a request must be HTTP/1.1 or 1.0; got {scope['http_version']!r}",
+            is_last=True,
+        )
     size = len(scope["raw_path"]) + len(scope["query_string"])
     once: list[bytes] = []
     for name, value in scope["headers"]:

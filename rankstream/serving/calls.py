@@ -60,6 +60,7 @@ class Call:
         self._most = most
         self._within_s = within_s
         self._taken = 0
+        self._is_whole = False
 
     def header(self, name: bytes) -> str:
         """A header by its name in small letters; empty where it is not there."""
@@ -110,7 +111,7 @@ class Call:
 
         A client that still sends would lose the answer with its connection.
         """
-        if self.header(b"expect"):
+        if self._is_whole or self.header(b"expect"):
             return
         left = DRAINED_BYTES
         try:
@@ -119,7 +120,7 @@ class Call:
                     message = await self._receive()
                     left -= len(message.get("body", b""))
                     if not message.get("more_body", False):
-                        return
+                        return  # it ended, or the client has gone
         except TimeoutError:
             return
 
@@ -155,6 +156,7 @@ class Call:
     def _chunk_of(self, message: MutableMapping[str, Any]) -> bytes:
         if message["type"] == "http.disconnect":
             raise ClientGone
+        self._is_whole = not message.get("more_body", False)
         chunk: bytes = message.get("body", b"")
         if len(chunk) > self._most:
             raise self._too_large()

@@ -8,6 +8,7 @@ import asyncio
 import time
 from typing import Any
 
+import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from rankstream.sections import ServeSettings
@@ -17,6 +18,8 @@ GRACE_S = 5.0
 """To write an answer, beyond what reading and waiting may take."""
 
 MOST_HEADERS = 100
+
+OF_AN_OFFER = {b"connection", b"upgrade", b"http2-settings"}
 
 FULL = (
     b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\n"
@@ -70,10 +73,31 @@ class BoundedProtocol(HttpToolsProtocol):
             return
         if self._is_in_head:
             self._n_head_bytes += len(data)
-        super().data_received(data)
+        try:
+            self._unset_keepalive_if_required()
+            self.parser.feed_data(data)
+        except httptools.HttpParserUpgrade as offer:
+            self._decline(data[offer.args[0] :])
+        except httptools.HttpParserError:
+            self.send_400_response("Invalid HTTP request received.")
         if self._is_in_head and self._n_head_bytes > self._serve.head_bytes:
             self.transport.write(LARGE_HEAD)
             self.transport.close()
+
+    def _decline(self, rest: bytes) -> None:
+        """Go on in HTTP/1.1 where a client offers another protocol.
+
+        As Java's does with its first request. The parser leaves its body to the other
+        protocol, so another parser gets the head again, without the offer.
+        """
+        lines = [
+            name + b": " + value
+            for name, value in self.headers
+            if name not in OF_AN_OFFER
+        ]
+        start = self.scope["method"].encode() + b" " + self.url + b" HTTP/1.1"
+        self.parser = httptools.HttpRequestParser(self)
+        self.data_received(b"\r\n".join([start, *lines, b"", rest]))
 
     def on_message_begin(self) -> None:
         """A head begins."""
@@ -91,6 +115,9 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """A head is whole: now the body, and the answer."""
+        if self._offers_another():
+            self.scope["method"] = self.parser.get_method().decode("ascii")
+            return
         self._is_in_head, self._n_head_bytes = False, 0
         serve = self._serve
         self.due_s = time.monotonic() + serve.body_s + serve.answer_s + GRACE_S
@@ -98,8 +125,14 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_message_complete(self) -> None:
         """A body is whole; what comes next is a head."""
+        if self._offers_another():
+            return
         self._is_in_head, self._n_head_bytes = True, 0
         super().on_message_complete()
+
+    def _offers_another(self) -> bool:
+        """Whether this head offers a protocol; CONNECT does too, and is refused."""
+        return self.parser.should_upgrade() and self.parser.get_method() != b"CONNECT"
 
     def on_response_complete(self) -> None:
         """An answer is on its way: now the next head, unless it came already."""

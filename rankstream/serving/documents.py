@@ -8,13 +8,13 @@ import time
 from collections import OrderedDict
 from http import HTTPStatus
 from typing import NamedTuple
-from urllib.parse import parse_qs
+from urllib.parse import parse_qsl
 
 import msgspec
 
 from rankstream.adapters.adapter import AdapterOptions, NotAdapted
 from rankstream.adapters.adapter import Headers as Carried
-from rankstream.adapters.registry import ADAPTERS
+from rankstream.adapters.registry import ADAPTERS, options_of
 from rankstream.serving.calls import Answer, Call
 from rankstream.serving.problems import Problem, malformed
 from rankstream.serving.requests import EventsAnswer, Rejected
@@ -31,6 +31,8 @@ from streams.ingest.validation import EventValidator
 MOST_QUERIES = 20_000
 """Lists whose query is remembered for clicks that do not name it."""
 
+MOST_OPTIONS = 30
+
 MOST_TOLD = 100
 """Documents whose refusal an answer tells."""
 
@@ -38,6 +40,9 @@ CLOUD = "cloudevents"
 
 LISTS = {"hit_fields", "impression_actions", "actions"}
 """Options that are several words, with commas between them."""
+
+NUMBERS, SWITCHED = {"ordinal_base"}, {"ordinals"}
+SWITCHES = {"true": True, "false": False}
 
 JSON_KINDS = {"", "application/json", "text/plain"}
 LINE_KINDS = {
@@ -103,7 +108,8 @@ class Documents:
         asked = self._asked(call)
         body = await call.body()
         carried = _carried(call) if asked.name == CLOUD else ()
-        documents = documents_of(body, call.kind)
+        # Headers name one event, so the body is one.
+        documents = [body] if carried else documents_of(body, call.kind)
         if len(documents) > self._most:
             raise Problem(
                 HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
@@ -139,12 +145,14 @@ class Documents:
             self._validator.click(value, now_ms, NOWHERE)
 
     def _asked(self, call: Call) -> _Asked:
-        given = {
-            name: values[-1]
-            for name, values in parse_qs(
-                call.scope["query_string"].decode("latin-1")
-            ).items()
-        }
+        text = call.scope["query_string"].decode("latin-1")
+        try:
+            pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=MOST_OPTIONS)
+        except ValueError as error:
+            raise malformed(
+                f"the query string must hold options of the format; {error}", "format"
+            ) from error
+        given = dict(pairs)
         name = given.pop("format", _name_of_kind(call))
         if name not in self._adapters:
             raise malformed(
@@ -157,18 +165,10 @@ class Documents:
                 f"refused must be request or dead-letter; got {refused[:100]!r}",
                 "format",
             )
-        options = {
-            option: value.split(",") if option in LISTS else value
-            for option, value in given.items()
-        }
-        if options.get("ordinal_base", "").isdecimal():
-            options["ordinal_base"] = int(options["ordinal_base"][:9])
         try:
-            read = msgspec.convert(options, AdapterOptions)
-        except msgspec.ValidationError as error:
-            raise malformed(
-                f"the query string must hold options of the format; {error}", "format"
-            ) from error
+            read = options_of({key: _option(key, each) for key, each in given.items()})
+        except ValueError as error:
+            raise malformed(str(error), "format") from error
         return _Asked(name, read, refused == "dead-letter")
 
     def _found(self, documents: list[bytes], asked: _Asked, carried: Carried) -> _Found:
@@ -237,20 +237,31 @@ def _name_of_kind(call: Call) -> str:
 
 
 def _carried(call: Call) -> Carried:
-    """What a request says of a document beside it, as a record's headers would."""
-    found = [
-        (name.decode("latin-1").replace("ce-", "ce_", 1), bytes(value))
+    """What headers say of a CloudEvent of the binary mode; nothing of others."""
+    if not call.header(b"ce-specversion"):
+        return ()
+    return tuple(
+        (name.decode("latin-1"), bytes(value))
         for name, value in call.scope["headers"]
-        if name.startswith(b"ce-") or name == b"content-type"
-    ]
-    return tuple(found)
+        if name.startswith(b"ce-")
+    )
+
+
+def _option(name: str, text: str) -> str | int | bool | list[str]:
+    """An option of the query string, as settings would have it."""
+    if name in LISTS:
+        return text.split(",")
+    if name in NUMBERS and text.isdecimal():
+        return int(text[:9])
+    return SWITCHES.get(text, text) if name in SWITCHED else text
 
 
 def _letter(document: bytes, error: NotAdapted | Refused) -> Outgoing:
     """The document as it came, with what ingestion is to say of it."""
-    kind = error.kind if isinstance(error, NotAdapted) else kind_of(document)
-    header = refused_header(str(error.code), str(error))
-    return Outgoing(kind, document, (header,))
+    if isinstance(error, NotAdapted):
+        return Outgoing(error.kind, document, (error.header,))
+    header = refused_header(f"{error.code}: {error}")
+    return Outgoing(kind_of(document), document, (header,))
 
 
 def _rejected(index: int, error: NotAdapted | Refused) -> Rejected:

@@ -4,6 +4,7 @@ import contextlib
 import logging
 import resource
 import signal
+import threading
 from collections.abc import Callable, Iterator
 from functools import partial
 from types import FrameType
@@ -73,6 +74,9 @@ class Server(uvicorn.Server):
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
         """Stop at SIGTERM and Ctrl-C with status 0; uvicorn would die of them."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
         before = {
             number: signal.signal(number, self._stop)
             for number in (signal.SIGINT, signal.SIGTERM)

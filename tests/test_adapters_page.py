@@ -30,7 +30,9 @@ COMMAND = re.compile(r"^```sh\n(.*?)```", re.MULTILINE | re.DOTALL)
 SETTINGS = re.compile(r"^```toml\n(.*?)```", re.MULTILINE | re.DOTALL)
 NAME = re.compile(r"`([^`]+)`")
 
-REFUSAL = re.compile(r'NotAdapted\(\s*"([\w-]+)"|"(no-id|type)"|CODE = "([\w-]+)"')
+REFUSAL = re.compile(
+    r'NotAdapted\(\s*"([\w-]+)"|"(no-id|type)"|(?:CODE|NO_QUERY) = "([\w-]+)"'
+)
 
 
 def names_in(head: str) -> set[str]:

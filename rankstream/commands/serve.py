@@ -16,7 +16,7 @@ from rankstream.settings import (
     with_namespace,
 )
 
-SUMMARY = "events, rankings and combined lists over HTTP, for services in any language"
+SUMMARY = "events, rankings and combined lists over HTTP"
 
 EPILOG = """examples:
   rankstream serve --config shop.toml

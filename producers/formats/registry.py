@@ -1,6 +1,6 @@
 """Events from files of any format: which reader takes which file."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ AUTO, JSONL, PARQUET, CANONICAL = "auto", "jsonl", "parquet", "canonical"
 YANDEX_SESSIONS, CSV = "yandex-sessions", "csv"
 TABLE_ENDINGS = (".csv", ".tsv")
 
-_ADAPTED = {
+ADAPTED_FORMATS = {
     "ubi": read_ubi,
     "metarank": read_metarank,
     "cloudevents": read_cloud_events,
@@ -112,7 +112,7 @@ CATALOGUE = (
         Format(
             name, adapter_named(name).doc, None, read, ("adapter_options", "adapted")
         )
-        for name, read in _ADAPTED.items()
+        for name, read in ADAPTED_FORMATS.items()
     ),
 )
 """In the order in which `replay --help` tells of them, which decides nothing."""
@@ -169,16 +169,27 @@ def read_events(
         `adapter_options` and `adapted`, which counts, for formats of other systems;
         `columns` for tables.
     """
-    if form in _ADAPTED:
-        # Clicks may come in an earlier file than the lists that name their query.
-        told = options["adapted"] = options.get("adapted") or Adapted()
-        asked = options.get("adapter_options") or AdapterOptions()
-        if asked.query == "text":
-            learn_queries(files, form, asked, told.queries)
+    if form in ADAPTED_FORMATS:
+        options["adapted"] = options.get("adapted") or Adapted()
+        learn(files, form, options)
     for file in files:
         found = format_of(file) if form == AUTO else _named(form)
         taken = {name: options[name] for name in found.options if name in options}
         yield from found.read(file, **taken)
+
+
+def learn(files: Sequence[Path], form: str, options: Mapping[str, Any]) -> None:
+    """Note the query of each list, where clicks may need it.
+
+    They may stand in an earlier file than the lists.
+
+    Raises
+    ------
+    FileUnreadable
+    """
+    asked = options.get("adapter_options") or AdapterOptions()
+    if form in ADAPTED_FORMATS and asked.query == "text":
+        learn_queries(files, form, asked, options["adapted"].queries)
 
 
 def _named(form: str) -> Format:

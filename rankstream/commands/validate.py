@@ -1,6 +1,7 @@
 """`rankstream validate`: what ingestion and the join would say of files, offline."""
 
 import argparse
+import contextlib
 import gc
 import json
 import sys
@@ -11,8 +12,16 @@ from pathlib import Path
 from rich.console import Console
 
 from producers.external_sort import OrderedEvents
-from producers.formats.registry import AUTO, FORMATS, files_of
+from producers.formats.adapted import Adapted
+from producers.formats.registry import AUTO, FORMATS, files_of, learn
+from producers.formats.source_file import FileUnreadable
 from producers.stop_signal import Stop
+from rankstream.commands.format_options import (
+    add_columns,
+    add_option,
+    columns_asked,
+    options_asked,
+)
 from rankstream.settings import load_settings, with_namespace
 from rankstream.terminal.progress_line import ProgressLine
 from rankstream.validation.checks import Status
@@ -29,6 +38,7 @@ LOOK_EVERY = 4_096
 
 EPILOG = """examples:
   rankstream validate log.jsonl.zst --config shop.toml
+  rankstream validate queries.ndjson events.ndjson --format ubi
   rankstream validate logs/ --json | jq '.checks[] | select(.status != "PASS")'
 
 Each check says PASS, WARN or FAIL, how much it found, and ten examples with
@@ -54,6 +64,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a file, or a folder of them",
     )
     parser.add_argument("--format", choices=FORMATS, default=AUTO, dest="form")
+    add_option(parser)
+    add_columns(parser)
     parser.add_argument(
         "--as-is", action="store_true", help="judge them in the order of the files"
     )
@@ -111,8 +123,16 @@ def _read(
     examination: Examination,
 ) -> Iterator[Event]:
     """The events of all files; what is none is told at once."""
+    options = {
+        "adapter_options": options_asked(arguments),
+        "adapted": Adapted(),
+        "columns": columns_asked(arguments),
+    }
+    with contextlib.suppress(FileUnreadable):
+        # Said below, where the file is read.
+        learn(files, arguments.form, options)
     for number, file in enumerate(files):
-        for taken in read_file(file, form=arguments.form):
+        for taken in read_file(file, form=arguments.form, **options):
             if taken.fault is not None:
                 at = places.add_fault(number, taken.line)
                 examination.refuse(at, *taken.fault)

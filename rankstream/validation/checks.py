@@ -160,6 +160,10 @@ CHECK_OF_CODE: dict[str, str] = {
 """Where a dead letter of a code is told; all others are of `FIELDS`."""
 
 
+CHECK_OF_REASON = {"not-json": READABLE, "time": EPOCH_UNIT, "ordinal": ORDINALS}
+"""Where a reason of an adapter is told; all others are of `ADAPTED`."""
+
+
 class Example(NamedTuple):
     """What broke a rule: the number of its document, if it is one's, and why."""
 

@@ -3,9 +3,17 @@
 from array import array
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from producers.formats.registry import AUTO, JSONL, format_of, read_events
+from producers.formats.adapted import LineAdapter
+from producers.formats.documents import documents_of
+from producers.formats.registry import (
+    ADAPTED_FORMATS,
+    AUTO,
+    JSONL,
+    format_of,
+    read_events,
+)
 from producers.formats.source_file import FileUnreadable, lines_of
 from rankstream.validation import checks
 from rankstream.wire.input_events import Event, kind_of, recognised
@@ -52,12 +60,24 @@ class Places:
         return self._files[place >> LINE_BITS], place & ((1 << LINE_BITS) - 1)
 
 
-def read_file(file: Path, *, form: str = AUTO, **options: object) -> Iterator[Taken]:
-    """What a file holds, to its end or to where it cannot be read any more."""
+def read_file(file: Path, *, form: str = AUTO, **options: Any) -> Iterator[Taken]:
+    """What a file holds, to its end or to where it cannot be read any more.
+
+    `options` are those of `read_events`; documents of other systems need
+    `adapter_options` and `adapted`.
+    """
     line = 0
     try:
         found = format_of(file).name if form == AUTO else form
-        rows = _lines(file) if found == JSONL else _rows(file, found, options)
+        if found == JSONL:
+            rows = _lines(file)
+        elif found in ADAPTED_FORMATS:
+            rows = _documents(
+                file,
+                LineAdapter(found, options["adapter_options"], options["adapted"]),
+            )
+        else:
+            rows = _rows(file, found, options)
         for taken in rows:
             line = taken.line
             yield taken
@@ -78,6 +98,23 @@ def _lines(file: Path) -> Iterator[Taken]:
         yield Taken(line, [event])
 
 
-def _rows(file: Path, form: str, options: dict[str, object]) -> Iterator[Taken]:
+def _documents(file: Path, adapter: LineAdapter) -> Iterator[Taken]:
+    for line, document in documents_of(file):
+        events = adapter.events(document, 0)
+        if events and events[0].refusal:
+            yield Taken(line, fault=_not_adapted(events[0].refusal))
+        else:
+            yield Taken(line, events)
+
+
+def _rows(file: Path, form: str, options: dict[str, Any]) -> Iterator[Taken]:
     for line, event in enumerate(read_events([file], form=form, **options), 1):
-        yield Taken(line, [event])
+        if event.refusal:
+            yield Taken(line, fault=_not_adapted(event.refusal))
+        else:
+            yield Taken(line, [event])
+
+
+def _not_adapted(refusal: str) -> Fault:
+    code, _, words = refusal.partition(": ")
+    return Fault(checks.CHECK_OF_REASON.get(code, checks.ADAPTED), words, code)

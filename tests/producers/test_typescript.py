@@ -111,3 +111,9 @@ def test_a_service_compares_two_rankers(node: str, tmp_path: Path) -> None:
     assert verdict.methods["team-draft"].winner == "new"
     own = [each for each in lists if told["own"].encode() in each]
     assert b'"seed":9223372036854775807' in own[0]
+
+
+def test_the_page_shows_the_example_that_compiles() -> None:
+    """Word for word."""
+    example = (nodejs.CLIENT / "examples" / "two-rankers.ts").read_text()
+    assert f"```ts\n{example}```\n" in (nodejs.CLIENT / "README.md").read_text()

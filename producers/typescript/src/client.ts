@@ -25,6 +25,16 @@ export type Click = Omit<ClickRequest, "query_id" | "item_id" | "position"> & {
   query_id: string;
 } & ({ item_id: string; position?: number } | { item_id?: undefined; position: number });
 
+const OF_A_CLICK = [
+  "impression_id",
+  "query_id",
+  "item_id",
+  "position",
+  "action",
+  "event_id",
+  "at_ms",
+] as const;
+
 /** What `rank` takes. */
 export type RankOptions = Omit<RankRequest, "items"> & { items: Item[] };
 
@@ -66,7 +76,10 @@ export class Client {
 
   /** Somebody acted on an item of a list; without `at_ms` it happened now. */
   click(request: Click, call?: CallOptions): Promise<EventsAnswer> {
-    return this.#post("/v1/click", named(request), call);
+    // Only these: who spreads a whole list into a click means its ids.
+    const given = OF_A_CLICK.filter((field) => request[field] !== undefined);
+    const click = Object.fromEntries(given.map((field) => [field, request[field]]));
+    return this.#post("/v1/click", named(click as unknown as ClickRequest), call);
   }
 
   /** Send events that a service made by itself: all are taken, or none. */

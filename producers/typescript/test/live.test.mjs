@@ -83,7 +83,10 @@ test("items are ranked, written as numbers or packed", { skip }, async () => {
   });
   assert.equal(packed.version, plain.version);
   assert.notEqual(packed.impression_id, plain.impression_id);
+  // A whole list may be spread into a click.
+  assert.equal((await client.click({ ...plain, item_id: plain.ranking[1] })).clicks, 1);
   told.lists += 2;
+  told.clicks += 1;
 });
 
 test("a service sends events of its own, twice", { skip }, async () => {

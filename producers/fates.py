@@ -113,8 +113,8 @@ class FateWatch:
                 for source in SOURCES
             }
             unread = sum(
-                max(0, end - read[source].get(partition, 0))
-                for (source, partition), end in ends.items()
+                sent.n_from(source, partition, read[source].get(partition, 0))
+                for source, partition in ends
             )
             now_s = time.monotonic()
             if least is None or unread < least:

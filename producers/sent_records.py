@@ -53,6 +53,15 @@ class SentRecords:
         run = bisect_right(starts, offset) - 1
         return run >= 0 and offset < ends[run]
 
+    def n_from(self, topic: str, partition: int, offset: int) -> int:
+        """How many of them stand at this offset of a partition or beyond."""
+        starts, ends = self._runs.get((topic, partition), ([], []))
+        first = max(0, bisect_right(starts, offset) - 1)
+        return sum(
+            max(0, end - max(start, offset))
+            for start, end in zip(starts[first:], ends[first:], strict=True)
+        )
+
     def ends(self) -> dict[tuple[str, int], int]:
         """The offset after the last record of each partition that has any."""
         return {place: ends[-1] for place, (_, ends) in self._runs.items()}

@@ -27,6 +27,9 @@ def test_its_own_records_are_told_from_all_others(places: set[tuple[int, int]]) 
     held = {(p, o) for p in range(4) for o in range(62) if sent.holds("clicks", p, o)}
     assert held == places
     assert not any(sent.holds("queries", p, o) for p, o in places)
+    for first in range(62):
+        n_left = sum(p == 0 and o >= first for p, o in places)
+        assert sent.n_from("clicks", 0, first) == n_left
     assert sent.ends() == {
         ("clicks", p): max(o for q, o in places if q == p) + 1 for p, _ in places
     }

@@ -6,12 +6,15 @@ import time
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import msgspec
 import pytest
 
 from rankstream.experiment_records import RUNNING
 from rankstream.sections import ExperimentSettings
+from rankstream.wire.event_schemas import event_schemas
 from rankstream.wire.topics import CLICKS, QUERIES
+from rankstream.wire.verdicts import encode_verdict
 from streams.comparisons.verdicts import verdict_of
 from streams.local import LocalPipeline, local_settings
 from tests import nodejs
@@ -39,9 +42,8 @@ def node() -> str:
     """Node, once the client is compiled."""
     found = nodejs.node()
     status, said = nodejs.ran(found, "build.mjs")
-    if status and "npm error" in said.lower():
-        missing = ServiceMissing(f"npm must install the compiler; {said[-400:]}")
-        without(missing, os.environ)
+    if status and ("npm error" in said or "Node must be" in said):
+        without(ServiceMissing(said[-400:]), os.environ)
     assert status == 0, said
     return found
 
@@ -109,6 +111,10 @@ def test_a_service_compares_two_rankers(node: str, tmp_path: Path) -> None:
     assert found.n_foreign_seeds == 0
     verdict = verdict_of(found)
     assert verdict.methods["team-draft"].winner == "new"
+    schema = event_schemas()["verdict"]
+    jsonschema.Draft202012Validator(schema).validate(
+        json.loads(encode_verdict(verdict))
+    )
     own = [each for each in lists if told["own"].encode() in each]
     assert b'"seed":9223372036854775807' in own[0]
 

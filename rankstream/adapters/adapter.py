@@ -63,6 +63,10 @@ class AdapterOptions(
     data: str = "rankstream"
 
 
+NO_QUERY = "no-query"
+"""Code of a click that does not name its query: its list may come yet, and say it."""
+
+
 class NotAdapted(ValueError):
     """A document cannot be made an event; `code` is short, the text says why.
 

@@ -4,7 +4,12 @@ from typing import Any
 
 import msgspec
 
-from rankstream.adapters.adapter import AdapterOptions, NotAdapted, Queries
+from rankstream.adapters.adapter import (
+    NO_QUERY,
+    AdapterOptions,
+    NotAdapted,
+    Queries,
+)
 from rankstream.wire.input_events import Event
 from rankstream.wire.routing import normalised_query, route_of_click
 from rankstream.wire.topics import CLICKS, QUERIES
@@ -85,7 +90,7 @@ def clicked(  # noqa: PLR0913  what a click has
         query = (queries.get(list_id) if queries is not None else None) or asked
     if route_of_click(query, list_id) is None:
         raise NotAdapted(
-            "no-query",
+            NO_QUERY,
             f"a click must have {query_field}, as it goes where lists of its query "
             'are; send it, or set query = "id", which keeps each list apart',
         )

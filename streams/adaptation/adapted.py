@@ -6,7 +6,13 @@ from typing import NamedTuple
 
 import msgspec
 
-from rankstream.adapters.adapter import Adapter, AdapterOptions, NotAdapted, Queries
+from rankstream.adapters.adapter import (
+    NO_QUERY,
+    Adapter,
+    AdapterOptions,
+    NotAdapted,
+    Queries,
+)
 from rankstream.adapters.registry import adapter_named, options_of
 from rankstream.sections import SourceSettings
 from rankstream.wire.bounds import WIRE_BYTES, carried_bytes
@@ -35,6 +41,10 @@ class Refusal(NamedTuple):
     words: str
 
 
+class ListAwaited(Exception):
+    """A click does not name its query, and its list has not come yet."""
+
+
 class Source:
     """What the settings say of a topic, ready to be used."""
 
@@ -43,8 +53,16 @@ class Source:
         self._adapter: Adapter = adapter_named(settings.format)
         self._options: AdapterOptions = options_of(settings.options)
 
-    def events(self, document: Document, queries: Queries) -> list[Event]:
-        """The events in a document, and in those of an array the refused ones too."""
+    def events(
+        self, document: Document, queries: Queries, *, may_wait: bool
+    ) -> list[Event]:
+        """The events in a document, those that are refused among them.
+
+        Raises
+        ------
+        ListAwaited
+            Where it may wait, and should.
+        """
         if document.value is None:
             return []  # a tombstone
         found: list[Event] = []
@@ -54,6 +72,8 @@ class Source:
                     one, self._options, document.headers, queries
                 )
             except NotAdapted as error:
+                if may_wait and error.code == NO_QUERY:
+                    raise ListAwaited from error
                 refusal = f"{error.code}: {error}"
                 found.append(Event(0, error.kind, one, refusal))
         return found
@@ -91,10 +111,15 @@ class Adaptation:
         self._sizes: Counter[tuple[str, int]] = Counter()
         self._outputs: list[Output] = []
 
-    def take(self, topic: str, partition: int, document: Document) -> None:
-        """Take a document of one of the topics."""
+    def take(
+        self, topic: str, partition: int, document: Document, *, may_wait: bool = False
+    ) -> bool:
+        """Take a document of one of the topics; False where it is to come again."""
         source = self._sources[topic]
-        events = source.events(document, self._queries)
+        try:
+            events = source.events(document, self._queries, may_wait=may_wait)
+        except ListAwaited:
+            return False
         self._count(source, "documents_read")
         if not events:
             self._count(source, "documents_silent")
@@ -105,6 +130,7 @@ class Adaptation:
             else:
                 self._count(source, f"{event.kind}_adapted")
                 self._gather(event)
+        return True
 
     def outputs(self) -> list[Output]:
         """Records of all that was taken since the last call.

@@ -30,12 +30,28 @@ class Document(NamedTuple):
     headers: tuple[tuple[str, bytes], ...] = ()
 
 
+class Next(NamedTuple, Generic[Place]):
+    """What may be passed on next; `was_held` where it has waited for its time."""
+
+    place: Place
+    document: Document
+    was_held: bool
+
+
 class Merge(Generic[Place]):
-    """What was read and not passed on yet, by partition."""
+    """What was read and not passed on yet, by partition.
+
+    Documents are passed on in turns: `begin`, then `head` and `pass_on` or `hold`,
+    until there is no head.
+    """
 
     def __init__(self) -> None:
         self._waiting: dict[Place, deque[Document]] = {}
         self._n_bytes: dict[Place, int] = {}
+        self._heads: list[tuple[int, int, Place]] = []
+        self._held: set[Place] = set()
+        self._behind: frozenset[Place] = frozenset()
+        self._now_ms = 0
 
     def __len__(self) -> int:
         return sum(map(len, self._waiting.values()))
@@ -44,6 +60,7 @@ class Merge(Generic[Place]):
         """Forget everything; these are read from here on."""
         self._waiting = {place: deque() for place in places}
         self._n_bytes = dict.fromkeys(self._waiting, 0)
+        self._heads.clear()
 
     def next_offset(self, place: Place) -> int | None:
         """Offset of the next document of a partition that waits, if one does."""
@@ -65,45 +82,55 @@ class Merge(Generic[Place]):
             waiting.append(document)
             self._n_bytes[place] += len(document.value or b"")
 
-    def take(
-        self,
-        behind: Collection[Place],
-        *,
-        most: int = MOST_DOCUMENTS,
-        most_bytes: int = MOST_BYTES,
-    ) -> list[tuple[Place, Document]]:
-        """What may be passed on, in its order.
+    def begin(self, behind: Collection[Place], *, now_ms: int) -> None:
+        """Begin a turn.
 
         Parameters
         ----------
         behind
             Partitions of which there is more to read: nothing passes one that has no
             document here.
-        most, most_bytes
-            About how much, at most.
+        now_ms
+            The time by which a document that is held waits.
         """
-        if any(not self._waiting[place] for place in behind):
-            return []
-        heads = [
+        self._behind, self._now_ms = frozenset(behind), now_ms
+        self._held.clear()
+        self._heads = [
             (waiting[0].taken_ms, number, place)
             for number, (place, waiting) in enumerate(self._waiting.items())
             if waiting
         ]
-        heapq.heapify(heads)
-        taken: list[tuple[Place, Document]] = []
-        n_bytes = 0
-        while heads and len(taken) < most and n_bytes < most_bytes:
-            _, number, place = heads[0]
-            waiting = self._waiting[place]
-            document = waiting.popleft()
-            size = len(document.value or b"")
-            self._n_bytes[place] -= size
-            n_bytes += size
-            taken.append((place, document))
-            if waiting:
-                heapq.heapreplace(heads, (waiting[0].taken_ms, number, place))
-            elif place in behind:
-                break
-            else:
-                heapq.heappop(heads)
-        return taken
+        if any(not self._waiting[place] for place in self._behind):
+            self._heads.clear()
+        heapq.heapify(self._heads)
+
+    def head(self) -> Next[Place] | None:
+        """What may be passed on next; None where this turn is over."""
+        if not self._heads:
+            return None
+        due_ms, _, place = self._heads[0]
+        was_held = place in self._held
+        if was_held and due_ms > self._now_ms:
+            # All others are later still, or are held as well.
+            return None
+        return Next(place, self._waiting[place][0], was_held)
+
+    def pass_on(self) -> None:
+        """Let the head go."""
+        _, number, place = self._heads[0]
+        waiting = self._waiting[place]
+        self._n_bytes[place] -= len(waiting.popleft().value or b"")
+        self._held.discard(place)
+        if waiting:
+            heapq.heapreplace(self._heads, (waiting[0].taken_ms, number, place))
+        elif place in self._behind:
+            self._heads.clear()
+        else:
+            heapq.heappop(self._heads)
+
+    def hold(self, for_ms: int) -> None:
+        """Let what the others have pass the head, and all behind it, by so much."""
+        _, number, place = self._heads[0]
+        due_ms = self._waiting[place][0].taken_ms + for_ms
+        self._held.add(place)
+        heapq.heapreplace(self._heads, (due_ms, number, place))

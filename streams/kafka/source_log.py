@@ -6,15 +6,18 @@ reads the positions. Every event is in a transaction with the position behind it
 document, so no document is adapted twice, and none is left out.
 """
 
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from aiokafka import TopicPartition
 
-from rankstream.wire.topics import MAX_RECORD_BYTES, MIB, full_name
+from rankstream.wire.topics import CLICKS, MAX_RECORD_BYTES, MIB, QUERIES, full_name
 from streams.kafka.clients import Producer
 from streams.kafka.state_log import Cluster, delivered
 from streams.stage import Output
+
+log = logging.getLogger("rankstream.adapter")
 
 
 class Position(NamedTuple):
@@ -89,6 +92,34 @@ class SourceLog:
             self._group,
         )
         await producer.commit_transaction()
+
+    async def end_what_hangs(self, places: Collection[TopicPartition]) -> None:
+        """Abort what a broker keeps open of a transaction that has ended.
+
+        Where a broker had no leader when a transaction ended, it may lack the marker
+        for good (KAFKA-20734). Reading goes on from the position before it, so its
+        events must go. Who starts next looks at the positions: these are closed last.
+        Where only a partition of events lacks its marker, the position was committed,
+        and the next commit there includes them, as it should.
+        """
+        producer = self._producer
+        if producer is None:
+            raise ValueError("fence must be called before anything hangs")
+        log.warning("event=ending-what-hangs group=%s", self._group)
+        await producer.begin_transaction()
+        for topic in (QUERIES, CLICKS):
+            name = full_name(self._cluster.namespace, topic)
+            await delivered(
+                [
+                    await producer.send(name, partition=n, key=b"nothing", value=b"")
+                    for n in sorted(await producer.partitions_for(name))
+                ]
+            )
+        await producer.abort_transaction()
+        await producer.begin_transaction()
+        nowhere = dict.fromkeys(places, 0)
+        await producer.send_offsets_to_transaction(nowhere, self._group)
+        await producer.abort_transaction()
 
     async def close(self) -> None:
         """Write no more."""

@@ -19,16 +19,23 @@ from aiokafka.coordinator.protocol import (
 from aiokafka.errors import NoOffsetForPartitionError
 
 from streams.kafka.header_names import tell_all_names
-from streams.kafka.source_log import Position
 
 tell_all_names()
 
 
+HAS_ALL = b"1"
+"""What a member says of itself that had every partition last."""
+
+
 class OnlyOne(AbstractPartitionAssignor):  # type: ignore[misc]
-    """Gives every partition to one member."""
+    """Gives every partition to one member: who had them, else the first by its id.
+
+    aiokafka takes classes, so each member has one of its own (`assignor`).
+    """
 
     name = "rankstream-only-one"
     version = 0
+    said = b""
 
     @classmethod
     def assign(
@@ -36,8 +43,10 @@ class OnlyOne(AbstractPartitionAssignor):  # type: ignore[misc]
         cluster: ClusterMetadata,
         members: Mapping[str, ConsumerProtocolMemberMetadata],
     ) -> dict[str, ConsumerProtocolMemberAssignment]:
-        """The first by its id has all, as long as it stays."""
-        chosen = min(members)
+        """All to one, nothing to the others."""
+        chosen = min(
+            members, key=lambda name: (members[name].user_data != HAS_ALL, name)
+        )
         found = {
             topic: sorted(cluster.partitions_for_topic(topic) or ())
             for topic in sorted(members[chosen].subscription)
@@ -52,11 +61,17 @@ class OnlyOne(AbstractPartitionAssignor):  # type: ignore[misc]
     @classmethod
     def metadata(cls, topics: Iterable[str]) -> ConsumerProtocolMemberMetadata:
         """What a member says of itself."""
-        return ConsumerProtocolMemberMetadata(cls.version, list(topics), b"")
+        return ConsumerProtocolMemberMetadata(cls.version, list(topics), cls.said)
 
     @classmethod
     def on_assignment(cls, assignment: ConsumerProtocolMemberAssignment) -> None:
-        """Nothing: the member's own listener hears of it."""
+        """Remember whether this is the one."""
+        cls.said = HAS_ALL if any(each for _, each in assignment.assignment) else b""
+
+
+def assignor() -> type[OnlyOne]:
+    """What one member takes part with."""
+    return type("OnlyOneOfMember", (OnlyOne,), {})
 
 
 class SourceMember(ConsumerRebalanceListener):  # type: ignore[misc]
@@ -93,7 +108,7 @@ class SourceMember(ConsumerRebalanceListener):  # type: ignore[misc]
             # Reading never jumps, neither to the oldest record nor to the newest.
             auto_offset_reset="none",
             isolation_level="read_committed",
-            partition_assignment_strategy=(OnlyOne,),
+            partition_assignment_strategy=(assignor(),),
             session_timeout_ms=round(session_s * 1_000),
             heartbeat_interval_ms=round(session_s * 250),
             fetch_max_wait_ms=100,
@@ -121,17 +136,6 @@ class SourceMember(ConsumerRebalanceListener):  # type: ignore[misc]
         """Note what is to be read from the next turn on."""
         self.generation += 1
         self.assigned = frozenset(assigned)
-
-    async def committed(
-        self, places: Collection[TopicPartition]
-    ) -> dict[TopicPartition, Position]:
-        """The positions of the group, without those that it has none of."""
-        coordinator = self.consumer._coordinator  # noqa: SLF001  with their metadata
-        found = await coordinator.fetch_committed_offsets(list(places))
-        return {
-            place: Position(each.offset, each.metadata or "")
-            for place, each in found.items()
-        }
 
     async def read(
         self, places: Collection[TopicPartition], timeout_ms: int, most: int

@@ -18,7 +18,12 @@ from aiokafka.errors import KafkaError, OffsetOutOfRangeError
 from rankstream.adapters.known_queries import KnownQueries
 from rankstream.settings import Settings
 from streams.adaptation.adapted import Adaptation, sources_of
-from streams.adaptation.merge import Document, Merge
+from streams.adaptation.merge import (
+    MOST_BYTES,
+    MOST_DOCUMENTS,
+    Document,
+    Merge,
+)
 from streams.kafka.adapt_status import AdaptStatus
 from streams.kafka.append_time import wall_ms
 from streams.kafka.committed_reader import Waiting, client_options
@@ -28,6 +33,7 @@ from streams.kafka.source_log import Position, SourceLog
 from streams.kafka.source_member import SourceMember
 from streams.kafka.source_start import Bounds, check_position, starts_of
 from streams.kafka.source_watch import BrokerAway, ClusterTopics, Describe
+from streams.kafka.stable_positions import PositionsHang, stable_positions
 from streams.kafka.state_log import Cluster
 from streams.kafka.status_page import Status
 from streams.topology import group_of
@@ -42,6 +48,10 @@ SLICE = 100
 """Documents after which others have a turn, such as the heartbeat of the group."""
 
 MOST_READ = 4_000
+
+HELD_SHARE = 3
+"""Of the disorder that ingestion allows, a click may wait this part for its list: what
+others pass it by is disorder too."""
 
 LOOK_S = 2.0
 """Between two looks for topics that are not there yet."""
@@ -81,6 +91,7 @@ class SourceAdapter:
         self._adaptation = Adaptation(
             sources_of(settings.sources), settings.kafka.input_partitions, self._queries
         )
+        self._hold_ms = settings.time.disorder_ms // HELD_SHARE
         self._merge: Merge[TopicPartition] = Merge()
         self._topic_ids: Mapping[str, str] = {}
         self._opened = -1
@@ -92,7 +103,7 @@ class SourceAdapter:
 
         Raises
         ------
-        KafkaError
+        KafkaError, BrokerAway, PositionsHang
             What was under way is not known to be written: begin a new session.
         StateRefused
             Where a source is not what it was, or lacks what comes next.
@@ -150,17 +161,10 @@ class SourceAdapter:
         behind = [
             place for place in member.assigned if await self._has_more(member, place)
         ]
-        chunk = self._merge.take(behind)
-        if not chunk:
+        self._merge.begin(behind, now_ms=wall_ms())
+        positions = await self._adapted()
+        if not positions:
             return
-        positions = {
-            place: Position(document.offset + 1, self._topic_ids[place.topic])
-            for place, document in chunk
-        }
-        for number, (place, document) in enumerate(chunk, 1):
-            self._adaptation.take(place.topic, place.partition, document)
-            if number % SLICE == 0:
-                await asyncio.sleep(0)
         await own.write(self._adaptation.outputs(), positions)
         self._fares.wrote(self._adaptation.counts, self._lag(member))
         self._fares.tell_refusals(self._adaptation.refusals)
@@ -169,6 +173,27 @@ class SourceAdapter:
             # Level: what comes meanwhile shares the next transaction.
             spent_s = time.monotonic() - started_s
             await asyncio.sleep(max(0.0, self._settings.delivery.commit_s - spent_s))
+
+    async def _adapted(self) -> dict[TopicPartition, Position]:
+        """Adapt what may be passed on; says behind which documents that is."""
+        positions: dict[TopicPartition, Position] = {}
+        n_bytes = 0
+        for number in range(MOST_DOCUMENTS):
+            head = self._merge.head()
+            if head is None or n_bytes >= MOST_BYTES:
+                break
+            place, document, was_held = head
+            at = place.topic, place.partition
+            if not self._adaptation.take(*at, document, may_wait=not was_held):
+                self._merge.hold(self._hold_ms)
+                continue
+            self._merge.pass_on()
+            n_bytes += len(document.value or b"")
+            topic_id = self._topic_ids[place.topic]
+            positions[place] = Position(document.offset + 1, topic_id)
+            if number % SLICE == 0:
+                await asyncio.sleep(0)
+        return positions
 
     async def _take_over(self, member: SourceMember, own: SourceLog) -> None:
         """Fence whoever adapted before, and read on where it was."""
@@ -185,7 +210,7 @@ class SourceAdapter:
         places = sorted(assigned)
         await own.fence()
         # Only now: nobody else can move them any more.
-        committed = await member.committed(places)
+        committed = await self._positions(own, places)
         bounds = await self._bounds(member, places)
         starts = starts_of(
             self._sources, committed, bounds, self._topic_ids, self._group
@@ -208,6 +233,16 @@ class SourceAdapter:
         self._heard = dict.fromkeys(places, (None, now_s))
         self._opened = generation
         self._ready(len(places))
+
+    async def _positions(
+        self, own: SourceLog, places: list[TopicPartition]
+    ) -> dict[TopicPartition, Position]:
+        asked = self._cluster.client, self._group, places
+        try:
+            return await asyncio.to_thread(stable_positions, *asked)
+        except PositionsHang:
+            await own.end_what_hangs(places)
+            return await asyncio.to_thread(stable_positions, *asked)
 
     def _drop_unwritten(self) -> None:
         """Forget what a session that failed had adapted: it is adapted again."""
@@ -312,7 +347,7 @@ async def adapt(
         while not stop.is_set():
             try:
                 await adapter.session(stop)
-            except KafkaError as error:
+            except (KafkaError, BrokerAway, PositionsHang) as error:
                 fares.trouble = f"Kafka fails: {type(error).__name__}: {error}"
                 waiting.say(error)
                 # Many lose one server at once; they should not return at once.

@@ -39,7 +39,7 @@ def test_an_outage_fills_the_room_and_then_refuses_at_once(server: Served) -> No
     assert {answer.status for answer in answers} == {503}
     assert codes == {"unanswered", "busy"}
     assert all(answer.headers["retry-after"] == "1" for answer in answers)
-    assert server.parts.room.taken > 500_000
+    assert 0 < server.parts.room.taken <= 1 << 20
     for number in range(20):
         started_s = time.monotonic()
         answers.append(server.ask("/v1/events", listed(f"late-{number}", **wide)))

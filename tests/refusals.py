@@ -46,6 +46,7 @@ OTHERS = {
 
 SETTINGS_RULES = (
     "rankstream/settings_rules.py",
+    "rankstream/source_rules.py",
     "rankstream/training_rules.py",
     "rankstream/ranking/learner_options.py",
     "rankstream/ranking/methods.py",

@@ -57,6 +57,11 @@ def starts_of(
     return starts
 
 
+def is_another(known: str, seen: str) -> bool:
+    """Whether a topic was created anew, as far as ids of both are known."""
+    return bool(known and seen) and known != seen
+
+
 def check_position(
     place: TopicPartition,
     position: Position,
@@ -77,7 +82,7 @@ def check_position(
         f"{place.topic}:{place.partition} --reset-offsets --to-earliest --execute`"
     )
     topic_id = topic_ids.get(place.topic, "")
-    if position.topic_id and topic_id and position.topic_id != topic_id:
+    if is_another(position.topic_id, topic_id):
         raise StateRefused(
             f"the source {name} must be the topic that was read before; its id is "
             f"{topic_id}, not {position.topic_id}: it was created anew. To read the "

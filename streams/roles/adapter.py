@@ -31,7 +31,12 @@ from streams.kafka.reader_role import RETRY_S, either
 from streams.kafka.recent_lists import learn_lists
 from streams.kafka.source_log import Position, SourceLog
 from streams.kafka.source_member import SourceMember
-from streams.kafka.source_start import Bounds, check_position, starts_of
+from streams.kafka.source_start import (
+    Bounds,
+    check_position,
+    is_another,
+    starts_of,
+)
 from streams.kafka.source_watch import BrokerAway, ClusterTopics, Describe
 from streams.kafka.stable_positions import PositionsHang, stable_positions
 from streams.kafka.state_log import Cluster
@@ -53,8 +58,8 @@ HELD_SHARE = 3
 """Of the disorder that ingestion allows, a click may wait this part for its list: what
 others pass it by is disorder too."""
 
-LOOK_S = 2.0
-"""Between two looks for topics that are not there yet."""
+LOOK_S, LOOK_AGAIN_S = 2.0, 5.0
+"""Between two looks for topics that are not there yet, and for changed ones."""
 
 log = logging.getLogger("rankstream.adapter")
 
@@ -95,6 +100,7 @@ class SourceAdapter:
         self._merge: Merge[TopicPartition] = Merge()
         self._topic_ids: Mapping[str, str] = {}
         self._opened = -1
+        self._looked_s = 0.0
         self._heard: dict[TopicPartition, tuple[Any, float]] = {}
         self._read_to: dict[TopicPartition, int] = {}
 
@@ -127,6 +133,7 @@ class SourceAdapter:
             while not stop.is_set():
                 async with member.turn:
                     await self._turn(member, own)
+                await self._look_again()
                 self._fares.tell()
         finally:
             await own.close()
@@ -149,6 +156,22 @@ class SourceAdapter:
             waiting.say(away)
             await either(stop, timeout_s=LOOK_S)
         return {}
+
+    async def _look_again(self) -> None:
+        """End the session where a source was created anew: the next one refuses it.
+
+        Clients do not notice, and read on in the new one.
+        """
+        if time.monotonic() - self._looked_s < LOOK_AGAIN_S:
+            return
+        self._looked_s = time.monotonic()
+        try:
+            found = await asyncio.to_thread(self._describe, sorted(self._sources))
+        except BrokerAway:
+            return
+        for name, seen in found.items():
+            if is_another(self._topic_ids[name], seen.topic_id):
+                raise BrokerAway(f"the topic {name} was created anew")
 
     async def _turn(self, member: SourceMember, own: SourceLog) -> None:
         started_s = time.monotonic()

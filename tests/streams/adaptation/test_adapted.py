@@ -1,0 +1,181 @@
+"""Documents into records of the input topics."""
+
+import json
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rankstream.adapters.known_queries import KnownQueries
+from rankstream.settings import Settings, SourceSettings
+from rankstream.wire.refused_header import REFUSED_HEADER
+from rankstream.wire.routing import partition_of_input
+from rankstream.wire.topics import CLICKS, MAX_EVENT_BYTES, QUERIES, dead_letters
+from streams.adaptation.adapted import (
+    ORIGIN_HEADER,
+    TOGETHER,
+    Adaptation,
+    sources_of,
+)
+from streams.adaptation.merge import Document
+from streams.ingest.ingest import Ingest
+from streams.local import local_settings
+from streams.stage import Output, SourceRecord
+
+AT_MS = 1_600_000_000_000
+
+N_PARTITIONS = 3
+
+
+def adaptation() -> Adaptation:
+    """Of two sources: UBI, and events of ours."""
+    sources = {
+        "ubi": SourceSettings(topic="ubi-topic", format="ubi"),
+        "own": SourceSettings(topic="own-topic", format="rankstream"),
+    }
+    return Adaptation(sources_of(sources), N_PARTITIONS, KnownQueries())
+
+
+def shown(n: int, **fields: Any) -> dict[str, Any]:
+    """A query of UBI."""
+    return {
+        "query_id": f"l{n}", "user_query": f"q{n}", "timestamp": AT_MS + n,
+        "query_response_hit_ids": ["a", "b"],
+    } | fields  # fmt: skip
+
+
+def clicked(n: int, **fields: Any) -> dict[str, Any]:
+    """A click on its second hit, which does not name the query."""
+    attributes = {"object": {"object_id": "b"}, "position": {"ordinal": 2}}
+    return {
+        "action_name": "click", "query_id": f"l{n}", "timestamp": AT_MS + n,
+        "event_attributes": attributes,
+    } | fields  # fmt: skip
+
+
+def document(value: Any, offset: int = 7) -> Document:
+    """As it stands in a topic."""
+    return Document(offset, AT_MS, json.dumps(value).encode())
+
+
+def events_in(outputs: list[Output]) -> list[tuple[str, int, dict[str, Any]]]:
+    """Topic, partition and event of all that is in records without headers."""
+    found = []
+    for output in outputs:
+        value = json.loads(output.value or b"")
+        for each in value if isinstance(value, list) else [value]:
+            found.append((output.topic, output.partition, each))
+    return found
+
+
+def test_lists_and_clicks_go_where_a_sender_of_ours_sends_them() -> None:
+    """By the bytes of the event, whatever record they share."""
+    own = adaptation()
+    for n in range(200):
+        assert own.take("ubi-topic", 0, document(shown(n)))
+        assert own.take("ubi-topic", 1, document(clicked(n)))
+    outputs = own.outputs()
+    found = events_in(outputs)
+    assert Counter(topic for topic, _, _ in found) == {QUERIES: 200, CLICKS: 200}
+    for _, partition, event in found:
+        value = json.dumps(event, separators=(",", ":")).encode()
+        assert partition == partition_of_input(None, value, N_PARTITIONS)
+    sizes = [len(events_in([each])) for each in outputs]
+    assert max(sizes) == TOGETHER
+    assert own.outputs() == []
+    assert {key: n for key, n in own.counts.items() if key[1] == "ubi"} == {
+        ("documents_read", "ubi"): 400,
+        ("queries_adapted", "ubi"): 200,
+        ("clicks_adapted", "ubi"): 200,
+    }
+
+
+@given(st.sets(st.integers(0, 99)))
+def test_where_commits_fall_changes_no_event_and_no_partition(cuts: set[int]) -> None:
+    """Only which events share a record."""
+    whole, cut = adaptation(), adaptation()
+    parts: list[Output] = []
+    for n in range(100):
+        for each in (whole, cut):
+            each.take("ubi-topic", 0, document(shown(n)))
+        if n in cuts:
+            parts += cut.outputs()
+    parts += cut.outputs()
+
+    def by_place(outputs: list[Output]) -> dict[tuple[str, int], list[str]]:
+        found: dict[tuple[str, int], list[str]] = {}
+        for topic, partition, event in events_in(outputs):
+            found.setdefault((topic, partition), []).append(event["impression_id"])
+        return found
+
+    assert by_place(parts) == by_place(whole.outputs())
+
+
+def test_what_is_refused_keeps_its_bytes_its_reason_and_its_place() -> None:
+    """And ingestion makes a dead letter of it."""
+    own = adaptation()
+    wrong = clicked(1, user_query="q1")
+    wrong["event_attributes"]["position"]["ordinal"] = 0
+    assert own.take("ubi-topic", 2, document(wrong, offset=41))
+    (output,) = own.outputs()
+    assert (output.topic, output.value) == (CLICKS, json.dumps(wrong).encode())
+    headers = dict(output.headers)
+    assert headers[ORIGIN_HEADER] == b"ubi-topic[2]@41"
+    assert headers[REFUSED_HEADER].startswith(b"ordinal: ordinal must be")
+    (refusal,) = own.refusals
+    assert (refusal.source, refusal.code) == ("ubi", "ordinal")
+    assert own.counts["documents_refused", "ubi"] == 1
+
+    ingest = Ingest(CLICKS, 0, local_settings(Settings()))
+    ingest.fold(SourceRecord(CLICKS, 0, 0, AT_MS, None, output.value, output.headers))
+    (letter, *_) = ingest.outputs()
+    assert letter.topic == dead_letters(CLICKS)
+    assert letter.value == output.value
+    assert dict(letter.headers)["__rankstream.errors.code"] == b"not-adapted"
+    assert dict(letter.headers)[ORIGIN_HEADER] == b"ubi-topic[2]@41"
+
+
+def test_a_click_waits_for_its_list_only_where_it_may() -> None:
+    """What it does not name, the list says; without it the click is refused."""
+    own = adaptation()
+    assert not own.take("ubi-topic", 0, document(clicked(5)), may_wait=True)
+    assert own.outputs() == []
+    assert not own.counts["documents_read", "ubi"]
+    assert own.take("ubi-topic", 1, document(shown(5)), may_wait=True)
+    assert own.take("ubi-topic", 0, document(clicked(5)), may_wait=True)
+    found = events_in(own.outputs())
+    assert [event["query_id"] for _, _, event in found] == ["q5", "q5"]
+    assert own.take("ubi-topic", 0, document(clicked(6)))
+    assert [each.code for each in own.refusals] == ["no-query"]
+
+
+def test_an_array_is_many_documents_and_a_tombstone_none() -> None:
+    """Each is taken or refused by itself."""
+    own = adaptation()
+    assert own.take("ubi-topic", 0, document([shown(1), 5, clicked(1)]))
+    assert own.take("ubi-topic", 0, Document(8, AT_MS, None))
+    assert own.take("own-topic", 0, document([{"at_ms": AT_MS, "shown": ["a"]}]))
+    outputs = own.outputs()
+    refused = [each for each in outputs if each.headers]
+    assert [each.value for each in refused] == [b"5"]
+    events = events_in([each for each in outputs if not each.headers])
+    assert sorted(topic for topic, _, _ in events) == [CLICKS, QUERIES, QUERIES]
+    assert own.counts["documents_silent", "ubi"] == 1
+
+
+@pytest.mark.parametrize("topic", ["ubi-topic", "own-topic"])
+def test_what_no_topic_takes_is_cut_off_and_says_so(topic: str) -> None:
+    """An event or a document of any size makes a record that fits."""
+    own = adaptation()
+    large = shown(1, query_response_hit_ids=["x" * (9 << 20)])
+    ours = {"at_ms": AT_MS, "impression_id": "i", "query_id": "q" * (9 << 20),
+            "shown": ["a"]}  # fmt: skip
+    assert own.take(topic, 0, document(large if topic == "ubi-topic" else ours))
+    assert own.take("ubi-topic", 0, Document(9, AT_MS, b"{" * (20 << 20)))
+    for output in own.outputs():
+        headers = sum(len(n) + len(c) for n, c in output.headers)
+        assert len(output.value or b"") + headers <= MAX_EVENT_BYTES - 512
+        assert output.headers
+    assert [each.code for each in own.refusals] == ["too-large", "not-json"]

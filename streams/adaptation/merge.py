@@ -8,6 +8,7 @@ end.
 """
 
 import heapq
+import itertools
 from collections import deque
 from collections.abc import Collection, Hashable, Iterable
 from typing import Generic, NamedTuple, TypeVar
@@ -16,6 +17,10 @@ Place = TypeVar("Place", bound=Hashable)
 
 MOST_DOCUMENTS, MOST_BYTES = 4_000, 4 << 20
 """That wait of one partition; one fetch more may come."""
+
+
+AHEAD = 8
+"""Documents behind the first that say whether its time can be right."""
 
 
 class Document(NamedTuple):
@@ -96,7 +101,7 @@ class Merge(Generic[Place]):
         self._behind, self._now_ms = frozenset(behind), now_ms
         self._held.clear()
         self._heads = [
-            (waiting[0].taken_ms, number, place)
+            (_due_ms(waiting), number, place)
             for number, (place, waiting) in enumerate(self._waiting.items())
             if waiting
         ]
@@ -122,7 +127,7 @@ class Merge(Generic[Place]):
         self._n_bytes[place] -= len(waiting.popleft().value or b"")
         self._held.discard(place)
         if waiting:
-            heapq.heapreplace(self._heads, (waiting[0].taken_ms, number, place))
+            heapq.heapreplace(self._heads, (_due_ms(waiting), number, place))
         elif place in self._behind:
             self._heads.clear()
         else:
@@ -131,6 +136,16 @@ class Merge(Generic[Place]):
     def hold(self, for_ms: int) -> None:
         """Let what the others have pass the head, and all behind it, by so much."""
         _, number, place = self._heads[0]
-        due_ms = self._waiting[place][0].taken_ms + for_ms
+        due_ms = _due_ms(self._waiting[place]) + for_ms
         self._held.add(place)
         heapq.heapreplace(self._heads, (due_ms, number, place))
+
+
+def _due_ms(waiting: deque[Document]) -> int:
+    """The time of the first document; an earlier one that two behind it agree on.
+
+    A sender's clock that is ahead would hold back all that is behind its document.
+    """
+    own_ms = waiting[0].taken_ms
+    behind = sorted(each.taken_ms for each in itertools.islice(waiting, 1, AHEAD))
+    return min([own_ms, *(behind[1:2] or behind)])

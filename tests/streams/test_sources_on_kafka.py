@@ -97,7 +97,8 @@ class Shop:
             })  # fmt: skip
             (self.clicks if ordinal else self.refused)[name] += 1
             if n % 500 == 0:
-                producer.send(acted, key=b"k", value=None, partition=1)
+                at = {"partition": 1, "timestamp_ms": at_ms}
+                producer.send(acted, key=b"k", value=None, **at)
         producer.flush()
         producer.close()
 

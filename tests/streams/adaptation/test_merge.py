@@ -110,6 +110,17 @@ def test_a_document_is_held_by_the_clock_where_nothing_else_comes() -> None:
     assert head.was_held
 
 
+def test_a_clock_that_is_ahead_holds_nothing_back() -> None:
+    """Nor does one that is behind let others through before their time."""
+    ahead = merged(a=(900, 10, 20, 30, 40), b=tuple(range(0, 60, 5)))
+    passed = [at for _, at in turn(ahead)]
+    assert passed.index(900) < passed.index(25)
+    assert passed.index(10) < passed.index(25)
+    behind = merged(a=(30, 31, 0, 32, 33, 34), b=tuple(range(0, 60, 5)))
+    passed = [at for _, at in turn(behind)]
+    assert passed.index(25) < passed.index(31) < passed.index(35)
+
+
 def test_a_full_partition_is_read_no_more() -> None:
     """By number or by bytes; and its next offset is where it lags."""
     merge = merged(a=(), b=())

@@ -31,7 +31,7 @@ from rankstream.wire.topics import CLICKS, QUERIES
 
 N_DOCUMENTS, N_FEATURES = 100, 136
 N_BODIES = 64
-N_CLIENTS = 16
+N_CLIENTS = 64
 TOGETHER = 100
 """Clicks of a request, where there are several."""
 

@@ -67,8 +67,9 @@ class Access:
         ------
         Problem
         """
-        named = [v for name, v in call.scope["headers"] if name == b"host"]
-        host = named[0].decode("latin-1").lower() if len(named) == 1 else ""
+        host = call.header(b"host").lower()
+        if host in self._hosts:
+            return
         name = host.rpartition(":")[0] if not host.endswith("]") else host
         name = name if ":" in host and host[-1:].isdigit() else host
         if name not in self._hosts and ("*" not in self._hosts or not name):

@@ -247,7 +247,7 @@ class _Door:
         receive: Receive,
         send: Send,
     ) -> Answer:
-        _check_head(scope, self._serve.head_bytes)
+        _check_head(call, self._serve.head_bytes)
         if place is None or not place.is_probed:
             self._access.check_host(call)
         asking = self._access.asking(call)
@@ -259,13 +259,21 @@ class _Door:
         return answer
 
 
-def _check_head(scope: Scope, most: int) -> None:
+ONCE = (
+    b"host", b"origin", b"authorization", b"content-type", b"content-encoding",
+    b"content-length", b"transfer-encoding",
+)  # fmt: skip
+"""Headers that two readers could take different ones of."""
+
+
+def _check_head(call: Call, most: int) -> None:
     """Refuse heads that are large, or that two servers could read differently.
 
     Raises
     ------
     Problem
     """
+    scope = call.scope
     if scope["http_version"] not in ("1.0", "1.1"):
         raise Problem(
             HTTPStatus.HTTP_VERSION_NOT_SUPPORTED,
@@ -273,12 +281,10 @@ def _check_head(scope: Scope, most: int) -> None:
             f"a request must be HTTP/1.1 or 1.0; got {scope['http_version']!r}",
             is_last=True,
         )
-    size = len(scope["raw_path"]) + len(scope["query_string"])
-    once: list[bytes] = []
-    for name, value in scope["headers"]:
-        size += len(name) + len(value) + 4
-        if name in (b"content-length", b"transfer-encoding", b"host", b"authorization"):
-            once.append(name)
+    headers = scope["headers"]
+    size = len(scope["raw_path"]) + len(scope["query_string"]) + 4 * len(headers)
+    for name, value in headers:
+        size += len(name) + len(value)
     if size > most:
         raise Problem(
             HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
@@ -286,11 +292,14 @@ def _check_head(scope: Scope, most: int) -> None:
             f"a head must take at most {most:,} bytes (serve.head_bytes); got {size:,}",
             is_last=True,
         )
-    is_twice = len(set(once)) < len(once)
-    if is_twice or {b"content-length", b"transfer-encoding"} <= set(once):
+    names = [name for name, _ in headers]
+    is_twice = len(call.headers) < len(names) and any(
+        names.count(each) > 1 for each in ONCE
+    )
+    if is_twice or {b"content-length", b"transfer-encoding"} <= call.headers.keys():
         problem = malformed(
-            "host, authorization and the length of a body must be said once; a header "
-            "comes twice, or two headers say the length",
+            "host, origin, token, type and length must be said once; a header comes "
+            "twice, or two headers say the length",
             "head",
         )
         problem.headers = ((b"connection", b"close"),)

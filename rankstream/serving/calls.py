@@ -49,12 +49,18 @@ class Call:
         Bytes of a body, packed and unpacked.
     within_s
         How long the body may take to come.
+
+    Attributes
+    ----------
+    headers
+        By name in small letters; the door refuses those that may not come twice.
     """
 
     def __init__(
         self, scope: Scope, receive: Receive, room: Room, most: int, within_s: float
     ) -> None:
         self.scope = scope
+        self.headers: dict[bytes, bytes] = dict(scope["headers"])
         self._receive = receive
         self._room = room
         self._most = most
@@ -64,10 +70,8 @@ class Call:
 
     def header(self, name: bytes) -> str:
         """A header by its name in small letters; empty where it is not there."""
-        for known, value in self.scope["headers"]:
-            if known == name:
-                return str(value.decode("latin-1"))
-        return ""
+        value = self.headers.get(name)
+        return "" if value is None else value.decode("latin-1")
 
     @property
     def kind(self) -> str:

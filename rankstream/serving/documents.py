@@ -16,6 +16,7 @@ from rankstream.adapters.adapter import AdapterOptions, NotAdapted
 from rankstream.adapters.adapter import Headers as Carried
 from rankstream.adapters.registry import ADAPTERS, options_of
 from rankstream.serving.calls import Answer, Call
+from rankstream.serving.plain_clicks import plain_clicks
 from rankstream.serving.problems import Problem, malformed
 from rankstream.serving.requests import EventsAnswer, Rejected
 from rankstream.serving.sender import Outgoing, Sender
@@ -91,6 +92,8 @@ class Documents:
 
     def __init__(self, settings: Settings, sender: Sender) -> None:
         self._most = settings.serve.events
+        self._max_documents = settings.limits.documents
+        self._ahead_ms = settings.time.ahead_ms
         self._sender = sender
         self._validator = EventValidator(
             max_documents=settings.limits.documents, ahead_ms=settings.time.ahead_ms
@@ -107,6 +110,11 @@ class Documents:
         """
         asked = self._asked(call)
         body = await call.body()
+        if asked == PLAIN and call.kind in JSON_KINDS:
+            plain = self._plain(body)
+            if plain:
+                await self._sender.send(plain)
+                return _answer(EventsAnswer(queries=0, clicks=len(plain)))
         carried = _carried(call) if asked.name == CLOUD else ()
         # Headers name one event, so the body is one.
         documents = [body] if carried else documents_of(body, call.kind)
@@ -123,13 +131,14 @@ class Documents:
         if found.events or found.letters:
             await self._sender.send(found.events + found.letters)
         n_queries = sum(each.kind == QUERIES for each in found.events)
-        answer = EventsAnswer(
-            queries=n_queries,
-            clicks=len(found.events) - n_queries,
-            ignored=found.n_ignored,
-            dead_letters=len(found.letters),
+        return _answer(
+            EventsAnswer(
+                queries=n_queries,
+                clicks=len(found.events) - n_queries,
+                ignored=found.n_ignored,
+                dead_letters=len(found.letters),
+            )
         )
-        return Answer(_to_json(answer), HTTPStatus.ACCEPTED)
 
     def check(self, kind: str, value: bytes) -> None:
         """Refuse what ingestion would refuse.
@@ -144,8 +153,21 @@ class Documents:
         else:
             self._validator.click(value, now_ms, NOWHERE)
 
+    def _plain(self, body: bytes) -> list[Outgoing]:
+        """The clicks of a body that is nothing else; none where it is."""
+        values = plain_clicks(
+            body,
+            latest_ms=time.time_ns() // 1_000_000 + self._ahead_ms,
+            most=self._max_documents,
+        )
+        if values is None or len(values) > self._most:
+            return []
+        return [Outgoing(CLICKS, value) for value in values]
+
     def _asked(self, call: Call) -> _Asked:
         text = call.scope["query_string"].decode("latin-1")
+        if not text and not call.header(b"ce-specversion") and call.kind in JSON_KINDS:
+            return PLAIN
         try:
             pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=MOST_OPTIONS)
         except ValueError as error:
@@ -193,6 +215,9 @@ class Documents:
         return _Found(events, rejected, letters, n_ignored)
 
 
+PLAIN = _Asked("rankstream", AdapterOptions(), makes_letters=False)
+"""Our own events, as a request that says nothing has them."""
+
 NOWHERE = Origin(CLICKS, 0, 0, 0)
 """Stands for the record of a click that is not sent yet."""
 
@@ -221,6 +246,10 @@ def documents_of(body: bytes, kind: str) -> list[bytes]:
         except msgspec.DecodeError as error:
             raise malformed(f"a body must be JSON; {error}", "not-json") from error
     return _some([body] if start else [])
+
+
+def _answer(found: EventsAnswer) -> Answer:
+    return Answer(_to_json(found), HTTPStatus.ACCEPTED)
 
 
 def _some(documents: list[bytes]) -> list[bytes]:

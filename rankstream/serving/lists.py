@@ -4,7 +4,7 @@ import asyncio
 import time
 import zlib
 from http import HTTPStatus
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
@@ -12,6 +12,7 @@ from rankstream.experiments import Drawn, Experiments, Running, new_impression_i
 from rankstream.learner_needs import multileaving_of, needs_candidates, policy_for
 from rankstream.ranker import NoSnapshot, Ranker
 from rankstream.ranking.combining import draw_seed
+from rankstream.ranking.multileaving import Multileaving
 from rankstream.ranking.ranked_list import Ranking
 from rankstream.serving.calls import Answer, Call
 from rankstream.serving.documents import Documents
@@ -29,10 +30,13 @@ from rankstream.serving.requests import (
 from rankstream.serving.sender import Outgoing, Sender
 from rankstream.settings import Settings
 from rankstream.wire.schemas import decoded
-from rankstream.wire.topics import QUERIES
+from rankstream.wire.topics import MAX_EVENT_BYTES, QUERIES
 from streams.ingest.refusal import Refused
 
 Asked = TypeVar("Asked", bound=Listing)
+
+MOST_BYTES = MAX_EVENT_BYTES - (1 << 17)
+"""An event of this size is accepted, whatever its texts take in the log."""
 
 MOST_EXPOSURES = 100_000
 """Numbers of one answer."""
@@ -40,6 +44,14 @@ MOST_EXPOSURES = 100_000
 _decode_rank = msgspec.json.Decoder(RankRequest).decode
 _decode_combine = msgspec.json.Decoder(CombineRequest).decode
 _to_json = msgspec.json.Encoder().encode
+
+
+class _Needs(NamedTuple):
+    """What a model's learner needs lists to be."""
+
+    policy: str
+    multileaving: Multileaving
+    candidates: bool
 
 
 class Lists:
@@ -53,7 +65,13 @@ class Lists:
         rankers: dict[str, Ranker],
         experiments: Experiments,
     ) -> None:
-        self._models = settings.models
+        self._most_documents = settings.limits.documents
+        self._needs = {
+            name: _Needs(
+                policy_for(model), multileaving_of(model), needs_candidates(model)
+            )
+            for name, model in settings.models.items()
+        }
         self._sender = sender
         self._documents = documents
         self._rankers = rankers
@@ -141,15 +159,15 @@ class Lists:
                 f"model must be one of {sorted(self._rankers)}; got "
                 f"{asked.model!r}: name it in the settings of the server",
             )
-        settings = self._models[asked.model]
+        needs = self._needs[asked.model]
         try:
             return ranker.rank(
                 features_of(asked.items),
                 cutoff=asked.k,
-                policy=asked.policy or policy_for(settings),
+                policy=asked.policy or needs.policy,
                 # It follows from the list's id, so that to ask again draws the same.
                 seed=draw_seed(asked.model, 0, impression),
-                multileaving=multileaving_of(settings),
+                multileaving=needs.multileaving,
             )
         except NoSnapshot as error:
             raise busy(str(error), code="no-snapshot") from error
@@ -157,16 +175,17 @@ class Lists:
             raise _unprocessable("features", str(error)) from error
 
     def _event_of(self, asked: RankRequest, ranking: Ranking, impression: str) -> bytes:
+        ids = [item.id for item in asked.items]
         event = self._rankers[asked.model].query_event(
             ranking,
             query_id=asked.query_id,
-            items=[item.id for item in asked.items],
+            items=ids,
             at_ms=_at_ms(asked),
             impression_id=impression,
-            log_candidates=needs_candidates(self._models[asked.model]),
+            log_candidates=self._needs[asked.model].candidates,
             **_who(asked),
         )
-        self._check(event)
+        self._check_listing(asked, ids, event)
         return event
 
     def _check(self, event: bytes) -> None:
@@ -175,6 +194,35 @@ class Lists:
             self._documents.check(QUERIES, event)
         except Refused as error:
             raise _unprocessable(str(error.code), str(error)) from error
+
+    def _check_listing(self, asked: RankRequest, ids: list[str], event: bytes) -> None:
+        """The same of what the client said; vectors are ours, and need no check."""
+        is_plain = asked.query_id.isascii() and not asked.query_id.isspace()
+        if not is_plain or asked.at_ms is not None or asked.attributes is not None:
+            said = {
+                "impression_id": asked.impression_id or "new",
+                "query_id": asked.query_id,
+                "at_ms": _at_ms(asked),
+                "shown": ids[:1],
+                **_who(asked),
+            }
+            self._check(_to_json(said))
+        if len(set(ids)) < len(ids):
+            raise _unprocessable(
+                "candidates", "items must have an id each; one has two"
+            )
+        if len(ids) > self._most_documents:
+            raise _unprocessable(
+                "too-many-documents",
+                f"items must be at most {self._most_documents:,} (limits.documents); "
+                f"got {len(ids):,}",
+            )
+        if len(event) > MOST_BYTES:
+            raise _unprocessable(
+                "too-large",
+                f"an event must take at most {MOST_BYTES:,} bytes; got "
+                f"{len(event):,}: rank fewer items, or with fewer features",
+            )
 
     def _check_known(self, experiment: str) -> None:
         if not self._experiments.is_known(experiment):

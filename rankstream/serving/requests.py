@@ -15,7 +15,7 @@ class Request(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """The body of a request; unknown fields are refused."""
 
 
-class RankItem(Request, frozen=True, kw_only=True):
+class RankItem(Request, frozen=True, kw_only=True, gc=False):
     """A candidate: its id, and its features in the order of the model.
 
     `features` are numbers, or base64 of little-endian float32.
@@ -41,7 +41,7 @@ class Listing(Request, frozen=True, kw_only=True):
     attributes: dict[str, Any] | None = None
 
 
-class RankRequest(Listing, frozen=True, kw_only=True):
+class RankRequest(Listing, frozen=True, kw_only=True, gc=False):
     """Rank these items with a model.
 
     `k` is the length of the list. `policy` is what the model's learner needs where it

@@ -146,8 +146,8 @@ class Sender:
         ------
         Problem
         """
-        done, _ = await asyncio.wait((task,), timeout=self._answer_s)
-        if not done:
+        await _until_done(task, self._answer_s)
+        if not task.done():
             raise busy(
                 f"Kafka must have the events within {self._answer_s:g} s; it may or "
                 "may not: send them again with the same ids",
@@ -201,6 +201,10 @@ class Sender:
         self, events: list[Outgoing]
     ) -> Iterator[tuple[str, int, bytes, Headers]]:
         """Events of a partition share a record, as those of `feed --batch` do."""
+        if len(events) == 1:
+            kind, value, headers = events[0]
+            yield kind, zlib.crc32(value) % self._n_partitions, value, headers
+            return
         together: dict[tuple[str, int], list[bytes]] = defaultdict(list)
         for kind, value, headers in events:
             partition = zlib.crc32(value) % self._n_partitions
@@ -278,6 +282,24 @@ class Sender:
         if now_s - self._said_s > SAY_EVERY_S or "reached" in line:
             self._said_s = now_s
             log.info(line)
+
+
+async def _until_done(task: asyncio.Task[None], within_s: float) -> None:
+    """Wait for a task without cancelling it; as `asyncio.wait`, for less."""
+    loop = asyncio.get_running_loop()
+    waiter = loop.create_future()
+
+    def wake(_: object = None) -> None:
+        if not waiter.done():
+            waiter.set_result(None)
+
+    task.add_done_callback(wake)
+    timer = loop.call_later(within_s, wake)
+    try:
+        await waiter
+    finally:
+        timer.cancel()
+        task.remove_done_callback(wake)
 
 
 def joined(values: Iterable[bytes]) -> Iterator[bytes]:

@@ -223,6 +223,7 @@ def test_a_client_that_reads_nothing_is_closed(server: Served) -> None:
         [b"X\x00Y: a", b"Content-Length: %d" % len(BODY)],
         [b"X: a\x00b", b"Content-Length: %d" % len(BODY)],
         [b"Host: evil.example", b"Content-Length: %d" % len(BODY)],
+        [b"Content-Type: a/b", b"Content-Type: a/c", b"Content-Length: 0"],
         [b"Authorization: Bearer a", b"Authorization: Bearer b", b"Content-Length: 0"],
     ],
 )

@@ -73,7 +73,7 @@ hooks: .venv/installed-dev  ## check style before each commit
 	$(BIN)/pre-commit install
 
 lock: .venv/installed-dev  ## write deploy/requirements.lock anew; UPGRADE=--upgrade for newer versions
-	$(BIN)/python -m uv pip compile pyproject.toml --extra pipeline --universal --python-version 3.11 \
+	$(BIN)/python -m uv pip compile pyproject.toml --extra serve --universal --python-version 3.11 \
 	  --generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate --quiet \
 	  --custom-compile-command 'make lock' $(UPGRADE) -o $(LOCK)
 

@@ -153,7 +153,7 @@ def environments(
         without(reason, os.environ)
     # Without an index: whatever the extra asks for must be in the lock file.
     install = ("pip", "install", "--no-index", "--python", python)
-    uv(*install, f"rankstream[pipeline] @ {wheel.as_uri()}")
+    uv(*install, f"rankstream[serve] @ {wheel.as_uri()}")
     yield {name: Environment(folder / name, service) for name in ("base", "pipeline")}
     shutil.rmtree(folder)
 
@@ -325,7 +325,8 @@ def test_a_command_on_the_base_says_what_to_install(
     assert status == (78 if command == "worker" else 2)
     assert said == ""
     assert complaint.startswith(f"rankstream {command}: this command needs the extra")
-    assert complaint.endswith("pip install 'rankstream[pipeline]'\n")
+    extra = "serve" if command == "serve" else "pipeline"
+    assert complaint.endswith(f"pip install 'rankstream[{extra}]'\n")
     assert complaint.count("\n") == 1
 
 

@@ -39,7 +39,7 @@ pytestmark = pytest.mark.broker
 N_SENDERS = 8
 N_SLOW = 1_000
 STOPPED_S = 30.0
-BETWEEN_S = 6.0
+BETWEEN_S = 4.0
 CLICKS_A_LIST = 2
 
 COMMAND = (sys.executable, "-m", "rankstream.cli", "serve")

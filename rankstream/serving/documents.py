@@ -113,7 +113,7 @@ class Documents:
         if asked == PLAIN and call.kind in JSON_KINDS:
             plain = self._plain(body)
             if plain:
-                await self._sender.send(plain)
+                await self._sender.send_values(CLICKS, plain)
                 return _answer(EventsAnswer(queries=0, clicks=len(plain)))
         carried = _carried(call) if asked.name == CLOUD else ()
         # Headers name one event, so the body is one.
@@ -153,16 +153,14 @@ class Documents:
         else:
             self._validator.click(value, now_ms, NOWHERE)
 
-    def _plain(self, body: bytes) -> list[Outgoing]:
+    def _plain(self, body: bytes) -> list[bytes]:
         """The clicks of a body that is nothing else; none where it is."""
         values = plain_clicks(
             body,
             latest_ms=time.time_ns() // 1_000_000 + self._ahead_ms,
             most=self._max_documents,
         )
-        if values is None or len(values) > self._most:
-            return []
-        return [Outgoing(CLICKS, value) for value in values]
+        return values if values and len(values) <= self._most else []
 
     def _asked(self, call: Call) -> _Asked:
         text = call.scope["query_string"].decode("latin-1")

@@ -8,8 +8,7 @@ import asyncio
 import logging
 import time
 import zlib
-from collections import defaultdict
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, NamedTuple
 
 from aiokafka import AIOKafkaProducer
@@ -48,6 +47,15 @@ class Outgoing(NamedTuple):
     kind: str
     value: bytes
     headers: Headers = ()
+
+
+class _Record(NamedTuple):
+    """What a partition takes at once."""
+
+    kind: str
+    partition: int
+    value: bytes
+    headers: Headers
 
 
 class Sender:
@@ -121,8 +129,17 @@ class Sender:
             Where it does not: some of them may still arrive, so ask again with the same
             ids.
         """
-        task = self.begin(events)
-        await self.wait(task)
+        await self.wait(self.begin(events))
+
+    async def send_values(self, kind: str, values: list[bytes]) -> None:
+        """The same for events of one kind, without headers.
+
+        Raises
+        ------
+        Problem
+        """
+        records = list(self._together(kind, values))
+        await self.wait(self._begin(records, len(values)))
 
     def begin(self, events: list[Outgoing]) -> asyncio.Task[None]:
         """Send without waiting.
@@ -132,12 +149,23 @@ class Sender:
         Problem
             Where there is no room, or no Kafka: nothing was sent then.
         """
+        records = [
+            _Record(kind, self._partition_of(value), value, headers)
+            for kind, value, headers in events
+            if headers
+        ]
+        for kind in (QUERIES, CLICKS):
+            values = [e.value for e in events if e.kind == kind and not e.headers]
+            records += self._together(kind, values)
+        return self._begin(records, len(events))
+
+    def _begin(self, records: list[_Record], n_events: int) -> asyncio.Task[None]:
         producer = self._producer
         if producer is None:
             raise busy(f"Kafka must be reachable; {self.trouble}: ask again later")
-        size = sum(len(event.value) + RECORD_BYTES for event in events)
+        size = sum(len(record.value) + RECORD_BYTES for record in records)
         self._room.take(size)
-        return self._started(self._deliver(producer, events, size))
+        return self._started(self._deliver(producer, records, n_events, size))
 
     async def wait(self, task: asyncio.Task[None]) -> None:
         """Wait for what was begun, for `serve.answer_s`.
@@ -155,10 +183,12 @@ class Sender:
             )
         task.result()
 
-    async def _deliver(self, producer: Any, events: list[Outgoing], size: int) -> None:
+    async def _deliver(
+        self, producer: Any, records: list[_Record], n_events: int, size: int
+    ) -> None:
         futures: list[asyncio.Future[Any]] = []
         try:
-            for kind, partition, value, headers in self._records(events):
+            for kind, partition, value, headers in records:
                 futures.append(
                     await producer.send(
                         self._names[kind],
@@ -170,11 +200,11 @@ class Sender:
             for future in futures:
                 await future
         except (KafkaTimeoutError, MessageSizeTooLargeError) as error:
-            self.failed += len(events)
+            self.failed += n_events
             raise _untaken(error) from error
         except (KafkaError, AssertionError) as error:
             # What failed leaves a gap in the producer's numbers: it sends no more.
-            self.failed += len(events)
+            self.failed += n_events
             self._lose(producer, error)
             raise _untaken(error) from error
         finally:
@@ -184,7 +214,7 @@ class Sender:
             for future in futures:
                 future.exception()
             self._room.give(size)
-        self.sent += len(events)
+        self.sent += n_events
 
     def _started(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(work)
@@ -197,24 +227,22 @@ class Sender:
         if not task.cancelled():
             task.exception()  # nobody may be waiting for it any more
 
-    def _records(
-        self, events: list[Outgoing]
-    ) -> Iterator[tuple[str, int, bytes, Headers]]:
+    def _partition_of(self, value: bytes) -> int:
+        """As `producers.event_producer` has it: by the event's bytes alone."""
+        return zlib.crc32(value) % self._n_partitions
+
+    def _together(self, kind: str, values: list[bytes]) -> Iterator[_Record]:
         """Events of a partition share a record, as those of `feed --batch` do."""
-        if len(events) == 1:
-            kind, value, headers = events[0]
-            yield kind, zlib.crc32(value) % self._n_partitions, value, headers
+        if len(values) == 1:
+            yield _Record(kind, self._partition_of(values[0]), values[0], ())
             return
-        together: dict[tuple[str, int], list[bytes]] = defaultdict(list)
-        for kind, value, headers in events:
-            partition = zlib.crc32(value) % self._n_partitions
-            if headers:
-                yield kind, partition, value, headers
-            else:
-                together[kind, partition].append(value)
-        for (kind, partition), values in together.items():
-            for record in joined(values):
-                yield kind, partition, record, ()
+        places: list[list[bytes]] = [[] for _ in range(self._n_partitions)]
+        crc32, n_partitions = zlib.crc32, self._n_partitions
+        for value in values:
+            places[crc32(value) % n_partitions].append(value)
+        for partition, of_place in enumerate(places):
+            for record in joined(of_place):
+                yield _Record(kind, partition, record, ())
 
     def _lose(self, producer: Any, error: BaseException) -> None:
         if producer is self._producer:
@@ -302,8 +330,11 @@ async def _until_done(task: asyncio.Task[None], within_s: float) -> None:
         task.remove_done_callback(wake)
 
 
-def joined(values: Iterable[bytes]) -> Iterator[bytes]:
+def joined(values: list[bytes]) -> Iterator[bytes]:
     """Records of one event, or of an array of them up to the size of a batch."""
+    if values and sum(map(len, values)) + len(values) < BATCH_BYTES:
+        yield _record_of(values)
+        return
     together: list[bytes] = []
     size = 2
     for value in values:

@@ -4,6 +4,7 @@ What ingestion would refuse is refused here, with the same code and words, so th
 sender learns of it. The time of the server stands for the broker's.
 """
 
+import asyncio
 import time
 from collections import OrderedDict
 from http import HTTPStatus
@@ -108,13 +109,21 @@ class Documents:
         ------
         Problem
         """
+        sending, answer = self._begun(call, await call.body())
+        # What was read is not held while others wait for Kafka too.
+        call.close()
+        if sending is not None:
+            await self._sender.wait(sending)
+        return Answer(_to_json(answer), HTTPStatus.ACCEPTED)
+
+    def _begun(
+        self, call: Call, body: bytes
+    ) -> tuple[asyncio.Task[None] | None, EventsAnswer]:
+        """Events on their way, if there are any, and what to answer then."""
         asked = self._asked(call)
-        body = await call.body()
-        if asked == PLAIN and call.kind in JSON_KINDS:
-            plain = self._plain(body)
-            if plain:
-                await self._sender.send_values(CLICKS, plain)
-                return _answer(EventsAnswer(queries=0, clicks=len(plain)))
+        if asked == PLAIN and (plain := self._plain(body)):
+            sending = self._sender.begin_values(CLICKS, plain)
+            return sending, EventsAnswer(queries=0, clicks=len(plain))
         carried = _carried(call) if asked.name == CLOUD else ()
         # Headers name one event, so the body is one.
         documents = [body] if carried else documents_of(body, call.kind)
@@ -128,17 +137,15 @@ class Documents:
         found = self._found(documents, asked, carried)
         if found.rejected:
             raise _refused(found.rejected, len(documents))
-        if found.events or found.letters:
-            await self._sender.send(found.events + found.letters)
         n_queries = sum(each.kind == QUERIES for each in found.events)
-        return _answer(
-            EventsAnswer(
-                queries=n_queries,
-                clicks=len(found.events) - n_queries,
-                ignored=found.n_ignored,
-                dead_letters=len(found.letters),
-            )
+        answer = EventsAnswer(
+            queries=n_queries,
+            clicks=len(found.events) - n_queries,
+            ignored=found.n_ignored,
+            dead_letters=len(found.letters),
         )
+        outgoing = found.events + found.letters
+        return self._sender.begin(outgoing) if outgoing else None, answer
 
     def check(self, kind: str, value: bytes) -> None:
         """Refuse what ingestion would refuse.
@@ -244,10 +251,6 @@ def documents_of(body: bytes, kind: str) -> list[bytes]:
         except msgspec.DecodeError as error:
             raise malformed(f"a body must be JSON; {error}", "not-json") from error
     return _some([body] if start else [])
-
-
-def _answer(found: EventsAnswer) -> Answer:
-    return Answer(_to_json(found), HTTPStatus.ACCEPTED)
 
 
 def _some(documents: list[bytes]) -> list[bytes]:

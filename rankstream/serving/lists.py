@@ -85,8 +85,22 @@ class Lists:
         ------
         Problem
         """
-        body = await call.body()
-        asked = _read(_decode_rank, body)
+        kept = await self._ranked_list(await call.body())
+        return await self._answered(call, kept)
+
+    async def combine(self, call: Call) -> Answer:
+        """Combine the rankings of a request, where its unit takes part.
+
+        Raises
+        ------
+        Problem
+        """
+        kept = self._combined_list(await call.body())
+        return await self._answered(call, kept)
+
+    async def _ranked_list(self, body: bytes) -> Kept:
+        """The answer, and its event on the way; nothing else of the request is held."""
+        asked: RankRequest = _read(_decode_rank, body)
         named, digest = asked.impression_id, _digest(asked, body)
         kept = self._ranked.of(named, digest) if named else None
         if kept is None:
@@ -108,17 +122,10 @@ class Lists:
             kept = self._begin(event, answer, digest)
             if named:
                 self._ranked.keep(named, kept)
-        return await self._answered(kept)
+        return kept
 
-    async def combine(self, call: Call) -> Answer:
-        """Combine the rankings of a request, where its unit takes part.
-
-        Raises
-        ------
-        Problem
-        """
-        body = await call.body()
-        asked = _read(_decode_combine, body)
+    def _combined_list(self, body: bytes) -> Kept:
+        asked: CombineRequest = _read(_decode_combine, body)
         unit = asked.unit or asked.session or asked.user
         if not unit:
             raise malformed(
@@ -128,7 +135,7 @@ class Lists:
         running = self._experiments.of(asked.experiment, unit=unit, now_ms=at_ms)
         if running is None:
             self._check_known(asked.experiment)
-            return Answer(_to_json(CombineAnswer(takes_part=False)))
+            return Kept(_to_json(CombineAnswer(takes_part=False)), 0, None)
         named, digest = asked.impression_id, _digest(asked, body)
         kept = self._combined.of(named, digest) if named else None
         if kept is None:
@@ -148,7 +155,7 @@ class Lists:
             kept = self._begin(event, answer, digest)
             if named:
                 self._combined.keep(named, kept)
-        return await self._answered(kept)
+        return kept
 
     def _ranking(self, asked: RankRequest, impression: str) -> Ranking:
         ranker = self._rankers.get(asked.model)
@@ -241,7 +248,9 @@ class Lists:
             sending = self._sender.begin([Outgoing(QUERIES, event)])
         return Kept(_to_json(answer), digest, sending)
 
-    async def _answered(self, kept: Kept) -> Answer:
+    async def _answered(self, call: Call, kept: Kept) -> Answer:
+        # What was read is not held while others wait for Kafka too.
+        call.close()
         if kept.sending is not None:
             await self._sender.wait(kept.sending)
         return Answer(kept.answer)

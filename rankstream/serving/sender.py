@@ -131,16 +131,6 @@ class Sender:
         """
         await self.wait(self.begin(events))
 
-    async def send_values(self, kind: str, values: list[bytes]) -> None:
-        """The same for events of one kind, without headers.
-
-        Raises
-        ------
-        Problem
-        """
-        records = list(self._together(kind, values))
-        await self.wait(self._begin(records, len(values)))
-
     def begin(self, events: list[Outgoing]) -> asyncio.Task[None]:
         """Send without waiting.
 
@@ -158,6 +148,15 @@ class Sender:
             values = [e.value for e in events if e.kind == kind and not e.headers]
             records += self._together(kind, values)
         return self._begin(records, len(events))
+
+    def begin_values(self, kind: str, values: list[bytes]) -> asyncio.Task[None]:
+        """The same of one kind of events, without headers.
+
+        Raises
+        ------
+        Problem
+        """
+        return self._begin(list(self._together(kind, values)), len(values))
 
     def _begin(self, records: list[_Record], n_events: int) -> asyncio.Task[None]:
         producer = self._producer

@@ -31,16 +31,25 @@ async def events(request: Request) -> Response:
     return Response(_to_json(answer), 202, media_type="application/json")
 
 
-def main(port: int) -> None:
-    """Serve until killed."""
-    app = Starlette(
+def application() -> Starlette:
+    """Both endpoints."""
+    return Starlette(
         routes=[
             Route("/v1/rank", rank, methods=["POST"]),
             Route("/v1/events", events, methods=["POST"]),
         ]
     )
+
+
+def main(port: int) -> None:
+    """Serve until killed."""
     config = uvicorn.Config(
-        app, port=port, http="httptools", ws="none", log_config=None, access_log=False
+        application(),
+        port=port,
+        http="httptools",
+        ws="none",
+        log_config=None,
+        access_log=False,
     )
     uvicorn.Server(config).run()
 

@@ -119,7 +119,9 @@ class Access:
                 f"{'it is another' if token else 'there is none'}",
                 headers=((b"www-authenticate", b"Bearer"),),
             )
-        _check_rate(self._rates, token or asking.address)
+        # A token that nobody asks for could be another one in each request.
+        is_known = bool(self._tokens) if role == ANY else wanted in self._tokens
+        _check_rate(self._rates, token if is_known else asking.address)
 
     def headers_for(self, origin: str) -> tuple[tuple[bytes, bytes], ...]:
         """What lets a page read the answer."""

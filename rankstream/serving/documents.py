@@ -30,8 +30,11 @@ from streams.dead_letter import Origin
 from streams.ingest.refusal import Refused
 from streams.ingest.validation import EventValidator
 
-MOST_QUERIES = 20_000
+MOST_QUERIES = 10_000
 """Lists whose query is remembered for clicks that do not name it."""
+
+MOST_CHARACTERS = 512
+"""Of an id and a query that are remembered."""
 
 MOST_OPTIONS = 30
 
@@ -63,9 +66,11 @@ _to_json = msgspec.json.Encoder().encode
 
 
 class Queries(OrderedDict[str, str]):
-    """Queries by list, of the newest lists only."""
+    """Queries by list, of the newest lists only, unless they are long."""
 
     def __setitem__(self, impression: str, query: str) -> None:
+        if len(impression) + len(query) > MOST_CHARACTERS:
+            return
         super().__setitem__(impression, query)
         if len(self) > MOST_QUERIES:
             self.popitem(last=False)

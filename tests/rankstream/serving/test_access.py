@@ -190,6 +190,16 @@ def test_the_address_is_that_which_a_known_proxy_tells() -> None:
         assert [429] in statuses
 
 
+def test_a_token_that_nobody_asks_for_is_no_other_client() -> None:
+    """Or each request could come as another one."""
+    with served(settings_of(client_rate=1.0)) as server:
+        statuses = [
+            server.ask("/v1/events", listed("x"), **bearer(f"{n:020}")).status
+            for n in range(6)
+        ]
+        assert 429 in statuses
+
+
 def test_a_bucket_fills_with_time_and_clients_are_bounded() -> None:
     """However many there are."""
     rates = Rates(50.0)

@@ -11,6 +11,7 @@ import pytest
 from aiokafka import TopicPartition
 
 from rankstream.sections import Settings
+from rankstream.serving.documents import MOST_CHARACTERS, MOST_QUERIES, Queries
 from rankstream.wire.refused_header import REFUSED_HEADER
 from rankstream.wire.topics import CLICKS, QUERIES
 from streams.local import LocalPipeline, local_settings
@@ -244,3 +245,15 @@ def test_more_documents_than_may_be_are_refused() -> None:
         assert (
             server.ask("/v1/events", [listed(f"i{n}") for n in range(3)]).status == 202
         )
+
+
+def test_queries_are_remembered_of_the_newest_lists_only() -> None:
+    """And not those that are long: memory is bounded whatever is sent."""
+    queries = Queries()
+    queries["long"] = "q" * MOST_CHARACTERS
+    for number in range(MOST_QUERIES + 10):
+        queries[str(number)] = "q"
+    assert len(queries) == MOST_QUERIES
+    assert "long" not in queries
+    assert "9" not in queries
+    assert queries["10"] == "q"

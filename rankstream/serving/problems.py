@@ -5,8 +5,6 @@ from typing import Any
 
 import msgspec
 
-CODE_HEADER = b"x-rankstream-code"
-
 _to_json = msgspec.json.Encoder().encode
 
 

@@ -16,10 +16,10 @@ from aiokafka.errors import KafkaError, KafkaTimeoutError, MessageSizeTooLargeEr
 
 from producers.connection import topics_command
 from rankstream.serving.problems import Problem, busy
+from rankstream.serving.records import joined
 from rankstream.serving.room import RECORD_BYTES, Room
 from rankstream.settings import Settings
 from rankstream.wire.topics import (
-    BATCH_BYTES,
     CLICKS,
     MAX_EVENT_BYTES,
     QUERIES,
@@ -327,27 +327,6 @@ async def _until_done(task: asyncio.Task[None], within_s: float) -> None:
     finally:
         timer.cancel()
         task.remove_done_callback(wake)
-
-
-def joined(values: list[bytes]) -> Iterator[bytes]:
-    """Records of one event, or of an array of them up to the size of a batch."""
-    if values and sum(map(len, values)) + len(values) < BATCH_BYTES:
-        yield _record_of(values)
-        return
-    together: list[bytes] = []
-    size = 2
-    for value in values:
-        if together and size + len(value) > BATCH_BYTES:
-            yield _record_of(together)
-            together, size = [], 2
-        together.append(value)
-        size += len(value) + 1
-    if together:
-        yield _record_of(together)
-
-
-def _record_of(values: list[bytes]) -> bytes:
-    return values[0] if len(values) == 1 else b"[" + b",".join(values) + b"]"
 
 
 def _untaken(error: BaseException) -> Problem:

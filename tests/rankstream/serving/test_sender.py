@@ -10,7 +10,7 @@ import psutil
 import pytest
 from aiokafka.errors import OutOfOrderSequenceNumber
 
-from rankstream.serving.sender import joined
+from rankstream.serving.records import joined
 from rankstream.wire.topics import BATCH_BYTES, CLICKS, QUERIES
 from tests.rankstream.serving.test_events import clicked, listed
 from tests.served import Answered, Served, served, settings_of, until

@@ -1,7 +1,9 @@
 """Lists and clicks by intervention of a trained model, in groups of sessions.
 
 Kept beside the comparisons: what an intervention earned while it was shown, with what
-an interval for sessions to come needs. The common cases are counted in C.
+an interval for sessions to come needs. Lists of the policy before the first one, which
+bear the name of the model alone, are counted under that. The common cases are counted
+in C.
 """
 
 from __future__ import annotations
@@ -14,8 +16,8 @@ import msgspec
 import numpy as np
 
 from rankstream.sections import Settings
-from rankstream.wire.envelope import Pointer, SnapshotError, pointer_from
 from rankstream.wire.events import Interaction
+from rankstream.wire.intervention_rates import place_of
 from rankstream.wire.schemas import check_schema
 from rankstream.wire.topics import PREFERENCES
 from streams.comparisons.extra import SCHEMA, extra_of
@@ -50,7 +52,7 @@ class Trained(NamedTuple):
     models
         Names of the trained models.
     most
-        Interventions kept of each: the newest.
+        Interventions kept of each: the newest. The first policy is one of them.
     actions
         Whether each counts as a click; all others do if `counts_others`.
     """
@@ -123,14 +125,14 @@ class InterventionLists:
 
     def _is_kept(self, name: str) -> bool:
         """Make room for an intervention that is new, unless newer ones fill it."""
-        place = place_of(name)
-        if place is None or place[0] not in self._trained.models:
+        model, pointer = place_of(name)
+        if model not in self._trained.models:
             return False
-        model, pointer = place
         others = {
-            other: at[1]
+            other: at
             for other in self._sums
-            if (at := place_of(other)) is not None and at[0] == model
+            for of_model, at in [place_of(other)]
+            if of_model == model
         }
         if len(others) >= self._trained.most:
             oldest = min(others, key=others.__getitem__)
@@ -161,8 +163,7 @@ class InterventionLists:
 
     def restore(self, name: str, value: bytes) -> None:
         """Take back what `changes` gave of an intervention."""
-        place = place_of(name)
-        if place is not None and place[0] in self._trained.models:
+        if place_of(name)[0] in self._trained.models:
             self._sums[name] = decoded(name, value)
             self._written[name] = value
             self._known = None
@@ -182,15 +183,6 @@ class InterventionLists:
 def empty() -> Sums:
     """Nothing yet."""
     return Sums(np.zeros((N_GROUPS, 2), np.int64), np.zeros(1, np.int64))
-
-
-def place_of(name: str) -> tuple[str, Pointer] | None:
-    """Model and pointer of an intervention; None where it is no trained one's name."""
-    model, _, pointer = name.rpartition("@")
-    try:
-        return model, pointer_from(pointer.encode())
-    except (SnapshotError, UnicodeEncodeError):
-        return None
 
 
 def sums_key(name: str, partition: int) -> bytes:

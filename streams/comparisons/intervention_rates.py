@@ -5,8 +5,12 @@ from collections.abc import Mapping
 
 from models.evaluation.session_coverage import Coverage, coverage_of_groups
 from models.evaluation.session_sequence import rate_interval
-from rankstream.wire.intervention_rates import InterventionRate, ModelRates
-from streams.comparisons.intervention_lists import CLICKS, LISTS, place_of
+from rankstream.wire.intervention_rates import (
+    InterventionRate,
+    ModelRates,
+    place_of,
+)
+from streams.comparisons.intervention_lists import CLICKS, LISTS
 from streams.comparisons.session_statement import ALPHA
 from streams.fold.native.intervention_lists import Sums
 
@@ -34,10 +38,9 @@ def rates_of(
     """
     by_model: dict[str, list[tuple[tuple[int, int], InterventionRate]]] = {}
     for name, one in sums.items():
-        place = place_of(name)
-        if place is not None:
-            rate = rate_of(name, one, alpha, planned)
-            by_model.setdefault(place[0], []).append((place[1], rate))
+        model, pointer = place_of(name)
+        rate = rate_of(name, one, alpha, planned)
+        by_model.setdefault(model, []).append((pointer, rate))
     return [
         ModelRates(
             model=model,

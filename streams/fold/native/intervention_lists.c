@@ -20,10 +20,15 @@ static bool is_equal(struct words words, struct span span) {
     return words.n == span.n && !memcmp(words.bytes, span.bytes, (size_t)span.n);
 }
 
-static bool has_prefix(const struct intervention_rules *rules, struct span name) {
+static bool is_looked_for(const struct intervention_rules *rules, struct span name) {
     for (int64_t i = 0; i < rules->n_prefixes; i++) {
         struct words prefix = rules->prefixes[i];
-        if (name.n > prefix.n && !memcmp(prefix.bytes, name.bytes, (size_t)prefix.n))
+        int64_t n = prefix.n;
+        if (name.n == n - 1) /* MODEL without the @ */
+            n--;
+        else if (name.n <= n)
+            continue;
+        if (!memcmp(prefix.bytes, name.bytes, (size_t)n))
             return true;
     }
     return false;
@@ -113,7 +118,7 @@ int64_t intervention_lists_take(const struct intervention_rules *rules,
         if (at < 0)
             return i;
         struct span name = span_in(element, IMPRESSION_INTERVENTION);
-        if (!has_prefix(rules, name))
+        if (!is_looked_for(rules, name))
             continue;
         const struct intervention_sums *sums = sums_of(known, n_known, name, &last);
         if (!sums)

@@ -26,8 +26,9 @@ struct intervention_sums {
     int64_t *groups, *n_without_session;
 };
 
-/* What is looked for: interventions that begin with one of the prefixes. An action that
- * is not listed is counted if `counts_others`. */
+/* What is looked for: interventions that begin with one of the prefixes, MODEL@, and
+ * MODEL itself, under which lists of the first policy are logged. An action that is not
+ * listed is counted if `counts_others`. */
 struct intervention_rules {
     const struct words *prefixes;
     int64_t n_prefixes;
@@ -36,8 +37,8 @@ struct intervention_rules {
 };
 
 /* Counts closed impressions, encoded one behind the other, from the one numbered `first`
- * on, up to the first whose intervention has a prefix and is none of the known ones, that
- * is too long, or not whole; its number, or `n`. That one has changed nothing. */
+ * on, up to the first whose intervention is looked for and none of the known ones, that is
+ * too long, or not whole; its number, or `n`. That one has changed nothing. */
 FOLD_EXPORT int64_t intervention_lists_take(const struct intervention_rules *rules,
                                             const struct intervention_sums *known,
                                             int64_t n_known, const uint8_t *encoded,

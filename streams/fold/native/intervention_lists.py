@@ -60,7 +60,8 @@ class Rules:
     Parameters
     ----------
     prefixes
-        Of the names of interventions.
+        MODEL@ of each model: names of its interventions begin so. Lists of its first
+        policy have the name MODEL.
     actions
         Whether each counts as a click.
     counts_others

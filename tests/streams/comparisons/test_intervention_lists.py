@@ -46,10 +46,13 @@ NAMES = [
     "m@1.10",
     "m@x",
     "m@",
+    "mx",
+    "",
     "online@1.3",
     "mm@0.1",
     "other",
 ]
+COUNTED = {"m", "m@0.10", "m@1.10"}
 EXTRAS: list[dict[str, Any]] = [
     {}, {"session": "s1"}, {"user": "u"}, {"session": ""},
     {"session": None, "user": "u"}, {"rankings": {"a": ["x"]}},
@@ -86,7 +89,7 @@ def by_hand(log: list[Interaction], reward: str = "click") -> dict[str, Counter[
     classes = {"click": "click", "look": "click", "buy": "purchase"}
     for one in log:
         shown = one.impression
-        if shown.intervention not in ("m@0.10", "m@1.10"):
+        if shown.intervention not in COUNTED:
             continue
         counts = counted.setdefault(shown.intervention, Counter())
         group = shown.unit % 100
@@ -163,12 +166,9 @@ def test_known_interventions_are_not_decoded() -> None:
     log = [one for one in some_lists(300) if one.impression.intervention != "m@x"]
     rules = lists._rules
     stopped = take_lists(rules, known_of({}), closed_of(log), 0)
-    assert log[stopped].impression.intervention in {"m@0.10", "m@1.10"}
-    assert all(
-        each.impression.intervention not in {"m@0.10", "m@1.10"}
-        for each in log[:stopped]
-    )
-    sums = {"m@0.10": empty(), "m@1.10": empty()}
+    assert log[stopped].impression.intervention in COUNTED
+    assert all(each.impression.intervention not in COUNTED for each in log[:stopped])
+    sums = {name: empty() for name in sorted(COUNTED)}
     assert take_lists(rules, known_of(sums), closed_of(log), 0) == len(log)
     assert {name: as_counts(one) for name, one in sums.items()} == by_hand(log)
 
@@ -194,7 +194,7 @@ def test_only_what_changed_is_written() -> None:
     """A list of one intervention writes no other one."""
     fold = fold_of()
     fold.take(closed_of(some_lists(200)))
-    assert len(state_of(fold)) == 2
+    assert len(state_of(fold)) == len(COUNTED)
     last = some_lists(1)[0]
     shown = msgspec.structs.replace(last.impression, intervention="m@1.10")
     fold.take(closed_of([Interaction(shown, last.clicks)]))
@@ -204,7 +204,12 @@ def test_only_what_changed_is_written() -> None:
 
 def test_state_of_others_is_what_it_was() -> None:
     """Without a trained model nothing is counted; with one, the rest stays as it is."""
-    log = some_interactions(60)
+    log = [
+        Interaction(
+            msgspec.structs.replace(one.impression, intervention="other"), one.clicks
+        )
+        for one in some_interactions(60)
+    ]
     with_one, without = fold_of(), PreferencesFold(EXPERIMENTS, 0)
     for fold in (with_one, without):
         fold.take(closed_of(log))
@@ -220,7 +225,7 @@ def test_state_of_others_is_what_it_was() -> None:
     (counts,) = state_of(without).items()
     added = state_of(with_one)
     assert counts in added.items()
-    assert {name_of(key) for key in added} == {None, "m@0.10", "m@1.10"}
+    assert {name_of(key) for key in added} == {None, *COUNTED}
     assert without.counters().items() <= with_one.counters().items()
 
 
@@ -262,10 +267,12 @@ def test_the_newest_are_kept_and_the_oldest_leave_with_a_tombstone() -> None:
         fold.take(closed_of([Interaction(shown, [])]))
         return [(name_of(key), value is None) for _, key, value in fold.changes({})]
 
+    assert show("m") == [("m", False)]
     assert show("m@0.9") == [("m@0.9", False)]
-    assert show("m@1.2") == [("m@1.2", False)]
+    assert show("m@1.2") == [("m", True), ("m@1.2", False)]
     assert show("m@0.10") == [("m@0.9", True), ("m@0.10", False)]
     assert show("m@0.9") == []
+    assert show("m") == []
     assert sorted(lists_of(fold).sums()) == ["m@0.10", "m@1.2"]
     # A restored one goes on alike.
     again = fold_of(settings)

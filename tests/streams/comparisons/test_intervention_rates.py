@@ -51,9 +51,10 @@ def test_rates_come_with_their_interval() -> None:
     rng = np.random.default_rng(1)
     sums = sums_of(100, 0)
     sums.groups[:, 1] = rng.poisson(50, 100)
-    rates = rates_of({"b@0.9": sums, "b@0.10": sums, "a@1.2": sums, "nobody": sums})
+    rates = rates_of({"b@0.9": sums, "b@0.10": sums, "a@1.2": sums, "b": sums})
     assert [each.model for each in rates] == ["a", "b"]
-    assert [each.intervention for each in rates[1].interventions] == ["b@0.9", "b@0.10"]
+    names = [each.intervention for each in rates[1].interventions]
+    assert names == ["b", "b@0.9", "b@0.10"]
     (found,) = rates[0].interventions
     low, high = found.to_come
     assert found.why == ""
@@ -109,8 +110,8 @@ def test_what_interventions_earned_is_what_their_lists_did() -> None:
                 name = one.impression.intervention
                 lists[name] += 1
                 clicks[name] += len({mark.position for mark in one.clicks})
-    names = [run.intervention for run in shop.trainer.runs]
-    assert len(names) == 2
+    names = ["m", *(run.intervention for run in shop.trainer.runs)]
+    assert len(names) == 3
     sums = merged(values)
     assert {name: one.groups.sum(axis=0).tolist() for name, one in sums.items()} == {
         name: [lists[name], clicks[name]] for name in names

@@ -28,8 +28,8 @@ from rankstream.wire.training import (
     LEFT_ALONE,
     REFUSED,
     SCHEMA,
-    Position,
-    RunRecord,
+    Record,
+    Refusal,
     Status,
     encode_record,
     training_key,
@@ -72,10 +72,11 @@ class Task(NamedTuple):
 
 
 class Ending(NamedTuple):
-    """What became of it, and what was written of that."""
+    """What became of it, what was written of that, and why it was refused."""
 
     state: str
     written: Sequence[Output]
+    why: str = ""
 
 
 class Told:
@@ -241,8 +242,8 @@ class Intervention:
 
     async def _published(self, outcome: Outcome, before: ModelRecords) -> Ending:
         """Write it, unless the model has another version by now."""
-        snapshot, run = outcome
-        name = self._task.name
+        snapshot, name = outcome.snapshot, self._task.name
+        run = msgspec.structs.replace(outcome.run, request=self._task.request)
         now = await self._own.read(frozenset({name}), self._told.check)
         was_at, is_at = (pointer_of(each.newest[name]) for each in (before, now))
         if was_at != is_at:
@@ -251,12 +252,8 @@ class Intervention:
                 f"{was_at} to {is_at} meanwhile: nothing was published"
             )
         check_room(self._settings, now.deployments(), at_ms=run.created_ms)
-        position = position_after(
-            before.positions.get(name),
-            run,
-            self._settings.kafka.partitions,
-            self._task.request,
-        )
+        partitions = self._settings.kafka.partitions
+        position = position_after(before.positions.get(name), run, partitions)
         note = deployment_record(run.intervention, run.created_ms, snapshot.groups)
         told = _record("run", run.intervention, run)
         if len(told.key or b"") + len(told.value or b"") > LARGEST[TRAINING]:
@@ -280,27 +277,32 @@ class Intervention:
 
     async def _refused(self, records: ModelRecords, why: str) -> Ending:
         """Say why nothing was published; a request is answered by that."""
-        name, request = self._task.name, self._task.request
-        written = [self._status(REFUSED, why)]
+        name, reason, request = self._task
+        known = records.positions.get(name) or NOWHERE
+        refusal = Refusal(
+            SCHEMA, why[:LONGEST], _now_ms(), reason, request, known.intervention
+        )
+        written = [_record("refusal", name, refusal), self._status(REFUSED, why)]
         if request:
-            known = records.positions.get(name) or NOWHERE
             answered = msgspec.structs.replace(known, request=request)
             written.append(_record("position", name, answered))
-        log.warning("event=training-refused model=%s reason=%s", name, why)
-        return await self._end(REFUSED, written)
+        return await self._end(REFUSED, written, why)
 
-    async def _end(self, state: str, written: list[Output]) -> Ending:
+    async def _end(self, state: str, written: list[Output], why: str = "") -> Ending:
         await self._own.write(written)
-        return Ending(state, written)
+        return Ending(state, written, why)
 
     def _status(self, state: str, said: str) -> Output:
-        at_ms = time.time_ns() // 1_000_000
         request = self._task.request
-        status = Status(SCHEMA, state, said[:LONGEST], at_ms, request, self._by)
+        status = Status(SCHEMA, state, said[:LONGEST], _now_ms(), request, self._by)
         return _record("status", self._task.name, status)
 
 
-def _record(kind: str, name: str, record: Position | RunRecord | Status) -> Output:
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _record(kind: str, name: str, record: Record) -> Output:
     return Output(TRAINING, 0, training_key(kind, name), encode_record(record))
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -100,36 +101,67 @@ def test_a_snapshot_under_a_key_of_another_is_none_of_the_model(grown: World) ->
         assert records.newest["m"].version == version, key
 
 
-def refusing(*_: Any, **__: Any) -> Any:
-    """A training that is refused."""
-    raise TrainingRefused("no")
+def refusing(*arguments: Any, **_: Any) -> Any:
+    """A training that is refused, with other numbers each time."""
+    raise TrainingRefused(f"must have 9,000.5; got {id(arguments)}")
 
 
-def test_after_a_refusal_a_hundredth_more_must_be_counted() -> None:
-    """Less would try again and again, as something is counted at every moment."""
-    world = World(settings_with())
+def refused(caplog: pytest.LogCaptureFixture) -> int:
+    """How often the log says that one was."""
+    return sum("event=training-refused" in x.getMessage() for x in caplog.records)
+
+
+def test_a_refusal_is_said_once_and_tried_ever_less_often(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """However much is counted meanwhile; a request is tried at once."""
+    world, clock = World(settings_with(after=[400, 2_000])), 1_000.0
     world.grow(700)
+    monkeypatch.setattr(role, "time", SimpleNamespace(monotonic=lambda: clock))
 
     async def scenario() -> None:
+        nonlocal clock
         trainer = world.trainer(train=refusing)
-        tried = []
-        for n_more in (0, 4, 4):
-            if n_more:
-                world.grow(n_more)
+        n_tried = []
+        for after_s in (0.0, 9.0, 2.0, 19.0, 2.0, 39.0, 2.0):
+            clock += after_s
+            world.grow(10)
             await turned(world, trainer, 2)
-            n_tried = trainer.counters()["interventions_refused"]
-            tried.append((n_counted_by(world), n_tried))
-        (first, one), (second, still), (third, again) = tried
-        assert (one, still, again) == (1, 1, 2)
-        assert first + 1 < second < 1.01 * first + 1 <= third
+            n_tried.append(trainer.counters()["interventions_refused"])
+        assert n_tried == [1, 1, 2, 2, 3, 3, 4]
+        request = encode_record(Request(SCHEMA, "one", 0))
+        world.write(TRAINING, (training_key("request", "m"), request))
+        await turned(world, trainer, 3)
+        assert trainer.counters()["interventions_refused"] == 5
+        assert refused(caplog) == 1
+        # A further point of the schedule.
+        world.grow(1_400)
+        await turned(world, trainer, 3)
+        assert trainer.counters()["interventions_refused"] == 6
+        assert refused(caplog) == 1
 
     asyncio.run(scenario())
 
 
-def n_counted_by(world: World) -> int:
-    """Interactions that the statistics have counted."""
-    last = dict(world.read(STATISTICS))[keys.counted_key(0)]
-    return sum(keys.decode_counted(last or b"").sources.values())
+def test_what_another_reason_refuses_is_said_too(
+    grown: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    """And so is the first one again, after it."""
+    world, reasons = grown.copied(), ["no 1", "no 2", "never", "no 3"]
+
+    def train(*_: Any, **__: Any) -> Any:
+        raise TrainingRefused(reasons[len(world.records("refusal"))])
+
+    async def scenario() -> None:
+        trainer = world.trainer(train=train)
+        for number in range(len(reasons)):
+            request = encode_record(Request(SCHEMA, f"r{number}", 0))
+            world.write(TRAINING, (training_key("request", "m"), request))
+            await turned(world, trainer)
+
+    asyncio.run(scenario())
+    assert [each.said for each in world.records("refusal")] == reasons
+    assert refused(caplog) == 3
 
 
 def test_an_answered_request_stays_answered_after_the_schedule_went_on() -> None:

@@ -58,6 +58,18 @@ def test_a_run_is_a_row_and_json_with_names(
     assert row["sizes"]["n_below"] == 7
 
 
+def test_a_curve_that_is_not_well_known_is_said_below_the_table(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """By the name of each training that used it."""
+    print_runs([RUN], as_json=False)
+    assert "not well known" not in capsys.readouterr().out
+    warning = "examination is not well known at rank 2: no clicks"
+    curve = msgspec.structs.replace(RUN.curve, warning=warning)
+    print_runs([msgspec.structs.replace(RUN, curve=curve)], as_json=False)
+    assert f"m@0.1200: {warning}" in capsys.readouterr().out
+
+
 def test_a_verdict_says_what_differs() -> None:
     """Or that nothing does."""
     equal = Verdict("m@0.3", b"a" * 32, b"a" * 32, [])

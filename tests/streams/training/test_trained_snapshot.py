@@ -188,6 +188,23 @@ def test_whose_clicks_a_snapshot_saw_goes_on_to_its_heirs(shop):
     assert "seen clicks of all groups" in found.run.reward_reason
 
 
+def test_an_early_curve_leaves_somebody_to_judge_all_heirs():
+    """From too few clicks of the validation groups, it takes none of selection."""
+    judged = {"examination": [], "least_support": 0.0, "most_unsupported": 1.0}
+    shop = shop_of(n_lists=200, after=[200, 500, 800], **judged)
+    shop.show(1_000, np.random.default_rng(2))
+    shop.end()
+    runs = shop.trainer.runs
+    assert len(runs) == 3
+    assert runs[0].curve.groups == [0, 1, 2, 3, 4, 5, 6, 7]
+    assert "as those of the validation groups do not tell it" in runs[0].curve.source
+    for run in runs:
+        assert run.reward is not None, run.reward_reason
+        assert "documents were shown too seldom" in run.curve.warning
+    assert [run.parent.version for run in runs] == [0, *(x.version for x in runs[:2])]
+    assert shop.snapshot().groups == [0, 1, 2, 3, 4, 5, 6, 7]
+
+
 def test_the_reward_is_refused_where_too_little_is_known_of_what_it_shows(shop):
     """By a setting; it is a number elsewhere, never from groups that were seen."""
     found = trained(shop)

@@ -380,10 +380,31 @@ def test_a_floor_out_of_reach_is_refused(shop):
 
 
 def test_items_of_too_little_support_leave_nothing_to_learn(shop):
-    """It is said, instead of publishing what nothing was learned for."""
-    settings = with_training(shop.settings, least_support=1e6)
-    with pytest.raises(TrainingRefused, match="cannot be trained"):
-        trained(shop, settings=settings)
+    """It is said which setting, what there is, and what to set, with which it goes."""
+    largest = []
+    for share, told in ((0.2, "to learn from"), (0.9, "to learn from")):
+        few = with_training(shop.settings, least_support=1e6, held_out=share)
+        with pytest.raises(TrainingRefused) as refused:
+            trained(shop, settings=few)
+        found = re.fullmatch(
+            r"'m' must have items of least_support, 1e\+06 expected looks, in queries "
+            rf"{told}; the largest support there is ([\d.]+): wait for more lists, or "
+            r"lower models\.m\.training\.least_support, to ([\d.]+) say",
+            str(refused.value),
+        )
+        assert found is not None, refused.value
+        largest.append(float(found[1]))
+        enough = with_training(few, least_support=float(found[2]))
+        assert trained(shop, settings=enough).run.sizes.n_items
+    # Of fewer queries, and rounded.
+    assert largest[1] < largest[0]
+    just = with_training(shop.settings, least_support=largest[0] - 0.01)
+    above = with_training(shop.settings, least_support=largest[0] + 0.01)
+    with pytest.raises(TrainingRefused, match=r"to learn from"):
+        trained(shop, settings=above)
+    # Of those held out none may have so much.
+    with pytest.raises(TrainingRefused, match=r"held out, to tell where to stop; the"):
+        trained(shop, settings=just)
 
 
 def test_clicks_that_do_not_tell_the_curve_are_refused():
@@ -408,7 +429,7 @@ def test_the_schedule_trains_and_serves():
     fields = {"after": [200, 600], **PLAN}
     shop = Shop(settings_of({"m": model_of(**fields, least_support=1e6)}))
     shop.show(450, np.random.default_rng(1))
-    assert "cannot be trained" in shop.trainer.refusals["m"]
+    assert "least_support" in shop.trainer.refusals["m"]
     assert shop.trainer.runs == []
     shop = Shop(settings_of({"m": model_of(**fields, least_support=1.0)}))
     shop.show(1_000, np.random.default_rng(1))

@@ -314,6 +314,7 @@ class _Run:
             scale=parent.scale,
             groups=groups,
             log_candidates=model.logs_candidates,
+            parent_epoch=parent.epoch,
         )
 
 

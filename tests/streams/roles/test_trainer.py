@@ -253,6 +253,7 @@ def test_a_request_is_answered_once_in_the_next_epoch_at_equal_counts() -> None:
     world.assert_whole()
     snapshots = [decode_snapshot(each) for each in world.trained()]
     assert [each.epoch for each in snapshots] == [0, 1, 2]
+    assert [each.parent_epoch for each in snapshots] == [0, 0, 1]
     assert len({each.version for each in snapshots}) == 1
     assert [each.reason for each in world.records("run")] == ["count", "asked", "asked"]
     assert [x.request for x in world.records("position")] == ["", "one", "two"]

@@ -30,7 +30,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Watch until Ctrl-C; the workers are never touched."""
     settings = with_namespace(load_settings(arguments.config), arguments.namespace)
-    gathered = Gathered()
+    gathered = Gathered(
+        {name: x.training for name, x in settings.models.items() if x.is_trained}
+    )
     poller = Poller(settings, gathered)
     poller.start()
     try:

@@ -16,12 +16,16 @@ import numpy.typing as npt
 from models.evaluation.ndcg import ndcg_of_ranking
 from producers.formats.letor import LetorData
 from producers.readiness import Waiting
+from producers.replay import utc
 from rankstream.ranker import Ranker
 from rankstream.ranking.multileaving import ONE_CANDIDATE, Multileaving
 from rankstream.wire.topics import CLICKS, QUERIES
 
 DISCOUNT = 0.9995
 """Per impression, in the discounted sum of shown NDCG (Hofmann et al., 2013)."""
+
+CLICK_MS = 1_000
+"""After so long, times the rank, a list is clicked there."""
 
 PATIENCE_S = 300.0
 """How long to wait for a learner that does not move before giving up."""
@@ -210,12 +214,48 @@ def _show(  # noqa: PLR0913  one impression needs all of the loop
                 impression_id,
                 query_id=query_id,
                 position=row + 1,
-                at_ms=at_ms + 1_000 * (row + 1),
+                at_ms=at_ms + CLICK_MS * (row + 1),
             ),
         )
     progress.shown += 1
     progress.clicks += int(clicked.sum())
     progress.shown_ndcg.append(ndcg_of_ranking(labels, ranking.order, plan.cutoff))
+
+
+def start_ms_for(
+    plan: Plan, *, now_ms: int, after_ms: int | None, ahead_ms: int, namespace: str
+) -> int:
+    """Event time of the first list: that the last one is of now, or later.
+
+    Parameters
+    ----------
+    plan
+        Its start is not looked at.
+    after_ms
+        What lists must come after, or they are late; None where nothing was before.
+    ahead_ms
+        How far events may be ahead of the clock.
+
+    Raises
+    ------
+    ValueError
+        Where so many lists do not fit between.
+    """
+    start_ms = now_ms - plan.n_impressions * plan.step_ms
+    if after_ms is None or start_ms > after_ms:
+        return start_ms
+    end_ms = after_ms + plan.n_impressions * plan.step_ms + CLICK_MS * plan.cutoff
+    if end_ms < now_ms + ahead_ms:
+        return after_ms + 1
+    place = f"namespace {namespace!r}" if namespace else "the default namespace"
+    lists = f"{plan.n_impressions:,} lists, {plan.step_ms / 1_000:g} s apart,"
+    raise ValueError(
+        f"lists must come after what was shown before, or they are late: {place} is at "
+        f"{utc(after_ms)}, and {lists} would end at {utc(end_ms)}, further ahead of "
+        "now than time.ahead_ms: "
+        "name another --namespace, with a worker of its own, or try again after "
+        f"{utc(end_ms - ahead_ms)}"
+    )
 
 
 def step_ms_for(max_behind: int, *, window_ms: int, disorder_ms: int) -> int:

@@ -118,15 +118,12 @@ class Told:
     def take(self, progress: Progress) -> None:
         """Hear how far it is; raises as `check` does."""
         self.check()
-        stage, number, loss, held_out_dcg = progress
-        if loss is None or held_out_dcg is None:
-            self.said = f"{stage}, {number:,} queries so far" if number else stage
-            return
-        self.said = f"epoch {number}, loss {loss:.6g}, held-out DCG {held_out_dcg:.6g}"
-        log.info(
-            "event=epoch model=%s number=%d loss=%.6g held_out_dcg=%.6g",
-            self.task.name, number, loss, held_out_dcg,
-        )  # fmt: skip
+        self.said = progress.told()
+        if progress.loss is not None:
+            log.info(
+                "event=epoch model=%s number=%d loss=%.6g held_out_dcg=%.6g",
+                self.task.name, progress.number, progress.loss, progress.held_out_dcg,
+            )  # fmt: skip
 
 
 class Intervention:
@@ -264,6 +261,10 @@ class Intervention:
             )
         self._told.check()
         log.info("event=intervention name=%s counted=%d", run.intervention, run.version)
+        if run.curve.warning:
+            log.warning(
+                "event=curve name=%s reason=%s", run.intervention, run.curve.warning
+            )
         return await self._end(
             DONE,
             [

@@ -12,6 +12,11 @@ LONGEST_WAIT_S = 600.0
 _number = re.compile(r"\d[\d.,]*")
 
 
+def form_of(why: str) -> str:
+    """What reasons that differ in their numbers alone have in common."""
+    return _number.sub("#", why)
+
+
 class Standing(NamedTuple):
     """What the next try depends on, beside what is counted.
 
@@ -57,7 +62,7 @@ class Retries:
 
         Reasons that differ in their numbers alone are of one kind.
         """
-        form, held = _number.sub("#", why), self._held.get(name)
+        form, held = form_of(why), self._held.get(name)
         is_new = held is None or held.form != form
         wait_s = FIRST_WAIT_S
         if held is not None and not is_new:

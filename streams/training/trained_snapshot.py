@@ -37,6 +37,7 @@ from streams.training.gathering import Gathered, Scaling
 from streams.training.inputs import Inputs, TrainingRefused, feature_records_for
 from streams.training.known_curve import GIVEN, KnownCurve
 from streams.training.model_lists import scopes_for
+from streams.training.progress import Progress
 from streams.training.query_sums import APART, SELECTED_ON, TRAINED_ON
 
 __all__ = [
@@ -47,25 +48,6 @@ __all__ = [
     "feature_records_for",
     "train_model",
 ]
-
-
-class Progress(NamedTuple):
-    """How far a training is.
-
-    Parameters
-    ----------
-    stage
-        `reading`, `epoch` or `judging`.
-    number
-        Queries that were read; the number of the epoch; else 0.
-    loss, held_out_dcg
-        Of the epoch.
-    """
-
-    stage: str
-    number: int = 0
-    loss: float | None = None
-    held_out_dcg: float | None = None
 
 
 class Outcome(NamedTuple):
@@ -183,6 +165,7 @@ class _Run:
             for n_seen, chunk in enumerate(self._columns(), 1):  # noqa: B007  asked for below
                 self._tell(Progress("reading"))
                 yield chunk
+            self._tell(Progress("curve"))
 
         n_groups = self._inputs.statistics.counted[0].groups
         found = estimated_curve(seen(), n_groups, self._shares)
@@ -263,7 +246,7 @@ class _Run:
         return trained, made
 
     def _tell_epoch(self, epoch: Epoch) -> None:
-        self._tell(Progress("epoch", *epoch))
+        self._tell(Progress("epoch", *epoch, self._plan.epochs))
 
     def _refused(self, error: ValueError) -> TrainingRefused:
         return TrainingRefused(f"{self._name!r} cannot be trained: {error}")

@@ -221,6 +221,12 @@ def _settings(arguments: argparse.Namespace, n_features: int) -> Settings:
     settings = with_namespace(load_settings(arguments.config), arguments.namespace)
     name, asked = arguments.model, arguments.interventions
     model = settings.models.get(name)
+    if model is not None and model.features != n_features:
+        raise ValueError(
+            f"the data must have as many features as models.{name}, {model.features}; "
+            f"they have {n_features}: set features = {n_features}, or name another "
+            "model with --model"
+        )
     if model is None and not arguments.local:
         if asked is not None:
             raise ValueError(

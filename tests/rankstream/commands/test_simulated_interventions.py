@@ -148,6 +148,7 @@ def test_settings_say_when(trained: Path, capsys: pytest.CaptureFixture[str]) ->
         (["--interventions", "3", "--model", "search"], "interventions = 3, first = "),
         (["--interventions", "3", "--model", "other"], "'other' is none of"),
         (["--interventions", "3", "--model", "online", "--local"], "has 'pdgd'"),
+        (["--model", "wide", "--local"], "as models.wide, 20; they have 16: set"),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_is_shown(
@@ -156,6 +157,7 @@ def test_what_cannot_be_is_refused_before_anything_is_shown(
     """In words, whoever learns."""
     with trained.open("a") as file:
         file.write("[models.online]\nfeatures = 16\n")
+        file.write("[models.wide]\nfeatures = 20\n")
     assert main(["simulate", "--config", str(trained), *words]) == 2
     assert reason in capsys.readouterr().err
 

@@ -27,6 +27,9 @@ DISCOUNT = 0.9995
 CLICK_MS = 1_000
 """After so long, times the rank, a list is clicked there."""
 
+PAUSE_S = 0.2
+"""A shorter one lets no source fall idle."""
+
 PATIENCE_S = 300.0
 """How long to wait for a learner that does not move before giving up."""
 
@@ -71,6 +74,9 @@ class Plan:
         Whether events carry the features of all candidates.
     learns_online
         Whether versions come all the time, so that one can wait for them.
+    is_live
+        Whether event time passes while nothing is shown, as it does on a broker whose
+        sources fall idle: lists after a pause are then as much later.
     """
 
     n_impressions: int
@@ -84,6 +90,7 @@ class Plan:
     log_candidates: bool = False
     n_users: int = 4_000
     learns_online: bool = True
+    is_live: bool = False
 
 
 @dataclass
@@ -93,6 +100,7 @@ class Progress:
     shown: int = 0
     clicks: int = 0
     waited_s: float = 0.0
+    paused_ms: int = 0
     shown_ndcg: list[float] = field(default_factory=list)
     behind: list[int] = field(default_factory=list)
     versions: set[int] = field(default_factory=set)
@@ -135,15 +143,25 @@ def simulate(  # noqa: PLR0913  a loop joins so many things
     for number in range(plan.n_impressions):
         if is_stopped():
             break
+        began_s = time.monotonic()
         if plan.follow and not plan.learns_online:
             ranker.refresh()
             progress.versions.add(ranker.version)
         elif plan.follow:
             _wait(ranker, sink, plan, progress, waiting)
+        _pause(plan, progress, time.monotonic() - began_s)
         _show(number, queries, users, ranker, sink, plan, progress, rng)
+        began_s = time.monotonic()
         on_progress(progress)
+        _pause(plan, progress, time.monotonic() - began_s)
     sink.flush()
     return progress
+
+
+def _pause(plan: Plan, progress: Progress, seconds: float) -> None:
+    """Let event time pass by what was waited, where it does."""
+    if plan.is_live and seconds > PAUSE_S:
+        progress.paused_ms += round(1_000 * seconds)
 
 
 def _wait(
@@ -192,7 +210,7 @@ def _show(  # noqa: PLR0913  one impression needs all of the loop
         seed=seed,
         multileaving=plan.multileaving,
     )
-    at_ms = plan.start_ms + number * plan.step_ms
+    at_ms = plan.start_ms + number * plan.step_ms + progress.paused_ms
     query_id = queries.query_ids[query]
     unique = f"{plan.start_ms:x}-{seed:016x}-{number}"
     impression_id = ranker.impression_id(unique, query_id)

@@ -281,6 +281,7 @@ def _plan(
         max_behind=arguments.max_behind,
         follow=not arguments.no_follow,
         learns_online=model is None or not model.is_trained,
+        is_live=not arguments.local,
     )
     start_ms = start_ms_for(
         plan, now_ms=now_ms, after_ms=after_ms,

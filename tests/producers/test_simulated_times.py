@@ -2,11 +2,18 @@
 
 from typing import cast
 
+import msgspec
+import numpy as np
 import pytest
 
-from producers.simulation import CLICK_MS, Plan, start_ms_for
+from models.click_models.registry import click_model_of
+from producers.formats.synthetic_queries import generated_queries
+from producers.simulation import CLICK_MS, Plan, Progress, simulate, start_ms_for
 from producers.topic_reader import Record, TopicReader, newest_ms, reached_ms
+from rankstream.ranker import Ranker
 from rankstream.wire.events import ACTIVE, ENDED, Frontier, encode_record
+from rankstream.wire.topics import QUERIES
+from tests.snapshot_factory import envelope
 
 NOW_MS, AHEAD_MS, STEP_MS = 1_750_000_000_000, 300_000, 1_000
 PLAN = Plan(100, 0, STEP_MS)
@@ -52,6 +59,45 @@ def test_what_does_not_fit_is_refused_with_a_remedy() -> None:
         assert words in said, said
     with pytest.raises(ValueError, match="the default namespace is at"):
         started(after_ms)
+
+
+class Sent:
+    """Times of lists that were sent."""
+
+    def __init__(self) -> None:
+        self.times: list[int] = []
+
+    def send(self, topic: str, value: bytes) -> None:
+        """Of a sink."""
+        if topic == QUERIES:
+            self.times.append(msgspec.json.decode(value)["at_ms"])
+
+    def flush(self) -> None:
+        """Of a sink."""
+
+    def end(self) -> None:
+        """Of a sink."""
+
+
+@pytest.mark.parametrize("is_live", [True, False])
+def test_lists_after_a_pause_are_later_where_sources_fall_idle(
+    is_live: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By as much as it lasted, so that time which passed makes none of them late."""
+    now_s, sent = [1_000.0], Sent()
+    monkeypatch.setattr("producers.simulation.time.monotonic", lambda: now_s[0])
+
+    def follow(progress: Progress) -> None:
+        now_s[0] += {3: 7.5, 5: 40.0}.get(progress.shown, 0.01)
+
+    rng = np.random.default_rng(1)
+    queries = generated_queries(n_queries=2, n_documents=4, n_features=3, rng=rng)
+    plan = Plan(6, NOW_MS, STEP_MS, learns_online=False, is_live=is_live)
+    ranker = Ranker("m", source=envelope)
+    users = click_model_of("perfect", 5)
+    simulate(queries, users, ranker, sent, plan, rng=rng, on_progress=follow)
+    steps = np.diff(sent.times) - STEP_MS
+    assert steps.tolist() == [0, 0, 7_500 * is_live, 0, 40_000 * is_live]
 
 
 class Log:

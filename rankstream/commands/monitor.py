@@ -1,4 +1,4 @@
-"""`rankstream monitor`: experiments, health and the log, live."""
+"""`rankstream monitor`: experiments, interventions, health and the log, live."""
 
 import argparse
 import contextlib
@@ -14,7 +14,7 @@ from rankstream.monitoring.terminal import view_of
 from rankstream.monitoring.web import Server
 from rankstream.settings import load_settings, with_namespace
 
-SUMMARY = "experiments, health and the log, live; --web in a browser"
+SUMMARY = "experiments, interventions, health and the log; --web in a browser"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

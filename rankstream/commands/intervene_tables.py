@@ -119,8 +119,11 @@ def _details(run: RunRecord) -> dict[str, str]:
         "least exposure": f"{run.least_exposure:.3g}",
         "groups": f"training {_ranges(run.groups)}; curve {_ranges(curve.groups)}",
         "seed": str(run.seed),
-        "feature records": f"{run.features.n_records:,}, "
-        f"digest {run.features.digest.hex()}",
+        "feature records": ", ".join(
+            f"{each.n_records:,} of partition {each.partition}, digest "
+            f"{each.digest.hex()}"
+            for each in run.features
+        ),
         "sha256": run.sha256.hex(),
     }
 

@@ -164,8 +164,12 @@ class CurveUsed(msgspec.Struct, frozen=True, array_like=True):
 
 
 class FeaturesUsed(msgspec.Struct, frozen=True, array_like=True):
-    """Records of `candidates` that a training read: how many, and their digest."""
+    """Records of a partition of `candidates` that a training read, and their digest.
 
+    Of each partition, since each was read up to a moment of its own.
+    """
+
+    partition: int
     n_records: int
     digest: bytes
 
@@ -246,7 +250,7 @@ class RunRecord(msgspec.Struct, frozen=True, array_like=True):
     reason: str
     counts: list[tuple[int, int]]
     watermarks: list[tuple[int, int | None]]
-    features: FeaturesUsed
+    features: list[FeaturesUsed]
     settings: dict[str, Any]
     split_shares: list[float]
     seed: int

@@ -195,7 +195,7 @@ class Intervention:
         log.info("event=training model=%s reason=%s", name, self._task.reason)
         await self._own.write([self._status(UNDER_WAY, self._told.said)])
         statistics = await self._beside(built_of(self._pairs(STATISTICS), Statistics))
-        known = partial(feature_records_for, self._settings.models[name])
+        known = partial(feature_records_for, self._settings, name)
         features = await self._beside(built_of(self._pairs(CANDIDATES), known))
         training = asyncio.to_thread(
             self._train,

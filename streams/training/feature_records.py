@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankstream.wire.candidates import decode_candidates, decode_candidates_key
+from rankstream.wire.routing import partition_of_query
 from rankstream.wire.training import FeaturesUsed
 from streams.fold.native.counting import name_of_set
 from streams.fold.value_spool import ValueSpool
@@ -61,6 +62,8 @@ class FeatureRecords:
         Of the list; others are counted.
     n_features
         Of the list; records with another number are counted with the others.
+    n_partitions
+        Of `candidates`.
     """
 
     def __init__(
@@ -69,10 +72,12 @@ class FeatureRecords:
         features_hash: bytes,
         n_features: int,
         *,
+        n_partitions: int = 1,
         held_bytes: int = HELD_BYTES,
     ) -> None:
         self.features_hash = features_hash
         self.n_features = n_features
+        self.n_partitions = n_partitions
         self.n_others = 0
         """Records of other lists of features."""
         self._spool = ValueSpool(held_bytes)
@@ -174,32 +179,43 @@ def _joined(
 
 
 class FeaturesDigest:
-    """One digest of the records that are used, whose queries come sorted."""
+    """A digest of the records that are used of each partition; queries come sorted."""
 
-    def __init__(self) -> None:
-        self._n_records = 0
-        self._digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
+    def __init__(self, n_partitions: int) -> None:
+        self._n_partitions = n_partitions
+        self._digests: dict[int, list[bytes]] = {}
 
-    def take(self, found: QueryFeatures) -> None:
+    def take(self, query: str, digests: Iterable[bytes]) -> None:
         """Add those of a query."""
-        self._n_records += len(found.digests)
-        for each in found.digests:
-            self._digest.update(each)
+        partition = partition_of_query(query, self._n_partitions)
+        self._digests.setdefault(partition, []).extend(digests)
 
-    def used(self) -> FeaturesUsed:
-        """All so far."""
-        return FeaturesUsed(self._n_records, self._digest.digest())
+    def used(self) -> list[FeaturesUsed]:
+        """All so far, by partition; of one without records nothing."""
+        return [
+            FeaturesUsed(partition, len(found), digest_of(found))
+            for partition, found in sorted(self._digests.items())
+            if found
+        ]
+
+
+def digest_of(digests: Iterable[bytes]) -> bytes:
+    """One digest of those of records, in their order."""
+    whole = hashlib.blake2b(digest_size=DIGEST_BYTES)
+    for each in digests:
+        whole.update(each)
+    return whole.digest()
 
 
 def features_used(
     features: FeatureRecords, sets: Iterable[tuple[str, list[bytes]]]
-) -> FeaturesUsed:
-    """The digest of what a training reads of these queries' sets, sorted by query."""
-    digest = FeaturesDigest()
+) -> list[FeaturesUsed]:
+    """Digests of what a training reads of these queries' sets, sorted by query."""
+    digest = FeaturesDigest(features.n_partitions)
     for query, names in sets:
         found = features.of(query, names)
         if found is not None:
-            digest.take(found)
+            digest.take(query, found.digests)
     return digest.used()
 
 

@@ -111,10 +111,9 @@ class LocalTrainer:
             what is served stays.
         """
         features = self._candidates.items()
-        model = self._settings.models[name]
         inputs = Inputs(
             Statistics(self.statistics().items()),
-            feature_records_for(model, features),
+            feature_records_for(self._settings, name, features),
         )
         self._check_room(inputs.watermark_ms)
         parent = decode_snapshot(self._pipeline.snapshots[name.encode()])

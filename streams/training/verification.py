@@ -8,7 +8,7 @@ import msgspec
 from rankstream.sections import ModelSettings, Settings
 from rankstream.wire.envelope import Snapshot, encode_snapshot
 from rankstream.wire.topics import CANDIDATES, EVENTS, STATISTICS
-from rankstream.wire.training import RunRecord
+from rankstream.wire.training import FeaturesUsed, RunRecord
 from streams.fold import statistics_keys as keys
 from streams.fold.canonical_fold import CanonicalFold
 from streams.fold.statistics_fold import StatisticsFold
@@ -18,7 +18,6 @@ from streams.stage import SourceRecord
 from streams.training.inputs import (
     Inputs,
     feature_records_for,
-    features_known,
     sets_known,
 )
 from streams.training.trained_snapshot import parent_of, train_model
@@ -92,20 +91,25 @@ def _inputs(settings: Settings, run: RunRecord, events: Events) -> Inputs:
     """Statistics at the counts of the run, and features that have its digest."""
     model = settings.models[run.model]
     refold = _Refold(settings, run)
-    records = feature_records_for(model, ())
+    records = feature_records_for(settings, run.model, ())
     changes = refold.until_counts(events(), lambda record: records.add(*record))
     inputs = Inputs(Statistics(changes), records)
-    if features_known(run.model, model, inputs) == run.features:
+    sets = sets_known(run.model, model, inputs.statistics)
+    used = UsedFeatures(sets, records, run.features)
+    if not used.lacking:
         return inputs
-    used = UsedFeatures(sets_known(run.model, model, inputs.statistics), records)
-    if used.n_records <= run.features.n_records:
+    if used.may_come:
         for key, value in _Refold(settings, run).features_after(events()):
-            if used.take(key, value) and used.are(run.features):
+            used.take(key, value)
+            if not used.lacking:
                 return inputs
+    partition = min(used.lacking)
+    known = {each.partition: each for each in run.features}
+    wanted = known.get(partition, FeaturesUsed(partition, 0, b""))
     raise VerificationRefused(
-        f"features of {run.intervention} must be the {run.features.n_records:,} "
-        f"records with the digest {run.features.digest.hex()}; the dump gives none "
-        "such: dump the log of the namespace that it was trained in, from its "
+        f"features of {run.intervention} must be the {wanted.n_records:,} records of "
+        f"partition {partition} with the digest {wanted.digest.hex()}; the dump gives "
+        "none such: dump the log of the namespace that it was trained in, from its "
         "beginning"
     )
 

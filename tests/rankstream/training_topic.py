@@ -25,7 +25,7 @@ RUN = RunRecord(
     schema=SCHEMA, model="m", intervention="m@0.1200", epoch=0, version=1_200,
     created_ms=1_750_000_000_000, reason="count", counts=[(0, 700), (1, 500)],
     watermarks=[(0, 1_750_000_000_000), (1, None)],
-    features=FeaturesUsed(40, b"\x01\x02"), settings={"features": 3},
+    features=[FeaturesUsed(0, 40, b"\x01\x02")], settings={"features": 3},
     split_shares=[0.65, 0.15, 0.2], seed=0, parent=Parent(0, 0, b"\x03"),
     curve=CurveUsed([1.0], [0.0], False, "given", [], b"\x04"), groups=[0, 1],
     sizes=Sizes(30, 10, 200, 7, 0.01, 2, 0, 90), epochs=[(0, 0.9, 1.2), (1, 0.8, 1.3)],

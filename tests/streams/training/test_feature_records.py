@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from rankstream.wire.candidates import candidates_key, candidates_value
+from rankstream.wire.routing import partition_of_query
 from streams.fold.native.counting import name_of_set
 from streams.training.feature_records import (
     FeatureRecords,
@@ -88,7 +89,7 @@ def test_the_digest_is_of_what_is_used_in_any_order_of_the_topic():
     """One other number, item, set or query makes another one; what is not used none."""
     sets = [("q", [B, A]), ("r", [A])]
     used = features_used(read(*RECORDS), iter(sets))
-    assert used.n_records == 3
+    assert [each.n_records for each in used] == [3]
     assert features_used(read(*RECORDS[::-1]), iter(sets)) == used
     assert features_used(read(*RECORDS, record("t", A, "w", 1)), iter(sets)) == used
     others = (
@@ -99,6 +100,25 @@ def test_the_digest_is_of_what_is_used_in_any_order_of_the_topic():
     for each in others:
         assert features_used(read(*RECORDS, each), iter(sets)) != used
     assert features_used(read(*RECORDS), iter([("q", [A]), ("r", [A])])) != used
+
+
+def test_each_partition_has_a_digest_of_its_own():
+    """What comes in one changes that of no other."""
+    sets = [("q", [B, A]), ("r", [A])]
+    of = {query: partition_of_query(query, 8) for query in ("q", "r")}
+    assert len({*of.values()}) == 2
+    both = [
+        {each.partition: each for each in features_used(records, iter(sets))}
+        for records in (
+            FeatureRecords(RECORDS, HASH, 2, n_partitions=8),
+            FeatureRecords(
+                [*RECORDS, record("r", A, "wx", 4)], HASH, 2, n_partitions=8
+            ),
+        )
+    ]
+    assert {at: x.n_records for at, x in both[0].items()} == {of["q"]: 2, of["r"]: 1}
+    assert both[0][of["q"]] == both[1][of["q"]]
+    assert both[0][of["r"]] != both[1][of["r"]]
 
 
 @pytest.mark.parametrize(

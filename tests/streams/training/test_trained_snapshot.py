@@ -54,8 +54,10 @@ def inputs_of(shop, *, model=None, rng=None):
     if rng is not None:
         rng.shuffle(statistics)
         rng.shuffle(features)
-    known = model or shop.settings.models["m"]
-    return Inputs(Statistics(statistics), feature_records_for(known, features))
+    settings = msgspec.structs.replace(
+        shop.settings, models={"m": model or shop.settings.models["m"]}
+    )
+    return Inputs(Statistics(statistics), feature_records_for(settings, "m", features))
 
 
 def trained(shop, *, parent=None, inputs=None, settings=None, **how):
@@ -94,7 +96,11 @@ def test_a_snapshot_says_what_it_came_from(shop):
     assert run.sha256 == sha256_of(encode_snapshot(snapshot))
     assert run.parent.sha256 == sha256_of(encode_snapshot(parent))
     assert (run.reason, run.curve.source, run.curve.groups) == (ASKED, "given", [])
-    assert run.features.n_records == run.sizes.n_queries + run.sizes.n_held_out == 60
+    assert (
+        sum(x.n_records for x in run.features)
+        == run.sizes.n_queries + run.sizes.n_held_out
+        == 60
+    )
     assert run.epochs[0][0] == 0
     assert 0 < run.sizes.n_below < run.sizes.n_items == 480
     assert 0 < run.sizes.share_below < 1
@@ -120,7 +126,9 @@ def test_partitions_change_nothing_but_the_counts(shop):
     assert [n for _, n in three.run.counts] != [N_LISTS]
     assert sum(n for _, n in three.run.counts) == N_LISTS
     assert three.snapshot.weights == one.snapshot.weights
-    for name in ("features", "curve", "sizes", "epochs", "scale", "reward"):
+    n_read = [sum(x.n_records for x in each.run.features) for each in (three, one)]
+    assert n_read[0] == n_read[1]
+    for name in ("curve", "sizes", "epochs", "scale", "reward"):
         assert getattr(three.run, name) == getattr(one.run, name)
 
 
@@ -277,7 +285,7 @@ def test_a_query_without_features_is_left_out_and_counted(shop):
         if decode_candidates_key(x.key).query != "query 0000"
     ]
     statistics = Statistics(shop.trainer.statistics().items())
-    records = feature_records_for(shop.settings.models["m"], features)
+    records = feature_records_for(shop.settings, "m", features)
     run = trained(shop, inputs=Inputs(statistics, records)).run
     assert run.sizes.n_without_features == 1
     assert run.sizes.n_queries + run.sizes.n_held_out == 59

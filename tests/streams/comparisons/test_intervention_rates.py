@@ -1,5 +1,6 @@
 """Clicks per list of interventions, from sums to the records of `evaluations`."""
 
+import asyncio
 from collections import Counter
 
 import msgspec
@@ -10,13 +11,18 @@ from rankstream.settings import Settings
 from rankstream.wire.events import decode_interaction_record
 from rankstream.wire.intervention_rates import decode_rates, encode_rates
 from rankstream.wire.topics import INTERACTIONS
-from streams.comparisons.intervention_lists import empty, merged
+from streams.comparisons.intervention_lists import empty, merged, trained_of
 from streams.comparisons.intervention_rates import MOST_TOLD, rate_of, rates_of
+from streams.comparisons.preference_fold import PreferencesFold
+from streams.fold.closed_impressions import closed_of
+from streams.fold.join import OUTCOMES
 from streams.fold.native.intervention_lists import Sums
 from streams.kafka.committed_reader import CommittedBatch
 from streams.kafka.reader_role import Source
 from streams.partition_fold import preferences_among
+from streams.roles import evaluator as module
 from streams.roles.evaluator import Evaluator
+from tests.streams.comparisons.compared_lists import EXPERIMENTS, some_interactions
 from tests.streams.training.shop import Shop, model_of, settings_of
 
 
@@ -135,3 +141,36 @@ def test_sums_that_cannot_be_read_stop_no_verdict() -> None:
     assert evaluated(Settings(), broken) == []
     assert len(evaluated(Settings(), values)) == 1
     assert msgspec.msgpack.decode(values[key])[0] == 1
+
+
+class Taking:
+    """A producer that keeps keys of what it is given."""
+
+    def __init__(self) -> None:
+        self.keys: list[bytes] = []
+
+    async def send_and_wait(self, topic: str, value: bytes, key: bytes) -> None:
+        """Take it."""
+        del topic, value
+        self.keys.append(key)
+
+
+def test_clicks_per_list_are_no_lines_of_the_log(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They move at every turn while lists are shown; verdicts on experiments do."""
+    monkeypatch.setattr(module, "EVERY_S", 0.01)
+    settings = Settings(models={"m": model_of(after=[300])})
+    fold = PreferencesFold(EXPERIMENTS, 0, trained_of(settings))
+    fold.take(closed_of(some_interactions(5)))
+    changes = fold.changes(dict.fromkeys(OUTCOMES, 1))
+    batch = CommittedBatch([(x.key, x.value) for x in changes], at_end=True)
+    evaluator, producer = Evaluator(settings), Taking()
+    evaluator.take(Source("preferences"), batch)
+    monkeypatch.setattr(evaluator, "_producer", producer)
+    with caplog.at_level("INFO", logger="rankstream.evaluator"):
+        asyncio.run(evaluator.turn(asyncio.Event()))
+    assert producer.keys == [b"boost", b"m/interventions"]
+    assert [x.getMessage() for x in caplog.records] == [
+        "event=verdict experiment=boost"
+    ]

@@ -90,7 +90,7 @@ def train_model(  # noqa: PLR0913  all that a training depends on
 
     References
     ----------
-    Oosterhuis (PhD thesis, 2020), sections 7.5 and 10.7.
+    Oosterhuis (PhD thesis, 2020), sections 5.5 and 8.6.
     """
     model = settings.models[name]
     training, validation, selection = settings.statistics.split_shares

@@ -239,6 +239,8 @@ class RunRecord(msgspec.Struct, frozen=True, array_like=True):
         Of the snapshot's envelope.
     request
         Id of the request that it answers; empty where the schedule began it.
+    n_partitions
+        Of `events` and `candidates` then: they say in which one a query is.
     """
 
     schema: int
@@ -267,6 +269,7 @@ class RunRecord(msgspec.Struct, frozen=True, array_like=True):
     reward_reason: str
     sha256: bytes
     request: str = ""
+    n_partitions: int = 1
 
 
 class TrainingKey(NamedTuple):

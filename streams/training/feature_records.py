@@ -50,9 +50,8 @@ class QueryFeatures(NamedTuple):
 class FeatureRecords:
     """Records of `candidates` of one list of features, the last of each key.
 
-    A tombstone only marks: who reads them together with statistics of a moment ago
-    still needs what these know. A record of sets that statistics do not know is never
-    asked for.
+    A tombstone takes its record away, so that it is all one whether the broker has
+    compacted them yet. A record of sets that statistics do not know is never asked for.
 
     Parameters
     ----------
@@ -92,16 +91,14 @@ class FeatureRecords:
         SchemaRefused, msgspec.DecodeError
             Where another release wrote it, or something else.
         """
-        if not value:
-            return
         query, candidate_set, features_hash = decode_candidates_key(key)
         if features_hash != self.features_hash:
             self.n_others += 1
             return
-        self._spool.add(query, candidate_set, value)
+        self._spool.add(query, candidate_set, value or b"")
 
     def __len__(self) -> int:
-        """Records that were taken; of one key there may be several."""
+        """Records that were taken, tombstones too; of one key there may be several."""
         return len(self._spool)
 
     def of(self, query: str, sets: Iterable[bytes]) -> QueryFeatures | None:
@@ -124,6 +121,8 @@ class FeatureRecords:
         found, digests = [], []
         for candidate_set in sorted(latest.keys() & {*sets}):
             value = latest[candidate_set]
+            if not value:
+                continue
             found.append(self._table(query, candidate_set, value))
             digests.append(record_digest(query, candidate_set, value))
         if not found:

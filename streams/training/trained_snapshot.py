@@ -148,6 +148,7 @@ class _Run:
             reward=reward.clicks,
             reward_reason=reward.reason,
             sha256=sha256_of(encode_snapshot(snapshot)),
+            n_partitions=self._inputs.features.n_partitions,
         )
         return Outcome(snapshot, run)
 

@@ -18,8 +18,7 @@ class UsedFeatures:
     A training reads each partition of `candidates` up to a moment of its own. So each
     takes records until it is what was read, and then no more. A record costs no more
     however many there are: the digest of a partition is made only where there are as
-    many as are looked for, which is once unless features of a set come again and are
-    others.
+    many as are looked for, which is once unless features of a set leave or come again.
 
     Parameters
     ----------
@@ -54,21 +53,8 @@ class UsedFeatures:
         self.lacking = {each for each in self._digests if not self._is_found(each)}
         """Partitions whose records are not yet those that were read."""
 
-    @property
-    def may_come(self) -> bool:
-        """Whether more records can make each partition what was read."""
-        return (
-            all(
-                self._n_records[each] <= self._wanted[each].n_records
-                for each in self.lacking & self._wanted.keys()
-            )
-            and self.lacking <= self._wanted.keys()
-        )
-
     def take(self, key: bytes, value: bytes | None) -> None:
         """Take one more record of `candidates`."""
-        if not value:
-            return
         query, candidate_set, features_hash = decode_candidates_key(key)
         partition = self._partition(query)
         if (
@@ -80,12 +66,12 @@ class UsedFeatures:
         known = of_partition.get((query, candidate_set))
         if known is None:
             return
-        digest = record_digest(query, candidate_set, value)
+        digest = record_digest(query, candidate_set, value) if value else b""
         if digest == known:
             return
         self._records.add(key, value)
         of_partition[query, candidate_set] = digest
-        self._n_records[partition] += not known
+        self._n_records[partition] += bool(digest) - bool(known)
         if self._is_found(partition):
             self.lacking.discard(partition)
 

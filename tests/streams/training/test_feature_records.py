@@ -69,11 +69,16 @@ def test_only_sets_that_are_asked_for_are_read():
     assert records.of("s", [A]) is None
 
 
-def test_the_last_value_counts_and_a_tombstone_does_not_take_it_away():
-    """Statistics of a moment ago still know the set."""
+def test_the_last_value_counts_and_a_tombstone_takes_it_away():
+    """As where the broker has compacted them; what comes later counts again."""
     newer = record("q", A, "wx", 9)
-    records = read(*RECORDS, newer, (newer[0], None))
-    assert told(records.of("q", [A])) == {"w": 9, "x": 9}
+    gone = (newer[0], None)
+    assert told(read(*RECORDS, newer).of("q", [A])) == {"w": 9, "x": 9}
+    assert read(*RECORDS, gone).of("q", [A]) is None
+    assert told(read(*RECORDS, gone).of("q", [A, B])) == told(
+        read(*RECORDS).of("q", [B])
+    )
+    assert told(read(*RECORDS, gone, newer).of("q", [A])) == {"w": 9, "x": 9}
 
 
 def test_other_lists_of_features_are_counted_and_not_read():

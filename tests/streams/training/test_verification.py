@@ -236,7 +236,7 @@ def test_late_features_are_digested_once_however_many_there_are(
 
 def test_used_features_end_as_a_training_read_them(late):
     """Whatever was read of each partition, and none is taken behind that."""
-    shop, found, statistics, features = late
+    shop, _, statistics, features = late
     known = Statistics(statistics)
     model = shop.settings.models["m"]
     other = candidates_key("nobody asked", b"s" * 8, list_hash(model))
@@ -245,18 +245,95 @@ def test_used_features_end_as_a_training_read_them(late):
         wanted = features_used(read, sets_known("m", model, known))
         records = feature_records_for(shop.settings, "m", ())
         used = UsedFeatures(sets_known("m", model, known), records, wanted)
-        assert used.may_come
         assert bool(used.lacking) is (n_read > 0)
         for key, value in [(other, features[0][1]), *features, *features]:
             used.take(key, value)
         assert not used.lacking
         assert features_used(records, sets_known("m", model, known)) == wanted
-    too_many = UsedFeatures(
-        sets_known("m", model, known),
-        feature_records_for(shop.settings, "m", features),
-        found.run.features,
-    )
-    assert not too_many.may_come
+
+
+def test_features_that_were_never_there_together_are_refused(late):
+    """Of one partition: what left before others came is not beside them."""
+    shop, _, statistics, features = late
+    known = Statistics(statistics)
+    sets = [*sets_known("m", shop.settings.models["m"], known)]
+    of_one = [
+        each
+        for each in features
+        if partition_of_query(decode_candidates_key(each[0]).query, N_PARTITIONS) == 0
+    ]
+    first, second = of_one[:2]
+    gone = (first[0], None)
+
+    def lacking_after(read):
+        together = feature_records_for(shop.settings, "m", read)
+        wanted = features_used(together, sets)
+        used = UsedFeatures(sets, feature_records_for(shop.settings, "m", ()), wanted)
+        for key, value in (first, gone, second):
+            used.take(key, value)
+        return used.lacking
+
+    assert lacking_after([first, second]) == {0}
+    assert lacking_after([first]) == lacking_after([second]) == set()
+    assert lacking_after([first, gone, second]) == set()
+
+
+def test_a_run_is_made_again_after_partitions_were_split(site):
+    """A dump from before has the partitions of its day."""
+    shop, versions = site
+    run, parent = shop.trainer.runs[0], decode_snapshot(versions[0])
+    kafka = msgspec.structs.replace(shop.settings.kafka, partitions=8)
+    later = msgspec.structs.replace(shop.settings, kafka=kafka)
+    assert verify(later, run, parent, lambda: shop.log) == versions[1]
+
+
+def test_compaction_changes_nothing():
+    """Sets leave with their era, come again without features, and are compacted."""
+    model = model_of(examination=[1.0, 0.5, 0.3], least_support=0.1)
+    settings = settings_of({"m": model})
+    time = msgspec.structs.replace(settings.time, keep_ms=20_000)
+    shop = Shop(msgspec.structs.replace(settings, time=time))
+    rng = np.random.default_rng(1)
+    ids = list(shop.data.query_ids)
+
+    class OfOne(np.random.Generator):
+        """Draws that show the first query only."""
+
+        def integers(self, n, *rest):  # type: ignore[override]
+            return 0 if n == len(ids) else rng.integers(n, *rest)
+
+        def random(self, *rest):  # type: ignore[override]
+            return rng.random(*rest)
+
+    def half_without(event):
+        if ids.index(event["query_id"]) % 2:
+            event.pop("candidate_features", None)
+            event.pop("features_hash", None)
+
+    shop.show(600, rng)
+    shop.show(2_000, OfOne(np.random.PCG64(1)))
+    shop.ranker._logged._at_ms.clear()
+    shop.show(600, rng, change=half_without)
+    shop.pipeline.flush()
+    statistics = [*shop.trainer.statistics().items()]
+    records = [(x.key or b"", x.value) for x in shop.outputs if x.topic == CANDIDATES]
+    assert sum(value is None for _, value in records) > 20
+    found = [
+        train_model(
+            "m",
+            shop.settings,
+            Inputs(
+                Statistics(statistics), feature_records_for(shop.settings, "m", read)
+            ),
+            shop.snapshot(),
+            reason="asked",
+        )
+        for read in (records, list(dict(records).items()))
+    ]
+    assert found[0].run.sizes.n_without_features > 0
+    assert found[0] == found[1]
+    again = verify(shop.settings, found[0].run, shop.snapshot(), lambda: shop.log)
+    assert again == encode_snapshot(found[0].snapshot)
 
 
 def test_records_of_features_go_to_the_spool_as_they_come(site, monkeypatch):

@@ -24,7 +24,9 @@ NORMALISATIONS = ("min-max", "standard", "none")
 
 _encode = msgspec.msgpack.Encoder().encode
 
-is_pointer = re.compile(rb"([0-9]{1,15})\.([0-9]{1,15})").fullmatch
+# Without leading zeros: a version has one name.
+_NUMBER = rb"(0|[1-9][0-9]{0,14})"
+is_pointer = re.compile(_NUMBER + rb"\." + _NUMBER).fullmatch
 
 
 class SnapshotError(ValueError):
@@ -115,7 +117,7 @@ class Pointer(NamedTuple):
 
 
 def pointer_from(text: bytes) -> Pointer:
-    """The pointer in `EPOCH.VERSION`.
+    """The pointer in `EPOCH.VERSION`; numbers have no leading zeros.
 
     Raises
     ------
@@ -125,7 +127,10 @@ def pointer_from(text: bytes) -> Pointer:
     found = is_pointer(text)
     if found is None:
         got = text[:40].decode(errors="replace")
-        raise SnapshotError("pointer", f"a pointer must be EPOCH.VERSION; got {got!r}")
+        raise SnapshotError(
+            "pointer",
+            f"a pointer must be EPOCH.VERSION without leading zeros; got {got!r}",
+        )
     return Pointer(int(found[1]), int(found[2]))
 
 

@@ -228,7 +228,9 @@ def test_pointers_are_read_strictly() -> None:
     """Only two numbers with a dot between are a pointer."""
     assert pointer_from(b"3.12") == Pointer(3, 12)
     assert str(Pointer(3, 12)) == "3.12"
-    for wrong in (b"", b"3", b"3.", b".1", b"3.1.2", b"-1.2", b"a.b", "٣.١".encode()):
+    assert pointer_from(b"0.0") == Pointer(0, 0)
+    wrongs = (b"", b"3", b"3.", b".1", b"3.1.2", b"-1.2", b"a.b", "٣.١".encode())
+    for wrong in (*wrongs, b"0.09", b"03.9", b"00.1", b"3.00", b"1.2\n"):
         with pytest.raises(SnapshotError):
             pointer_from(wrong)
 
@@ -242,4 +244,6 @@ def test_a_bad_pointer_is_shown_as_text() -> None:
     ):
         with pytest.raises(SnapshotError) as caught:
             pointer_from(wrong)
-        assert str(caught.value).endswith(f"must be EPOCH.VERSION; got {shown}")
+        assert str(caught.value).endswith(
+            f"must be EPOCH.VERSION without leading zeros; got {shown}"
+        )

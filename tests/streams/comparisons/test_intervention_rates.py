@@ -70,7 +70,17 @@ def test_rates_come_with_their_interval() -> None:
     assert decode_rates(encode_rates(rates[1])) == rates[1]
 
 
-def test_only_the_newest_are_told() -> None:
+def test_made_up_versions_hide_none_that_is_shown() -> None:
+    """Of more than a record holds, those with the most lists are told, in order."""
+    sums = {f"m@{n}.5": sums_of(1, 0) for n in range(7, MOST_TOLD + 9)}
+    shown = {"m@0.9": sums_of(2, 1), "m": sums_of(1, 0), "m@6.1": sums_of(3, 0)}
+    (rates,) = rates_of(sums | shown)
+    names = [each.intervention for each in rates.interventions]
+    assert names[:4] == ["m", "m@0.9", "m@6.1", "m@12.5"]
+    assert len(names) == MOST_TOLD
+
+
+def test_only_the_newest_of_equal_ones_are_told() -> None:
     """A record has bounds."""
     (rates,) = rates_of({f"m@{n}.5": sums_of(1, 0) for n in range(MOST_TOLD + 3)})
     assert len(rates.interventions) == MOST_TOLD

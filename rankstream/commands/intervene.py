@@ -12,6 +12,8 @@ from producers.topic_reader import TopicReader
 from rankstream.commands.intervene_answer import Answer, AnswerAwaited
 from rankstream.commands.intervene_log import Trainings, read_trainings
 from rankstream.commands.intervene_standing import (
+    LOOK_S,
+    SILENT_S,
     at_work,
     counted_now,
     lines_of,
@@ -34,8 +36,6 @@ from rankstream.wire.training import SCHEMA, Request, encode_record, training_ke
 SUMMARY = "train a model now, list its trainings, verify one from the log"
 
 STOPPED = 130
-
-LOOK_S = 0.5
 
 PATIENCE_S = 10.0
 """After so long without an answer it is said what may be missing."""
@@ -183,15 +183,21 @@ def _show(settings: Settings, name: str, arguments: argparse.Namespace) -> int:
 
 
 def _ask(settings: Settings, name: str, arguments: argparse.Namespace) -> int:
-    now_ms = time.time_ns() // 1_000_000
+    waits = (
+        "a trainer began it and did not end; waiting for its next word, for "
+        f"{SILENT_S:.0f} s at most"
+    )
     with Stop() as stop, TopicReader(settings) as reader:
-        known = at_work(read_trainings(reader).statuses.get(name), now_ms)
+        known = at_work(reader, stop, name, lambda: _say(name, waits))
         if known:
             raise ValueError(
                 f"a model must not be in training already; {name!r} is, {known.said}: "
                 "wait for it, `rankstream intervene --list` shows what came of it"
             )
-        request = Request(SCHEMA, secrets.token_hex(8), now_ms)
+        if stop.asked:
+            _say(name, "nothing was asked for")
+            return STOPPED
+        request = Request(SCHEMA, secrets.token_hex(8), time.time_ns() // 1_000_000)
         record = training_key("request", name), encode_record(request)
         send_records(settings, TRAINING, [record])
         if not arguments.wait:

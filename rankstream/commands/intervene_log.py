@@ -18,6 +18,13 @@ from rankstream.wire.training import (
 )
 
 
+class Heard(NamedTuple):
+    """Where a record stands, and when the broker took it, by its own clock."""
+
+    offset: int
+    at_ms: int
+
+
 class Trainings(NamedTuple):
     """Runs by intervention, oldest first; all else by model, the last of each.
 
@@ -27,6 +34,8 @@ class Trainings(NamedTuple):
         Ids of requests, oldest first, so far as they are kept.
     refused
         Refusals, oldest first, so far as they are kept.
+    heard
+        Of each status.
     """
 
     runs: dict[str, RunRecord]
@@ -34,6 +43,7 @@ class Trainings(NamedTuple):
     positions: dict[str, Position]
     asked: dict[str, list[str]]
     refused: dict[str, list[Refusal]]
+    heard: dict[str, Heard]
 
     def models(self) -> set[str]:
         """All that there is a word of."""
@@ -49,7 +59,7 @@ def read_trainings(reader: TopicReader) -> Trainings:
     SchemaRefused, ValueError
         Where a run is another release's, or something else wrote it.
     """
-    found = Trainings({}, {}, {}, {}, {})
+    found = Trainings({}, {}, {}, {}, {}, {})
     for record in reader.records(TRAINING):
         named = decode_training_key(record.key or b"")
         if named is None or record.value is None:
@@ -64,6 +74,7 @@ def read_trainings(reader: TopicReader) -> Trainings:
             continue
         if kind == "status":
             found.statuses[name] = value
+            found.heard[name] = Heard(record.offset, record.timestamp_ms)
         elif kind == "position":
             found.positions[name] = value
         elif kind == "request":

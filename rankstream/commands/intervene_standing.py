@@ -2,13 +2,14 @@
 
 import textwrap
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
+from producers.stop_signal import Stop
 from producers.topic_reader import TopicReader
-from rankstream.commands.intervene_log import Trainings
+from rankstream.commands.intervene_log import Trainings, read_trainings
 from rankstream.monitoring.schedules import Counted, CountedSoFar, moment, next_in_words
 from rankstream.sections import Settings
 from rankstream.terminal.plain_text import visible
@@ -23,7 +24,12 @@ N_LAST = 20_000
 WIDTH = 100
 
 ALIVE_MS = 60_000
-"""A trainer that has said nothing for so long is not at work."""
+"""A list shows what a trainer said last for so long."""
+
+SILENT_S = 15.0
+"""A trainer that says nothing while one waits so long, three beats, is not at work."""
+
+LOOK_S = 0.5
 
 
 class ModelStanding(NamedTuple):
@@ -52,11 +58,44 @@ class ModelStanding(NamedTuple):
     points: Next
 
 
-def at_work(status: Status | None, now_ms: int) -> Status | None:
-    """What a trainer says of what it does now; None where nobody is at work."""
-    if status is None or status.state != UNDER_WAY:
-        return None
-    return status if now_ms - status.at_ms < ALIVE_MS else None
+def at_work(
+    reader: TopicReader, stop: Stop, name: str, on_wait: Callable[[], object]
+) -> Status | None:
+    """What a trainer says of what it does now; None where nobody is at work.
+
+    Who was killed leaves a status as if it were at work. So the next one is waited for:
+    that holds whatever the clocks are of who trains and who asks.
+
+    Parameters
+    ----------
+    stop
+        Ends the wait; nothing is known then.
+    on_wait
+        Is called once, where it is to be waited.
+    """
+    found = read_trainings(reader)
+    first, until_s = found.heard.get(name), time.monotonic() + SILENT_S
+    if _under_way(name, found):
+        on_wait()
+    while (status := _under_way(name, found)) and not stop.asked:
+        if found.heard[name] != first:
+            return status
+        if time.monotonic() >= until_s:
+            break
+        stop.wait(LOOK_S)
+        found = read_trainings(reader)
+    return None
+
+
+def _under_way(name: str, found: Trainings) -> Status | None:
+    status = found.statuses.get(name)
+    return status if status is not None and status.state == UNDER_WAY else None
+
+
+def _said_lately(name: str, found: Trainings) -> Status | None:
+    """The same of a list, which waits for nobody; by the broker's clock."""
+    status, now_ms = _under_way(name, found), time.time_ns() // 1_000_000
+    return status if status and now_ms - found.heard[name].at_ms < ALIVE_MS else None
 
 
 def counted_now(reader: TopicReader, n_partitions: int) -> Counted:
@@ -73,7 +112,7 @@ def standing_of(
     """How it stands with a model."""
     status, position = found.statuses.get(name), found.positions.get(name)
     is_left = status is not None and status.state == LEFT_ALONE
-    doing = status if is_left else at_work(status, time.time_ns() // 1_000_000)
+    doing = status if is_left else _said_lately(name, found)
     asked = found.asked.get(name, [""])[-1]
     due, points = "", Next(None, None)
     if name in settings.models:

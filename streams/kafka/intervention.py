@@ -5,11 +5,12 @@ import logging
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 from aiokafka.errors import KafkaError
 
+from models.kernels.compilation import telling_of_compilation
 from rankstream.deployment_rules import DeploymentRefused, check_room
 from rankstream.settings import Settings
 from rankstream.snapshots import (
@@ -38,7 +39,7 @@ from rankstream.wire.training import TRAINING as UNDER_WAY
 from streams.fold.statistics_reader import Statistics
 from streams.kafka.memory_limit import MemoryLimit
 from streams.kafka.state_log import Cluster
-from streams.kafka.training_log import TrainingLog
+from streams.kafka.training_log import TrainerFenced, TrainingLog
 from streams.kafka.whole_topics import Pair, built_of, whole_topic
 from streams.stage import Output
 from streams.training.inputs import Inputs, TrainingRefused, feature_records_for
@@ -48,6 +49,8 @@ from streams.training.trained_snapshot import Outcome, Progress, train_model
 
 BEAT_S = 5.0
 """How often a training says how far it is."""
+
+COMPILING = "compiling kernels, up to a minute or two the first time"
 
 LONGEST = 4_000
 """Characters of what is said of a model."""
@@ -63,6 +66,10 @@ class Stopped(Exception):
     """Nobody wants what is read or computed; nothing came of it."""
 
 
+class TrainingFailed(TrainingRefused):
+    """Something that a training calls raised what it does not say of itself."""
+
+
 class Task(NamedTuple):
     """An intervention that is due; `request` is empty where nobody asked."""
 
@@ -72,11 +79,18 @@ class Task(NamedTuple):
 
 
 class Ending(NamedTuple):
-    """What became of it, what was written of that, and why it was refused."""
+    """What became of it, what was written of that, and why it was refused.
+
+    Parameters
+    ----------
+    cause
+        What was raised, where that is to be seen with its traceback.
+    """
 
     state: str
     written: Sequence[Output]
     why: str = ""
+    cause: BaseException | None = None
 
 
 class Told:
@@ -114,6 +128,12 @@ class Told:
         if self._is_over or self._stop.is_set():
             raise Stopped
         self._memory.check()
+
+    def compile(self, number: int) -> None:
+        """Hear that one more kernel is compiled."""
+        self.said = COMPILING
+        if number == 1:
+            log.info("event=compiling model=%s reason=%s", self.task.name, COMPILING)
 
     def take(self, progress: Progress) -> None:
         """Hear how far it is; raises as `check` does."""
@@ -187,7 +207,8 @@ class Intervention:
             outcome = await self._computed(_parent_of(task.name, records), records)
             return await self._published(outcome, records)
         except (TrainingRefused, DeploymentRefused, SnapshotError) as error:
-            return await self._refused(records, str(error))
+            cause = error.__cause__ if isinstance(error, TrainingFailed) else None
+            return await self._refused(records, str(error), cause)
 
     async def _computed(self, parent: Snapshot, records: ModelRecords) -> Outcome:
         """What a training makes of what is counted now."""
@@ -198,7 +219,7 @@ class Intervention:
         known = partial(feature_records_for, self._settings, name)
         features = await self._beside(built_of(self._pairs(CANDIDATES), known))
         training = asyncio.to_thread(
-            self._train,
+            self._trained,
             name,
             self._settings,
             Inputs(statistics, features),
@@ -208,6 +229,14 @@ class Intervention:
             on_progress=self._told.take,
         )
         return await self._beside(training)
+
+    def _trained(self, *arguments: Any, **options: Any) -> Outcome:
+        try:
+            with telling_of_compilation(self._told.compile):
+                return self._train(*arguments, **options)
+        except StopIteration as error:
+            # No future takes it: who waits for it would do so for ever.
+            raise _failed(error) from error
 
     def _pairs(self, topic: str) -> AsyncGenerator[list[Pair], None]:
         n_partitions = self._settings.kafka.partitions
@@ -232,10 +261,11 @@ class Intervention:
             raise
         try:
             return working.result()
-        except (KafkaError, LogRefused, TrainingRefused):
+        except (KafkaError, LogRefused, TrainerFenced, Stopped, TrainingRefused):
             raise
-        except (RuntimeError, ValueError, OSError) as error:
-            raise TrainingRefused(f"{type(error).__name__}: {error}") from error
+        except Exception as error:
+            # Whatever it is: a request that nobody answers is begun again for ever.
+            raise _failed(error) from error
 
     async def _published(self, outcome: Outcome, before: ModelRecords) -> Ending:
         """Write it, unless the model has another version by now."""
@@ -276,7 +306,9 @@ class Intervention:
             ],
         )
 
-    async def _refused(self, records: ModelRecords, why: str) -> Ending:
+    async def _refused(
+        self, records: ModelRecords, why: str, cause: BaseException | None
+    ) -> Ending:
         """Say why nothing was published; a request is answered by that."""
         name, reason, request = self._task
         known = records.positions.get(name) or NOWHERE
@@ -287,16 +319,25 @@ class Intervention:
         if request:
             answered = msgspec.structs.replace(known, request=request)
             written.append(_record("position", name, answered))
-        return await self._end(REFUSED, written, why)
+        ending = await self._end(REFUSED, written)
+        return ending._replace(why=why, cause=cause)
 
-    async def _end(self, state: str, written: list[Output], why: str = "") -> Ending:
+    async def _end(self, state: str, written: list[Output]) -> Ending:
         await self._own.write(written)
-        return Ending(state, written, why)
+        return Ending(state, written)
 
     def _status(self, state: str, said: str) -> Output:
         request = self._task.request
         status = Status(SCHEMA, state, said[:LONGEST], _now_ms(), request, self._by)
         return _record("status", self._task.name, status)
+
+
+def _failed(error: Exception) -> TrainingFailed:
+    said = f": {error}" if str(error) else ""
+    return TrainingFailed(
+        f"a training must end without an error; got {type(error).__name__}{said}; "
+        "the log of the role `train` says where: mend that"
+    )
 
 
 def _now_ms() -> int:

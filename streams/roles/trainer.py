@@ -266,8 +266,9 @@ class Trainer:
             now_s, standing = time.monotonic(), self._standing(name)
             if self._retries.refuse(name, ending.why, standing, now_s):
                 log.warning(
-                    "event=training-refused model=%s reason=%s", name, ending.why
-                )
+                    "event=training-refused model=%s reason=%s", name, ending.why,
+                    exc_info=ending.cause,
+                )  # fmt: skip
 
 
 def _passed(why: str) -> None:

@@ -7,11 +7,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from producers.stop_signal import Stop
 from rankstream.cli import main
-from rankstream.commands import intervene
+from rankstream.commands import intervene, intervene_standing
 from rankstream.commands.intervene_log import read_trainings
 from rankstream.commands.intervene_standing import (
-    ALIVE_MS,
     at_work,
     lines_of,
     standing_as_builtins,
@@ -28,7 +28,9 @@ from rankstream.wire.training import (
     training_key,
 )
 from rankstream.wire.training import TRAINING as UNDER_WAY
+from streams.kafka.intervention import BEAT_S
 from tests.rankstream.training_topic import (
+    Looks,
     Topic,
     position,
     refused_for,
@@ -84,9 +86,9 @@ SETTINGS = Settings(
 )
 
 
-def lines_after(*records: tuple[bytes, bytes]) -> str:
+def lines_after(*records: tuple[bytes, bytes], at_ms: int = 0) -> str:
     """What is said of the model `m`."""
-    found = read_trainings(Topic([*records]))  # type: ignore[arg-type]
+    found = read_trainings(Topic([*records], at_ms=at_ms))  # type: ignore[arg-type]
     standing = standing_of(SETTINGS, "m", found, Counted(1_234))
     lines = lines_of(standing)
     assert max(map(len, lines)) <= 100
@@ -108,14 +110,15 @@ def test_the_last_refusal_and_what_is_next_are_said() -> None:
 
 
 def test_what_waits_what_is_under_way_and_what_is_left_alone_are_said() -> None:
-    """A status that is old says nothing of now."""
+    """A status that is old, by the broker's clock, says nothing of now."""
     waits = "somebody asked for a training, which is not done yet"
     assert waits in lines_after(request("own"))
     assert waits not in lines_after(request("own"), position("own"))
-    now = Status(SCHEMA, UNDER_WAY, "epoch 3", time.time_ns() // 1_000_000)
+    now_ms = time.time_ns() // 1_000_000
+    ahead = Status(SCHEMA, UNDER_WAY, "epoch 3", now_ms + 3_600_000)
     key = training_key("status", "m")
-    assert "m: now: epoch 3" in lines_after((key, encode_record(now)))
-    assert "now:" not in lines_after(status(UNDER_WAY, ""))
+    assert "now:" not in lines_after((key, encode_record(ahead)))
+    assert "m: now: training" in lines_after(status(UNDER_WAY, ""), at_ms=now_ms)
     said = lines_after(status(LEFT_ALONE, ""), position(""))
     assert said == "m: left alone: left alone"
 
@@ -147,18 +150,60 @@ def test_a_name_that_is_unknown_is_refused_with_those_that_are(
         assert "a training must be one of []; got n@0.7" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("state", "age_ms", "is_refused"),
-    [
-        (UNDER_WAY, ALIVE_MS - 1_000, True),
-        (UNDER_WAY, ALIVE_MS + 1_000, False),
-        (DONE, 0, False),
-    ],
-)
+def beats(*said: str, ahead_ms: int = 0) -> list[tuple[bytes, bytes]]:
+    """Words of a trainer, each of which says that it is at work."""
+    at_ms = time.time_ns() // 1_000_000 + ahead_ms
+    found = [Status(SCHEMA, UNDER_WAY, each, at_ms, "", "a/w") for each in said]
+    return [(training_key("status", "m"), encode_record(each)) for each in found]
+
+
+@pytest.mark.parametrize("ahead_ms", [-3_600_000, 0, 3_600_000])
 def test_who_asks_while_one_is_at_work_is_refused(
-    state: str, age_ms: int, is_refused: bool
+    ahead_ms: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Unless it has said nothing for long: it is dead, and the next one is asked."""
-    said = Status(SCHEMA, state, "epoch 3", 1_000_000 - age_ms)
-    assert (at_work(said, 1_000_000) is not None) is is_refused
-    assert at_work(None, 1_000_000) is None
+    """Who says nothing for three beats is dead, whatever its clock is."""
+    first, alive = (beats(*said, ahead_ms=ahead_ms) for said in ("1", "12"))
+    ended = [*first, status(DONE, "")]
+    waits: list[str] = []
+
+    def found(*looks: list[tuple[bytes, bytes]], most: int = 9) -> Status | None:
+        topic, stop = Topic(*looks), Looks(most)
+        return at_work(topic, stop, "m", lambda: waits.append("x"))  # type: ignore[arg-type]
+
+    said = found(first, first, alive)
+    assert said is not None
+    assert said.said == "2"
+    assert found(first, ended) is None
+    assert found(first, most=3) is None
+    assert len(waits) == 3
+    monkeypatch.setattr(intervene_standing, "SILENT_S", 0.0)
+    assert found(first) is None
+    assert found(ended) is None
+    assert found([]) is None
+    assert len(waits) == 4
+
+
+@pytest.mark.parametrize("is_stopped", [False, True])
+def test_a_dead_trainer_does_not_keep_one_from_asking(
+    is_stopped: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    """Unless the user stopped while it was waited for its next word."""
+    config, sent = tmp_path / "shop.toml", []
+    config.write_text("[models.m]\nfeatures = 3\nlearner = 'trained'\n")
+    topic = Topic(beats("1", ahead_ms=3_600_000))
+    monkeypatch.setattr(intervene, "TopicReader", lambda _: topic)
+    monkeypatch.setattr(intervene, "send_records", lambda *x: sent.append(x))
+    monkeypatch.setattr(intervene_standing, "SILENT_S", 0.0)
+    if is_stopped:
+        monkeypatch.setattr(Stop, "asked", True)
+    code = main(["intervene", "m", "--config", str(config)])
+    said = capsys.readouterr().err
+    assert "m: a trainer began it and did not end; waiting for its next word" in said
+    assert (code, len(sent)) == ((intervene.STOPPED, 0) if is_stopped else (0, 1))
+    assert ("nothing was asked for" in said) is is_stopped
+
+
+def test_it_is_waited_for_three_beats() -> None:
+    """One may be late."""
+    assert pytest.approx(3 * BEAT_S) == intervene_standing.SILENT_S

@@ -35,10 +35,17 @@ RUN = RunRecord(
 
 
 class Topic:
-    """Records of `training`, more at each look; of no other topic."""
+    """Records of `training`, more at each look; of no other topic.
 
-    def __init__(self, *looks: list[tuple[bytes, bytes]]) -> None:
+    Parameters
+    ----------
+    at_ms
+        When the broker took them.
+    """
+
+    def __init__(self, *looks: list[tuple[bytes, bytes]], at_ms: int = 0) -> None:
         self._looks = list(looks)
+        self._at_ms = at_ms
 
     def __enter__(self) -> Self:
         return self
@@ -56,7 +63,7 @@ class Topic:
         assert topic == TRAINING
         look = self._looks.pop(0) if self._looks[1:] else self._looks[0]
         return [
-            Record(0, place, 0, key, value, ())
+            Record(0, place, self._at_ms, key, value, ())
             for place, (key, value) in enumerate(look)
         ]
 

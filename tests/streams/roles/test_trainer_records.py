@@ -6,7 +6,9 @@ from types import SimpleNamespace
 from typing import Any
 
 import msgspec
+import numba
 import pytest
+from aiokafka.errors import KafkaError
 
 from rankstream import deployment_rules
 from rankstream.snapshots import decode_snapshot, encode_snapshot
@@ -25,6 +27,7 @@ from streams.kafka import intervention
 from streams.kafka.committed_reader import CommittedBatch
 from streams.kafka.reader_role import Source
 from streams.kafka.state_log import Cluster
+from streams.kafka.training_log import TrainerFenced
 from streams.roles import trainer as role
 from streams.roles.trainer import Trainer
 from streams.training.inputs import TrainingRefused
@@ -162,6 +165,91 @@ def test_what_another_reason_refuses_is_said_too(
     asyncio.run(scenario())
     assert [each.said for each in world.records("refusal")] == reasons
     assert refused(caplog) == 3
+
+
+def test_of_two_records_of_a_version_the_last_one_counts(grown: World) -> None:
+    """One that is published again may differ; an earlier version never counts."""
+    old = decode_snapshot(dict(grown.read(SNAPSHOTS))[b"m/0.0"] or b"")
+    again = msgspec.structs.replace(old, created_ms=old.created_ms + 1)
+    later = msgspec.structs.replace(old, version=7)
+    records = ModelRecords(frozenset({"m"}))
+    for each, counts in ((old, old), (again, again), (later, later), (old, later)):
+        records.take_snapshot(b"m", encode_snapshot(each))
+        assert records.newest["m"] == counts
+
+
+ERRORS = [
+    (MemoryError(), "MemoryError;"),
+    (KeyError("x"), "KeyError: 'x';"),
+    (OverflowError("x"), "OverflowError: x;"),
+    (TypeError("x"), "TypeError: x;"),
+    (StopIteration("x"), "StopIteration: x;"),
+]
+
+
+@pytest.mark.parametrize(("error", "said"), ERRORS)
+def test_whatever_a_training_raises_a_request_is_answered(
+    grown: World, error: Exception, said: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """In words, with the traceback in the log once; the schedule waits then."""
+    world, n_begun = grown.copied(), 0
+
+    def train(*_: Any, **__: Any) -> Any:
+        nonlocal n_begun
+        n_begun += 1
+        raise error
+
+    async def scenario() -> None:
+        trainer = world.trainer(train=train)
+        for name in ("one", "two"):
+            request = encode_record(Request(SCHEMA, name, 0))
+            world.write(TRAINING, (training_key("request", "m"), request))
+            await turned(world, trainer, 3)
+        assert trainer.counters()["interventions_refused"] == 2
+
+    asyncio.run(scenario())
+    assert n_begun == 2
+    refusals = world.records("refusal")
+    assert [each.request for each in refusals] == ["one", "two"]
+    begins = f"a training must end without an error; got {said}"
+    assert all(each.said.startswith(begins) for each in refusals)
+    assert [each.request for each in world.records("position")] == ["one", "two"]
+    assert refused(caplog) == 1
+    assert caplog.text.count("in train\n    raise error") == 1
+
+
+@pytest.mark.parametrize("error", [LogRefused("x"), TrainerFenced("x"), KafkaError()])
+def test_what_is_no_fault_of_the_training_ends_the_turn(
+    grown: World, error: Exception
+) -> None:
+    """Nothing is answered: who comes next begins it again."""
+    world = grown.copied()
+
+    def train(*_: Any, **__: Any) -> Any:
+        raise error
+
+    with pytest.raises(type(error)):
+        asyncio.run(turned(world, world.trainer(train=train)))
+    assert not world.records("refusal")
+
+
+def test_compiled_kernels_are_told_of(
+    grown: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """In the log and to who follows it: the first training takes minutes then."""
+    monkeypatch.setattr(intervention, "BEAT_S", 0.01)
+
+    def train(*arguments: Any, **options: Any) -> Any:
+        for _ in range(2):
+            numba.njit(lambda x: x + 1.5)(1.0)
+        return train_model(*arguments, **options)
+
+    world = grown.copied()
+    with caplog.at_level(logging.INFO):
+        asyncio.run(turned(world, world.trainer(train=train)))
+    assert caplog.text.count("event=compiling model=m reason=compiling kernels") == 1
+    said = [each.said for each in world.records("status")]
+    assert any(each.startswith("compiling kernels") for each in said)
 
 
 def test_an_answered_request_stays_answered_after_the_schedule_went_on() -> None:

@@ -97,6 +97,23 @@ def test_chunks_do_not_change_a_bit(monkeypatch):
         assert (alphas == {alpha_of(whole).tobytes()}) == (not told)
 
 
+def test_ranks_at_which_a_document_was_only_expected_take_no_room(monkeypatch):
+    """It was shown at one rank alone, so it tells nothing: no sample is drawn."""
+
+    def at_first_rank_only(chunk):
+        is_odd = np.array([int(each.query[1:]) % 2 for each in chunk.names], bool)
+        is_seen = ~is_odd[chunk.scope] | (chunk.rank == 1)
+        return chunk._replace(
+            shown=chunk.shown * is_seen, by_class=chunk.by_class * is_seen
+        )
+
+    monkeypatch.setattr(module, "MOST_ROWS", 700)
+    chunks = map(at_first_rank_only, STATISTICS.columns())
+    found = estimated_curve(chunks, GROUPS, Shares())
+    assert found.source.endswith("of the validation groups, 2 to 3")
+    assert alpha_of(found) == pytest.approx(LOOKED, abs=0.06)
+
+
 def test_where_validation_groups_do_not_click_those_of_training_do_too():
     """It says so, and whose clicks these are: whoever judges must not be of them."""
     statistics = statistics_of(4_000, 20, 3, clicking=(0, 1, 4, 5))

@@ -78,7 +78,8 @@ def follow_again(settings: Settings, store: SnapshotStore, model: str) -> Pointe
     if model in settings.models and settings.models[model].is_trained:
         raise RollbackRefused(
             f"a model must learn online to be followed; the learner of {model!r} is "
-            "'trained': roll back to the version that is to be served"
+            "'trained': roll back to the version that is to be served, or train it on "
+            f"with `rankstream intervene {model}`"
         )
     learned = _learned(settings, store, model)
     if learned.envelope is None:

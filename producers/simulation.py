@@ -16,12 +16,19 @@ import numpy.typing as npt
 from models.evaluation.ndcg import ndcg_of_ranking
 from producers.formats.letor import LetorData
 from producers.readiness import Waiting
+from producers.replay import utc
 from rankstream.ranker import Ranker
 from rankstream.ranking.multileaving import ONE_CANDIDATE, Multileaving
 from rankstream.wire.topics import CLICKS, QUERIES
 
 DISCOUNT = 0.9995
 """Per impression, in the discounted sum of shown NDCG (Hofmann et al., 2013)."""
+
+CLICK_MS = 1_000
+"""After so long, times the rank, a list is clicked there."""
+
+PAUSE_S = 0.2
+"""A shorter one lets no source fall idle."""
 
 PATIENCE_S = 300.0
 """How long to wait for a learner that does not move before giving up."""
@@ -67,6 +74,9 @@ class Plan:
         Whether events carry the features of all candidates.
     learns_online
         Whether versions come all the time, so that one can wait for them.
+    is_live
+        Whether event time passes while nothing is shown, as it does on a broker whose
+        sources fall idle: lists after a pause are then as much later.
     """
 
     n_impressions: int
@@ -80,6 +90,7 @@ class Plan:
     log_candidates: bool = False
     n_users: int = 4_000
     learns_online: bool = True
+    is_live: bool = False
 
 
 @dataclass
@@ -89,6 +100,7 @@ class Progress:
     shown: int = 0
     clicks: int = 0
     waited_s: float = 0.0
+    paused_ms: int = 0
     shown_ndcg: list[float] = field(default_factory=list)
     behind: list[int] = field(default_factory=list)
     versions: set[int] = field(default_factory=set)
@@ -131,15 +143,25 @@ def simulate(  # noqa: PLR0913  a loop joins so many things
     for number in range(plan.n_impressions):
         if is_stopped():
             break
+        began_s = time.monotonic()
         if plan.follow and not plan.learns_online:
             ranker.refresh()
             progress.versions.add(ranker.version)
         elif plan.follow:
             _wait(ranker, sink, plan, progress, waiting)
+        _pause(plan, progress, time.monotonic() - began_s)
         _show(number, queries, users, ranker, sink, plan, progress, rng)
+        began_s = time.monotonic()
         on_progress(progress)
+        _pause(plan, progress, time.monotonic() - began_s)
     sink.flush()
     return progress
+
+
+def _pause(plan: Plan, progress: Progress, seconds: float) -> None:
+    """Let event time pass by what was waited, where it does."""
+    if plan.is_live and seconds > PAUSE_S:
+        progress.paused_ms += round(1_000 * seconds)
 
 
 def _wait(
@@ -188,7 +210,7 @@ def _show(  # noqa: PLR0913  one impression needs all of the loop
         seed=seed,
         multileaving=plan.multileaving,
     )
-    at_ms = plan.start_ms + number * plan.step_ms
+    at_ms = plan.start_ms + number * plan.step_ms + progress.paused_ms
     query_id = queries.query_ids[query]
     unique = f"{plan.start_ms:x}-{seed:016x}-{number}"
     impression_id = ranker.impression_id(unique, query_id)
@@ -210,12 +232,48 @@ def _show(  # noqa: PLR0913  one impression needs all of the loop
                 impression_id,
                 query_id=query_id,
                 position=row + 1,
-                at_ms=at_ms + 1_000 * (row + 1),
+                at_ms=at_ms + CLICK_MS * (row + 1),
             ),
         )
     progress.shown += 1
     progress.clicks += int(clicked.sum())
     progress.shown_ndcg.append(ndcg_of_ranking(labels, ranking.order, plan.cutoff))
+
+
+def start_ms_for(
+    plan: Plan, *, now_ms: int, after_ms: int | None, ahead_ms: int, namespace: str
+) -> int:
+    """Event time of the first list: that the last one is of now, or later.
+
+    Parameters
+    ----------
+    plan
+        Its start is not looked at.
+    after_ms
+        What lists must come after, or they are late; None where nothing was before.
+    ahead_ms
+        How far events may be ahead of the clock.
+
+    Raises
+    ------
+    ValueError
+        Where so many lists do not fit between.
+    """
+    start_ms = now_ms - plan.n_impressions * plan.step_ms
+    if after_ms is None or start_ms > after_ms:
+        return start_ms
+    end_ms = after_ms + plan.n_impressions * plan.step_ms + CLICK_MS * plan.cutoff
+    if end_ms < now_ms + ahead_ms:
+        return after_ms + 1
+    place = f"namespace {namespace!r}" if namespace else "the default namespace"
+    lists = f"{plan.n_impressions:,} lists, {plan.step_ms / 1_000:g} s apart,"
+    raise ValueError(
+        f"lists must come after what was shown before, or they are late: {place} is at "
+        f"{utc(after_ms)}, and {lists} would end at {utc(end_ms)}, further ahead of "
+        "now than time.ahead_ms: "
+        "name another --namespace, with a worker of its own, or try again after "
+        f"{utc(end_ms - ahead_ms)}"
+    )
 
 
 def step_ms_for(max_behind: int, *, window_ms: int, disorder_ms: int) -> int:

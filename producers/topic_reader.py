@@ -266,6 +266,24 @@ def reached_ms(reader: TopicReader) -> int | None:
     The least frontier of the sources that are being read, else the largest, of those
     found at the end of the canonical log; None where there is none.
     """
+    frontiers = _frontiers(reader)
+    active = [each.at_ms for each in frontiers if each.state == ACTIVE]
+    if active:
+        return min(active)
+    return max((each.at_ms for each in frontiers), default=None)
+
+
+def newest_ms(reader: TopicReader) -> int | None:
+    """The time that no source has passed: what comes after it is late nowhere.
+
+    The largest frontier of those found at the end of the canonical log; None where
+    there is none.
+    """
+    return max((each.at_ms for each in _frontiers(reader)), default=None)
+
+
+def _frontiers(reader: TopicReader) -> list[Frontier]:
+    """The last one of each source that is found at the end of the canonical log."""
     frontiers: dict[int, Frontier] = {}
     for record in reader.last_records(EVENTS, TAIL_RECORDS):
         where = f"{EVENTS}[{record.partition}]@{record.offset}"
@@ -274,10 +292,7 @@ def reached_ms(reader: TopicReader) -> int | None:
                 known = frontiers.get(element.source)
                 if known is None or known.at_ms <= element.at_ms:
                     frontiers[element.source] = element
-    active = [each.at_ms for each in frontiers.values() if each.state == ACTIVE]
-    if active:
-        return min(active)
-    return max((each.at_ms for each in frontiers.values()), default=None)
+    return list(frontiers.values())
 
 
 def _record(record: Any) -> Record:

@@ -21,7 +21,7 @@ COMMANDS = {
     "simulate": "closed loop of simulated users, a ranker and its learner",
     "statistics": "what was counted: show one query, list queries, export",
     "experiments": "comparisons of rankers: list, publish, show verdicts",
-    "monitor": "experiments, health and the log, live; --web in a browser",
+    "monitor": "experiments, interventions, health and the log; --web in a browser",
     "snapshots": "model snapshots: list, show, verify, roll back, follow",
     "intervene": "train a model now, list its trainings, verify one from the log",
     "dlq": "dead letters: list, show, count, replay",

@@ -24,8 +24,8 @@ REFUSING = {
     "NotCompiled", "NotInstalled", "ProgressMismatch", "RollbackRefused",
     "RuntimeError", "SchemaRefused", "SendFailed", "SettingsError", "SnapshotError",
     "StateRefused", "StatisticsRefused", "StoreUnavailable", "TargetAhead",
-    "TopicUnreadable", "TrainerFenced", "TrainingDiverged", "TrainingRefused",
-    "VerificationRefused",
+    "TopicUnreadable", "TrainerFenced", "TrainingDiverged", "TrainingFailed",
+    "TrainingRefused", "VerificationRefused",
 }  # fmt: skip
 """Exceptions whose sentences belong into the table."""
 

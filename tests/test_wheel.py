@@ -174,7 +174,9 @@ def _built(folder: Path) -> Path:
 def _copied(source: Path) -> Path:
     # A copy: what an earlier build left in this tree must not come in.
     for name in BUILT_FROM:
-        ignored = shutil.ignore_patterns("__pycache__", "libfold.*", ".#*", "typescript")
+        ignored = shutil.ignore_patterns(
+            "__pycache__", "libfold.*", ".#*", "typescript"
+        )
         shutil.copytree(TREE / name, source / name, ignore=ignored)
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(TREE / name, source)

@@ -4,6 +4,7 @@ Shapes: `n_pairs` rows of (document, rank); ranks are 1-based.
 """
 
 from dataclasses import dataclass
+from itertools import groupby
 
 import numpy as np
 import numpy.typing as npt
@@ -55,6 +56,25 @@ class ExaminationCurve:
     low: Floats
     high: Floats
     reasons: tuple[str, ...]
+
+    def warning(self) -> str:
+        """Ranks without a ratio or an interval, and why; empty where there are none.
+
+        Ranks at which nothing was shown need none.
+
+        Examples
+        --------
+        >>> three, few = np.ones(3), ("", FEW_VIEWS, FEW_VIEWS)
+        >>> ExaminationCurve(three, three, three, few).warning()
+        'examination is not well known at ranks 2 to 3: documents were shown too seldom'
+        """
+        told = []
+        for reason, same in groupby(enumerate(self.reasons, 1), lambda pair: pair[1]):
+            if reason and reason != NOT_SHOWN:
+                first, *_, last = 2 * [rank for rank, _ in same]
+                ranks = f"ranks {first} to {last}" if last > first else f"rank {first}"
+                told.append(f"{ranks}: {reason}")
+        return f"examination is not well known at {'; '.join(told)}" if told else ""
 
 
 def estimate_examination(

@@ -19,8 +19,9 @@ Shapes: n_groups groups, n_items items; an item is one of a query.
 
 References
 ----------
-Oosterhuis (PhD thesis, 2020), section 10.5: the intervention-aware estimator, its
-proof and the example.
+Oosterhuis & de Rijke (WSDM 2021), "Unifying Online and Counterfactual Learning to
+Rank", and the chapter of that name in Oosterhuis (PhD thesis, 2020): the
+intervention-aware estimator, its proof and the example.
 """
 
 from typing import NamedTuple
@@ -183,7 +184,7 @@ def training_values(sums: ItemSums, n_impressions: int) -> Floats:
 
     References
     ----------
-    Oosterhuis (PhD thesis, 2020), section 10.7.
+    Oosterhuis & de Rijke (WSDM 2021), experimental setup.
     """
     if n_impressions < 1:
         raise ValueError(

@@ -32,7 +32,7 @@ class Shares(NamedTuple):
 
     References
     ----------
-    Oosterhuis (PhD thesis, 2020), sections 7.6 and 10.7, for queries apart.
+    Oosterhuis (PhD thesis, 2020), sections 5.5 and 8.6, for queries apart.
     """
 
     training: float = 0.65

@@ -9,7 +9,7 @@ long weigh more, by the inverse of their probability.
 References
 ----------
 Oosterhuis & de Rijke (CIKM 2017); "Learning from User Interactions with Rankings"
-(2020), section 3.4. Two of its lines are not followed, as enumeration contradicts
+(2020), section 2.5. Two of its lines are not followed, as enumeration contradicts
 them: the factor of the weight is 1 - 1/(|choices(x)| - x + 1) with 1-based x, and a
 pair adds the *difference* of the two rankers' scores, as the equation says and the
 listing does not.

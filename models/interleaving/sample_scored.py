@@ -7,7 +7,7 @@ preferences, as rankers that agree place their common favourites first more ofte
 
 References
 ----------
-Brost et al. (CIKM 2016); Oosterhuis (2020), section 3.3.4, has the counter-example.
+Brost et al. (CIKM 2016); Oosterhuis (2020), section 2.4.4, has the counter-example.
 """
 
 from dataclasses import dataclass

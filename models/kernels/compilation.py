@@ -14,7 +14,7 @@ import re
 import shutil
 import warnings
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -22,6 +22,7 @@ from typing import Any, TypeVar, cast
 import numba
 from numba.core import config
 from numba.core.caching import FunctionCache
+from numba.core.event import Listener, install_listener
 
 Number = Any
 """An integer inside compiled code, as wide as the compiler finds it must be."""
@@ -116,6 +117,37 @@ def _tell_unkept(reason: str) -> None:
         RuntimeWarning,
         stacklevel=1,
     )
+
+
+class _Told(Listener):
+    """Counts kernels whose compilation begins, and tells how many."""
+
+    def __init__(self, tell: Callable[[int], object]) -> None:
+        self._tell = tell
+        self._n_begun = 0
+
+    def on_start(self, event: Any) -> None:
+        """Tell of one more."""
+        del event
+        self._n_begun += 1
+        self._tell(self._n_begun)
+
+    def on_end(self, event: Any) -> None:
+        """Nothing is told of an end."""
+
+
+def telling_of_compilation(
+    tell: Callable[[int], object],
+) -> AbstractContextManager[object]:
+    """Tell how many kernels were compiled so far, at the beginning of each.
+
+    What is kept from before is not compiled, and not told of. `tell` is called by the
+    thread that compiles.
+    """
+    manager: AbstractContextManager[object] = install_listener(
+        "numba:compile", _Told(tell)
+    )
+    return manager
 
 
 def _made(function: Function, **options: Any) -> Function:

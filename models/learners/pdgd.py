@@ -38,7 +38,7 @@ class PdgdConfig(LearnerConfig):
 
     References
     ----------
-    Oosterhuis (2020), sections 6.5 (observed documents) and 10.5 (counterfactual
+    Oosterhuis (2020), sections 4.4 (observed documents) and 8.8 (counterfactual
     and biased PDGD).
     """
 

@@ -13,8 +13,10 @@ the same bits on all machines; the loss itself takes the system's logarithms.
 
 References
 ----------
-Wang et al. (CIKM 2018) for LambdaLoss; Oosterhuis (PhD thesis, 2020), section 7.5, the
-truncated counterfactual loss, where a value stands for clicks over propensities.
+Wang et al. (CIKM 2018) for LambdaLoss and its truncation; Oosterhuis & de Rijke (SIGIR
+2020), "Policy-Aware Unbiased Learning to Rank for Top-k Rankings", and the chapter of
+that name in Oosterhuis (PhD thesis, 2020), for the counterfactual loss, where a value
+stands for clicks over propensities. The truncation is a heuristic there too.
 """
 
 import math

@@ -10,7 +10,8 @@ interval (see `models.estimators.intervention_aware`).
 
 References
 ----------
-Oosterhuis (PhD thesis, 2020), sections 7.3 and 10.5.
+Oosterhuis & de Rijke (SIGIR 2020) for policies that show the first ranks alone,
+(WSDM 2021) for values from several policies.
 """
 
 from typing import NamedTuple

@@ -123,10 +123,11 @@ def main(n_gib: float) -> None:
     generated = _Generated(n_gib * GIB)
     started_s = time.process_time()
     statistics = Statistics(generated.statistics())
-    features = feature_records_for(model, generated.candidates())
+    settings = Settings(models={MODEL: model})
+    features = feature_records_for(settings, MODEL, generated.candidates())
     found = train_model(
         MODEL,
-        Settings(models={MODEL: model}),
+        settings,
         Inputs(statistics, features),
         parent,
         reason=ASKED,

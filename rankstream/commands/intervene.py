@@ -5,48 +5,50 @@ import secrets
 import sys
 import time
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import msgspec
 
 from producers.event_producer import send_records
 from producers.stop_signal import Stop
 from producers.topic_reader import TopicReader
-from rankstream.commands.intervene_tables import print_runs
-from rankstream.commands.intervene_verify import run_from, told_of, verdict_of
-from rankstream.settings import Settings, load_settings, with_namespace
-from rankstream.terminal.plain_text import visible
-from rankstream.wire.schemas import SchemaRefused
-from rankstream.wire.topics import TRAINING
-from rankstream.wire.training import (
-    DONE,
-    REFUSED,
-    SCHEMA,
-    Request,
-    RunRecord,
-    Status,
-    decode_record,
-    decode_training_key,
-    encode_record,
-    training_key,
+from rankstream.commands.intervene_answer import Answer, AnswerAwaited
+from rankstream.commands.intervene_log import Trainings, read_trainings
+from rankstream.commands.intervene_standing import (
+    LOOK_S,
+    SILENT_S,
+    at_work,
+    counted_now,
+    lines_of,
+    standing_as_builtins,
+    standing_of,
 )
-from rankstream.wire.training import TRAINING as UNDER_WAY
+from rankstream.commands.intervene_tables import (
+    as_builtins,
+    print_run,
+    print_runs,
+    write_json,
+)
+from rankstream.commands.intervene_verify import told_of, verdict_of
+from rankstream.settings import Settings, load_settings, with_namespace
+from rankstream.snapshots import pointer_from
+from rankstream.terminal.plain_text import visible
+from rankstream.wire.topics import TRAINING
+from rankstream.wire.training import SCHEMA, Request, encode_record, training_key
 
 SUMMARY = "train a model now, list its trainings, verify one from the log"
 
 STOPPED = 130
 
-LOOK_S = 0.5
-
 PATIENCE_S = 10.0
 """After so long without an answer it is said what may be missing."""
 
-ALIVE_MS = 60_000
-"""A trainer that has said nothing for so long is not at work."""
+NOBODY = (
+    "no trainer has answered yet; `rankstream worker` must run, with the role `train`"
+)
 
 EPILOG = """examples:
   rankstream intervene search --wait           train it, and show what came of it
-  rankstream intervene --list                  every training, oldest first
+  rankstream intervene --list                  every training, oldest first, the last
+                                               refusal, and when the next one is due
+  rankstream intervene --show 0.120000         all that is known of one
   rankstream dump events.dump.zst
   rankstream intervene --verify 0.120000 --events events.dump.zst search
                                                make it again: equal bytes?
@@ -72,6 +74,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--list", action="store_true", help="every training of the model, or of all"
     )
     parser.add_argument(
+        "--show", metavar="VERSION", help="all that is known of this EPOCH.VERSION"
+    )
+    parser.add_argument(
         "--verify",
         metavar="VERSION",
         help="make this EPOCH.VERSION again from a dump, and compare",
@@ -95,6 +100,8 @@ def run(arguments: argparse.Namespace) -> int:
         verdict = verdict_of(settings, name, arguments.verify, arguments.events)
         sys.stdout.write(told_of(verdict, as_json=arguments.json) + "\n")
         return 0 if verdict.is_equal else 1
+    if arguments.show is not None:
+        return _show(settings, _model_of(settings, arguments.model), arguments)
     if arguments.list:
         return _list(settings, arguments)
     return _ask(settings, _model_of(settings, arguments.model), arguments)
@@ -121,111 +128,126 @@ def _model_of(settings: Settings, asked: str | None) -> str:
 
 def _list(settings: Settings, arguments: argparse.Namespace) -> int:
     with TopicReader(settings) as reader:
-        runs = _read(reader).runs
-    found = [x for x in runs.values() if arguments.model in (None, x.model)]
-    if not found:
+        found = read_trainings(reader)
+        counted = counted_now(reader, settings.kafka.partitions)
+    names = _listed(settings, arguments.model, found)
+    runs = [each for each in found.runs.values() if each.model in names]
+    standings = [standing_of(settings, each, found, counted) for each in names]
+    if arguments.json:
+        write_json(
+            {
+                "trainings": [as_builtins(each) for each in runs],
+                "models": [standing_as_builtins(each) for each in standings],
+            }
+        )
+    else:
+        if runs:
+            print_runs(runs)
+        for line in (line for each in standings for line in lines_of(each)):
+            sys.stdout.write(f"{line}\n")
+    if not runs:
         sys.stderr.write("nothing was trained yet\n")
-        return 1
-    print_runs(found, as_json=arguments.json)
+    return 0 if runs else 1
+
+
+def _listed(settings: Settings, asked: str | None, found: Trainings) -> list[str]:
+    """Models that are trained, or were.
+
+    Raises
+    ------
+    ValueError
+        Where the one that was asked for is none of them.
+    """
+    trained = {name for name, one in settings.models.items() if one.is_trained}
+    known = sorted(trained | found.models())
+    if asked is not None and asked not in known:
+        raise ValueError(
+            f"a model must be one that is trained, of {known}; got {asked!r}"
+        )
+    return known if asked is None else [asked]
+
+
+def _show(settings: Settings, name: str, arguments: argparse.Namespace) -> int:
+    version = pointer_from(arguments.show.removeprefix(f"{name}@").encode())
+    with TopicReader(settings) as reader:
+        runs = read_trainings(reader).runs
+    run = runs.get(f"{name}@{version}")
+    if run is None:
+        known = [each.intervention for each in runs.values() if each.model == name]
+        raise ValueError(f"a training must be one of {known}; got {name}@{version}")
+    if arguments.json:
+        write_json(as_builtins(run))
+    else:
+        print_run(run)
     return 0
 
 
 def _ask(settings: Settings, name: str, arguments: argparse.Namespace) -> int:
-    now_ms = time.time_ns() // 1_000_000
+    waits = (
+        "a trainer began it and did not end; waiting for its next word, for "
+        f"{SILENT_S:.0f} s at most"
+    )
     with Stop() as stop, TopicReader(settings) as reader:
-        known = _at_work(_read(reader).statuses.get(name), now_ms)
+        known = at_work(reader, stop, name, lambda: _say(name, waits))
         if known:
             raise ValueError(
                 f"a model must not be in training already; {name!r} is, {known.said}: "
                 "wait for it, `rankstream intervene --list` shows what came of it"
             )
-        request = Request(SCHEMA, secrets.token_hex(8), now_ms)
+        if stop.asked:
+            _say(name, "nothing was asked for")
+            return STOPPED
+        request = Request(SCHEMA, secrets.token_hex(8), time.time_ns() // 1_000_000)
         record = training_key("request", name), encode_record(request)
         send_records(settings, TRAINING, [record])
         if not arguments.wait:
             sys.stderr.write(f"{name}: asked for; the role `train` does it\n")
             return 0
-        run = _followed(reader, stop, name, request)
-    if run is not None:
-        print_runs([run], as_json=arguments.json)
-    elif stop.asked:
+        answer = _followed(reader, stop, name, request.id)
+    if answer is None:
         sys.stderr.write(
             "no longer followed; what was asked for is done all the same\n"
         )
         return STOPPED
-    return 0 if run else 1
-
-
-def _at_work(status: Status | None, now_ms: int) -> Status | None:
-    """What a trainer says of what it does now; None where nobody is at work."""
-    if status is None or status.state != UNDER_WAY:
-        return None
-    return status if now_ms - status.at_ms < ALIVE_MS else None
+    if answer.run is None:
+        _say(name, f"refused: {answer.said}")
+        return 1
+    if arguments.json:
+        write_json([as_builtins(answer.run)])
+    else:
+        print_runs([answer.run])
+    return 0
 
 
 def _followed(
-    reader: TopicReader, stop: Stop, name: str, request: Request
-) -> RunRecord | None:
-    """The run that a request led to; None where it was refused, or a stop came."""
-    said, asked_s, is_told, is_seen = "", time.monotonic(), False, False
+    reader: TopicReader, stop: Stop, name: str, request: str
+) -> Answer | None:
+    """The answer to a request; None where a stop came first."""
+    awaited, asked_s = AnswerAwaited(name, request), time.monotonic()
+    said, by = "", request
     while not stop.asked:
-        found = _read(reader)
-        # A reader of committed records sees it only when no transaction before it is
-        # open: until then an earlier request is the last one, or there is none.
-        is_seen = is_seen or request.id in found.asked.get(name, ())
+        found = read_trainings(reader)
+        answer = awaited.take(found)
         status = found.statuses.get(name)
-        if status is not None and status.request == request.id:
-            if status.said != said:
-                said = status.said
-                sys.stderr.write(f"{name}: {visible(said)}\n")
-            if status.state == DONE:
-                return [x for x in found.runs.values() if x.model == name][-1]
-            if status.state == REFUSED:
-                return None
-        elif is_seen and found.asked[name][-1] != request.id:
-            sys.stderr.write(f"{name}: somebody asked again, which answers both\n")
-            return None
-        elif not is_told and time.monotonic() - asked_s > PATIENCE_S:
-            is_told = True
-            sys.stderr.write(
-                f"{name}: no trainer has answered yet; `rankstream worker` must run, "
-                "with the role `train`\n"
+        if status is not None and status.request not in awaited.requests:
+            status = None
+        now_by = answer.request if answer else status.request if status else by
+        if now_by != by:
+            by = now_by
+            _say(
+                name, "somebody asked again before it began; one training answers both"
             )
+        if answer is not None:
+            return answer
+        if status is not None and status.said != said:
+            said = status.said
+            _say(name, said)
+        elif not said and time.monotonic() - asked_s > PATIENCE_S:
+            said = NOBODY
+            _say(name, said)
         stop.wait(LOOK_S)
     return None
 
 
-class _Read(NamedTuple):
-    """Runs by intervention, oldest first; of each model the last status and all ids."""
-
-    runs: dict[str, RunRecord]
-    statuses: dict[str, Status]
-    asked: dict[str, list[str]]
-
-
-def _read(reader: TopicReader) -> _Read:
-    """What the topic says; requests and status that cannot be read are passed over.
-
-    Raises
-    ------
-    SchemaRefused, ValueError
-        Where a run is another release's, or something else wrote it.
-    """
-    found = _Read({}, {}, {})
-    for record in reader.records(TRAINING):
-        named = decode_training_key(record.key or b"")
-        if named is None or named.kind == "position" or record.value is None:
-            continue
-        kind, name = named
-        if kind == "run":
-            found.runs[name] = run_from(name, record.value)
-            continue
-        try:
-            value: Any = decode_record(kind, record.value)
-        except (SchemaRefused, msgspec.DecodeError):
-            continue
-        if kind == "status":
-            found.statuses[name] = value
-        else:
-            found.asked.setdefault(name, []).append(value.id)
-    return found
+def _say(name: str, words: str) -> None:
+    sys.stderr.write(f"{name}: {visible(words)}\n")

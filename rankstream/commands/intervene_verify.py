@@ -15,6 +15,7 @@ from rankstream.snapshots import (
     SnapshotError,
     StoreUnavailable,
     decode_snapshot,
+    encode_snapshot,
     pointer_from,
     pointer_of,
     store_of,
@@ -27,7 +28,8 @@ from rankstream.wire.training import (
     decode_training_key,
     sha256_of,
 )
-from streams.training.verification import verify
+from streams.training.trained_snapshot import Outcome
+from streams.training.verification import made_again
 
 NOT_KEPT = "neither `snapshots` nor Redis has it: the digest in its run was compared"
 
@@ -54,8 +56,8 @@ class Verdict(NamedTuple):
 
     @property
     def is_equal(self) -> bool:
-        """Whether each byte is."""
-        return self.published == self.made
+        """Whether each byte is, and the run says what came of it."""
+        return self.published == self.made and not self.differences
 
 
 def told_of(verdict: Verdict, *, as_json: bool) -> str:
@@ -97,7 +99,8 @@ def verdict_of(settings: Settings, model: str, version: str, dump: Path) -> Verd
     """
     history = _History(settings, model, dump)
     run = history.run_of(pointer_from(version.removeprefix(f"{model}@").encode()))
-    made = history.made(run)
+    again = history.made(run)
+    made = encode_snapshot(again.snapshot)
     digest = sha256_of(made)
     kept = history.envelopes(Pointer(run.epoch, run.version))
     for place, envelope in kept.items():
@@ -107,6 +110,7 @@ def verdict_of(settings: Settings, model: str, version: str, dump: Path) -> Verd
     differences = []
     if kept and run.sha256 != digest:
         differences = ["the run has another digest than what is kept, which is equal"]
+    differences += _differences_of_runs(run, again.run)
     return Verdict(run.intervention, run.sha256, digest, differences, bool(kept))
 
 
@@ -180,14 +184,14 @@ class _History:
             )
         return run
 
-    def made(self, run: RunRecord) -> bytes:
-        """The envelope of a run, made from the dump."""
+    def made(self, run: RunRecord) -> Outcome:
+        """A run's snapshot and record, made from the dump."""
         at = Pointer(run.parent.epoch, run.parent.version)
         parent = self.kept(at, run.parent.sha256)
         if parent is None:
             # No longer kept anywhere: the log has all that it came from.
-            parent = self.made(self.run_of(at))
-        return verify(
+            parent = encode_snapshot(self.made(self.run_of(at)).snapshot)
+        return made_again(
             self._settings,
             run,
             decode_snapshot(parent),
@@ -213,6 +217,17 @@ class _History:
             return None
         finally:
             store.close()
+
+
+def _differences_of_runs(written: RunRecord, made: RunRecord) -> list[str]:
+    """What a record says that its training did not; who asked is in no log."""
+    return [
+        f"{name} of the run was {getattr(written, name)!r:.100}, is "
+        f"{getattr(made, name)!r:.100}"
+        for name in written.__struct_fields__
+        if name not in ("request", "settings", "sha256")
+        and getattr(written, name) != getattr(made, name)
+    ]
 
 
 def _differences(published: bytes, made: bytes) -> list[str]:

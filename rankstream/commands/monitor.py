@@ -1,4 +1,4 @@
-"""`rankstream monitor`: experiments, health and the log, live."""
+"""`rankstream monitor`: experiments, interventions, health and the log, live."""
 
 import argparse
 import contextlib
@@ -14,7 +14,7 @@ from rankstream.monitoring.terminal import view_of
 from rankstream.monitoring.web import Server
 from rankstream.settings import load_settings, with_namespace
 
-SUMMARY = "experiments, health and the log, live; --web in a browser"
+SUMMARY = "experiments, interventions, health and the log; --web in a browser"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -30,7 +30,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Watch until Ctrl-C; the workers are never touched."""
     settings = with_namespace(load_settings(arguments.config), arguments.namespace)
-    gathered = Gathered()
+    gathered = Gathered(
+        {name: x.training for name, x in settings.models.items() if x.is_trained}
+    )
     poller = Poller(settings, gathered)
     poller.start()
     try:

@@ -5,20 +5,30 @@ folds in this process.
 """
 
 import argparse
-import json
-import sys
+import dataclasses
 import time
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import numpy as np
-from rich.table import Table
 
 from models.click_models.registry import NAMES, click_model_of
+from models.kernels.compilation import telling_of_compilation
 from producers.formats.letor import LetorData
-from producers.simulation import Plan, Progress, Users, simulate, step_ms_for
+from producers.simulation import (
+    Plan,
+    Progress,
+    Users,
+    simulate,
+    start_ms_for,
+    step_ms_for,
+)
 from producers.stop_signal import Stop
+from rankstream.commands.simulated_result import (
+    interventions_of,
+    print_result,
+    result_of,
+)
 from rankstream.learner_needs import (
     multileaving_of,
     needs_candidates,
@@ -29,22 +39,13 @@ from rankstream.sections import ModelSettings, Settings, TrainingSettings
 from rankstream.settings import load_settings, with_namespace
 from rankstream.simulation.interventions import (
     LEAST_SUPPORT,
-    Interventions,
     Schedule,
     checked_schedule,
     schedule_over,
 )
 from rankstream.simulation.pipelines import Joined, in_process, on_kafka, settled
 from rankstream.simulation.queries import n_grades_of, ndcg_of, queries_of
-from rankstream.simulation.served_policies import (
-    SPARE,
-    ServedPolicies,
-    as_builtins,
-    table_of,
-    told,
-)
-from rankstream.snapshots import Snapshot
-from rankstream.terminal.fitted_table import print_fitted, wide_console
+from rankstream.simulation.served_policies import ServedPolicies, told
 from rankstream.terminal.progress_line import ProgressLine
 
 STOPPED = 130
@@ -144,22 +145,21 @@ def run(arguments: argparse.Namespace) -> int:
         )
     )
     with pipeline as joined, stop:
-        plan = _plan(settings, arguments)
+        plan = _plan(settings, arguments, joined.after_ms)
         served = ServedPolicies(
             joined.ranker, lambda found: ndcg_of(found, test, arguments.cutoff)
         )
         started = time.monotonic()
         progress = _shown(train, users, joined, plan, served, stop, arguments.seed)
-        if not stop.asked:
-            _settle(joined, plan)
         seconds = time.monotonic() - started
         joined.ranker.refresh()
         served.follow(progress)
         learned = joined.ranker.snapshot
-        result = _result(progress, learned, test, arguments, seconds)
+        ndcg = ndcg_of(learned, test, arguments.cutoff)
+        result = result_of(progress, learned, ndcg, seconds)
         if not plan.learns_online:
-            result |= _interventions(joined.interventions, served, progress)
-    _print(result, as_json=arguments.json)
+            result |= interventions_of(joined.interventions, served, progress)
+    print_result(result, as_json=arguments.json)
     return STOPPED if stop.asked else 0
 
 
@@ -173,7 +173,12 @@ def _shown(  # noqa: PLR0913  a loop joins so many things
     seed: int,
 ) -> Progress:
     """Show all lists, or those before a stop, with what comes of it as it comes."""
-    with ProgressLine("shown", total=plan.n_impressions, unit="lists") as line:
+    line = ProgressLine("shown", total=plan.n_impressions, unit="lists")
+    compiling = telling_of_compilation(
+        lambda n: line.note(f"compiling, once for each release: kernel {n}")
+    )
+    with line, compiling:
+        joined.interventions.show_on(line)
 
         def follow(progress: Progress) -> None:
             if plan.learns_online:
@@ -186,11 +191,15 @@ def _shown(  # noqa: PLR0913  a loop joins so many things
                 line.say(told(ended))
             line.show(progress.shown, served.note(progress))
 
-        return simulate(
+        progress = simulate(
             queries, users, joined.ranker, joined.sink, plan,
             rng=np.random.default_rng(seed), on_progress=follow,
             is_stopped=lambda: stop.asked,
         )  # fmt: skip
+        if not stop.asked:
+            line.note("waiting until all lists are counted")
+            _settle(joined, plan)
+        return progress
 
 
 def _settle(joined: Joined, plan: Plan) -> None:
@@ -199,19 +208,6 @@ def _settle(joined: Joined, plan: Plan) -> None:
     joined.interventions.end()
     if plan.learns_online:
         settled(joined.ranker, plan.n_impressions)
-
-
-def _interventions(
-    found: Interventions, served: ServedPolicies, progress: Progress
-) -> dict[str, Any]:
-    """What each policy showed, with how it was trained."""
-    return {
-        "interventions": [
-            as_builtins(each, found.run_of(each.intervention))
-            for each in served.policies(progress)
-        ],
-        "refused": found.refusal(),
-    }
 
 
 def _settings(arguments: argparse.Namespace, n_features: int) -> Settings:
@@ -225,6 +221,12 @@ def _settings(arguments: argparse.Namespace, n_features: int) -> Settings:
     settings = with_namespace(load_settings(arguments.config), arguments.namespace)
     name, asked = arguments.model, arguments.interventions
     model = settings.models.get(name)
+    if model is not None and model.features != n_features:
+        raise ValueError(
+            f"the data must have as many features as models.{name}, {model.features}; "
+            f"they have {n_features}: set features = {n_features}, or name another "
+            "model with --model"
+        )
     if model is None and not arguments.local:
         if asked is not None:
             raise ValueError(
@@ -257,86 +259,32 @@ def _with_schedule(model: ModelSettings, schedule: Schedule) -> ModelSettings:
     return msgspec.structs.replace(model, training=training)
 
 
-def _plan(settings: Settings, arguments: argparse.Namespace) -> Plan:
+def _plan(
+    settings: Settings, arguments: argparse.Namespace, after_ms: int | None
+) -> Plan:
+    """What is shown; event times come after `after_ms`."""
     step_ms = step_ms_for(
         arguments.max_behind,
         window_ms=settings.time.click_window_ms,
         disorder_ms=settings.time.disorder_ms,
     )
     model = settings.models.get(arguments.model)
-    return Plan(
+    now_ms = time.time_ns() // 1_000_000
+    plan = Plan(
         policy=policy_for(model),
         multileaving=multileaving_of(model),
         log_candidates=needs_candidates(model),
         n_impressions=arguments.impressions,
-        start_ms=time.time_ns() // 1_000_000 - arguments.impressions * step_ms,
+        start_ms=now_ms,
         step_ms=step_ms,
         cutoff=arguments.cutoff,
         max_behind=arguments.max_behind,
         follow=not arguments.no_follow,
         learns_online=model is None or not model.is_trained,
+        is_live=not arguments.local,
     )
-
-
-def _result(
-    progress: Progress,
-    learned: Snapshot,
-    test: LetorData,
-    arguments: argparse.Namespace,
-    seconds: float,
-) -> dict[str, Any]:
-    lags = progress.behind
-    behind = (
-        {
-            "behind_mean": round(float(np.mean(lags)), 1),
-            "behind_largest": int(max(lags)),
-        }
-        if lags
-        else {}
-    )
-    return {
-        "impressions": progress.shown,
-        "clicks": progress.clicks,
-        "seconds": round(seconds, 2),
-        "version": learned.version,
-        "versions_served": len(progress.versions),
-        **behind,
-        "ndcg_learned": round(ndcg_of(learned, test, arguments.cutoff), 4),
-        "ndcg_shown_last_1000": round(progress.recent(), 4),
-        "ndcg_shown_discounted": round(progress.discounted(), 1),
-    }
-
-
-def _print(result: dict[str, Any], *, as_json: bool) -> None:
-    if as_json:
-        json.dump(result, sys.stdout)
-        sys.stdout.write("\n")
-        return
-    console = wide_console()
-    console.print(_table(result))
-    if "interventions" in result:
-        print_fitted(console, table_of(result["interventions"]), SPARE)
-        if result["refused"]:
-            sys.stderr.write(f"the last training was refused: {result['refused']}\n")
-
-
-def _table(result: dict[str, Any]) -> Table:
-    table = Table(title="simulated", title_justify="left", show_header=False)
-    table.add_column()
-    table.add_column(justify="right")
-    labels = {
-        "impressions": "lists shown",
-        "clicks": "clicks",
-        "seconds": "seconds",
-        "version": "version learned",
-        "versions_served": "versions served",
-        "behind_mean": "lists behind, mean",
-        "behind_largest": "lists behind, largest",
-        "ndcg_learned": "NDCG of the learned ranker, test split",
-        "ndcg_shown_last_1000": "NDCG of the last 1,000 lists shown",
-        "ndcg_shown_discounted": "discounted sum of shown NDCG",
-    }
-    for name, label in labels.items():
-        if name in result:
-            table.add_row(label, f"{result[name]:,}")
-    return table
+    start_ms = start_ms_for(
+        plan, now_ms=now_ms, after_ms=after_ms,
+        ahead_ms=settings.time.ahead_ms, namespace=settings.namespace,
+    )  # fmt: skip
+    return dataclasses.replace(plan, start_ms=start_ms)

@@ -6,7 +6,7 @@ import json
 import sys
 from typing import Any
 
-from rich.console import Console
+from rich.console import Console, JustifyMethod
 from rich.table import Table
 
 from producers.readiness import Waiting, wait_for_redis
@@ -17,13 +17,21 @@ from rankstream.snapshots import (
     SnapshotStore,
     decode_at,
     is_pointer,
+    parent_pointer,
     pointer_from,
     pointer_of,
     store_of,
 )
 from rankstream.terminal.counts import counted
+from rankstream.terminal.fitted_table import print_fitted, wide_console
+from rankstream.terminal.plain_text import plain
 
 SUMMARY = "model snapshots: list, show, verify, roll back, follow"
+
+WIDTH = 100
+
+SPARE = ("bytes", "features", "kind")
+"""Columns that may go where there is no room."""
 
 Row = dict[str, Any]
 
@@ -36,8 +44,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "  rankstream snapshots list\n"
         "  rankstream snapshots show search --version 0.1200\n"
         "  rankstream snapshots verify --json\n"
-        "  rankstream snapshots rollback search 0.1200    serve it until `follow`\n"
+        "  rankstream snapshots rollback search 0.1200    serve it, and stay there\n"
         "  rankstream snapshots follow search             serve the newest again\n"
+        "\n"
+        "A model that is trained (learner = 'trained') is not followed: after a\n"
+        "rollback its schedule leaves it alone until `rankstream intervene MODEL`.\n"
     )
     actions = parser.add_subparsers(dest="action", required=True)
     listing = actions.add_parser(
@@ -58,11 +69,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "verify", help="check every stored version; exit status 1 if one is bad"
     )
     verifying.add_argument("model", nargs="?", help="default: all models")
-    rolling = actions.add_parser("rollback", help="serve an old version until `follow`")
+    rolling = actions.add_parser(
+        "rollback",
+        help="serve an old version until `follow`, or of a model that is trained until "
+        "`rankstream intervene`",
+    )
     rolling.add_argument("model")
     rolling.add_argument("version", type=_place, metavar="EPOCH.VERSION")
     following = actions.add_parser(
-        "follow", help="end a rollback: serve the newest version again"
+        "follow",
+        help="end a rollback of a model that learns online: serve the newest version "
+        "again",
     )
     following.add_argument("model")
     for action in (listing, show, verifying, rolling, following):
@@ -75,6 +92,8 @@ def run(arguments: argparse.Namespace) -> int:
     wait_for_redis(settings.redis.url, Waiting())
     store = store_of(settings)
     try:
+        if arguments.model is not None:
+            _check_known(settings, store, arguments.model)
         if arguments.action == "verify":
             return _verify(store, arguments)
         if arguments.action == "show":
@@ -84,6 +103,20 @@ def run(arguments: argparse.Namespace) -> int:
         return _list(store, arguments)
     finally:
         store.close()
+
+
+def _check_known(settings: Settings, store: SnapshotStore, model: str) -> None:
+    """Refuse a name that neither Redis nor the settings know.
+
+    Raises
+    ------
+    ValueError
+    """
+    known = sorted({*store.models(), *settings.models})
+    if model not in known:
+        raise ValueError(
+            f"a model must be one of {known}, of Redis and the settings; got {model!r}"
+        )
 
 
 def _list(store: SnapshotStore, arguments: argparse.Namespace) -> int:
@@ -96,7 +129,8 @@ def _list(store: SnapshotStore, arguments: argparse.Namespace) -> int:
         # A publisher may have trimmed the oldest since the list was read.
         snapshots = [decode_at(value, model, at) for at, value in loaded if value]
     if not snapshots:
-        return _nothing("there are no snapshots yet")
+        of_it = f" of {arguments.model!r}" if arguments.model else ""
+        return _nothing(f"there are no snapshots{of_it} yet")
     rows = [_summary(snapshot) for snapshot in snapshots]
     _print(rows, as_json=arguments.json, title=counted(len(rows), "snapshot"))
     return 0
@@ -114,10 +148,12 @@ def _show(store: SnapshotStore, arguments: argparse.Namespace) -> int:
     if arguments.json:
         _write_json(row)
         return 0
-    table = Table(show_header=False, title=f"{model} {pointer_of(snapshot)}")
+    title = plain(f"{model} {pointer_of(snapshot)}")
+    table = Table(show_header=False, title=title)
     for name, value in row.items():
         table.add_row(name.replace("_", " "), _text(value))
-    Console().print(table)
+    console = wide_console()
+    print_fitted(console if console.width < WIDTH else Console(width=WIDTH), table)
     return 0
 
 
@@ -147,12 +183,27 @@ def _move(
         place, until = follow_again(settings, store, model), "and what is learned after"
     else:
         place = roll_back(settings, store, model, arguments.version)
-        until = f"until `rankstream snapshots follow {model}`"
+        until = _held_until(settings, model)
     if arguments.json:
         _write_json({"model": model, "version": str(place)})
     else:
         sys.stdout.write(f"{model} {place} is served, {until}\n")
     return 0
+
+
+def _held_until(settings: Settings, model: str) -> str:
+    """What ends a rollback: learned versions lie in earlier epochs, and never do.
+
+    The schedule of a training leaves alone what was rolled back, and a request trains
+    it on, in a later epoch.
+    """
+    follow = f"`rankstream snapshots follow {model}`"
+    intervene = f"`rankstream intervene {model}`"
+    if model not in settings.models:
+        return f"until {follow}, or, if it is trained by a schedule, {intervene}"
+    if settings.models[model].is_trained:
+        return f"and its schedule leaves it alone, until {intervene} trains it on"
+    return f"until {follow}"
 
 
 def _served(store: SnapshotStore, model: str) -> Snapshot | None:
@@ -173,9 +224,10 @@ def _summary(snapshot: Snapshot) -> Row:
 
 
 def _details(snapshot: Snapshot) -> Row:
+    parent = parent_pointer(snapshot)
     return _summary(snapshot) | {
         "intervention": snapshot.intervention or snapshot.model,
-        "parent": snapshot.parent,
+        "parent": None if parent is None else str(parent),
         "hidden": snapshot.hidden,
         "normalisation": snapshot.normalisation,
         "features_hash": snapshot.features_hash.hex(),
@@ -194,14 +246,18 @@ def _print(rows: list[Row], *, as_json: bool, title: str) -> None:
         return
     table = Table(title=title)
     for name, value in rows[0].items():
-        table.add_column(name, justify="left" if isinstance(value, str) else "right")
+        justify: JustifyMethod = "left" if isinstance(value, str) else "right"
+        table.add_column(name, justify=justify, no_wrap=True)
     for row in rows:
         table.add_row(*(_text(value) for value in row.values()))
-    Console().print(table)
+    print_fitted(wide_console(), table, SPARE)
 
 
 def _text(value: object) -> str:
-    return f"{value:,}" if isinstance(value, int) else str(value)
+    if value is None:
+        return "none"
+    is_number = isinstance(value, int) and not isinstance(value, bool)
+    return f"{value:,}" if is_number else plain(str(value))
 
 
 def _time(at_ms: int) -> str:

@@ -8,10 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from models.estimators.bias_curve import BiasCurve
-from rankstream.commands.relevance_tables import (
-    NO_CURVE,
-    curve_label,
-)
+from rankstream.commands.relevance_tables import NO_CURVE, curve_label
 from rankstream.commands.statistics_asked import Asked, nothing, say
 from rankstream.commands.statistics_curve import (
     curve_told,
@@ -165,7 +162,7 @@ def _export(asked: Asked) -> int:
     statistics = asked.statistics
     if statistics.is_empty():
         return nothing(_label_of_none(statistics))
-    curve, source = asked.curve()
+    curve, source, doubt = asked.curve()
     written = export(statistics, asked.arguments.file, curve, asked.trust())
     for path, n_rows in written.files:
         Console().print(f"{path}: {counted(n_rows, 'row')}", highlight=False)
@@ -178,7 +175,8 @@ def _export(asked: Asked) -> int:
     if curve is None:
         say(Console(), NO_CURVE)
     else:
-        for remark in (curve_label(curve, source), *curve.remarks()):
+        label = curve_label(curve, source)
+        for remark in (label, doubt, *curve.remarks()):
             say(Console(), remark)
     say(Console(), _missing(statistics, written.n_impressions))
     return 0

@@ -62,10 +62,14 @@ def _curve_of_json(found: Any, told: str) -> BiasCurve:
 
 
 class EstimatedCurve(NamedTuple):
-    """A curve, None where clicks cannot tell it, and in words what it is from."""
+    """A curve, None where clicks cannot tell it, and in words what it is from.
+
+    The warning names ranks that are not well known; it is empty where there are none.
+    """
 
     curve: BiasCurve | None
     source: str
+    warning: str = ""
 
 
 GIVEN = "given"
@@ -78,4 +82,4 @@ def estimated_curve(statistics: Statistics, shares: Shares) -> EstimatedCurve:
     """
     groups = statistics.counted[0].groups if statistics.counted else 0
     found = estimated_curve_of(statistics.columns(), groups, shares)
-    return EstimatedCurve(found.curve, found.source)
+    return EstimatedCurve(found.curve, found.source, found.warning)

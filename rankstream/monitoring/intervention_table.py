@@ -1,23 +1,35 @@
 """Interventions of trained models, in a terminal."""
 
-import datetime
 import time
+from collections.abc import Iterator
 from typing import Any
 
-from rich.console import Group, JustifyMethod, RenderableType
-from rich.table import Table
+from rich.cells import cell_len
+from rich.console import (
+    Console,
+    ConsoleOptions,
+    Group,
+    JustifyMethod,
+    RenderableType,
+    RenderResult,
+)
+from rich.table import Column, Table
 from rich.text import Text
 
+from rankstream.monitoring.schedules import moment
 from rankstream.terminal.counts import counted
-from rankstream.terminal.plain_text import plain, visible
+from rankstream.terminal.plain_text import visible
 from rankstream.wire.training import TRAINING as UNDER_WAY
 
 STATES = {"refused": "red", "left alone": "yellow", "training": "cyan", "done": "green"}
 
 HEADINGS = (
-    "intervention", "event time", "why", "clicks\nused", "below", "lists", "per\nlist",
-    "to come", "estimate",
+    "intervention", "event time", "why", "clicks\nused", "below\nsupport", "lists",
+    "clicks\nper list", "sessions\nto come", "expected\nbefore",
 )  # fmt: skip
+
+SPARE = "why", "below\nsupport", "clicks\nused", "event time"
+"""Columns that go where there is no room, the first one first."""
 
 ALIVE_S = 60.0
 """A trainer that has said nothing for so long is not at work."""
@@ -25,20 +37,54 @@ ALIVE_S = 60.0
 N_TEXTS = 3
 """The first columns, which are no numbers."""
 
-BELOW = "below: Items with too little support, hence in no pair, of all items."
+BELOW = "below support: share of items that were seen too little, and are in no pair."
 
-ESTIMATED = (
-    "estimate: Clicks per list before it was shown, from users whose clicks it was "
-    "not trained on; a point without interval."
+EXPECTED = (
+    "expected before: clicks per list as estimated before it was shown, from users "
+    "whose clicks it was not trained on; a point without interval."
 )
+
+
+class Fitted:
+    """A table that leaves columns out where there is no room for them."""
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+
+    def __rich_console__(
+        self, console: Console, options: ConsoleOptions
+    ) -> RenderResult:
+        """The table, and which columns are left out."""
+        table, gone = self._table, []
+        for heading in SPARE:
+            if _least_width(table) <= options.max_width:
+                break
+            table.columns = [each for each in table.columns if each.header != heading]
+            gone.append(heading.replace("\n", " "))
+        yield table
+        if gone:
+            yield Text(f"no room for: {', '.join(gone)}", style="dim")
+
+
+def _least_width(table: Table) -> int:
+    """Each column has a space beside it; only those that may be broken give way."""
+    return sum(1 + max(_widths(column)) for column in table.columns)
+
+
+def _widths(column: Column) -> Iterator[int]:
+    for cell in (column.header, *column.cells):
+        lines = str(cell).split("\n" if column.no_wrap else None)
+        yield from map(cell_len, lines)
 
 
 def interventions_of(found: dict[str, Any]) -> RenderableType:
     """All that is known of interventions; nothing where no model is trained."""
     rows, states = found["rows"], found["states"]
     parts: list[RenderableType] = [_state(each) for each in states]
+    for each in found["next"]:
+        parts.append(Text(f"{visible(each['model'])}: {visible(each['said'])}"))
     if rows:
-        parts.append(_table(found))
+        parts += [Fitted(_table(found)), _told(found)]
     return Group(*parts)
 
 
@@ -55,6 +101,24 @@ def _state(state: dict[str, Any]) -> Text:
 
 def _table(found: dict[str, Any]) -> Table:
     rows = found["rows"]
+    table = Table(
+        title=counted(len(rows) + found["n_older"], "policy", "policies"),
+        title_justify="left",
+        box=None,
+        padding=(0, 1, 0, 0),
+    )
+    for number, heading in enumerate(HEADINGS):
+        is_text = number < N_TEXTS
+        justify: JustifyMethod = "left" if is_text else "right"
+        table.add_column(heading, justify=justify, no_wrap=number != 1)
+    for each in rows:
+        table.add_row(Text(each["name"]), *_of_run(each), *_of_rate(each))
+    return table
+
+
+def _told(found: dict[str, Any]) -> Text:
+    """What the columns are, and why some are empty."""
+    rows, n_more, alpha = found["rows"], found["n_older"], found["alpha"]
     missing = {
         f"{each['name']}: {why}"
         for each in rows
@@ -65,41 +129,26 @@ def _table(found: dict[str, Any]) -> Table:
         for each in rows
         if (rate := each["rate"]) and (why := rate["why"])
     }
-    n_more = found["n_older"]
-    lines = [
-        BELOW,
-        found["question"] and f"per list, to come: {found['question']}",
-        ESTIMATED,
-    ]
+    lines = [BELOW]
+    if alpha is not None:
+        level = f"{100.0 * (1.0 - alpha):g} %"
+        lines.append(f"sessions to come: interval at {level}. {found['question']}")
+    lines.append(EXPECTED)
     lines += [f"not estimated, {each}" for each in sorted(missing)]
     lines += [f"no interval, {each}" for each in sorted(unsaid)]
     lines += [f"{n_more:,} older ones are not shown"] if n_more else []
-    table = Table(
-        title=counted(len(rows) + n_more, "intervention"),
-        title_justify="left",
-        box=None,
-        padding=(0, 1, 0, 0),
-        caption="\n".join(plain(line) for line in lines if line),
-        caption_justify="left",
-    )
-    for number, heading in enumerate(HEADINGS):
-        is_text = number < N_TEXTS
-        justify: JustifyMethod = "left" if is_text else "right"
-        table.add_column(heading, justify=justify, no_wrap=number != 1)
-    for each in rows:
-        table.add_row(Text(each["name"]), *_of_run(each["run"]), *_of_rate(each))
-    return table
+    return Text("\n".join(visible(line) for line in lines), style="dim italic")
 
 
-def _of_run(run: dict[str, Any] | None) -> list[str]:
+def _of_run(row: dict[str, Any]) -> list[str]:
+    run = row["run"]
     if run is None:
-        return ["-"] * 4
-    at = datetime.datetime.fromtimestamp(run["created_ms"] / 1_000.0, datetime.UTC)
+        return ["first policy" if row["is_first"] else "-", "-", "-", "-"]
     return [
-        at.strftime("%Y-%m-%d %H:%M:%S"),
+        moment(run["created_ms"]),
         run["reason"],
         f"{run['clicks']:,}",
-        f"{run['below']:,}/{run['items']:,}",
+        f"{100.0 * run['below'] / max(1, run['items']):.1f} %",
     ]
 
 

@@ -1,13 +1,23 @@
 """Interventions of trained models: what they were made from, and what they earned."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
-from rankstream.wire.envelope import Pointer, SnapshotError, pointer_from
-from rankstream.wire.intervention_rates import InterventionRate, ModelRates
+from rankstream.monitoring.schedules import Counted, next_in_words
+from rankstream.sections import TrainingSettings
+from rankstream.wire.envelope import Pointer
+from rankstream.wire.intervention_rates import (
+    FIRST_POLICY,
+    InterventionRate,
+    ModelRates,
+    place_of,
+)
 from rankstream.wire.schemas import SchemaRefused
 from rankstream.wire.training import (
+    LEFT_ALONE,
+    Position,
     RunRecord,
     Status,
     decode_record,
@@ -21,22 +31,37 @@ MOST_ROWS = 60
 class Interventions:
     """Runs and states from `training`, clicks per list from `evaluations`.
 
+    `counted` is what the statistics hold, as the schedules of `trained` see it.
     `refused` says in words why records were passed over; empty if none were.
+
+    Parameters
+    ----------
+    trained
+        Models whose learner is "trained", in the settings of the monitor.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, trained: Mapping[str, TrainingSettings]) -> None:
         self.refused = ""
+        self.counted = Counted()
+        self._trained = trained
         self._runs: dict[str, RunRecord] = {}
         self._states: dict[str, Status] = {}
+        self._positions: dict[str, Position] = {}
+        self._known: dict[str, dict[str, Any]] = {
+            "run": self._runs,
+            "status": self._states,
+            "position": self._positions,
+        }
         self._rates: dict[str, InterventionRate] = {}
         self._question = ""
+        self._alpha: float | None = None
 
     def take(self, key: bytes, value: bytes | None) -> bool:
         """Take a record of `training`; whether it changes what is shown."""
         found = decode_training_key(key)
-        if found is None or found.kind not in ("run", "status"):
+        if found is None or found.kind not in self._known:
             return False
-        known: dict[str, Any] = self._runs if found.kind == "run" else self._states
+        known = self._known[found.kind]
         if value is None:
             return known.pop(found.name, None) is not None
         try:
@@ -51,12 +76,15 @@ class Interventions:
 
     def take_rates(self, rates: ModelRates) -> None:
         """Take clicks per list of all interventions of a model."""
-        self._question = rates.question
+        self._question, self._alpha = rates.question, rates.alpha
         self._rates |= {each.intervention: each for each in rates.interventions}
 
     def overview(self) -> dict[str, Any]:
-        """A row for each intervention, the newest of each model first, and states."""
-        places = {name: _place_of(name) for name in {*self._runs, *self._rates}}
+        """A row for each intervention, the newest of each model first, and states.
+
+        The policy that was served before the first one has the last row of a model.
+        """
+        places = {name: place_of(name) for name in {*self._runs, *self._rates}}
         ordered = sorted(places, key=lambda name: places[name][1], reverse=True)
         ordered.sort(key=lambda name: places[name][0])
         newest = set(sorted(places, key=self._age, reverse=True)[:MOST_ROWS])
@@ -72,17 +100,31 @@ class Interventions:
                 }
                 for model, each in sorted(self._states.items())
             ],
+            "next": [self._next(model) for model in sorted(self._trained)],
             "question": self._question,
+            "alpha": self._alpha,
         }
+
+    def _next(self, model: str) -> dict[str, str]:
+        state = self._states.get(model)
+        said = next_in_words(
+            model,
+            self._trained[model],
+            self._positions.get(model),
+            self.counted,
+            is_left_alone=state is not None and state.state == LEFT_ALONE,
+        )
+        return {"model": model, "said": said}
 
     def _age(self, name: str) -> tuple[int, Pointer]:
         run = self._runs.get(name)
-        return (run.created_ms if run else -1, _place_of(name)[1])
+        return (run.created_ms if run else -1, place_of(name)[1])
 
     def _row(self, name: str) -> dict[str, Any]:
         run, rate = self._runs.get(name), self._rates.get(name)
         return {
             "name": name,
+            "is_first": place_of(name)[1] == FIRST_POLICY,
             "run": None if run is None else _told(run),
             "rate": None if rate is None else msgspec.to_builtins(rate),
         }
@@ -102,12 +144,3 @@ def _told(run: RunRecord) -> dict[str, Any]:
         "reward": run.reward,
         "reward_reason": run.reward_reason,
     }
-
-
-def _place_of(name: str) -> tuple[str, Pointer]:
-    """Model and pointer; names are those of trained interventions."""
-    model, _, pointer = name.rpartition("@")
-    try:
-        return model, pointer_from(pointer.encode(errors="replace"))
-    except SnapshotError:
-        return name, Pointer(-1, -1)

@@ -12,6 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from rankstream.monitoring.interventions import Interventions
+from rankstream.monitoring.schedules import Counted
+from rankstream.sections import TrainingSettings
 from rankstream.wire.intervention_rates import decode_rates
 from rankstream.wire.schemas import decoded
 from rankstream.wire.verdicts import Verdict, decode_verdict
@@ -97,9 +99,15 @@ class Progress:
 
 
 class Gathered:
-    """Verdicts, counts and snapshots; for one writer and many readers."""
+    """Verdicts, counts and snapshots; for one writer and many readers.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    trained
+        Models whose learner is "trained", in the settings of the monitor.
+    """
+
+    def __init__(self, trained: Mapping[str, TrainingSettings] | None = None) -> None:
         self._lock = threading.Condition()
         self._verdicts: dict[str, Verdict] = {}
         self._courses: dict[tuple[str, int], Course] = {}
@@ -107,7 +115,8 @@ class Gathered:
         self._snapshots: list[dict[str, Any]] = []
         self._progress: dict[str, Progress] = {}
         self._examination: list[dict[str, Any]] = []
-        self._interventions = Interventions()
+        self._trained = frozenset(trained or {})
+        self._interventions = Interventions(trained or {})
         self._trouble = ""
         self._losses: tuple[str, ...] = ()
         self._passed_over: set[str] = set()
@@ -171,16 +180,28 @@ class Gathered:
     def set_snapshots(self, snapshots: list[dict[str, Any]]) -> None:
         """Take what rankers can read."""
         with self._lock:
-            found = []
-            for each in snapshots:
-                progress = self._progress.setdefault(each["model"], Progress())
-                learned = int(each["version"].rpartition(".")[2])  # after the epoch
-                progress.add(each["created_ms"], learned)
-                gone = {"learned": learned, "per_minute": progress.per_minute()}
-                course = [list(point) for point in progress.points]
-                found.append({**each, **gone, "course": course})
+            found = [self._with_progress(each) for each in snapshots]
             if found != self._snapshots:
                 self._snapshots = found
+                self._moved()
+
+    def _with_progress(self, snapshot: dict[str, Any]) -> dict[str, Any]:
+        """A snapshot and how its model went; one that was trained has no pace."""
+        model = snapshot["model"]
+        learned = int(snapshot["version"].rpartition(".")[2])  # after the epoch
+        if snapshot["is_trained"] or model in self._trained:
+            found = {**snapshot, "learned": learned, "is_trained": True}
+            return {**found, "per_minute": None, "course": []}
+        progress = self._progress.setdefault(model, Progress())
+        progress.add(snapshot["created_ms"], learned)
+        gone = {"learned": learned, "per_minute": progress.per_minute()}
+        return {**snapshot, **gone, "course": [list(each) for each in progress.points]}
+
+    def set_counted(self, counted: Counted) -> None:
+        """Take what the statistics hold, which schedules of trainings wait for."""
+        with self._lock:
+            if counted != self._interventions.counted:
+                self._interventions.counted = counted
                 self._moved()
 
     def set_examination(self, examination: list[dict[str, Any]]) -> None:

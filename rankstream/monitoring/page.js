@@ -32,6 +32,10 @@ function row(...cells) {
   return made;
 }
 
+function percent(share) {
+  return Number((100 * share).toPrecision(6));
+}
+
 function signed(value) {
   return (value > 0 ? "+" : "") + value.toFixed(4);
 }
@@ -41,7 +45,7 @@ function drawOverview() {
   byId("trouble").textContent = overview.trouble;
   const rows = overview.experiments;
   const trained = overview.interventions;
-  const isTrained = trained.rows.length > 0 || trained.states.length > 0;
+  const isTrained = trained.rows.length + trained.states.length + trained.next.length > 0;
   byId("empty").hidden = rows.length > 0 || isTrained;
   drawInterventions(trained, isTrained);
   byId("main").hidden = rows.length === 0;
@@ -75,8 +79,7 @@ function drawOverview() {
   byId("snapshots").replaceChildren(...overview.snapshots.map((each) => row(
     element("th", each.model),
     element("td", "version " + each.version + ", " + age(each.created_ms)),
-    element("td", whole.format(each.learned) + " lists learned, " + whole.format(each.updates) + " updates"
-      + (each.per_minute === null ? "" : ", " + whole.format(Math.round(each.per_minute)) + " lists a minute"), "told"),
+    element("td", learnedBy(each), "told"),
     progressOf(each.course),
   )));
   drawExamination();
@@ -85,26 +88,27 @@ function drawOverview() {
 const ALIVE_MS = 60000; // a trainer that has said nothing for so long is not at work
 const LIGHT_OF = { done: "ok", training: "ok", "left alone": "warning", refused: "alarm" };
 
-function drawInterventions({ rows, states, question, n_older: nOlder }, isTrained) {
+function drawInterventions({ rows, states, next, question, alpha, n_older: nOlder }, isTrained) {
   byId("trained").hidden = !isTrained;
   byId("states").replaceChildren(...states.map(({ model, state, said, at_ms: atMs }) => {
     const isSilent = state === "training" && Date.now() - atMs > ALIVE_MS;
     return element("li", model + ": " + state + (said ? ", " + said : "")
-      + (isSilent ? "; last heard of " + age(atMs).replace(" old", " ago") : ""), "light " + (isSilent ? "warning" : LIGHT_OF[state] || ""));
+      + (isSilent ? "; last heard of " + duration(Date.now() - atMs) + " ago" : ""), "light " + (isSilent ? "warning" : LIGHT_OF[state] || ""));
   }));
-  byId("rates").textContent = (question && "To come: " + question)
+  byId("states").append(...next.map(({ model, said }) => element("li", model + ": " + said)));
+  byId("rates").textContent = (alpha === null ? "" : "Sessions to come: interval at " + percent(1 - alpha) + " %. " + question)
     + (nOlder ? " " + whole.format(nOlder) + " older ones are not shown." : "");
   const largest = Math.max(1e-12, ...rows.flatMap(({ run, rate }) =>
     [run?.reward ?? 0, rate?.mean ?? 0, rate?.to_come[1] ?? 0]));
   byId("interventions").hidden = rows.length === 0;
-  byId("interventions").tBodies[0].replaceChildren(...rows.map(({ name, run, rate }) => {
+  byId("interventions").tBodies[0].replaceChildren(...rows.map(({ name, is_first: isFirst, run, rate }) => {
     const drawing = element("td");
     drawing.append(rateOf(run, rate, largest));
     const [low, high] = rate?.to_come ?? [null, null];
     const reward = run?.reward ?? null;
     return row(
       element("th", name),
-      element("td", run ? new Date(run.created_ms).toISOString().slice(0, 19).replace("T", " ") : "–"),
+      element("td", run ? new Date(run.created_ms).toISOString().slice(0, 19).replace("T", " ") : isFirst ? "first policy" : "–"),
       element("td", run ? run.reason : "–"),
       element("td", run ? whole.format(run.clicks) : "–", "number"),
       element("td", run ? whole.format(run.below) + " of " + whole.format(run.items) : "–", "number"),
@@ -159,6 +163,7 @@ function drawExamination() {
 // Lists learned by event time, since the monitor has watched.
 function progressOf(course) {
   const cell = element("td");
+  if (course.length === 0) return cell;
   const [start, end] = [course[0], course[course.length - 1]];
   if (end[0] <= start[0]) return cell;
   const drawing = shape("svg", { viewBox: "0 0 120 16", width: 120, height: 16 });
@@ -170,11 +175,25 @@ function progressOf(course) {
   return cell;
 }
 
+function learnedBy({ learned, updates, per_minute: perMinute, is_trained: isTrained }) {
+  if (isTrained) return learned ? whole.format(learned) + " lists counted" : "not trained yet";
+  return whole.format(learned) + " lists learned, " + whole.format(updates) + " updates"
+    + (perMinute === null ? "" : ", " + whole.format(Math.round(perMinute)) + " lists a minute");
+}
+
+// Event time may be ahead of this clock.
 function age(createdMs) {
-  const seconds = Math.max(0, (Date.now() - createdMs) / 1000);
-  if (seconds < 120) return Math.round(seconds) + " s old";
-  if (seconds < 7200) return Math.round(seconds / 60) + " min old";
-  return whole.format(Math.round(seconds / 3600)) + " h old";
+  if (createdMs === 0) return "from the start";
+  const passedMs = Date.now() - createdMs;
+  if (passedMs <= -1000) return "its event time " + duration(-passedMs) + " ahead";
+  return duration(Math.max(0, passedMs)) + " old in event time";
+}
+
+function duration(ms) {
+  const seconds = Math.round(ms / 1000);
+  if (seconds < 120) return seconds + " s";
+  if (seconds < 7200) return Math.floor(seconds / 60) + " min";
+  return whole.format(Math.floor(seconds / 3600)) + " h";
 }
 
 function select(name) {

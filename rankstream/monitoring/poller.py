@@ -12,6 +12,7 @@ from producers.topic_reader import TopicReader, TopicUnreadable
 from rankstream.accepted_losses import accepted_losses, told
 from rankstream.monitoring.overview import Gathered, added_up
 from rankstream.monitoring.position_bias import PositionBias
+from rankstream.monitoring.schedules import CountedSoFar
 from rankstream.settings import Settings
 from rankstream.snapshots import (
     SnapshotError,
@@ -40,6 +41,7 @@ class Poller:
         self._next_offset = -1
         self._next_training = 0
         self._bias = PositionBias()
+        self._counted = CountedSoFar(settings.kafka.partitions)
         self._examine_at_s = 0.0
 
     def start(self) -> None:
@@ -73,7 +75,8 @@ class Poller:
             self._read_training(reader)
             self._into.set_counts(metrics_of(self._settings))
             if time.monotonic() >= self._examine_at_s:
-                self._bias.read(reader)
+                self._bias.read(reader, self._counted.seen)
+                self._into.set_counted(self._counted.counted)
                 self._into.set_examination(self._bias.estimate())
                 self._into.set_losses(map(told, accepted_losses(reader)))
                 self._examine_at_s = time.monotonic() + EXAMINATION_EVERY_S
@@ -147,6 +150,8 @@ def snapshots_of(store: SnapshotStore) -> list[dict[str, Any]]:
                 "version": str(pointer),
                 "created_ms": snapshot.created_ms,
                 "updates": snapshot.updates,
+                # What is learned online names no groups.
+                "is_trained": bool(snapshot.groups),
             }
         )
     return found

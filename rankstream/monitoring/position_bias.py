@@ -1,6 +1,6 @@
 """Examination by rank, from the scopes of `statistics` that changed last."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -33,12 +33,16 @@ class PositionBias:
         self._estimated: list[dict[str, Any]] | None = []
         self.refused = ""
 
-    def read(self, reader: TopicReader) -> None:
-        """Take what is new."""
+    def read(
+        self,
+        reader: TopicReader,
+        seen: Callable[[Iterable[Record]], Iterable[Record]] = iter,
+    ) -> None:
+        """Take what is new; it passes through `seen`."""
         if self._next:
-            self.take(reader.records(STATISTICS, self._next))
+            self.take(seen(reader.records(STATISTICS, self._next)))
         else:
-            self.take(reader.last_records(STATISTICS, FIRST_OFFSETS))
+            self.take(seen(reader.last_records(STATISTICS, FIRST_OFFSETS)))
 
     def take(self, records: Iterable[Record]) -> None:
         """Take records of `statistics`; those that are not of scopes pass by."""

@@ -32,7 +32,7 @@ def view_of(gathered: Gathered, selected: str | None = None) -> RenderableType:
     if overview["trouble"]:
         parts.append(Text(overview["trouble"], style="yellow"))
     found = overview["interventions"]
-    is_trained = bool(found["rows"] or found["states"])
+    is_trained = bool(found["rows"] or found["states"] or found["next"])
     if not rows and not is_trained:
         parts.append(Panel(Text(EMPTY), title="experiments"))
     elif rows:
@@ -182,15 +182,38 @@ def _counts(overview: dict[str, Any]) -> Table:
         table.add_row(name.replace("_", " "), f"{count:,}")
     now_ms = time.time() * 1_000.0
     for each in overview["snapshots"]:
-        age_s = (now_ms - each["created_ms"]) / 1_000.0
-        age = f"version {each['version']}, {age_s:,.0f} s old in event time"
-        table.add_row(Text(each["model"]), age)
+        age = age_in_words(each["created_ms"], now_ms)
+        table.add_row(Text(each["model"]), f"version {each['version']}, {age}")
         table.add_row("", _progress(each))
     return table
 
 
+def age_in_words(created_ms: int, now_ms: float) -> str:
+    """How old a snapshot is in event time, which may be ahead of this clock.
+
+    Examples
+    --------
+    >>> [age_in_words(at_ms, 90_000.0) for at_ms in (0, 1_000, 95_000)]
+    ['from the start', '89 s old in event time', 'its event time 5 s ahead']
+    """
+    if not created_ms:
+        return "from the start"
+    age_s = round((now_ms - created_ms) / 1_000.0)
+    said = _duration(abs(age_s))
+    return f"its event time {said} ahead" if age_s < 0 else f"{said} old in event time"
+
+
+def _duration(seconds: int) -> str:
+    if seconds < 120:
+        return f"{seconds} s"
+    return f"{seconds // 60} min" if seconds < 7_200 else f"{seconds // 3_600:,} h"
+
+
 def _progress(snapshot: dict[str, Any]) -> str:
     """What a model learned, and how fast while somebody watched."""
+    if snapshot["is_trained"]:
+        n_counted = snapshot["learned"]
+        return f"{n_counted:,} lists counted" if n_counted else "not trained yet"
     told = f"{snapshot['learned']:,} lists learned, {snapshot['updates']:,} updates"
     pace = snapshot["per_minute"]
     return told if pace is None else f"{told}, {pace:,.0f} lists a minute"

@@ -3,7 +3,7 @@
 References
 ----------
 Oosterhuis, "Learning from User Interactions with Rankings" (2020), the tables of
-offline and online performance in section 5.6; first printed in Oosterhuis & de
+offline and online performance in section 3.5; first printed in Oosterhuis & de
 Rijke (CIKM 2018).
 """
 

@@ -1,37 +1,17 @@
-"""Interventions of a simulation: trained in this process, or awaited from a worker."""
+"""Interventions of a simulation, and those that are trained in its own process."""
 
-import time
-from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
-from producers.readiness import Waiting
-from producers.simulation import PATIENCE_S, LearnerStuck
-from producers.topic_reader import TopicReader
-from rankstream.ranker import Ranker
-from rankstream.sections import ModelSettings, Settings
-from rankstream.wire.topics import STATISTICS, TRAINING
-from rankstream.wire.training import (
-    LEFT_ALONE,
-    REFUSED,
-    Position,
-    RunRecord,
-    Status,
-    decode_record,
-    decode_training_key,
-)
-from streams.fold import statistics_keys as keys
+from rankstream.sections import ModelSettings
+from rankstream.terminal.plain_text import visible
+from rankstream.wire.training import REFUSED, RunRecord
 from streams.training.local_trainer import LocalTrainer
+from streams.training.retries import form_of
 from streams.training.schedule import count_points
+from streams.training.trained_snapshot import Progress
 
 LOOK_EVERY = 50
 """Lists between two looks at whether a training is due."""
-
-POLL_S = 0.3
-
-SAY_AFTER_S = 5.0
-
-N_LAST = 20_000
-"""Records of each partition of the statistics among which the newest count is."""
 
 DECADE = 10
 
@@ -111,8 +91,42 @@ def checked_schedule(
         )
 
 
+class Line(Protocol):
+    """Where it is said what goes on."""
+
+    def note(self, words: str) -> None:
+        """Show what goes on now."""
+
+    def say(self, line: str) -> None:
+        """Print a line that stays."""
+
+
+class Refusals:
+    """Says why trainings were refused, each reason once until another one comes.
+
+    Reasons that differ in their numbers alone are one.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._form = ""
+
+    def say(self, line: Line, state: str, why: str) -> None:
+        """Say it, where it was not said last."""
+        if form_of(why) != self._form:
+            line.say(f"training of {visible(self._name)} {state}: {visible(why)}")
+        self._form = form_of(why)
+
+    def forget(self) -> None:
+        """One was not refused: the same reason is new again."""
+        self._form = ""
+
+
 class Interventions(Protocol):
     """Of the model that a simulation shows lists of."""
+
+    def show_on(self, line: Line) -> None:
+        """Say there what goes on from now on."""
 
     def follow(self, n_shown: int) -> None:
         """Have done what is due after so many lists, or wait for it."""
@@ -129,6 +143,9 @@ class Interventions(Protocol):
 
 class NoInterventions:
     """Of a model that learns online."""
+
+    def show_on(self, line: Line) -> None:
+        """Nothing goes on."""
 
     def follow(self, n_shown: int) -> None:
         """Nothing is due."""
@@ -152,15 +169,32 @@ class OwnInterventions:
     def __init__(self, name: str, trainer: LocalTrainer) -> None:
         self._name = name
         self._trainer = trainer
+        self._line: Line | None = None
+        self._refusals = Refusals(name)
+
+    def show_on(self, line: Line) -> None:
+        """Say there how far a training is, and why one was refused."""
+        self._line = line
+
+        def tell(name: str, progress: Progress) -> None:
+            line.note(f"training {visible(name)}: {progress.told()}")
+
+        self._trainer.on_progress = tell
 
     def follow(self, n_shown: int) -> None:
         """Train if it is due."""
         if n_shown % LOOK_EVERY == 0:
-            self._trainer.flush()
+            self._flush()
 
     def end(self) -> None:
         """Train if it is due."""
-        self._trainer.flush()
+        self._flush()
+
+    def _flush(self) -> None:
+        if self._trainer.flush():
+            self._refusals.forget()
+        if self._line is not None and (why := self.refusal()):
+            self._refusals.say(self._line, REFUSED, why)
 
     def run_of(self, intervention: str) -> RunRecord | None:
         """The training of a version."""
@@ -170,123 +204,3 @@ class OwnInterventions:
     def refusal(self) -> str:
         """Why the last training was refused."""
         return self._trainer.refusals.get(self._name, "")
-
-
-class AwaitedInterventions:
-    """Those of the role `train`: lists wait for a training that is due.
-
-    Parameters
-    ----------
-    max_behind
-        Lists that may be shown after a point of the schedule before its version comes.
-    is_stopped
-        Ends waits.
-    """
-
-    def __init__(
-        self,
-        settings: Settings,
-        ranker: Ranker,
-        reader: TopicReader,
-        max_behind: int,
-        is_stopped: Callable[[], bool],
-    ) -> None:
-        name = ranker.model
-        self._ranker = ranker
-        self._reader = reader
-        self._max_behind = max_behind
-        self._runs: dict[str, RunRecord] = {}
-        self._status: Status | None = None
-        self._refused = ""
-        self._position: Position | None = None
-        self._is_stopped = is_stopped
-        self._read()
-        self._answered: Status | None = self._status
-        self._n_before = self._counted()
-        start = max(self._n_before, self._n_done_at())
-        points = count_points(settings.models[name].training)
-        self._points = [each for each in points if each > start]
-        self._n_shown = 0
-
-    def follow(self, n_shown: int) -> None:
-        """Wait for a version that should have come by now.
-
-        Raises
-        ------
-        LearnerStuck
-            Where it does not come for long.
-        """
-        self._n_shown = n_shown
-        self._await(n_shown - self._max_behind)
-
-    def end(self) -> None:
-        """Wait for the last one."""
-        self._await(self._n_shown)
-
-    def _await(self, n_counted: int) -> None:
-        due = [each for each in self._points if each <= self._n_before + n_counted]
-        if not due:
-            return
-        self._points = self._points[len(due) :]
-        started_s, waiting = time.monotonic(), Waiting()
-        self._ranker.refresh()
-        while self._ranker.version < due[-1] and not self._is_stopped():
-            self._read()
-            if self._is_refused():
-                break
-            waited_s = time.monotonic() - started_s
-            if waited_s > SAY_AFTER_S:
-                waiting.waits(f"the role `train` to train {self._ranker.model!r}")
-            if waited_s > PATIENCE_S:
-                raise LearnerStuck(
-                    f"{self._ranker.model!r} must be trained at {due[-1]:,} "
-                    f"interactions; for {PATIENCE_S:.0f} s it was not: does a worker "
-                    "run with the role `train`, and with these settings?"
-                )
-            time.sleep(POLL_S)
-            self._ranker.refresh()
-        waiting.over()
-
-    def _is_refused(self) -> bool:
-        status = self._status
-        if status is None or status == self._answered:
-            return False
-        if status.state not in (REFUSED, LEFT_ALONE):
-            return False
-        self._answered, self._refused = status, status.said
-        return True
-
-    def run_of(self, intervention: str) -> RunRecord | None:
-        """The training of a version, as the topic has it."""
-        if intervention not in self._runs:
-            self._read()
-        return self._runs.get(intervention)
-
-    def refusal(self) -> str:
-        """Why a training that was waited for was refused."""
-        return self._refused
-
-    def _read(self) -> None:
-        for record in self._reader.records(TRAINING):
-            named = decode_training_key(record.key or b"")
-            if named is None or record.value is None:
-                continue
-            value = decode_record(named.kind, record.value)
-            if isinstance(value, RunRecord):
-                self._runs[named.name] = value
-            elif named.name == self._ranker.model and isinstance(value, Status):
-                self._status = value
-            elif named.name == self._ranker.model and isinstance(value, Position):
-                self._position = value
-
-    def _n_done_at(self) -> int:
-        """Interactions that were counted at the last intervention."""
-        return self._position.n_counted if self._position else 0
-
-    def _counted(self) -> int:
-        found: dict[int, int] = {}
-        for record in self._reader.last_records(STATISTICS, N_LAST):
-            if record.key == keys.counted_key(record.partition) and record.value:
-                counted = keys.decode_counted(record.value)
-                found[record.partition] = sum(counted.sources.values())
-        return sum(found.values())

@@ -12,11 +12,11 @@ import numpy.typing as npt
 from producers.event_producer import EventProducer
 from producers.readiness import Waiting
 from producers.simulation import Sink
-from producers.topic_reader import TopicReader
+from producers.topic_reader import TopicReader, newest_ms
 from rankstream.ranker import Ranker
 from rankstream.settings import Settings
+from rankstream.simulation.awaited_interventions import AwaitedInterventions
 from rankstream.simulation.interventions import (
-    AwaitedInterventions,
     Interventions,
     NoInterventions,
     OwnInterventions,
@@ -33,11 +33,15 @@ START_WAIT_S, TRY_FOR_S = 300.0, 2.0
 
 
 class Joined(NamedTuple):
-    """Where events go, who ranks, and who trains."""
+    """Where events go, who ranks, and who trains.
+
+    `after_ms` is what event times must come after; None where nothing was before.
+    """
 
     sink: Sink
     ranker: Ranker
     interventions: Interventions
+    after_ms: int | None = None
 
 
 @contextlib.contextmanager
@@ -97,12 +101,12 @@ def on_kafka(
         with EventProducer(settings) as sink, contextlib.ExitStack() as stack:
             interventions: Interventions = NoInterventions()
             model = settings.models.get(name)
+            reader = stack.enter_context(TopicReader(settings))
             if model is not None and model.is_trained:
-                reader = stack.enter_context(TopicReader(settings))
                 interventions = AwaitedInterventions(
                     settings, ranker, reader, max_behind, is_stopped
                 )
-            yield Joined(sink, ranker, interventions)
+            yield Joined(sink, ranker, interventions, newest_ms(reader))
     finally:
         ranker.close()
         store.close()

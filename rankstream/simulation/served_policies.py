@@ -129,6 +129,8 @@ def as_builtins(policy: Policy, run: RunRecord | None) -> dict[str, Any]:
             "least_exposure": run.least_exposure,
             "reward": run.reward,
             "reward_reason": run.reward_reason,
+            "curve": run.curve.source,
+            "curve_warning": run.curve.warning,
         }
     return {
         name: round(value, 4) if isinstance(value, float) else value
@@ -142,9 +144,10 @@ def table_of(rows: list[dict[str, Any]]) -> Table:
         "epoch: the best on held-out queries, 0 where the parent's order stayed",
         "estimated: clicks per list, from selection groups, before it was served",
         *(
-            f"  {plain(row['intervention'])}: {plain(row['reward_reason'])}"
+            f"  {plain(row['intervention'])}: {plain(row[why])}"
+            for why in ("reward_reason", "curve_warning")
             for row in rows
-            if row.get("reward_reason")
+            if row.get(why)
         ),
     ]
     table = Table(title="policies that were served", caption="\n".join(caption))

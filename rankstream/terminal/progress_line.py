@@ -93,6 +93,10 @@ class ProgressLine:
             self._said_s = now
             self.say(self._line())
 
+    def note(self, words: str) -> None:
+        """Show what goes on while nothing more is done."""
+        self.show(self._done, words)
+
     def say(self, line: str) -> None:
         """Print a line beside the bar."""
         self._console.print(line, highlight=False, markup=False, soft_wrap=True)

@@ -24,7 +24,9 @@ NORMALISATIONS = ("min-max", "standard", "none")
 
 _encode = msgspec.msgpack.Encoder().encode
 
-is_pointer = re.compile(rb"([0-9]{1,15})\.([0-9]{1,15})").fullmatch
+# Without leading zeros: a version has one name.
+_NUMBER = rb"(0|[1-9][0-9]{0,14})"
+is_pointer = re.compile(_NUMBER + rb"\." + _NUMBER).fullmatch
 
 
 class SnapshotError(ValueError):
@@ -69,6 +71,8 @@ class Snapshot(msgspec.Struct, frozen=True, array_like=True):
         of what is learned online: from all of them.
     log_candidates
         Whether rankers log the features of all candidates.
+    parent_epoch
+        The epoch of `parent`, under which it was served.
     """
 
     model: str
@@ -90,6 +94,7 @@ class Snapshot(msgspec.Struct, frozen=True, array_like=True):
     scale: bytes = b""
     groups: list[int] = []
     log_candidates: bool = False
+    parent_epoch: int = 0
 
 
 N_ALWAYS = Snapshot.__struct_fields__.index("weights") + 1
@@ -112,7 +117,7 @@ class Pointer(NamedTuple):
 
 
 def pointer_from(text: bytes) -> Pointer:
-    """The pointer in `EPOCH.VERSION`.
+    """The pointer in `EPOCH.VERSION`; numbers have no leading zeros.
 
     Raises
     ------
@@ -121,8 +126,10 @@ def pointer_from(text: bytes) -> Pointer:
     """
     found = is_pointer(text)
     if found is None:
+        got = text[:40].decode(errors="replace")
         raise SnapshotError(
-            "pointer", f"a pointer must be EPOCH.VERSION; got {text[:40]!r}"
+            "pointer",
+            f"a pointer must be EPOCH.VERSION without leading zeros; got {got!r}",
         )
     return Pointer(int(found[1]), int(found[2]))
 
@@ -213,7 +220,8 @@ def _check(snapshot: Snapshot) -> None:
         and (snapshot.kind != "linear") == bool(snapshot.hidden)
     )
     sizes = [snapshot.n_features, *snapshot.hidden]
-    if not is_known or min(sizes) < 1 or min(snapshot.epoch, snapshot.version) < 0:
+    least = min(snapshot.epoch, snapshot.version, snapshot.parent_epoch)
+    if not is_known or min(sizes) < 1 or least < 0:
         raise SnapshotError(
             "shape",
             f"a snapshot must be of a known shape; got {snapshot.kind} of {sizes}, "
@@ -278,6 +286,17 @@ def decode_at(envelope: bytes, model: str, pointer: Pointer) -> Snapshot:
 def pointer_of(snapshot: Snapshot) -> Pointer:
     """Where a snapshot stands among the versions of its model."""
     return Pointer(snapshot.epoch, snapshot.version)
+
+
+def parent_pointer(snapshot: Snapshot) -> Pointer | None:
+    """Which version a snapshot goes on from; None of one that nothing was learned for.
+
+    Of what is learned online this is the state before its last update, which need not
+    have been published.
+    """
+    if not snapshot.version:
+        return None
+    return Pointer(snapshot.parent_epoch, snapshot.parent)
 
 
 def rolled_back(snapshot: Snapshot, epoch: int) -> Snapshot:

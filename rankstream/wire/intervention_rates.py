@@ -6,8 +6,13 @@ enough. Numbers that JSON cannot hold are null.
 
 import msgspec
 
+from rankstream.wire.envelope import Pointer, SnapshotError, pointer_from
 from rankstream.wire.schemas import decoded
 from rankstream.wire.verdicts import Ends
+
+FIRST_POLICY = Pointer(-1, -1)
+"""Stands before all others: what is served before the first intervention, whose lists
+are logged under the name of the model alone."""
 
 
 class InterventionRate(msgspec.Struct, frozen=True, kw_only=True):
@@ -16,7 +21,7 @@ class InterventionRate(msgspec.Struct, frozen=True, kw_only=True):
     Attributes
     ----------
     intervention
-        Its name, MODEL@EPOCH.VERSION.
+        Its name, MODEL@EPOCH.VERSION; MODEL of the first policy.
     mean
         Clicks per list so far; None before any list.
     to_come
@@ -64,3 +69,20 @@ def decode_rates(value: bytes) -> ModelRates:
         Where it is something else.
     """
     return decoded(_decode_rates, value)
+
+
+def place_of(name: str) -> tuple[str, Pointer]:
+    """Model and pointer of an intervention.
+
+    Examples
+    --------
+    >>> place_of("m@1.20")
+    ('m', Pointer(epoch=1, version=20))
+    >>> place_of("m") == ("m", FIRST_POLICY)
+    True
+    """
+    model, _, pointer = name.rpartition("@")
+    try:
+        return model, pointer_from(pointer.encode(errors="replace"))
+    except SnapshotError:
+        return name, FIRST_POLICY

@@ -42,6 +42,11 @@ def partition_of_route(route: int, n_partitions: int) -> int:
     return route % n_partitions
 
 
+def partition_of_query(query_id: str, n_partitions: int) -> int:
+    """The partition of the canonical log that holds an already normalised query."""
+    return partition_of_route(route_of_query(query_id), n_partitions)
+
+
 def partition_of_model(model: str, n_partitions: int) -> int:
     """The partition of `interactions` that a model's are in."""
     digest = hashlib.blake2b(model.encode(), digest_size=8).digest()

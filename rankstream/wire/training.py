@@ -4,9 +4,11 @@
            MODEL@EPOCH.VERSION/run    `RunRecord`
            MODEL/request              `Request`
            MODEL/status               `Status`
+           MODEL/refusal              `Refusal`
 
 Values are MessagePack arrays that begin with the schema. A run and the position after
-it are written in the transaction of the snapshot; requests and status stand alone.
+it are written in the transaction of the snapshot, a refusal in that of its status;
+requests and status stand alone.
 """
 
 import hashlib
@@ -18,7 +20,7 @@ from rankstream.wire.schemas import check_schema, decoded
 
 SCHEMA = 1
 
-KINDS = ("position", "run", "request", "status")
+KINDS = ("position", "run", "request", "status", "refusal")
 
 COUNT, TIME, ASKED = "count", "time", "asked"
 """Why a model was trained: so much was counted, it was time, or somebody asked."""
@@ -99,6 +101,31 @@ class Status(msgspec.Struct, frozen=True, array_like=True):
     by: str = ""
 
 
+class Refusal(msgspec.Struct, frozen=True, array_like=True):
+    """Why the last training that was refused was: it stays when the status goes on.
+
+    Attributes
+    ----------
+    said
+        In words.
+    at_ms
+        By the clock of the trainer.
+    reason
+        `COUNT`, `TIME` or `ASKED`: why it was begun.
+    request
+        Id of the request that it answers; empty where the schedule began it.
+    after
+        The last intervention before; empty where there was none.
+    """
+
+    schema: int
+    said: str
+    at_ms: int
+    reason: str
+    request: str = ""
+    after: str = ""
+
+
 class Parent(msgspec.Struct, frozen=True, array_like=True):
     """The snapshot that a training began from; the digest is of its envelope."""
 
@@ -122,6 +149,9 @@ class CurveUsed(msgspec.Struct, frozen=True, array_like=True):
         Whose clicks it was estimated from, ascending; empty where it was given.
     version
         A digest of `alpha`, `beta` and `is_ratio_only`.
+    warning
+        Ranks whose examination is not well known, and why, in words; empty where there
+        are none, or where the curve was given.
     """
 
     alpha: list[float]
@@ -130,11 +160,16 @@ class CurveUsed(msgspec.Struct, frozen=True, array_like=True):
     source: str
     groups: list[int]
     version: bytes
+    warning: str = ""
 
 
 class FeaturesUsed(msgspec.Struct, frozen=True, array_like=True):
-    """Records of `candidates` that a training read: how many, and their digest."""
+    """Records of a partition of `candidates` that a training read, and their digest.
 
+    Of each partition, since each was read up to a moment of its own.
+    """
+
+    partition: int
     n_records: int
     digest: bytes
 
@@ -202,6 +237,10 @@ class RunRecord(msgspec.Struct, frozen=True, array_like=True):
         None with a reason.
     sha256
         Of the snapshot's envelope.
+    request
+        Id of the request that it answers; empty where the schedule began it.
+    n_partitions
+        Of `events` and `candidates` then: they say in which one a query is.
     """
 
     schema: int
@@ -213,7 +252,7 @@ class RunRecord(msgspec.Struct, frozen=True, array_like=True):
     reason: str
     counts: list[tuple[int, int]]
     watermarks: list[tuple[int, int | None]]
-    features: FeaturesUsed
+    features: list[FeaturesUsed]
     settings: dict[str, Any]
     split_shares: list[float]
     seed: int
@@ -229,6 +268,8 @@ class RunRecord(msgspec.Struct, frozen=True, array_like=True):
     reward: float | None
     reward_reason: str
     sha256: bytes
+    request: str = ""
+    n_partitions: int = 1
 
 
 class TrainingKey(NamedTuple):
@@ -257,11 +298,13 @@ def decode_training_key(key: bytes) -> TrainingKey | None:
     return TrainingKey(kind, name) if kind in KINDS else None
 
 
-Record = Position | RunRecord | Request | Status
+Record = Position | RunRecord | Request | Status | Refusal
+
+_FORMS = Position, RunRecord, Request, Status, Refusal
 
 _decoders = {
     kind: msgspec.msgpack.Decoder(form)
-    for kind, form in zip(KINDS, (Position, RunRecord, Request, Status), strict=True)
+    for kind, form in zip(KINDS, _FORMS, strict=True)
 }
 
 

@@ -1,20 +1,25 @@
 """Lists and clicks by intervention of a trained model, in groups of sessions.
 
 Kept beside the comparisons: what an intervention earned while it was shown, with what
-an interval for sessions to come needs. The common cases are counted in C.
+an interval for sessions to come needs. Lists of the policy before the first one, which
+bear the name of the model alone, are counted under that. The common cases are counted
+in C.
+
+Names come with events, and anybody may send one of a version that never was. So a name
+alone pushes nobody out: of a model that has as many as are kept, the one with the
+fewest lists leaves for a new one. Lists that are lost so are counted.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
 from rankstream.sections import Settings
-from rankstream.wire.envelope import Pointer, SnapshotError, pointer_from
 from rankstream.wire.events import Interaction
 from rankstream.wire.schemas import check_schema
 from rankstream.wire.topics import PREFERENCES
@@ -24,17 +29,15 @@ from streams.fold.native.intervention_lists import (
     N_GROUPS,
     Rules,
     Sums,
-    known_of,
-    take_lists,
+    Table,
 )
 from streams.stage import Change
 
-if TYPE_CHECKING:
-    import ctypes
-    from typing import Any
-
 KIND = "intervention"
 """How keys of these sums begin; name and partition follow."""
+
+UNCOUNTED = b"\x92\xa9uncounted"
+"""How the keys of lists that are in no sums begin; the partition follows."""
 
 LISTS, CLICKS = range(2)
 """Columns of `Sums.groups`."""
@@ -50,7 +53,7 @@ class Trained(NamedTuple):
     models
         Names of the trained models.
     most
-        Interventions kept of each: the newest.
+        Interventions kept of each. The first policy is one of them.
     actions
         Whether each counts as a click; all others do if `counts_others`.
     """
@@ -84,32 +87,27 @@ class InterventionLists:
     def __init__(self, trained: Trained, partition: int) -> None:
         self._trained = trained
         self._partition = partition
-        prefixes = [f"{model}@" for model in trained.models]
-        self._rules = Rules(
-            prefixes, trained.actions, counts_others=trained.counts_others
+        rules = Rules(
+            trained.models,
+            trained.most,
+            trained.actions,
+            counts_others=trained.counts_others,
         )
-        self._sums: dict[str, Sums] = {}
-        self._known: ctypes.Array[Any] | None = None
+        self._table = Table(rules)
         self._written: dict[str, bytes] = {}
-        self._gone: set[str] = set()
+        self._written_uncounted = 0
 
     def take(self, closed: Closed) -> None:
         """Count closed impressions; those of no intervention are not decoded."""
         first = 0
         while first < len(closed):
-            if self._known is None:
-                self._known = known_of(self._sums)
-            first = take_lists(self._rules, self._known, closed, first)
+            first = self._table.take(closed, first)
             if first < len(closed):
                 self._take(closed[first])
                 first += 1
 
     def _take(self, interaction: Interaction) -> None:
         impression = interaction.impression
-        name = impression.intervention
-        if name not in self._sums and not self._is_kept(name):
-            return
-        sums = self._sums[name]
         n_ranks = len(impression.shown) // 2
         ranks = {
             mark.position
@@ -117,80 +115,73 @@ class InterventionLists:
             if 0 < mark.position <= n_ranks
             and self._trained.actions.get(mark.action, self._trained.counts_others)
         }
-        sums.groups[impression.unit % N_GROUPS] += (1, len(ranks))
         extra = extra_of(impression.extra) if impression.extra else None
-        sums.without_session[0] += not (extra and (extra.session or extra.user))
-
-    def _is_kept(self, name: str) -> bool:
-        """Make room for an intervention that is new, unless newer ones fill it."""
-        place = place_of(name)
-        if place is None or place[0] not in self._trained.models:
-            return False
-        model, pointer = place
-        others = {
-            other: at[1]
-            for other in self._sums
-            if (at := place_of(other)) is not None and at[0] == model
-        }
-        if len(others) >= self._trained.most:
-            oldest = min(others, key=others.__getitem__)
-            if pointer < others[oldest]:
-                return False
-            del self._sums[oldest]
-            self._gone.add(oldest)
-        self._sums[name] = empty()
-        self._gone.discard(name)
-        self._known = None
-        return True
+        self._table.add(
+            impression.intervention,
+            impression.unit % N_GROUPS,
+            len(ranks),
+            without_session=not (extra and (extra.session or extra.user)),
+        )
 
     def sums(self) -> dict[str, Sums]:
-        """What was counted, by intervention."""
-        return dict(sorted(self._sums.items()))
+        """What was counted, by intervention; a copy."""
+        table = self._table
+        return {
+            name: Sums(*(each.copy() for each in table.sums(row)))
+            for name, row in table.rows().items()
+        }
 
     def changes(self) -> Iterator[Change]:
         """What changed since the last call."""
-        for name in sorted(self._gone):
-            if self._written.pop(name, None) is not None:
-                yield Change(PREFERENCES, sums_key(name, self._partition), None)
-        self._gone.clear()
-        for name, sums in self.sums().items():
-            value = encoded(sums)
+        table = self._table
+        rows = table.rows()
+        for name in sorted(self._written.keys() - rows.keys()):
+            del self._written[name]
+            yield Change(PREFERENCES, sums_key(name, self._partition), None)
+        for name, row in rows.items():
+            value = encoded(table.sums(row), table.begun(row))
             if self._written.get(name) != value:
                 self._written[name] = value
                 yield Change(PREFERENCES, sums_key(name, self._partition), value)
+        if self._written_uncounted != table.n_uncounted:
+            self._written_uncounted = table.n_uncounted
+            value = _encode([SCHEMA, table.n_uncounted])
+            yield Change(PREFERENCES, UNCOUNTED + _encode(self._partition), value)
 
     def restore(self, name: str, value: bytes) -> None:
         """Take back what `changes` gave of an intervention."""
-        place = place_of(name)
-        if place is not None and place[0] in self._trained.models:
-            self._sums[name] = decoded(name, value)
+        sums, begun = _decoded(name, value)
+        if self._table.put(name, sums, begun):
             self._written[name] = value
-            self._known = None
+
+    def restore_uncounted(self, value: bytes) -> None:
+        """Take back what `changes` gave of the others."""
+        where = f"preferences[{self._partition}], key 'uncounted'"
+        check_schema(value, SCHEMA, "lists that are not counted", where)
+        _, n = msgspec.msgpack.decode(value, type=tuple[int, int])
+        self._table.n_uncounted = self._written_uncounted = n
 
     def fingerprint(self) -> bytes:
         """Counts that equal states share; empty where nothing was counted."""
-        if not self._sums:
+        sums = self.sums()
+        if not sums:
             return b""
-        groups = sum(each.groups for each in self._sums.values())
-        return struct.pack("<3q", len(self._sums), *np.sum(groups, axis=0).tolist())
+        groups = sum(each.groups for each in sums.values())
+        return struct.pack("<3q", len(sums), *np.sum(groups, axis=0).tolist())
 
     def n_lists(self) -> int:
-        """Lists of all interventions that are kept."""
-        return sum(int(each.groups[:, LISTS].sum()) for each in self._sums.values())
+        """Lists of all interventions, also of those that were not kept."""
+        kept = sum(int(each.groups[:, LISTS].sum()) for each in self.sums().values())
+        return kept + self.n_uncounted()
+
+    def n_uncounted(self) -> int:
+        """Lists of interventions that were not kept."""
+        return self._table.n_uncounted
 
 
 def empty() -> Sums:
     """Nothing yet."""
     return Sums(np.zeros((N_GROUPS, 2), np.int64), np.zeros(1, np.int64))
-
-
-def place_of(name: str) -> tuple[str, Pointer] | None:
-    """Model and pointer of an intervention; None where it is no trained one's name."""
-    model, _, pointer = name.rpartition("@")
-    try:
-        return model, pointer_from(pointer.encode())
-    except (SnapshotError, UnicodeEncodeError):
-        return None
 
 
 def sums_key(name: str, partition: int) -> bytes:
@@ -207,10 +198,18 @@ def name_of(key: bytes) -> str | None:
     return name if kind == KIND else None
 
 
-def encoded(sums: Sums) -> bytes:
-    """Sums as bytes that `decoded` takes; equal where they are equal."""
+def encoded(sums: Sums, begun: int = 0) -> bytes:
+    """Sums as bytes that `decoded` takes; equal where they are equal.
+
+    Parameters
+    ----------
+    sums
+        Of an intervention.
+    begun
+        When it began, among those of its model.
+    """
     groups = sums.groups.astype("<i8").tobytes()
-    return _encode([SCHEMA, groups, int(sums.without_session[0])])
+    return _encode([SCHEMA, groups, int(sums.without_session[0]), begun])
 
 
 def decoded(name: str, value: bytes) -> Sums:
@@ -221,11 +220,17 @@ def decoded(name: str, value: bytes) -> Sums:
     SchemaRefused
         Where another release wrote it.
     """
+    return _decoded(name, value)[0]
+
+
+def _decoded(name: str, value: bytes) -> tuple[Sums, int]:
     where = f"preferences, intervention {name!r}"
     check_schema(value, SCHEMA, "the sums of an intervention", where)
-    _, groups, without = msgspec.msgpack.decode(value, type=tuple[int, bytes, int])
+    _, groups, without, begun = msgspec.msgpack.decode(
+        value, type=tuple[int, bytes, int, int]
+    )
     found = np.frombuffer(groups, "<i8").astype(np.int64).reshape(N_GROUPS, 2)
-    return Sums(found, np.array([without], np.int64))
+    return Sums(found, np.array([without], np.int64)), begun
 
 
 def merged(values: Mapping[bytes, bytes]) -> dict[str, Sums]:

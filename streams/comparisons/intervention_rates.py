@@ -5,8 +5,14 @@ from collections.abc import Mapping
 
 from models.evaluation.session_coverage import Coverage, coverage_of_groups
 from models.evaluation.session_sequence import rate_interval
-from rankstream.wire.intervention_rates import InterventionRate, ModelRates
-from streams.comparisons.intervention_lists import CLICKS, LISTS, place_of
+from rankstream.wire.envelope import Pointer
+from rankstream.wire.intervention_rates import (
+    FIRST_POLICY,
+    InterventionRate,
+    ModelRates,
+    place_of,
+)
+from streams.comparisons.intervention_lists import CLICKS, LISTS
 from streams.comparisons.session_statement import ALPHA
 from streams.fold.native.intervention_lists import Sums
 
@@ -14,7 +20,8 @@ PLANNED = 10_000
 """Lists of an intervention at which its interval is narrowest, as of experiments."""
 
 MOST_TOLD = 256
-"""Interventions of a model that fit a record; the newest are told."""
+"""Interventions of a model that fit a record: the first policy, and those with the most
+lists, as versions may be made up."""
 
 QUESTION = (
     "Clicks per list of sessions to come, whenever one looks; each interval holds "
@@ -32,12 +39,11 @@ def rates_of(
     sums
         By intervention, those of all partitions added up.
     """
-    by_model: dict[str, list[tuple[tuple[int, int], InterventionRate]]] = {}
+    by_model: dict[str, list[tuple[Pointer, InterventionRate]]] = {}
     for name, one in sums.items():
-        place = place_of(name)
-        if place is not None:
-            rate = rate_of(name, one, alpha, planned)
-            by_model.setdefault(place[0], []).append((place[1], rate))
+        model, pointer = place_of(name)
+        rate = rate_of(name, one, alpha, planned)
+        by_model.setdefault(model, []).append((pointer, rate))
     return [
         ModelRates(
             model=model,
@@ -45,11 +51,19 @@ def rates_of(
             planned=planned,
             question=QUESTION,
             interventions=[
-                rate for _, rate in sorted(rates, key=lambda each: each[0])[-MOST_TOLD:]
+                rate
+                for _, rate in sorted(
+                    sorted(rates, key=_weight)[-MOST_TOLD:], key=lambda each: each[0]
+                )
             ],
         )
         for model, rates in sorted(by_model.items())
     ]
+
+
+def _weight(each: tuple[Pointer, InterventionRate]) -> tuple[bool, int, Pointer]:
+    pointer, rate = each
+    return pointer == FIRST_POLICY, rate.lists, pointer
 
 
 def rate_of(name: str, sums: Sums, alpha: float, planned: int) -> InterventionRate:

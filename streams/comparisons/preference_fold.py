@@ -20,6 +20,7 @@ from rankstream.wire.schemas import SchemaRefused, check_schema
 from rankstream.wire.topics import PREFERENCES
 from streams.comparisons.extra import SCHEMA, experiment_of, extra_of
 from streams.comparisons.intervention_lists import (
+    UNCOUNTED,
     InterventionLists,
     Trained,
     name_of,
@@ -212,6 +213,10 @@ class PreferencesFold:
                 check_schema(value, SCHEMA, COUNTED, where)
                 _, self._n_taken, self._n_unknown, _ = msgspec.msgpack.decode(value)
                 continue
+            if key.startswith(UNCOUNTED):
+                if self.interventions is not None:
+                    self.interventions.restore_uncounted(value)
+                continue
             intervention = name_of(key)
             if intervention is not None:
                 if self.interventions is not None:
@@ -240,11 +245,15 @@ class PreferencesFold:
     def counters(self) -> dict[str, int]:
         """Impressions of experiments: all, credited, refused, and of unknown ones.
 
-        With trained models also the lists of their interventions.
+        With trained models also the lists of their interventions, and how many of them
+        are of ones that were not kept.
         """
         known = self._known.values()
         others = self.interventions
-        lists = {} if others is None else {"intervention_lists": others.n_lists()}
+        lists = {}
+        if others is not None:
+            lists["intervention_lists"] = others.n_lists()
+            lists["intervention_lists_uncounted"] = others.n_uncounted()
         return {
             "compared_impressions": self._n_taken,
             "compared_credited": sum(int(each.totals[0]) for each in known),

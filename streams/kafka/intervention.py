@@ -5,11 +5,12 @@ import logging
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from functools import partial
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 from aiokafka.errors import KafkaError
 
+from models.kernels.compilation import telling_of_compilation
 from rankstream.deployment_rules import DeploymentRefused, check_room
 from rankstream.settings import Settings
 from rankstream.snapshots import (
@@ -28,8 +29,8 @@ from rankstream.wire.training import (
     LEFT_ALONE,
     REFUSED,
     SCHEMA,
-    Position,
-    RunRecord,
+    Record,
+    Refusal,
     Status,
     encode_record,
     training_key,
@@ -38,7 +39,7 @@ from rankstream.wire.training import TRAINING as UNDER_WAY
 from streams.fold.statistics_reader import Statistics
 from streams.kafka.memory_limit import MemoryLimit
 from streams.kafka.state_log import Cluster
-from streams.kafka.training_log import TrainingLog
+from streams.kafka.training_log import TrainerFenced, TrainingLog
 from streams.kafka.whole_topics import Pair, built_of, whole_topic
 from streams.stage import Output
 from streams.training.inputs import Inputs, TrainingRefused, feature_records_for
@@ -48,6 +49,8 @@ from streams.training.trained_snapshot import Outcome, Progress, train_model
 
 BEAT_S = 5.0
 """How often a training says how far it is."""
+
+COMPILING = "compiling kernels, up to a minute or two the first time"
 
 LONGEST = 4_000
 """Characters of what is said of a model."""
@@ -63,6 +66,10 @@ class Stopped(Exception):
     """Nobody wants what is read or computed; nothing came of it."""
 
 
+class TrainingFailed(TrainingRefused):
+    """Something that a training calls raised what it does not say of itself."""
+
+
 class Task(NamedTuple):
     """An intervention that is due; `request` is empty where nobody asked."""
 
@@ -72,10 +79,18 @@ class Task(NamedTuple):
 
 
 class Ending(NamedTuple):
-    """What became of it, and what was written of that."""
+    """What became of it, what was written of that, and why it was refused.
+
+    Parameters
+    ----------
+    cause
+        What was raised, where that is to be seen with its traceback.
+    """
 
     state: str
     written: Sequence[Output]
+    why: str = ""
+    cause: BaseException | None = None
 
 
 class Told:
@@ -114,18 +129,21 @@ class Told:
             raise Stopped
         self._memory.check()
 
+    def compile(self, number: int) -> None:
+        """Hear that one more kernel is compiled."""
+        self.said = COMPILING
+        if number == 1:
+            log.info("event=compiling model=%s reason=%s", self.task.name, COMPILING)
+
     def take(self, progress: Progress) -> None:
         """Hear how far it is; raises as `check` does."""
         self.check()
-        stage, number, loss, held_out_dcg = progress
-        if loss is None or held_out_dcg is None:
-            self.said = f"{stage}, {number:,} queries so far" if number else stage
-            return
-        self.said = f"epoch {number}, loss {loss:.6g}, held-out DCG {held_out_dcg:.6g}"
-        log.info(
-            "event=epoch model=%s number=%d loss=%.6g held_out_dcg=%.6g",
-            self.task.name, number, loss, held_out_dcg,
-        )  # fmt: skip
+        self.said = progress.told()
+        if progress.loss is not None:
+            log.info(
+                "event=epoch model=%s number=%d loss=%.6g held_out_dcg=%.6g",
+                self.task.name, progress.number, progress.loss, progress.held_out_dcg,
+            )  # fmt: skip
 
 
 class Intervention:
@@ -189,7 +207,8 @@ class Intervention:
             outcome = await self._computed(_parent_of(task.name, records), records)
             return await self._published(outcome, records)
         except (TrainingRefused, DeploymentRefused, SnapshotError) as error:
-            return await self._refused(records, str(error))
+            cause = error.__cause__ if isinstance(error, TrainingFailed) else None
+            return await self._refused(records, str(error), cause)
 
     async def _computed(self, parent: Snapshot, records: ModelRecords) -> Outcome:
         """What a training makes of what is counted now."""
@@ -197,10 +216,10 @@ class Intervention:
         log.info("event=training model=%s reason=%s", name, self._task.reason)
         await self._own.write([self._status(UNDER_WAY, self._told.said)])
         statistics = await self._beside(built_of(self._pairs(STATISTICS), Statistics))
-        known = partial(feature_records_for, self._settings.models[name])
+        known = partial(feature_records_for, self._settings, name)
         features = await self._beside(built_of(self._pairs(CANDIDATES), known))
         training = asyncio.to_thread(
-            self._train,
+            self._trained,
             name,
             self._settings,
             Inputs(statistics, features),
@@ -210,6 +229,14 @@ class Intervention:
             on_progress=self._told.take,
         )
         return await self._beside(training)
+
+    def _trained(self, *arguments: Any, **options: Any) -> Outcome:
+        try:
+            with telling_of_compilation(self._told.compile):
+                return self._train(*arguments, **options)
+        except StopIteration as error:
+            # No future takes it: who waits for it would do so for ever.
+            raise _failed(error) from error
 
     def _pairs(self, topic: str) -> AsyncGenerator[list[Pair], None]:
         n_partitions = self._settings.kafka.partitions
@@ -234,15 +261,16 @@ class Intervention:
             raise
         try:
             return working.result()
-        except (KafkaError, LogRefused, TrainingRefused):
+        except (KafkaError, LogRefused, TrainerFenced, Stopped, TrainingRefused):
             raise
-        except (RuntimeError, ValueError, OSError) as error:
-            raise TrainingRefused(f"{type(error).__name__}: {error}") from error
+        except Exception as error:
+            # Whatever it is: a request that nobody answers is begun again for ever.
+            raise _failed(error) from error
 
     async def _published(self, outcome: Outcome, before: ModelRecords) -> Ending:
         """Write it, unless the model has another version by now."""
-        snapshot, run = outcome
-        name = self._task.name
+        snapshot, name = outcome.snapshot, self._task.name
+        run = msgspec.structs.replace(outcome.run, request=self._task.request)
         now = await self._own.read(frozenset({name}), self._told.check)
         was_at, is_at = (pointer_of(each.newest[name]) for each in (before, now))
         if was_at != is_at:
@@ -251,12 +279,8 @@ class Intervention:
                 f"{was_at} to {is_at} meanwhile: nothing was published"
             )
         check_room(self._settings, now.deployments(), at_ms=run.created_ms)
-        position = position_after(
-            before.positions.get(name),
-            run,
-            self._settings.kafka.partitions,
-            self._task.request,
-        )
+        partitions = self._settings.kafka.partitions
+        position = position_after(before.positions.get(name), run, partitions)
         note = deployment_record(run.intervention, run.created_ms, snapshot.groups)
         told = _record("run", run.intervention, run)
         if len(told.key or b"") + len(told.value or b"") > LARGEST[TRAINING]:
@@ -267,6 +291,10 @@ class Intervention:
             )
         self._told.check()
         log.info("event=intervention name=%s counted=%d", run.intervention, run.version)
+        if run.curve.warning:
+            log.warning(
+                "event=curve name=%s reason=%s", run.intervention, run.curve.warning
+            )
         return await self._end(
             DONE,
             [
@@ -278,29 +306,45 @@ class Intervention:
             ],
         )
 
-    async def _refused(self, records: ModelRecords, why: str) -> Ending:
+    async def _refused(
+        self, records: ModelRecords, why: str, cause: BaseException | None
+    ) -> Ending:
         """Say why nothing was published; a request is answered by that."""
-        name, request = self._task.name, self._task.request
-        written = [self._status(REFUSED, why)]
+        name, reason, request = self._task
+        known = records.positions.get(name) or NOWHERE
+        refusal = Refusal(
+            SCHEMA, why[:LONGEST], _now_ms(), reason, request, known.intervention
+        )
+        written = [_record("refusal", name, refusal), self._status(REFUSED, why)]
         if request:
-            known = records.positions.get(name) or NOWHERE
             answered = msgspec.structs.replace(known, request=request)
             written.append(_record("position", name, answered))
-        log.warning("event=training-refused model=%s reason=%s", name, why)
-        return await self._end(REFUSED, written)
+        ending = await self._end(REFUSED, written)
+        return ending._replace(why=why, cause=cause)
 
     async def _end(self, state: str, written: list[Output]) -> Ending:
         await self._own.write(written)
         return Ending(state, written)
 
     def _status(self, state: str, said: str) -> Output:
-        at_ms = time.time_ns() // 1_000_000
         request = self._task.request
-        status = Status(SCHEMA, state, said[:LONGEST], at_ms, request, self._by)
+        status = Status(SCHEMA, state, said[:LONGEST], _now_ms(), request, self._by)
         return _record("status", self._task.name, status)
 
 
-def _record(kind: str, name: str, record: Position | RunRecord | Status) -> Output:
+def _failed(error: Exception) -> TrainingFailed:
+    said = f": {error}" if str(error) else ""
+    return TrainingFailed(
+        f"a training must end without an error; got {type(error).__name__}{said}; "
+        "the log of the role `train` says where: mend that"
+    )
+
+
+def _now_ms() -> int:
+    return time.time_ns() // 1_000_000
+
+
+def _record(kind: str, name: str, record: Record) -> Output:
     return Output(TRAINING, 0, training_key(kind, name), encode_record(record))
 
 

@@ -35,6 +35,9 @@ from streams.kafka.status_page import Status
 EVERY_S = 5.0
 """Time between verdicts on an experiment whose sums change."""
 
+RATES = b"/interventions"
+"""How keys of clicks per list end; they begin with the model."""
+
 log = logging.getLogger("rankstream.evaluator")
 
 _to_json = msgspec.json.Encoder().encode
@@ -78,7 +81,9 @@ class Evaluator:
             while self._unsent:
                 key, value = self._unsent[0]
                 await producer.send_and_wait(self._topic, value, key=key)
-                log.info("event=verdict experiment=%s", key.decode())
+                # While lists are shown clicks per list move at every turn.
+                if not key.endswith(RATES):
+                    log.info("event=verdict experiment=%s", key.decode())
                 self._unsent.popleft()
                 self._n_written += 1
                 self.wrote_s = time.monotonic()
@@ -154,7 +159,7 @@ class Evaluator:
         found = [(each.model, encode_rates(each)) for each in rates]
         changed = [each for each in found if self._rated.get(each[0]) != each[1]]
         self._rated |= changed
-        return [(f"{model}/interventions".encode(), value) for model, value in changed]
+        return [(model.encode() + RATES, value) for model, value in changed]
 
     @staticmethod
     def _judge(comparison: Comparison, outcomes: Mapping[str, int]) -> Verdict:

@@ -16,9 +16,9 @@ from typing import NamedTuple
 from aiokafka.errors import KafkaError
 
 from rankstream.settings import Settings
-from rankstream.snapshots import Pointer, pointer_of
+from rankstream.snapshots import pointer_of
 from rankstream.wire.topics import SNAPSHOTS, STATISTICS, TRAINING, full_name
-from rankstream.wire.training import ASKED, DONE, LEFT_ALONE, REFUSED
+from rankstream.wire.training import ASKED, DONE, LEFT_ALONE
 from rankstream.wire.training import TRAINING as UNDER_WAY
 from streams.fold import statistics_keys as keys
 from streams.kafka.committed_reader import CommittedBatch, client_options
@@ -37,7 +37,8 @@ from streams.kafka.state_log import Cluster
 from streams.kafka.status_page import Status
 from streams.kafka.training_log import TrainingLog
 from streams.training.model_records import ModelRecords
-from streams.training.schedule import due, least_watermark
+from streams.training.retries import Retries, Standing
+from streams.training.schedule import due, least_watermark, n_passed
 from streams.training.trained_snapshot import train_model
 
 LOOK_S = 1.0
@@ -50,9 +51,6 @@ ALIKE_S = 2.0 * BEAT_S
 """The same of one of a worker of the same instance: most likely that one was started
 again, and this is its successor. Who lives says so before."""
 
-GROWTH = 0.01
-"""After a refusal: the share by which counts must have grown before the next try."""
-
 NICENESS = 10
 """So that the fold keeps its core."""
 
@@ -64,13 +62,6 @@ class Heard(NamedTuple):
 
     at_s: float
     lease_s: float
-
-
-class Held(NamedTuple):
-    """When a model that was refused may be tried again without being asked for."""
-
-    n_counted: float
-    newest: Pointer | None
 
 
 class Trainer:
@@ -109,7 +100,7 @@ class Trainer:
         )
         self._seen = ModelRecords(self._models, _passed)
         self._counted: dict[int, keys.Counted] = {}
-        self._held: dict[str, Held] = {}
+        self._retries = Retries()
         self._others: dict[str, Heard] = {}
         self._news = asyncio.Event()
         self._counts = {"interventions_published": 0, "interventions_refused": 0}
@@ -194,10 +185,7 @@ class Trainer:
         task = self._task_of(name, self._seen)
         if task is None or task.reason == ASKED:
             return task is not None
-        held = self._held.get(name)
-        return held is None or (
-            self._n_counted() >= held.n_counted or held.newest != self._newest(name)
-        )
+        return not self._retries.is_held(name, self._standing(name), time.monotonic())
 
     def _task_of(self, name: str, records: ModelRecords) -> Task | None:
         request = records.asked(name)
@@ -215,9 +203,13 @@ class Trainer:
         known = [each.watermark_ms for each in self._counted.values()]
         return least_watermark(known, self._settings.kafka.partitions)
 
-    def _newest(self, name: str) -> Pointer | None:
+    def _standing(self, name: str) -> Standing:
         newest = self._seen.newest.get(name)
-        return None if newest is None else pointer_of(newest)
+        training = self._settings.models[name].training
+        return Standing(
+            None if newest is None else pointer_of(newest),
+            n_passed(training, self._n_counted(), self._watermark_ms()),
+        )
 
     # An intervention.
 
@@ -264,15 +256,19 @@ class Trainer:
             else:
                 self._seen.take_training(each.key or b"", each.value)
         if ending.state == DONE:
-            self._held.pop(name, None)
+            self._retries.forget(name)
             self._counts["interventions_published"] += 1
             self.wrote_s = time.monotonic()
-            return
-        n_counted = self._n_counted() * (1.0 + GROWTH) + 1
-        if ending.state == LEFT_ALONE:
-            n_counted = float("inf")
-        self._held[name] = Held(n_counted, self._newest(name))
-        self._counts["interventions_refused"] += ending.state == REFUSED
+        elif ending.state == LEFT_ALONE:
+            self._retries.leave(name, self._standing(name))
+        else:
+            self._counts["interventions_refused"] += 1
+            now_s, standing = time.monotonic(), self._standing(name)
+            if self._retries.refuse(name, ending.why, standing, now_s):
+                log.warning(
+                    "event=training-refused model=%s reason=%s", name, ending.why,
+                    exc_info=ending.cause,
+                )  # fmt: skip
 
 
 def _passed(why: str) -> None:

@@ -94,7 +94,7 @@ class Checks(NamedTuple):
             )
 
     def gathered(self, gathered: Gathered) -> None:
-        """That there are queries with features on both sides."""
+        """That there are queries with features, and items to tell, on both sides."""
         if gathered.n_queries == gathered.n_without_features:
             raise TrainingRefused(self.no_features())
         held_out = f"models.{self.name}.training.held_out"
@@ -109,6 +109,23 @@ class Checks(NamedTuple):
                     f"lists of the training groups: wait for more, or {remedy}, "
                     f"{share:g}"
                 )
+            self._support(told, file.largest_support)
+
+    def _support(self, told: str, largest: float) -> None:
+        """That some item of these queries has the support that is asked for."""
+        least = self.model.training.least_support
+        if largest >= least and largest > 0.0:
+            return
+        remedy = "wait for more lists"
+        if largest > 0.0:
+            lower = 1.0 if largest >= 1.0 else float(f"{largest / 2.0:.1g}")
+            setting = f"models.{self.name}.training.least_support"
+            remedy += f", or lower {setting}, to {lower:g} say"
+        raise TrainingRefused(
+            f"{self.name!r} must have items of least_support, {least:g} expected "
+            f"looks, in queries {told}; the largest support there is {largest:.3g}: "
+            f"{remedy}"
+        )
 
     def no_features(self) -> str:
         """What to say where no query has features."""

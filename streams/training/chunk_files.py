@@ -87,6 +87,8 @@ class ChunkFile:
         self.n_items = 0
         self.n_impressions = np.zeros(N_SPLITS, np.int64)
         """Lists of all queries, by split."""
+        self.largest_support = 0.0
+        """Of an item, in the training groups."""
 
     def __del__(self) -> None:
         self._file.close()
@@ -119,6 +121,8 @@ class ChunkFile:
         self.n_queries += 1
         self.n_items += len(features)
         self.n_impressions += n_impressions
+        support = sums[SUMMED.index("alpha"), TRAINED_ON]
+        self.largest_support = max(self.largest_support, float(support.max(initial=0)))
 
     def settle(self) -> None:
         """Write what waits, as a chunk of its own."""

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from models.bias.examination import estimate_examination
+from models.bias.examination import ExaminationCurve, estimate_examination
 from models.counts.fixed_point import Int64
 from models.estimators.bias_curve import BiasCurve
 from models.estimators.splits import LEAST_TO_SPLIT, Shares, split_groups
@@ -26,6 +26,8 @@ MOST_ROWS = 1 << 19
 
 OF_VALIDATION = "estimated from clicks of the validation groups"
 
+OF_BOTH = "estimated from clicks of the training and validation groups"
+
 
 class EstimatedCurve(NamedTuple):
     """A curve, None where clicks cannot tell it, and what it is from.
@@ -38,11 +40,14 @@ class EstimatedCurve(NamedTuple):
         In words.
     groups
         Whose clicks it was estimated from.
+    warning
+        Ranks whose examination is not well known, as the monitor says it; else empty.
     """
 
     curve: BiasCurve | None
     source: str
     groups: tuple[int, ...]
+    warning: str = ""
 
 
 def estimated_curve(
@@ -50,8 +55,10 @@ def estimated_curve(
 ) -> EstimatedCurve:
     """The curve of what was counted, from the validation groups where there are some.
 
-    Where there are too few groups, or too few clicks in these, it is from all, and the
-    source says so.
+    Where these have too few clicks it is from those of the training groups too, and the
+    source says so. Never from those of the selection groups: who is trained under the
+    curve, and all that come after, could then be judged by nobody. Groups that are too
+    few to be split are taken together.
 
     Parameters
     ----------
@@ -64,23 +71,36 @@ def estimated_curve(
     if n_groups < LEAST_TO_SPLIT:
         told = f"{n_groups} group{'' if n_groups == 1 else 's'}"
         source = f"estimated from all clicks, as {told} cannot be split"
-        views = _views_of(chunks, everybody)
-        return EstimatedCurve(views.curve(), source + views.sampled(), everybody)
-    validation = split_groups(n_groups, shares).validation
-    views = _views_of(chunks, validation)
-    curve = views.curve()
-    if curve is not None:
-        source = f"{OF_VALIDATION}, {validation[0]} to {validation[-1]}"
-        return EstimatedCurve(curve, source + views.sampled(), validation)
-    source = (
-        "estimated from all clicks, as those of the validation groups do not tell it"
-    )
-    curve = views.curve(is_of_all=True)
-    return EstimatedCurve(curve, source + views.sampled(), everybody)
+        views = _views_of(chunks, everybody, everybody)
+        return _estimated(views.examination(), source + views.sampled(), everybody)
+    splits = split_groups(n_groups, shares)
+    validation, wider = splits.validation, (*splits.training, *splits.validation)
+    views = _views_of(chunks, validation, wider)
+    source = f"{OF_VALIDATION}, {validation[0]} to {validation[-1]}"
+    found = _estimated(views.examination(), source + views.sampled(), validation)
+    if found.curve is not None:
+        return found
+    source = f"{OF_BOTH}, as those of the validation groups do not tell it"
+    whole = views.examination(is_wider=True)
+    return _estimated(whole, source + views.sampled(), wider)
 
 
-def _views_of(chunks: Iterable[Columns], groups: Sequence[int]) -> "_Views":
-    views = _Views(groups)
+def _estimated(
+    found: ExaminationCurve, source: str, groups: tuple[int, ...]
+) -> EstimatedCurve:
+    """The curve up to the first rank without a ratio, where there are two ranks."""
+    n_known = int(np.cumprod(~np.isnan(found.ratios)).sum())
+    if n_known < 2:
+        return EstimatedCurve(None, source, groups)
+    known = found.ratios[:n_known]
+    curve = BiasCurve(known, np.zeros(n_known), is_ratio_only=True)
+    return EstimatedCurve(curve, source, groups, found.warning())
+
+
+def _views_of(
+    chunks: Iterable[Columns], groups: Sequence[int], wider: Sequence[int]
+) -> "_Views":
+    views = _Views(groups, wider)
     for chunk in counted_scopes(chunks):
         views.take(chunk)
     views.settle()
@@ -88,14 +108,15 @@ def _views_of(chunks: Iterable[Columns], groups: Sequence[int]) -> "_Views":
 
 
 DOCUMENT, RANK, SOME_SHOWN, SOME_CLICKED, SHOWN, CLICKED = range(6)
-"""Columns of views: of some groups, and of all."""
+"""Columns of views: of some groups, and of these with others."""
 
 
 class _Views:
     """How often documents were shown and clicked at ranks, [n, 6], and by whom."""
 
-    def __init__(self, groups: Sequence[int]) -> None:
+    def __init__(self, groups: Sequence[int], wider: Sequence[int]) -> None:
         self._groups = groups
+        self._wider = wider
         self._documents: dict[tuple[str, tuple[str, ...]], int] = {}
         self._n_sets = 0
         self._waiting: list[Int64] = []
@@ -112,6 +133,7 @@ class _Views:
         last = chunk.names[-1].query
         self._documents = {x: n for x, n in self._documents.items() if x[0] == last}
         is_there = (chunk.rank <= N_RANKS) & (chunk.shown > 0)
+        is_there &= np.isin(chunk.group, self._wider)
         rank, shown = chunk.rank[is_there], chunk.shown[is_there]
         clicked = chunk.by_class[chunk.reward][is_there]
         is_some = np.isin(chunk.group[is_there], self._groups)
@@ -166,21 +188,13 @@ class _Views:
         ]
         self._n_kept = sum(len(table) for _, table in self._kept)
 
-    def curve(self, *, is_of_all: bool = False) -> BiasCurve | None:
-        """Examination relative to rank 1, as the monitor estimates it.
-
-        Up to the first rank without a ratio, from 1 to `N_RANKS`; None where clicks
-        cannot tell where users look from what they like.
-        """
+    def examination(self, *, is_wider: bool = False) -> ExaminationCurve:
+        """Examination relative to rank 1, as the monitor estimates it."""
         tables = [table for _, table in self._kept]
         table = np.concatenate([np.empty((0, 6), np.int64), *tables])
-        first = SHOWN if is_of_all else SOME_SHOWN
+        first = SHOWN if is_wider else SOME_SHOWN
         columns = (table[:, DOCUMENT], table[:, RANK], *table[:, first : first + 2].T)
-        found = estimate_examination(*columns, n_ranks=N_RANKS)
-        n_known = int(np.cumprod(~np.isnan(found.ratios)).sum())
-        if n_known < 2:
-            return None
-        return BiasCurve(found.ratios[:n_known], np.zeros(n_known), is_ratio_only=True)
+        return estimate_examination(*columns, n_ranks=N_RANKS)
 
     def sampled(self) -> str:
         """What is to be said of a sample."""

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankstream.wire.candidates import decode_candidates, decode_candidates_key
+from rankstream.wire.routing import partition_of_query
 from rankstream.wire.training import FeaturesUsed
 from streams.fold.native.counting import name_of_set
 from streams.fold.value_spool import ValueSpool
@@ -49,9 +50,8 @@ class QueryFeatures(NamedTuple):
 class FeatureRecords:
     """Records of `candidates` of one list of features, the last of each key.
 
-    A tombstone only marks: who reads them together with statistics of a moment ago
-    still needs what these know. A record of sets that statistics do not know is never
-    asked for.
+    A tombstone takes its record away, so that it is all one whether the broker has
+    compacted them yet. A record of sets that statistics do not know is never asked for.
 
     Parameters
     ----------
@@ -61,6 +61,8 @@ class FeatureRecords:
         Of the list; others are counted.
     n_features
         Of the list; records with another number are counted with the others.
+    n_partitions
+        Of `candidates`.
     """
 
     def __init__(
@@ -69,10 +71,12 @@ class FeatureRecords:
         features_hash: bytes,
         n_features: int,
         *,
+        n_partitions: int = 1,
         held_bytes: int = HELD_BYTES,
     ) -> None:
         self.features_hash = features_hash
         self.n_features = n_features
+        self.n_partitions = n_partitions
         self.n_others = 0
         """Records of other lists of features."""
         self._spool = ValueSpool(held_bytes)
@@ -87,16 +91,14 @@ class FeatureRecords:
         SchemaRefused, msgspec.DecodeError
             Where another release wrote it, or something else.
         """
-        if not value:
-            return
         query, candidate_set, features_hash = decode_candidates_key(key)
         if features_hash != self.features_hash:
             self.n_others += 1
             return
-        self._spool.add(query, candidate_set, value)
+        self._spool.add(query, candidate_set, value or b"")
 
     def __len__(self) -> int:
-        """Records that were taken; of one key there may be several."""
+        """Records that were taken, tombstones too; of one key there may be several."""
         return len(self._spool)
 
     def of(self, query: str, sets: Iterable[bytes]) -> QueryFeatures | None:
@@ -119,6 +121,8 @@ class FeatureRecords:
         found, digests = [], []
         for candidate_set in sorted(latest.keys() & {*sets}):
             value = latest[candidate_set]
+            if not value:
+                continue
             found.append(self._table(query, candidate_set, value))
             digests.append(record_digest(query, candidate_set, value))
         if not found:
@@ -174,32 +178,43 @@ def _joined(
 
 
 class FeaturesDigest:
-    """One digest of the records that are used, whose queries come sorted."""
+    """A digest of the records that are used of each partition; queries come sorted."""
 
-    def __init__(self) -> None:
-        self._n_records = 0
-        self._digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
+    def __init__(self, n_partitions: int) -> None:
+        self._n_partitions = n_partitions
+        self._digests: dict[int, list[bytes]] = {}
 
-    def take(self, found: QueryFeatures) -> None:
+    def take(self, query: str, digests: Iterable[bytes]) -> None:
         """Add those of a query."""
-        self._n_records += len(found.digests)
-        for each in found.digests:
-            self._digest.update(each)
+        partition = partition_of_query(query, self._n_partitions)
+        self._digests.setdefault(partition, []).extend(digests)
 
-    def used(self) -> FeaturesUsed:
-        """All so far."""
-        return FeaturesUsed(self._n_records, self._digest.digest())
+    def used(self) -> list[FeaturesUsed]:
+        """All so far, by partition; of one without records nothing."""
+        return [
+            FeaturesUsed(partition, len(found), digest_of(found))
+            for partition, found in sorted(self._digests.items())
+            if found
+        ]
+
+
+def digest_of(digests: Iterable[bytes]) -> bytes:
+    """One digest of those of records, in their order."""
+    whole = hashlib.blake2b(digest_size=DIGEST_BYTES)
+    for each in digests:
+        whole.update(each)
+    return whole.digest()
 
 
 def features_used(
     features: FeatureRecords, sets: Iterable[tuple[str, list[bytes]]]
-) -> FeaturesUsed:
-    """The digest of what a training reads of these queries' sets, sorted by query."""
-    digest = FeaturesDigest()
+) -> list[FeaturesUsed]:
+    """Digests of what a training reads of these queries' sets, sorted by query."""
+    digest = FeaturesDigest(features.n_partitions)
     for query, names in sets:
         found = features.of(query, names)
         if found is not None:
-            digest.take(found)
+            digest.take(query, found.digests)
     return digest.used()
 
 

@@ -81,7 +81,7 @@ class Gathered:
         self._scaling = scaling
         self._features = features
         self._splits = splits
-        self._digest = FeaturesDigest()
+        self._digest = FeaturesDigest(features.n_partitions)
         self.training = ChunkFile(features.n_features)
         self.held_out = ChunkFile(features.n_features)
         self.n_queries = 0
@@ -128,7 +128,7 @@ class Gathered:
         if found is None:
             self.n_without_features += 1
             return
-        self._digest.take(found)
+        self._digest.take(sums.query, found.digests)
         is_held_out = self._splits.is_held_out(sums.query)
         file = self.held_out if is_held_out else self.training
         scaled = self._scaling.of(sums.query, found.features)
@@ -137,8 +137,8 @@ class Gathered:
             tables = tables[:, :, _places(sums, found)]
         file.add(scaled, tables, sums.n_impressions)
 
-    def features_used(self) -> FeaturesUsed:
-        """Which records of features were read."""
+    def features_used(self) -> list[FeaturesUsed]:
+        """Which records of features were read, by partition."""
         return self._digest.used()
 
     def chunks(self, least_support: float) -> tuple[TrainingChunks, TrainingChunks]:

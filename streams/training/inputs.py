@@ -4,11 +4,10 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import NamedTuple
 
-from rankstream.sections import ModelSettings
+from rankstream.sections import ModelSettings, Settings
 from rankstream.wire.envelope import features_hash
-from rankstream.wire.training import FeaturesUsed
 from streams.fold.statistics_reader import Statistics
-from streams.training.feature_records import FeatureRecords, features_used
+from streams.training.feature_records import FeatureRecords
 from streams.training.model_lists import scopes_for
 
 
@@ -64,15 +63,13 @@ def list_hash(model: ModelSettings) -> bytes:
 
 
 def feature_records_for(
-    model: ModelSettings, items: Iterable[tuple[bytes, bytes | None]]
+    settings: Settings, name: str, items: Iterable[tuple[bytes, bytes | None]]
 ) -> FeatureRecords:
     """Those of records of `candidates` that a model is trained from."""
-    return FeatureRecords(items, list_hash(model), model.features)
-
-
-def features_known(name: str, model: ModelSettings, inputs: Inputs) -> FeaturesUsed:
-    """Which records of features a training of these inputs reads."""
-    return features_used(inputs.features, sets_known(name, model, inputs.statistics))
+    model = settings.models[name]
+    return FeatureRecords(
+        items, list_hash(model), model.features, n_partitions=settings.kafka.partitions
+    )
 
 
 def sets_known(

@@ -1,6 +1,7 @@
 """Models trained beside the in-process runtime, by the schedule of a worker."""
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Protocol
 
 from rankstream.deployment_rules import DeploymentRefused, check_room
@@ -15,6 +16,7 @@ from streams.training.schedule import due, position_after
 from streams.training.trained_snapshot import (
     Inputs,
     Outcome,
+    Progress,
     TrainingRefused,
     feature_records_for,
     train_model,
@@ -61,12 +63,15 @@ class LocalTrainer:
     refusals
         Why the last training of a model was refused; it is tried again as soon as
         more is counted.
+    on_progress
+        Is told of which model a training is how far; what it raises ends the training.
     """
 
     def __init__(self, settings: Settings, pipeline: Pipeline) -> None:
         self.runs: list[RunRecord] = []
         self.positions: dict[str, Position] = {}
         self.refusals: dict[str, str] = {}
+        self.on_progress: Callable[[str, Progress], object] = lambda _, __: None
         self._settings = settings
         self._pipeline = pipeline
         self._statistics: dict[bytes, bytes | None] = {}
@@ -106,14 +111,16 @@ class LocalTrainer:
             what is served stays.
         """
         features = self._candidates.items()
-        model = self._settings.models[name]
         inputs = Inputs(
             Statistics(self.statistics().items()),
-            feature_records_for(model, features),
+            feature_records_for(self._settings, name, features),
         )
         self._check_room(inputs.watermark_ms)
         parent = decode_snapshot(self._pipeline.snapshots[name.encode()])
-        found = train_model(name, self._settings, inputs, parent, reason=reason)
+        found = train_model(
+            name, self._settings, inputs, parent,
+            reason=reason, on_progress=partial(self.on_progress, name),
+        )  # fmt: skip
         self._pipeline.snapshots[name.encode()] = encode_snapshot(found.snapshot)
         run, partitions = found.run, self._settings.kafka.partitions
         self.positions[name] = position_after(self.positions.get(name), run, partitions)

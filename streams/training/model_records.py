@@ -99,7 +99,7 @@ class ModelRecords:
         if kind == "run":
             self.trained.add(name)
             return name.rpartition("@")[0]
-        if name not in self._models:
+        if kind == "refusal" or name not in self._models:
             return name
         try:
             self._take_record(kind, name, value)

@@ -1,6 +1,7 @@
 """When a model is to be trained: at counts of interactions, and at event times."""
 
 from collections.abc import Collection, Iterator
+from typing import NamedTuple
 
 from rankstream.sections import TrainingSettings
 from rankstream.wire.training import COUNT, SCHEMA, TIME, Position, RunRecord
@@ -55,7 +56,7 @@ def least_watermark(
 
 
 def position_after(
-    before: Position | None, run: RunRecord, n_partitions: int, request: str = ""
+    before: Position | None, run: RunRecord, n_partitions: int
 ) -> Position:
     """Where the schedule stands after a training.
 
@@ -65,8 +66,6 @@ def position_after(
         Where it stood; None before the first intervention.
     n_partitions
         Of `events`.
-    request
-        Id of the request that it answered; empty where the schedule began it.
     """
     known = before or NOWHERE
     at_ms = least_watermark([at_ms for _, at_ms in run.watermarks], n_partitions)
@@ -76,7 +75,7 @@ def position_after(
         counts=run.counts,
         watermark_ms=known.watermark_ms if at_ms is None else at_ms,
         intervention=run.intervention,
-        request=request or known.request,
+        request=run.request or known.request,
     )
 
 
@@ -113,3 +112,39 @@ def due(
     if any(passed_ms < each <= watermark_ms for each in training.at_ms):
         return TIME
     return None
+
+
+def n_passed(
+    training: TrainingSettings, n_counted: int, watermark_ms: int | None
+) -> int:
+    """Points of a schedule that are passed, whether or not they led to a training.
+
+    Examples
+    --------
+    >>> n_passed(TrainingSettings(after=[10, 20], at=[5_000]), 10, 5_000)
+    2
+    """
+    at_ms = -1 if watermark_ms is None else watermark_ms
+    passed = [each for each in count_points(training) if each <= n_counted]
+    return len(passed) + sum(each <= at_ms for each in training.at_ms)
+
+
+class Next(NamedTuple):
+    """The first points that a model is to be trained at; None where there is none."""
+
+    n_counted: int | None
+    at_ms: int | None
+
+
+def next_points(training: TrainingSettings, position: Position | None) -> Next:
+    """What comes, or is due already, after the last intervention.
+
+    Examples
+    --------
+    >>> next_points(TrainingSettings(after=[10, 20]), None)
+    Next(n_counted=10, at_ms=None)
+    """
+    known = position or NOWHERE
+    counts = [each for each in count_points(training) if each > known.n_counted]
+    times = [each for each in training.at_ms if each > known.watermark_ms]
+    return Next(min(counts, default=None), min(times, default=None))

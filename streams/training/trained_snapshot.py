@@ -6,7 +6,6 @@ that it does not learn from, and brought to a temperature that explores. What it
 be clicked is estimated from groups that it has seen nothing of.
 """
 
-import hashlib
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
@@ -28,7 +27,7 @@ from rankstream.wire.envelope import (
     encode_snapshot,
     intervention_of,
 )
-from rankstream.wire.training import SCHEMA, CurveUsed, Parent, RunRecord, sha256_of
+from rankstream.wire.training import SCHEMA, Parent, RunRecord, sha256_of
 from streams.fold.native.placing import placements_of_scores
 from streams.fold.statistics_columns import Columns
 from streams.training.checks import Checks
@@ -36,7 +35,9 @@ from streams.training.estimated_curve import estimated_curve
 from streams.training.feature_records import FeaturesRefused
 from streams.training.gathering import Gathered, Scaling
 from streams.training.inputs import Inputs, TrainingRefused, feature_records_for
+from streams.training.known_curve import GIVEN, KnownCurve
 from streams.training.model_lists import scopes_for
+from streams.training.progress import Progress
 from streams.training.query_sums import APART, SELECTED_ON, TRAINED_ON
 
 __all__ = [
@@ -48,42 +49,12 @@ __all__ = [
     "train_model",
 ]
 
-GIVEN = "given"
-"""The source of a curve that settings have."""
-
-
-class Progress(NamedTuple):
-    """How far a training is.
-
-    Parameters
-    ----------
-    stage
-        `reading`, `epoch` or `judging`.
-    number
-        Queries that were read; the number of the epoch; else 0.
-    loss, held_out_dcg
-        Of the epoch.
-    """
-
-    stage: str
-    number: int = 0
-    loss: float | None = None
-    held_out_dcg: float | None = None
-
 
 class Outcome(NamedTuple):
     """A trained snapshot, and the record of how it came to be."""
 
     snapshot: Snapshot
     run: RunRecord
-
-
-class _Known(NamedTuple):
-    """A curve that there is, in words what it is from, and whose clicks these are."""
-
-    curve: BiasCurve
-    source: str
-    groups: tuple[int, ...]
 
 
 def train_model(  # noqa: PLR0913  all that a training depends on
@@ -119,7 +90,7 @@ def train_model(  # noqa: PLR0913  all that a training depends on
 
     References
     ----------
-    Oosterhuis (PhD thesis, 2020), sections 7.5 and 10.7.
+    Oosterhuis (PhD thesis, 2020), sections 5.5 and 8.6.
     """
     model = settings.models[name]
     training, validation, selection = settings.statistics.split_shares
@@ -166,7 +137,7 @@ class _Run:
             split_shares=list(self._shares[:3]),
             seed=self._plan.seed,
             parent=parent_of(self._parent),
-            curve=_curve_used(known),
+            curve=known.used(),
             groups=list(splits.training),
             sizes=gathered.sizes(self._plan.least_support),
             epochs=[(*each,) for each in trained.epochs],
@@ -177,6 +148,7 @@ class _Run:
             reward=reward.clicks,
             reward_reason=reward.reason,
             sha256=sha256_of(encode_snapshot(snapshot)),
+            n_partitions=self._inputs.features.n_partitions,
         )
         return Outcome(snapshot, run)
 
@@ -184,9 +156,9 @@ class _Run:
         is_wanted = scopes_for(self._name, self._model)
         return self._inputs.statistics.columns(is_wanted=is_wanted)
 
-    def _curve(self) -> _Known:
+    def _curve(self) -> KnownCurve:
         if self._plan.examination:
-            return _Known(position_curve(self._plan.examination), GIVEN, ())
+            return KnownCurve(position_curve(self._plan.examination), GIVEN, ())
         n_seen = 0
 
         def seen() -> Iterator[Columns]:
@@ -194,21 +166,23 @@ class _Run:
             for n_seen, chunk in enumerate(self._columns(), 1):  # noqa: B007  asked for below
                 self._tell(Progress("reading"))
                 yield chunk
+            self._tell(Progress("curve"))
 
         n_groups = self._inputs.statistics.counted[0].groups
-        curve, source, groups = estimated_curve(seen(), n_groups, self._shares)
+        found = estimated_curve(seen(), n_groups, self._shares)
         self._checks.lists(n_seen)
-        if curve is None:
+        if found.curve is None:
             raise TrainingRefused(
                 f"clicks on lists of {self._checks.sources()} must tell where users "
-                "look from what they like; items were hardly clicked, or always stood "
-                f"at the same ranks: set models.{self._name}.training.examination, or "
-                "wait for lists that differ"
+                "look from what they like; in the training and validation groups items "
+                "were hardly clicked, or always stood at the same ranks: set "
+                f"models.{self._name}.training.examination, or wait for lists that "
+                "differ"
             )
-        return _Known(curve, source, groups)
+        return KnownCurve(found.curve, found.source, found.groups, found.warning)
 
     def _groups(
-        self, splits: Splits, known: _Known
+        self, splits: Splits, known: KnownCurve
     ) -> tuple[list[int], tuple[int, ...]]:
         """Whose clicks the snapshot is from, and selection groups that it is not from.
 
@@ -273,7 +247,7 @@ class _Run:
         return trained, made
 
     def _tell_epoch(self, epoch: Epoch) -> None:
-        self._tell(Progress("epoch", *epoch))
+        self._tell(Progress("epoch", *epoch, self._plan.epochs))
 
     def _refused(self, error: ValueError) -> TrainingRefused:
         return TrainingRefused(f"{self._name!r} cannot be trained: {error}")
@@ -324,6 +298,7 @@ class _Run:
             scale=parent.scale,
             groups=groups,
             log_candidates=model.logs_candidates,
+            parent_epoch=parent.epoch,
         )
 
 
@@ -331,22 +306,6 @@ def parent_of(snapshot: Snapshot) -> Parent:
     """A parent as a run records it."""
     digest = sha256_of(encode_snapshot(snapshot))
     return Parent(snapshot.epoch, snapshot.version, digest)
-
-
-def _curve_used(known: _Known) -> CurveUsed:
-    curve = known.curve
-    digest = hashlib.blake2b(digest_size=16)
-    for part in (curve.alpha, curve.beta):
-        digest.update(np.asarray(part, "<f8").tobytes())
-    digest.update(bytes([curve.is_ratio_only]))
-    return CurveUsed(
-        curve.alpha.tolist(),
-        curve.beta.tolist(),
-        curve.is_ratio_only,
-        known.source,
-        list(known.groups),
-        digest.digest(),
-    )
 
 
 def _split_of(splits: Splits, free: tuple[int, ...]) -> Int64:

@@ -8,7 +8,7 @@ import msgspec
 from rankstream.sections import ModelSettings, Settings
 from rankstream.wire.envelope import Snapshot, encode_snapshot
 from rankstream.wire.topics import CANDIDATES, EVENTS, STATISTICS
-from rankstream.wire.training import RunRecord
+from rankstream.wire.training import FeaturesUsed, RunRecord
 from streams.fold import statistics_keys as keys
 from streams.fold.canonical_fold import CanonicalFold
 from streams.fold.statistics_fold import StatisticsFold
@@ -18,10 +18,9 @@ from streams.stage import SourceRecord
 from streams.training.inputs import (
     Inputs,
     feature_records_for,
-    features_known,
     sets_known,
 )
-from streams.training.trained_snapshot import parent_of, train_model
+from streams.training.trained_snapshot import Outcome, parent_of, train_model
 from streams.training.used_features import UsedFeatures
 
 Record = tuple[bytes, bytes | None]
@@ -39,13 +38,20 @@ class VerificationRefused(RuntimeError):
 def verify(
     settings: Settings, run: RunRecord, parent: Snapshot, events: Events
 ) -> bytes:
-    """The envelope of a run's snapshot, made from the log alone.
+    """The envelope of a run's snapshot, made from the log alone; see `made_again`."""
+    return encode_snapshot(made_again(settings, run, parent, events).snapshot)
+
+
+def made_again(
+    settings: Settings, run: RunRecord, parent: Snapshot, events: Events
+) -> Outcome:
+    """The snapshot of a run and its record, made from the log alone.
 
     Parameters
     ----------
     settings
-        Those that the log was counted under; settings of the model, and shares of the
-        splits, are those of the run.
+        Those that the log was counted under; settings of the model, shares of the
+        splits, and the number of partitions are those of the run.
     parent
         The snapshot that the run began from.
     events
@@ -61,10 +67,9 @@ def verify(
     _check_parent(run, parent)
     settings = _settings_of(run, settings)
     inputs = _inputs(settings, run, events)
-    found = train_model(
+    return train_model(
         run.model, settings, inputs, parent, reason=run.reason, epoch=run.epoch
     )
-    return encode_snapshot(found.snapshot)
 
 
 def _check_parent(run: RunRecord, parent: Snapshot) -> None:
@@ -83,8 +88,9 @@ def _settings_of(run: RunRecord, settings: Settings) -> Settings:
     statistics = msgspec.structs.replace(
         settings.statistics, split_shares=list(run.split_shares)
     )
+    kafka = msgspec.structs.replace(settings.kafka, partitions=run.n_partitions)
     return msgspec.structs.replace(
-        settings, models={run.model: model}, statistics=statistics
+        settings, kafka=kafka, models={run.model: model}, statistics=statistics
     )
 
 
@@ -92,20 +98,24 @@ def _inputs(settings: Settings, run: RunRecord, events: Events) -> Inputs:
     """Statistics at the counts of the run, and features that have its digest."""
     model = settings.models[run.model]
     refold = _Refold(settings, run)
-    records = feature_records_for(model, ())
+    records = feature_records_for(settings, run.model, ())
     changes = refold.until_counts(events(), lambda record: records.add(*record))
     inputs = Inputs(Statistics(changes), records)
-    if features_known(run.model, model, inputs) == run.features:
+    sets = sets_known(run.model, model, inputs.statistics)
+    used = UsedFeatures(sets, records, run.features)
+    if not used.lacking:
         return inputs
-    used = UsedFeatures(sets_known(run.model, model, inputs.statistics), records)
-    if used.n_records <= run.features.n_records:
-        for key, value in _Refold(settings, run).features_after(events()):
-            if used.take(key, value) and used.are(run.features):
-                return inputs
+    for key, value in _Refold(settings, run).features_after(events()):
+        used.take(key, value)
+        if not used.lacking:
+            return inputs
+    partition = min(used.lacking)
+    known = {each.partition: each for each in run.features}
+    wanted = known.get(partition, FeaturesUsed(partition, 0, b""))
     raise VerificationRefused(
-        f"features of {run.intervention} must be the {run.features.n_records:,} "
-        f"records with the digest {run.features.digest.hex()}; the dump gives none "
-        "such: dump the log of the namespace that it was trained in, from its "
+        f"features of {run.intervention} must be the {wanted.n_records:,} records of "
+        f"partition {partition} with the digest {wanted.digest.hex()}; the dump gives "
+        "none such: dump the log of the namespace that it was trained in, from its "
         "beginning"
     )
 
@@ -152,10 +162,24 @@ class _Refold:
         return dict(run.counts)[partition], dict(run.watermarks).get(partition)
 
     def features_after(self, events: Iterable[tuple[int, bytes]]) -> Iterator[Record]:
-        """Features of all of the log, those after the counts among them."""
+        """Features of the log behind the counts of their partition."""
+        reached = {each for each in self._folds if self._reaches(each)}
         for partition, value in events:
-            if partition in self._folds:
-                yield from self._fold(partition, value)
+            if partition not in self._folds:
+                continue
+            records = [*self._fold(partition, value)]
+            if partition in reached:
+                yield from records
+            elif self._reaches(partition):
+                reached.add(partition)
+
+    def _reaches(self, partition: int) -> bool:
+        steps = self._is_there(partition)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                return bool(end.value)
 
     def _fold(self, partition: int, value: bytes) -> Iterator[Record]:
         fold = self._folds[partition]

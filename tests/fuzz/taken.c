@@ -243,40 +243,72 @@ static void end_comparisons(void) {
 
 /* ---- interventions ---- */
 
-static int64_t groups_of_lists[N_GROUPS_COMPARED][2], n_without_session;
-static int64_t n_of_interventions, n_of_others;
+/* Rows of few interventions, in memory of just their size. */
+enum { N_ROOM = 3, NAME_WIDTH = 5 + 32 };
+static struct intervention_table interventions;
+static int64_t n_of_interventions, n_of_others, n_uncounted;
 
 static void begin_interventions(void) {
-    memset(groups_of_lists, 0, sizeof groups_of_lists);
-    n_without_session = 0;
+    interventions = (struct intervention_table){
+        .heads = calloc(N_ROOM, sizeof *interventions.heads),
+        .names = calloc(N_ROOM, NAME_WIDTH),
+        .groups = calloc(N_ROOM, sizeof(int64_t) * 2 * N_GROUPS_COMPARED),
+        .n_without_session = calloc(N_ROOM, sizeof(int64_t)),
+        .capacity = N_ROOM,
+        .name_width = NAME_WIDTH,
+    };
+    CHECK(interventions.heads && interventions.names && interventions.groups &&
+          interventions.n_without_session);
 }
 
-/* Lists of the intervention `model`; each other one is handed back, and passed over. */
+/* Names that the model keeps and pushes out; broken ones are of nobody. */
+static void name_interventions(const struct intervention_rules *rules) {
+    static const char *const names[] = {"model@0.1", "model@7.999999999999999", "model@0.01",
+                                        "model@1.", "model@", "@0.1", "", "model@2.3"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        int64_t n = (int64_t)strlen(names[i]);
+        uint8_t *name = malloc((size_t)n + 1);
+        CHECK(name);
+        memcpy(name, names[i], (size_t)n);
+        int64_t row = intervention_lists_row(rules, &interventions, name, n);
+        CHECK(row < interventions.n && row >= NO_INTERVENTION);
+        free(name);
+    }
+}
+
+/* Lists of the model; each one that cannot be read is handed back, and passed over. */
 static void count_interventions(const struct closed *closed) {
-    const struct words nothing = {(const uint8_t *)"", 0};
     const struct words name = {(const uint8_t *)"model", 5};
     const struct counted_action bought = {{(const uint8_t *)"buy", 3}, 0};
-    const struct intervention_rules rules = {&nothing, 1, &bought, 1, 1};
-    const struct intervention_sums known = {name, groups_of_lists[0],
-                                            &n_without_session};
+    const struct intervention_rules rules = {&name, 1, N_ROOM, &bought, 1, 1};
     for (int64_t i = 0; i < closed->n; i++) {
-        int64_t next = intervention_lists_take(&rules, &known, 1, closed->encoded,
+        int64_t next = intervention_lists_take(&rules, &interventions, closed->encoded,
                                                closed->ends, i, closed->n);
         CHECK(next >= i && next <= closed->n);
         n_of_others += next < closed->n;
         i = next;
     }
+    name_interventions(&rules);
 }
 
 static void end_interventions(void) {
-    int64_t n = 0;
-    for (int group = 0; group < N_GROUPS_COMPARED; group++) {
-        const int64_t *sums = groups_of_lists[group];
-        CHECK(sums[0] >= 0 && sums[1] >= 0 && sums[1] <= MOST_CLICKS * sums[0]);
-        n += sums[0];
+    CHECK(interventions.n <= N_ROOM);
+    for (int64_t row = 0; row < interventions.n; row++) {
+        const int64_t *sums = interventions.groups + row * 2 * N_GROUPS_COMPARED;
+        int64_t n = 0;
+        for (int group = 0; group < N_GROUPS_COMPARED; group++, sums += 2) {
+            CHECK(sums[0] >= 0 && sums[1] >= 0 && sums[1] <= MOST_CLICKS * sums[0]);
+            n += sums[0];
+        }
+        CHECK(n == interventions.heads[row].n_lists);
+        CHECK(interventions.n_without_session[row] <= n);
+        n_of_interventions += n;
     }
-    CHECK(n_without_session <= n);
-    n_of_interventions += n;
+    n_uncounted += interventions.n_uncounted;
+    free(interventions.heads);
+    free(interventions.names);
+    free(interventions.groups);
+    free(interventions.n_without_session);
 }
 
 /* All that takes interactions. Another one is a row: `begin` and `end` (NULL where there
@@ -320,6 +352,6 @@ void print_taken(int64_t n_joins) {
            (long long)n_broken);
     printf("comparisons: %lld lists credited, %lld not plain, %lld of any experiment\n",
            (long long)n_credited, (long long)n_not_plain, (long long)n_of_any);
-    printf("interventions: %lld of one of them, %lld of others\n",
-           (long long)n_of_interventions, (long long)n_of_others);
+    printf("interventions: %lld lists counted, %lld not, %lld not read\n",
+           (long long)n_of_interventions, (long long)n_uncounted, (long long)n_of_others);
 }

@@ -1,72 +1,43 @@
-"""`rankstream intervene` without a broker: what is meant, and how a run is shown."""
+"""`rankstream intervene` without a broker: what is meant, and how it stands."""
 
 import json
+import time
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from producers.topic_reader import Record
+from producers.stop_signal import Stop
 from rankstream.cli import main
-from rankstream.commands.intervene import ALIVE_MS, _at_work, _followed, _read
-from rankstream.commands.intervene_tables import as_builtins, print_runs
-from rankstream.commands.intervene_verify import Verdict, told_of
-from rankstream.wire.topics import TRAINING
+from rankstream.commands import intervene, intervene_standing
+from rankstream.commands.intervene_log import read_trainings
+from rankstream.commands.intervene_standing import (
+    at_work,
+    lines_of,
+    standing_as_builtins,
+    standing_of,
+)
+from rankstream.monitoring.schedules import Counted
+from rankstream.sections import ModelSettings, Settings, TrainingSettings
 from rankstream.wire.training import (
     DONE,
+    LEFT_ALONE,
     SCHEMA,
-    CurveUsed,
-    FeaturesUsed,
-    Parent,
-    Request,
-    RunRecord,
-    Sizes,
     Status,
     encode_record,
     training_key,
 )
 from rankstream.wire.training import TRAINING as UNDER_WAY
-
-RUN = RunRecord(
-    schema=SCHEMA, model="m", intervention="m@0.1200", epoch=0, version=1_200,
-    created_ms=1_750_000_000_000, reason="count", counts=[(0, 700), (1, 500)],
-    watermarks=[(0, 1_750_000_000_000), (1, None)],
-    features=FeaturesUsed(40, b"\x01\x02"), settings={"features": 3},
-    split_shares=[0.65, 0.15, 0.2], seed=0, parent=Parent(0, 0, b"\x03"),
-    curve=CurveUsed([1.0], [0.0], False, "given", [], b"\x04"), groups=[0, 1],
-    sizes=Sizes(30, 10, 200, 7, 0.01, 2, 0, 90), epochs=[(0, 0.9, 1.2), (1, 0.8, 1.3)],
-    best_epoch=1, scale=0.5, temperature=2.0, least_exposure=0.125, reward=None,
-    reward_reason="the selection groups have no lists", sha256=b"\x05",
-)  # fmt: skip
-
-
-def test_a_run_is_a_row_and_json_with_names(
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """Its reason for having no reward is below the table."""
-    print_runs([RUN], as_json=False)
-    said = capsys.readouterr().out
-    for words in (
-        "1 training", "m@0.1200", "1,200", "2025-06-15T15:06:40+00:00", "7 of 200",
-        "1 of 1", "1.2000 to 1.3000", "m@0.1200: the selection groups have no lists",
-    ):  # fmt: skip
-        assert words in said, words
-    print_runs([RUN], as_json=True)
-    (row,) = json.loads(capsys.readouterr().out)
-    assert row == json.loads(json.dumps(as_builtins(RUN)))
-    assert row["parent"] == {"epoch": 0, "version": 0, "sha256": "03"}
-    assert row["sizes"]["n_below"] == 7
-
-
-def test_a_verdict_says_what_differs() -> None:
-    """Or that nothing does."""
-    equal = Verdict("m@0.3", b"a" * 32, b"a" * 32, [])
-    other = Verdict("m@0.3", b"a" * 32, b"b" * 32, ["weights differ by 0.1 at most"])
-    assert told_of(equal, as_json=False).startswith("m@0.3: equal bytes, sha256 6161")
-    assert told_of(other, as_json=False) == (
-        "m@0.3: NOT equal\n  weights differ by 0.1 at most"
-    )
-    assert json.loads(told_of(other, as_json=True))["is_equal"] is False
+from streams.kafka.intervention import BEAT_S
+from tests.rankstream.training_topic import (
+    Looks,
+    Topic,
+    position,
+    refused_for,
+    request,
+    status,
+    trained_for,
+)
 
 
 @pytest.mark.parametrize(
@@ -93,101 +64,146 @@ def test_what_is_not_clear_is_refused(
     assert said in capsys.readouterr().err
 
 
-class Topic:
-    """Records of `training`, more at each look."""
-
-    def __init__(self, *looks: list[tuple[bytes, bytes]]) -> None:
-        self._looks = list(looks)
-
-    def records(self, topic: str) -> list[Record]:
-        """Of `TopicReader`."""
-        assert topic == TRAINING
-        look = self._looks.pop(0) if self._looks[1:] else self._looks[0]
-        return [
-            Record(0, place, 0, key, value, ())
-            for place, (key, value) in enumerate(look)
-        ]
-
-
-class Looks:
-    """A stop that is asked for after so many looks."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-
-    @property
-    def asked(self) -> bool:
-        """Whether it was."""
-        return self._most <= 0
-
-    def wait(self, _: float) -> None:
-        """No time."""
-        self._most -= 1
-
-
-def request(name: str, at_ms: int = 5) -> tuple[bytes, bytes]:
-    """Of the model `m`."""
-    return training_key("request", "m"), encode_record(Request(SCHEMA, name, at_ms))
-
-
-def status(state: str, asked: str) -> tuple[bytes, bytes]:
-    """Of the model `m`."""
-    record = Status(SCHEMA, state, state, 0, asked)
-    return training_key("status", "m"), encode_record(record)
-
-
-THE_RUN = training_key("run", RUN.intervention), encode_record(RUN)
-DONE_OF_IT = [request("own"), THE_RUN, status(DONE, "own")]
-
-
-@pytest.mark.parametrize("before", [[], [request("older", 9)]])
-def test_a_request_that_is_not_seen_yet_is_waited_for(
-    before: list[tuple[bytes, bytes]], capsys: pytest.CaptureFixture[str]
-) -> None:
-    """As while a transaction is open: whatever clocks say, nobody asked again."""
-    topic = Topic(before, before, [*before, request("own")], [*before, *DONE_OF_IT])
-    own = Request(SCHEMA, "own", 5)
-    assert _followed(topic, Looks(9), "m", own) == RUN  # type: ignore[arg-type]
-    assert "asked again" not in capsys.readouterr().err
-
-
-@pytest.mark.parametrize("is_compacted", [False, True])
-def test_who_is_asked_after_is_told(
-    is_compacted: bool, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Also where the topic keeps only the last request by then."""
-    later = [request("later", 1)]
-    first = [request("own")]
-    topic = Topic(first, later if is_compacted else first + later)
-    own = Request(SCHEMA, "own", 5)
-    assert _followed(topic, Looks(9), "m", own) is None  # type: ignore[arg-type]
-    assert "somebody asked again" in capsys.readouterr().err
-
-
-def test_requests_and_status_that_cannot_be_read_are_passed_over() -> None:
+def test_what_cannot_be_read_is_passed_over() -> None:
     """A run that cannot is refused in words."""
-    keys = [training_key(kind, "m") for kind in ("request", "status")]
+    kinds = ("request", "status", "position", "refusal")
+    keys = [training_key(kind, "m") for kind in kinds]
     bad = [(key, value) for key in keys for value in (b"", b"\x93\x01", b"\x91\x09")]
     empty = training_key("request", "m"), msgspec.msgpack.encode([SCHEMA, "", 0])
-    found = _read(Topic([*bad, empty, *DONE_OF_IT]))  # type: ignore[arg-type]
+    good = [request("own"), status(DONE, "own"), position("own"), refused_for("x")]
+    found = read_trainings(Topic(*[[*good, *bad, empty]]))  # type: ignore[arg-type]
     assert found.asked == {"m": ["own"]}
     assert found.statuses["m"].state == DONE
+    assert found.positions["m"].request == "own"
+    assert [each.request for each in found.refused["m"]] == ["x"]
     with pytest.raises(ValueError, match=r"a run in training must be readable.*m@0\.5"):
-        _read(Topic([(b"m@0.5/run", b"\x93\x01")]))  # type: ignore[arg-type]
+        read_trainings(Topic([(b"m@0.5/run", b"\x93\x01")]))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("state", "age_ms", "is_refused"),
-    [
-        (UNDER_WAY, ALIVE_MS - 1_000, True),
-        (UNDER_WAY, ALIVE_MS + 1_000, False),
-        (DONE, 0, False),
-    ],
+PLAN = TrainingSettings(after=[1_000, 2_000])
+SETTINGS = Settings(
+    models={"m": ModelSettings(features=3, learner="trained", training=PLAN)}
 )
-def test_who_asks_while_one_is_at_work_is_refused(
-    state: str, age_ms: int, is_refused: bool
+
+
+def lines_after(*records: tuple[bytes, bytes], at_ms: int = 0) -> str:
+    """What is said of the model `m`."""
+    found = read_trainings(Topic([*records], at_ms=at_ms))  # type: ignore[arg-type]
+    standing = standing_of(SETTINGS, "m", found, Counted(1_234))
+    lines = lines_of(standing)
+    assert max(map(len, lines)) <= 100
+    assert json.loads(json.dumps(standing_as_builtins(standing)))["model"] == "m"
+    return " ".join(" ".join(lines).split())
+
+
+def test_the_last_refusal_and_what_is_next_are_said() -> None:
+    """With its moment, and the intervention that it came after."""
+    long = "queries must be 10; got 3, of [red] " + "many words " * 20
+    said = lines_after(refused_for("", "no"), refused_for("", long), position("x"))
+    assert (
+        "m: last refused 2025-06-15 15:06:40 UTC (by asked), after m@0.1200: " in said
+    )
+    assert "got 3, of [red] many words" in said
+    assert "next intervention at 2,000 interactions (1,234 counted so far)" in said
+    assert "refused" not in lines_after()
+    assert "next intervention at 1,000 interactions" in lines_after()
+
+
+def test_what_waits_what_is_under_way_and_what_is_left_alone_are_said() -> None:
+    """A status that is old, by the broker's clock, says nothing of now."""
+    waits = "somebody asked for a training, which is not done yet"
+    assert waits in lines_after(request("own"))
+    assert waits not in lines_after(request("own"), position("own"))
+    now_ms = time.time_ns() // 1_000_000
+    ahead = Status(SCHEMA, UNDER_WAY, "epoch 3", now_ms + 3_600_000)
+    key = training_key("status", "m")
+    assert "now:" not in lines_after((key, encode_record(ahead)))
+    assert "m: now: training" in lines_after(status(UNDER_WAY, ""), at_ms=now_ms)
+    said = lines_after(status(LEFT_ALONE, ""), position(""))
+    assert said == "m: left alone: left alone"
+
+
+@pytest.mark.parametrize("words", [["--list"], ["--show", "0.7"]])
+def test_a_name_that_is_unknown_is_refused_with_those_that_are(
+    words: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Unless it has said nothing for long: it is dead, and the next one is asked."""
-    said = Status(SCHEMA, state, "epoch 3", 1_000_000 - age_ms)
-    assert (_at_work(said, 1_000_000) is not None) is is_refused
-    assert _at_work(None, 1_000_000) is None
+    """Of the settings and of the topic; likewise a version."""
+    config = tmp_path / "shop.toml"
+    config.write_text("[models.n]\nfeatures = 3\nlearner = 'trained'\n")
+    monkeypatch.setattr(intervene, "TopicReader", lambda _: Topic([trained_for("")]))
+    ask = ["intervene", *words, "--config", str(config)]
+    assert main([*ask, "other"]) == 2
+    known = "['m', 'n']" if words == ["--list"] else "['n']"
+    assert f"of {known}; got 'other'" in capsys.readouterr().err
+    if words == ["--list"]:
+        assert main([*ask, "m", "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert [each["intervention"] for each in found["trainings"]] == ["m@0.1200"]
+        assert [each["model"] for each in found["models"]] == ["m"]
+        assert main([*ask, "n"]) == 1
+        assert "n: next intervention by hand" in capsys.readouterr().out
+    else:
+        assert main([*ask, "n"]) == 2
+        assert "a training must be one of []; got n@0.7" in capsys.readouterr().err
+
+
+def beats(*said: str, ahead_ms: int = 0) -> list[tuple[bytes, bytes]]:
+    """Words of a trainer, each of which says that it is at work."""
+    at_ms = time.time_ns() // 1_000_000 + ahead_ms
+    found = [Status(SCHEMA, UNDER_WAY, each, at_ms, "", "a/w") for each in said]
+    return [(training_key("status", "m"), encode_record(each)) for each in found]
+
+
+@pytest.mark.parametrize("ahead_ms", [-3_600_000, 0, 3_600_000])
+def test_who_asks_while_one_is_at_work_is_refused(
+    ahead_ms: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who says nothing for three beats is dead, whatever its clock is."""
+    first, alive = (beats(*said, ahead_ms=ahead_ms) for said in ("1", "12"))
+    ended = [*first, status(DONE, "")]
+    waits: list[str] = []
+
+    def found(*looks: list[tuple[bytes, bytes]], most: int = 9) -> Status | None:
+        topic, stop = Topic(*looks), Looks(most)
+        return at_work(topic, stop, "m", lambda: waits.append("x"))  # type: ignore[arg-type]
+
+    said = found(first, first, alive)
+    assert said is not None
+    assert said.said == "2"
+    assert found(first, ended) is None
+    assert found(first, most=3) is None
+    assert len(waits) == 3
+    monkeypatch.setattr(intervene_standing, "SILENT_S", 0.0)
+    assert found(first) is None
+    assert found(ended) is None
+    assert found([]) is None
+    assert len(waits) == 4
+
+
+@pytest.mark.parametrize("is_stopped", [False, True])
+def test_a_dead_trainer_does_not_keep_one_from_asking(
+    is_stopped: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    """Unless the user stopped while it was waited for its next word."""
+    config, sent = tmp_path / "shop.toml", []
+    config.write_text("[models.m]\nfeatures = 3\nlearner = 'trained'\n")
+    topic = Topic(beats("1", ahead_ms=3_600_000))
+    monkeypatch.setattr(intervene, "TopicReader", lambda _: topic)
+    monkeypatch.setattr(intervene, "send_records", lambda *x: sent.append(x))
+    monkeypatch.setattr(intervene_standing, "SILENT_S", 0.0)
+    if is_stopped:
+        monkeypatch.setattr(Stop, "asked", True)
+    code = main(["intervene", "m", "--config", str(config)])
+    said = capsys.readouterr().err
+    assert "m: a trainer began it and did not end; waiting for its next word" in said
+    assert (code, len(sent)) == ((intervene.STOPPED, 0) if is_stopped else (0, 1))
+    assert ("nothing was asked for" in said) is is_stopped
+
+
+def test_it_is_waited_for_three_beats() -> None:
+    """One may be late."""
+    assert pytest.approx(3 * BEAT_S) == intervene_standing.SILENT_S

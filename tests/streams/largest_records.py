@@ -36,7 +36,6 @@ from rankstream.wire.topics import (
 from rankstream.wire.training import (
     SCHEMA,
     CurveUsed,
-    FeaturesUsed,
     Parent,
     RunRecord,
     Sizes,
@@ -281,7 +280,7 @@ def of_training() -> list[Output]:
 def run_that_says(words: str) -> RunRecord:
     """A run of no list, with a reason of any length."""
     return RunRecord(
-        SCHEMA, "m", "m@0.1", 0, 1, 0, "count", [], [], FeaturesUsed(0, b""), {}, [],
+        SCHEMA, "m", "m@0.1", 0, 1, 0, "count", [], [], [], {}, [],
         0, Parent(0, 0, b""), CurveUsed([], [], False, "", [], b""), [],
         Sizes(*[0] * len(Sizes.__struct_fields__)), [], 0, 0.0, 1.0, 0.0, None, words,
         b"",

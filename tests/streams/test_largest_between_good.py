@@ -192,7 +192,7 @@ click_window_ms = 20_000
 disorder_ms = 2_000
 idle_ms = 60_000
 """
-"""Clicks wait behind megabytes in the client: a short silence must not make them late."""
+"""Clicks wait behind megabytes in the client: a short silence must make none late."""
 
 
 @pytest.mark.broker

@@ -3,8 +3,7 @@
  *
  * `at` is the place of a value in `data`, `end` the number of bytes that belong to
  * us, 0 <= end. No function reads at or beyond `end`, whatever the bytes say, and no
- * place that one returns lies beyond it. Refused is what is not whole, and what our
- * encoder never writes: extensions and maps of more than 15 pairs. */
+ * place that one returns lies beyond it. Refused is what is not whole. */
 #ifndef FOLD_MSGPACK_H
 #define FOLD_MSGPACK_H
 
@@ -123,7 +122,50 @@ static inline int64_t msgpack_array(const uint8_t *data, int64_t at, int64_t end
     return at + width;
 }
 
-/* Where the value that begins here ends, whatever it is, or -1 if it is not whole. */
+/* The pairs of a map. Returns where its first key begins, which may be `end`, or -1 if no
+ * map begins here. */
+static inline int64_t msgpack_map(const uint8_t *data, int64_t at, int64_t end,
+                                  int64_t *n_pairs) {
+    if (!msgpack_has(at, end, 1))
+        return -1;
+    uint8_t first = data[at++];
+    if ((first & 0xF0) == 0x80) {
+        *n_pairs = first & 15;
+        return at;
+    }
+    if (first != 0xDE && first != 0xDF)
+        return -1;
+    int width = first == 0xDE ? 2 : 4;
+    if (!msgpack_has(at, end, width))
+        return -1;
+    *n_pairs = (int64_t)msgpack_unsigned(data + at, width);
+    return at + width;
+}
+
+/* Where the extension that begins here ends, or -1 if there is no whole one. */
+static inline int64_t msgpack_after_extension(const uint8_t *data, int64_t at,
+                                              int64_t end) {
+    if (!msgpack_has(at, end, 1))
+        return -1;
+    uint8_t first = data[at++];
+    int64_t length;
+    if (first >= 0xD4 && first <= 0xD8) {
+        length = INT64_C(1) << (first - 0xD4);
+    } else if (first >= 0xC7 && first <= 0xC9) {
+        int width = 1 << (first - 0xC7);
+        if (!msgpack_has(at, end, width))
+            return -1;
+        length = (int64_t)msgpack_unsigned(data + at, width);
+        at += width;
+    } else {
+        return -1;
+    }
+    /* A byte says of what kind it is. */
+    return msgpack_has(at, end, length + 1) ? at + length + 1 : -1;
+}
+
+/* Where the value that begins here ends, whatever it is and however deep, or -1 if it is
+ * not whole. */
 static inline int64_t msgpack_after(const uint8_t *data, int64_t at, int64_t end) {
     int64_t left = 1;
     while (left > 0) {
@@ -133,9 +175,9 @@ static inline int64_t msgpack_after(const uint8_t *data, int64_t at, int64_t end
         left--;
         uint8_t first = data[at];
         int64_t start, length;
-        if ((first & 0xF0) == 0x80) {
-            left += 2 * (first & 15);
-            at++;
+        if ((first & 0xF0) == 0x80 || first == 0xDE || first == 0xDF) {
+            at = msgpack_map(data, at, end, &length);
+            left += at < 0 ? 0 : 2 * length;
         } else if ((first & 0xF0) == 0x90 || first == 0xDC || first == 0xDD) {
             at = msgpack_array(data, at, end, &length);
             left += at < 0 ? 0 : length;
@@ -145,6 +187,8 @@ static inline int64_t msgpack_after(const uint8_t *data, int64_t at, int64_t end
             at += first == 0xCA ? 5 : 9;
         } else if (first < 0x80 || first >= 0xE0 || (first >= 0xCC && first <= 0xD3)) {
             at = msgpack_after_number(data, at, end);
+        } else if ((first >= 0xC7 && first <= 0xC9) || (first >= 0xD4 && first <= 0xD8)) {
+            at = msgpack_after_extension(data, at, end);
         } else {
             at = msgpack_span(data, at, end, &start, &length);
         }

@@ -5,6 +5,9 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
+
+import numba
 
 from models.kernels import compilation
 
@@ -31,6 +34,19 @@ def printed(root: Path) -> str:
         cwd=root, capture_output=True, text=True, check=True,
     )  # fmt: skip
     return found.stdout.strip()
+
+
+def test_each_kernel_that_is_compiled_is_told_of_as_it_begins() -> None:
+    """What runs already is not; nor what is compiled later."""
+    inner: Any = numba.njit(lambda x: x + 1.0)
+    outer: Any = numba.njit(lambda x: 2.0 * inner(x))
+    told: list[int] = []
+    with compilation.telling_of_compilation(told.append):
+        assert outer(1.0) == 4.0
+        assert outer(2.0) == 6.0
+    assert told == [1, 2]
+    assert outer(1) == 4.0
+    assert told == [1, 2]
 
 
 def test_what_a_kernel_inlines_may_change_and_move(tmp_path: Path) -> None:

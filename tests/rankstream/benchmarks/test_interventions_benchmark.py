@@ -4,7 +4,7 @@ import numpy as np
 
 from rankstream.benchmarks.interventions import NAIVE, closed_loop, measure
 
-N_RUNS, N_LISTS = 3, 3_000
+N_RUNS, N_LISTS = 3, 4_000
 
 
 def test_the_correction_is_what_makes_a_poor_ranker_good() -> None:
@@ -20,10 +20,9 @@ def test_the_correction_is_what_makes_a_poor_ranker_good() -> None:
         shown = [x.last.ndcg_shown or 0.0 for x in (ours, naive)]
         gains.append(shown[0] - (ours.first.ndcg_shown or 0.0))
         above.append(shown[0] - shown[1])
-    for found in (gains, above):
-        error = np.std(found, ddof=1) / np.sqrt(N_RUNS)
-        assert np.mean(found) > 2 * error
-        assert np.mean(found) > 0.05
+    assert np.mean(gains) > 2 * np.std(gains, ddof=1) / np.sqrt(N_RUNS)
+    assert min(above) > 0.0
+    assert min(np.mean(gains), np.mean(above)) > 0.05
 
 
 def test_a_short_run_gives_all_figures() -> None:

@@ -153,6 +153,38 @@ def test_where_nothing_is_kept_the_digest_of_the_run_is_compared(site: Site) -> 
     assert "the run has another digest" in told_of(of_run, as_json=False)
 
 
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("seed", 7),
+        ("groups", [0]),
+        ("reward", 99.0),
+        ("temperature", 3.0),
+        ("best_epoch", 1_000),
+        ("created_ms", 1),
+        ("curve", None),
+    ],
+)
+def test_a_run_that_says_what_its_training_did_not_is_not_equal(
+    site: Site, field: str, value: object
+) -> None:
+    """Also where the snapshot has each byte; who asked for it nobody can tell."""
+    site.keep([Kept(b"m", site.versions[1])], [])
+    run = site.runs[0]
+    if field == "curve":
+        value = msgspec.structs.replace(run.curve, alpha=[9.0])
+    try:
+        site.runs[0] = msgspec.structs.replace(run, **{field: value})
+        wrong = site.verdict()
+        site.runs[0] = msgspec.structs.replace(run, request="by hand")
+        right = site.verdict()
+    finally:
+        site.runs[0] = run
+    assert right.is_equal
+    assert not wrong.is_equal
+    assert f"{field} of the run was" in told_of(wrong, as_json=False)
+
+
 @pytest.mark.parametrize("where", ["topic", "Redis", "nowhere"])
 def test_a_parent_that_is_not_the_one_of_the_run_is_not_begun_from(
     site: Site, where: str

@@ -3,6 +3,7 @@
 import itertools
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ import pytest
 from rankstream.cli import main
 from rankstream.sections import TrainingSettings
 from rankstream.simulation.interventions import schedule_over
+from rankstream.terminal import progress_line
 from streams.training.schedule import count_points
 
 TRAINED = """
@@ -74,6 +76,55 @@ def test_each_policy_has_a_row(
     assert "counted" not in rows[0]
 
 
+def test_a_command_of_the_page_shows_estimated_clicks(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Near those that the lists then got, on queries that come with the project."""
+    page = Path(__file__).parents[3] / "docs" / "interventions.md"
+    example = re.compile(
+        r"^    rankstream (simulate --local --interventions .*)$", re.M
+    )
+    (command,) = example.findall(page.read_text(encoding="utf-8"))
+    assert main([*command.split(), "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)["interventions"]
+    last = rows[-1]
+    assert last["reward"] == pytest.approx(last["clicks_per_list"], rel=0.1)
+    assert last["curve_warning"].endswith("documents were shown too seldom")
+
+
+def test_it_is_shown_how_far_a_training_is(
+    trained: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the line of progress, while no list is shown."""
+    monkeypatch.setattr(progress_line, "LINE_EVERY_S", 0.0)
+    own = ["simulate", *LOCAL, "--config", str(trained), "--impressions", "400"]
+    assert main([*own, "--interventions", "1"]) == 0
+    lines = capsys.readouterr().err.splitlines()
+    during = [x for x in lines if "training search: " in x]
+    for words in (
+        "reading", "estimating where users look", "epoch 0 of at most 50, loss ",
+        "epoch 1 of at most 50, loss ", "estimating its clicks per list",
+    ):  # fmt: skip
+        assert any(f"training search: {words}" in x for x in during), words
+    (ended,) = (i for i, x in enumerate(lines) if x.startswith("search: lists 1 to"))
+    assert lines.index(during[-1]) < ended
+
+
+def test_a_refusal_is_said_when_it_comes(
+    trained: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Once, however often it is tried again, and at the end."""
+    words = trained.read_text().replace("least_support = 1.0", "least_support = 1e6")
+    trained.write_text(words)
+    own = ["simulate", *LOCAL, "--config", str(trained), "--impressions", "500"]
+    assert main([*own, "--interventions", "1"]) == 0
+    told = capsys.readouterr().err.splitlines()
+    why = "'search' must have items of least_support, 1e+06 expected looks"
+    said = [x for x in told if x.startswith(f"training of search refused: {why}")]
+    assert len(said) == 1
+    assert told[-1].startswith(f"the last training was refused: {why}")
+
+
 def test_settings_say_when(trained: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """And the option may only repeat how often that is."""
     with trained.open("a") as file:
@@ -97,6 +148,7 @@ def test_settings_say_when(trained: Path, capsys: pytest.CaptureFixture[str]) ->
         (["--interventions", "3", "--model", "search"], "interventions = 3, first = "),
         (["--interventions", "3", "--model", "other"], "'other' is none of"),
         (["--interventions", "3", "--model", "online", "--local"], "has 'pdgd'"),
+        (["--model", "wide", "--local"], "as models.wide, 20; they have 16: set"),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_is_shown(
@@ -105,6 +157,7 @@ def test_what_cannot_be_is_refused_before_anything_is_shown(
     """In words, whoever learns."""
     with trained.open("a") as file:
         file.write("[models.online]\nfeatures = 16\n")
+        file.write("[models.wide]\nfeatures = 20\n")
     assert main(["simulate", "--config", str(trained), *words]) == 2
     assert reason in capsys.readouterr().err
 

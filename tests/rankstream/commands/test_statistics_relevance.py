@@ -156,24 +156,25 @@ def test_the_curve_is_estimated_from_the_validation_groups_alone():
     rng = np.random.default_rng(1)
     log = in_groups(looked(12_000, 0.4, rng), (2, 3))
     log += in_groups(looked(12_000, 0.9, rng), (0, 1, 4, 5))
-    curve, source = estimated_curve(statistics_of(log), Shares())
+    curve, source, _ = estimated_curve(statistics_of(log), Shares())
     assert curve is not None
     assert curve.is_ratio_only
     assert curve.alpha == pytest.approx([1.0, 0.4], abs=0.05)
     assert source == "estimated from clicks of the validation groups, 2 to 3"
 
 
-def test_the_curve_is_from_all_where_validation_cannot_tell_it():
+def test_the_curve_is_from_training_groups_too_where_validation_cannot_tell_it():
     """Too few clicks there, or too few groups to be split; it is said."""
     log = in_groups(looked(6_000, 0.4, np.random.default_rng(2)), (0, 1, 4, 5))
-    curve, source = estimated_curve(statistics_of(log), Shares())
+    curve, source, _ = estimated_curve(statistics_of(log), Shares())
     assert curve is not None
     assert curve.alpha == pytest.approx([1.0, 0.4], abs=0.05)
     assert source.endswith(
-        "all clicks, as those of the validation groups do not tell it"
+        "training and validation groups, as those of the validation groups do not tell "
+        "it"
     )
     few = statistics_of(looked(4_000, 0.4, np.random.default_rng(2)), groups=5)
-    curve, source = estimated_curve(few, Shares())
+    curve, source, _ = estimated_curve(few, Shares())
     assert curve is not None
     assert source == "estimated from all clicks, as 5 groups cannot be split"
 

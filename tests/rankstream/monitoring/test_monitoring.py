@@ -209,7 +209,15 @@ def test_the_terminal_says_what_to_do_and_then_what_came_out() -> None:
     gathered.take_verdict(msgspec.json.encode(verdict()))
     gathered.set_counts({"late": 12_345})
     gathered.set_snapshots(
-        [{"model": "m", "version": "0.7", "created_ms": 0, "updates": 1}]
+        [
+            {
+                "model": "m",
+                "version": "0.7",
+                "created_ms": 0,
+                "updates": 1,
+                "is_trained": False,
+            }
+        ]
     )
     screen = printed(gathered)
 

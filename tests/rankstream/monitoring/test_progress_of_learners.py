@@ -1,12 +1,14 @@
 """What a learner has learned, and how fast, in the terminal and on the page."""
 
 import io
+import time
 from pathlib import Path
 
 from rich.console import Console
 
 from rankstream.monitoring.overview import COURSE_POINTS, Gathered, Progress
 from rankstream.monitoring.terminal import view_of
+from rankstream.sections import TrainingSettings
 from tests.rankstream.monitoring.test_page_in_chromium import asked
 
 
@@ -21,6 +23,7 @@ def gathered_of(*versions: tuple[str, int]) -> Gathered:
                     "version": version,
                     "created_ms": created_ms,
                     "updates": 345,
+                    "is_trained": False,
                 }
             ]
         )
@@ -52,10 +55,8 @@ def test_a_long_course_keeps_its_ends_near() -> None:
 
 def test_the_terminal_tells_it() -> None:
     """Lists, updates and pace."""
-    console = Console(width=200, file=io.StringIO())
-    with console.capture() as capture:
-        console.print(view_of(gathered_of(("2.1000", 0), ("2.1600", 30_000))))
-    assert "1,600 lists learned, 345 updates, 1,200 lists a minute" in capture.get()
+    screen = printed(gathered_of(("2.1000", 0), ("2.1600", 30_000)))
+    assert "1,600 lists learned, 345 updates, 1,200 lists a minute" in screen
 
 
 def test_the_page_tells_and_draws_it(tmp_path: Path) -> None:
@@ -71,3 +72,63 @@ def test_the_page_tells_and_draws_it(tmp_path: Path) -> None:
     assert found[0]
     for text in ("1,600 lists learned", "345 updates", "1,200 lists a minute"):
         assert text in found[1]
+
+
+def trained_of(*versions: tuple[str, int]) -> Gathered:
+    """A monitor whose settings say that `search` is trained."""
+    gathered = Gathered({"search": TrainingSettings()})
+    for version, created_ms in versions:
+        found = {"model": "search", "version": version, "created_ms": created_ms}
+        gathered.set_snapshots([{**found, "updates": 1, "is_trained": False}])
+    return gathered
+
+
+def test_a_trained_model_learns_no_lists(tmp_path: Path) -> None:
+    """It is trained when so many were counted, and has no pace."""
+    gathered = trained_of(("0.0", 0))
+    (found,) = gathered.overview()["snapshots"]
+    assert found["is_trained"]
+    screen = printed(gathered)
+    assert "version 0.0, from the start" in screen
+    assert "not trained yet" in screen
+    gathered = trained_of(("0.1000", 5_000), ("0.3000", 65_000))
+    screen = printed(gathered)
+    assert "3,000 lists counted" in screen
+    for words in ("learned", "updates", "a minute"):
+        assert words not in screen
+    rows = "document.getElementById('snapshots')"
+    told, drawn = asked(
+        gathered,
+        [rows + ".textContent", rows + ".querySelectorAll('svg').length === 0"],
+        tmp_path,
+    )
+    assert "3,000 lists counted" in told
+    assert "learned" not in told
+    assert drawn
+
+
+def test_ages_are_never_absurd(tmp_path: Path) -> None:
+    """Nothing happened before version 0; event time may be ahead of this clock."""
+    now_ms = time.time_ns() // 1_000_000
+    for created_ms, said in (
+        (0, "version 0.5, from the start"),
+        (now_ms + 3_600_000, "version 0.5, its event time 60 min ahead"),
+        (now_ms - 3 * 86_400_000, "version 0.5, 72 h old in event time"),
+    ):
+        gathered = gathered_of(("0.5", created_ms))
+        screen = printed(gathered)
+        assert said.replace("60 min", "59 min") in screen or said in screen
+        (told,) = asked(
+            gathered,
+            ["document.getElementById('snapshots').textContent"],
+            tmp_path / str(created_ms),
+        )
+        assert said.replace("60 min", "59 min") in told or said in told
+
+
+def printed(gathered: Gathered) -> str:
+    """The screen as text."""
+    console = Console(width=200, file=io.StringIO())
+    with console.capture() as capture:
+        console.print(view_of(gathered))
+    return capture.get()

@@ -15,6 +15,7 @@ from rankstream.wire.envelope import (
     encode_snapshot,
     features_hash,
     n_weights,
+    parent_pointer,
     pointer_from,
     pointer_of,
     rolled_back,
@@ -55,18 +56,19 @@ NAMES = ["bm25", "age, days", "ctr"]
 def declared_fields() -> list[object]:
     """What may follow the fields that every snapshot has, in order."""
     shift, scale = (np.array(x, "<f4").tobytes() for x in ([1, 2, 3], [4, 5, 6]))
-    return ["m@1.1", NAMES, shift, scale, [0, 3], True]
+    return ["m@1.1", NAMES, shift, scale, [0, 3], True, 4]
 
 
 def test_what_is_declared_follows_and_defaults_take_no_bytes() -> None:
     """The layout of each length up to the last field that says something."""
     fields = [*fields_of(), *declared_fields()]
     fields[9] = features_hash(NAMES)
-    for length in range(13, 20):
+    for length in range(13, 21):
         made = decode_snapshot(sealed(msgspec.msgpack.encode(fields[:length])))
         assert encode_snapshot(made) == sealed(msgspec.msgpack.encode(fields[:length]))
     assert (made.intervention, made.feature_names) == ("m@1.1", NAMES)
     assert (made.groups, made.log_candidates) == ([0, 3], True)
+    assert (made.parent_epoch, parent_pointer(made)) == (4, Pointer(4, 0))
     assert np.frombuffer(made.shift, "<f4").tolist() == [1, 2, 3]
     assert np.frombuffer(made.scale, "<f4").tolist() == [4, 5, 6]
 
@@ -158,6 +160,7 @@ def test_well_sealed_nonsense_is_refused(
         (16, b"1234" * 4, "weights"),
         (17, [-1], "shape"),
         (18, 1, "payload"),
+        (19, -1, "shape"),
     ],
 )
 def test_nonsense_among_what_is_declared_is_refused(
@@ -182,7 +185,7 @@ def test_what_is_deployed_has_a_name_of_its_own() -> None:
 
 def test_other_major_is_refused_and_later_minor_is_read() -> None:
     """Fields that a later minor layout adds at the end are skipped."""
-    known = [*fields_of(), "m@1.1", [], b"", b"", [], False]
+    known = [*fields_of(), "m@1.1", [], b"", b"", [], False, 0]
     payload = msgspec.msgpack.encode([*known, "new", {"more": 1}])
     assert decode_snapshot(sealed(payload)).sources == [(2, 7)]
     assert reason_of(sealed(payload, schema=2)) == "schema"
@@ -225,6 +228,22 @@ def test_pointers_are_read_strictly() -> None:
     """Only two numbers with a dot between are a pointer."""
     assert pointer_from(b"3.12") == Pointer(3, 12)
     assert str(Pointer(3, 12)) == "3.12"
-    for wrong in (b"", b"3", b"3.", b".1", b"3.1.2", b"-1.2", b"a.b", "٣.١".encode()):
+    assert pointer_from(b"0.0") == Pointer(0, 0)
+    wrongs = (b"", b"3", b"3.", b".1", b"3.1.2", b"-1.2", b"a.b", "٣.١".encode())
+    for wrong in (*wrongs, b"0.09", b"03.9", b"00.1", b"3.00", b"1.2\n"):
         with pytest.raises(SnapshotError):
             pointer_from(wrong)
+
+
+def test_a_bad_pointer_is_shown_as_text() -> None:
+    """Whatever bytes it has; at most 40 of them."""
+    for wrong, shown in (
+        (b"latest", "'latest'"),
+        (b"\xff\n[red]", r"'\ufffd\n[red]'".replace(r"\ufffd", "\ufffd")),
+        (b"x" * 99, "'" + "x" * 40 + "'"),
+    ):
+        with pytest.raises(SnapshotError) as caught:
+            pointer_from(wrong)
+        assert str(caught.value).endswith(
+            f"must be EPOCH.VERSION without leading zeros; got {shown}"
+        )

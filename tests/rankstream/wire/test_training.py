@@ -13,6 +13,7 @@ from rankstream.wire.training import (
     Parent,
     Position,
     Record,
+    Refusal,
     Request,
     RunRecord,
     Sizes,
@@ -25,10 +26,11 @@ from rankstream.wire.training import (
 
 RUN = RunRecord(
     SCHEMA, "a/b", "a/b@1.30", 1, 30, 1_700, ASKED, [(0, 10), (1, 20)],
-    [(0, 1_700), (1, None)], FeaturesUsed(2, b"d" * 16), {"features": 3}, [0.6, 0.2],
+    [(0, 1_700), (1, None)], [FeaturesUsed(1, 2, b"d" * 16)], {"features": 3},
+    [0.6, 0.2],
     7, Parent(0, 0, b"p" * 32), CurveUsed([1.0, 0.5], [0.0, 0.0], True, "x", [2], b"v"),
     [0, 1], Sizes(4, 1, 20, 3, 0.25, 1, 0, 9), [(0, 0.5, 0.1), (1, 0.25, 0.2)], 1, 2.0,
-    1.0, 0.2, None, "too few", b"s" * 32,
+    1.0, 0.2, None, "too few", b"s" * 32, "r1",
 )  # fmt: skip
 POSITION = Position(SCHEMA, 2, [(0, 10), (1, 20)], 1_700, "a/b@1.30", "r1")
 RECORDS: dict[str, Record] = {
@@ -36,6 +38,7 @@ RECORDS: dict[str, Record] = {
     "run": RUN,
     "request": Request(SCHEMA, "r1", 5),
     "status": Status(SCHEMA, DONE, "published", 6, "r1"),
+    "refusal": Refusal(SCHEMA, "too few", 6, ASKED, "r1", "a/b@0.10"),
 }
 
 

@@ -16,14 +16,13 @@ from rankstream.sections import (
 from rankstream.wire.events import ClickMark, Interaction
 from streams.comparisons.intervention_lists import (
     InterventionLists,
-    empty,
     merged,
     name_of,
     trained_of,
 )
 from streams.comparisons.preference_fold import PreferencesFold, read_records
 from streams.fold.closed_impressions import closed_of
-from streams.fold.native.intervention_lists import Sums, known_of, take_lists
+from streams.fold.native.intervention_lists import Rules, Sums, Table
 from tests.event_factory import START_MS, impression
 from tests.streams.comparisons.compared_lists import (
     EXPERIMENTS,
@@ -45,15 +44,24 @@ NAMES = [
     "m@0.10",
     "m@1.10",
     "m@x",
+    "m@0.010",
+    "m@01.10",
     "m@",
+    "mx",
+    "",
     "online@1.3",
     "mm@0.1",
     "other",
 ]
+COUNTED = {"m", "m@0.10", "m@1.10"}
 EXTRAS: list[dict[str, Any]] = [
     {}, {"session": "s1"}, {"user": "u"}, {"session": ""},
     {"session": None, "user": "u"}, {"rankings": {"a": ["x"]}},
     {"attributes": {"user": "no"}},
+    {"rankings": {f"r{i}": ["x"] for i in range(16)}, "session": "s1"},
+    {"attributes": {str(i): i for i in range(70_000)}, "user": "u"},
+    {"attributes": {"x": msgspec.msgpack.Ext(1, b"abc")}, "session": "s1"},
+    {"assignments": [1] * 70_000, "session": "s" * 70_000},
 ]  # fmt: skip
 
 
@@ -86,7 +94,7 @@ def by_hand(log: list[Interaction], reward: str = "click") -> dict[str, Counter[
     classes = {"click": "click", "look": "click", "buy": "purchase"}
     for one in log:
         shown = one.impression
-        if shown.intervention not in ("m@0.10", "m@1.10"):
+        if shown.intervention not in COUNTED:
             continue
         counts = counted.setdefault(shown.intervention, Counter())
         group = shown.unit % 100
@@ -158,19 +166,18 @@ def test_what_c_counts_is_what_python_counts() -> None:
 
 
 def test_known_interventions_are_not_decoded() -> None:
-    """C goes through all lists in one call once it knows their names."""
-    lists = lists_of(fold_of())
-    log = [one for one in some_lists(300) if one.impression.intervention != "m@x"]
-    rules = lists._rules
-    stopped = take_lists(rules, known_of({}), closed_of(log), 0)
-    assert log[stopped].impression.intervention in {"m@0.10", "m@1.10"}
-    assert all(
-        each.impression.intervention not in {"m@0.10", "m@1.10"}
-        for each in log[:stopped]
-    )
-    sums = {"m@0.10": empty(), "m@1.10": empty()}
-    assert take_lists(rules, known_of(sums), closed_of(log), 0) == len(log)
-    assert {name: as_counts(one) for name, one in sums.items()} == by_hand(log)
+    """C goes through all lists in one call."""
+    log = some_lists(300)
+    table = Table(rules_of())
+    assert table.take(closed_of(log), 0) == len(log)
+    counted = {name: table.sums(row) for name, row in table.rows().items()}
+    assert {name: as_counts(one) for name, one in counted.items()} == by_hand(log)
+
+
+def rules_of() -> Rules:
+    """Of the settings above."""
+    actions = {"buy": False, "look": True}
+    return Rules(["m"], 256, actions, counts_others=True)
 
 
 def test_a_restarted_fold_goes_on_where_it_was() -> None:
@@ -194,7 +201,7 @@ def test_only_what_changed_is_written() -> None:
     """A list of one intervention writes no other one."""
     fold = fold_of()
     fold.take(closed_of(some_lists(200)))
-    assert len(state_of(fold)) == 2
+    assert len(state_of(fold)) == len(COUNTED)
     last = some_lists(1)[0]
     shown = msgspec.structs.replace(last.impression, intervention="m@1.10")
     fold.take(closed_of([Interaction(shown, last.clicks)]))
@@ -204,7 +211,12 @@ def test_only_what_changed_is_written() -> None:
 
 def test_state_of_others_is_what_it_was() -> None:
     """Without a trained model nothing is counted; with one, the rest stays as it is."""
-    log = some_interactions(60)
+    log = [
+        Interaction(
+            msgspec.structs.replace(one.impression, intervention="other"), one.clicks
+        )
+        for one in some_interactions(60)
+    ]
     with_one, without = fold_of(), PreferencesFold(EXPERIMENTS, 0)
     for fold in (with_one, without):
         fold.take(closed_of(log))
@@ -220,7 +232,7 @@ def test_state_of_others_is_what_it_was() -> None:
     (counts,) = state_of(without).items()
     added = state_of(with_one)
     assert counts in added.items()
-    assert {name_of(key) for key in added} == {None, "m@0.10", "m@1.10"}
+    assert {name_of(key) for key in added} == {None, *COUNTED}
     assert without.counters().items() <= with_one.counters().items()
 
 
@@ -250,42 +262,146 @@ def test_partitions_add_up() -> None:
     assert {n: as_counts(s) for n, s in merged(values).items()} == by_hand(log)
 
 
-def test_the_newest_are_kept_and_the_oldest_leave_with_a_tombstone() -> None:
-    """In the order of pointers, whatever order they come in."""
-    limits = LimitSettings(interventions=2)
-    settings = msgspec.structs.replace(SETTINGS, limits=limits)
-    fold = fold_of(settings)
-    one = some_lists(1)[0]
+def limited(most: int) -> Settings:
+    """With so many interventions of a model."""
+    limits = LimitSettings(interventions=most)
+    return msgspec.structs.replace(SETTINGS, limits=limits)
 
-    def show(name: str) -> list[tuple[str | None, bool]]:
-        shown = msgspec.structs.replace(one.impression, intervention=name)
-        fold.take(closed_of([Interaction(shown, [])]))
-        return [(name_of(key), value is None) for _, key, value in fold.changes({})]
 
-    assert show("m@0.9") == [("m@0.9", False)]
+def shown_as(*names: str) -> list[Interaction]:
+    """A list of each of these interventions."""
+    one = some_lists(1)[0].impression
+    return [
+        Interaction(msgspec.structs.replace(one, intervention=name), [])
+        for name in names
+    ]
+
+
+def test_those_with_the_fewest_lists_leave_with_a_tombstone() -> None:
+    """Whatever their versions are; what was counted of them is told."""
+    fold = fold_of(limited(3))
+
+    def show(*names: str) -> list[tuple[str | None, bool]]:
+        fold.take(closed_of(shown_as(*names)))
+        changes = [*fold.changes({})]
+        return [(name_of(key), value is None) for _, key, value in changes]
+
+    assert show("m") == [("m", False)]
+    assert show("m@0.9", "m@0.9") == [("m@0.9", False)]
     assert show("m@1.2") == [("m@1.2", False)]
-    assert show("m@0.10") == [("m@0.9", True), ("m@0.10", False)]
-    assert show("m@0.9") == []
-    assert sorted(lists_of(fold).sums()) == ["m@0.10", "m@1.2"]
-    # A restored one goes on alike.
-    again = fold_of(settings)
-    again.restore(as_changes(state_of(fold_with(settings, ["m@1.2", "m@0.10"], one))))
-    assert again.fingerprint() == fold.fingerprint()
+    assert show("m@0.10") == [("m@1.2", True), ("m@0.10", False), (None, False)]
+    assert show("m@5.5") == [("m@0.10", True), ("m@5.5", False), (None, False)]
+    assert show("m@05.5", "m@x") == []
+    assert sorted(lists_of(fold).sums()) == ["m", "m@0.9", "m@5.5"]
+    counters = fold.counters()
+    assert counters["intervention_lists"] == 6
+    assert counters["intervention_lists_uncounted"] == 2
 
 
-def fold_with(
-    settings: Settings, names: list[str], one: Interaction
-) -> PreferencesFold:
-    """A fold that took a list of each of these."""
-    fold = fold_of(settings)
+def test_the_first_policy_always_has_room() -> None:
+    """It comes in last, and stays where there is room for nothing else."""
+    fold = fold_of(limited(1))
+    fold.take(closed_of(shown_as("m@0.1", "m", "m@0.1", "m@0.2")))
+
+    assert [*lists_of(fold).sums()] == ["m"]
+    assert fold.counters()["intervention_lists_uncounted"] == 3
+
+
+def test_made_up_versions_push_out_nobody_who_is_shown() -> None:
+    """Neither those that are there, nor one that comes while they arrive."""
+    fold = fold_of(limited(32))
+    fold.take(closed_of(shown_as(*["m", "m", "m@0.1000", "m@0.1000"])))
+    made_up = [f"m@900000000000000.{n}" for n in range(1_000)]
+    fold.take(closed_of(shown_as(*made_up[:500])))
+    fold.take(closed_of(shown_as("m@0.2000")))
+    for name in made_up[500:]:
+        fold.take(closed_of(shown_as(name, "m@0.2000")))
+
+    counted = {
+        name: sum(one.groups[:, 0]) for name, one in lists_of(fold).sums().items()
+    }
+    assert len(counted) == 32
+    assert counted["m"] == counted["m@0.1000"] == 2
+    assert counted["m@0.2000"] == 501
+    assert fold.counters()["intervention_lists_uncounted"] == 1_000 - 29
+
+
+def test_new_ones_that_come_together_are_kept() -> None:
+    """Where all others have lists, neither pushes the other out."""
+    fold = fold_of(limited(32))
+    for version in range(40):
+        fold.take(closed_of(shown_as(*[f"m@0.{version}"] * 5)))
+    fold.take(closed_of(shown_as(*["m@1.1", "m@1.2"] * 10)))
+
+    counted = lists_of(fold).sums()
+    assert (
+        sum(counted["m@1.1"].groups[:, 0]) == sum(counted["m@1.2"].groups[:, 0]) == 10
+    )
+
+
+def kept_of(names: list[str], most: int) -> tuple[Counter[str], int]:
+    """The rule in plain words: lists of those that are kept, and of no others."""
+    lists: Counter[str] = Counter()
+    begun: dict[str, int] = {}
+    lost = 0
     for name in names:
-        shown = msgspec.structs.replace(one.impression, intervention=name)
-        fold.take(closed_of([Interaction(shown, [])]))
-    return fold
+        if name not in lists and len(lists) == most:
+            begins = max(begun.values(), default=-1) + 1
+            leaving = [each for each in begun if begun[each] < begins - most // 16]
+            if not leaving:
+                lost += 1
+                continue
+            least = min(leaving, key=lambda each: (lists[each], begun[each]))
+            lost += lists.pop(least)
+            del begun[least]
+            if name != "m":
+                begun[name] = begins
+        elif name not in lists and name != "m":
+            begun[name] = max(begun.values(), default=-1) + 1
+        lists[name] += 1
+    return lists, lost
+
+
+@pytest.mark.parametrize("most", [1, 2, 5, 40])
+def test_what_is_kept_follows_from_the_order_alone(most: int) -> None:
+    """As the rule says; also of a fold that is restored again and again."""
+    rng = np.random.default_rng(most)
+    shares = rng.permutation(np.arange(1, 61) ** -1.0)
+    places = rng.choice(60, 2_000, p=shares / shares.sum())
+    names = [f"m@{n % 3}.{n}" if n else "m" for n in places.tolist()]
+    log = shown_as(*names)
+    whole = fold_of(limited(most))
+    state: dict[bytes, bytes] = {}
+    whole.take(closed_of(log))
+    for first in range(0, len(log), 300):
+        part = fold_of(limited(most))
+        part.restore(as_changes(state))
+        part.take(closed_of(log[first : first + 300]))
+        written = {key: value for _, key, value in part.changes({})}
+        changed = {**state, **written}
+        state = {key: value for key, value in changed.items() if value is not None}
+
+    lists, lost = kept_of(names, most)
+    counted = lists_of(whole).sums()
+    assert {name: sum(one.groups[:, 0]) for name, one in counted.items()} == lists
+    assert whole.counters()["intervention_lists_uncounted"] == lost
+    assert state == state_of(whole)
+    assert part.fingerprint() == whole.fingerprint()
+
+
+def test_models_keep_their_own() -> None:
+    """Versions of one take no room of another; names with an @ are read whole."""
+    models = dict.fromkeys(("m", "m@0", "é"), SETTINGS.models["m"])
+    settings = msgspec.structs.replace(limited(2), models=models)
+    fold = fold_of(settings)
+    fold.take(closed_of(shown_as("m@0", "m@0@0.1", "é@1.2", "m", "m@0.1", "m@@0.1")))
+    fold.take(closed_of(shown_as(*(f"m@7.{n}" for n in range(9)))))
+
+    assert sorted(lists_of(fold).sums()) == ["m", "m@0", "m@0@0.1", "m@7.8", "é@1.2"]
 
 
 def test_sums_of_another_shape_never_reach_c() -> None:
     """It would write beside them."""
     short = Sums(np.zeros((99, 2), np.int64), np.zeros(1, np.int64))
     with pytest.raises(ValueError, match="must be of shapes"):
-        known_of({"m@0.1": short})
+        Table(rules_of()).put("m@0.1", short, 0)

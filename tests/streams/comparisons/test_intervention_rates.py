@@ -1,5 +1,6 @@
 """Clicks per list of interventions, from sums to the records of `evaluations`."""
 
+import asyncio
 from collections import Counter
 
 import msgspec
@@ -10,13 +11,18 @@ from rankstream.settings import Settings
 from rankstream.wire.events import decode_interaction_record
 from rankstream.wire.intervention_rates import decode_rates, encode_rates
 from rankstream.wire.topics import INTERACTIONS
-from streams.comparisons.intervention_lists import empty, merged
+from streams.comparisons.intervention_lists import empty, merged, trained_of
 from streams.comparisons.intervention_rates import MOST_TOLD, rate_of, rates_of
+from streams.comparisons.preference_fold import PreferencesFold
+from streams.fold.closed_impressions import closed_of
+from streams.fold.join import OUTCOMES
 from streams.fold.native.intervention_lists import Sums
 from streams.kafka.committed_reader import CommittedBatch
 from streams.kafka.reader_role import Source
 from streams.partition_fold import preferences_among
+from streams.roles import evaluator as module
 from streams.roles.evaluator import Evaluator
+from tests.streams.comparisons.compared_lists import EXPERIMENTS, some_interactions
 from tests.streams.training.shop import Shop, model_of, settings_of
 
 
@@ -51,9 +57,10 @@ def test_rates_come_with_their_interval() -> None:
     rng = np.random.default_rng(1)
     sums = sums_of(100, 0)
     sums.groups[:, 1] = rng.poisson(50, 100)
-    rates = rates_of({"b@0.9": sums, "b@0.10": sums, "a@1.2": sums, "nobody": sums})
+    rates = rates_of({"b@0.9": sums, "b@0.10": sums, "a@1.2": sums, "b": sums})
     assert [each.model for each in rates] == ["a", "b"]
-    assert [each.intervention for each in rates[1].interventions] == ["b@0.9", "b@0.10"]
+    names = [each.intervention for each in rates[1].interventions]
+    assert names == ["b", "b@0.9", "b@0.10"]
     (found,) = rates[0].interventions
     low, high = found.to_come
     assert found.why == ""
@@ -63,7 +70,17 @@ def test_rates_come_with_their_interval() -> None:
     assert decode_rates(encode_rates(rates[1])) == rates[1]
 
 
-def test_only_the_newest_are_told() -> None:
+def test_made_up_versions_hide_none_that_is_shown() -> None:
+    """Of more than a record holds, those with the most lists are told, in order."""
+    sums = {f"m@{n}.5": sums_of(1, 0) for n in range(7, MOST_TOLD + 9)}
+    shown = {"m@0.9": sums_of(2, 1), "m": sums_of(1, 0), "m@6.1": sums_of(3, 0)}
+    (rates,) = rates_of(sums | shown)
+    names = [each.intervention for each in rates.interventions]
+    assert names[:4] == ["m", "m@0.9", "m@6.1", "m@12.5"]
+    assert len(names) == MOST_TOLD
+
+
+def test_only_the_newest_of_equal_ones_are_told() -> None:
     """A record has bounds."""
     (rates,) = rates_of({f"m@{n}.5": sums_of(1, 0) for n in range(MOST_TOLD + 3)})
     assert len(rates.interventions) == MOST_TOLD
@@ -109,8 +126,8 @@ def test_what_interventions_earned_is_what_their_lists_did() -> None:
                 name = one.impression.intervention
                 lists[name] += 1
                 clicks[name] += len({mark.position for mark in one.clicks})
-    names = [run.intervention for run in shop.trainer.runs]
-    assert len(names) == 2
+    names = ["m", *(run.intervention for run in shop.trainer.runs)]
+    assert len(names) == 3
     sums = merged(values)
     assert {name: one.groups.sum(axis=0).tolist() for name, one in sums.items()} == {
         name: [lists[name], clicks[name]] for name in names
@@ -134,3 +151,36 @@ def test_sums_that_cannot_be_read_stop_no_verdict() -> None:
     assert evaluated(Settings(), broken) == []
     assert len(evaluated(Settings(), values)) == 1
     assert msgspec.msgpack.decode(values[key])[0] == 1
+
+
+class Taking:
+    """A producer that keeps keys of what it is given."""
+
+    def __init__(self) -> None:
+        self.keys: list[bytes] = []
+
+    async def send_and_wait(self, topic: str, value: bytes, key: bytes) -> None:
+        """Take it."""
+        del topic, value
+        self.keys.append(key)
+
+
+def test_clicks_per_list_are_no_lines_of_the_log(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They move at every turn while lists are shown; verdicts on experiments do."""
+    monkeypatch.setattr(module, "EVERY_S", 0.01)
+    settings = Settings(models={"m": model_of(after=[300])})
+    fold = PreferencesFold(EXPERIMENTS, 0, trained_of(settings))
+    fold.take(closed_of(some_interactions(5)))
+    changes = fold.changes(dict.fromkeys(OUTCOMES, 1))
+    batch = CommittedBatch([(x.key, x.value) for x in changes], at_end=True)
+    evaluator, producer = Evaluator(settings), Taking()
+    evaluator.take(Source("preferences"), batch)
+    monkeypatch.setattr(evaluator, "_producer", producer)
+    with caplog.at_level("INFO", logger="rankstream.evaluator"):
+        asyncio.run(evaluator.turn(asyncio.Event()))
+    assert producer.keys == [b"boost", b"m/interventions"]
+    assert [x.getMessage() for x in caplog.records] == [
+        "event=verdict experiment=boost"
+    ]

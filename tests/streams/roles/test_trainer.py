@@ -253,9 +253,11 @@ def test_a_request_is_answered_once_in_the_next_epoch_at_equal_counts() -> None:
     world.assert_whole()
     snapshots = [decode_snapshot(each) for each in world.trained()]
     assert [each.epoch for each in snapshots] == [0, 1, 2]
+    assert [each.parent_epoch for each in snapshots] == [0, 0, 1]
     assert len({each.version for each in snapshots}) == 1
     assert [each.reason for each in world.records("run")] == ["count", "asked", "asked"]
     assert [x.request for x in world.records("position")] == ["", "one", "two"]
+    assert [x.request for x in world.records("run")] == ["", "one", "two"]
 
 
 def test_the_stop_ends_a_training_soon_and_nothing_is_published() -> None:
@@ -294,8 +296,8 @@ def refusing(why: str) -> Any:
     return train
 
 
-def test_a_refusal_is_said_once_and_tried_again_when_more_was_counted() -> None:
-    """Or when somebody asks, who is answered by it."""
+def test_a_refusal_answers_who_asked_and_stays_when_the_status_goes_on() -> None:
+    """Nobody who asks waits; what was refused can be read until the next refusal."""
     world = world_of()
 
     async def scenario() -> None:
@@ -303,18 +305,22 @@ def test_a_refusal_is_said_once_and_tried_again_when_more_was_counted() -> None:
         await turned(world, trainer, 3)
         assert states(world) == ["training", "refused"]
         assert world.records("position") == []
-        ask(world, "one")
-        await turned(world, trainer, 3)
-        (answered,) = world.records("position")
-        assert (answered.request, answered.n_done, answered.counts) == ("one", 0, [])
-        assert states(world) == ["training", "refused"] * 2
-        world.grow(50)
-        await turned(world, trainer, 3)
+        for name in ("one", "two"):
+            ask(world, name)
+            await turned(world, trainer, 3)
+        first, second = world.records("position")
+        assert (first.request, first.n_done, first.counts) == ("one", 0, [])
+        assert second.request == "two"
         assert states(world) == ["training", "refused"] * 3
         assert trainer.counters()["interventions_refused"] == 3
 
     asyncio.run(scenario())
     assert [each.said for each in world.records("status")][1::2] == ["too little"] * 3
+    refusals = world.records("refusal")
+    assert [each.said for each in refusals] == ["too little"] * 3
+    assert [(x.reason, x.request, x.after) for x in refusals] == [
+        ("count", "", ""), ("asked", "one", ""), ("asked", "two", ""),
+    ]  # fmt: skip
     assert not world.trained()
 
 
@@ -409,7 +415,7 @@ def test_an_era_without_room_refuses_before_anything_is_read() -> None:
     (status,) = world.records("status")
     assert "at most limits.interventions, 1" in status.said
     assert "2025-" in status.said
-    assert world.read(TRAINING)[0][0] == b"m/status"
+    assert [key for key, _ in world.read(TRAINING)] == [b"m/refusal", b"m/status"]
 
 
 def test_a_model_without_a_version_is_refused_until_it_has_one() -> None:

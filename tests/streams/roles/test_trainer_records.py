@@ -2,10 +2,13 @@
 
 import asyncio
 import logging
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
+import numba
 import pytest
+from aiokafka.errors import KafkaError
 
 from rankstream import deployment_rules
 from rankstream.snapshots import decode_snapshot, encode_snapshot
@@ -24,6 +27,7 @@ from streams.kafka import intervention
 from streams.kafka.committed_reader import CommittedBatch
 from streams.kafka.reader_role import Source
 from streams.kafka.state_log import Cluster
+from streams.kafka.training_log import TrainerFenced
 from streams.roles import trainer as role
 from streams.roles.trainer import Trainer
 from streams.training.inputs import TrainingRefused
@@ -100,36 +104,152 @@ def test_a_snapshot_under_a_key_of_another_is_none_of_the_model(grown: World) ->
         assert records.newest["m"].version == version, key
 
 
-def refusing(*_: Any, **__: Any) -> Any:
-    """A training that is refused."""
-    raise TrainingRefused("no")
+def refusing(*arguments: Any, **_: Any) -> Any:
+    """A training that is refused, with other numbers each time."""
+    raise TrainingRefused(f"must have 9,000.5; got {id(arguments)}")
 
 
-def test_after_a_refusal_a_hundredth_more_must_be_counted() -> None:
-    """Less would try again and again, as something is counted at every moment."""
-    world = World(settings_with())
+def refused(caplog: pytest.LogCaptureFixture) -> int:
+    """How often the log says that one was."""
+    return sum("event=training-refused" in x.getMessage() for x in caplog.records)
+
+
+def test_a_refusal_is_said_once_and_tried_ever_less_often(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """However much is counted meanwhile; a request is tried at once."""
+    world, clock = World(settings_with(after=[400, 2_000])), 1_000.0
     world.grow(700)
+    monkeypatch.setattr(role, "time", SimpleNamespace(monotonic=lambda: clock))
 
     async def scenario() -> None:
+        nonlocal clock
         trainer = world.trainer(train=refusing)
-        tried = []
-        for n_more in (0, 4, 4):
-            if n_more:
-                world.grow(n_more)
+        n_tried = []
+        for after_s in (0.0, 9.0, 2.0, 19.0, 2.0, 39.0, 2.0):
+            clock += after_s
+            world.grow(10)
             await turned(world, trainer, 2)
-            n_tried = trainer.counters()["interventions_refused"]
-            tried.append((n_counted_by(world), n_tried))
-        (first, one), (second, still), (third, again) = tried
-        assert (one, still, again) == (1, 1, 2)
-        assert first + 1 < second < 1.01 * first + 1 <= third
+            n_tried.append(trainer.counters()["interventions_refused"])
+        assert n_tried == [1, 1, 2, 2, 3, 3, 4]
+        request = encode_record(Request(SCHEMA, "one", 0))
+        world.write(TRAINING, (training_key("request", "m"), request))
+        await turned(world, trainer, 3)
+        assert trainer.counters()["interventions_refused"] == 5
+        assert refused(caplog) == 1
+        # A further point of the schedule.
+        world.grow(1_400)
+        await turned(world, trainer, 3)
+        assert trainer.counters()["interventions_refused"] == 6
+        assert refused(caplog) == 1
 
     asyncio.run(scenario())
 
 
-def n_counted_by(world: World) -> int:
-    """Interactions that the statistics have counted."""
-    last = dict(world.read(STATISTICS))[keys.counted_key(0)]
-    return sum(keys.decode_counted(last or b"").sources.values())
+def test_what_another_reason_refuses_is_said_too(
+    grown: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    """And so is the first one again, after it."""
+    world, reasons = grown.copied(), ["no 1", "no 2", "never", "no 3"]
+
+    def train(*_: Any, **__: Any) -> Any:
+        raise TrainingRefused(reasons[len(world.records("refusal"))])
+
+    async def scenario() -> None:
+        trainer = world.trainer(train=train)
+        for number in range(len(reasons)):
+            request = encode_record(Request(SCHEMA, f"r{number}", 0))
+            world.write(TRAINING, (training_key("request", "m"), request))
+            await turned(world, trainer)
+
+    asyncio.run(scenario())
+    assert [each.said for each in world.records("refusal")] == reasons
+    assert refused(caplog) == 3
+
+
+def test_of_two_records_of_a_version_the_last_one_counts(grown: World) -> None:
+    """One that is published again may differ; an earlier version never counts."""
+    old = decode_snapshot(dict(grown.read(SNAPSHOTS))[b"m/0.0"] or b"")
+    again = msgspec.structs.replace(old, created_ms=old.created_ms + 1)
+    later = msgspec.structs.replace(old, version=7)
+    records = ModelRecords(frozenset({"m"}))
+    for each, counts in ((old, old), (again, again), (later, later), (old, later)):
+        records.take_snapshot(b"m", encode_snapshot(each))
+        assert records.newest["m"] == counts
+
+
+ERRORS = [
+    (MemoryError(), "MemoryError;"),
+    (KeyError("x"), "KeyError: 'x';"),
+    (OverflowError("x"), "OverflowError: x;"),
+    (TypeError("x"), "TypeError: x;"),
+    (StopIteration("x"), "StopIteration: x;"),
+]
+
+
+@pytest.mark.parametrize(("error", "said"), ERRORS)
+def test_whatever_a_training_raises_a_request_is_answered(
+    grown: World, error: Exception, said: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """In words, with the traceback in the log once; the schedule waits then."""
+    world, n_begun = grown.copied(), 0
+
+    def train(*_: Any, **__: Any) -> Any:
+        nonlocal n_begun
+        n_begun += 1
+        raise error
+
+    async def scenario() -> None:
+        trainer = world.trainer(train=train)
+        for name in ("one", "two"):
+            request = encode_record(Request(SCHEMA, name, 0))
+            world.write(TRAINING, (training_key("request", "m"), request))
+            await turned(world, trainer, 3)
+        assert trainer.counters()["interventions_refused"] == 2
+
+    asyncio.run(scenario())
+    assert n_begun == 2
+    refusals = world.records("refusal")
+    assert [each.request for each in refusals] == ["one", "two"]
+    begins = f"a training must end without an error; got {said}"
+    assert all(each.said.startswith(begins) for each in refusals)
+    assert [each.request for each in world.records("position")] == ["one", "two"]
+    assert refused(caplog) == 1
+    assert caplog.text.count("in train\n    raise error") == 1
+
+
+@pytest.mark.parametrize("error", [LogRefused("x"), TrainerFenced("x"), KafkaError()])
+def test_what_is_no_fault_of_the_training_ends_the_turn(
+    grown: World, error: Exception
+) -> None:
+    """Nothing is answered: who comes next begins it again."""
+    world = grown.copied()
+
+    def train(*_: Any, **__: Any) -> Any:
+        raise error
+
+    with pytest.raises(type(error)):
+        asyncio.run(turned(world, world.trainer(train=train)))
+    assert not world.records("refusal")
+
+
+def test_compiled_kernels_are_told_of(
+    grown: World, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """In the log and to who follows it: the first training takes minutes then."""
+    monkeypatch.setattr(intervention, "BEAT_S", 0.01)
+
+    def train(*arguments: Any, **options: Any) -> Any:
+        for _ in range(2):
+            numba.njit(lambda x: x + 1.5)(1.0)
+        return train_model(*arguments, **options)
+
+    world = grown.copied()
+    with caplog.at_level(logging.INFO):
+        asyncio.run(turned(world, world.trainer(train=train)))
+    assert caplog.text.count("event=compiling model=m reason=compiling kernels") == 1
+    said = [each.said for each in world.records("status")]
+    assert any(each.startswith("compiling kernels") for each in said)
 
 
 def test_an_answered_request_stays_answered_after_the_schedule_went_on() -> None:

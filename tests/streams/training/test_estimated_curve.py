@@ -97,15 +97,54 @@ def test_chunks_do_not_change_a_bit(monkeypatch):
         assert (alphas == {alpha_of(whole).tobytes()}) == (not told)
 
 
-def test_where_validation_groups_do_not_click_all_do():
+def test_ranks_at_which_a_document_was_only_expected_take_no_room(monkeypatch):
+    """It was shown at one rank alone, so it tells nothing: no sample is drawn."""
+
+    def at_first_rank_only(chunk):
+        is_odd = np.array([int(each.query[1:]) % 2 for each in chunk.names], bool)
+        is_seen = ~is_odd[chunk.scope] | (chunk.rank == 1)
+        return chunk._replace(
+            shown=chunk.shown * is_seen, by_class=chunk.by_class * is_seen
+        )
+
+    monkeypatch.setattr(module, "MOST_ROWS", 700)
+    chunks = map(at_first_rank_only, STATISTICS.columns())
+    found = estimated_curve(chunks, GROUPS, Shares())
+    assert found.source.endswith("of the validation groups, 2 to 3")
+    assert alpha_of(found) == pytest.approx(LOOKED, abs=0.06)
+
+
+def test_where_validation_groups_do_not_click_those_of_training_do_too():
     """It says so, and whose clicks these are: whoever judges must not be of them."""
     statistics = statistics_of(4_000, 20, 3, clicking=(0, 1, 4, 5))
     found = estimated_curve(statistics.columns(), GROUPS, Shares())
     assert found.source == (
-        "estimated from all clicks, as those of the validation groups do not tell it"
+        "estimated from clicks of the training and validation groups, as those of the "
+        "validation groups do not tell it"
     )
-    assert found.groups == (0, 1, 2, 3, 4, 5)
+    assert found.groups == (0, 1, 2, 3)
     assert alpha_of(found) == pytest.approx(LOOKED, abs=0.06)
+
+
+def test_selection_groups_never_tell_a_curve():
+    """Not what it is, and not whether there is one."""
+    same = statistics_of(4_000, 20, 3, clicking=(0, 1))
+    for clicking in ((0, 1), (0, 1, 4, 5)):
+        statistics = statistics_of(4_000, 20, 3, clicking=clicking)
+        found = estimated_curve(statistics.columns(), GROUPS, Shares())
+        same_curve = estimated_curve(same.columns(), GROUPS, Shares())
+        assert alpha_of(found).tolist() == alpha_of(same_curve).tolist()
+    alone = statistics_of(4_000, 20, 3, clicking=(4, 5))
+    assert estimated_curve(alone.columns(), GROUPS, Shares()).curve is None
+
+
+def test_ranks_that_are_not_well_known_are_said():
+    """As the monitor says it of its own curve; not where each is known."""
+    assert estimated_curve(STATISTICS.columns(), GROUPS, Shares()).warning == ""
+    few = statistics_of(900, 150, 1)
+    assert estimated_curve(few.columns(), GROUPS, Shares()).warning == (
+        "examination is not well known at ranks 2 to 3: documents were shown too seldom"
+    )
 
 
 def test_too_few_groups_are_taken_together():

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from rankstream.wire.candidates import candidates_key, candidates_value
+from rankstream.wire.routing import partition_of_query
 from streams.fold.native.counting import name_of_set
 from streams.training.feature_records import (
     FeatureRecords,
@@ -68,11 +69,16 @@ def test_only_sets_that_are_asked_for_are_read():
     assert records.of("s", [A]) is None
 
 
-def test_the_last_value_counts_and_a_tombstone_does_not_take_it_away():
-    """Statistics of a moment ago still know the set."""
+def test_the_last_value_counts_and_a_tombstone_takes_it_away():
+    """As where the broker has compacted them; what comes later counts again."""
     newer = record("q", A, "wx", 9)
-    records = read(*RECORDS, newer, (newer[0], None))
-    assert told(records.of("q", [A])) == {"w": 9, "x": 9}
+    gone = (newer[0], None)
+    assert told(read(*RECORDS, newer).of("q", [A])) == {"w": 9, "x": 9}
+    assert read(*RECORDS, gone).of("q", [A]) is None
+    assert told(read(*RECORDS, gone).of("q", [A, B])) == told(
+        read(*RECORDS).of("q", [B])
+    )
+    assert told(read(*RECORDS, gone, newer).of("q", [A])) == {"w": 9, "x": 9}
 
 
 def test_other_lists_of_features_are_counted_and_not_read():
@@ -88,7 +94,7 @@ def test_the_digest_is_of_what_is_used_in_any_order_of_the_topic():
     """One other number, item, set or query makes another one; what is not used none."""
     sets = [("q", [B, A]), ("r", [A])]
     used = features_used(read(*RECORDS), iter(sets))
-    assert used.n_records == 3
+    assert [each.n_records for each in used] == [3]
     assert features_used(read(*RECORDS[::-1]), iter(sets)) == used
     assert features_used(read(*RECORDS, record("t", A, "w", 1)), iter(sets)) == used
     others = (
@@ -99,6 +105,25 @@ def test_the_digest_is_of_what_is_used_in_any_order_of_the_topic():
     for each in others:
         assert features_used(read(*RECORDS, each), iter(sets)) != used
     assert features_used(read(*RECORDS), iter([("q", [A]), ("r", [A])])) != used
+
+
+def test_each_partition_has_a_digest_of_its_own():
+    """What comes in one changes that of no other."""
+    sets = [("q", [B, A]), ("r", [A])]
+    of = {query: partition_of_query(query, 8) for query in ("q", "r")}
+    assert len({*of.values()}) == 2
+    both = [
+        {each.partition: each for each in features_used(records, iter(sets))}
+        for records in (
+            FeatureRecords(RECORDS, HASH, 2, n_partitions=8),
+            FeatureRecords(
+                [*RECORDS, record("r", A, "wx", 4)], HASH, 2, n_partitions=8
+            ),
+        )
+    ]
+    assert {at: x.n_records for at, x in both[0].items()} == {of["q"]: 2, of["r"]: 1}
+    assert both[0][of["q"]] == both[1][of["q"]]
+    assert both[0][of["r"]] != both[1][of["r"]]
 
 
 @pytest.mark.parametrize(

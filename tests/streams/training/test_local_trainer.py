@@ -25,6 +25,32 @@ def test_an_era_has_no_more_interventions_than_statistics_keep_apart() -> None:
     assert shop.pipeline.snapshots[b"m"] == served
 
 
+def test_what_was_refused_is_tried_again_only_when_more_is_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """However often it is flushed."""
+    shop = Shop(settings_of({"m": model_of(after=[100], **PLAN)}))
+    n_tried = 0
+
+    def refused(*_: object) -> None:
+        nonlocal n_tried
+        n_tried += 1
+        raise TrainingRefused("too few")
+
+    monkeypatch.setattr(shop.trainer, "train", refused)
+    shop.show(200, np.random.default_rng(1))
+    before = n_tried
+    shop.trainer.flush()
+    assert n_tried == before + 1
+    for _ in range(3):
+        assert shop.trainer.flush() == []
+    assert n_tried == before + 1
+    shop.show(1, np.random.default_rng(2))
+    shop.end()
+    assert n_tried > before + 1
+    assert shop.trainer.refusals == {"m": "too few"}
+
+
 def test_a_time_is_not_passed_before_each_partition_has_passed_it() -> None:
     """An intervention by hand before some partition has begun leaves it to come."""
     settings = settings_of({"m": model_of(**PLAN)}, partitions=32)

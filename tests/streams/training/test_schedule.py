@@ -8,7 +8,14 @@ import pytest
 
 from rankstream.sections import TrainingSettings
 from rankstream.wire.training import COUNT, SCHEMA, TIME, Position
-from streams.training.schedule import count_points, due, least_watermark, position_after
+from streams.training.schedule import (
+    count_points,
+    due,
+    least_watermark,
+    n_passed,
+    next_points,
+    position_after,
+)
 from tests.rankstream.wire.test_training import RUN
 
 
@@ -72,14 +79,17 @@ def test_a_point_that_a_partition_has_still_to_pass_is_not_lost():
     """An intervention while one has no watermark leaves the times where they were."""
     plan = TrainingSettings(after=[10], at=[5_000, 8_000])
     run = msgspec.structs.replace(
-        RUN, counts=[(0, 10)], watermarks=[(0, 10_000), (1, None)], created_ms=10_000
-    )
-    begun = position_after(None, run, 2, "r1")
+        RUN, counts=[(0, 10)], watermarks=[(0, 10_000), (1, None)], created_ms=10_000,
+        request="r1",
+    )  # fmt: skip
+    begun = position_after(None, run, 2)
     assert (begun.n_done, begun.n_counted, begun.watermark_ms) == (1, 10, -1)
     assert (begun.request, begun.intervention) == ("r1", run.intervention)
     assert due(plan, begun, 10, least_watermark([10_000, 6_000], 2)) == TIME
 
-    both = msgspec.structs.replace(run, watermarks=[(0, 10_000), (1, 6_000)])
+    both = msgspec.structs.replace(
+        run, watermarks=[(0, 10_000), (1, 6_000)], request=""
+    )
     later = position_after(begun, both, 2)
     assert (later.n_done, later.watermark_ms, later.request) == (2, 6_000, "r1")
     assert due(plan, later, 10, 7_999) is None
@@ -87,3 +97,16 @@ def test_a_point_that_a_partition_has_still_to_pass_is_not_lost():
     # Of a partition that nothing is known of nothing is past either.
     assert position_after(later, run, 3).watermark_ms == 6_000
     assert position_after(later, both, 3).watermark_ms == 6_000
+
+
+def test_what_is_next_is_the_first_point_after_the_last_intervention():
+    """One that was passed and refused is the next still; where all are past, none."""
+    plan = TrainingSettings(after=[100, 200], at=[5_000])
+    assert next_points(plan, None) == (100, 5_000)
+    assert next_points(plan, after(100, 6_000)) == (200, None)
+    assert next_points(plan, after(250, 4_999)) == (None, 5_000)
+    assert next_points(plan, after(250, 5_000)) == (None, None)
+    passed = [
+        n_passed(plan, n, at) for n, at in ((99, None), (100, 4_999), (200, 5_000))
+    ]
+    assert passed == [0, 1, 3]

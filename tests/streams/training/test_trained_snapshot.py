@@ -54,8 +54,10 @@ def inputs_of(shop, *, model=None, rng=None):
     if rng is not None:
         rng.shuffle(statistics)
         rng.shuffle(features)
-    known = model or shop.settings.models["m"]
-    return Inputs(Statistics(statistics), feature_records_for(known, features))
+    settings = msgspec.structs.replace(
+        shop.settings, models={"m": model or shop.settings.models["m"]}
+    )
+    return Inputs(Statistics(statistics), feature_records_for(settings, "m", features))
 
 
 def trained(shop, *, parent=None, inputs=None, settings=None, **how):
@@ -94,7 +96,11 @@ def test_a_snapshot_says_what_it_came_from(shop):
     assert run.sha256 == sha256_of(encode_snapshot(snapshot))
     assert run.parent.sha256 == sha256_of(encode_snapshot(parent))
     assert (run.reason, run.curve.source, run.curve.groups) == (ASKED, "given", [])
-    assert run.features.n_records == run.sizes.n_queries + run.sizes.n_held_out == 60
+    assert (
+        sum(x.n_records for x in run.features)
+        == run.sizes.n_queries + run.sizes.n_held_out
+        == 60
+    )
     assert run.epochs[0][0] == 0
     assert 0 < run.sizes.n_below < run.sizes.n_items == 480
     assert 0 < run.sizes.share_below < 1
@@ -120,7 +126,9 @@ def test_partitions_change_nothing_but_the_counts(shop):
     assert [n for _, n in three.run.counts] != [N_LISTS]
     assert sum(n for _, n in three.run.counts) == N_LISTS
     assert three.snapshot.weights == one.snapshot.weights
-    for name in ("features", "curve", "sizes", "epochs", "scale", "reward"):
+    n_read = [sum(x.n_records for x in each.run.features) for each in (three, one)]
+    assert n_read[0] == n_read[1]
+    for name in ("curve", "sizes", "epochs", "scale", "reward"):
         assert getattr(three.run, name) == getattr(one.run, name)
 
 
@@ -186,6 +194,23 @@ def test_whose_clicks_a_snapshot_saw_goes_on_to_its_heirs(shop):
     assert found.snapshot.groups == []
     assert found.run.reward is None
     assert "seen clicks of all groups" in found.run.reward_reason
+
+
+def test_an_early_curve_leaves_somebody_to_judge_all_heirs():
+    """From too few clicks of the validation groups, it takes none of selection."""
+    judged = {"examination": [], "least_support": 0.0, "most_unsupported": 1.0}
+    shop = shop_of(n_lists=200, after=[200, 500, 800], **judged)
+    shop.show(1_000, np.random.default_rng(2))
+    shop.end()
+    runs = shop.trainer.runs
+    assert len(runs) == 3
+    assert runs[0].curve.groups == [0, 1, 2, 3, 4, 5, 6, 7]
+    assert "as those of the validation groups do not tell it" in runs[0].curve.source
+    for run in runs:
+        assert run.reward is not None, run.reward_reason
+        assert "documents were shown too seldom" in run.curve.warning
+    assert [run.parent.version for run in runs] == [0, *(x.version for x in runs[:2])]
+    assert shop.snapshot().groups == [0, 1, 2, 3, 4, 5, 6, 7]
 
 
 def test_the_reward_is_refused_where_too_little_is_known_of_what_it_shows(shop):
@@ -260,7 +285,7 @@ def test_a_query_without_features_is_left_out_and_counted(shop):
         if decode_candidates_key(x.key).query != "query 0000"
     ]
     statistics = Statistics(shop.trainer.statistics().items())
-    records = feature_records_for(shop.settings.models["m"], features)
+    records = feature_records_for(shop.settings, "m", features)
     run = trained(shop, inputs=Inputs(statistics, records)).run
     assert run.sizes.n_without_features == 1
     assert run.sizes.n_queries + run.sizes.n_held_out == 59
@@ -363,10 +388,31 @@ def test_a_floor_out_of_reach_is_refused(shop):
 
 
 def test_items_of_too_little_support_leave_nothing_to_learn(shop):
-    """It is said, instead of publishing what nothing was learned for."""
-    settings = with_training(shop.settings, least_support=1e6)
-    with pytest.raises(TrainingRefused, match="cannot be trained"):
-        trained(shop, settings=settings)
+    """It is said which setting, what there is, and what to set, with which it goes."""
+    largest = []
+    for share, told in ((0.2, "to learn from"), (0.9, "to learn from")):
+        few = with_training(shop.settings, least_support=1e6, held_out=share)
+        with pytest.raises(TrainingRefused) as refused:
+            trained(shop, settings=few)
+        found = re.fullmatch(
+            r"'m' must have items of least_support, 1e\+06 expected looks, in queries "
+            rf"{told}; the largest support there is ([\d.]+): wait for more lists, or "
+            r"lower models\.m\.training\.least_support, to ([\d.]+) say",
+            str(refused.value),
+        )
+        assert found is not None, refused.value
+        largest.append(float(found[1]))
+        enough = with_training(few, least_support=float(found[2]))
+        assert trained(shop, settings=enough).run.sizes.n_items
+    # Of fewer queries, and rounded.
+    assert largest[1] < largest[0]
+    just = with_training(shop.settings, least_support=largest[0] - 0.01)
+    above = with_training(shop.settings, least_support=largest[0] + 0.01)
+    with pytest.raises(TrainingRefused, match=r"to learn from"):
+        trained(shop, settings=above)
+    # Of those held out none may have so much.
+    with pytest.raises(TrainingRefused, match=r"held out, to tell where to stop; the"):
+        trained(shop, settings=just)
 
 
 def test_clicks_that_do_not_tell_the_curve_are_refused():
@@ -391,7 +437,7 @@ def test_the_schedule_trains_and_serves():
     fields = {"after": [200, 600], **PLAN}
     shop = Shop(settings_of({"m": model_of(**fields, least_support=1e6)}))
     shop.show(450, np.random.default_rng(1))
-    assert "cannot be trained" in shop.trainer.refusals["m"]
+    assert "least_support" in shop.trainer.refusals["m"]
     assert shop.trainer.runs == []
     shop = Shop(settings_of({"m": model_of(**fields, least_support=1.0)}))
     shop.show(1_000, np.random.default_rng(1))

@@ -4,17 +4,21 @@ import msgspec
 import numpy as np
 import pytest
 
-from rankstream.wire.candidates import candidates_key
+from rankstream.wire.candidates import candidates_key, decode_candidates_key
 from rankstream.wire.envelope import decode_snapshot, encode_snapshot
+from rankstream.wire.routing import partition_of_query
 from rankstream.wire.topics import CANDIDATES
 from streams.fold.statistics_keys import GROWING_SETS, ScopeName
 from streams.fold.statistics_reader import Statistics
-from streams.training import verification
-from streams.training.feature_records import FeatureRecords
+from streams.training import used_features, verification
+from streams.training.feature_records import (
+    FeatureRecords,
+    digest_of,
+    features_used,
+)
 from streams.training.inputs import (
     Inputs,
     feature_records_for,
-    features_known,
     list_hash,
     sets_known,
 )
@@ -131,13 +135,13 @@ def test_other_features_are_refused(site):
     """The log does not have them."""
     shop, versions = site
     run, parent = shop.trainer.runs[0], decode_snapshot(versions[0])
-    features = msgspec.structs.replace(run.features, digest=bytes(16))
+    features = [msgspec.structs.replace(x, digest=bytes(16)) for x in run.features]
     other = msgspec.structs.replace(run, features=features)
     with pytest.raises(VerificationRefused, match="the dump gives none such"):
         verify(shop.settings, other, parent, lambda: shop.log)
 
 
-LATE = 1_200
+LATE, N_PARTITIONS = 1_200, 3
 
 
 def late_shop():
@@ -153,7 +157,7 @@ def late_shop():
             event.pop("features_hash", None)
 
     model = model_of(examination=[1.0, 0.5, 0.3], least_support=1.0)
-    shop = Shop(settings_of({"m": model}))
+    shop = Shop(settings_of({"m": model}, partitions=N_PARTITIONS))
     rng = np.random.default_rng(1)
     shop.show(LATE, rng, change=without)
     shop.pipeline.flush()
@@ -168,20 +172,33 @@ def late_shop():
 
 @pytest.fixture(scope="module")
 def late():
-    """A run that was trained when half of the features were there, its parent, all."""
+    """A run that read partitions of features up to moments of their own; its parent.
+
+    Those of the first partition up to the first record, of the last one up to the end.
+    """
     shop, statistics, features = late_shop()
-    model = shop.settings.models["m"]
-    records = feature_records_for(model, features[: len(features) // 2])
+    kept: dict[int, list] = {n: [] for n in range(N_PARTITIONS)}
+    for each in features:
+        query = decode_candidates_key(each[0]).query
+        kept[partition_of_query(query, N_PARTITIONS)].append(each)
+    read = [
+        each
+        for n, found in kept.items()
+        for each in found[: 1 + n * len(found) // (N_PARTITIONS - 1)]
+    ]
+    records = feature_records_for(shop.settings, "m", read)
     inputs = Inputs(Statistics(statistics), records)
     found = train_model("m", shop.settings, inputs, shop.snapshot(), reason="asked")
+    assert len({each.n_records for each in found.run.features}) == N_PARTITIONS
     return shop, found, statistics, features
 
 
 def test_features_that_came_after_the_counts_are_found(late):
     """As where `candidates` was read a while after `statistics`."""
     shop, found, _, _ = late
-    again = verify(shop.settings, found.run, shop.snapshot(), lambda: shop.log)
-    assert again == encode_snapshot(found.snapshot)
+    for log in (shop.log, by_partition(shop.log)):
+        again = verify(shop.settings, found.run, shop.snapshot(), log.copy)
+        assert again == encode_snapshot(found.snapshot)
 
 
 @pytest.mark.parametrize("more", [-1, 0, 5, 10_000])
@@ -196,44 +213,127 @@ def test_late_features_are_digested_once_however_many_there_are(
         def take(self, key, value):
             nonlocal n_taken
             n_taken += 1
-            return super().take(key, value)
+            super().take(key, value)
 
-        def are(self, wanted):
-            nonlocal n_digests
-            n_digests += self.n_records == wanted.n_records
-            return super().are(wanted)
+    def digested(digests):
+        nonlocal n_digests
+        n_digests += 1
+        return digest_of(digests)
 
     monkeypatch.setattr(verification, "UsedFeatures", Counted)
-    n_records = found.run.features.n_records + more
-    features = msgspec.structs.replace(
-        found.run.features, digest=bytes(16), n_records=n_records
-    )
+    monkeypatch.setattr(used_features, "digest_of", digested)
+    features = [
+        msgspec.structs.replace(x, digest=bytes(16), n_records=x.n_records + more)
+        for x in found.run.features
+    ]
     run = msgspec.structs.replace(found.run, features=features)
     with pytest.raises(VerificationRefused, match="the dump gives none such"):
         verify(shop.settings, run, shop.snapshot(), lambda: shop.log)
     assert n_taken > 20
-    assert n_digests == (more < 10_000)
+    assert n_digests <= N_PARTITIONS
+    assert n_digests > 0 or more == 10_000
 
 
-def test_used_features_are_those_of_a_training_after_each_record(late):
-    """The digest that grows is the one that is made anew, and only these change it."""
+def test_used_features_end_as_a_training_read_them(late):
+    """Whatever was read of each partition, and none is taken behind that."""
     shop, _, statistics, features = late
+    known = Statistics(statistics)
     model = shop.settings.models["m"]
-    inputs = Inputs(Statistics(statistics), feature_records_for(model, ()))
-    used = UsedFeatures(
-        sets_known("m", model, inputs.statistics), feature_records_for(model, ())
-    )
-    n_changes = 0
     other = candidates_key("nobody asked", b"s" * 8, list_hash(model))
-    for key, value in [*features, *features, (other, features[0][1])]:
-        before = features_known("m", model, inputs)
-        inputs.features.add(key, value)
-        after = features_known("m", model, inputs)
-        assert used.take(key, value) is (before != after)
-        assert used.are(after)
-        assert used.are(before) is (before == after)
-        n_changes += before != after
-    assert 10 < n_changes <= len(features)
+    for n_read in (0, 1, len(features) // 2, len(features)):
+        read = feature_records_for(shop.settings, "m", features[:n_read])
+        wanted = features_used(read, sets_known("m", model, known))
+        records = feature_records_for(shop.settings, "m", ())
+        used = UsedFeatures(sets_known("m", model, known), records, wanted)
+        assert bool(used.lacking) is (n_read > 0)
+        for key, value in [(other, features[0][1]), *features, *features]:
+            used.take(key, value)
+        assert not used.lacking
+        assert features_used(records, sets_known("m", model, known)) == wanted
+
+
+def test_features_that_were_never_there_together_are_refused(late):
+    """Of one partition: what left before others came is not beside them."""
+    shop, _, statistics, features = late
+    known = Statistics(statistics)
+    sets = [*sets_known("m", shop.settings.models["m"], known)]
+    of_one = [
+        each
+        for each in features
+        if partition_of_query(decode_candidates_key(each[0]).query, N_PARTITIONS) == 0
+    ]
+    first, second = of_one[:2]
+    gone = (first[0], None)
+
+    def lacking_after(read):
+        together = feature_records_for(shop.settings, "m", read)
+        wanted = features_used(together, sets)
+        used = UsedFeatures(sets, feature_records_for(shop.settings, "m", ()), wanted)
+        for key, value in (first, gone, second):
+            used.take(key, value)
+        return used.lacking
+
+    assert lacking_after([first, second]) == {0}
+    assert lacking_after([first]) == lacking_after([second]) == set()
+    assert lacking_after([first, gone, second]) == set()
+
+
+def test_a_run_is_made_again_after_partitions_were_split(site):
+    """A dump from before has the partitions of its day."""
+    shop, versions = site
+    run, parent = shop.trainer.runs[0], decode_snapshot(versions[0])
+    kafka = msgspec.structs.replace(shop.settings.kafka, partitions=8)
+    later = msgspec.structs.replace(shop.settings, kafka=kafka)
+    assert verify(later, run, parent, lambda: shop.log) == versions[1]
+
+
+def test_compaction_changes_nothing():
+    """Sets leave with their era, come again without features, and are compacted."""
+    model = model_of(examination=[1.0, 0.5, 0.3], least_support=0.1)
+    settings = settings_of({"m": model})
+    time = msgspec.structs.replace(settings.time, keep_ms=20_000)
+    shop = Shop(msgspec.structs.replace(settings, time=time))
+    rng = np.random.default_rng(1)
+    ids = list(shop.data.query_ids)
+
+    class OfOne(np.random.Generator):
+        """Draws that show the first query only."""
+
+        def integers(self, n, *rest):  # type: ignore[override]
+            return 0 if n == len(ids) else rng.integers(n, *rest)
+
+        def random(self, *rest):  # type: ignore[override]
+            return rng.random(*rest)
+
+    def half_without(event):
+        if ids.index(event["query_id"]) % 2:
+            event.pop("candidate_features", None)
+            event.pop("features_hash", None)
+
+    shop.show(600, rng)
+    shop.show(2_000, OfOne(np.random.PCG64(1)))
+    shop.ranker._logged._at_ms.clear()
+    shop.show(600, rng, change=half_without)
+    shop.pipeline.flush()
+    statistics = [*shop.trainer.statistics().items()]
+    records = [(x.key or b"", x.value) for x in shop.outputs if x.topic == CANDIDATES]
+    assert sum(value is None for _, value in records) > 20
+    found = [
+        train_model(
+            "m",
+            shop.settings,
+            Inputs(
+                Statistics(statistics), feature_records_for(shop.settings, "m", read)
+            ),
+            shop.snapshot(),
+            reason="asked",
+        )
+        for read in (records, list(dict(records).items()))
+    ]
+    assert found[0].run.sizes.n_without_features > 0
+    assert found[0] == found[1]
+    again = verify(shop.settings, found[0].run, shop.snapshot(), lambda: shop.log)
+    assert again == encode_snapshot(found[0].snapshot)
 
 
 def test_records_of_features_go_to_the_spool_as_they_come(site, monkeypatch):

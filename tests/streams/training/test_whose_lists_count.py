@@ -120,7 +120,8 @@ def trained(log, *, parent=None, records=None, **plan):
         value = candidates_value(packed, features_of(query).tobytes(), N_FEATURES)
         features.append((candidates_key(query, name_of_set(packed), known), value))
     inputs = Inputs(
-        Statistics(records or records_of(log)), feature_records_for(model, features)
+        Statistics(records or records_of(log)),
+        feature_records_for(settings, "m", features),
     )
     return train_model("m", settings, inputs, parent or parent_of(), reason=ASKED)
 

@@ -186,6 +186,15 @@ def n_closed(settings: Settings) -> int:
     return sum(len(each) for each in passed_on(settings).interactions.values())
 
 
+def n_learned(settings: Settings) -> int:
+    """Interactions of the model: the version that its last snapshot will have."""
+    return sum(
+        row.impression.model == "m"
+        for each in passed_on(settings).interactions.values()
+        for row in each
+    )
+
+
 def of_partition(values: Values, partition: int) -> Iterator[tuple[bytes, bytes]]:
     """Keys and values of one partition."""
     for (at, key), value in values.items():

@@ -1,0 +1,48 @@
+"""How far a training is."""
+
+from typing import NamedTuple
+
+STAGES = {
+    "curve": "estimating where users look",
+    "judging": "estimating its clicks per list",
+}
+"""Stages whose name does not say it."""
+
+
+class Progress(NamedTuple):
+    """How far a training is.
+
+    Parameters
+    ----------
+    stage
+        `reading`, `curve`, `epoch` or `judging`.
+    number
+        Queries that were read; the number of the epoch; else 0.
+    loss, held_out_dcg
+        Of the epoch.
+    most
+        Epochs that there will be at most; else 0.
+    """
+
+    stage: str
+    number: int = 0
+    loss: float | None = None
+    held_out_dcg: float | None = None
+    most: int = 0
+
+    def told(self) -> str:
+        """The same in words.
+
+        Examples
+        --------
+        >>> Progress("epoch", 3, 0.5, 1.25, 50).told()
+        'epoch 3 of at most 50, loss 0.5, held-out DCG 1.25'
+        >>> Progress("reading", 2_000).told(), Progress("judging").told()
+        ('reading, 2,000 queries so far', 'estimating its clicks per list')
+        """
+        if self.loss is not None:
+            dcg = f"held-out DCG {self.held_out_dcg:.6g}"
+            of = f"epoch {self.number} of at most {self.most}"
+            return f"{of}, loss {self.loss:.6g}, {dcg}"
+        so_far = f", {self.number:,} queries so far" if self.number else ""
+        return STAGES.get(self.stage, self.stage) + so_far

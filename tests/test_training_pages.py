@@ -1,0 +1,37 @@
+"""What the pages on interventions show can be copied: settings load, commands parse."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from rankstream.cli import parser_for
+from rankstream.settings import load_settings
+
+DOCS = Path(__file__).parents[1] / "docs"
+PAGES = [DOCS / "interventions.md", DOCS / "training.md"]
+BLOCK = re.compile(r"^```toml\n(.*?)^```", re.MULTILINE | re.DOTALL)
+COMMAND = re.compile(r"^    rankstream (.*)$", re.MULTILINE)
+
+
+def all_of(pattern: re.Pattern[str]) -> list[str]:
+    """What both pages have, in their order."""
+    texts = [page.read_text(encoding="utf-8") for page in PAGES]
+    return [each for text in texts for each in pattern.findall(text)]
+
+
+@pytest.mark.parametrize("block", all_of(BLOCK))
+def test_settings_are_taken(block: str, tmp_path: Path) -> None:
+    """As they stand there, of a model that is trained by itself."""
+    file = tmp_path / "settings.toml"
+    file.write_text(block, encoding="utf-8")
+    (model,) = load_settings(file).models.values()
+    assert model.is_trained
+    assert model.training.has_schedule
+
+
+@pytest.mark.parametrize("command", all_of(COMMAND))
+def test_commands_are_understood(command: str) -> None:
+    """With their options, as they stand there."""
+    words = command.partition("#")[0].split()
+    assert parser_for(words).parse_args(words).command == words[0]

@@ -123,7 +123,10 @@ def test_a_bad_pointer_is_shown_as_text(
     """Not as bytes are written in a program."""
     client.set(f"{namespace}:pointer:m", "latest")
     assert main(["snapshots", "list", *words]) == 2
-    assert "must be EPOCH.VERSION; got 'latest'" in capsys.readouterr().err
+    assert (
+        "must be EPOCH.VERSION without leading zeros; got 'latest'"
+        in capsys.readouterr().err
+    )
 
 
 def test_verify_finds_what_is_bad(

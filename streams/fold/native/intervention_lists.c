@@ -82,7 +82,7 @@ static int64_t count_clicks(const struct intervention_rules *rules, struct seen 
         at = msgpack_number(data, at, end, &rank);
         at = msgpack_number(data, at, end, &at_ms);
         struct span action = span_at(data, at, end);
-        at = msgpack_after(data, at, end);
+        at = msgpack_after_any(data, at, end);
         if (at < 0 || n != N_CLICK_MARK_FIELDS || action.n < 0)
             return -1;
         if (rank < 1 || rank > n_ranks || !is_counted(rules, action))
@@ -100,7 +100,7 @@ static bool has_session(struct span extra) {
     int64_t n, at = msgpack_map(extra.bytes, 0, extra.n, &n);
     for (; at >= 0 && n > 0; n--) {
         struct span name = span_at(extra.bytes, at, extra.n);
-        at = msgpack_after(extra.bytes, at, extra.n);
+        at = msgpack_after_any(extra.bytes, at, extra.n);
         if (at < 0 || name.n < 0)
             return false;
         struct span value = span_at(extra.bytes, at, extra.n);
@@ -108,7 +108,7 @@ static bool has_session(struct span extra) {
             if ((int64_t)strlen(names[i]) == name.n &&
                 !memcmp(names[i], name.bytes, (size_t)name.n) && value.n > 0)
                 return true;
-        at = msgpack_after(extra.bytes, at, extra.n);
+        at = msgpack_after_any(extra.bytes, at, extra.n);
     }
     return false;
 }

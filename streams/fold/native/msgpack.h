@@ -164,9 +164,11 @@ static inline int64_t msgpack_after_extension(const uint8_t *data, int64_t at,
     return msgpack_has(at, end, length + 1) ? at + length + 1 : -1;
 }
 
-/* Where the value that begins here ends, whatever it is and however deep, or -1 if it is
- * not whole. */
-static inline int64_t msgpack_after(const uint8_t *data, int64_t at, int64_t end) {
+/* Where the value that begins here ends, however deep it is, or -1 if it is not whole.
+ * Unless `takes_any`, what our encoder never writes is refused: extensions and maps of
+ * more than 15 pairs. */
+static inline int64_t msgpack_after_value(const uint8_t *data, int64_t at, int64_t end,
+                                          int takes_any) {
     int64_t left = 1;
     while (left > 0) {
         /* Each value that is left takes a byte: no false length costs time. */
@@ -175,7 +177,7 @@ static inline int64_t msgpack_after(const uint8_t *data, int64_t at, int64_t end
         left--;
         uint8_t first = data[at];
         int64_t start, length;
-        if ((first & 0xF0) == 0x80 || first == 0xDE || first == 0xDF) {
+        if ((first & 0xF0) == 0x80 || (takes_any && (first == 0xDE || first == 0xDF))) {
             at = msgpack_map(data, at, end, &length);
             left += at < 0 ? 0 : 2 * length;
         } else if ((first & 0xF0) == 0x90 || first == 0xDC || first == 0xDD) {
@@ -187,7 +189,8 @@ static inline int64_t msgpack_after(const uint8_t *data, int64_t at, int64_t end
             at += first == 0xCA ? 5 : 9;
         } else if (first < 0x80 || first >= 0xE0 || (first >= 0xCC && first <= 0xD3)) {
             at = msgpack_after_number(data, at, end);
-        } else if ((first >= 0xC7 && first <= 0xC9) || (first >= 0xD4 && first <= 0xD8)) {
+        } else if (takes_any && ((first >= 0xC7 && first <= 0xC9) ||
+                                 (first >= 0xD4 && first <= 0xD8))) {
             at = msgpack_after_extension(data, at, end);
         } else {
             at = msgpack_span(data, at, end, &start, &length);
@@ -196,6 +199,16 @@ static inline int64_t msgpack_after(const uint8_t *data, int64_t at, int64_t end
             return -1;
     }
     return at <= end ? at : -1;
+}
+
+/* Of what our encoder writes. */
+static inline int64_t msgpack_after(const uint8_t *data, int64_t at, int64_t end) {
+    return msgpack_after_value(data, at, end, 0);
+}
+
+/* Of whatever there is. */
+static inline int64_t msgpack_after_any(const uint8_t *data, int64_t at, int64_t end) {
+    return msgpack_after_value(data, at, end, 1);
 }
 
 #endif

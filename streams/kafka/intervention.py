@@ -255,7 +255,7 @@ class Intervention:
         try:
             while not (await asyncio.wait({working}, timeout=BEAT_S))[0]:
                 await self._own.write([self._status(UNDER_WAY, self._told.said)])
-        except BaseException:
+        except BaseException:  # stopped or not: no thread goes on that nobody reads
             self._told.give_up()
             await asyncio.wait({working})
             raise

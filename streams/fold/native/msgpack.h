@@ -102,44 +102,37 @@ static inline int64_t msgpack_span(const uint8_t *data, int64_t at, int64_t end,
     return msgpack_has(*start, end, *length) ? *start + *length : -1;
 }
 
-/* The length of an array. Returns where its first value begins, which may be `end`,
- * or -1 if no array begins here. */
-static inline int64_t msgpack_array(const uint8_t *data, int64_t at, int64_t end,
-                                    int64_t *length) {
+/* How many there are of what begins here: `few` is its first byte where up to 15 are
+ * told in it, `many` that before two bytes of length, the next one that before four.
+ * Returns where the first begins, which may be `end`, or -1 if it is something else. */
+static inline int64_t msgpack_counted(const uint8_t *data, int64_t at, int64_t end,
+                                      uint8_t few, uint8_t many, int64_t *n) {
     if (!msgpack_has(at, end, 1))
         return -1;
     uint8_t first = data[at++];
-    if ((first & 0xF0) == 0x90) {
-        *length = first & 15;
+    if ((first & 0xF0) == few) {
+        *n = first & 15;
         return at;
     }
-    if (first != 0xDC && first != 0xDD)
+    if (first != many && first != many + 1)
         return -1;
-    int width = first == 0xDC ? 2 : 4;
+    int width = first == many ? 2 : 4;
     if (!msgpack_has(at, end, width))
         return -1;
-    *length = (int64_t)msgpack_unsigned(data + at, width);
+    *n = (int64_t)msgpack_unsigned(data + at, width);
     return at + width;
 }
 
-/* The pairs of a map. Returns where its first key begins, which may be `end`, or -1 if no
- * map begins here. */
+/* The length of an array. */
+static inline int64_t msgpack_array(const uint8_t *data, int64_t at, int64_t end,
+                                    int64_t *length) {
+    return msgpack_counted(data, at, end, 0x90, 0xDC, length);
+}
+
+/* The pairs of a map. */
 static inline int64_t msgpack_map(const uint8_t *data, int64_t at, int64_t end,
                                   int64_t *n_pairs) {
-    if (!msgpack_has(at, end, 1))
-        return -1;
-    uint8_t first = data[at++];
-    if ((first & 0xF0) == 0x80) {
-        *n_pairs = first & 15;
-        return at;
-    }
-    if (first != 0xDE && first != 0xDF)
-        return -1;
-    int width = first == 0xDE ? 2 : 4;
-    if (!msgpack_has(at, end, width))
-        return -1;
-    *n_pairs = (int64_t)msgpack_unsigned(data + at, width);
-    return at + width;
+    return msgpack_counted(data, at, end, 0x80, 0xDE, n_pairs);
 }
 
 /* Where the extension that begins here ends, or -1 if there is no whole one. */

@@ -25,6 +25,9 @@ state_s = 1.0
 """
 """Settings by which a test of a minute sees what takes an hour."""
 
+PATIENCE_S = 600.0
+"""What must come is waited for: a busy machine is slow, and only slow."""
+
 
 def role_of(process: psutil.Process) -> str | None:
     """The role of a process of a worker: forked ones have it in their name only.
@@ -83,7 +86,7 @@ class WorkerProcess:
         """SIGTERM; exit status and seconds."""
         started = time.monotonic()
         self.process.terminate()
-        status = self.process.wait(timeout=60)
+        status = self.process.wait(PATIENCE_S)
         return status, time.monotonic() - started
 
     def close(self) -> None:
@@ -136,13 +139,13 @@ def running(
         worker.close()
 
 
-def waited_until(is_true: Callable[[], bool], timeout_s: float, log: Path) -> None:
+def waited_until(is_true: Callable[[], bool], log: Path) -> None:
     """Wait for something; the worker's last words where it does not come."""
-    deadline = time.monotonic() + timeout_s
+    deadline = time.monotonic() + PATIENCE_S
     while not is_true():
         if time.monotonic() > deadline:
             words = log.read_text(encoding="utf-8", errors="replace")[-3_000:]
-            raise AssertionError(f"not after {timeout_s} s; the worker said:\n{words}")
+            raise AssertionError(f"not after {PATIENCE_S} s; the worker said:\n{words}")
         time.sleep(0.5)
 
 

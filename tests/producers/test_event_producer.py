@@ -20,6 +20,7 @@ from producers.topic_reader import (
 )
 from rankstream.wire.events import ACTIVE, ENDED, Frontier, encode_record
 from rankstream.wire.topics import CLICKS, EVENTS, MAX_EVENT_BYTES, QUERIES, full_name
+from tests.worker_process import PATIENCE_S
 
 pytestmark = pytest.mark.broker
 
@@ -148,7 +149,7 @@ def test_only_committed_records_are_read(settings):
 
 def reached_in_the_end(reader, expected):
     """What the reader sees, once a broker has written the marker of a commit."""
-    deadline = time.monotonic() + 10.0
+    deadline = time.monotonic() + PATIENCE_S
     while reached_ms(reader) != expected and time.monotonic() < deadline:
         time.sleep(0.02)
     return reached_ms(reader)

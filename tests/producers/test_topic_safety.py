@@ -35,6 +35,7 @@ from rankstream.settings import KafkaSettings, Settings, TimeSettings
 from rankstream.wire.topics import Topic
 from streams.topology import STAGES, topics_of
 from tests.services import ServiceMissing, our_cluster, without
+from tests.worker_process import PATIENCE_S
 
 SAFE = {
     IN_SYNC: "2",
@@ -45,8 +46,6 @@ SAFE = {
 }
 LOG = Topic("events", 4, {}, is_source=True)
 OTHER = Topic("late", 4, {})
-
-WAIT_S = 60.0
 
 
 def partition(
@@ -226,7 +225,7 @@ def brokers() -> Iterator[list[Broker]]:
 
 def until(holds: Callable[[], bool]) -> None:
     """Wait for what the cluster comes to know by itself."""
-    deadline = time.monotonic() + WAIT_S
+    deadline = time.monotonic() + PATIENCE_S
     while not holds():
         assert time.monotonic() < deadline
         time.sleep(0.1)

@@ -99,7 +99,7 @@ def test_planted_relevance_lies_in_its_interval_and_click_rates_far_outside(
 
     roles = ("--role", "ingest", "--role", "fold")
     with running(config, log, *roles):
-        waited_until(is_counted, 90, log)
+        waited_until(is_counted, log)
     statistics = read()
     assert {name.intervention for name in statistics.scopes()} == LISTS.keys()
     trust = Trust((), {ROLLED_BACK: FITTED_ON})

@@ -24,6 +24,7 @@ from rankstream.snapshots import (
 )
 from tests.services import RedisService
 from tests.snapshot_factory import envelope, snapshot
+from tests.worker_process import PATIENCE_S
 
 pytestmark = pytest.mark.broker
 
@@ -43,7 +44,7 @@ def client(redis_server: RedisService) -> Iterator[redis.Redis]:
         yield made
 
 
-def until(is_so: Callable[[], bool], timeout_s: float = 20.0) -> None:
+def until(is_so: Callable[[], bool], timeout_s: float = PATIENCE_S) -> None:
     """Wait for something to become true."""
     deadline = time.monotonic() + timeout_s
     while not is_so():
@@ -189,7 +190,7 @@ def test_concurrent_readers_see_no_torn_missing_or_older_version(
     while time.monotonic() < deadline or not wrong:
         version += 1
         store.publish(envelope(version, n_features=5_000))
-        assert time.monotonic() < deadline + 20.0
+        assert time.monotonic() < deadline + PATIENCE_S
     done.set()
     for thread in threads:
         thread.join()

@@ -136,9 +136,9 @@ def test_features_outlive_kills_and_leave_with_their_eras(
     with running(config, log) as worker:
         due = {n: lambda: struck.append(worker.kill("fold")) for n in (100, 700, 1_200)}
         # The role `learn` may compile first.
-        waited_until(lambda: worker.said().count("event=restored") >= 16, 300, log)
+        waited_until(lambda: worker.said().count("event=restored") >= 16, log)
         serve(settings, redis_server.url, start_ms, due)
-        waited_until(lambda: closed(settings) == N_LISTS, 90, log)
+        waited_until(lambda: closed(settings) == N_LISTS, log)
         status, _ = worker.stop()
     assert (struck, status) == ([True] * 3, 0)
 

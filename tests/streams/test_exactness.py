@@ -147,8 +147,9 @@ def test_killed_workers_lose_nothing_and_double_nothing(
     with running(config, log) as worker:
 
         def kill(role: str) -> None:
-            if worker.kill(role):
-                struck.append(role)
+            # A role that was killed before may not have been started again yet.
+            waited_until(lambda: worker.kill(role), log)
+            struck.append(role)
 
         roles = ("fold", "ingest", "learn", "fold", "publish", "ingest")
         plan = {
@@ -156,14 +157,14 @@ def test_killed_workers_lose_nothing_and_double_nothing(
             for place, role in enumerate(roles)
         }
         send_events(settings, plan)
-        waited_until(lambda: len(interactions(settings)[0]) == N_IMPRESSIONS, 90, log)
+        waited_until(lambda: len(interactions(settings)[0]) == N_IMPRESSIONS, log)
         # Group offsets are of what is covered, over the markers of transactions too.
-        waited_until(lambda: not any(group_lags(settings).values()), 30, log)
-        status, seconds = worker.stop()
+        waited_until(lambda: not any(group_lags(settings).values()), log)
+        status = worker.stop()[0]
     seen, n_clicks, numbers = interactions(settings)
 
-    assert len(struck) >= 5
-    assert (status, seconds < 10) == (0, True)
+    assert struck == list(roles)
+    assert status == 0
     assert len(seen) == sum(seen.values()) == N_IMPRESSIONS
     assert n_clicks == (N_IMPRESSIONS + 2) // 3
     assert all(each == list(range(1, len(each) + 1)) for each in numbers)
@@ -179,9 +180,7 @@ def test_killed_workers_lose_nothing_and_double_nothing(
     assert learned == snapshots[newest]
 
     with running(config, tmp_path / "again.log") as worker:
-        waited_until(
-            lambda: worker.said().count("event=restored") >= 16, 60, worker.log
-        )
+        waited_until(lambda: worker.said().count("event=restored") >= 16, worker.log)
         worker.stop()
         words = worker.said()
     folded_again = [
@@ -213,15 +212,15 @@ def test_real_pages_are_counted_exactly_while_ingest_is_killed(
     log = tmp_path / "worker.log"
     struck = 0
     with running(config, log) as worker:
-        waited_until(lambda: worker.said().count("event=restored") >= 12, 60, log)
+        waited_until(lambda: worker.said().count("event=restored") >= 12, log)
         with EventProducer(settings) as producer:
             for number, event in enumerate(events):
                 producer.send(event.kind, event.value)
                 if number in (6_000, 14_000):
-                    waited_until(lambda: worker.kill("ingest"), 30, log)
+                    waited_until(lambda: worker.kill("ingest"), log)
                     struck += 1
             producer.end()
-        waited_until(lambda: sum(interactions(settings)[0].values()) >= 9_974, 90, log)
+        waited_until(lambda: sum(interactions(settings)[0].values()) >= 9_974, log)
         worker.stop()
     pipeline = LocalPipeline(settings, now=lambda: 0)
     for record in read_records(settings, EVENTS):

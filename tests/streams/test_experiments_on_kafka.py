@@ -116,14 +116,14 @@ def test_an_experiment_is_exact_under_fire_and_judged(
             if worker.kill(role):
                 struck.append(role)
 
-        waited_until(lambda: worker.said().count("event=restored") >= 12, 90, log)
+        waited_until(lambda: worker.said().count("event=restored") >= 12, log)
         plan = {
             700: lambda: kill("fold"),
             1_500: lambda: kill("evaluate"),
             2_200: lambda: kill("fold"),
         }
         serve(settings, plan)
-        waited_until(lambda: counted() == N_LISTS, 120, log)
+        waited_until(lambda: counted() == N_LISTS, log)
         status, _ = worker.stop()
     verdict = last_verdict(settings)
     pipeline = LocalPipeline(settings, now=lambda: 0)
@@ -146,7 +146,7 @@ def test_an_experiment_is_exact_under_fire_and_judged(
     gathered = Gathered()
     poller = Poller(settings, gathered)
     poller.start()
-    waited_until(lambda: bool(gathered.overview()["experiments"]), 30, log)
+    waited_until(lambda: bool(gathered.overview()["experiments"]), log)
     poller.close()
     (row,) = gathered.overview()["experiments"]
     assert (row["winner"], row["impressions"]) == ("good", N_LISTS)

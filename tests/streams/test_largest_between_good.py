@@ -219,7 +219,7 @@ def test_on_kafka_the_good_are_exact_and_nobody_stops(
                 tally.n_large + len(tally.flooded) >= N_LARGE // 5 + N_FLOODS
             )
 
-        waited_until(lambda: worker.said().count("event=restored") >= N_STAGES, 90, log)
+        waited_until(lambda: worker.said().count("event=restored") >= N_STAGES, log)
         start_ms = int(time.time() * 1_000) - 20 * N_GOOD - 100_000
         with EventProducer(settings) as producer:
             for number, sent in enumerate(between(start_ms, 20)):
@@ -230,7 +230,7 @@ def test_on_kafka_the_good_are_exact_and_nobody_stops(
                         asyncio.run(throw(kafka.bootstrap, queries, bomb))
                     watched()
             producer.end()
-        waited_until(watched, 180, log)
+        waited_until(watched, log)
         status, _ = worker.stop()
     assert not reader.poll(timeout_ms=1_000)
     reader.close()

@@ -72,7 +72,7 @@ def live_closely(
             n_shown = number // len(rankers)
             if n_shown - ranker.version > MOST_BEHIND:
                 producer.flush()
-                waited_until(partial(is_near, ranker, n_shown), 60, log)
+                waited_until(partial(is_near, ranker, n_shown), log)
             features = rng.random((8, 5))
             ranking = ranker.rank(
                 features,
@@ -126,10 +126,10 @@ def test_snapshots_are_those_of_the_log(
     last = {f"{name}/0.{N_EACH}".encode() for name in LEARNERS}
 
     with running(config, log) as worker:
-        waited_until(lambda: worker.said().count("event=restored") >= 12, 60, log)
+        waited_until(lambda: worker.said().count("event=restored") >= 12, log)
         live_closely(settings, redis_server.url, log, lambda: worker.kill("learn"))
-        waited_until(lambda: closed(settings) == N_EACH * len(LEARNERS), 90, log)
-        waited_until(lambda: last <= dict(written()).keys(), 90, log)
+        waited_until(lambda: closed(settings) == N_EACH * len(LEARNERS), log)
+        waited_until(lambda: last <= dict(written()).keys(), log)
         status, _ = worker.stop()
     given, pipeline = learned_anew(settings)
 

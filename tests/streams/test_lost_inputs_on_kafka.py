@@ -16,9 +16,14 @@ from rankstream.wire.topics import QUERIES, full_name
 from streams.kafka.lost_records import AcceptedLoss
 from streams.kafka.resume_position import POSITION_KEY, Loss, decode_position
 from tests.services import KafkaService, RedisService
-from tests.worker_process import configured, running, settings_of, waited_until
+from tests.worker_process import (
+    PATIENCE_S,
+    configured,
+    running,
+    settings_of,
+    waited_until,
+)
 
-WITHIN_S = 120
 INGEST = ("--role", "ingest")
 
 
@@ -55,14 +60,14 @@ def test_a_loss_is_refused_then_accepted_and_a_changed_setting_is_refused(
     settings, log = settings_of(config), tmp_path / "worker.log"
     send(settings, 5)
     with running(config, log, *INGEST) as worker:
-        waited_until(lambda: folded(settings) == 4, WITHIN_S, log)
+        waited_until(lambda: folded(settings) == 4, log)
         assert worker.stop()[0] == 0
     send(settings, 5)
     admin = KafkaAdminClient(bootstrap_servers=kafka.bootstrap)
     admin.delete_records({TopicPartition(full_name(namespace, QUERIES), 0): 8})
     admin.close()
     with running(config, log, *INGEST) as worker:
-        assert worker.process.wait(WITHIN_S) == 78
+        assert worker.process.wait(PATIENCE_S) == 78
         told = re.search(r"To go on without them, run `(.*)`", worker.said())
         assert told is not None, worker.said()
     words = shlex.split(told[1])
@@ -70,7 +75,7 @@ def test_a_loss_is_refused_then_accepted_and_a_changed_setting_is_refused(
     assert words[-2:] == ["--accept-loss", "queries:0:5-7"]
 
     with running(config, log, *words[4:], *INGEST) as worker:
-        waited_until(lambda: folded(settings) == 9, WITHIN_S, log)
+        waited_until(lambda: folded(settings) == 9, log)
         assert worker.stop()[0] == 0
         assert "event=loss-accepted" in worker.said()
     with TopicReader(settings) as reader:
@@ -79,6 +84,6 @@ def test_a_loss_is_refused_then_accepted_and_a_changed_setting_is_refused(
     with config.open("a", encoding="utf-8") as file:
         file.write("[time]\nclick_window_ms = 600_000\n")
     with running(config, log, *INGEST) as worker:
-        assert worker.process.wait(WITHIN_S) == 78
+        assert worker.process.wait(PATIENCE_S) == 78
         changed = "time.click_window_ms was 300000, is 600000: set it back"
         assert changed in worker.said()

@@ -28,6 +28,7 @@ from tests.gated_broker import gated_broker
 from tests.services import RedisService
 from tests.tcp_gate import Gate
 from tests.worker_process import (
+    PATIENCE_S,
     WorkerProcess,
     configured,
     running,
@@ -111,7 +112,7 @@ class TrainWorker:
             return file.read()
 
     def _child(self) -> psutil.Process:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + PATIENCE_S
         while time.monotonic() < deadline:
             child = self._worker.child("train")
             if child is not None:
@@ -121,7 +122,7 @@ class TrainWorker:
 
     def killed_once(self, is_time: Callable[[], bool]) -> None:
         """Kill -9 as soon as something is so, and start it again."""
-        child, deadline = self._child(), time.monotonic() + 90
+        child, deadline = self._child(), time.monotonic() + PATIENCE_S
         while not is_time():
             assert time.monotonic() < deadline, self.said().decode()[-3_000:]
         child.kill()
@@ -231,9 +232,9 @@ def trained_under_fire(
     """One intervention by itself, its trainer killed before, during and after it."""
     ends = Ends(settings)
     train.killed_once(lambda: train.says(b"event=training model=m"))
-    waited_until(lambda: train.says(b"event=training model=m"), 60, log)
+    waited_until(lambda: train.says(b"event=training model=m"), log)
     ends.mark()
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE_S
     while not train.says(b"event=intervention"):
         assert time.monotonic() < deadline, train.said().decode()[-3_000:]
     # Its answers take so long that it is killed with the transaction open.
@@ -242,7 +243,7 @@ def trained_under_fire(
     gate.flow()
     assert ends.is_open()
     assert len(runs_of(settings)) == n_runs - 1
-    waited_until(lambda: len(runs_of(settings)) == n_runs, 60, log)
+    waited_until(lambda: len(runs_of(settings)) == n_runs, log)
     train.killed_once(lambda: True)
     ends.close()
 
@@ -287,11 +288,11 @@ def test_a_model_trains_itself_whatever_becomes_of_its_trainer(
                 producer.flush()
                 trained_under_fire(train, settings, gate, log, number)
                 served = partial(is_served, ranker, runs_of(settings)[-1])
-                waited_until(served, 30, log)
+                waited_until(served, log)
             shown = show(producer, ranker, shown, EACH)
             producer.end()
             waited_until(
-                lambda: sum(n_by_intervention(settings).values()) == n_lists, 90, log
+                lambda: sum(n_by_intervention(settings).values()) == n_lists, log
             )
             asked = by_hand(config, capsys)
             assert train.stop() == 0

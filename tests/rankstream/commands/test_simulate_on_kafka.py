@@ -12,7 +12,7 @@ from rankstream.settings import load_settings
 from rankstream.wire.topics import STATISTICS
 from streams.fold import statistics_keys as keys
 from tests.services import KafkaService, RedisService
-from tests.worker_process import configured, running
+from tests.worker_process import PATIENCE_S, configured, running
 
 POINTS = [300, 700]
 SETTINGS = f"""
@@ -38,7 +38,7 @@ BEHIND = 100
 
 def n_counted(config: Path, at_least: int) -> int:
     """Interactions that the statistics have counted, as soon as they are so many."""
-    deadline = time.monotonic() + 60.0
+    deadline = time.monotonic() + PATIENCE_S
     with TopicReader(load_settings(config)) as reader:
         while True:
             counted = {

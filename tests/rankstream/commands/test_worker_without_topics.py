@@ -9,17 +9,15 @@ from kafka.admin import ConfigResource, ConfigResourceType
 from producers.topic_admin import TopicAdmin
 from streams.topology import topics_of
 from tests.services import KafkaService
-from tests.worker_process import configured, running, settings_of
+from tests.worker_process import PATIENCE_S, configured, running, settings_of
 
 pytestmark = pytest.mark.broker
-
-WITHIN_S = 120
 
 
 def ended(config: Path, log: Path) -> tuple[int, str]:
     """Status of a worker, and what it said."""
     with running(config, log, "--role", "fold") as worker:
-        return worker.process.wait(WITHIN_S), worker.said()
+        return worker.process.wait(PATIENCE_S), worker.said()
 
 
 def test_a_worker_whose_topics_are_wrong_ends_with_the_command(

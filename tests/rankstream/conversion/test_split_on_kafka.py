@@ -21,6 +21,7 @@ from streams.kafka.child_end import CONFIGURATION_EXIT
 from tests.learned_log import learned_anew
 from tests.services import KafkaService, RedisService
 from tests.worker_process import (
+    PATIENCE_S,
     SHORT_TIMES,
     configured,
     running,
@@ -105,12 +106,12 @@ def fold_some(config: Path, settings: Settings, log: Path, start_ms: int) -> Non
     """Stop in order, with lists open and with events that only ingestion has seen."""
     with running(config, log) as worker:
         send(settings, events(0, 1_000, start_ms))
-        waited_until(lambda: len(interactions(settings)[0]) > 0, 120, log)
+        waited_until(lambda: len(interactions(settings)[0]) > 0, log)
         assert worker.stop()[0] == 0
     with running(config, log, "--role", "ingest") as worker:
         before = n_elements(settings)
         send(settings, events(1_000, 1_500, start_ms))
-        waited_until(lambda: n_elements(settings) > before + 8, 120, log)
+        waited_until(lambda: n_elements(settings) > before + 8, log)
         assert worker.stop()[0] == 0
 
 
@@ -154,7 +155,7 @@ def test_four_partitions_become_sixteen(
     assert "events[0]: folded" in said
     assert "events: 16 partitions, 4 before" in said
     with running(config, log) as worker:  # nobody goes on from half of it
-        assert worker.process.wait(timeout=120) == CONFIGURATION_EXIT
+        assert worker.process.wait(PATIENCE_S) == CONFIGURATION_EXIT
 
     monkeypatch.undo()
     assert main(["topics", "split", "--config", str(config)]) == 0
@@ -166,9 +167,9 @@ def test_four_partitions_become_sixteen(
 
     with running(config, log) as worker:
         send(settings, events(1_500, N_LISTS, start_ms), is_end=True)
-        waited_until(lambda: len(interactions(settings)[0]) == N_LISTS, 200, log)
+        waited_until(lambda: len(interactions(settings)[0]) == N_LISTS, log)
         last = f"m/0.{N_LISTS}".encode()  # the learner may compile first
-        waited_until(lambda: last in snapshots(settings), 200, log)
+        waited_until(lambda: last in snapshots(settings), log)
         assert worker.stop()[0] == 0
     seen, sources = interactions(settings)
     assert set(seen.values()) == {1}

@@ -20,10 +20,15 @@ from streams.kafka.child_end import CONFIGURATION_EXIT
 from streams.topology import topics_of
 from tests.live_lists import LiveLists, applied, assert_all_applied, joined, soon
 from tests.services import KafkaService, RedisService
-from tests.worker_process import configured, running, settings_of, waited_until
+from tests.worker_process import (
+    PATIENCE_S,
+    configured,
+    running,
+    settings_of,
+    waited_until,
+)
 
 HOUR_S = 3_600
-WITHIN_S = 300.0
 SOURCE = Path(__file__).with_name("shifted_clock.c")
 
 pytestmark = pytest.mark.skipif(
@@ -83,16 +88,16 @@ def test_jumps_of_a_workers_clock_change_nothing(
     ):
         for shift_s in (2 * HOUR_S, 0, -2 * HOUR_S):
             before = joined(settings)
-            waited_until(lambda: joined(settings) > before + 200, WITHIN_S, log)  # noqa: B023
+            waited_until(lambda: joined(settings) > before + 200, log)  # noqa: B023
             clock.shift(shift_s)
         before = joined(settings)
-        waited_until(lambda: joined(settings) > before + 200, WITHIN_S, log)
+        waited_until(lambda: joined(settings) > before + 200, log)
         # One that starts with a wrong clock goes on, too.
         assert worker.kill("fold")
         assert worker.kill("ingest")
         lists.finish()
         everything = 2 * lists.n_lists
-        waited_until(lambda: applied(settings) >= everything, WITHIN_S, log)
+        waited_until(lambda: applied(settings) >= everything, log)
         assert worker.stop()[0] == 0
     assert_all_applied(settings, lists)
     said = worker.said()
@@ -115,17 +120,17 @@ def test_times_of_the_worker_itself_may_be_refused_and_that_is_said(
     environment = clock.environment
     with LiveLists(settings) as lists:
         with running(config, log, *roles, env=environment) as worker:
-            assert worker.process.wait(WITHIN_S) == CONFIGURATION_EXIT
+            assert worker.process.wait(PATIENCE_S) == CONFIGURATION_EXIT
             said = worker.said()
         assert "event=topics-at-risk" in said
         assert "the brokers must take the time that this machine gives" in said
         assert "run `rankstream topics create --alter`" in said
         assert main(["topics", "create", "--alter", "--config", str(config)]) == 0
         with running(config, log, *roles, env=environment) as worker:
-            waited_until(lambda: joined(settings) > 200, WITHIN_S, log)
+            waited_until(lambda: joined(settings) > 200, log)
             lists.finish()
             everything = 2 * lists.n_lists
-            waited_until(lambda: applied(settings) >= everything, WITHIN_S, log)
+            waited_until(lambda: applied(settings) >= everything, log)
             assert worker.stop()[0] == 0
     assert_all_applied(settings, lists)
 

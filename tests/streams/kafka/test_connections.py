@@ -18,11 +18,16 @@ from tests.live_lists import LiveLists, applied, assert_all_applied, joined, soo
 from tests.services import RedisService
 from tests.streams.roles.test_publisher import produce, publishing, until
 from tests.tcp_gate import Gate, watched
-from tests.worker_process import configured, running, settings_of, waited_until
+from tests.worker_process import (
+    PATIENCE_S,
+    configured,
+    running,
+    settings_of,
+    waited_until,
+)
 
 pytestmark = pytest.mark.broker
 
-WITHIN_S = 200.0
 ROLES = ("--role", "ingest", "--role", "fold")
 SILENT_S = 12.0
 """Longer than a session, and than a transaction may take."""
@@ -122,15 +127,15 @@ def test_nothing_is_lost_whatever_becomes_of_a_workers_connections(
     config = configured(tmp_path, broker.bootstrap, redis_server.url, "cut", more)
     settings, through = settings_of(config), gated(config, gate, redis_server.url)
     with running(through, log, *ROLES) as worker, LiveLists(settings) as lists:
-        waited_until(lambda: joined(settings) > 200, WITHIN_S, log)
+        waited_until(lambda: joined(settings) > 200, log)
         for strike in FAULTS:
             with told(strike):
                 strike(gate)
                 known = lists.n_acknowledged
-                waited_until(lambda: joined(settings) >= known + 200, WITHIN_S, log)  # noqa: B023
+                waited_until(lambda: joined(settings) >= known + 200, log)  # noqa: B023
         lists.finish()
         everything = 2 * lists.n_lists
-        waited_until(lambda: applied(settings) >= everything, WITHIN_S, log)
+        waited_until(lambda: applied(settings) >= everything, log)
         assert worker.stop()[0] == 0
     assert_all_applied(settings, lists)
 
@@ -160,7 +165,7 @@ def test_versions_reach_services_whatever_becomes_of_connections(
                     await asyncio.gather(*both)
                     newest += 1
                     await produce(settings_of(config), range(newest, newest + 1))
-                    await until(lambda: ranker.version == newest, WITHIN_S)  # noqa: B023
+                    await until(lambda: ranker.version == newest, PATIENCE_S)  # noqa: B023
                 assert not raised, (strike.__name__, raised)
                 look()
 

@@ -14,6 +14,7 @@ from kafka.admin import ConfigResource, ConfigResourceType
 
 from tests.services import KafkaService
 from tests.streams.kafka.toy import OUT, SOURCE, STATE, ToyRun, wait_until
+from tests.worker_process import PATIENCE_S
 
 VERIFICATION = "transaction.partition.verification.enable"
 NODE = "1"
@@ -80,7 +81,7 @@ def work(run: ToyRun) -> str:
         time.sleep(1.0)
     run.wait_for_all()
     worker.send_signal(signal.SIGTERM)
-    assert worker.wait(15) == 0
+    assert worker.wait(PATIENCE_S) == 0
     return run.said(worker)
 
 
@@ -94,4 +95,4 @@ def test_what_hangs_is_aborted_at_the_next_start(run: ToyRun) -> None:
 
     assert "event=ending-what-hangs partition=toy[0]" in work(run)
     assert run.verdict() == {"lost": 0, "double": 0, "wrong": 0}
-    wait_until(lambda: reaches_end(run, STATE) and reaches_end(run, OUT), 5.0)
+    wait_until(lambda: reaches_end(run, STATE) and reaches_end(run, OUT))

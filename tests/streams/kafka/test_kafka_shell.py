@@ -14,7 +14,8 @@ from kafka import KafkaProducer
 from rankstream.wire.topics import COMPACTED
 from streams.kafka.child_end import CONFIGURATION_EXIT, FAILURE_EXIT
 from tests.services import KafkaService, ServiceMissing, without
-from tests.streams.kafka.toy import SOURCE, STATE, ToyRun, wait_until
+from tests.streams.kafka.toy import PARTITIONS, SOURCE, STATE, ToyRun, wait_until
+from tests.worker_process import PATIENCE_S
 
 NOTHING = {"lost": 0, "double": 0, "wrong": 0}
 
@@ -34,7 +35,7 @@ def stop(run: ToyRun) -> None:
             # Before it listens to signals, it would end by this one.
             run.wait_for(worker, "event=restored")
             worker.send_signal(signal.SIGTERM)
-            assert worker.wait(15) == 0, run.said(worker)
+            assert worker.wait(PATIENCE_S) == 0, run.said(worker)
 
 
 def restored(run: ToyRun, worker: subprocess.Popen[bytes]) -> Counter[str]:
@@ -63,8 +64,8 @@ def test_a_harness_without_the_resume_position_counts_twice(run: ToyRun) -> None
     """Where the resume position is ignored, the verdict says so."""
     with run.load(per_s=2_000):
         worker = run.start("one", RANKSTREAM_FAULTS="no-resume-position")
-        run.wait_for(worker, "event=commits")
-        time.sleep(1.0)
+        # What is folded again is what lies before a checkpoint.
+        wait_until(lambda: any(run.counts(p) for p in range(PARTITIONS)))
         worker.kill()
         worker.wait()
         run.start("one", RANKSTREAM_FAULTS="no-resume-position")
@@ -91,15 +92,13 @@ def test_workers_that_join_pause_and_leave_lose_nothing(run: ToyRun) -> None:
         third.send_signal(signal.SIGSTOP)
         taken, before = restored(run, third).keys(), restored(run, first)
         # Whoever takes a partition over fences its last owner first.
-        wait_until(
-            lambda: all(restored(run, first)[at] > before[at] for at in taken), 60.0
-        )
+        wait_until(lambda: all(restored(run, first)[at] > before[at] for at in taken))
         third.send_signal(signal.SIGCONT)
-        assert third.wait(30) == FAILURE_EXIT
+        assert third.wait(PATIENCE_S) == FAILURE_EXIT
         fourth = run.start()
         run.wait_for(fourth, "event=restored")
         fourth.send_signal(signal.SIGTERM)
-        assert fourth.wait(15) == 0
+        assert fourth.wait(PATIENCE_S) == 0
     run.wait_for_all()
     stop(run)
     assert run.verdict() == NOTHING
@@ -115,7 +114,7 @@ def test_a_stop_under_load_leaves_nothing_to_be_done_again(run: ToyRun) -> None:
             run.wait_for(worker, "event=restored")
             time.sleep(1.0)
             worker.send_signal(signal.SIGTERM)
-            assert worker.wait(10) == 0
+            assert worker.wait(PATIENCE_S) == 0
         run.start()
     run.wait_for_all()
     stop(run)
@@ -162,7 +161,7 @@ def test_a_topic_that_is_not_what_it_was_is_refused(
     run.delete(topic)
     run.create({topic: configs})
     worker = run.start()
-    assert worker.wait(60) == CONFIGURATION_EXIT
+    assert worker.wait(PATIENCE_S) == CONFIGURATION_EXIT
     assert reason in run.said(worker)
 
 

@@ -15,11 +15,16 @@ from rankstream.wire.topics import QUERIES, dead_letters, full_name
 from streams.kafka.child_end import CONFIGURATION_EXIT
 from tests.live_lists import LiveLists, applied, joined, outcomes, soon
 from tests.services import KafkaService, RedisService
-from tests.worker_process import configured, running, settings_of, waited_until
+from tests.worker_process import (
+    PATIENCE_S,
+    configured,
+    running,
+    settings_of,
+    waited_until,
+)
 
 pytestmark = pytest.mark.broker
 
-WITHIN_S = 180.0
 ROLES = ("--role", "ingest", "--role", "fold")
 LARGEST = "100"
 """Bytes: no dead letter fits, as each has its reasons in headers."""
@@ -42,12 +47,12 @@ def test_nothing_is_committed_without_its_dead_letters(
     settings, log = settings_of(config), tmp_path / "worker.log"
     with LiveLists(settings) as lists:
         with running(config, log, *ROLES) as worker:
-            waited_until(lambda: joined(settings) > 200, WITHIN_S, log)
+            waited_until(lambda: joined(settings) > 200, log)
             take_no_letters(settings)
             with EventProducer(settings) as producer:
                 producer.send(QUERIES, b"no event")
             # Started again, it finds a topic that is not as it must be.
-            assert worker.process.wait(WITHIN_S) == CONFIGURATION_EXIT
+            assert worker.process.wait(PATIENCE_S) == CONFIGURATION_EXIT
             said = worker.said()
         assert "error=MessageSizeTooLargeError" in said
         assert f"must have max.message.bytes=16777216; it has {LARGEST}" in said
@@ -56,7 +61,7 @@ def test_nothing_is_committed_without_its_dead_letters(
         with running(config, log, *ROLES) as worker:
             lists.finish()
             everything = 2 * lists.n_lists
-            waited_until(lambda: applied(settings) >= everything, WITHIN_S, log)
+            waited_until(lambda: applied(settings) >= everything, log)
             assert worker.stop()[0] == 0
     (letter,) = read_records(settings, dead_letters(QUERIES))
     assert letter.value == b"no event"

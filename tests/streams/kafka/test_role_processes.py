@@ -23,6 +23,7 @@ from tests.streams.kafka.test_supervisor import (
     started,
     wait_until,
 )
+from tests.worker_process import PATIENCE_S
 
 pytestmark = pytest.mark.skipif(not CAN_FORK, reason="forks are for Linux")
 
@@ -84,7 +85,7 @@ def test_a_forked_process_holds_what_a_started_one_holds(tmp_path: Path) -> None
     held: list[str] = []
     for script in (SPAWNED, FORKED):
         log = tmp_path / str(len(held))
-        assert started(script, WHAT_IT_HOLDS, log).wait(60) == 0
+        assert started(script, WHAT_IT_HOLDS, log).wait(PATIENCE_S) == 0
         held.append(log.read_text())
     assert held[0] == held[1]
     assert " socket " in held[0]
@@ -147,7 +148,7 @@ def test_a_preloader_that_was_killed_takes_its_processes_along(tmp_path: Path) -
     assert preloader.pid != other_preloader.pid
     assert child.pid != other_child.pid
     parent.terminate()
-    assert parent.wait(20) == 0
+    assert parent.wait(PATIENCE_S) == 0
     assert says(log, "stopped")
     wait_until(lambda: are_gone([other_preloader, other_child]))
 
@@ -181,7 +182,7 @@ def test_a_signal_to_all_processes_stops_in_order(
     )
     wait_until(lambda: says(log, "started"))
     os.killpg(parent.pid, number)
-    said, _ = parent.communicate(timeout=20)
+    said, _ = parent.communicate(timeout=PATIENCE_S)
     assert (parent.returncode, said) == (0, b"")
     assert says(log, "stopped")
 
@@ -202,6 +203,6 @@ def test_a_stop_does_not_wait_for_what_is_being_loaded(tmp_path: Path) -> None:
     wait_until(lambda: len(family(parent)) == 1)
     left = family(parent)
     parent.terminate()
-    assert parent.wait(20) == 0
+    assert parent.wait(PATIENCE_S) == 0
     assert are_gone(left)
     assert not log.exists()

@@ -129,9 +129,9 @@ def test_a_click_finds_its_list_over_tls(
         running(config, tmp_path / "worker.log") as worker,
     ):
         send(settings)
-        waited_until(lambda: any(read_records(settings, INTERACTIONS)), 240, worker.log)
+        waited_until(lambda: any(read_records(settings, INTERACTIONS)), worker.log)
         let_in = '"role": "publish", "ready": true'  # by Redis too
-        waited_until(lambda: let_in in pages(settings), 120, worker.log)
+        waited_until(lambda: let_in in pages(settings), worker.log)
         pid = worker.process.pid
         assert listening(pid) == {"127.0.0.1"}
         assert beyond_loopback(pid) == set()
@@ -192,7 +192,7 @@ def test_a_worker_with_a_wrong_password_waits_and_does_not_say_it(
     kafka = spoilt("wrong password, SCRAM-SHA-512", secured, tmp_path)
     config = written(tmp_path, kafka, f'[redis]\nurl = "{redis_server.url}"\n')
     with running(config, tmp_path / "worker.log", "--role", "fold") as worker:
-        waited_until(lambda: "event=waiting" in worker.said(), 120, worker.log)
+        waited_until(lambda: "event=waiting" in worker.said(), worker.log)
         assert worker.stop()[0] == 0
         said = worker.said()
     assert (

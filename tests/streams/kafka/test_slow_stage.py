@@ -11,6 +11,7 @@ from kafka import KafkaAdminClient, KafkaProducer
 from streams.topology import group_of
 from tests.services import KafkaService
 from tests.streams.kafka.toy import PARTITIONS, SOURCE, ToyRun, wait_until
+from tests.worker_process import PATIENCE_S
 
 MB = 1 << 20
 SIZE = 64 << 10
@@ -55,7 +56,7 @@ def test_memory_is_flat_while_the_lag_is_large(run: ToyRun) -> None:
     """No rebalance either: a poll that is long in coming is not a member that left."""
     worker = run.start(RANKSTREAM_TOY_SLOW_MS=str(SLOW_MS))
     run.wait_for(worker, "event=restored")
-    wait_until(lambda: run.said(worker).count("event=restored") == PARTITIONS, 60)
+    wait_until(lambda: run.said(worker).count("event=restored") == PARTITIONS)
     process = psutil.Process(worker.pid)
     before = process.memory_info().rss
     fill(run)
@@ -66,7 +67,7 @@ def test_memory_is_flat_while_the_lag_is_large(run: ToyRun) -> None:
         time.sleep(0.1)
     assert n_committed(run) < N_RECORDS // 2
     worker.terminate()
-    assert worker.wait(30) == 0
+    assert worker.wait(PATIENCE_S) == 0
     assert run.said(worker).count("event=restored") == PARTITIONS
     assert max(seen) < MOST_MB * MB, [each // MB for each in seen]
     for partition, sent in run.sent.items():

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.worker_process import PATIENCE_S
+
 ROOT = Path(__file__).resolve().parents[3]
 
 SPAWNED = """
@@ -91,7 +93,7 @@ def started(parent: str, child: str, log: Path) -> subprocess.Popen[bytes]:
 
 def wait_until(is_true: Callable[[], bool]) -> None:
     """Wait, and fail if it never comes."""
-    deadline = time.monotonic() + 20.0
+    deadline = time.monotonic() + PATIENCE_S
     while not is_true():
         assert time.monotonic() < deadline, "waited for too long"
         time.sleep(0.05)
@@ -107,7 +109,7 @@ def test_a_child_is_started_again_until_that_would_not_help(
 ) -> None:
     """Failures are tried again; a refused configuration ends the parent too."""
     parent = started(parent_script, FAILS_TWICE, tmp_path / "log")
-    assert parent.wait(20) == 78
+    assert parent.wait(PATIENCE_S) == 78
     assert (tmp_path / "log").read_text() == "xxx"
 
 
@@ -117,7 +119,7 @@ def test_sigterm_is_passed_on(parent_script: str, tmp_path: Path) -> None:
     parent = started(parent_script, STOPS_WHEN_ASKED, log)
     wait_until(lambda: says(log, "started"))
     os.kill(parent.pid, signal.SIGTERM)
-    assert parent.wait(20) == 0
+    assert parent.wait(PATIENCE_S) == 0
     assert says(log, "stopped")
 
 
@@ -184,5 +186,5 @@ def test_a_stop_as_asked_says_nothing(parent_script: str, tmp_path: Path) -> Non
     parent = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE)
     wait_until(lambda: says(tmp_path / "log", "started"))
     parent.terminate()
-    said, _ = parent.communicate(timeout=20)
+    said, _ = parent.communicate(timeout=PATIENCE_S)
     assert (parent.returncode, said) == (0, b"")

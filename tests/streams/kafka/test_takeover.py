@@ -165,15 +165,15 @@ def taken(
         beside="",
     )
     with running(config, log) as worker:
-        waited_until(lambda: is_restored(worker), 300, log)
+        waited_until(lambda: is_restored(worker), log)
         beside = said_by_conversion(config, status=2)
         with EventProducer(settings) as producer:
             for sent in events(N_HALF, N_IMPRESSIONS):
                 producer.send(sent.topic, sent.value)
             producer.end()
-        waited_until(lambda: n_closed(settings) == N_IMPRESSIONS, 120, log)
+        waited_until(lambda: n_closed(settings) == N_IMPRESSIONS, log)
         newest = (0, f"m/0.{n_learned(settings)}".encode())
-        waited_until(lambda: newest in last_values(settings, SNAPSHOTS), 120, log)
+        waited_until(lambda: newest in last_values(settings, SNAPSHOTS), log)
         status, _ = worker.stop()
         assert status == 0
         return replace(
@@ -195,7 +195,7 @@ def configured(folder: Path, stored: KafkaService, redis: str) -> Path:
 def words_of_a_refused_worker(config: Path, log: Path) -> str:
     """What a worker says whose fold does not start; it ends with status 78."""
     with running(config, log) as worker:
-        waited_until(lambda: "event=refused" in worker.said(), 300, log)
+        waited_until(lambda: "event=refused" in worker.said(), log)
         status, _ = worker.stop()
         assert status == CONFIGURATION_EXIT, worker.said()
         return worker.said()
@@ -238,7 +238,7 @@ def transactional_ids(bootstrap: str) -> set[str]:
         return True
 
     try:
-        wait_until(are_read, 60.0)
+        wait_until(are_read)
     finally:
         admin.close()
     return found

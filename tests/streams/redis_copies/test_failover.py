@@ -126,7 +126,7 @@ def test_services_never_go_back_and_the_replica_is_filled(
     publishing.show(BEFORE)
     assert publishing.is_level()
     service.look()
-    wait_until(lambda: serves(replica, 3), 30)
+    wait_until(lambda: serves(replica, 3))
     pair.link.lead_to(None)
     pair.link.cut()
     publishing.give(4, 5)
@@ -139,19 +139,18 @@ def test_services_never_go_back_and_the_replica_is_filled(
     with watched(service.look) as raised:
         fail_over(pair)
         if fail_over is moved:
-            wait_until(lambda: service.ranker.trouble == "", 30)
+            wait_until(lambda: service.ranker.trouble == "")
             assert not publishing.is_level()
             with pytest.raises(StoreUnavailable, match=r"READONLY|ReadOnlyError"):
                 publishing.turn()
             pair.follow(pair.second, None)
         wait_until(
             lambda: publishing.is_level() and replica.standing(["m"]) == {"m": (0, 5)},
-            30,
         )
         assert replica.verify("m") == [(Pointer(0, each), "") for each in (2, 3, 4, 5)]
         publishing.give(6)
-        wait_until(publishing.is_level, 30)
-        wait_until(lambda: service.version == 6, 30)
+        wait_until(publishing.is_level)
+        wait_until(lambda: service.version == 6)
     assert raised == []
     fresh = Service(stores[2])
     fresh.look()

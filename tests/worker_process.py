@@ -18,12 +18,15 @@ from streams.topology import ROLES, topics_of
 SHORT_TIMES = """[time]
 click_window_ms = 20_000
 disorder_ms = 2_000
-idle_ms = 3_000
+idle_ms = 60_000
 [delivery]
 session_timeout_s = 6.0
 state_s = 1.0
 """
-"""Settings by which a test of a minute sees what takes an hour."""
+"""Settings by which a test of a minute sees what takes an hour.
+
+Senders end their sources themselves: an idle one would be one that the machine kept.
+"""
 
 PATIENCE_S = 600.0
 """What must come is waited for: a busy machine is slow, and only slow."""

@@ -113,8 +113,8 @@ def test_an_experiment_is_exact_under_fire_and_judged(
     with running(config, log) as worker:
 
         def kill(role: str) -> None:
-            if worker.kill(role):
-                struck.append(role)
+            waited_until(lambda: worker.kill(role), log)
+            struck.append(role)
 
         waited_until(lambda: worker.said().count("event=restored") >= 12, log)
         plan = {
@@ -136,7 +136,7 @@ def test_an_experiment_is_exact_under_fire_and_judged(
         for change in preferences_among(fold.consumers).changes(fold.join.counts)
     }
 
-    assert struck.count("fold") >= 1
+    assert struck == ["fold", "evaluate", "fold"]
     assert status == 0
     assert partial_sums(settings) == refolded
     assert verdict["methods"]["team-draft"]["winner"] == "good"

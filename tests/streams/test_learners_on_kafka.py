@@ -22,7 +22,13 @@ from rankstream.wire.topics import CLICKS, QUERIES, SNAPSHOTS
 from tests.learned_log import learned_anew
 from tests.live_lists import closed
 from tests.services import KafkaService, RedisService
-from tests.worker_process import configured, running, settings_of, waited_until
+from tests.worker_process import (
+    PATIENCE_S,
+    configured,
+    running,
+    settings_of,
+    waited_until,
+)
 
 N_EACH = 150
 STEP_MS = 200
@@ -62,7 +68,7 @@ def live_closely(
     store = SnapshotStore(redis_url, namespace=settings.namespace)
     rankers = {name: Ranker(name, store=store) for name in sorted(LEARNERS)}
     for ranker in rankers.values():
-        assert ranker.wait(60.0)
+        assert ranker.wait(PATIENCE_S)
     rng = np.random.default_rng(3)
     start_ms = int(time.time() * 1_000) - 60_000 - N_EACH * 6 * STEP_MS
     with EventProducer(settings) as producer:

@@ -282,7 +282,7 @@ def test_a_model_trains_itself_whatever_becomes_of_its_trainer(
     with running(config, log, *roles), EventProducer(settings) as producer:
         train = TrainWorker(gated(config, gate), tmp_path / "train.log")
         try:
-            assert ranker.wait(60.0)
+            assert ranker.wait(PATIENCE_S)
             for number in range(1, 4):
                 shown = show(producer, ranker, shown, EACH + LAG)
                 producer.flush()

@@ -32,7 +32,7 @@ from tests.worker_process import (
 N_LISTS = 3_000
 WIDE = 16
 MORE = f"""
-{SHORT_TIMES}[models.m]
+{SHORT_TIMES.replace("idle_ms = 60_000", "idle_ms = 3_000")}[models.m]
 features = 2
 """
 

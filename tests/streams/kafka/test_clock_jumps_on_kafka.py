@@ -93,8 +93,8 @@ def test_jumps_of_a_workers_clock_change_nothing(
         before = joined(settings)
         waited_until(lambda: joined(settings) > before + 200, log)
         # One that starts with a wrong clock goes on, too.
-        assert worker.kill("fold")
-        assert worker.kill("ingest")
+        waited_until(lambda: worker.kill("fold"), log)
+        waited_until(lambda: worker.kill("ingest"), log)
         lists.finish()
         everything = 2 * lists.n_lists
         waited_until(lambda: applied(settings) >= everything, log)

@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 
@@ -175,19 +176,13 @@ def shop(kafka: KafkaService, namespace: str, tmp_path: Path) -> Shop:
     return Shop(settings, f"{namespace}-shown", f"{namespace}-acted")
 
 
-def kill_at_work(worker: WorkerProcess, shop: Shop, draw: random.Random) -> int:
-    """Kill -9 the role a moment after it is ready; says how much was left then."""
-    n_ready = worker.said().count("event=ready role=adapt")
+def kill_at_work(worker: WorkerProcess, shop: Shop, most_left: int) -> int:
+    """Kill -9 the role as soon as so little is left; says how much was left then."""
+    waited_until(lambda: shop.n_lag() <= most_left, worker.log)
+    left, n_ready = shop.n_lag(), worker.said().count("event=ready role=adapt")
+    waited_until(lambda: worker.kill("adapt"), worker.log)
     waited_until(
-        lambda: worker.said().count("event=ready role=adapt") >= max(1, n_ready),
-        60,
-        worker.log,
-    )
-    time.sleep(draw.uniform(0.1, 0.8))
-    left = shop.n_lag()
-    assert worker.kill("adapt")
-    waited_until(
-        lambda: worker.said().count("event=ready role=adapt") > n_ready, 60, worker.log
+        lambda: worker.said().count("event=ready role=adapt") > n_ready, worker.log
     )
     return left
 
@@ -201,16 +196,16 @@ def test_each_document_is_adapted_once_whoever_is_killed(
     """
     config = tmp_path / "rankstream.toml"
     shop.fill(range(N_LISTS))
-    draw = random.Random(3)  # noqa: S311
+    steps = np.linspace(2 * N_LISTS, 0, N_KILLS + 2)[1:-1].astype(int).tolist()
     words = ("--role", "adapt")
     with running(config, tmp_path / "one.log", *words) as one:
-        left = [kill_at_work(one, shop, draw) for _ in range(N_KILLS)]
+        left = [kill_at_work(one, shop, most_left) for most_left in steps]
         with running(config, tmp_path / "two.log", *words) as two:
-            waited_until(lambda: "event=standing-by" in two.said(), 60, two.log)
+            waited_until(lambda: "event=standing-by" in two.said(), two.log)
             left.append(shop.n_lag())
             one.process.kill()
             one.kill("adapt")
-            waited_until(lambda: shop.n_lag() == 0, 120, two.log)
+            waited_until(lambda: shop.n_lag() == 0, two.log)
             status, _ = two.stop()
     assert status == 0, two.said()[-2_000:]
     assert sum(n > 0 for n in left) >= 4, left

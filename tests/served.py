@@ -27,6 +27,9 @@ from tests.snapshot_factory import envelope
 
 N_PARTITIONS = 3
 
+PATIENCE_S = 120.0
+"""What must come is waited for: a busy machine is slow, and only slow."""
+
 
 class Gate:
     """Holds requests to Kafka back while it is shut."""
@@ -97,7 +100,7 @@ class Served:
         self, path: str, body: Any = None, *, method: str = "", **headers: str
     ) -> "Answered":
         """One request on a connection of its own; underscores are dashes."""
-        client = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
+        client = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
         sent = body
         if body is not None and not isinstance(body, bytes):
             sent = json.dumps(body).encode()
@@ -111,7 +114,7 @@ class Served:
 
     def connect(self) -> socket.socket:
         """A connection of bytes."""
-        return socket.create_connection(("127.0.0.1", self.port), timeout=20)
+        return socket.create_connection(("127.0.0.1", self.port), timeout=PATIENCE_S)
 
     def raw(self, sent: bytes) -> bytes:
         """All that comes back for these bytes until the server closes."""
@@ -186,13 +189,13 @@ def served(
     finally:
         gate.is_shut = False
         server.should_exit = True
-        thread.join(timeout=30)
+        thread.join(timeout=PATIENCE_S)
         assert not thread.is_alive()
 
 
-def until(is_so: Any, within_s: float = 20.0) -> None:
+def until(is_so: Any) -> None:
     """Wait until something is so."""
-    ends_s = time.monotonic() + within_s
+    ends_s = time.monotonic() + PATIENCE_S
     while not is_so():
         assert time.monotonic() < ends_s, "it did not happen in time"
         time.sleep(0.005)

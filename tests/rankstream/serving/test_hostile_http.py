@@ -14,7 +14,7 @@ import pytest
 
 from rankstream.wire.topics import CLICKS, QUERIES
 from tests.rankstream.serving.test_events import clicked, listed
-from tests.served import Served, all_of, served, settings_of, until
+from tests.served import PATIENCE_S, Served, all_of, served, settings_of, until
 
 HEAD = b"POST /v1/events HTTP/1.1\r\nHost: localhost\r\n"
 BODY = json.dumps(listed("hostile")).encode()
@@ -27,8 +27,8 @@ def server() -> Iterator[Served]:
         body_bytes=100_000,
         head_bytes=4_096,
         under_way_bytes=2 << 20,
-        head_s=0.7,
-        body_s=0.7,
+        head_s=2.0,
+        body_s=2.0,
         answer_s=3.0,
         connections=300,
     )
@@ -122,29 +122,27 @@ def test_a_client_that_stops_in_the_middle_is_closed(
     """Before a head, within it, and within a body."""
     with server.connect() as client:
         client.sendall(start)
-        started_s = time.monotonic()
-        client.settimeout(10.0)
+        client.settimeout(PATIENCE_S)
         found = b""
         with contextlib.suppress(ConnectionError):
             while piece := client.recv(4_096):
                 found += piece
-        assert time.monotonic() - started_s < 6.0
         assert found == b"" or status_of(found) == 408
 
 
 def test_a_head_that_drips_is_closed(server: Served) -> None:
     """A byte now and then does not put it off."""
     with server.connect() as client:
-        started_s = time.monotonic()
+        ends_s = time.monotonic() + PATIENCE_S
         with contextlib.suppress(ConnectionError):
-            while time.monotonic() - started_s < 6.0:
+            while time.monotonic() < ends_s:
                 client.sendall(b"X")
                 time.sleep(0.1)
                 client.settimeout(0.01)
                 with contextlib.suppress(TimeoutError):
                     if not client.recv(10):
                         break
-        assert time.monotonic() - started_s < 4.0
+        assert time.monotonic() < ends_s
 
 
 def test_slow_clients_do_not_keep_others_from_being_served(server: Served) -> None:
@@ -198,7 +196,7 @@ def test_a_client_that_reads_nothing_is_closed(server: Served) -> None:
         with contextlib.suppress(TimeoutError, ConnectionError):
             for _ in range(2_000):
                 client.sendall(ask)
-        until(lambda: not server.server.server_state.connections, within_s=40.0)
+        until(lambda: not server.server.server_state.connections)
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ from rankstream.settings import Settings, load_settings
 from rankstream.wire.topics import CLICKS, QUERIES
 from streams.local import LocalPipeline, local_settings
 from streams.topology import topics_of
-from tests.served import until
+from tests.served import PATIENCE_S, until
 from tests.services import ServiceMissing, our_broker, without
 
 pytestmark = pytest.mark.broker
@@ -230,7 +230,7 @@ def test_what_was_answered_is_applied_exactly_once(
     admin.close()
     with many_files():
         server = started(path, log)
-        until(lambda: is_ready(port), within_s=60.0)
+        until(lambda: is_ready(port))
         senders = [Sender(number, port) for number in range(N_SENDERS)]
         slow = SlowClients(port)
         for thread in (slow, *senders):
@@ -245,24 +245,24 @@ def test_what_was_answered_is_applied_exactly_once(
         broker.kill()
         time.sleep(1.0)
         broker.start()
-        until(lambda: is_ready(port), within_s=60.0)
+        until(lambda: is_ready(port))
         time.sleep(BETWEEN_S)
         grown = psutil.Process(server.pid).memory_info().rss - before
 
         server.kill()
         server.wait()
         server = started(path, log)
-        until(lambda: is_ready(port), within_s=60.0)
+        until(lambda: is_ready(port))
         time.sleep(BETWEEN_S)
         for sender in senders:
             sender.is_stopped = True
         for sender in senders:
-            sender.join(timeout=30)
+            sender.join(PATIENCE_S)
             assert sender.failure is None
         slow.is_stopped = True
-        slow.join(timeout=30)
+        slow.join(PATIENCE_S)
         server.send_signal(signal.SIGTERM)
-        assert server.wait(timeout=40) == 0, log.read_text()
+        assert server.wait(PATIENCE_S) == 0, log.read_text()
 
     answered = {
         topic: set().union(*(sender.answered[topic] for sender in senders))

@@ -112,14 +112,33 @@ class Adaptation:
         self._outputs: list[Output] = []
 
     def take(
-        self, topic: str, partition: int, document: Document, *, may_wait: bool = False
+        self,
+        topic: str,
+        partition: int,
+        document: Document,
+        *,
+        may_wait: bool = False,
+        ahead: Iterable[tuple[str, Document]] = (),
     ) -> bool:
-        """Take a document of one of the topics; False where it is to come again."""
+        """Take a document of one of the topics; False where it is to come again.
+
+        Parameters
+        ----------
+        ahead
+            Topics and documents that wait still, asked for where a click does not say
+            its query: two partitions whose clicks wait for each other's lists would
+            wait in vain.
+        """
         source = self._sources[topic]
         try:
-            events = source.events(document, self._queries, may_wait=may_wait)
+            events = source.events(document, self._queries, may_wait=True)
         except ListAwaited:
-            return False
+            for other_topic, other in ahead:
+                self._learn(other_topic, other)
+            try:
+                events = source.events(document, self._queries, may_wait=may_wait)
+            except ListAwaited:
+                return False
         self._count(source, "documents_read")
         if not events:
             self._count(source, "documents_silent")
@@ -142,6 +161,16 @@ class Adaptation:
             self._close(place)
         written, self._outputs = self._outputs, []
         return written
+
+    def _learn(self, topic: str, document: Document) -> None:
+        """Note the queries of lists in a document that waits still.
+
+        Of a list that is known, the query stays.
+        """
+        found: dict[str, str] = {}
+        self._sources[topic].events(document, found, may_wait=False)
+        for list_id, query in found.items():
+            self._queries.setdefault(list_id, query)
 
     def _gather(self, event: Event) -> None:
         partition = partition_of_input(None, event.value, self._n_partitions)

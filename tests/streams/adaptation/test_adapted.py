@@ -19,7 +19,7 @@ from streams.adaptation.adapted import (
     Adaptation,
     sources_of,
 )
-from streams.adaptation.merge import Document
+from streams.adaptation.merge import Document, Merge
 from streams.ingest.ingest import Ingest
 from streams.local import local_settings
 from streams.stage import Output, SourceRecord
@@ -149,6 +149,43 @@ def test_a_click_waits_for_its_list_only_where_it_may() -> None:
     assert [event["query_id"] for _, _, event in found] == ["q5", "q5"]
     assert own.take("ubi-topic", 0, document(clicked(6)))
     assert [each.code for each in own.refusals] == ["no-query"]
+
+
+def test_clicks_that_wait_behind_each_other_s_lists_wait_for_nothing() -> None:
+    """Taken in one millisecond: no order of the two partitions has lists first."""
+    own, merge = adaptation(), Merge[str]()
+    held = {"a": [clicked(1), shown(2)], "b": [clicked(2), shown(1), clicked(3)]}
+    merge.start(held)
+    for place, values in held.items():
+        merge.add(place, (document(value, n) for n, value in enumerate(values)))
+    merge.begin((), now_ms=AT_MS + 10**6)
+    while (head := merge.head()) is not None:
+        ahead = (("ubi-topic", other) for _, other in merge.look_ahead())
+        may_wait = not head.was_held
+        if own.take("ubi-topic", 0, head.document, may_wait=may_wait, ahead=ahead):
+            merge.pass_on()
+        else:
+            merge.hold(1_000)
+    found = events_in(own.outputs())
+    queries = Counter(event["query_id"] for _, _, event in found)
+    # What is refused goes as it came, and has the id of its list there.
+    assert queries == {"q1": 2, "q2": 2, "l3": 1}
+    assert [each.words[:20] for each in own.refusals] == ["a click must have us"]
+    assert own.counts["documents_read", "ubi"] == 5
+
+
+def test_a_list_that_comes_again_is_not_learned_before_its_time() -> None:
+    """Clicks between the two go where the first one went."""
+    own = adaptation()
+    assert own.take("ubi-topic", 0, document(shown(1)))
+    again = document(shown(1, user_query="other"))
+    ahead = [("ubi-topic", again), ("own-topic", document({"what": "ever"}))]
+    assert not own.take(
+        "ubi-topic", 0, document(clicked(9)), may_wait=True, ahead=ahead
+    )
+    assert own.take("ubi-topic", 0, document(clicked(1)))
+    found = events_in(own.outputs())
+    assert [event["query_id"] for _, _, event in found] == ["q1", "q1"]
 
 
 def test_an_array_is_many_documents_and_a_tombstone_none() -> None:

@@ -193,7 +193,7 @@ class Sender:
                         self._names[kind],
                         value=value,
                         partition=partition,
-                        headers=headers,
+                        headers=list(headers),
                     )
                 )
             for future in futures:

@@ -10,7 +10,7 @@ from rankstream.settings import Settings
 from rankstream.validation import checks
 from rankstream.validation.checks import CHECK_OF_CODE, Found
 from rankstream.wire.events import Click
-from rankstream.wire.input_events import Event
+from rankstream.wire.input_events import Event, recognised
 from rankstream.wire.refusal_codes import Code
 from rankstream.wire.topics import CLICKS, EVENTS, QUERIES
 from rankstream.wire.units_of_time import unit_of
@@ -23,8 +23,6 @@ from streams.stage import Output, SourceRecord
 
 MOVE_EVERY = 64
 """Events after which time moves."""
-
-UNITS = {"s": "seconds", "us": "microseconds"}
 
 ZERO_POSITION = "got 0"
 """How the reason ends of a position that counts from 0."""
@@ -77,9 +75,9 @@ class Examination:
 
     def take(self, document: int, event: Event) -> None:
         """Judge one event."""
-        unit = unit_of(event.at_ms)
-        if unit != "ms":
-            why = f"at_ms is {event.at_ms}, which is in {UNITS.get(unit, 'no unit')}"
+        # Ingestion refuses seconds and microseconds itself, and what is no event.
+        if not unit_of(event.at_ms) and _is_event(event.value):
+            why = f"at_ms is {event.at_ms}, which is in no unit"
             self.refuse(document, checks.EPOCH_UNIT, why)
             return
         record = SourceRecord(
@@ -186,6 +184,15 @@ class Examination:
     def _closed(self) -> None:
         # Nobody counts them here.
         self._join.closed.clear()
+
+
+def _is_event(value: bytes) -> bool:
+    """Whether it has a time of its own; what has none was given one to sort it."""
+    try:
+        recognised(value)
+    except ValueError:
+        return False
+    return True
 
 
 def _reasons(headers: Iterable[tuple[str, bytes]]) -> dict[str, str]:

@@ -75,6 +75,7 @@ LATE_MS = START_MS + 20_000 + WINDOW_MS + 1
         (clicked(20, item_id="z"), "click-in-its-list", "'z'", "FAIL"),
         (shown(20, at_ms=START_MS // 1_000), "epoch-unit", "seconds", "FAIL"),
         (shown(20, at_ms=START_MS * 1_000), "epoch-unit", "microseconds", "FAIL"),
+        (shown(20, at_ms=5_000), "epoch-unit", "no unit", "FAIL"),
         (shown(20, at_ms=4_000_000_000_000), "time-not-ahead", "ahead of", "FAIL"),
         (clicked(901, at_ms=START_MS + 50), "click-has-list", "no list", "WARN"),
         (clicked(20, at_ms=LATE_MS), "in-time", "has closed", "WARN"),
@@ -115,6 +116,18 @@ def test_each_check_finds_its_own(
     assert status == (level == "FAIL")
     strict, _, _ = judged(tmp_path, capsys, events, "--strict")
     assert strict == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "check"), [("no json", "readable"), ('{"a": 1}', "fields")]
+)
+def test_a_broken_first_line_is_told_as_any_other(
+    line: str, check: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It has no time, and none is found wrong."""
+    status, _, bad = judged(tmp_path, capsys, [line, *clean()])
+    assert (status, set(bad) - {"time-order"}) == (1, {check})
+    assert [each["line"] for each in bad[check]["examples"]] == [1]
 
 
 def test_clicks_that_all_name_unknown_lists_fail(

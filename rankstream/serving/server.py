@@ -101,7 +101,7 @@ def configuration(parts: Parts) -> uvicorn.Config:
     """
     serve = parts.serve
     allow_connections(serve.connections)
-    protocol: Any = partial(BoundedProtocol, serve, parts.counts)
+    protocol: Any = partial(BoundedProtocol, serve, parts.counts, parts.room)
     config = uvicorn.Config(
         application(parts),
         host=serve.host,

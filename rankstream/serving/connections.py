@@ -141,7 +141,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._last_words = _in_bytes(problem)
         cycle = self.cycle
         if not self.pipeline and (
-            cycle is None or cycle.response_complete or cycle.more_body
+            not cycle or cycle.response_complete or cycle.more_body
         ):
             self._end()
 

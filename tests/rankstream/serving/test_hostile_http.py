@@ -8,6 +8,7 @@ import resource
 import socket
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import psutil
 import pytest
@@ -419,10 +420,8 @@ def test_requests_that_are_sent_ahead_wait_as_bytes(server: Served) -> None:
         until(lambda: server.parts.room.taken > 0 or server.parts.room.refused > 0)
         most = 0
         for _ in range(20):
-            waiting = [
-                len(each.pipeline)
-                for each in list(server.server.server_state.connections)
-            ]
+            open_ones: set[Any] = server.server.server_state.connections
+            waiting = [len(each.pipeline) for each in list(open_ones)]
             most = max(most, *waiting, 0)
             assert server.parts.room.taken <= 2 << 20
             time.sleep(0.05)

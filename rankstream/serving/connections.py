@@ -139,9 +139,9 @@ class BoundedProtocol(HttpToolsProtocol):
         if self._is_ending():
             return
         self._last_words = _in_bytes(problem)
-        cycle = self.cycle
+        cycle: Any = self.cycle
         if not self.pipeline and (
-            not cycle or cycle.response_complete or cycle.more_body
+            cycle is None or cycle.response_complete or cycle.more_body
         ):
             self._end()
 

@@ -22,12 +22,14 @@ from rankstream.serving.problems import Problem, malformed
 from rankstream.serving.requests import EventsAnswer, Rejected
 from rankstream.serving.sender import Outgoing, Sender
 from rankstream.settings import Settings
+from rankstream.wire.bounds import LETTER_BYTES, WIRE_BYTES
 from rankstream.wire.input_events import kind_of
+from rankstream.wire.refusal_codes import Code
 from rankstream.wire.refused_header import refused_header
 from rankstream.wire.schemas import decoded
-from rankstream.wire.topics import CLICKS, QUERIES
+from rankstream.wire.topics import CLICKS, MAX_EVENT_BYTES, QUERIES
 from streams.dead_letter import Origin
-from streams.ingest.refusal import Refused
+from streams.ingest.refusal import Refused, refuse
 from streams.ingest.validation import EventValidator
 
 MOST_QUERIES = 10_000
@@ -35,6 +37,9 @@ MOST_QUERIES = 10_000
 
 MOST_CHARACTERS = 512
 """Of an id and a query that are remembered."""
+
+MOST_BYTES = MAX_EVENT_BYTES - WIRE_BYTES - LETTER_BYTES
+"""Of an event, or of a document with the reason why it is none: Kafka takes no more."""
 
 MOST_OPTIONS = 30
 
@@ -159,6 +164,11 @@ class Documents:
         ------
         Refused
         """
+        if len(value) > MOST_BYTES:
+            refuse(
+                Code.TOO_LARGE,
+                f"an event must take at most {MOST_BYTES:,} bytes; got {len(value):,}",
+            )
         now_ms = time.time_ns() // 1_000_000
         if kind == QUERIES:
             self._validator.query(value, now_ms)
@@ -215,7 +225,7 @@ class Documents:
                 for event in adapted:
                     self.check(event.kind, event.value)
             except (NotAdapted, Refused) as error:
-                if asked.makes_letters:
+                if asked.makes_letters and len(document) <= MOST_BYTES:
                     letters.append(_letter(document, error))
                 else:
                     rejected.append(_rejected(index, error))

@@ -137,6 +137,23 @@ def test_what_is_refused_can_become_a_dead_letter(server: Served) -> None:
     assert any(each.startswith("shown: ") for each in words)
 
 
+@pytest.mark.parametrize("refused", ["request", "dead-letter"])
+def test_what_kafka_cannot_take_is_refused_before_anything_is_sent(
+    refused: str,
+) -> None:
+    """Nor can it be a dead letter, so nothing of the request is."""
+    wide = json.dumps(listed("wide")).replace(",", "," + " " * 3_000_000).encode()
+    body = b"[" + json.dumps(listed("narrow")).encode() + b"," + wide + b"]"
+    settings = settings_of(body_bytes=32 << 20, under_way_bytes=128 << 20)
+    with served(settings) as server:
+        answer = server.ask(f"/v1/events?refused={refused}", body)
+        assert answer.status == 422
+        (told,) = answer.json["rejected"]
+        assert (told["index"], told["code"]) == (1, "too-large")
+        assert not server.events(QUERIES)
+        assert server.ask("/v1/events", listed("narrow")).status == 202
+
+
 def test_ingestion_takes_whatever_was_answered(server: Served) -> None:
     """Nothing becomes a dead letter but what was sent as one."""
     body = [listed("taken"), clicked("taken"), listed("not-taken", shown=[])]

@@ -25,10 +25,10 @@ ITEMS: list[dict[str, Any]] = [
 
 
 class Documents:
-    """A store that has one experiment."""
+    """A store that has one experiment, or none."""
 
-    def __init__(self, settings: ExperimentSettings) -> None:
-        self._found = {"boost": msgspec.json.encode(settings)}
+    def __init__(self, settings: ExperimentSettings | None) -> None:
+        self._found = {"boost": msgspec.json.encode(settings)} if settings else {}
 
     def documents(self, kind: str) -> dict[str, bytes]:
         """Those of a kind."""
@@ -130,6 +130,37 @@ def test_to_ask_again_gives_the_same_list_and_one_event(server: Served) -> None:
     assert event_of(server, "again")
     other = server.ask("/v1/rank", asked(impression_id="again", k=2))
     assert (other.status, other.json["code"]) == (409, "impression")
+
+
+def test_a_list_of_either_kind_uses_its_id_up(server: Served) -> None:
+    """Two lists under one id would both be shown, and one of them counted."""
+    calls = [("/v1/rank", asked), ("/v1/combine", combined)]
+    for number, (first, second) in enumerate((calls, calls[::-1])):
+        name = f"either-{number}"
+        assert server.ask(first[0], first[1](impression_id=name)).status == 200
+        other = server.ask(second[0], second[1](impression_id=name))
+        assert (other.status, other.json["code"]) == (409, "impression")
+        assert event_of(server, name)
+
+
+def test_a_combined_list_is_given_again_when_its_experiment_is_over(
+    server: Served,
+) -> None:
+    """It is in the log, so whoever lost the answer may show it."""
+    first = server.ask("/v1/combine", combined(impression_id="over"))
+    experiments: Any = server.parts.experiments
+    store, experiments.store = experiments.store, Documents(None)
+
+    def is_over() -> bool:
+        experiments._running = {}
+        return server.ask("/v1/combine", combined()).status == 404
+
+    until(is_over)
+    again = server.ask("/v1/combine", combined(impression_id="over"))
+    experiments.store = store
+    experiments.refresh()
+    assert (again.status, again.body) == (200, first.body)
+    assert first.json["ranking"] == event_of(server, "over")["shown"]
 
 
 def test_a_list_that_was_not_answered_in_time_is_given_again() -> None:

@@ -19,9 +19,10 @@ from producers.dead_letters import (
     send_again,
 )
 from producers.event_producer import EventProducer
+from producers.log_time import reached_ms
 from producers.replay import utc
 from producers.stop_signal import Stop
-from producers.topic_reader import TopicReader, reached_ms
+from producers.topic_reader import TopicReader
 from rankstream.settings import Settings, load_settings, with_namespace
 from rankstream.terminal.counts import counted
 from rankstream.terminal.plain_text import plain

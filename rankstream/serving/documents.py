@@ -15,7 +15,7 @@ import msgspec
 
 from rankstream.adapters.adapter import AdapterOptions, NotAdapted
 from rankstream.adapters.adapter import Headers as Carried
-from rankstream.adapters.registry import ADAPTERS, options_of
+from rankstream.adapters.registry import ADAPTERS, options_of, resembled
 from rankstream.serving.calls import Answer, Call
 from rankstream.serving.plain_clicks import plain_clicks
 from rankstream.serving.problems import Problem, malformed
@@ -54,7 +54,14 @@ LISTS = {"hit_fields", "impression_actions", "actions"}
 NUMBERS, SWITCHED = {"ordinal_base"}, {"ordinals"}
 SWITCHES = {"true": True, "false": False}
 
-JSON_KINDS = {"", "application/json", "text/plain"}
+JSON_KINDS = {
+    "",
+    "application/json",
+    "text/plain",
+    # What `curl -d` says. A page may say it too, as it may say text/plain: what keeps
+    # strangers' pages out is their Origin.
+    "application/x-www-form-urlencoded",
+}
 LINE_KINDS = {
     "application/x-ndjson",
     "application/ndjson",
@@ -65,6 +72,9 @@ CLOUD_EVENT, CLOUD_EVENTS = (
     "application/cloudevents+json",
     "application/cloudevents-batch+json",
 )
+
+CLOUD_HEADERS = (b"ce-specversion", b"ce-id", b"ce-source", b"ce-type")
+"""Those that a CloudEvent of the binary mode must have."""
 
 _decode_array = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _to_json = msgspec.json.Encoder().encode
@@ -186,7 +196,7 @@ class Documents:
 
     def _asked(self, call: Call) -> _Asked:
         text = call.scope["query_string"].decode("latin-1")
-        if not text and not call.header(b"ce-specversion") and call.kind in JSON_KINDS:
+        if not text and not _is_binary(call) and call.kind in JSON_KINDS:
             return PLAIN
         try:
             pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=MOST_OPTIONS)
@@ -228,7 +238,7 @@ class Documents:
                 if asked.makes_letters and len(document) <= MOST_BYTES:
                     letters.append(_letter(document, error))
                 else:
-                    rejected.append(_rejected(index, error))
+                    rejected.append(_rejected(index, error, _hint(document, asked)))
                 continue
             n_ignored += not adapted
             events += [Outgoing(event.kind, event.value) for event in adapted]
@@ -275,15 +285,19 @@ def _some(documents: list[bytes]) -> list[bytes]:
 
 
 def _name_of_kind(call: Call) -> str:
-    is_binary = bool(call.header(b"ce-specversion"))
-    if is_binary or call.kind in (CLOUD_EVENT, CLOUD_EVENTS):
+    if _is_binary(call) or call.kind in (CLOUD_EVENT, CLOUD_EVENTS):
         return CLOUD
     return "rankstream"
 
 
+def _is_binary(call: Call) -> bool:
+    """Whether headers are of a CloudEvent, which the adapter then wants all of."""
+    return any(call.header(name) for name in CLOUD_HEADERS)
+
+
 def _carried(call: Call) -> Carried:
     """What headers say of a CloudEvent of the binary mode; nothing of others."""
-    if not call.header(b"ce-specversion"):
+    if not _is_binary(call):
         return ()
     return tuple(
         (name.decode("latin-1"), bytes(value))
@@ -295,7 +309,7 @@ def _carried(call: Call) -> Carried:
 def _option(name: str, text: str) -> str | int | bool | list[str]:
     """An option of the query string, as settings would have it."""
     if name in LISTS:
-        return text.split(",")
+        return text.split(",") if text else []
     if name in NUMBERS and text.isdecimal():
         return int(text[:9])
     return SWITCHES.get(text, text) if name in SWITCHED else text
@@ -309,8 +323,14 @@ def _letter(document: bytes, error: NotAdapted | Refused) -> Outgoing:
     return Outgoing(kind_of(document), document, (header,))
 
 
-def _rejected(index: int, error: NotAdapted | Refused) -> Rejected:
-    return Rejected(index=index, code=str(error.code), reason=str(error))
+def _rejected(index: int, error: NotAdapted | Refused, hint: str) -> Rejected:
+    return Rejected(index=index, code=str(error.code), reason=f"{error}{hint}")
+
+
+def _hint(document: bytes, asked: _Asked) -> str:
+    """Which format to name, where a document looks like one of another system."""
+    form = resembled(document) if asked.name == PLAIN.name else ""
+    return f"; it looks like {form}: name it with ?format={form}" if form else ""
 
 
 def _refused(rejected: list[Rejected], n_documents: int) -> Problem:

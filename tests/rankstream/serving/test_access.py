@@ -95,8 +95,10 @@ def test_metrics_take_the_token_of_either_role(server: Served) -> None:
 
 
 @pytest.mark.parametrize(
-    "host", ["evil.example", "127.0.0.1.evil.example", "", "localhost@evil", "*", "a b"]
-)
+    "host",
+    ["evil.example", "127.0.0.1.evil.example", "", "localhost@evil", "*", "a b",
+     "localhost:abc1", "localhost:1x", "localhost:\xb2", "localhost:-1"],
+)  # fmt: skip
 def test_another_host_is_refused(server: Served, host: str) -> None:
     """A page that was led here by its own name gets nothing."""
     answer = server.ask("/v1/events", listed("i"), host=host, **bearer(SENDS))

@@ -86,7 +86,7 @@ class CloudEvents:
         version = attributes.get("specversion")
         if not isinstance(version, str) or not version.startswith("1."):
             words = (
-                "specversion must be 1.0, in the envelope or in the header of that name; "
+                "specversion must be 1.0, in the envelope or in a header of that name; "
                 f"got {version!r:.60}"
             )
             raise NotAdapted("specversion", words, kind=place)

@@ -337,7 +337,7 @@ def test_the_example_of_the_help_works(server: Served) -> None:
     example = EPILOG[EPILOG.index("curl") :].partition("\n\n")[0]
     command = example.replace(":8088/", f":{server.port}/").replace("i1", "helped")
     told = subprocess.run(
-        [bash, "-c", command], capture_output=True, timeout=PATIENCE_S
+        [bash, "-c", command], check=True, capture_output=True, timeout=PATIENCE_S
     )
     assert json.loads(told.stdout)["queries"] == 1, told
     assert len(named(server, QUERIES, "helped")) == 1

@@ -13,6 +13,7 @@ from rankstream.adapters.adapter import (
     NotAdapted,
     Queries,
 )
+from rankstream.adapters.cloud_events import CloudEvents, is_binary
 from rankstream.adapters.registry import adapter_named, options_of
 from rankstream.sections import SourceSettings
 from rankstream.wire.bounds import WIRE_BYTES, carried_bytes
@@ -52,6 +53,7 @@ class Source:
         self.name = name
         self._adapter: Adapter = adapter_named(settings.format)
         self._options: AdapterOptions = options_of(settings.options)
+        self._has_envelopes = settings.format == CloudEvents.name
 
     def events(
         self, document: Document, queries: Queries, *, may_wait: bool
@@ -66,7 +68,8 @@ class Source:
         if document.value is None:
             return []  # a tombstone
         found: list[Event] = []
-        for one in _documents_in(document.value):
+        is_one = self._has_envelopes and is_binary(document.headers)
+        for one in [document.value] if is_one else _documents_in(document.value):
             try:
                 found += self._adapter.adapt(
                     one, self._options, document.headers, queries
@@ -212,7 +215,7 @@ def sources_of(settings: Mapping[str, SourceSettings]) -> dict[str, Source]:
 
 def _documents_in(value: bytes) -> Iterable[bytes]:
     """The document, or those of an array; what is no array is for the adapter."""
-    if value[:1] != b"[":
+    if value.lstrip()[:1] != b"[":
         return [value]
     try:
         found = _decode_array(value)

@@ -30,10 +30,11 @@ N_PARTITIONS = 3
 
 
 def adaptation() -> Adaptation:
-    """Of two sources: UBI, and events of ours."""
+    """Of three sources: UBI, events of ours, and CloudEvents of these."""
     sources = {
         "ubi": SourceSettings(topic="ubi-topic", format="ubi"),
         "own": SourceSettings(topic="own-topic", format="rankstream"),
+        "cloud": SourceSettings(topic="cloud-topic", format="cloudevents"),
     }
     return Adaptation(sources_of(sources), N_PARTITIONS, KnownQueries())
 
@@ -202,6 +203,61 @@ def test_an_array_is_many_documents_and_a_tombstone_none() -> None:
     assert own.counts["documents_silent", "ubi"] == 1
 
 
+BINARY = (("ce_specversion", b"1.0"), ("ce_id", b"7"), ("ce_source", b"/shop"))
+
+
+def test_headers_name_one_event_so_an_array_behind_them_is_none() -> None:
+    """Two clicks of one id would be one click."""
+    own = adaptation()
+    one = {"at_ms": AT_MS, "impression_id": "i", "query_id": "q", "item_id": "a"}
+    both = document([one, one | {"item_id": "b"}])._replace(headers=BINARY)
+    assert own.take("cloud-topic", 0, both)
+    assert [each.code for each in own.refusals] == ["no-event"]
+    (output,) = own.outputs()
+    assert output.value == both.value
+    assert own.take("cloud-topic", 0, document(one)._replace(headers=BINARY))
+    ((_, _, event),) = events_in(own.outputs())
+    assert event == one | {"event_id": "/shop#7"}
+
+
+def test_an_array_of_envelopes_is_one_event_each() -> None:
+    """Whatever other headers its record has, and those of other formats."""
+    own = adaptation()
+    click = {"at_ms": AT_MS, "impression_id": "i", "query_id": "q", "item_id": "a"}
+    envelopes = [
+        {"specversion": "1.0", "id": name, "source": "/shop", "data": click}
+        for name in ("1", "2")
+    ]
+    several = document(envelopes)._replace(headers=(("ce_id", b"7"), ("x", b"y")))
+    assert own.take("cloud-topic", 0, several)
+    assert own.take("own-topic", 0, document([click, click])._replace(headers=BINARY))
+    found = [event for _, _, event in events_in(own.outputs())]
+    assert [each.get("event_id") for each in found] == [
+        "/shop#1",
+        "/shop#2",
+        None,
+        None,
+    ]
+
+
+def test_an_array_may_stand_behind_blanks() -> None:
+    """As pretty-printers leave them."""
+    own = adaptation()
+    value = b" \r\n\t" + json.dumps([shown(1), shown(2)], indent=1).encode()
+    assert own.take("ubi-topic", 0, Document(7, AT_MS, value))
+    assert own.counts["queries_adapted", "ubi"] == 2
+
+
+def test_a_document_with_a_number_without_an_end_is_a_dead_letter() -> None:
+    """It must not end the role, which would read it again and again."""
+    own = adaptation()
+    for offset, number in enumerate((10**400, -(10**400), 10**4299)):
+        assert own.take("ubi-topic", 0, document(clicked(1, timestamp=number), offset))
+        assert own.take("own-topic", 0, document({"at_ms": number}, offset))
+    assert [each.code for each in own.refusals] == ["time", "no-event"] * 3
+    assert len(own.outputs()) == 6
+
+
 @pytest.mark.parametrize("topic", ["ubi-topic", "own-topic"])
 def test_what_no_topic_takes_is_cut_off_and_says_so(topic: str) -> None:
     """An event or a document of any size makes a record that fits."""
@@ -215,4 +271,6 @@ def test_what_no_topic_takes_is_cut_off_and_says_so(topic: str) -> None:
         headers = sum(len(n) + len(c) for n, c in output.headers)
         assert len(output.value or b"") + headers <= MAX_EVENT_BYTES - 512
         assert output.headers
+        # No more is cut off than must be.
+        assert len(output.value or b"") > MAX_EVENT_BYTES - 2_048
     assert [each.code for each in own.refusals] == ["too-large", "not-json"]

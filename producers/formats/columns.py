@@ -112,6 +112,7 @@ def events_of(
                 )
             seen.add(hash(str(list_id)))
         adapted.documents += 1
+        adapted.line = together[0][0]
         shown = [row for _, row in together]
         try:
             events = _of_list(shown, options)
@@ -201,6 +202,9 @@ def _of_list(rows: list[Row], options: AdapterOptions) -> list[Event]:
         needed(row["item"], "item", QUERIES, "it names what was shown") for row in rows
     ]
     at_ms = _at_ms(first["at"], "at", options)
+    for row in rows:
+        if row["at"] != first["at"]:
+            _at_ms(row["at"], "at", options)
     query = text(first.get("query"), "query", QUERIES)
     queries: dict[str, str] = {}
     events = listed(

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from producers.formats.adapted import Adapted
-from producers.formats.columns import EpochMs, columns_by_role, events_of
+from producers.formats.columns import NEEDED, EpochMs, columns_by_role, events_of
 from producers.formats.source_file import FileUnreadable
 from rankstream.adapters.adapter import AdapterOptions
 from rankstream.wire.events import ClickEvent, QueryEvent
@@ -48,7 +48,8 @@ def read_parquet(
     Parameters
     ----------
     columns
-        With these it is a table of shown items, as `read_csv` reads it.
+        With these it is a table of shown items, as `read_csv` reads it; so is a file
+        with columns that each table needs, which are no fields of events.
 
     Raises
     ------
@@ -61,18 +62,23 @@ def read_parquet(
     except (OSError, pa.ArrowException) as error:
         raise FileUnreadable(path, 0, f"a file must be Parquet; {error}") from error
     with file:
-        if columns:
+        names = set(file.schema_arrow.names)
+        if columns or not names.isdisjoint(NEEDED):
             yield from events_of(
-                _table_rows(file, path, columns),
+                _table_rows(file, path, columns or {}),
                 path,
                 options=adapter_options or AdapterOptions(),
                 adapted=adapted or Adapted(),
             )
             return
-        names = set(file.schema_arrow.names)
         if unknown := names - FIELDS - {"kind"}:
             named = ", ".join(sorted(unknown))
-            raise FileUnreadable(path, 0, f"columns must be event fields; got {named}")
+            raise FileUnreadable(
+                path,
+                0,
+                f"columns must be event fields; got {named}: rename them, or say with "
+                "--columns which are those of a table of shown items",
+            )
         if "at_ms" not in names:
             raise FileUnreadable(path, 0, "a column at_ms must be there")
         number = 0

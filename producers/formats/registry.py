@@ -77,8 +77,8 @@ CATALOGUE = (
     ),
     Format(
         PARQUET,
-        "columns are the events' fields, and kind (query or click); with --columns a "
-        "table as csv",
+        "columns are the events' fields, and kind (query or click); with --columns, or "
+        "columns that have the names of roles, a table as csv",
         lambda _, start: start == PARQUET_MAGIC,
         read_parquet,
         ("columns", "adapter_options", "adapted"),

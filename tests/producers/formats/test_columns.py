@@ -242,8 +242,8 @@ def test_places_from_0_are_an_option(tmp_path) -> None:
         (f"i,a,1,0,{START_MS // 1_000}", "time"),
         ("i,a,1,0,", "time"),
         (f"i,a,1,nan,{START_MS}", "type"),
-        (f"i,a,{10**400},0,{START_MS}", "type"),
-        (f"i,a,1,0,{10**400}", "time"),
+        pytest.param(f"i,a,{10**400},0,{START_MS}", "type", id="endless place"),
+        pytest.param(f"i,a,1,0,{10**400}", "time", id="endless time"),
     ],
 )
 def test_a_list_that_cannot_be_one_is_a_dead_letter(tmp_path, row, code) -> None:
@@ -295,3 +295,26 @@ def test_bytes_that_are_no_text_are_refused(tmp_path) -> None:
     path.write_bytes(b"impression,item,at\ni,\xff,5\n")
     with pytest.raises(FileUnreadable, match="readable to its end"):
         decoded(path)
+
+
+def test_a_parquet_table_of_roles_needs_no_columns(tmp_path) -> None:
+    """As CSV needs none; what is missing is named with the option."""
+    rows = {"impression": ["i1"] * 2, "item": ["a", "b"], "at": [START_MS] * 2}
+    path = tmp_path / "log.parquet"
+    pq.write_table(pa.table(rows | {"clicked": [0, 1]}), path)
+    assert [each.get("shown") for each in decoded(path)] == [["a", "b"], None]
+
+    pq.write_table(pa.table({**rows, "at": rows["at"]}).drop_columns(["item"]), path)
+    with pytest.raises(FileUnreadable, match="--columns item=COLUMN"):
+        decoded(path)
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_time_that_is_none_is_refused_in_any_row(tmp_path, place) -> None:
+    """Not in the first one only."""
+    times = [str(START_MS), str(START_MS + 1), str(START_MS)]
+    times[place] = "nonsense"
+    rows = "".join(f"i1,{item},{at}\n" for item, at in zip("abc", times, strict=True))
+    path = table(tmp_path / "log.csv", f"impression,item,at\n{rows}")
+    (told,) = decoded(path)
+    assert "'nonsense'" in told["refusal"]

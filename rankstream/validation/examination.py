@@ -57,6 +57,7 @@ class Examination:
         self._early: set[int] = set()
         self._frontiers: dict[str, Elements] = {}
         self._n_taken = 0
+        self._is_partial = False
         self._latest: dict[str, int] = {}
 
     def order(self, document: int, event: Event) -> None:
@@ -72,6 +73,11 @@ class Examination:
         """Count what is no event."""
         self.n_refused += 1
         self.found[check].add(document, why, code)
+
+    def miss(self, document: int, check: str, why: str) -> None:
+        """Count a file that is not read to its end: what is in it is not known."""
+        self._is_partial = True
+        self.found[check].add(document, why)
 
     def take(self, document: int, event: Event) -> None:
         """Judge one event."""
@@ -98,7 +104,7 @@ class Examination:
             self.found[checks.AFTER_LIST].add(document, why)
         found = self.found[checks.BOTH_KINDS]
         for n, what in ((self.n_lists, "list"), (self.n_clicks, "click")):
-            if not n:
+            if not n and not self._is_partial:
                 found.add(None, f"there is no {what}")
 
     @property
@@ -156,7 +162,7 @@ class Examination:
             at = event.origin[2] if isinstance(event, Click) else document
             self._early.discard(at)
             if outcome == "orphan" and isinstance(event, Click):
-                why = f"no list is known when it is due; item {event.item_id!r:.60}"
+                why = f"its list did not come in time; item {event.item_id!r:.60}"
                 self.found[checks.HAS_LIST].add(at, why)
             else:
                 self.found[checks.IN_TIME].add(at, "the window of its list has closed")

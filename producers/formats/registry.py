@@ -218,6 +218,16 @@ def format_of(file: Path) -> Format:
     return next(claims, None) or _named(FALLBACK)
 
 
+def form_of(file: Path, form: str) -> str:
+    """The name of a file's format, where `form` is what was asked for.
+
+    Raises
+    ------
+    FileUnreadable
+    """
+    return format_of(file).name if form == AUTO else form
+
+
 def _is_event_file(file: Path) -> bool:
     if file.name.startswith((".", "_")):
         return False

@@ -27,8 +27,8 @@ EPILOG = """examples:
 It listens on loopback unless [serve] says otherwise, and then asks for tokens.
 GET /openapi.json describes it; docs/http.md says more.
 
-SIGTERM and Ctrl-C: no new connections; what was begun is answered. It is a service
-that was asked to stop: the exit status is 0.
+SIGTERM and Ctrl-C: no new connections; what was begun is answered, and the exit
+status is 0.
 """
 
 

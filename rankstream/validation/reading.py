@@ -11,7 +11,7 @@ from producers.formats.registry import (
     ADAPTED_FORMATS,
     AUTO,
     JSONL,
-    format_of,
+    form_of,
     read_events,
 )
 from producers.formats.source_file import FileUnreadable, lines_of
@@ -74,7 +74,7 @@ def read_file(file: Path, *, form: str = AUTO, **options: Any) -> Iterator[Taken
     """
     line = 0
     try:
-        found = format_of(file).name if form == AUTO else form
+        found = form_of(file, form)
         if found == JSONL:
             rows = _lines(file)
         elif found in ADAPTED_FORMATS:

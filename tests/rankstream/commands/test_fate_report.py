@@ -120,3 +120,13 @@ def test_options_that_cannot_be_are_refused(
     (tmp_path / "log").write_text("{}")
     assert main(words) == 2
     assert says in capsys.readouterr().err
+
+
+def test_a_table_is_called_what_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also where nobody said so."""
+    path = tmp_path / "shown.csv"
+    path.write_text(f"impression,item,at,clicked\ni,a,{NOW_MS},1\n")
+    assert main(["replay", str(path), "--local"]) == 0
+    assert "1 document of csv" in capsys.readouterr().err

@@ -67,6 +67,30 @@ def test_readiness_says_that_kafka_is_silent(
     until(lambda: server.ask("/readyz").status == 200)
 
 
+def test_what_is_answered_lies_with_all_replicas_once(server: Served) -> None:
+    """That is how the client is asked to send."""
+    (options,) = server.options
+    assert (options["acks"], options["enable_idempotence"]) == ("all", True)
+
+
+def test_a_list_whose_event_failed_is_made_and_sent_anew(server: Served) -> None:
+    """Under its id; nobody was told of the first one."""
+    first = server.producers[-1]
+
+    async def broken(*_: object, **__: object) -> None:
+        raise OutOfOrderSequenceNumber
+
+    first.send = broken  # type: ignore[assignment]
+    item = {"id": "a", "features": [1.0, 2.0, 3.0]}
+    asked = {"model": "m", "query_id": "q", "items": [item], "impression_id": "anew"}
+    failed = server.ask("/v1/rank", asked)
+    assert (failed.status, failed.json["code"]) == (503, "unanswered")
+    assert not server.events(QUERIES)
+    until(lambda: server.producers[-1] is not first and not server.parts.sender.trouble)
+    assert server.ask("/v1/rank", asked | {"k": 5}).status == 200
+    assert [each["impression_id"] for each in server.events(QUERIES)] == ["anew"]
+
+
 def test_a_producer_that_failed_is_replaced(server: Served) -> None:
     """Its numbers have a gap: it would send nothing any more."""
     first = server.producers[-1]

@@ -171,7 +171,7 @@ def numbered(value: Any, numbers: dict[int, Any]) -> Any:
 
 
 @pytest.mark.parametrize("as_text", [False, True])
-@pytest.mark.parametrize("number", ENDLESS)
+@pytest.mark.parametrize("number", ENDLESS, ids=range(len(ENDLESS)))
 @pytest.mark.parametrize(("name", "document"), WITH_NUMBERS)
 def test_numbers_without_an_end_in_each_field(
     name: str, document: dict[str, Any], number: float, as_text: bool

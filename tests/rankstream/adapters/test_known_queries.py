@@ -63,6 +63,7 @@ def test_the_last_query_of_a_list_counts_and_it_can_be_forgotten() -> None:
         known[f"l{number}"] = "old"
     known["l0"] = "new"
     assert (known["l0"], known["l2"]) == ("new", "old")
+    assert sorted(known) == ["l0", "l1", "l2"]
     for list_id in list(known):
         del known[list_id]
     assert not known

@@ -40,6 +40,10 @@ test: .venv/installed-dev  ## install, and run all tests, those on a real Kafka 
 native: .venv/bin/python  ## compile the fold's core in C anew
 	$(BIN)/python -m streams.fold.native.compiler
 
+typescript:  ## compile the client in TypeScript, and run its tests that need no server
+	@command -v node >/dev/null || { echo "the client in TypeScript needs Node 18 or later; none was found: install nodejs"; exit 1; }
+	cd producers/typescript && node build.mjs && node --test test/*.test.mjs
+
 fuzz: .venv/installed-dev  ## a million broken records through the core, under sanitizers
 	$(BIN)/python -m tests.fuzz
 
@@ -69,7 +73,7 @@ hooks: .venv/installed-dev  ## check style before each commit
 	$(BIN)/pre-commit install
 
 lock: .venv/installed-dev  ## write deploy/requirements.lock anew; UPGRADE=--upgrade for newer versions
-	$(BIN)/python -m uv pip compile pyproject.toml --extra pipeline --universal --python-version 3.11 \
+	$(BIN)/python -m uv pip compile pyproject.toml --extra serve --universal --python-version 3.11 \
 	  --generate-hashes --no-emit-index-url --no-emit-find-links --no-annotate --quiet \
 	  --custom-compile-command 'make lock' $(UPGRADE) -o $(LOCK)
 
@@ -85,4 +89,4 @@ release:  ## name a version: make release VERSION=1.2.3; commits and tags, sends
 	git commit --quiet --all --message "Release $(VERSION)"
 	git tag --annotate --message "rankstream $(VERSION)" "v$(VERSION)"
 
-.PHONY: help demo test native fuzz fuzz-wire lint check format coverage hooks lock dist release
+.PHONY: help demo test native typescript fuzz fuzz-wire lint check format coverage hooks lock dist release

@@ -5,8 +5,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from producers.formats.event import Event, EventTooLarge, recognised
+from producers.formats.event import EventTooLarge
 from producers.topic_reader import Record, TopicReader
+from rankstream.wire.input_events import Event, recognised
 from rankstream.wire.topics import CLICKS, QUERIES, dead_letters
 
 HEADER_PREFIX = "__rankstream.errors."

@@ -7,7 +7,6 @@ that are sent again reach the partition that may hold them already.
 
 import math
 import time
-import zlib
 from collections import deque
 from collections.abc import Callable, Iterable
 from types import TracebackType
@@ -19,8 +18,10 @@ from kafka.errors import KafkaError, KafkaTimeoutError
 from producers.connection import client_options
 from producers.formats.event import EventTooLarge
 from producers.readiness import Waiting
+from producers.sent_records import SentRecords
 from producers.topic_reader import TopicReader
 from rankstream.settings import Settings
+from rankstream.wire.routing import partition_of_input
 from rankstream.wire.topics import (
     BATCH_BYTES,
     CLICKS,
@@ -70,6 +71,7 @@ class _Batch:
 class _UnderWay(NamedTuple):
     """A record that is not acknowledged yet: its events, bytes and first event."""
 
+    kind: str
     future: Any
     n_events: int
     n_bytes: int
@@ -94,6 +96,8 @@ class EventProducer:
         Events that the broker has for certain.
     refused
         Events that were too large.
+    sent
+        Where the records are that the broker has.
     """
 
     def __init__(
@@ -109,6 +113,7 @@ class EventProducer:
         self.taken = 0
         self.acknowledged = 0
         self.refused = 0
+        self.sent = SentRecords()
         self._waiting = waiting or Waiting()
         self._is_stopped = is_stopped
         self._bootstrap = settings.kafka.bootstrap
@@ -160,7 +165,7 @@ class EventProducer:
                 f"an event must fit {MAX_EVENT_BYTES - ROOM_BYTES} bytes; "
                 f"got {len(value)}"
             )
-        partition = zlib.crc32(key or value) % self._n_partitions
+        partition = partition_of_input(key, value, self._n_partitions)
         if self._batch > 1 and key is None and not headers:
             self._gather(kind, partition, value, number)
         else:
@@ -226,7 +231,7 @@ class EventProducer:
                     headers=[END_HEADER],
                     partition=partition,
                 )
-                self._under_way.append(_UnderWay(future, 0, 0, self.taken))
+                self._under_way.append(_UnderWay(kind, future, 0, 0, self.taken))
         self.flush()
 
     def close(self, timeout_s: float = 2.0) -> None:
@@ -301,7 +306,7 @@ class EventProducer:
             )
         except KafkaError as error:
             raise self._failure(error) from error
-        self._under_way.append(_UnderWay(future, n_events, len(value), first))
+        self._under_way.append(_UnderWay(kind, future, n_events, len(value), first))
         self._bytes_under_way += len(value)
 
     def _make_room(self, n_bytes: int) -> None:
@@ -338,6 +343,7 @@ class EventProducer:
             done = under_way.popleft()
             self._bytes_under_way -= done.n_bytes
             self.acknowledged += done.n_events
+            self.sent.add(done.kind, done.future.value)
             self._waiting.over()
 
     def _failure(self, error: object) -> SendFailed:

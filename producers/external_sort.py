@@ -14,7 +14,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from producers.formats.event import Event
+from rankstream.wire.input_events import Event
+from rankstream.wire.refused_header import MAX_WORDS_BYTES
 from rankstream.wire.topics import CLICKS, QUERIES
 
 MEMORY_BYTES = 256 * 1024 * 1024
@@ -25,11 +26,11 @@ OVERHEAD_BYTES = 200
 
 BUFFER_BYTES = 1 << 18
 
-_head = struct.Struct("<qQBI")
+_head = struct.Struct("<qQBIH")
 _KINDS = (QUERIES, CLICKS)
 _NUMBER = {kind: number for number, kind in enumerate(_KINDS)}
 
-_Entry = tuple[int, int, str, bytes]
+_Entry = tuple[int, int, str, bytes, str]
 
 
 class OrderedEvents:
@@ -88,10 +89,14 @@ class OrderedEvents:
         self.close()
 
     def __iter__(self) -> Iterator[Event]:
+        return (event for _, event in self.numbered())
+
+    def numbered(self) -> Iterator[tuple[int, Event]]:
+        """Each event with its number in the order in which it came, from 0."""
         runs: list[Iterator[_Entry]] = [_stored(path) for path in self._runs]
         join = heapq.merge if self._is_sorted else itertools.chain
-        for at_ms, _, kind, value in join(*runs, self._held):
-            yield Event(at_ms, kind, value)
+        for at_ms, number, kind, value, refusal in join(*runs, self._held):
+            yield number, Event(at_ms, kind, value, refusal)
 
     @property
     def n_runs(self) -> int:
@@ -106,8 +111,8 @@ class OrderedEvents:
     def _read(self, events: Iterable[Event]) -> None:
         n_bytes = 0
         latest_ms = None
-        for number, (at_ms, kind, value) in enumerate(events):
-            self._held.append((at_ms, number, kind, value))
+        for number, (at_ms, kind, value, refusal) in enumerate(events):
+            self._held.append((at_ms, number, kind, value, refusal))
             if latest_ms is not None and at_ms < latest_ms:
                 self.n_disordered += 1
             else:
@@ -131,9 +136,12 @@ class OrderedEvents:
         self._sort_held()
         run = self._folder / f"{len(self._runs):06d}"
         with run.open("wb", buffering=BUFFER_BYTES) as file:
-            for at_ms, number, kind, value in self._held:
-                file.write(_head.pack(at_ms, number, _NUMBER[kind], len(value)))
+            for at_ms, number, kind, value, refusal in self._held:
+                words = refusal.encode("utf-8", "backslashreplace")[:MAX_WORDS_BYTES]
+                sizes = (len(value), len(words))
+                file.write(_head.pack(at_ms, number, _NUMBER[kind], *sizes))
                 file.write(value)
+                file.write(words)
         self._runs.append(run)
         self._held = []
 
@@ -145,5 +153,6 @@ class OrderedEvents:
 def _stored(path: Path) -> Iterator[_Entry]:
     with path.open("rb", buffering=BUFFER_BYTES) as file:
         while head := file.read(_head.size):
-            at_ms, number, kind, length = _head.unpack(head)
-            yield at_ms, number, _KINDS[kind], file.read(length)
+            at_ms, number, kind, length, n_words = _head.unpack(head)
+            value, words = file.read(length), file.read(n_words)
+            yield at_ms, number, _KINDS[kind], value, words.decode("utf-8", "ignore")

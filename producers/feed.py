@@ -7,13 +7,16 @@ which keeps it as a dead letter.
 import os
 import select
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
-from producers.formats.event import EventTooLarge, kind_of, recognised
+from producers.formats.event import EventTooLarge
 from producers.stop_signal import Stop
+from rankstream.adapters.registry import resembled
+from rankstream.wire.input_events import Event, kind_of, recognised
 from rankstream.wire.topics import CLICKS, MAX_EVENT_BYTES, QUERIES
 
 AUTO = "auto"
@@ -23,10 +26,20 @@ CHUNK_BYTES = 1 << 18
 POLL_S = 0.2
 
 
+Adapt = Callable[[bytes], Iterable[Event]]
+"""Makes events of a line; one with a refusal is a document that is none."""
+
+
 class Sink(Protocol):
     """Where lines go."""
 
-    def send(self, kind: str, value: bytes) -> None:
+    def send(
+        self,
+        kind: str,
+        value: bytes,
+        key: bytes | None = None,
+        headers: tuple[tuple[str, bytes], ...] = (),
+    ) -> None:
         """Take one event."""
 
     def send_raw(self, kind: str, value: bytes) -> None:
@@ -35,11 +48,21 @@ class Sink(Protocol):
 
 @dataclass
 class Fed:
-    """Counts of what came in."""
+    """Counts of what came in; `resembled` is of formats that lines look like.
+
+    `newest_click_ms` is the latest time of a click that was sent.
+    """
 
     lines: int = 0
     unrecognised: int = 0
     refused: int = 0
+    resembled: Counter[str] = field(default_factory=Counter)
+    newest_click_ms: int | None = None
+
+    def note(self, kind: str, at_ms: int) -> None:
+        """Note the time of an event that was sent."""
+        if kind == CLICKS:
+            self.newest_click_ms = max(at_ms, self.newest_click_ms or 0)
 
 
 class _Lines:
@@ -133,6 +156,7 @@ def feed(
     sink: Sink,
     *,
     kind: str = AUTO,
+    adapt: Adapt | None = None,
     on_idle: Callable[[Fed], None] = lambda _: None,
     idle_every_s: float = 1.0,
 ) -> Fed:
@@ -142,6 +166,8 @@ def feed(
     ----------
     kind
         One of `KINDS`; `auto` takes a line with `shown` for a query event.
+    adapt
+        Makes events of a line of another format.
     on_idle
         Called while nothing comes, and every `idle_every_s` seconds.
     """
@@ -149,7 +175,10 @@ def feed(
     called_s = time.monotonic()
     for line in lines:
         if line is not None:
-            _pass_on(line, sink, KINDS[kind], fed)
+            if adapt is None:
+                _pass_on(line, sink, KINDS[kind], fed)
+            else:
+                _pass_adapted(adapt(line), sink, fed)
         if line is None or (
             fed.lines % 64 == 0 and time.monotonic() - called_s >= idle_every_s
         ):
@@ -165,8 +194,24 @@ def _pass_on(line: bytes, sink: Sink, kind: str, fed: Fed) -> None:
             event = recognised(line)
         except ValueError:
             fed.unrecognised += 1
+            if form := resembled(line):
+                fed.resembled[form] += 1
             sink.send_raw(kind or kind_of(line), line)
         else:
             sink.send(kind or event.kind, line)
+            fed.note(kind or event.kind, event.at_ms)
     except EventTooLarge:
         fed.refused += 1
+
+
+def _pass_adapted(events: Iterable[Event], sink: Sink, fed: Fed) -> None:
+    fed.lines += 1
+    for event in events:
+        try:
+            if event.refusal:
+                sink.send(event.kind, event.value, headers=event.headers)
+            else:
+                sink.send(event.kind, event.value)
+                fed.note(event.kind, event.at_ms)
+        except EventTooLarge:
+            fed.refused += 1

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from producers.formats.event import Event
+from rankstream.wire.input_events import Event
 from rankstream.wire.topics import QUERIES
 
 _Waiting = tuple[int, str, int]
@@ -53,7 +53,9 @@ class _Outlook:
         self._expiring: list[tuple[int, str]] = []
 
     def take(self, event: Event) -> None:
-        """Count one event; time moves after it."""
+        """Count one event; time moves after it. What could not be adapted is none."""
+        if event.refusal:
+            return
         self._measure(event)
         name = _impression_of(event.value)
         if event.kind == QUERIES:

@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from producers.formats.event import Event, EventTooLarge
+from producers.formats.event import EventTooLarge
 from producers.stop_signal import Stop
+from rankstream.wire.input_events import Event
+from rankstream.wire.topics import CLICKS
 
 LOOK_EVERY = 256
 """Events between two looks at the clock."""
@@ -22,7 +24,13 @@ SAVE_EVERY_S = 0.5
 class Sink(Protocol):
     """Where events go: Kafka, or the pipeline in process."""
 
-    def send(self, kind: str, value: bytes) -> None:
+    def send(
+        self,
+        kind: str,
+        value: bytes,
+        key: bytes | None = None,
+        headers: tuple[tuple[str, bytes], ...] = (),
+    ) -> None:
         """Take one input event."""
 
     def end(self) -> None:
@@ -47,12 +55,14 @@ class ProgressMismatch(RuntimeError):
 class Replayed:
     """What has happened so far; `done` counts events that were passed, from the first.
 
-    `first_refused` says why the first of the refused ones was.
+    `first_refused` says why the first of the refused ones was. `newest_click_ms` is the
+    latest time of a click that was sent.
     """
 
     done: int = 0
     refused: int = 0
     first_refused: str = ""
+    newest_click_ms: int | None = None
     is_complete: bool = False
 
 
@@ -99,13 +109,23 @@ def replay(
     """
     state = Replayed(done=skip)
     for event in itertools.islice(events, skip, None):
-        while not stop.asked and (due_in_s := pace.due_in_s(event.at_ms)):
+        # What could not be adapted has no time of its own.
+        while (
+            not stop.asked
+            and not event.refusal
+            and (due_in_s := pace.due_in_s(event.at_ms))
+        ):
             on_look(state)
             stop.wait(min(due_in_s, SAVE_EVERY_S))
         if stop.asked:
             return state
         try:
-            sink.send(event.kind, event.value)
+            if event.refusal:
+                sink.send(event.kind, event.value, headers=event.headers)
+            else:
+                sink.send(event.kind, event.value)
+                if event.kind == CLICKS:
+                    state.newest_click_ms = max(event.at_ms, state.newest_click_ms or 0)
         except EventTooLarge as error:
             state.refused += 1
             state.first_refused = state.first_refused or f"event {state.done}: {error}"

@@ -14,8 +14,10 @@ COMMANDS = {
     "demo": "show the whole pipeline at work, in one process",
     "topics": "create the topics, check them, or split the log",
     "worker": "run the stream processors on Kafka",
+    "serve": "events, rankings and combined lists over HTTP",
     "feed": "send live events, from standard input or a followed file",
     "replay": "send historical logs to Kafka, or fold them in this process",
+    "validate": "judge files of events offline, as ingestion and the join would",
     "simulate": "closed loop of simulated users, a ranker and its learner",
     "statistics": "what was counted: show one query, list queries, export",
     "experiments": "comparisons of rankers: list, publish, show verdicts",
@@ -23,6 +25,7 @@ COMMANDS = {
     "snapshots": "model snapshots: list, show, verify, roll back, follow",
     "intervene": "train a model now, list its trainings, verify one from the log",
     "dlq": "dead letters: list, show, count, replay",
+    "schemas": "JSON Schemas of events, for programs in any language",
     "dump": "copy the canonical log into a file",
     "erase": "a person's events: where they are, and a dump without them",
     "recount": "count the canonical log again with independent code, and compare",
@@ -104,7 +107,7 @@ def _run(words: list[str]) -> int:
         arguments = parser_for(words).parse_args(words)
         return int(arguments.run(arguments))
     except ImportError as error:
-        raise not_installed(error) from error
+        raise not_installed(error, _command_of(words)) from error
 
 
 def _command_of(words: list[str]) -> str:

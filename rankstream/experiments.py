@@ -333,6 +333,10 @@ class Experiments:
             return None
         return running
 
+    def is_known(self, name: str) -> bool:
+        """Whether there is an experiment of this name, whoever is part of it."""
+        return name in self._running
+
     def _follow(self) -> None:
         while not self._stop.wait(REFRESH_S):
             self.refresh()

@@ -14,6 +14,11 @@ ROOMS = ("models", "streams", "producers", "deploy")
 
 EXTRA = "rankstream[pipeline]"
 
+EXTRA_OF_SERVE = "rankstream[serve]"
+"""What the command `serve` needs, the pipeline's among it."""
+
+OF_SERVE = {"httptools", "starlette", "uvicorn"}
+
 CORE = "streams.fold.native.core_library"
 """What says itself what is wrong with the compiled core."""
 
@@ -51,8 +56,13 @@ def check_rooms() -> None:
             )
 
 
-def not_installed(missing: ImportError) -> NotInstalled:
+def not_installed(missing: ImportError, command: str = "") -> NotInstalled:
     """What to install, where an import failed.
+
+    Parameters
+    ----------
+    command
+        Which command was to be run.
 
     Raises
     ------
@@ -68,9 +78,12 @@ def not_installed(missing: ImportError) -> NotInstalled:
         return NotInstalled(_broken(str(missing.name)))
     if package in {"", "rankstream", *sys.stdlib_module_names}:
         raise missing
+    is_of_serve = command == "serve" or package in OF_SERVE
+    extra = EXTRA_OF_SERVE if is_of_serve else EXTRA
+    name = extra.partition("[")[2].rstrip("]")
     return NotInstalled(
-        f"this command needs the extra `pipeline`, and {package} is not installed: "
-        f"pip install '{EXTRA}'"
+        f"this command needs the extra `{name}`, and {package} is not installed: "
+        f"pip install '{extra}'"
     )
 
 

@@ -28,6 +28,9 @@ OUTCOMES = (
 )
 """Rows of the table, and the counters that each adds up."""
 
+LOST = ("late", "orphan", "dead letter")
+"""Outcomes of events that are in no sum."""
+
 _LETTERS = {dead_letters(topic) for topic in (QUERIES, CLICKS)}
 _CODE = HEADER_PREFIX + "code"
 

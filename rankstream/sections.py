@@ -244,11 +244,57 @@ class TrainSettings(Section, frozen=True):
     memory_mb: Annotated[int, msgspec.Meta(ge=64)] = 512
 
 
+class SourceSettings(Section, frozen=True):
+    """A topic of another system, whose documents the role `adapt` makes events of.
+
+    `topic` is its full name on the same cluster. `format` names an adapter, `options`
+    are its. `start` says where reading begins that has never begun.
+    """
+
+    topic: str
+    format: str
+    options: dict[str, Any] = {}
+    start: str = "earliest"
+
+
 class MetricsSettings(Section, frozen=True):
     """The pages of a worker's processes; port 0 means none."""
 
     host: str = "127.0.0.1"
     port: int = 0
+
+
+class ServeSettings(Section, frozen=True):
+    """`rankstream serve`: where it listens, who may ask, and how much.
+
+    `hosts` are names that clients may ask for, `origins` those of pages whose scripts
+    may, `proxies` addresses whose X-Forwarded-For is believed. Tokens are in files, one
+    a line. With `browser_clicks` clicks need no token. Rates are requests a second of
+    one client; 0 means no limit.
+    """
+
+    host: str = "127.0.0.1"
+    port: Annotated[int, msgspec.Meta(ge=0, le=65_535)] = 8088
+    hosts: list[str] = []
+    origins: list[str] = []
+    proxies: list[str] = []
+    send_tokens_file: str = ""
+    rank_tokens_file: str = ""
+    open: bool = False
+    browser_clicks: bool = False
+    certificate_file: str = ""
+    key_file: str = ""
+    key_password_file: str = ""
+    body_bytes: Annotated[int, msgspec.Meta(ge=1_024, le=64 << 20)] = 4 << 20
+    head_bytes: Annotated[int, msgspec.Meta(ge=1_024, le=1 << 20)] = 16 << 10
+    events: Annotated[int, msgspec.Meta(gt=0, le=65_536)] = 10_000
+    under_way_bytes: Annotated[int, msgspec.Meta(ge=1 << 20)] = 64 << 20
+    connections: Positive = 2_000
+    head_s: PositiveFloat = 5.0
+    body_s: PositiveFloat = 15.0
+    answer_s: PositiveFloat = 10.0
+    client_rate: NotNegative = 0.0
+    click_rate: NotNegative = 20.0
 
 
 class Settings(Section, frozen=True):
@@ -264,6 +310,8 @@ class Settings(Section, frozen=True):
     delivery: DeliverySettings = DeliverySettings()
     metrics: MetricsSettings = MetricsSettings()
     train: TrainSettings = TrainSettings()
+    serve: ServeSettings = ServeSettings()
     models: dict[str, ModelSettings] = {}
     experiments: dict[str, ExperimentSettings] = {}
+    sources: dict[str, SourceSettings] = {}
     file: str = ""

@@ -21,9 +21,12 @@ from rankstream.sections import (
     ModelSettings,
     RedisSettings,
     Settings,
+    SourceSettings,
     StatisticsSettings,
     TimeSettings,
 )
+from rankstream.serve_rules import serve_faults
+from rankstream.source_rules import source_faults
 from rankstream.training_rules import training_faults
 from rankstream.wire.bounds import (
     CLICK_OVERHEAD_BYTES,
@@ -51,6 +54,7 @@ GONE = {"limits.list_masks": "clicked ranks are always kept by list now"}
 NAMED_TABLES: dict[str, type[msgspec.Struct]] = {
     "models": ModelSettings,
     "experiments": ExperimentSettings,
+    "sources": SourceSettings,
 }
 
 WORDS = {
@@ -157,9 +161,11 @@ def _contradictions(settings: Settings) -> Iterator[tuple[str, str]]:
         yield from training_faults(name, model, settings.kafka)
     for name, experiment in settings.experiments.items():
         yield from _of_experiment(f"experiments.{name}", experiment)
+    yield from source_faults(settings.sources)
     yield from _of_kafka(settings.kafka)
     yield from _of_retention(settings.kafka)
     yield from _of_redis(settings.redis)
+    yield from serve_faults(settings.serve)
 
 
 def _of_namespace(namespace: str) -> Iterator[tuple[str, str]]:

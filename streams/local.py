@@ -98,10 +98,16 @@ class LocalPipeline:
         self._is_past_ingestion = True
         self._pass_on()
 
-    def send(self, topic: str, value: bytes, key: bytes | None = None) -> None:
+    def send(
+        self,
+        topic: str,
+        value: bytes,
+        key: bytes | None = None,
+        headers: tuple[tuple[str, bytes], ...] = (),
+    ) -> None:
         """Take an input record."""
         self._turn = (self._turn + 1) % len(self._ingests[topic])
-        self._give(topic, self._turn, value, key)
+        self._give(topic, self._turn, value, key, headers)
         self._waiting += 1
         if self._waiting >= RECORDS_AT_ONCE:
             self._pass_on()

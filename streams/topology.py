@@ -32,8 +32,8 @@ from rankstream.wire.topics import (
     TRAINING,
     Topic,
     dead_letters,
-    full_name,
     state_topic,
+    worker_group,
 )
 from streams.stage import Stage
 from streams.topic_rows import TOPICS
@@ -262,6 +262,12 @@ async def _train(settings: Settings, stop: Event, status: "Status") -> None:
     await train(settings, stop, status)
 
 
+async def _adapt(settings: Settings, stop: Event, status: "Status") -> None:
+    from streams.roles.adapter import adapt  # noqa: PLC0415
+
+    await adapt(settings, stop, status)
+
+
 _STAGES_LOAD = "streams.kafka.status_page", "streams.kafka.app"
 
 
@@ -271,6 +277,10 @@ def _is_evaluating(settings: Settings) -> bool:
 
 def _is_training(settings: Settings) -> bool:
     return any(model.is_trained for model in settings.models.values())
+
+
+def _has_sources(settings: Settings) -> bool:
+    return bool(settings.sources)
 
 
 ROLES = {
@@ -314,6 +324,15 @@ ROLES = {
             (SNAPSHOTS, TRAINING),
             _is_training,
         ),
+        Role(
+            "adapt",
+            "events of other systems' topics, where there are sources",
+            6,
+            _adapt,
+            (QUERIES,),
+            (QUERIES, CLICKS),
+            _has_sources,
+        ),
     )
 }
 """What a worker can do, by name, in the order in which it starts them."""
@@ -347,7 +366,7 @@ def kinds_of(role: str) -> list[StageKind]:
 
 def group_of(namespace: str, role: str) -> str:
     """The consumer group of a role with stages."""
-    return full_name(namespace, f"rankstream-{role}")
+    return worker_group(namespace, role)
 
 
 def written_topics() -> frozenset[str]:

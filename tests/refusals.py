@@ -32,9 +32,14 @@ REFUSING = {
 OTHERS = {
     "BrokerAway": "the watch of topics waits and says so",
     "BenchmarkFailed": "a measurement says that it measured nothing",
+    "ClientGone": "a client has hung up, and is not answered",
     "Faulty": "the fold counts such a list under its reason and goes on",
     "IllegalMove": "a fault of ours; the worker starts again",
     "Interrupted": "the user stopped a wait",
+    "ListAwaited": "a click waits a little for its list",
+    "NotAdapted": "becomes a dead letter, which has its words",
+    "PositionsHang": "the role ends what hangs, and asks again",
+    "Problem": "is an answer over HTTP; docs/http.md has its codes",
     "Refused": "becomes a dead letter, which has a code",
     "Stopped": "a training was told to end, and nothing came of it",
     "SpoiltRecord": "who reads it decodes the scope alone and says what is wrong",
@@ -43,6 +48,8 @@ OTHERS = {
 
 SETTINGS_RULES = (
     "rankstream/settings_rules.py",
+    "rankstream/source_rules.py",
+    "rankstream/serve_rules.py",
     "rankstream/training_rules.py",
     "rankstream/ranking/learner_options.py",
     "rankstream/ranking/methods.py",

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import chromium
+from tests import chromium, nodejs
 from tests.services import (
     KafkaService,
     RedisService,
@@ -51,15 +51,36 @@ def test_a_missing_browser_fails_in_ci(tmp_path: Path) -> None:
         chromium.path(nowhere | {"CI": "true"})
 
 
-@pytest.mark.parametrize("there", ["", *chromium.NAMES])
-def test_ci_installs_a_browser_where_there_is_none(there: str, tmp_path: Path) -> None:
+def test_missing_node_fails_in_ci(tmp_path: Path) -> None:
+    """By hand the client in TypeScript is not tried."""
+    nowhere = {"PATH": str(tmp_path)}
+    with pytest.raises(pytest.skip.Exception, match="no Node is on the path"):
+        nodejs.node(nowhere)
+    with pytest.raises(pytest.fail.Exception, match="must run in CI; no Node"):
+        nodejs.node(nowhere | {"CI": "true"})
+
+
+@pytest.mark.parametrize(
+    ("there", "installed"),
+    [
+        *(((name, "node", "npm"), "") for name in chromium.NAMES),
+        (("chromium", "node", "tsc"), ""),
+        (("chromium", "node"), "nodejs node-typescript"),
+        (("chromium",), "nodejs node-typescript"),
+        (("node", "npm"), "chromium"),
+        ((), "chromium nodejs node-typescript"),
+    ],
+)
+def test_ci_installs_what_is_not_there(
+    there: tuple[str, ...], installed: str, tmp_path: Path
+) -> None:
     """It asks for each that the tests would take, and for Debian's if none is there."""
     (tmp_path / ".ci").mkdir()
     script = (ROOT / ".ci" / "run").read_text(encoding="utf-8")
     (tmp_path / ".ci" / "run").write_text(script)
     programs = tmp_path / "bin"
     programs.mkdir()
-    for name in filter(None, ("apt-get", "make", there)):
+    for name in ("apt-get", "make", *there):
         program = programs / name
         program.write_text(f'#!/bin/sh\necho "{name} $*" >> "{tmp_path}/called"\n')
         program.chmod(0o755)
@@ -71,5 +92,7 @@ def test_ci_installs_a_browser_where_there_is_none(there: str, tmp_path: Path) -
         env={"PATH": str(programs)}, check=True,
     )  # fmt: skip
     called = (tmp_path / "called").read_text()
-    assert ("apt-get install" in called) == (not there)
+    lines = [each for each in called.splitlines() if "apt-get install" in each]
+    wanted = f"apt-get install -qq -y --no-install-recommends {installed}"
+    assert lines == ([wanted] if installed else [])
     assert "make test" in called

@@ -153,7 +153,7 @@ def environments(
         without(reason, os.environ)
     # Without an index: whatever the extra asks for must be in the lock file.
     install = ("pip", "install", "--no-index", "--python", python)
-    uv(*install, f"rankstream[pipeline] @ {wheel.as_uri()}")
+    uv(*install, f"rankstream[serve] @ {wheel.as_uri()}")
     yield {name: Environment(folder / name, service) for name in ("base", "pipeline")}
     shutil.rmtree(folder)
 
@@ -174,7 +174,9 @@ def _built(folder: Path) -> Path:
 def _copied(source: Path) -> Path:
     # A copy: what an earlier build left in this tree must not come in.
     for name in BUILT_FROM:
-        ignored = shutil.ignore_patterns("__pycache__", "libfold.*", ".#*")
+        ignored = shutil.ignore_patterns(
+            "__pycache__", "libfold.*", ".#*", "typescript"
+        )
         shutil.copytree(TREE / name, source / name, ignore=ignored)
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(TREE / name, source)
@@ -309,7 +311,14 @@ def test_help_needs_the_base_only(environments: dict[str, Environment]) -> None:
     assert base.run("rankstream", "--version") == (0, f"{version}\n", "")
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+def test_the_base_prints_schemas(environments: dict[str, Environment]) -> None:
+    """For who writes a client, and needs no pipeline."""
+    status, said, complaint = environments["base"].run("rankstream", "schemas")
+    assert (status, complaint) == (0, "")
+    assert "query-event" in json.loads(said)
+
+
+@pytest.mark.parametrize("command", [each for each in COMMANDS if each != "schemas"])
 def test_a_command_on_the_base_says_what_to_install(
     command: str, environments: dict[str, Environment]
 ) -> None:
@@ -318,7 +327,8 @@ def test_a_command_on_the_base_says_what_to_install(
     assert status == (78 if command == "worker" else 2)
     assert said == ""
     assert complaint.startswith(f"rankstream {command}: this command needs the extra")
-    assert complaint.endswith("pip install 'rankstream[pipeline]'\n")
+    extra = "serve" if command == "serve" else "pipeline"
+    assert complaint.endswith(f"pip install 'rankstream[{extra}]'\n")
     assert complaint.count("\n") == 1
 
 

@@ -17,7 +17,6 @@ from typing import IO, Any, NamedTuple
 import msgspec
 import numpy as np
 
-from producers.formats.event import Event
 from producers.formats.source_file import (
     UNPACKING_ERRORS,
     FileUnreadable,
@@ -33,6 +32,7 @@ from rankstream.wire.events import (
     encode_event,
 )
 from rankstream.wire.exposures import unpack_exposures
+from rankstream.wire.input_events import Event
 from rankstream.wire.topics import CLICKS, EVENTS, MAX_RECORD_BYTES, QUERIES
 
 MAGIC = b"rankstream-log\x01\n"

@@ -1,18 +1,4 @@
-"""An input event as it stands in a file: when, which kind, its bytes."""
-
-from typing import NamedTuple
-
-import msgspec
-
-from rankstream.wire.topics import CLICKS, QUERIES
-
-
-class Event(NamedTuple):
-    """One event: epoch milliseconds, `queries` or `clicks`, and its JSON."""
-
-    at_ms: int
-    kind: str
-    value: bytes
+"""Why an event that was read cannot be sent."""
 
 
 class EventTooLarge(ValueError):
@@ -20,53 +6,3 @@ class EventTooLarge(ValueError):
 
     Operator action: send fewer candidates or features with it.
     """
-
-
-class _Marks(msgspec.Struct, gc=False):
-    """Fields that no click has."""
-
-    shown: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
-    candidates: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
-    scores: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
-
-
-class _Sight(_Marks, kw_only=True, gc=False):
-    """What must be seen of an event to sort and route it."""
-
-    at_ms: int
-
-
-_see = msgspec.json.Decoder(_Sight).decode
-_see_marks = msgspec.json.Decoder(_Marks).decode
-
-
-def recognised(value: bytes) -> Event:
-    """The event in `value`; a query event is one that has `shown`.
-
-    Or `candidates` or `scores`, as no click has those either. Whether its fields are
-    sound is for ingestion to judge.
-
-    Raises
-    ------
-    ValueError
-        Where `value` is no JSON object with a whole number `at_ms`.
-    """
-    try:
-        sight = _see(value)
-    except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
-        raise ValueError(f"an event must be JSON with at_ms; {error}") from error
-    return Event(sight.at_ms, _kind(sight), value)
-
-
-def kind_of(value: bytes) -> str:
-    """`queries` or `clicks`, also where `value` is no event: its letter's place."""
-    try:
-        return _kind(_see_marks(value))
-    except (msgspec.DecodeError, RecursionError, UnicodeError):
-        marks = (f'"{name}"'.encode() in value for name in _Marks.__struct_fields__)
-        return QUERIES if any(marks) else CLICKS
-
-
-def _kind(marks: _Marks) -> str:
-    names = (marks.shown, marks.candidates, marks.scores)
-    return CLICKS if all(each is msgspec.UNSET for each in names) else QUERIES

@@ -6,8 +6,9 @@ A query event is one that has `shown`. Lines are passed on byte for byte.
 from collections.abc import Iterator
 from pathlib import Path
 
-from producers.formats.event import Event, kind_of, recognised
 from producers.formats.source_file import FileUnreadable, lines_of
+from rankstream.adapters.registry import resembled
+from rankstream.wire.input_events import Event, kind_of, recognised
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -34,6 +35,8 @@ def read_jsonl(path: Path, *, bad_lines: list[int] | None = None) -> Iterator[Ev
         except ValueError as error:
             if bad_lines is None:
                 remedy = "--pass-bad-lines sends such lines on, as dead letters"
+                if form := resembled(text):
+                    remedy = f"it looks like {form}, which --format {form} reads"
                 raise FileUnreadable(path, number, f"{error}; {remedy}") from error
             bad_lines.append(number)
             event = Event(at_ms, kind_of(line), line)

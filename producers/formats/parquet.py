@@ -7,7 +7,7 @@ of numbers or little-endian float32 bytes, and the fields with a structure
 """
 
 import base64
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +15,17 @@ import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from producers.formats.event import Event
+from producers.formats.adapted import Adapted
+from producers.formats.columns import NEEDED, EpochMs, columns_by_role, events_of
 from producers.formats.source_file import FileUnreadable
+from rankstream.adapters.adapter import AdapterOptions
 from rankstream.wire.events import ClickEvent, QueryEvent
+from rankstream.wire.input_events import LARGEST_TIME, Event
 from rankstream.wire.topics import CLICKS, QUERIES
 
 ROWS_AT_ONCE = 8_192
+
+A_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 KINDS = {"query": QUERIES, "click": CLICKS, QUERIES: QUERIES, CLICKS: CLICKS}
 
@@ -28,11 +33,23 @@ STRUCTURED = frozenset({"experiment", "rankings", "attributes"})
 
 FIELDS = frozenset({*QueryEvent.__struct_fields__, *ClickEvent.__struct_fields__})
 
-_encode = msgspec.json.Encoder().encode
+_encode = msgspec.json.Encoder(enc_hook=int).encode
 
 
-def read_parquet(path: Path) -> Iterator[Event]:
+def read_parquet(
+    path: Path,
+    *,
+    columns: Mapping[str, str] | None = None,
+    adapter_options: AdapterOptions | None = None,
+    adapted: Adapted | None = None,
+) -> Iterator[Event]:
     """The events of a file, in its order; rows count as lines in errors.
+
+    Parameters
+    ----------
+    columns
+        With these it is a table of shown items, as `read_csv` reads it; so is a file
+        with columns that each table needs, which are no fields of events.
 
     Raises
     ------
@@ -46,9 +63,22 @@ def read_parquet(path: Path) -> Iterator[Event]:
         raise FileUnreadable(path, 0, f"a file must be Parquet; {error}") from error
     with file:
         names = set(file.schema_arrow.names)
+        if columns or not names.isdisjoint(NEEDED):
+            yield from events_of(
+                _table_rows(file, path, columns or {}),
+                path,
+                options=adapter_options or AdapterOptions(),
+                adapted=adapted or Adapted(),
+            )
+            return
         if unknown := names - FIELDS - {"kind"}:
             named = ", ".join(sorted(unknown))
-            raise FileUnreadable(path, 0, f"columns must be event fields; got {named}")
+            raise FileUnreadable(
+                path,
+                0,
+                f"columns must be event fields; got {named}: rename them, or say with "
+                "--columns which are those of a table of shown items",
+            )
         if "at_ms" not in names:
             raise FileUnreadable(path, 0, "a column at_ms must be there")
         number = 0
@@ -58,8 +88,10 @@ def read_parquet(path: Path) -> Iterator[Event]:
                 yield _event(row, path, number)
 
 
-def _batches(file: pq.ParquetFile, path: Path) -> Iterator[list[dict[str, Any]]]:
-    batches = file.iter_batches(ROWS_AT_ONCE)
+def _batches(
+    file: pq.ParquetFile, path: Path, wanted: list[str] | None = None
+) -> Iterator[list[dict[str, Any]]]:
+    batches = file.iter_batches(ROWS_AT_ONCE, columns=wanted)
     while True:
         try:
             batch = next(batches, None)
@@ -68,11 +100,11 @@ def _batches(file: pq.ParquetFile, path: Path) -> Iterator[list[dict[str, Any]]]
             raise FileUnreadable(path, 0, reason) from error
         if batch is None:
             return
-        place = batch.schema.get_field_index("at_ms")
-        if pa.types.is_timestamp(batch.schema.field(place).type):
-            times = batch.column(place).cast(pa.timestamp("ms"), safe=False)
-            batch = batch.set_column(place, "at_ms", times.cast(pa.int64()))
-        columns = [column.to_pylist() for column in batch.columns]
+        try:
+            columns = [_values(column) for column in batch.columns]
+        except (ValueError, OverflowError, pa.ArrowException) as error:
+            reason = f"values of a column must be what its type says; {error}"
+            raise FileUnreadable(path, 0, reason) from error
         names = batch.schema.names
         yield [
             {
@@ -84,6 +116,29 @@ def _batches(file: pq.ParquetFile, path: Path) -> Iterator[list[dict[str, Any]]]
         ]
 
 
+def _values(column: pa.Array) -> list[Any]:
+    """As Python has them. A time without a zone is UTC: its type says no other."""
+    if not pa.types.is_timestamp(column.type):
+        return list(column.to_pylist())
+    # Years beyond 9999 are for whoever reads them to refuse.
+    per_second = A_SECOND[column.type.unit]
+    times = column.cast(pa.int64()).to_pylist()
+    return [
+        None if time is None else EpochMs(time * 1_000 // per_second) for time in times
+    ]
+
+
+def _table_rows(
+    file: pq.ParquetFile, path: Path, asked: Mapping[str, str]
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    names = columns_by_role(file.schema_arrow.names, asked, path)
+    number = 0
+    for rows in _batches(file, path, sorted(set(names.values()))):
+        for row in rows:
+            number += 1
+            yield number, {role: row.get(name) for role, name in names.items()}
+
+
 def _event(row: dict[str, Any], path: Path, number: int) -> Event:
     named = row.pop("kind", "query" if "shown" in row else "click")
     kind, at_ms = KINDS.get(named), row.get("at_ms")
@@ -91,9 +146,9 @@ def _event(row: dict[str, Any], path: Path, number: int) -> Event:
         raise FileUnreadable(
             path, number, f"kind must be query or click; got {named!r}"
         )
-    if not isinstance(at_ms, int):
+    if not isinstance(at_ms, int) or abs(at_ms) > LARGEST_TIME:
         raise FileUnreadable(
-            path, number, f"at_ms must be a whole number; got {at_ms!r}"
+            path, number, f"at_ms must be a whole number of 64 bits; got {at_ms!r:.60}"
         )
     for name in row.keys() & STRUCTURED:
         row[name] = _structure(row[name], name, path, number)

@@ -1,19 +1,37 @@
 """Events from files of any format: which reader takes which file."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from producers.formats.adapted import (
+    Adapted,
+    learn_queries,
+    read_cloud_events,
+    read_metarank,
+    read_ubi,
+)
 from producers.formats.canonical_dump import is_dump, read_dumped_events
-from producers.formats.event import Event
+from producers.formats.columns import read_csv
 from producers.formats.jsonl import read_jsonl
 from producers.formats.parquet import read_parquet
 from producers.formats.source_file import FileUnreadable
 from producers.formats.yandex_sessions import read_yandex_sessions
+from rankstream.adapters.adapter import AdapterOptions
+from rankstream.adapters.registry import adapter_named
+from rankstream.wire.input_events import Event
 
 AUTO, JSONL, PARQUET, CANONICAL = "auto", "jsonl", "parquet", "canonical"
-YANDEX_SESSIONS = "yandex-sessions"
+YANDEX_SESSIONS, CSV = "yandex-sessions", "csv"
+TABLE_ENDINGS = (".csv", ".tsv")
+
+ADAPTED_FORMATS = {
+    "ubi": read_ubi,
+    "metarank": read_metarank,
+    "cloudevents": read_cloud_events,
+}
+"""Readers of formats that an adapter reads, by its name."""
 
 PARQUET_MAGIC = b"PAR1"
 
@@ -59,9 +77,11 @@ CATALOGUE = (
     ),
     Format(
         PARQUET,
-        "columns are the events' fields, and kind (query or click)",
+        "columns are the events' fields, and kind (query or click); with --columns, or "
+        "columns that have the names of roles, a table as csv",
         lambda _, start: start == PARQUET_MAGIC,
         read_parquet,
+        ("columns", "adapter_options", "adapted"),
         endings=(".parquet",),
     ),
     Format(
@@ -78,6 +98,21 @@ CATALOGUE = (
         None,
         read_yandex_sessions,
         ("epoch_ms",),
+    ),
+    Format(
+        CSV,
+        "a table with a row for each shown item, those of a list together; --columns "
+        "says which column is what (docs/adapters.md)",
+        lambda path, _: unpacked_name(path).endswith(TABLE_ENDINGS),
+        read_csv,
+        ("columns", "adapter_options", "adapted"),
+        TABLE_ENDINGS,
+    ),
+    *(
+        Format(
+            name, adapter_named(name).doc, None, read, ("adapter_options", "adapted")
+        )
+        for name, read in ADAPTED_FORMATS.items()
     ),
 )
 """In the order in which `replay --help` tells of them, which decides nothing."""
@@ -131,11 +166,30 @@ def read_events(
         Each goes to the formats that take it. `epoch_ms`, for files whose zero of time
         is unknown; `bad_lines`, a list that takes the numbers of JSON lines that are no
         events, which are passed on then: without it the first of them ends the reading.
+        `adapter_options` and `adapted`, which counts, for formats of other systems;
+        `columns` for tables.
     """
+    if form in ADAPTED_FORMATS:
+        options["adapted"] = options.get("adapted") or Adapted()
+        learn(files, form, options)
     for file in files:
         found = format_of(file) if form == AUTO else _named(form)
         taken = {name: options[name] for name in found.options if name in options}
         yield from found.read(file, **taken)
+
+
+def learn(files: Sequence[Path], form: str, options: Mapping[str, Any]) -> None:
+    """Note the query of each list, where clicks may need it.
+
+    They may stand in an earlier file than the lists.
+
+    Raises
+    ------
+    FileUnreadable
+    """
+    asked = options.get("adapter_options") or AdapterOptions()
+    if form in ADAPTED_FORMATS and asked.query == "text":
+        learn_queries(files, form, asked, options["adapted"].queries)
 
 
 def _named(form: str) -> Format:
@@ -164,8 +218,22 @@ def format_of(file: Path) -> Format:
     return next(claims, None) or _named(FALLBACK)
 
 
+def form_of(file: Path, form: str) -> str:
+    """The name of a file's format, where `form` is what was asked for.
+
+    Raises
+    ------
+    FileUnreadable
+    """
+    return format_of(file).name if form == AUTO else form
+
+
 def _is_event_file(file: Path) -> bool:
     if file.name.startswith((".", "_")):
         return False
-    name = file.name.removesuffix(".gz").removesuffix(".zst")
-    return name.endswith(ENDINGS)
+    return unpacked_name(file).endswith(ENDINGS)
+
+
+def unpacked_name(file: Path) -> str:
+    """Without the ending of what packed it."""
+    return file.name.removesuffix(".gz").removesuffix(".zst")

@@ -19,9 +19,9 @@ from pathlib import Path
 
 import msgspec
 
-from producers.formats.event import Event
 from producers.formats.source_file import FileUnreadable, lines_of
 from rankstream.wire.events import encode_event
+from rankstream.wire.input_events import Event
 from rankstream.wire.topics import CLICKS, QUERIES
 
 EPOCH_MS = 1_577_836_800_000

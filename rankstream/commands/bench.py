@@ -27,6 +27,7 @@ BENCHMARKS = {
     "evaluation": "inference of multileaving, against numpy; its fold",
     "statistics": "statistics into columns, against cell after cell; memory",
     "training": "a ranker from sums of clicks, against numpy query by query",
+    "serve": "requests over HTTP, against endpoints that only decode the same bodies",
     "interventions": "a ranker that learns from its own lists, against naive clicks",
     "pipeline": "events through the pipeline, against an empty Faust agent",
 }

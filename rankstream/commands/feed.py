@@ -13,7 +13,11 @@ from producers.feed import (
     lines_of_descriptor,
     lines_of_followed,
 )
+from producers.formats.adapted import LineAdapter
 from producers.stop_signal import Stop
+from rankstream.adapters.registry import NAMES
+from rankstream.commands.fate_report import FateReport, add_strict, lines_of_adapted
+from rankstream.commands.format_options import add_option, options_asked
 from rankstream.settings import load_settings, with_namespace
 from rankstream.terminal.counts import counted
 
@@ -26,10 +30,14 @@ EPILOG = """examples:
   tail -F /var/log/shop/events.jsonl | rankstream feed --namespace shop
   rankstream feed --follow /var/log/shop/events.jsonl --batch 100
   rankstream feed --kind click < clicks.jsonl
+  rankstream feed --format ubi --option ordinal_base=0 < ubi_events.ndjson
 
 A line is the JSON of one query or click event. A line with 'shown',
 'candidates' or 'scores' is a query event. A line that is no event is sent as
 well: it becomes a dead letter of its topic.
+
+--format reads documents of other systems (docs/adapters.md). What cannot be
+adapted is sent too, and becomes a dead letter with the reason.
 
 A followed file is read from its beginning (--from-end: from its end). When it
 is rotated, reading goes on in the new file. A repeated event is counted as a
@@ -68,6 +76,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="events in one record (default 1)",
     )
+    parser.add_argument("--format", choices=NAMES, default=NAMES[0], dest="form")
+    add_option(parser)
+    add_strict(parser)
     parser.add_argument(
         "--end", action="store_true", help="close every window when the input ends"
     )
@@ -75,10 +86,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Feed until the input ends or the user stops; 1 if events were refused."""
+    adapt = _adapter(arguments)
     if arguments.from_end and arguments.follow is None:
         raise ValueError("--from-end needs a file that is followed; give --follow FILE")
     settings = with_namespace(load_settings(arguments.config), arguments.namespace)
     with Stop() as stop:
+        report = FateReport(settings, stop, is_strict=arguments.strict)
         producer = EventProducer(
             settings, batch=arguments.batch, is_stopped=lambda: stop.asked
         )
@@ -90,7 +103,11 @@ def run(arguments: argparse.Namespace) -> int:
                     arguments.follow, stop, from_end=arguments.from_end
                 )
             fed = feed(
-                lines, producer, kind=arguments.kind, on_idle=lambda _: producer.nudge()
+                lines,
+                producer,
+                kind=arguments.kind,
+                adapt=adapt,
+                on_idle=lambda _: producer.nudge(),
             )
             producer.flush(GRACE_S if stop.asked else None)
             unknown = producer.unanswered()
@@ -99,7 +116,26 @@ def run(arguments: argparse.Namespace) -> int:
         finally:
             producer.close()
             _report(producer)
-    return _conclude(fed, unknown)
+        if adapt is not None:
+            for line in lines_of_adapted(adapt.adapted, arguments.form):
+                sys.stderr.write(f"{line}\n")
+        return _conclude(fed, unknown) or report.conclude(
+            producer.sent, fed.newest_click_ms
+        )
+
+
+def _adapter(arguments: argparse.Namespace) -> LineAdapter | None:
+    options = options_asked(arguments)
+    if arguments.form == NAMES[0]:
+        if arguments.format_options:
+            raise ValueError("--option must come with --format of another system")
+        return None
+    if arguments.kind != AUTO:
+        raise ValueError(
+            f"--kind must be auto with --format {arguments.form}, whose documents say "
+            f"what they are; got {arguments.kind!r}"
+        )
+    return LineAdapter(arguments.form, options)
 
 
 def _report(producer: EventProducer) -> None:
@@ -109,6 +145,11 @@ def _report(producer: EventProducer) -> None:
 def _conclude(fed: Fed, unknown: int) -> int:
     if fed.unrecognised:
         sys.stderr.write(f"no events, but sent: {counted(fed.unrecognised, 'line')}\n")
+    for form, number in fed.resembled.most_common(1):
+        sys.stderr.write(
+            f"{counted(number, 'line')} of these looked like {form}, which "
+            f"--format {form} reads\n"
+        )
     if fed.refused:
         sys.stderr.write(f"too large, and refused: {counted(fed.refused, 'event')}\n")
     if unknown:

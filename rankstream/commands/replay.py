@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from producers.external_sort import OrderedEvents
-from producers.formats.event import Event
+from producers.formats.adapted import Adapted
 from producers.formats.registry import (
     AUTO,
     CATALOGUE,
     FORMATS,
     Format,
     files_of,
+    form_of,
     read_events,
 )
 from producers.formats.yandex_sessions import EPOCH_MS
@@ -23,10 +24,18 @@ from producers.replay import (
     utc,
 )
 from producers.stop_signal import Stop
+from rankstream.commands.fate_report import add_strict, lines_of_adapted
+from rankstream.commands.format_options import (
+    add_columns,
+    add_option,
+    columns_asked,
+    options_asked,
+)
 from rankstream.commands.replay_kafka import RecordedLog, say, send
 from rankstream.settings import Settings, load_settings, with_namespace
 from rankstream.terminal.counts import counted
 from rankstream.terminal.progress_line import ProgressLine
+from rankstream.wire.input_events import Event
 
 SUMMARY = "send historical logs to Kafka, or fold them in this process"
 
@@ -41,7 +50,12 @@ examples:
   rankstream replay log.jsonl --check           only say what would be late
   rankstream replay log.jsonl --resume          go on after a kill or Ctrl-C
   rankstream replay log.jsonl --local --out run/    in this process, no Kafka
+  rankstream replay queries.ndjson events.ndjson --format ubi
   rankstream replay monday.jsonl --no-end && rankstream replay tuesday.jsonl
+
+Documents of other systems that cannot be adapted are sent too, and become dead
+letters with the reason (docs/adapters.md). At the end stands what became dead
+letters or late; --strict makes that the exit status 1.
 
 Events are sorted by time, on disk where memory does not hold them. Ctrl-C waits
 until Kafka has acknowledged what was sent, and says how much that is.
@@ -64,6 +78,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="a file, or a folder of them",
     )
     parser.add_argument("--format", choices=FORMATS, default=AUTO, dest="form")
+    add_option(parser)
+    add_columns(parser)
     parser.add_argument(
         "--epoch-ms",
         type=int,
@@ -128,6 +144,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="send JSON lines that are no events too: they become dead letters",
     )
+    add_strict(parser)
     parser.add_argument(
         "--local", action="store_true", help="fold in this process, without Kafka"
     )
@@ -205,6 +222,7 @@ def _fold(
         stop=stop,
         is_ended=not arguments.no_end,
         out=arguments.out,
+        is_strict=arguments.strict,
     )
 
 
@@ -219,8 +237,15 @@ def recorded_events(
     """
     files = files_of(arguments.paths)
     bad_lines: list[int] | None = [] if arguments.pass_bad_lines else None
+    adapted = Adapted()
     events = read_events(
-        files, form=arguments.form, epoch_ms=arguments.epoch_ms, bad_lines=bad_lines
+        files,
+        form=arguments.form,
+        epoch_ms=arguments.epoch_ms,
+        bad_lines=bad_lines,
+        adapter_options=options_asked(arguments),
+        columns=columns_asked(arguments),
+        adapted=adapted,
     )
     memory_bytes = max(1, arguments.memory_mb) << 20
     with ProgressLine("reading", total=None) as line:
@@ -240,6 +265,9 @@ def recorded_events(
             f"{counted(ordered.n_events, 'event')} in {counted(len(files), 'file')}, "
             f"{ordered.n_disordered:,} out of order{where}"
         )
+        forms = sorted({form_of(file, arguments.form) for file in files})
+        for told in lines_of_adapted(adapted, " and ".join(forms)):
+            line.say(told)
         if bad_lines:
             line.say(f"passed on, though no events: {counted(len(bad_lines), 'line')}")
         yield RecordedLog(files, ordered, ordered.n_events)

@@ -9,7 +9,7 @@ from typing import Any
 
 from producers.event_producer import EventProducer
 from producers.external_sort import OrderedEvents
-from producers.formats.event import Event
+from producers.log_time import reached_ms
 from producers.replay import (
     Pace,
     ProgressFile,
@@ -21,10 +21,12 @@ from producers.replay import (
     utc,
 )
 from producers.stop_signal import Stop
-from producers.topic_reader import TopicReader, reached_ms
+from producers.topic_reader import TopicReader
+from rankstream.commands.fate_report import FateReport
 from rankstream.settings import Settings
 from rankstream.terminal.counts import counted
 from rankstream.terminal.progress_line import ProgressLine
+from rankstream.wire.input_events import Event
 
 STOPPED = 130
 GRACE_S = 10.0
@@ -53,6 +55,7 @@ def send(
         say("everything was sent already; at " + str(progress.path))
         return 0
     _look_at_target(log, arguments, settings, skip, stop)
+    report = FateReport(settings, stop, is_strict=arguments.strict)
     producer = EventProducer(
         settings, batch=arguments.batch, is_stopped=lambda: stop.asked
     )
@@ -78,7 +81,9 @@ def send(
     finally:
         progress.save(skip + producer.settled(), is_complete=is_complete)
         producer.close()
-    return _conclude(state, producer, unknown, line)
+    return _conclude(state, producer, unknown, line) or report.conclude(
+        producer.sent, state.newest_click_ms
+    )
 
 
 def _progress(
@@ -86,7 +91,14 @@ def _progress(
 ) -> tuple[ProgressFile, int, bool]:
     options: dict[str, Any] = {
         name: getattr(arguments, name)
-        for name in ("form", "epoch_ms", "as_is", "pass_bad_lines")
+        for name in (
+            "form",
+            "epoch_ms",
+            "as_is",
+            "pass_bad_lines",
+            "format_options",
+            "columns",
+        )
     }
     options["partitions"] = settings.kafka.input_partitions
     target = f"{settings.kafka.bootstrap}/{settings.namespace}"
@@ -109,7 +121,8 @@ def _look_at_target(
         return
     with TopicReader(settings, is_stopped=lambda: stop.asked) as reader:
         reached = reached_ms(reader)
-    following = next(itertools.islice(log.events, skip, None), None)
+    left = itertools.islice(log.events, skip, None)
+    following = next((event for event in left if not event.refusal), None)
     at_ms = following.at_ms if following else None
     if not skip:
         refuse_older(at_ms, reached, namespace=settings.namespace)

@@ -10,13 +10,13 @@ from rich.console import Console
 from rich.table import Table
 
 from producers.formats.canonical_dump import read_dump, read_header
-from producers.formats.event import Event
 from producers.replay import Pace, Replayed, replay
 from producers.stop_signal import Stop
 from rankstream.commands.statistics_tables import left_label
-from rankstream.local_replay import LocalReplay, write_results
+from rankstream.local_replay import LOST, LocalReplay, write_results
 from rankstream.settings import Settings
 from rankstream.terminal.progress_line import ProgressLine
+from rankstream.wire.input_events import Event
 from rankstream.wire.topics import EVENTS
 from streams.fold.statistics_reader import Statistics
 from streams.local import local_settings
@@ -38,6 +38,7 @@ def replay_events(  # noqa: PLR0913  what a replay is made of
     stop: Stop,
     is_ended: bool = True,
     out: Path | None = None,
+    is_strict: bool = False,
 ) -> int:
     """Pass input events through every stage; 130 if stopped.
 
@@ -47,6 +48,8 @@ def replay_events(  # noqa: PLR0913  what a replay is made of
         Whether the last windows close.
     out
         A folder for the statistics and the snapshots; written at the end only.
+    is_strict
+        Whether an event that was lost makes the exit status 1.
     """
     local = LocalReplay(local_settings(settings))
     local.pipeline.start()
@@ -67,7 +70,13 @@ def replay_events(  # noqa: PLR0913  what a replay is made of
     status = _conclude(local, line, "events", out)
     if out is not None:
         Console().print(NOT_COUNTED_AGAIN, highlight=False)
-    return status
+    lost = [(name, n) for name, n in local.outcomes() if n and name in LOST]
+    if lost:
+        told = ", ".join(f"{n:,} {name}" for name, n in lost)
+        sys.stderr.write(
+            f"not applied: {told}; `rankstream validate` says why, event by event\n"
+        )
+    return 1 if lost and is_strict else status
 
 
 def fold_dump(

@@ -29,6 +29,11 @@ from rankstream.commands.simulated_result import (
     print_result,
     result_of,
 )
+from rankstream.learner_needs import (
+    multileaving_of,
+    needs_candidates,
+    policy_for,
+)
 from rankstream.ranking.learner_options import TRAINED
 from rankstream.sections import ModelSettings, Settings, TrainingSettings
 from rankstream.settings import load_settings, with_namespace
@@ -37,11 +42,6 @@ from rankstream.simulation.interventions import (
     Schedule,
     checked_schedule,
     schedule_over,
-)
-from rankstream.simulation.learner_needs import (
-    multileaving_of,
-    needs_candidates,
-    policy_for,
 )
 from rankstream.simulation.pipelines import Joined, in_process, on_kafka, settled
 from rankstream.simulation.queries import n_grades_of, ndcg_of, queries_of

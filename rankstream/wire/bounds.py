@@ -30,6 +30,21 @@ from rankstream.wire.topics import (
 WIRE_BYTES = 1_024
 """What the protocol adds to a record that is alone in its batch, and more."""
 
+MAX_ID_CHARACTERS = 256
+"""Longest impression id, item id, model name, action or event id."""
+
+MAX_QUERY_CHARACTERS = 4_096
+"""Normalising combining marks takes time quadratic in their number."""
+
+MAX_SHOWN = 1_000
+"""Longest list that one impression may show."""
+
+LAST_MS = 253_402_300_799_999
+"""The last millisecond of the year 9999."""
+
+LARGEST_TEAM = 999
+"""Numbers of rankers in one list lie below a thousand."""
+
 HEAD_BYTES = 64
 """Begins each record of `events` and `interactions`: schema, source, number, length."""
 

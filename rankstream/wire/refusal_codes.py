@@ -41,6 +41,13 @@ class Code(StrEnum):
         "the bytes are no JSON in UTF-8, or nest too deep",
         "correct the client's encoder",
     )
+    NOT_ADAPTED = (
+        "not-adapted",
+        DECODE,
+        "the record is of another format, and its sender could not make an event of it",
+        "correct what the reason names, or the options of the format "
+        "(`docs/adapters.md`); a replay says the same again",
+    )
     EMPTY = (
         "empty",
         DECODE,
@@ -81,7 +88,7 @@ class Code(StrEnum):
     TIME = (
         "time",
         VALIDATE,
-        "`at_ms` lies before 1970 or after the year 9999",
+        "`at_ms` lies before 1970 or after the year 9999, or can only be seconds",
         "send milliseconds since 1970, not seconds or microseconds",
     )
     TIME_FUTURE = (

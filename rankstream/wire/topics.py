@@ -94,6 +94,11 @@ def state_topic(stage: str) -> str:
     return f"{stage}-state"
 
 
+def worker_group(namespace: str, role: str) -> str:
+    """The consumer group of the workers of a role with stages."""
+    return full_name(namespace, f"rankstream-{role}")
+
+
 def full_name(namespace: str, name: str) -> str:
     """The name of a topic on the cluster."""
     return f"{namespace}.{name}" if namespace else name

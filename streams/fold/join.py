@@ -116,6 +116,11 @@ class Join:
         return self._native.sizes()[0]
 
     @property
+    def n_waiting(self) -> int:
+        """Clicks that wait for their impression."""
+        return self._n_waiting
+
+    @property
     def n_known(self) -> int:
         """Identities that are remembered."""
         return self._native.sizes()[2]

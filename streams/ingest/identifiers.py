@@ -3,15 +3,10 @@
 import hashlib
 
 from rankstream.wire import routing
+from rankstream.wire.bounds import MAX_ID_CHARACTERS, MAX_QUERY_CHARACTERS
 from rankstream.wire.events import ClickEvent, QueryEvent
 from rankstream.wire.refusal_codes import Code
 from streams.ingest.refusal import refuse
-
-MAX_ID_CHARACTERS = 256
-"""Longest impression id, item id, model name or event id."""
-
-MAX_QUERY_CHARACTERS = 4_096
-"""Normalising combining marks takes time quadratic in their number."""
 
 
 def check_id(name: str, value: str, *, may_be_empty: bool = False) -> None:

@@ -14,6 +14,8 @@ import msgspec
 from rankstream.sections import Settings
 from rankstream.wire.bounds import carried_bytes
 from rankstream.wire.events import SCHEMA, Click, Frontier, Impression, encode_record
+from rankstream.wire.refusal_codes import Code
+from rankstream.wire.refused_header import refusal_in
 from rankstream.wire.routing import partition_of_route
 from rankstream.wire.schemas import check_schema
 from rankstream.wire.topics import (
@@ -84,6 +86,11 @@ class Ingest:
         """Validate, normalise and route every event of a record."""
         if not record.value and END_HEADER in record.headers:
             self._clock.end()
+            return
+        words = refusal_in(record.headers)
+        if words is not None:
+            self._bury(record, record.value, 0, Refused(Code.NOT_ADAPTED, words))
+            self._clock.hear(record.timestamp_ms)
             return
         try:
             carried = carried_bytes(record.key, record.headers)

@@ -10,9 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankstream.sections import ExcludeSettings
-from rankstream.wire.bounds import (
-    MAX_CLICK_BYTES,
-)
+from rankstream.wire.bounds import LAST_MS, MAX_CLICK_BYTES, MAX_SHOWN
 from rankstream.wire.events import (
     LOGGED,
     PLACKETT_LUCE,
@@ -30,6 +28,7 @@ from rankstream.wire.routing import (
     route_of_query,
 )
 from rankstream.wire.topics import MAX_EVENT_BYTES
+from rankstream.wire.units_of_time import unit_of as time_unit_of
 from streams.dead_letter import Origin
 from streams.ingest.elements import UNREADABLE, reason_of
 from streams.ingest.exclusion import Exclusion
@@ -46,17 +45,11 @@ from streams.ingest.vectors import (
     vector,
 )
 
-MAX_SHOWN = 1_000
-"""Longest list that one impression may show."""
-
 KNOWN_SETS = 4_096
 """Candidate sets whose canonical order is remembered."""
 
 KNOWN_ITEMS = 1 << 18
 """Items in all remembered candidate sets together, at most."""
-
-LAST_MS = 253_402_300_799_999
-"""The last millisecond of the year 9999."""
 
 EXTRA_FIELDS = (
     "experiment",
@@ -204,7 +197,18 @@ class EventValidator:
 
     def _check_time(self, at_ms: int, appended_ms: int) -> None:
         if not 0 <= at_ms <= LAST_MS:
-            refuse(Code.TIME, f"at_ms must be milliseconds since 1970; got {at_ms}")
+            remedy = ""
+            if time_unit_of(at_ms) == "us":
+                remedy = ", microseconds: send a thousandth of it"
+            refuse(
+                Code.TIME, f"at_ms must be milliseconds since 1970; got {at_ms}{remedy}"
+            )
+        if time_unit_of(at_ms) == "s" and time_unit_of(appended_ms) == "ms":
+            refuse(
+                Code.TIME,
+                "at_ms must be milliseconds since 1970; "
+                f"got {at_ms}, seconds: send 1,000 times as much",
+            )
         if at_ms > appended_ms + self._ahead_ms:
             refuse(
                 Code.TIME_FUTURE,

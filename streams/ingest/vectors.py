@@ -8,15 +8,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rankstream.wire.bounds import LARGEST_TEAM
 from rankstream.wire.events import LOGGED, QueryEvent, Vector
 from rankstream.wire.exposures import pack_exposures
 from rankstream.wire.refusal_codes import Code
 from streams.ingest.refusal import Refused, refuse
 
 Order = npt.NDArray[np.int64]
-
-LARGEST_TEAM = 999
-"""Numbers of rankers in one list lie below a thousand."""
 
 DEEPEST = 16
 """Levels of nested attributes, at most: readers differ in how deep they go."""

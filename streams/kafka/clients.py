@@ -42,7 +42,7 @@ class Producer(Protocol):
         """Send a record; what is returned is done when the broker has it."""
 
     async def send_offsets_to_transaction(
-        self, offsets: Mapping[TopicPartition, int], group_id: str
+        self, offsets: Mapping[TopicPartition, int | tuple[int, str]], group_id: str
     ) -> None:
         """Let a consumer group have committed these offsets, if this is committed."""
 
@@ -69,6 +69,9 @@ class Consumer(Protocol):
 
     def partitions_for_topic(self, topic: str) -> set[int] | None:
         """Partitions of a topic, None where it is not known."""
+
+    def seek(self, partition: TopicPartition, offset: int) -> None:
+        """Go on at an offset."""
 
     async def beginning_offsets(
         self, partitions: list[TopicPartition]

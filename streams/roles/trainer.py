@@ -36,6 +36,7 @@ from streams.kafka.reader_role import Source, either, run_reader_role
 from streams.kafka.state_log import Cluster
 from streams.kafka.status_page import Status
 from streams.kafka.training_log import TrainingLog
+from streams.roles.free_pages import give_back_free_pages
 from streams.training.model_records import ModelRecords
 from streams.training.retries import Retries, Standing
 from streams.training.schedule import due, least_watermark, n_passed
@@ -240,6 +241,7 @@ class Trainer:
             self._n_under_way = 0
             self._seconds = time.monotonic() - started_s
             await own.close()
+            give_back_free_pages()
 
     def _learn(self, records: ModelRecords, name: str) -> None:
         """What was read after the fence holds, whatever was seen before."""

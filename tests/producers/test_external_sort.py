@@ -5,15 +5,20 @@ import random
 import pytest
 
 from producers.external_sort import OrderedEvents
-from producers.formats.event import Event
+from rankstream.wire.input_events import Event
 from rankstream.wire.topics import CLICKS, QUERIES
 
 
 def shuffled(n_events, seed=0):
-    """Events with many equal times, in any order."""
+    """Events with many equal times, in any order; some are documents that are none."""
     rng = random.Random(seed)  # noqa: S311  no secret
     return [
-        Event(rng.randrange(n_events // 3), rng.choice((QUERIES, CLICKS)), b"%d" % n)
+        Event(
+            rng.randrange(n_events // 3),
+            rng.choice((QUERIES, CLICKS)),
+            b"%d" % n,
+            "" if n % 7 else f"no-id: Nümber {n}",
+        )
         for n in range(n_events)
     ]
 

@@ -7,8 +7,10 @@ import time
 import pytest
 
 from producers.feed import feed, lines_of_descriptor, lines_of_followed
+from producers.formats.adapted import LineAdapter
 from producers.formats.event import EventTooLarge
 from producers.stop_signal import Stop
+from rankstream.adapters.adapter import AdapterOptions
 from rankstream.wire.topics import CLICKS, QUERIES
 
 CLICK = b'{"impression_id": "i", "at_ms": 5, "position": 1}'
@@ -21,11 +23,12 @@ class Collected:
     def __init__(self):
         self.values = []
 
-    def send(self, kind, value):
+    def send(self, kind, value, key=None, headers=()):  # noqa: ARG002
         """Take one event; refuses what says so."""
         if b"large" in value:
             raise EventTooLarge("large")
-        self.values.append((kind, value))
+        name = f"{kind} {headers[0][1].decode()}" if headers else kind
+        self.values.append((name, value))
 
     def send_raw(self, kind, value):
         """Take bytes that may be no event."""
@@ -69,6 +72,39 @@ def test_a_named_kind_holds_for_every_line():
     sink = Collected()
     feed(iter([CLICK, b"junk"]), sink, kind="query")
     assert sink.values == [(QUERIES, CLICK), ("queries raw", b"junk")]
+
+
+def test_lines_of_another_format_are_adapted_or_go_with_the_reason():
+    """One line may hold several documents, and a click what its list was asked for."""
+    sink = Collected()
+    adapt = LineAdapter("metarank", AdapterOptions())
+    shown = (
+        b'{"event": "ranking", "id": "r", "timestamp": 5, "items": [{"id": "a"}], '
+        b'"fields": [{"name": "query", "value": "q"}]}'
+    )
+    click = (
+        b'{"event": "interaction", "id": "e", "ranking": "r", "timestamp": 6, '
+        b'"item": "a", "type": "click"}'
+    )
+    large = click.replace(b'"e"', b'"large"')
+    lines = [b"[" + shown + b"," + click + b"]", b"junk", b'{"event": "item"}', large]
+
+    fed = feed(iter(lines), sink, adapt=adapt)
+
+    assert [name for name, _ in sink.values[:2]] == [QUERIES, CLICKS]
+    assert len(sink.values) == 3
+    assert sink.values[2][0].startswith(f"{CLICKS} not-json: ")
+    assert sink.values[2][1] == b"junk"
+    assert b'"query_id":"q"' in sink.values[1][1]
+    assert (fed.lines, fed.refused, adapt.adapted.documents) == (4, 1, 5)
+    assert (adapt.adapted.silent, adapt.adapted.refused) == (1, {"not-json": 1})
+
+
+def test_lines_that_look_like_another_format_are_noted():
+    """They go to the dead letters; their sender should hear of the option."""
+    sink = Collected()
+    fed = feed(iter([b'{"action_name": "click"}', b"junk"]), sink)
+    assert (fed.unrecognised, fed.resembled) == (2, {"ubi": 1})
 
 
 def test_a_pipe_gives_lines_as_they_come_and_ends():

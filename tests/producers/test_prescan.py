@@ -6,9 +6,9 @@ import random
 import msgspec
 import pytest
 
-from producers.formats.event import Event
 from producers.prescan import forecast
 from rankstream.settings import Settings, TimeSettings
+from rankstream.wire.input_events import Event
 from rankstream.wire.topics import CLICKS, QUERIES
 from streams.local import LocalPipeline, local_settings
 

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from producers.formats.event import Event, EventTooLarge
+from producers.formats.event import EventTooLarge
 from producers.replay import (
     Pace,
     ProgressFile,
@@ -19,7 +19,9 @@ from producers.replay import (
     utc,
 )
 from producers.stop_signal import Stop
-from rankstream.wire.topics import QUERIES
+from rankstream.wire.input_events import Event
+from rankstream.wire.refused_header import REFUSED_HEADER
+from rankstream.wire.topics import CLICKS, QUERIES
 
 FLAT_OUT = Pace(None)
 
@@ -29,11 +31,13 @@ class Collected:
 
     def __init__(self, stop_after=None, stop=None):
         self.values = []
+        self.headers = []
         self._stop_after = stop_after
         self._stop = stop
 
-    def send(self, kind, value):
+    def send(self, kind, value, key=None, headers=()):  # noqa: ARG002
         """Take or refuse one event."""
+        self.headers.append(headers)
         if value == b"large":
             raise EventTooLarge("an event must fit; got large")
         self.values.append((kind, value))
@@ -62,6 +66,20 @@ def test_stopped_and_resumed_equals_never_stopped():
         state = replay(log, second, pace=FLAT_OUT, stop=Stop(), skip=state.done)
         assert (state.done, state.is_complete) == (20, True)
         assert first.values + second.values == whole.values
+
+
+def test_what_could_not_be_adapted_goes_with_its_reason_and_waits_for_nothing():
+    """Its time is no time: at the file's pace the next event would come in decades."""
+    now_ms = 1_733_788_889_378
+    refused = Event(0, CLICKS, b"x", "not-json: a document must be JSON")
+    log = [refused, *(Event(now_ms + n, CLICKS, b"%d" % n) for n in range(3))]
+    sink = Collected()
+
+    state = replay(log, sink, pace=Pace(1.0), stop=Stop())
+
+    assert state.is_complete
+    header = (REFUSED_HEADER, b"not-json: a document must be JSON")
+    assert sink.headers == [(header,), (), (), ()]
 
 
 def test_a_refused_event_is_counted_and_the_rest_goes_on():

@@ -10,13 +10,13 @@ import pytest
 from models.learners.registry import LEARNERS
 from producers.event_producer import EventProducer
 from producers.topic_reader import read_records
-from rankstream.ranker import Ranker
-from rankstream.settings import Settings
-from rankstream.simulation.learner_needs import (
+from rankstream.learner_needs import (
     multileaving_of,
     needs_candidates,
     policy_for,
 )
+from rankstream.ranker import Ranker
+from rankstream.settings import Settings
 from rankstream.snapshots import SnapshotStore, decode_snapshot
 from rankstream.wire.topics import CLICKS, QUERIES, SNAPSHOTS
 from tests.learned_log import learned_anew

@@ -25,6 +25,8 @@ from rankstream.wire.bounds import (
     LARGEST,
     MAX_CLICK_BYTES,
     MAX_CLICKS_BYTES,
+    MAX_ID_CHARACTERS,
+    MAX_QUERY_CHARACTERS,
     PART_BYTES,
     WIRE_BYTES,
 )
@@ -41,7 +43,6 @@ from rankstream.wire.topics import (
     full_name,
 )
 from streams.fold.segments import Segment
-from streams.ingest.identifiers import MAX_ID_CHARACTERS, MAX_QUERY_CHARACTERS
 from streams.kafka.state_log import Cluster, StateLog
 from streams.learning.learn import Learn
 from streams.partition_fold import partition_fold

@@ -2,7 +2,12 @@
 
 import pytest
 
-from rankstream.settings import ExperimentSettings, ModelSettings, Settings
+from rankstream.settings import (
+    ExperimentSettings,
+    ModelSettings,
+    Settings,
+    SourceSettings,
+)
 from streams.topology import ROLES, STAGES
 
 ROWS = {
@@ -31,6 +36,13 @@ def test_verdicts_are_made_where_there_is_an_experiment_or_an_intervention():
     """Whoever starts a worker without naming roles gets those that are needed."""
     compared = ExperimentSettings(rankers={"a": "", "b": ""})
     trained = ModelSettings(features=1, learner="trained")
-    assert needed(Settings()) == set(ROLES) - {"evaluate", "train"}
-    assert needed(Settings(experiments={"e": compared})) == set(ROLES) - {"train"}
-    assert needed(Settings(models={"m": trained})) == set(ROLES)
+    always = set(ROLES) - {"evaluate", "train", "adapt"}
+    assert needed(Settings()) == always
+    assert needed(Settings(experiments={"e": compared})) == always | {"evaluate"}
+    assert needed(Settings(models={"m": trained})) == always | {"evaluate", "train"}
+
+
+def test_documents_are_adapted_where_there_is_a_source():
+    """As with verdicts."""
+    source = SourceSettings(topic="ubi", format="ubi")
+    assert needed(Settings(sources={"s": source})) - needed(Settings()) == {"adapt"}

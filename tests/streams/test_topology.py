@@ -142,7 +142,7 @@ def test_pages_stay_where_they_were_and_apart():
     """A scraper is told ports once."""
     ports = {name: role.metrics_port for name, role in ROLES.items()}
     known = {"ingest": 0, "fold": 1, "learn": 2, "publish": 3, "evaluate": 4}
-    known |= {"train": 5}
+    known |= {"train": 5, "adapt": 6}
     assert known.items() <= ports.items()
     assert len(set(ports.values())) == len(ports)
 
@@ -160,9 +160,12 @@ def test_names_of_stages_and_topics_stay():
 
 
 def test_topics_are_what_is_read_and_written():
-    """Each once; what no stage writes comes from services and from operators."""
+    """Each once; what nobody here writes alone comes from services and operators."""
     read = {kind.source for kind in STAGES}.union(*(r.sources for r in ROLES.values()))
-    written = set(written_topics()).union(*(role.outputs for role in ROLES.values()))
+    roles = [role for role in ROLES.values() if role.name != "adapt"]
+    # Where there are sources that role writes what services send elsewhere.
+    assert set(ROLES["adapt"].outputs) == {QUERIES, CLICKS}
+    written = set(written_topics()).union(*(role.outputs for role in roles))
     states = {name for kind in STAGES for name in kind.state_topics}
     assert len(NAMES) == len(set(NAMES))
     assert {row.name for row in TOPICS} == (read - states) | written
@@ -286,7 +289,8 @@ def _named(
     actors: Sequence[StageKind | Role], nobody: str, commands: Sequence[str] = ()
 ) -> str:
     names = [f"`{name}`" for name in (*(each.name for each in actors), *commands)]
-    return ", ".join(names if actors or not nobody else [*names, nobody])
+    is_named = nobody == "services" or not (actors or not nobody)
+    return ", ".join([*names, nobody] if is_named else names)
 
 
 def _topic_row(name: str) -> str:

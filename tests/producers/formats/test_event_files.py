@@ -16,11 +16,11 @@ from producers.formats.canonical_dump import (
     read_header,
     write_dump,
 )
-from producers.formats.event import Event
 from producers.formats.registry import files_of, read_events
 from producers.formats.source_file import FileUnreadable, created, opened
 from producers.formats.yandex_sessions import read_yandex_sessions
 from rankstream.wire.events import Frontier, encode_event, encode_record
+from rankstream.wire.input_events import Event
 from rankstream.wire.topics import CLICKS, QUERIES
 from tests import event_factory
 
@@ -117,6 +117,7 @@ def test_parquet_takes_timestamps_and_float_bytes(tmp_path):
         ({"at_ms": [5], "colour": ["red"]}, "colour"),
         ({"impression_id": ["i"]}, "at_ms"),
         ({"at_ms": [5, None]}, "at_ms.*:2"),
+        ({"at_ms": pa.array([5, 2**63], pa.uint64())}, "64 bits.*:2"),
         ({"at_ms": [5], "kind": ["purchase"]}, "purchase.*:1"),
         ({"at_ms": [5], "attributes": ["{"]}, "attributes.*:1"),
     ],

@@ -10,8 +10,8 @@ import pytest
 
 import producers.formats
 from producers.formats.canonical_dump import Header, write_dump
-from producers.formats.event import Event
 from producers.formats.registry import CATALOGUE, FORMATS, format_of, read_events
+from rankstream.wire.input_events import Event
 from tests.modules import defined_in
 
 

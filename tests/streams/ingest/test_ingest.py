@@ -17,6 +17,7 @@ from rankstream.wire.events import (
     Impression,
     decode_event_record,
 )
+from rankstream.wire.refused_header import refused_header
 from rankstream.wire.topics import MAX_ELEMENTS, MAX_RECORD_BYTES
 from streams.dead_letter import (
     HEADER_PREFIX,
@@ -40,7 +41,7 @@ def query(name: str, at_ms: int = NOW_MS, **fields: Any) -> dict[str, Any]:
     return event | fields
 
 
-def record(value: bytes, offset: int = 0, **fields: Any) -> SourceRecord:
+def record(value: bytes | None, offset: int = 0, **fields: Any) -> SourceRecord:
     """An input record."""
     headers = fields.get("headers", ())
     key = fields.get("key")
@@ -287,6 +288,26 @@ def test_an_end_record_passes_every_window() -> None:
 
     assert {(f.at_ms, f.state) for f in frontiers} == {(NOW_MS + 330_001, ENDED)}
     assert ingest.counters()["consumed"] == 1
+
+
+@pytest.mark.parametrize("value", [b'{"a": 1}', b"[1, 2]", b"", None])
+def test_what_its_sender_could_not_adapt_is_one_letter_with_its_words(
+    value: bytes | None,
+) -> None:
+    """As it came, be it an array, an event of ours or nothing."""
+    ingest = stage()
+    header = refused_header("no-list: a list must be there; got none")
+    ingest.fold(record(value, headers=(header,)))
+
+    (letter,) = (out for out in ingest.outputs() if out.topic == "queries.dlq")
+
+    told = dict(letter.headers)
+    assert letter.value == value
+    assert told[HEADER_PREFIX + "code"] == b"not-adapted"
+    assert told[HEADER_PREFIX + "exception.message"] == (
+        b"no-list: a list must be there; got none"
+    )
+    assert ingest.counters()["consumed"] == ingest.counters()["dead_letter"] == 1
 
 
 def test_a_click_carries_what_a_dead_letter_will_need() -> None:

@@ -167,12 +167,36 @@ def test_a_click_is_itself_whatever_else_it_says_when_it_has_an_event_id() -> No
 
 
 @pytest.mark.parametrize(
+    ("at_ms", "words"),
+    [
+        (NOW_MS // 1_000, "seconds: send 1,000 times as much"),
+        (NOW_MS * 1_000, "microseconds: send a thousandth of it"),
+    ],
+)
+def test_a_time_of_another_unit_is_refused_with_its_unit(
+    at_ms: int, words: str
+) -> None:
+    """It is not taken for January 1970."""
+    with pytest.raises(Refused, match=words):
+        validator().query(query(at_ms=at_ms), NOW_MS)
+
+
+def test_where_the_broker_itself_is_in_1970_so_are_its_events() -> None:
+    """A simulation may begin at zero."""
+    accepted = validator().query(query(at_ms=200_000_000), 200_000_500)
+
+    assert accepted.at_ms == 200_000_000
+
+
+@pytest.mark.parametrize(
     ("raw", "code"),
     [
         (query(schema=2), "schema"),
         (query(at_ms=-1), "time"),
         (query(at_ms=NOW_MS + 300_001), "time-future"),
         (query(at_ms=2**70), "time"),
+        (query(at_ms=NOW_MS // 1_000), "time"),
+        (query(at_ms=NOW_MS * 1_000), "time"),
         (query(at_ms=True), "malformed"),
         (query(at_ms="3"), "malformed"),
         (query(at_ms=1.5), "malformed"),

@@ -1,0 +1,1 @@
+"""Events of other systems as ours: one module for each, documents in, events out."""

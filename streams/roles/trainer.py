@@ -22,6 +22,7 @@ from rankstream.wire.training import ASKED, DONE, LEFT_ALONE
 from rankstream.wire.training import TRAINING as UNDER_WAY
 from streams.fold import statistics_keys as keys
 from streams.kafka.committed_reader import CommittedBatch, client_options
+from streams.kafka.free_pages import give_back_free_pages
 from streams.kafka.intervention import (
     BEAT_S,
     Ending,
@@ -36,7 +37,6 @@ from streams.kafka.reader_role import Source, either, run_reader_role
 from streams.kafka.state_log import Cluster
 from streams.kafka.status_page import Status
 from streams.kafka.training_log import TrainingLog
-from streams.roles.free_pages import give_back_free_pages
 from streams.training.model_records import ModelRecords
 from streams.training.retries import Retries, Standing
 from streams.training.schedule import due, least_watermark, n_passed

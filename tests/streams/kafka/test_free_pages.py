@@ -8,7 +8,7 @@ import pytest
 
 SCRIPT = """
 import psutil
-from streams.roles.free_pages import give_back_free_pages
+from streams.kafka.free_pages import give_back_free_pages
 own = psutil.Process()
 held = [bytearray(50_000) for _ in range(4_000)]
 # The last one stays, so that no end of the heap can be cut off.

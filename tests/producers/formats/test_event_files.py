@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from models.estimators.item_classes import item_classes
 from producers.formats.canonical_dump import (
     Header,
     read_dump,
@@ -19,6 +20,7 @@ from producers.formats.canonical_dump import (
 from producers.formats.registry import files_of, read_events
 from producers.formats.source_file import FileUnreadable, created, opened
 from producers.formats.yandex_sessions import read_yandex_sessions
+from rankstream.adapters.adapter import AdapterOptions
 from rankstream.wire.events import Frontier, encode_event, encode_record
 from rankstream.wire.input_events import Event
 from rankstream.wire.topics import CLICKS, QUERIES
@@ -240,6 +242,42 @@ def test_a_page_that_contradicts_itself_is_named(page, reason, tmp_path):
     path = written(tmp_path / "pages.jsonl", encode_event(page))
     with pytest.raises(FileUnreadable, match=f"{reason}.*:1"):
         list(read_yandex_sessions(path))
+
+
+def test_graded_results_are_named_by_grade_type_and_rank(tmp_path):
+    """All else is as without: clicks name the same places."""
+    page = {
+        "s": 3,
+        "q": 4,
+        "t": 10,
+        "rel": ["VITAL", "USEFUL", "USEFUL"],
+        "type": ["WEB", "IMAGES", "IMAGES"],
+        "clicks": [2],
+    }
+    path = written(tmp_path / "pages.jsonl", encode_event(page))
+    graded = AdapterOptions(items="graded")
+    query, click = read_events(
+        [path], form="yandex-sessions", adapter_options=graded, epoch_ms=0
+    )
+    items = json.loads(query.value)["shown"]
+
+    assert items == ["VITAL/WEB#1", "USEFUL/IMAGES#2", "USEFUL/IMAGES#3"]
+    assert json.loads(click.value)["item_id"] == "USEFUL/IMAGES#3"
+    plain, _ = read_yandex_sessions(path, epoch_ms=0)
+    assert query.value == plain.value.replace(
+        b'"4:1","4:2","4:3"', encode_event(items)[1:-1]
+    )
+    assert item_classes(items).names == ("USEFUL/IMAGES", "VITAL/WEB")
+
+
+def test_graded_results_need_their_types(tmp_path):
+    """One for each; without them the pages can still be read by place."""
+    page = {"s": 3, "q": 4, "t": 10, "rel": ["X", "Y"], "type": ["WEB"], "clicks": []}
+    path = written(tmp_path / "pages.jsonl", encode_event(page))
+    graded = AdapterOptions(items="graded")
+    with pytest.raises(FileUnreadable, match="a type for each of its 2 results; got 1"):
+        list(read_yandex_sessions(path, adapter_options=graded))
+    assert len(list(read_yandex_sessions(path))) == 1
 
 
 def counted_from_lines():

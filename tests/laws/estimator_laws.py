@@ -25,6 +25,9 @@ from tests.laws.logged_clicks import plackett_luce
 FIXED = np.array([0.6, 0.1, 0.9])
 """A regression that was made of nothing."""
 
+BLIND = plackett_luce({0: 4.0, 1: 1.0, 2: 0.0}, 2)
+"""A policy that never shows item 2."""
+
 BIASES = [
     (POSITION,),
     (SELECTION,),
@@ -64,25 +67,32 @@ def is_biased_as_stated(estimator, name, biases):
 def is_exact_where_one_policy_is_blind(estimator, **options):
     """Of two policies one never shows item 2: the other's lists tell of it."""
     case = case_of(POSITION, SELECTION, TRUST)
-    blind = plackett_luce({0: 4.0, 1: 1.0, 2: 0.0}, 2)
-    case = Case(case.users, [Listed(blind, 0), case.lists[1]])
+    case = Case(case.users, [Listed(BLIND, 0), case.lists[1]])
     mean = mean_of(estimator, case, **options)
     np.testing.assert_allclose(mean, case.users.relevance, rtol=0, atol=EXACT)
 
 
 def is_exact_with_other_groups_regression(estimator, regress):
-    """Two groups, of which each is told by the other what to expect."""
+    """Two groups, of which each is told by the other what to expect.
+
+    Of two policies; of one name that drew lists in two ways; and with one that is blind
+    to an item, whose group is told of it and has nothing to say.
+    """
     case = case_of(POSITION, SELECTION, TRUST)
     first, second = case.lists
-    case = Case(case.users, [first, second._replace(group=1)])
-
-    every = enumerated(case)
-    fitted = [regress(log, case.impressions, case.curve) for log, _ in logs_of(case)]
-    assert np.ptp(fitted, axis=0).min() > 0.2
-    told = {"regression": np.concatenate(fitted, axis=1)}
-    found = estimator(every.log, every.impressions, case.curve, **told)
-    mean = every.mean(found.values)
-    np.testing.assert_allclose(mean, case.users.relevance, rtol=0, atol=EXACT)
+    for one, other in (
+        (first, second),
+        (first, second._replace(number=0)),
+        (first._replace(policy=BLIND), second),
+    ):
+        two = Case(case.users, [one, other._replace(group=1)])
+        every = enumerated(two)
+        fitted = [regress(log, two.impressions, two.curve) for log, _ in logs_of(two)]
+        assert np.ptp(fitted, axis=0).max() > 0.2
+        told = {"regression": np.concatenate(fitted, axis=1)}
+        found = estimator(every.log, every.impressions, two.curve, **told)
+        mean = every.mean(found.values)
+        np.testing.assert_allclose(mean, case.users.relevance, rtol=0, atol=EXACT)
 
 
 def is_exact_with_the_right_regression(estimator):
@@ -138,22 +148,50 @@ def own_rate(lists):
     return clicked / shown if shown else 0.0
 
 
-def raises_small_averages(estimator, by_hand, **options):
-    """Two policies of 100 and 300 lists at rank 2, in training and without it.
+def two_policies():
+    """100 and 300 lists of one item at rank 2: log, impressions, curve.
 
-    alpha .5, beta .1; expected 40 and 30, shown 36 and 33, clicked 20 and 12. A least
-    average of .1 raises that of the second, .05; one of .6 also that of the rank.
+    There alpha is .5 and beta .1; expected 40 and 30, shown 36 and 33, clicked 20 and
+    12.
     """
     ones, two = np.ones(2, np.int64), np.arange(2)
     log = LoggedPlaces(
         0 * ones, two, 0 * ones, 2 * ones,
         np.array([36, 33]), np.array([20, 12]), np.array([40.0, 30.0]),
     )  # fmt: skip
-    impressions = np.array([[[100.0], [300.0]]])
     curve = BiasCurve(np.array([0.7, 0.5]), np.array([0.2, 0.1]))
+    return log, np.array([[[100.0], [300.0]]]), curve
+
+
+def raises_small_averages(estimator, by_hand, **options):
+    """In training, and not without it.
+
+    A least average of .1 raises that of the second policy, .05; one of .6 that of the
+    rank too.
+    """
     for least, value in by_hand.items():
-        found = estimator(log, impressions, curve, least=least, **options)
+        found = estimator(*two_policies(), least=least, **options)
         assert abs(found.values[0] - value) < EXACT, (least, found.values[0], value)
+
+
+def weighs_clicks_as_it_says(estimator, **options):
+    """A click weighs what one more would add; their sums are those of the slopes."""
+    log, impressions, curve = two_policies()
+    wider = [np.append(column, column[:1]) for column in log[:7]]
+    log = LoggedPlaces(*wider)
+    log.ranks[2], log.shown[2], log.clicked[2], log.expected[2] = 1, 9, 5, 8.0
+    found = estimator(log, impressions, curve, **options)
+    slopes = []
+    for row in range(3):
+        more = log._replace(clicked=log.clicked + (np.arange(3) == row))
+        values = estimator(more, impressions, curve, **options).values
+        slopes.append(values[0] - found.values[0])
+    each = np.array(slopes)
+    told = [table[0] for table in found.clicks]
+    by_hand = [(log.clicked * each).sum(), (log.clicked * each**2).sum(), each.max()]
+    np.testing.assert_allclose(told, by_hand, rtol=1e-9)
+    assert abs(found.largest_share[0] - each.max() / by_hand[0]) < 1e-9
+    assert abs(found.effective_clicks[0] - by_hand[0] ** 2 / by_hand[1]) < 1e-6
 
 
 REGRESSIONS = (item_regression, rank_regression)

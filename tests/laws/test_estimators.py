@@ -26,6 +26,7 @@ from tests.laws.estimator_laws import (
     one_item,
     own_rate,
     raises_small_averages,
+    weighs_clicks_as_it_says,
 )
 from tests.laws.logged_clicks import outcomes, placement, plackett_luce
 
@@ -154,6 +155,13 @@ def test_small_averages_are_raised_in_training_alone(name):
     """By hand, without and with a least one."""
     told = {"regression": np.array([0.3])} if name == "doubly-robust" else {}
     raises_small_averages(ESTIMATORS[name].estimator, BY_HAND[name], **told)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_clicks_weigh_what_one_more_would_add(name):
+    """So shares of clicks and effective numbers are of the value that is given."""
+    told = {"regression": np.array([0.3])} if name == "doubly-robust" else {}
+    weighs_clicks_as_it_says(ESTIMATORS[name].estimator, **told)
 
 
 TARGET = plackett_luce({0: 1.0, 1: 2.0, 2: 9.0}, 2)

@@ -27,6 +27,7 @@ COMMANDS = {
     "dlq": "dead letters: list, show, count, replay",
     "schemas": "JSON Schemas of events, for programs in any language",
     "dump": "copy the canonical log into a file",
+    "export": "lists and clicks as arrays, for other programs",
     "erase": "a person's events: where they are, and a dump without them",
     "recount": "count the canonical log again with independent code, and compare",
     "reproduce": "make tables of the literature from LETOR folders",

@@ -1,8 +1,6 @@
 """Rows of Open Bandit data as lists of one item; real ones against a recount."""
 
 import base64
-import csv
-import gzip
 import json
 from collections import Counter
 
@@ -12,14 +10,9 @@ import pytest
 from producers.formats.obd import read_obd
 from producers.formats.registry import files_of, read_events
 from producers.formats.source_file import FileUnreadable
-from rankstream.cli import main
 from rankstream.wire.topics import CLICKS, QUERIES
 from streams.fold.statistics_reader import Statistics
-from streams.local import read_changes
-from tests.data_sets import folder_of
-
-SAMPLE = folder_of("OBD-small")
-WITHOUT = f"Open Bandit data is not at {SAMPLE}, so nothing was checked on real rows"
+from tests.producers.formats.bandit_rows import BanditRow
 
 HEAD = (
     ",timestamp,item_id,position,click,propensity_score,user_feature_0,user_feature_1"
@@ -135,40 +128,27 @@ def test_a_folder_gives_its_rows_and_passes_items_over(tmp_path):
 Counts = Counter[tuple[str, str, str]]
 
 
-def recount() -> tuple[Counts, Counts, Counts]:
-    """Shown, clicked and sums of 1 / p over clicks, from the files alone."""
+def recount(rows: list[BanditRow]) -> tuple[Counts, Counts, Counts]:
+    """Shown, clicked and sums of 1 / p over clicks, row by row."""
     shown, clicked, inverse = Counts(), Counts(), Counts()
-    for path in sorted(SAMPLE.glob("*/men/*.csv.gz")):
-        campaign, policy = path.parent.name, path.parent.parent.name
-        with gzip.open(path, "rt", encoding="utf-8") as file:
-            for row in csv.DictReader(file):
-                place = (policy, f"{campaign}/{row['position']}", row["item_id"])
-                shown[place] += 1
-                if row["click"] == "1":
-                    clicked[place] += 1
-                    if policy == "random":
-                        p = np.float32(float(row["propensity_score"]))
-                        inverse[place] += round(2**16 / float(p))
+    for row in rows:
+        place = row.policy, row.query, row.item
+        shown[place] += 1
+        if row.clicked:
+            clicked[place] += 1
+            if row.policy == "random":
+                # As the log holds it.
+                inverse[place] += round(2**16 / float(np.float32(row.propensity)))
     return shown, clicked, inverse
 
 
-@pytest.fixture(scope="module")
-def folded(tmp_path_factory: pytest.TempPathFactory) -> Statistics:
-    """The real files of a campaign, both policies, replayed in process."""
-    if not SAMPLE.exists():
-        pytest.skip(WITHOUT)
-    folder = tmp_path_factory.mktemp("obd")
-    files = [str(SAMPLE / policy / "men") for policy in ("bts", "random")]
-    words = ["replay", *files, "--format", "obd", "--local", "--strict"]
-    assert main([*words, "--out", str(folder)]) == 0
-    return Statistics(read_changes(folder / "statistics.bin"))
-
-
-def test_counts_of_real_rows_equal_an_independent_recount(folded: Statistics) -> None:
+def test_counts_of_real_rows_equal_an_independent_recount(
+    bandit_statistics: Statistics, bandit_rows: list[BanditRow]
+) -> None:
     """By policy, campaign and place, and item; all 20,000 rows, 115 clicks."""
     shown, clicked, inverse = Counts(), Counts(), Counts()
-    for name in folded.names():
-        cell = folded.cell(name)
+    for name in bandit_statistics.names():
+        cell = bandit_statistics.cell(name)
         for item, rank, n_shown, n_clicked in cell.pairs[:, :4].tolist():
             place = (name.intervention, name.query, cell.items[item])
             shown[place] += n_shown
@@ -176,7 +156,7 @@ def test_counts_of_real_rows_equal_an_independent_recount(folded: Statistics) ->
             assert rank == 1
         for item, _, _, number, *_ in cell.sums.tolist():
             inverse[name.intervention, name.query, cell.items[item]] += number
-    by_hand = recount()
+    by_hand = recount(bandit_rows)
 
     assert (+shown, +clicked) == by_hand[:2]
     assert +inverse == by_hand[2]
@@ -184,24 +164,36 @@ def test_counts_of_real_rows_equal_an_independent_recount(folded: Statistics) ->
 
 
 def test_expected_placements_are_known_of_the_uniform_policy_alone(
-    folded: Statistics,
+    bandit_statistics: Statistics,
 ) -> None:
     """Each of its lists expects 1 / n of each item; other lists have none."""
-    for chunk in folded.columns():
+    for chunk in bandit_statistics.columns():
         is_uniform = np.array([name.intervention == "random" for name in chunk.names])
         n_items = np.array([len(items) for items in chunk.items])
-        cells = {
-            (s, g): (n, without) for s, g, n, *_, without, _ in chunk.cells.tolist()
-        }
-        for scope, group, expected in zip(
-            chunk.scope.tolist(),
-            chunk.group.tolist(),
-            chunk.expected.tolist(),
-            strict=True,
-        ):
+        cells = {(s, g): (n, none) for s, g, n, *_, none, _ in chunk.cells.tolist()}
+        rows = (chunk.scope.tolist(), chunk.group.tolist(), chunk.expected.tolist())
+        for scope, group, expected in zip(*rows, strict=True):
             n, without = cells[scope, group]
             if is_uniform[scope]:
                 assert without == 0
                 assert expected == pytest.approx(n / n_items[scope], rel=1e-7)
             else:
                 assert (without, expected) == (n, 0.0)
+
+
+def test_real_rows_come_back_as_arrays(
+    bandit_export: dict[str, np.ndarray], bandit_rows: list[BanditRow]
+) -> None:
+    """In full precision, with places from 0, and users' features as columns."""
+    found, names = bandit_export, bandit_export["interventions"]
+    columns = (found[name] for name in ("action", "position", "reward", "pscore"))
+    policies = names[found["intervention"]]
+    exported = Counter(zip(policies, *(x.tolist() for x in columns), strict=True))
+
+    assert exported == Counter(
+        (row.policy, int(row.item), int(row.query[-1]) - 1, row.clicked, row.propensity)
+        for row in bandit_rows
+    )
+    assert found["items"].tolist() == [str(number) for number in range(34)]
+    assert found["context"].shape == (20_000, 22)
+    assert {*np.unique(found["context"]).tolist()} == {0.0, 1.0}

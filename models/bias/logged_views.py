@@ -82,9 +82,10 @@ class Cells(NamedTuple):
     def at(self, is_kept: npt.NDArray[np.bool_]) -> "Cells":
         """Some cells, and the items that they have; `is_kept` [n_cells]."""
         kept, items = np.unique(self.items[is_kept], return_inverse=True)
-        table = self.rows, self.shown, self.clicked
-        columns = (column[is_kept] for column in table)
-        return Cells(items.astype(np.int64), *columns, self.names[kept])
+        return Cells(
+            items.astype(np.int64), self.rows[is_kept], self.shown[is_kept],
+            self.clicked[is_kept], self.names[kept],
+        )  # fmt: skip
 
 
 def cells_of(views: Views, n_ranks: int) -> Cells:

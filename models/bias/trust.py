@@ -158,9 +158,9 @@ def _maximum(
     """Where the likelihood is largest: relevance, and clicks of what has it or not."""
     n_items, k = len(cells.names), int(places.max()) + 1
     missed = cells.shown - cells.clicked
-    shown_of = np.bincount(cells.items, cells.shown, n_items)
-    shown_at = np.bincount(places, cells.shown, k)
-    clicked_at = np.bincount(places, cells.clicked, k)
+    shown_of = _added_up(cells.items, cells.shown, n_items)
+    shown_at = _added_up(places, cells.shown, k)
+    clicked_at = _added_up(places, cells.clicked, k)
 
     def turn(point: Floats) -> Turn:
         moved = np.zeros(len(point))
@@ -246,6 +246,10 @@ def _ratios(if_relevant: Floats, if_not: Floats) -> tuple[Floats, Floats]:
     return np.nan_to_num(alpha), np.nan_to_num(if_not - if_not[0] * alpha)
 
 
+def _added_up(places: Integers, counts: Floats, n: int) -> Floats:
+    return np.bincount(places, counts, n).astype(np.float64)
+
+
 def _divided(above: Floats, below: Floats, otherwise: Floats) -> Floats:
     quotient = otherwise.copy()
     np.divide(above, below, out=quotient, where=below > 0.0)
@@ -257,7 +261,7 @@ def _reasons(
 ) -> list[str]:
     """Why ranks that took part have no ratio or no interval."""
     ends = np.stack([if_relevant, if_not])
-    is_bound = ((ends < CLOSE) | (ends > 1.0 - CLOSE)).any(axis=0)
+    is_bound = np.minimum(ends, 1.0 - ends).min(axis=0) < CLOSE
     views = np.bincount(cells.items, cells.shown)
     few = cells.clicked[views[cells.items] < ENOUGH_VIEWS].sum()
     is_few = few > MOST_FEW * cells.clicked.sum()

@@ -68,8 +68,8 @@ def _identified_ranks(cells: Cells, n_ranks: int) -> Flags:
     if not len(rows) or rows[0] != 0:
         return is_fixed
     # Any numbers do: what is fixed at some is fixed at almost all.
-    q = 0.1 + 0.8 * ((np.arange(len(cells.names)) + 1.0) * GOLDEN % 1.0)
-    alpha = 0.5 + (np.arange(len(rows)) + 1.0) * GOLDEN**2 % 1.0
+    q = 0.1 + 0.8 * _spread(len(cells.names), GOLDEN)
+    alpha = 0.5 + _spread(len(rows), GOLDEN**2)
     one = np.ones(len(places))
     compact = cells._replace(rows=places.astype(np.int64))
     information = _profiled(compact, alpha, q, one, np.zeros(len(one)))
@@ -79,6 +79,10 @@ def _identified_ranks(cells: Cells, n_ranks: int) -> Flags:
     is_fixed[rows[0]] = True
     is_fixed[rows[1:]] = ~moves
     return is_fixed
+
+
+def _spread(n: int, step: float) -> Floats:
+    return np.asarray(np.arange(1.0, n + 1.0) * step % 1.0, np.float64)
 
 
 def errors_of(

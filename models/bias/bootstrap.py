@@ -6,7 +6,8 @@ repetition; the spread of the logs of their ratios is that of the estimate.
 
 References
 ----------
-Efron & Tibshirani (An Introduction to the Bootstrap, 1993), sections 6.2 and 8.3.
+Efron & Tibshirani (An Introduction to the Bootstrap, 1993), sections 6.2 and 8.3;
+Hesterberg (The American Statistician 69, 2015), section 3.2, for intervals of few.
 """
 
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtri
+from scipy.special import stdtrit
 
 from models.bias.fitted_curve import FittedCurve
 from models.bias.logged_views import Views
@@ -97,9 +98,11 @@ def with_bootstrap(
 ) -> FittedCurve:
     """The estimate, with intervals from the spread of resampled queries.
 
-        alpha * exp(-+ z * error of log alpha)        beta -+ z * error of beta
+        alpha * exp(-+ t * error of log alpha)        beta -+ t * error of beta
 
-    Ranks that the estimate or too many of the resamples do not know have none.
+    t is Student's quantile of Q - 1 degrees of freedom for Q queries, times
+    sqrt(Q / (Q - 1)), as resamples vary that much less than queries do. Ranks that
+    the estimate or too many of the resamples do not know have none.
 
     Parameters
     ----------
@@ -109,11 +112,13 @@ def with_bootstrap(
     if not 0.0 < confidence < 1.0:
         raise ValueError(f"confidence must lie in (0, 1); got {confidence}")
     found = estimate(views)
-    if len(np.unique(views.queries)) < LEAST_QUERIES:
+    n_queries = len(np.unique(views.queries))
+    if n_queries < LEAST_QUERIES:
         return found.without_intervals(FEW_QUERIES)
     drawn = resample(views, estimate, rng, n_resamples=n_resamples)
-    z = float(ndtri(0.5 + 0.5 * confidence))
-    factor, half = np.exp(z * drawn.log_errors()), z * drawn.beta_errors()
+    t = float(stdtrit(n_queries - 1.0, 0.5 + 0.5 * confidence))
+    t *= float(np.sqrt(n_queries / (n_queries - 1.0)))
+    factor, half = np.exp(t * drawn.log_errors()), t * drawn.beta_errors()
     is_told = np.isfinite(factor) & np.isfinite(half)
     reasons = tuple(
         why if not is_there else "" if is_known else SELDOM_KNOWN

@@ -78,7 +78,7 @@ class BanditLog:
     Parameters
     ----------
     part
-        Which lists are taken. Those that are excluded never are.
+        Which lists are taken. Excluded ones are in no log of interactions.
     statistics
         Their groups, and of which class of actions a click is.
     """
@@ -99,9 +99,9 @@ class BanditLog:
     def take(self, interaction: Interaction) -> None:
         """Add a list with its clicks."""
         impression = interaction.impression
-        extra = _extra_of(impression.extra) if impression.extra else {}
-        if extra.get("excluded") or not self._part.has(impression):
+        if not self._part.has(impression):
             return
+        extra = _extra_of(impression.extra) if impression.extra else {}
         attributes = extra.get("attributes") or {}
         items = decode_items(impression.candidates)
         numbers = [self._items.setdefault(x, len(self._items)) for x in items]

@@ -2,7 +2,6 @@
 
 import json
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -25,8 +24,9 @@ from rankstream.wire.events import Frontier, encode_event, encode_record
 from rankstream.wire.input_events import Event
 from rankstream.wire.topics import CLICKS, QUERIES
 from tests import event_factory
+from tests.data_sets import folder_of
 
-YANDEX = Path("../shared/data/yandex-sessions/sessions.jsonl.gz")
+YANDEX = folder_of("yandex-sessions") / "sessions.jsonl.gz"
 
 QUERY = {
     "impression_id": "i1", "query_id": "shoes", "at_ms": 5, "policy": "plackett-luce",
@@ -298,7 +298,7 @@ def counted_from_lines():
 def test_real_pages_give_the_counts_of_the_file():
     """Every query, item and rank, counted from the lines themselves."""
     if not YANDEX.exists():
-        pytest.skip("no ../shared/data/yandex-sessions")
+        pytest.skip(f"no {YANDEX}")
     found: Counter[tuple[object, ...]] = Counter()
     shown, clicked, n_clicks = {}, set(), 0
     for event in read_yandex_sessions(YANDEX):
@@ -318,3 +318,25 @@ def test_real_pages_give_the_counts_of_the_file():
     found.update(("clicked", *place) for _, *place in clicked)
     assert (found, n_clicks) == counted_from_lines()
     assert (len(shown), n_clicks, len(clicked)) == (9_974, 10_739, 10_561)
+
+
+def test_real_pages_give_the_classes_of_the_file():
+    """Clicked places by grade, type and rank, counted from the lines themselves."""
+    if not YANDEX.exists():
+        pytest.skip(f"no {YANDEX}")
+    by_hand: Counter[tuple[str, int]] = Counter()
+    with opened(YANDEX) as file:
+        for page in map(json.loads, file):
+            for row in page["clicks"]:
+                by_hand[f"{page['rel'][row]}/{page['type'][row]}", row + 1] += 1
+    graded = AdapterOptions(items="graded")
+    events = read_yandex_sessions(YANDEX, adapter_options=graded)
+    clicks = [json.loads(each.value) for each in events if each.kind == CLICKS]
+    names, numbers = item_classes(click["item_id"] for click in clicks)
+    places = zip(numbers.tolist(), clicks, strict=True)
+    found = Counter((names[number], click["position"]) for number, click in places)
+
+    assert found == by_hand
+    assert found.total() == 10_739
+    # A class is seen at many ranks, as no item of a query is.
+    assert Counter(name for name, _ in found).most_common(1)[0][1] == 11

@@ -10,6 +10,7 @@ import pytest
 from producers.formats.obd import read_obd
 from producers.formats.registry import files_of, read_events
 from producers.formats.source_file import FileUnreadable
+from rankstream.cli import main
 from rankstream.wire.topics import CLICKS, QUERIES
 from streams.fold.statistics_reader import Statistics
 from tests.producers.formats.bandit_rows import BanditRow
@@ -123,6 +124,15 @@ def test_a_folder_gives_its_rows_and_passes_items_over(tmp_path):
     """As it is downloaded."""
     written(tmp_path, SECOND)
     assert len(list(read_events(files_of([tmp_path]), form="obd"))) == 2
+
+
+@pytest.mark.parametrize(("row", "status"), [(SECOND, 0), (f"0,{AT},7", 1)])
+def test_files_can_be_judged_before_they_are_sent(row, status, tmp_path, capsys):
+    """As other formats."""
+    path = written(tmp_path, row)
+    assert main(["validate", str(path), "--format", "obd", "--json"]) == status
+    checks = json.loads(capsys.readouterr().out)["checks"]
+    assert all(check["status"] == "PASS" for check in checks) == (status == 0)
 
 
 Counts = Counter[tuple[str, str, str]]

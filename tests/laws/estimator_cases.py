@@ -72,7 +72,9 @@ class _Rows:
     """The rows of a case, of which only shown and clicked differ by outcome."""
 
     def __init__(self, case):
-        self.keys, self.expected, self.starts = [], [], []
+        self.keys: list[tuple] = []
+        self.expected: list[float] = []
+        self.starts: list[int] = []
         n_ranks = len(case.users.examination)
         for one in case.lists:
             self.starts.append(len(self.keys))
@@ -90,7 +92,8 @@ class _Rows:
                 place = start + item * self.n_ranks + row
                 shown[place], clicked[place] = 1, is_clicked
         columns = (np.array(column) for column in zip(*self.keys, strict=True))
-        return LoggedPlaces(*columns, shown, clicked, np.array(self.expected))
+        expected = np.array(self.expected)
+        return LoggedPlaces._make([*columns, shown, clicked, expected, frozenset()])
 
 
 def logs_of(case):
@@ -128,7 +131,8 @@ def enumerated(case):
     n_rows, n_logs = len(logs[0].items), len(logs)
     columns[2] = columns[2] + np.repeat(np.arange(n_logs), n_rows) * case.n_items
     impressions = np.tile(case.impressions, n_logs)
-    return Enumeration(LoggedPlaces(*columns), impressions, np.array(chances))
+    log = LoggedPlaces._make([*columns, frozenset()])
+    return Enumeration(log, impressions, np.array(chances))
 
 
 def mean_if_biased(name, case):

@@ -178,7 +178,7 @@ def weighs_clicks_as_it_says(estimator, **options):
     """A click weighs what one more would add; their sums are those of the slopes."""
     log, impressions, curve = two_policies()
     wider = [np.append(column, column[:1]) for column in log[:7]]
-    log = LoggedPlaces(*wider)
+    log = LoggedPlaces._make([*wider, frozenset()])
     log.ranks[2], log.shown[2], log.clicked[2], log.expected[2] = 1, 9, 5, 8.0
     found = estimator(log, impressions, curve, **options)
     slopes = []

@@ -7,14 +7,21 @@ make of it, which is far off.
 import numpy as np
 import pytest
 
+from models.estimators.doubly_robust import doubly_robust
 from models.estimators.item_estimates import NEVER_SHOWN
 from models.estimators.policy_reward import click_weights_of, policy_reward
 from models.estimators.registry import ESTIMATORS
-from tests.laws.estimator_cases import POSITION, SELECTION, TRUST, case_of, enumerated
+from tests.laws.estimator_cases import (
+    EXACT,
+    POSITION,
+    SELECTION,
+    TRUST,
+    case_of,
+    enumerated,
+)
 from tests.laws.estimator_laws import (
     BIASES,
     BY_HAND,
-    EXACT,
     FIXED,
     REGRESSIONS,
     is_biased_as_stated,
@@ -116,17 +123,16 @@ def test_doubly_robust_is_exact_after_clicks_with_a_fixed_regression(guess):
 
 def test_doubly_robust_with_a_regression_of_the_same_clicks_is_biased():
     """One list that shows it half of the time: it is 1 if clicked, else 0: .25."""
-    estimator = ESTIMATORS["doubly-robust"].estimator
     marks = {(0, 0): 0.5, (1, 0): 0.25, (1, 1): 0.25}
     mean = 0.0
     for (shown, clicked), chance in marks.items():
         log, impressions = one_item([(shown, clicked)], expected=[0.5])
         told = np.array([own_rate([(shown, clicked)])])
         curve = case_of(SELECTION).curve
-        found = estimator(log, impressions, curve, regression=told)
+        found = doubly_robust(log, impressions, curve, regression=told)
         mean += chance * found.values[0]
     assert abs(mean - 0.25) < EXACT
-    assert abs(mean_after_clicks(estimator, own_rate) - 0.275) < EXACT
+    assert abs(mean_after_clicks(doubly_robust, own_rate) - 0.275) < EXACT
 
 
 def test_self_normalised_is_consistent_only():

@@ -9,7 +9,7 @@ def log_of(rows, *, mixed=()):
     """Rows of group, policy, item, rank, shown, clicked, expected."""
     columns = [*zip(*rows, strict=True)] or [()] * 7
     whole = [np.array(column, np.int64) for column in columns[:6]]
-    return LoggedPlaces(*whole, np.array(columns[6], float), frozenset(mixed))
+    return LoggedPlaces._make([*whole, np.array(columns[6], float), frozenset(mixed)])
 
 
 def lists_of(*groups):

@@ -123,6 +123,12 @@ def test_clicks_beyond_the_curve_are_left_out_and_counted(name):
         assert said.values.tolist() == [0.6]
 
 
+@pytest.mark.parametrize("name", ALL)
+def test_clicks_at_the_last_rank_of_the_curve_are_not_left_out(name):
+    """Nothing is said of them."""
+    assert found(name, [(0, 0, 0, 2, 4, 2, 4.0)], lists_of([[5]])).remarks == ()
+
+
 def _divisor(name):
     """Looks of 5 lists of which 4 are at rank 1."""
     return 5 * 0.8 if name in OF_PLACEMENTS else 4

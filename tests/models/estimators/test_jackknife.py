@@ -10,8 +10,8 @@ from models.estimators.intervals import jackknife_intervals
 from models.estimators.intervention_aware import ItemSums
 from models.estimators.jackknife import NO_VALUE, TOO_FEW, UNDEFINED, jackknife
 
-CLICKS = np.array([3.0, 5.0, 4.0, 8.0, 100.0])
-KEPT = np.array([True, True, True, True, False])
+CLICKS = np.array([100.0, 3.0, 5.0, 4.0, 8.0])
+KEPT = np.array([False, True, True, True, True])
 
 
 def mean(is_kept):
@@ -52,7 +52,7 @@ def test_figures_that_need_a_group_have_no_interval():
     """Nor have those without a value; the others are as they were."""
 
     def needy(is_kept):
-        second = 1.0 if is_kept[0] else np.nan
+        second = 1.0 if is_kept[1] else np.nan
         return np.array([CLICKS[is_kept].sum(), second, np.nan, np.nan])
 
     found = jackknife(needy, KEPT)
@@ -65,7 +65,7 @@ def test_figures_that_need_a_group_have_no_interval():
 
 def test_one_group_has_a_value_alone_and_none_is_refused():
     """So is a confidence that is none."""
-    one = np.array([False, True, False, False, False])
+    one = np.array([False, False, True, False, False])
     found = jackknife(mean, one)
     assert found.values[0] == 5.0
     assert found.reasons == (TOO_FEW,)

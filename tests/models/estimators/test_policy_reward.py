@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from models.estimators.bias_curve import BiasCurve, position_curve
+from models.estimators.doubly_robust import doubly_robust
 from models.estimators.intervention_aware_values import intervention_aware
 from models.estimators.logged_places import logged_placements, of_groups
 from models.estimators.policy_comparison import Valuation, compare_policies
@@ -57,6 +58,10 @@ def test_what_has_no_value_is_told_by_share():
     found = policy_reward(values(), LAST, look_weights(CURVE), ONES)
     assert found.value == pytest.approx(0.3 * FIRST, rel=1e-12)
     assert found.unsupported == pytest.approx(2 / 3)
+    told = doubly_robust(log_of(ROWS), LISTS, CURVE, regression=0.5 * ONES)
+    found = policy_reward(told, LAST, look_weights(CURVE), ONES)
+    assert found.unsupported == pytest.approx(2 / 3)
+    assert found.value == pytest.approx(0.3 * told.values[0] + 0.6 * 0.5)
 
 
 def test_clicks_weigh_by_what_their_items_are_worth():
@@ -146,6 +151,8 @@ def test_differences_are_paired():
     assert found.differences.errors[1] == pytest.approx(error, rel=1e-9)
     assert found.differences.errors[1] < 0.5 * found.rewards.errors[1]
     assert [point.value for point in found.points] == rewards.tolist()
+    other = compared(lambda _: position_curve([1.0, 0.4]), base="worst").differences
+    np.testing.assert_allclose(other.values, rewards - rewards[2])
 
 
 def test_the_naive_mean_is_clicks_per_list():

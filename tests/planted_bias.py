@@ -25,12 +25,12 @@ class Planted(NamedTuple):
     @property
     def ratios(self) -> Floats:
         """Alpha in units of the first rank."""
-        return self.alpha / self.alpha[0]
+        return np.asarray(self.alpha / self.alpha[0])
 
     @property
     def offsets(self) -> Floats:
         """Beta in units of the first rank."""
-        return self.beta - self.beta[0] * self.ratios
+        return np.asarray(self.beta - self.beta[0] * self.ratios)
 
 
 def with_examination(n_ranks: int, power: float = 0.8) -> Planted:

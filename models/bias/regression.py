@@ -28,6 +28,7 @@ from models.bias.examination import (
     AT_BOUND,
     MOST_VARIANCE,
     NO_CLICKS,
+    NO_MISSES,
     NOT_CONNECTED,
     NOT_CONVERGED,
     NOT_SHOWN,
@@ -314,8 +315,11 @@ def _variances(
     lost = (turned[:, ~is_known] ** 2).sum(axis=1)
     lost /= np.maximum((turned**2).sum(axis=1), np.finfo(np.float64).tiny)
     reasons = [""] * k
+    varies = np.bincount(cells.rows, weights, k) > 0.0
     for row in range(1, k):
-        if lost[row] > CLOSE:
+        if not varies[row]:
+            reasons[row] = NO_MISSES
+        elif lost[row] > CLOSE:
             reasons[row] = NOT_CONNECTED
         elif at_bound[row] and row != held:
             reasons[row] = AT_BOUND

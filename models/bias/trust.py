@@ -20,12 +20,13 @@ alpha and beta.
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
-from models.bias.examination import FEW_VIEWS, NOT_CONVERGED, TOO_LITTLE
+from models.bias.examination import FEW_VIEWS, NOT_CONVERGED
 from models.bias.expectation_maximisation import MOST_TURNS, Ascent, Turn, ascend
 from models.bias.fitted_curve import FittedCurve
 from models.bias.logged_views import Cells, Floats, Integers, Views, cells_of
@@ -37,6 +38,7 @@ from models.bias.trust_identification import (
 )
 from models.kernels.compilation import compiled
 
+TOO_ALIKE = "items that lead from there to rank 1 are too much alike"
 REVERSED = "what is more relevant is not clicked more there"
 AT_BOUND = "one of its click probabilities is 0 or 1"
 
@@ -114,35 +116,54 @@ def estimate_trust(
         raise ValueError(f"confidence must lie in (0, 1); got {confidence}")
     views = _with_one_item(views, np.asarray(irrelevant, np.int64))
     every = cells_of(views, n_ranks)
-    cells = every.at(identified_cells(every, n_ranks))
     alpha, beta, alpha_half, beta_half = np.full((4, n_ranks), np.nan)
     reasons = reasons_without(every, n_ranks)
-    if not len(cells.rows):
+    cells, best = _identified_maximum(every, reasons, most_turns)
+    if best is None:
         curve = _curve(alpha, beta, alpha_half, beta_half, reasons)
         return TrustFit(curve, cells.names, np.zeros(0), np.zeros(0), 0)
-    rows, numbers = np.unique(cells.rows, return_inverse=True)
-    places = numbers.astype(np.int64)
-    found, relevance, if_relevant, if_not = _maximum(cells, places, most_turns)
-    alpha[rows], beta[rows] = _ratios(if_relevant, if_not)
-    q = (if_relevant[0] - if_not[0]) * relevance + if_not[0]
-    if not found.is_converged:
-        alpha[rows], beta[rows] = np.nan, np.nan
-        why = [NOT_CONVERGED] * len(rows)
-    else:
-        inner = (relevance > CLOSE) & (relevance < 1.0 - CLOSE)
-        compact = cells._replace(rows=places)
-        errors = errors_of(compact, alpha[rows], beta[rows], q, inner)
+    why = [NOT_CONVERGED] * len(best.rows)
+    if best.is_converged:
+        why = _reasons(cells, best)
         z = float(ndtri(0.5 + 0.5 * confidence))
-        alpha_half[rows], beta_half[rows] = z * errors
-        why = _reasons(cells, alpha[rows], errors[0], if_relevant, if_not)
-    for row, reason in zip(rows.tolist(), why, strict=True):
+        alpha[best.rows], beta[best.rows] = best.alpha, best.beta
+        alpha_half[best.rows], beta_half[best.rows] = z * best.errors
+    for row, reason in zip(best.rows.tolist(), why, strict=True):
         reasons[row] = reason
         if reason:
             alpha_half[row] = beta_half[row] = np.nan
-        if reason in (REVERSED, TOO_LITTLE):
+        if reason in (REVERSED, TOO_ALIKE):
             alpha[row] = beta[row] = np.nan
     curve = _curve(alpha, beta, alpha_half, beta_half, reasons)
-    return TrustFit(curve, cells.names, q, found.log_likelihoods, found.n_turns)
+    found = best.ascent
+    return TrustFit(
+        curve, cells.names, best.relevance, found.log_likelihoods, found.n_turns
+    )
+
+
+class _Maximum(NamedTuple):
+    """Where the likelihood of some cells is largest, and how sharply.
+
+    `alpha`, `beta` and `errors` are of `rows`; `relevance` is in units of the first
+    rank, and `ends` are the click probabilities of what is relevant and what is not.
+    """
+
+    ascent: Ascent
+    rows: Integers
+    alpha: Floats
+    beta: Floats
+    relevance: Floats
+    errors: Floats
+    ends: Floats
+
+    @property
+    def is_converged(self) -> bool:
+        return self.ascent.is_converged
+
+    @property
+    def is_vague(self) -> npt.NDArray[np.bool_]:
+        """Ranks whose ratio could as well be another."""
+        return np.asarray(~(self.errors[0] <= MOST_ERROR))
 
 
 def _with_one_item(views: Views, irrelevant: Integers) -> Views:
@@ -152,10 +173,42 @@ def _with_one_item(views: Views, irrelevant: Integers) -> Views:
     return views._replace(items=np.where(is_known, irrelevant.min(), views.items))
 
 
-def _maximum(
-    cells: Cells, places: Integers, most_turns: int
-) -> tuple[Ascent, Floats, Floats, Floats]:
-    """Where the likelihood is largest: relevance, and clicks of what has it or not."""
+def _identified_maximum(
+    every: Cells, reasons: list[str], most_turns: int
+) -> tuple[Cells, _Maximum | None]:
+    """The maximum of ranks that are told, and their cells; says why others are not.
+
+    A rank that is hardly told makes the search long, for all the others too: where it
+    has no end such ranks are left out.
+    """
+    while True:
+        cells = every.at(identified_cells(every, len(reasons)))
+        if not len(cells.rows):
+            return cells, None
+        best = _maximum(cells, most_turns)
+        vague = best.rows[best.is_vague]
+        if best.is_converged or not len(vague):
+            return cells, best
+        for row in vague.tolist():
+            reasons[row] = TOO_ALIKE
+        every = every.at(~np.isin(every.rows, vague))
+
+
+def _maximum(cells: Cells, most_turns: int) -> _Maximum:
+    """Where the likelihood is largest, by expectation maximisation."""
+    rows, numbers = np.unique(cells.rows, return_inverse=True)
+    places = numbers.astype(np.int64)
+    found = _ascent(cells, places, most_turns)
+    relevance, if_relevant, if_not = _parts(found.point, len(cells.names))
+    alpha, beta = _ratios(if_relevant, if_not)
+    q = (if_relevant[0] - if_not[0]) * relevance + if_not[0]
+    inner = (relevance > CLOSE) & (relevance < 1.0 - CLOSE)
+    errors = errors_of(cells._replace(rows=places), alpha, beta, q, inner)
+    ends = np.stack([if_relevant, if_not])
+    return _Maximum(found, rows, alpha, beta, q, errors, ends)
+
+
+def _ascent(cells: Cells, places: Integers, most_turns: int) -> Ascent:
     n_items, k = len(cells.names), int(places.max()) + 1
     missed = cells.shown - cells.clicked
     shown_of = _added_up(cells.items, cells.shown, n_items)
@@ -182,10 +235,9 @@ def _maximum(
         return np.concatenate(_ratios(*_parts(point, n_items)[1:]))
 
     start = _start(cells, shown_of, clicked_at / shown_at, places)
-    found = ascend(
+    return ascend(
         start, turn, lambda x: np.clip(x, 0.0, 1.0), told, most_turns=most_turns
     )
-    return found, *_parts(found.point, n_items)
 
 
 @compiled
@@ -256,27 +308,22 @@ def _divided(above: Floats, below: Floats, otherwise: Floats) -> Floats:
     return np.clip(quotient, 0.0, 1.0)
 
 
-def _reasons(
-    cells: Cells, alpha: Floats, errors: Floats, if_relevant: Floats, if_not: Floats
-) -> list[str]:
+def _reasons(cells: Cells, best: _Maximum) -> list[str]:
     """Why ranks that took part have no ratio or no interval."""
-    ends = np.stack([if_relevant, if_not])
-    is_bound = np.minimum(ends, 1.0 - ends).min(axis=0) < CLOSE
+    is_bound = np.minimum(best.ends, 1.0 - best.ends).min(axis=0) < CLOSE
     views = np.bincount(cells.items, cells.shown)
     few = cells.clicked[views[cells.items] < ENOUGH_VIEWS].sum()
     is_few = few > MOST_FEW * cells.clicked.sum()
-    found = []
-    for row in range(len(alpha)):
-        reason = ""
-        if row and not errors[row] <= MOST_ERROR:
-            reason = TOO_LITTLE
-        elif alpha[row] <= 0.0:
-            reason = REVERSED
-        elif row and is_few:
-            reason = FEW_VIEWS
-        elif row and is_bound[row]:
-            reason = AT_BOUND
-        found.append(reason)
+    found = [""] * len(best.rows)
+    for row in range(1, len(found)):
+        if best.is_vague[row]:
+            found[row] = TOO_ALIKE
+        elif best.alpha[row] <= 0.0:
+            found[row] = REVERSED
+        elif is_few:
+            found[row] = FEW_VIEWS
+        elif is_bound[row]:
+            found[row] = AT_BOUND
     return found
 
 

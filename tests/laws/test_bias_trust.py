@@ -219,8 +219,8 @@ def test_relevance_in_other_units_has_the_same_clicks_and_the_same_ratios() -> N
     # Clicks on what is surely relevant stay, if what is not relevant moves alone.
     theta = planted.alpha + planted.beta
     assert moved.alpha + moved.beta == pytest.approx(theta)
-    other = scaled.alpha + scaled.beta
-    assert np.abs(other / other[0] - theta / theta[0]).max() > 0.005
+    sure = scaled.alpha + scaled.beta
+    assert np.abs(sure / sure[0] - theta / theta[0]).max() > 0.005
 
 
 def test_an_anchor_gives_back_what_was_planted() -> None:

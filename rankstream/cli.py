@@ -20,6 +20,7 @@ COMMANDS = {
     "validate": "judge files of events offline, as ingestion and the join would",
     "simulate": "closed loop of simulated users, a ranker and its learner",
     "statistics": "what was counted: show one query, list queries, export",
+    "evaluate": "what policies would be worth, before anybody sees them",
     "experiments": "comparisons of rankers: list, publish, show verdicts",
     "monitor": "experiments, interventions, health and the log; --web in a browser",
     "snapshots": "model snapshots: list, show, verify, roll back, follow",

@@ -87,6 +87,82 @@ class PolicyReward(NamedTuple):
     effective_clicks: float
 
 
+class RewardSums(NamedTuple):
+    """What a reward is made of, so that parts of a log add up.
+
+    Parameters
+    ----------
+    value
+        Worth of all lists; items without a value count as not relevant.
+    worth, unsupported
+        What items could be worth if all were relevant; that of items without support.
+    clicks, squares
+        Sums over clicks of what each adds, and of the squares.
+    largest
+        What the click adds that adds most.
+    """
+
+    value: float
+    worth: float
+    unsupported: float
+    clicks: float
+    squares: float
+    largest: float
+
+    def plus(self, other: "RewardSums") -> "RewardSums":
+        """Those of both parts."""
+        added = RewardSums(*(x + y for x, y in zip(self, other, strict=True)))
+        return added._replace(largest=max(self.largest, other.largest))
+
+    def per_list(self, n_lists: float) -> PolicyReward:
+        """The reward, given the sum of what parts were weighed by."""
+        return PolicyReward(
+            self.value / n_lists,
+            self.unsupported / self.worth if self.worth else 0.0,
+            self.largest / self.clicks if self.clicks else np.nan,
+            self.clicks**2 / self.squares if self.squares else 0.0,
+        )
+
+
+NO_REWARD = RewardSums(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+
+
+def reward_sums(
+    found: ItemEstimates,
+    expected: Floats,
+    weights: RankWeights,
+    absent: Floats | None = None,
+) -> RewardSums:
+    """What lists of a policy are worth together.
+
+    Parameters
+    ----------
+    found
+        Values of items.
+    expected : [n_items, n_ranks]
+        Lists of the policy that have the item there. Ranks that `weights` does not
+        have count nothing.
+    absent : [n_ranks]
+        Lists that have there what is none of these items; none if not given.
+    """
+    n_ranks = min(expected.shape[1], len(weights.relevant))
+    placed, relevant = expected[:, :n_ranks], weights.relevant[:n_ranks]
+    others = np.zeros(n_ranks) if absent is None else absent[:n_ranks]
+    worth = placed @ relevant
+    unknown = float(others @ relevant)
+    anyway = float((placed.sum(axis=0) + others) @ weights.anyway[:n_ranks])
+    has_support = np.isfinite(found.values) & (found.support > 0.0)
+    clicks = found.clicks
+    return RewardSums(
+        float((worth * np.nan_to_num(found.values)).sum()) + anyway,
+        float(worth.sum()) + unknown,
+        float(worth[~has_support].sum()) + unknown,
+        float((worth * clicks.total).sum()),
+        float((worth**2 * clicks.squares).sum()),
+        float((worth * clicks.largest).max(initial=0.0)),
+    )
+
+
 def policy_reward(
     found: ItemEstimates, placements: Floats, weights: RankWeights, shares: Floats
 ) -> PolicyReward:
@@ -108,24 +184,7 @@ def policy_reward(
         Where shapes differ or placements are no probabilities.
     """
     _check(found, placements, shares)
-    n_ranks = min(placements.shape[1], len(weights.relevant))
-    placed = placements[:, :n_ranks]
-    worth = shares * (placed @ weights.relevant[:n_ranks])
-    anyway = shares * (placed @ weights.anyway[:n_ranks])
-    value = float((worth * np.nan_to_num(found.values)).sum() + anyway.sum())
-    has_support = np.isfinite(found.values) & (found.support > 0.0)
-    total = float(worth.sum())
-    unsupported = float(worth[~has_support].sum()) / total if total else 0.0
-    clicks = found.clicks
-    by_clicks = float((worth * clicks.total).sum())
-    squares = float((worth**2 * clicks.squares).sum())
-    largest = float((worth * clicks.largest).max(initial=0.0))
-    return PolicyReward(
-        value,
-        unsupported,
-        largest / by_clicks if by_clicks else np.nan,
-        by_clicks**2 / squares if squares else 0.0,
-    )
+    return reward_sums(found, shares[:, None] * placements, weights).per_list(1.0)
 
 
 def _check(found: ItemEstimates, placements: Floats, shares: Floats) -> None:

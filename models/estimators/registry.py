@@ -136,6 +136,26 @@ ESTIMATORS: Mapping[str, Entry] = MappingProxyType(
 )
 
 
+def recommended(*, has_placements: bool, is_fixed: bool) -> str:
+    """The name of the estimator to take where nothing else is asked for.
+
+    Parameters
+    ----------
+    has_placements
+        Whether P(item at rank) of policies that logged is known.
+    is_fixed
+        Whether these were fixed before the clicks, or chosen from others.
+
+    Examples
+    --------
+    >>> recommended(has_placements=True, is_fixed=False)
+    'intervention-oblivious'
+    """
+    if not has_placements:
+        return "affine"
+    return "intervention-aware" if is_fixed else "intervention-oblivious"
+
+
 def estimator_of(name: str) -> Entry:
     """The entry of a name.
 

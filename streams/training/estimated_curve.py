@@ -85,6 +85,17 @@ def estimated_curve(
     return _estimated(whole, source + views.sampled(), wider)
 
 
+def curve_of_groups(
+    chunks: Iterable[Columns], groups: Sequence[int]
+) -> BiasCurve | None:
+    """The curve of what these groups clicked, and nobody else; see `estimated_curve`.
+
+    As of all but one of those that a curve is from, which tells how far it may be off.
+    """
+    views = _views_of(chunks, groups, groups)
+    return _estimated(views.examination(), "", tuple(groups)).curve
+
+
 def _estimated(
     found: ExaminationCurve, source: str, groups: tuple[int, ...]
 ) -> EstimatedCurve:

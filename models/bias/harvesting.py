@@ -99,8 +99,8 @@ def rank_pairs(
 
     Parameters
     ----------
-    weigh
-        Weights of items by how often they were shown at either rank.
+    weigh : [n_items]
+        Weights of items by how often they were shown at either rank, each [n_items].
 
     Raises
     ------

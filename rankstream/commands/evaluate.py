@@ -130,7 +130,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         nargs="+",
         type=Path,
         metavar="FILE",
-        default=[],
         dest="paths",
         help="events in files, or a dump, folded here, instead of Kafka",
     )

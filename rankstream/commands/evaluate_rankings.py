@@ -5,6 +5,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
+from rankstream.wire.routing import normalised_query
 from streams.estimation.targets import QueryRanking
 
 FORM = (
@@ -19,7 +20,7 @@ class Line(msgspec.Struct, forbid_unknown_fields=True):
     Parameters
     ----------
     query_id
-        As it is logged, normalised.
+        As events name it.
     items
         Ids; without scores the first one is always first.
     scores
@@ -83,12 +84,13 @@ def rankings_of(file: Path) -> dict[str, QueryRanking]:
                     f"a ranking must be a line such as {FORM}; {error}; in line "
                     f"{number} of {file}"
                 ) from error
-            if line.query_id in found:
+            query = normalised_query(line.query_id)
+            if query in found:
                 raise ValueError(
-                    f"a query must be ranked once; {line.query_id!r:.100} is again in "
-                    f"line {number} of {file}"
+                    f"a query must be ranked once; {query!r:.100} is again in line "
+                    f"{number} of {file}"
                 )
-            found[line.query_id] = ranking
+            found[query] = ranking
     if not found:
         raise ValueError(f"rankings must be of one query or more; {file} has none")
     return found

@@ -17,7 +17,7 @@ from rankstream.terminal.fitted_table import print_fitted, wide_console
 from rankstream.terminal.plain_text import plain
 from streams.estimation.evaluation import Evaluation, Question
 
-SPARE = ("clicks", "largest", "unseen")
+SPARE = ("effective clicks", "largest click", "unseen")
 """Columns that a narrow terminal can do without."""
 
 MOST_UNSEEN = 0.05

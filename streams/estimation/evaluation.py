@@ -22,7 +22,7 @@ from models.estimators.policy_reward import (
     RankWeights,
     reward_sums,
 )
-from models.estimators.registry import ESTIMATORS, PLACEMENTS, estimator_of
+from models.estimators.registry import PLACEMENTS, Estimator, estimator_of
 from streams.estimation.curve_replicates import CurveReplicates
 from streams.estimation.logged_queries import (
     CELLS_AT_ONCE,
@@ -142,8 +142,8 @@ def evaluated(
             f"what policies are compared with must be one of "
             f"{', '.join((LOGGED, *targets))}; got {question.base!r}"
         )
-    sums = _Sums(targets, question)
     entry = estimator_of(question.estimator)
+    sums = _Sums(targets, question, entry.estimator)
     gathering = Gathering(
         question.n_groups,
         question.groups,
@@ -168,10 +168,12 @@ class _Worth(NamedTuple):
 class _Sums:
     """What queries add, so far."""
 
-    def __init__(self, targets: Mapping[str, Target], question: Question) -> None:
+    def __init__(
+        self, targets: Mapping[str, Target], question: Question, estimator: Estimator
+    ) -> None:
         self._targets = targets
         self._question = question
-        self._estimator = ESTIMATORS[question.estimator].estimator
+        self._estimator = estimator
         self._names = (LOGGED, *targets)
         groups = {*question.groups, *question.curve.without}
         self._units = sorted(groups)

@@ -78,7 +78,9 @@ def planted(
             scores=own.tobytes(),
             intervention=name,
         )
-        marks = [ClickMark(row + 1, 1, "click") for row in np.flatnonzero(liked).tolist()]
+        marks = [
+            ClickMark(row + 1, 1, "click") for row in np.flatnonzero(liked).tolist()
+        ]
         counts[query] += 1
         log.append(Interaction(one, marks))
     return Planted(statistics_of(log), relevance, counts / n_lists)

@@ -128,14 +128,14 @@ def gathered(found: list[LoggedQueries]):
             places[name] = [x + y for x, y in zip(own, counts, strict=True)]
         for group, policy, item in np.argwhere(one.impressions > 0).tolist():
             query = one.queries[one.owners[item]]
-            name = query, group, one.interventions[policy], one.items[item]
-            impressions[name] += int(one.impressions[group, policy, item])
+            where = query, group, one.interventions[policy], one.items[item]
+            impressions[where] += int(one.impressions[group, policy, item])
         for each in one.sets:
             own_items = sorted(one.items[x] for x in each.items.tolist())
             candidates = b"" if each.is_growing else msgspec.msgpack.encode(own_items)
             for group in np.flatnonzero(each.lists).tolist():
-                name = one.queries[each.query], candidates, group
-                sets[name] += int(each.lists[group])
+                own = one.queries[each.query], candidates, group
+                sets[own] += int(each.lists[group])
             ranks = np.full(each.placed.shape[1], each.lists.sum())
             # What is no item of a growing set could stand there too.
             assert each.is_growing or each.placed.sum(axis=0) == pytest.approx(ranks)
@@ -163,7 +163,7 @@ def test_it_is_what_each_list_says(groups, asks_placements):
 def test_chunks_change_nothing(cells_at_once):
     """However columns are cut; how much is taken together alone decides of whom."""
     statistics = counted([*lists(400, np.random.default_rng(9))])
-    how = Gathering(GROUPS, EVERYBODY, True, cells_at_once)  # noqa: FBT003
+    how = Gathering(GROUPS, EVERYBODY, True, cells_at_once)
     whole = gathered([*how.of(marked(statistics))])
     mixed = {name for _, names in marked(statistics) for name in names}
     for seed in range(2):

@@ -10,6 +10,7 @@ Dempster, Laird & Rubin (J. R. Statist. Soc. B 39, 1977), theorem 1, for why it 
 falls; Varadhan & Roland (Scand. J. Statist. 35, 2008), scheme S3, for the step.
 """
 
+from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -28,6 +29,9 @@ ROUNDING = 1e-12
 
 N_CALM = 2
 """Steps in a row that must promise so little."""
+
+N_REMEMBERED = 10
+"""Steps whose longest length counts: a short one may see what shrinks fast only."""
 
 
 class Turn(NamedTuple):
@@ -88,6 +92,7 @@ def ascend(
     """
     point, n_turns, n_calm = start, 0, 0
     likelihoods: list[float] = []
+    lengths: deque[float] = deque(maxlen=N_REMEMBERED)
     while n_turns < most_turns and n_calm < N_CALM:
         first = turn(point)
         second = turn(first.point)
@@ -97,8 +102,9 @@ def ascend(
         bend = (second.point - first.point) - change
         size, curved = float(np.linalg.norm(change)), float(np.linalg.norm(bend))
         length = max(1.0, size / curved) if curved > 0.0 else 1.0
+        lengths.append(length)
         moved = float(np.abs(told(first.point) - told(point)).max(initial=0.0))
-        n_calm = n_calm + 1 if moved * length <= TOLERANCE else 0
+        n_calm = n_calm + 1 if moved * max(lengths) <= TOLERANCE else 0
         ahead = second.point
         while length > 1.0 and n_turns < most_turns:
             further = bounded(point + 2.0 * length * change + length**2 * bend)

@@ -8,6 +8,7 @@ import numpy.typing as npt
 import pytest
 from scipy.optimize import minimize
 
+from models.bias import harvesting as public
 from models.bias.fitted_curve import FittedCurve
 from models.bias.harvesting import (
     RankPairs,
@@ -164,11 +165,23 @@ def test_all_pairs_is_the_maximum_of_its_likelihood() -> None:
     assert curve.alpha == pytest.approx(np.exp(np.r_[0.0, start[:3]]), rel=1e-4)
 
 
-def test_a_query_drawn_twice_counts_twice() -> None:
+def test_many_items_are_added_up_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As they are at once."""
+    views = log_of(with_examination(3), np.random.default_rng(1), n_items=40)
+    whole = rank_pairs(views, n_ranks=3)
+    monkeypatch.setattr(public, "UNITS_AT_ONCE", 7)
+    parts = rank_pairs(views, n_ranks=3)
+
+    assert parts.weights == pytest.approx(whole.weights)
+    assert parts.clicks == pytest.approx(whole.clicks)
+
+
+@pytest.mark.parametrize("weigh", [equal_weights, impression_weights])
+def test_a_query_drawn_twice_counts_twice(weigh: Weights) -> None:
     """Otherwise no bootstrap would say how queries differ."""
     views = log_of(with_examination(3), np.random.default_rng(1), n_items=5)
-    twice = rank_pairs(views.drawn(np.full(5, 2)), n_ranks=3)
-    once = rank_pairs(views, n_ranks=3)
+    twice = rank_pairs(views.drawn(np.full(5, 2)), n_ranks=3, weigh=weigh)
+    once = rank_pairs(views, n_ranks=3, weigh=weigh)
 
     assert twice.clicks == pytest.approx(2.0 * once.clicks)
     assert twice.weights == pytest.approx(2.0 * once.weights)

@@ -88,6 +88,22 @@ def test_it_is_the_maximum_that_another_algorithm_finds(is_linear: bool) -> None
     assert -found.log_likelihoods[-1] <= loss(point)[0] + 1e-6
     assert found.curve.alpha == pytest.approx(np.exp(point[:4] - point[0]), abs=1e-4)
 
+    def chances(point: Floats) -> Floats:
+        score = table @ point[4:]
+        gamma = score if is_linear else 1.0 / (1.0 + np.exp(-score))
+        return np.asarray(np.exp(point[:4])[rows] * gamma)
+
+    p, steps = chances(point), 1e-6 * np.eye(len(point))
+    slopes = np.array([(chances(point + e) - chances(point - e)) / 2e-6 for e in steps])
+    information = (slopes * shown / (p * (1.0 - p))) @ slopes.T
+    # An examination of 1 cannot move; without one, linear relevance has no scale.
+    free = np.flatnonzero(np.append(point[:4] < 0.0, [True] * 3))
+    inverse = np.zeros_like(information)
+    inverse[np.ix_(free, free)] = np.linalg.pinv(information[np.ix_(free, free)], 1e-9)
+    own = inverse.diagonal()[:4] - 2.0 * inverse[0, :4] + inverse[0, 0]
+    half = np.log(found.curve.alpha_high / found.curve.alpha)
+    assert half == pytest.approx(1.959964 * np.sqrt(own), rel=1e-3, abs=1e-9)
+
 
 def test_planted_examination_is_recovered_where_each_item_has_one_rank() -> None:
     """No item is seen twice, so counts alone refuse; click rates are wrong by .1."""

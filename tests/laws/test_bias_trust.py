@@ -11,6 +11,7 @@ from models.bias.logged_views import Views, cells_of
 from models.bias.trust import TrustFit, estimate_trust
 from models.bias.trust_anchor import (
     Anchor,
+    anchor_of,
     anchor_range,
     anchored,
     examination_ratios,
@@ -167,23 +168,37 @@ def test_one_plain_turn_is_that_of_the_listing() -> None:
 
 
 def test_extrapolation_ends_where_plain_turns_do() -> None:
-    """A turn that shrinks by a known factor ends at its fixed point, much sooner."""
-    target, n_plain = np.array([0.3, 0.7]), 0
+    """Turns that shrink by known factors end at their fixed point, much sooner."""
+    target, n_plain = np.array([0.3, 0.7, 0.4, 0.6, 0.5]), 0
+    factors = np.array([0.9999, 0.999, 0.99, 0.9, 0.5])
+    start = np.array([0.9, 0.1, 0.8, 0.2, 0.1])
 
     def turn(point: Floats) -> Turn:
         off = point - target
-        return Turn(target + np.array([0.999, 0.9]) * off, -float(off @ off))
+        return Turn(target + factors * off, -float(off @ off))
 
-    found = ascend(
-        np.array([0.9, 0.1]), turn, lambda x: np.clip(x, 0.0, 1.0), lambda x: x
-    )
-    point = np.array([0.9, 0.1])
+    found = ascend(start, turn, lambda x: np.clip(x, 0.0, 1.0), lambda x: x)
+    point = start
     while np.abs(point - target).max() > 1e-7:
         point, n_plain = turn(point).point, n_plain + 1
 
     assert found.is_converged
     assert np.abs(found.point - target).max() < 1e-6
     assert found.n_turns < n_plain / 20
+
+
+def test_extrapolation_that_leads_down_is_taken_back() -> None:
+    """Turns of one length seem to have no end, and are just before it."""
+
+    def turn(point: Floats) -> Turn:
+        step = 0.01 * np.tanh(50.0 * (0.5 - point))
+        return Turn(point + step, -float(((point - 0.5) ** 2).sum()))
+
+    found = ascend(np.array([0.2]), turn, lambda x: np.clip(x, 0.0, 1.0), lambda x: x)
+
+    assert found.is_converged
+    assert found.point == pytest.approx([0.5], abs=1e-6)
+    assert (np.diff(found.log_likelihoods) >= -1e-12).all()
 
 
 @pytest.mark.parametrize(
@@ -236,6 +251,11 @@ def test_an_anchor_gives_back_what_was_planted() -> None:
     assert absolute.alpha == pytest.approx(planted.alpha, abs=2e-4)
     assert absolute.beta == pytest.approx(planted.beta, abs=2e-4)
     assert examination_ratios(fit.curve) == pytest.approx(theta / theta[0], abs=5e-4)
+    dim = Planted(0.8 * planted.alpha, 0.8 * planted.beta)
+    dark = estimate_trust(expected_log(dim, relevance), n_ranks=5)
+    found = examination_ratios(dark.curve, sure=0.8)
+    assert found == pytest.approx(theta / theta[0], abs=5e-4)
+    assert anchor_of(dark, 0, sure=0.8) == pytest.approx((0.28, 0.52), abs=1e-3)
     assert (least.alpha, most.alpha) == pytest.approx((0.35, 0.4035), abs=1e-3)
     assert sum(least) == pytest.approx(sum(most)) == pytest.approx(1.0)
 

@@ -78,6 +78,17 @@ def test_an_interval_by_hand() -> None:
     assert drawn.beta_errors().tolist() == [0.0, 0.0]
 
 
+def test_ends_are_those_of_student_for_so_many_queries() -> None:
+    """Of 29 degrees of freedom, and wider by what 30 resampled queries lack."""
+    views = a_log(n_items=30)
+    found = with_bootstrap(views, estimate, np.random.default_rng(8), n_resamples=30)
+    drawn = resample(views, estimate, np.random.default_rng(8), n_resamples=30)
+    half = 2.0452296 * (30 / 29) ** 0.5 * drawn.log_errors()
+
+    assert np.log(found.alpha_high / found.alpha) == pytest.approx(half, rel=1e-6)
+    assert np.log(found.alpha / found.alpha_low) == pytest.approx(half, rel=1e-6)
+
+
 def test_a_query_seen_alone_says_nothing_of_queries() -> None:
     """One or a few: ratios stay, and the reason is given."""
     views = a_log(n_items=10)

@@ -13,6 +13,7 @@ from models.bias.examination import (
 )
 from models.bias.logged_views import Views
 from models.bias.regression import estimate_by_class, estimate_by_features
+from models.bias.relevance_models import LinearRelevance, LogisticRelevance
 from tests.planted_bias import log_of, with_examination
 
 
@@ -104,3 +105,24 @@ def test_bad_input_is_refused() -> None:
         estimate_by_class(views, [0] * 4, n_ranks=1)
     with pytest.raises(ValueError, match="confidence must lie in"):
         estimate_by_class(views, [0] * 4, n_ranks=2, confidence=2.0)
+
+
+@pytest.mark.parametrize("kind", [LinearRelevance, LogisticRelevance])
+def test_a_model_is_never_fitted_worse_than_it_was(
+    kind: type[LinearRelevance] | type[LogisticRelevance],
+) -> None:
+    """Far from the best, where a step of Newton's method leads too far."""
+    rng = np.random.default_rng(2)
+    model = kind(np.linspace(-1.0, 1.0, 9)[:, None])
+    shown = np.full(9, 100.0)
+    for _ in range(50):
+        liked = rng.uniform(0.0, 100.0, size=9)
+        own = np.array([0.5, rng.uniform(-0.28, 0.28)])
+        if kind is LogisticRelevance:
+            own = rng.normal(scale=4.0, size=2)
+        fitted = model.fitted(own, liked, shown)
+        chances = [model.relevance(each) for each in (own, fitted)]
+        before, after = (
+            liked @ np.log(p) + (shown - liked) @ np.log1p(-p) for p in chances
+        )
+        assert after >= before

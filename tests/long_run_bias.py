@@ -1,6 +1,6 @@
 """How often intervals of bias hold the truth: `python -m tests.long_run_bias FILE`.
 
-Takes about 0.3 core-hours. Each line that is appended to FILE is one cell: of 1,000
+Takes about 1 core-hour. Each line that is appended to FILE is one cell: of 1,000
 logs of users whose bias is known, in how many each rank's interval of 95 % holds it, at
 maxima of the likelihood. Cells that FILE has already are left out, so a run that was
 cut short goes on. `python -m tests.long_run_bias FILE N` takes N logs a cell.
@@ -31,7 +31,7 @@ from tests.planted_bias import (
 )
 
 N_LOGS = 1_000
-CORE_HOURS = 0.3
+CORE_HOURS = 1.0
 N_RANKS = 5
 
 Estimate = Callable[[Views, np.random.Generator], FittedCurve]
@@ -120,7 +120,9 @@ def main(path: Path, n_logs: int) -> None:
     """Append the cells that are not there yet."""
     done = path.read_text().splitlines() if path.exists() else []
     names = {json.loads(line)["cell"] for line in done}
-    sys.stderr.write(f"about {CORE_HOURS:g} core-hours for all cells\n")
+    sys.stderr.write(
+        f"about {CORE_HOURS:g} core-hours for {N_LOGS:,} logs of all cells\n"
+    )
     for name, cell in cells().items():
         if name not in names:
             found = {"cell": name, **coverage(cell, n_logs)}

@@ -56,6 +56,14 @@ def test_files_have_a_number_a_line() -> None:
     ).tolist()
 
 
+def test_xgboost_has_as_many_ratios_as_it_has_places() -> None:
+    """Places further down are looked at as the last known one."""
+    start = xgboost_start(curve([1.0, 0.5, 0.25, np.nan]), n_positions=5)
+
+    assert start == {"ti+": [1.0, 0.5, 0.25, 0.25, 0.25], "tj-": [1.0] * 5}
+    assert xgboost_start(curve([1.0, 0.5, 0.2]), n_positions=2)["ti+"] == [1.0, 0.5]
+
+
 def test_lightgbm_reads_what_was_written(tmp_path: Path) -> None:
     """Rows, weights, places and queries are those that went in."""
     lightgbm = pytest.importorskip("lightgbm", reason="LightGBM is not installed")

@@ -41,8 +41,8 @@ TARGETS = {"best": RankingTarget(BEST), "drawn": RankingTarget(DRAWN)}
 
 def question(estimator="intervention-aware", curve=GIVEN, **how):
     """Clicks per list, of all groups."""
-    fields = {"weights_of": click_weights_of, "n_groups": GROUPS, "groups": EVERYBODY}
-    return Question(estimator, curve, **(fields | how))
+    whole = Question(estimator, curve, click_weights_of, GROUPS, EVERYBODY)
+    return whole._replace(**how)
 
 
 def valued(estimator="intervention-aware", curve=GIVEN, targets=TARGETS, **how):
@@ -104,7 +104,7 @@ def test_figures_are_those_of_one_log_in_memory(name):
     how = Gathering(GROUPS, EVERYBODY, asks_placements=True)
     (queries,) = how.of(USERS.chunks())
     shares = USERS.shares[queries.owners]
-    lists = sum(each.lists for each in queries.sets).astype(float)
+    lists = np.sum([each.lists for each in queries.sets], axis=0, dtype=float)
     targets = {LOGGED: np.zeros((len(queries.items), len(LOOKED)))}
     for each in queries.sets:
         targets[LOGGED][each.items] = each.placed / each.lists.sum()
@@ -165,7 +165,7 @@ def lists_by_group():
     """How many there are."""
     how = Gathering(GROUPS, EVERYBODY, asks_placements=True)
     (queries,) = how.of(USERS.chunks())
-    return sum(each.lists for each in queries.sets).tolist()
+    return np.sum([each.lists for each in queries.sets], axis=0).tolist()
 
 
 def test_fewer_ranks_are_worth_less():

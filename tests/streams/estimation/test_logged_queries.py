@@ -134,8 +134,8 @@ def gathered(found: list[LoggedQueries]):
             own_items = sorted(one.items[x] for x in each.items.tolist())
             candidates = b"" if each.is_growing else msgspec.msgpack.encode(own_items)
             for group in np.flatnonzero(each.lists).tolist():
-                own = one.queries[each.query], candidates, group
-                sets[own] += int(each.lists[group])
+                owner = one.queries[each.query], candidates, group
+                sets[owner] += int(each.lists[group])
             ranks = np.full(each.placed.shape[1], each.lists.sum())
             # What is no item of a growing set could stand there too.
             assert each.is_growing or each.placed.sum(axis=0) == pytest.approx(ranks)

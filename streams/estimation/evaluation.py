@@ -20,10 +20,12 @@ from models.estimators.policy_comparison import PolicyComparison
 from models.estimators.policy_reward import (
     NO_REWARD,
     RankWeights,
+    RewardSums,
     reward_sums,
 )
 from models.estimators.registry import PLACEMENTS, Estimator, estimator_of
 from streams.estimation.curve_replicates import CurveReplicates
+from streams.estimation.left_out_groups import LeftOutGroups
 from streams.estimation.logged_queries import (
     CELLS_AT_ONCE,
     Gathering,
@@ -36,8 +38,9 @@ from streams.estimation.targets import Candidates, Placed, Target
 LOGGED = "logged"
 """The name of what the log shows: its policies, mixed as they were."""
 
-BY_QUERY = ("doubly-robust",)
-"""Estimators that look at other items of what they are given: of one query each."""
+BY_GROUP = ("doubly-robust",)
+"""Estimators that compare groups, and look at other items of what they are given: they
+are given one query at a time."""
 
 
 class Question(NamedTuple):
@@ -148,7 +151,7 @@ def evaluated(
         question.n_groups,
         question.groups,
         PLACEMENTS in entry.needs,
-        1 if question.estimator in BY_QUERY else question.cells_at_once,
+        1 if question.estimator in BY_GROUP else question.cells_at_once,
     )
     n_queries = 0
     for queries in gathering.of(chunks):
@@ -193,29 +196,40 @@ class _Sums:
         policies = self._policies(queries)
         if policies is None:
             return
-        found = self._values(queries, None)
-        weights = self._weights(None)
-        for name, policy in policies.items():
-            own = reward_sums(found, policy.expected, weights, policy.absent)
+        values = self._values(queries)
+        for name, own in self._rewards(policies, values(None), None).items():
             self._points[name] = self._points[name].plus(own)
         for row, group in enumerate(self._units):
-            found, weights = self._values(queries, group), self._weights(group)
-            self._without[row] += [
-                reward_sums(found, policy.expected, weights, policy.absent).value
-                for policy in policies.values()
-            ]
+            rewards = self._rewards(policies, values(group), group)
+            self._without[row] += [own.value for own in rewards.values()]
 
-    def _weights(self, group: int | None) -> RankWeights:
-        return self._question.weights_of(self._question.curve.without_group(group))
+    def _rewards(
+        self, policies: dict[str, _Worth], found: ItemEstimates, group: int | None
+    ) -> dict[str, RewardSums]:
+        """What policies are worth, given values without a group."""
+        question = self._question
+        weights = question.weights_of(question.curve.without_group(group))
+        return {
+            name: reward_sums(found, policy.expected, weights, policy.absent)
+            for name, policy in policies.items()
+        }
 
-    def _values(self, queries: LoggedQueries, group: int | None) -> ItemEstimates:
-        """Values of items, without the clicks of a group."""
-        kept = np.ones(self._question.n_groups, np.bool_)
-        if group is not None:
-            kept[group] = False
-        curve = self._question.curve.without_group(group)
-        log, impressions = of_groups(queries.log, queries.impressions, kept)
-        return self._estimator(log, impressions, curve)
+    def _values(self, queries: LoggedQueries) -> Callable[[int | None], ItemEstimates]:
+        """Values of items without the clicks of a group, or of all."""
+        question, log, impressions = self._question, queries.log, queries.impressions
+        summed = None
+        if question.estimator not in BY_GROUP:
+            summed = LeftOutGroups(log, impressions)
+
+        def values(group: int | None) -> ItemEstimates:
+            if summed is not None:
+                left = summed.without(group)
+            else:
+                kept = np.arange(question.n_groups) != group
+                left = of_groups(log, impressions, kept)
+            return self._estimator(*left, question.curve.without_group(group))
+
+        return values
 
     def _policies(self, queries: LoggedQueries) -> dict[str, _Worth] | None:
         """Where policies put items of sets that each of them ranks; None of none."""

@@ -16,8 +16,9 @@ from streams.estimation.mixed_scopes import MarkedColumns
 from streams.fold.statistics_columns import Columns
 from streams.training.used_cells import IMPRESSIONS, used_cells, used_rows
 
-CELLS_AT_ONCE = 1 << 20
-"""Of groups, policies and items that are taken together; one query may have more."""
+CELLS_AT_ONCE = 1 << 18
+"""Of groups, policies and items, and rows of columns, that are taken together; one
+query may have more."""
 
 
 class LoggedSet(NamedTuple):
@@ -107,7 +108,8 @@ class Gathering(NamedTuple):
             items = sum(len(each.items) for each in (*waiting, query))
             policies = {*query.policies}.union(*(each.policies for each in waiting))
             n_cells = self.n_groups * items * len(policies)
-            if waiting and n_cells > self.cells_at_once:
+            n_rows = sum(each.n_rows for each in (*waiting, query))
+            if waiting and max(n_cells, n_rows) > self.cells_at_once:
                 yield self._together(waiting)
                 waiting = []
             waiting.append(query)
@@ -161,9 +163,11 @@ class _Query:
         self.pieces: list[MarkedColumns] = []
         self.items: dict[str, None] = {}
         self.policies: set[str] = set()
+        self.n_rows = 0
 
     def add(self, chunk: Columns, piece: MarkedColumns) -> None:
         self.pieces.append(piece._replace(columns=chunk))
+        self.n_rows += len(chunk.scope)
         self.items |= dict.fromkeys(item for own in chunk.items for item in own)
         self.policies.update(name.intervention for name in chunk.names)
 

@@ -14,6 +14,7 @@ from models.estimators.policy_reward import (
     look_weights,
     policy_reward,
     relevant_click_weights,
+    reward_sums,
 )
 from tests.models.estimators.logs import lists_of, log_of
 
@@ -185,3 +186,16 @@ def test_a_base_that_is_no_target_is_refused():
     """With the names that are."""
     with pytest.raises(ValueError, match="logged, best, worst; got 'first'"):
         compared(lambda _: position_curve([1.0, 0.4]), base="first")
+
+
+def test_parts_add_up_and_strangers_are_clicked_anyway():
+    """What is none of the items is worth beta, and counts as unsupported."""
+    weights, absent = click_weights_of(CURVE), np.array([1.0, 0.0])
+    one = reward_sums(values(), 2.0 * SWAPPED, weights)
+    other = reward_sums(values(), np.zeros((3, 2)), weights, absent)
+    assert other.value == pytest.approx(0.2, rel=1e-12)
+    found = one.plus(other).per_list(3.0)
+    worth = 0.3 * FIRST + 0.6 * SECOND + 0.3
+    assert found.value == pytest.approx((2.0 * worth + 0.2) / 3.0, rel=1e-12)
+    assert found.unsupported == pytest.approx(0.6 / (2.0 * 0.9 + 0.6), rel=1e-12)
+    assert found.largest_share == one.per_list(2.0).largest_share

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rankstream.cli import main
-from rankstream.commands import evaluate
+from rankstream.commands.evaluate_question import WEIGHTS
 from tests.pages import rows_below
 
 TEXT = (Path(__file__).parents[1] / "docs" / "evaluate.md").read_text("utf-8")
@@ -75,5 +75,5 @@ def test_every_option_of_the_page_is_one(capsys: pytest.CaptureFixture[str]) -> 
     told = capsys.readouterr().out
     table = [row[0] for row in rows_below("| option | |", TEXT)]
     assert {*OPTION.findall(" ".join(table))} - {*OPTION.findall(told)} == set()
-    for name in evaluate.WEIGHTS:
+    for name in WEIGHTS:
         assert f"`{name}`" in TEXT

@@ -10,7 +10,7 @@ from deploy.process import ServerProcess, free_port
 class LocalServer(ABC):
     """A server on loopback that can be started again on the same port."""
 
-    patience_s = 60.0
+    patience_s = 180.0
     """How long a start may take."""
 
     def __init__(self, folder: Path, port: int = 0) -> None:

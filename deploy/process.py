@@ -87,7 +87,7 @@ class ServerProcess:
         self,
         is_ready: Callable[[], bool],
         *,
-        timeout_s: float = 60.0,
+        timeout_s: float = 180.0,
         outlives_us: bool = False,
     ) -> None:
         """Start, and wait until it answers.

@@ -343,8 +343,7 @@ class EventProducer:
             done = under_way.popleft()
             self._bytes_under_way -= done.n_bytes
             self.acknowledged += done.n_events
-            if done.n_events:
-                self.sent.add(done.kind, done.future.value)
+            self.sent.add(done.kind, done.future.value)
             self._waiting.over()
 
     def _failure(self, error: object) -> SendFailed:

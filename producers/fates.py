@@ -1,27 +1,32 @@
 """What became of records that were sent, as far as the cluster can say by now.
 
-Ingestion says which it refused, by their places. Late events are counted later, when
-windows close, and their topic does not say who sent them.
+Ingestion and the join say which they refused, by their places. Late events are counted
+too, and their topic does not say who sent them. A click may wait for its list: only
+when its time has passed is it known that nothing became of it.
 """
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from producers.dead_letters import SOURCES, letter_of
+from producers.log_time import LogTime
 from producers.sent_records import SentRecords
 from producers.topic_reader import Record, TopicReader
 from rankstream.settings import Settings
-from rankstream.wire.topics import LATE, dead_letters, worker_group
+from rankstream.wire.topics import EVENTS, LATE, dead_letters, worker_group
 
 LOOK_EVERY_S = 0.5
 
-STANDING_S = 3.0
-"""How long ingestion may stand still before it is no longer waited for."""
+STANDING_S = 20.0
+"""How long workers may stand still before they are no longer waited for.
+
+Time that nothing comes in passes only after `time.idle_ms`.
+"""
 
 PATIENCE_S = 5.0
-"""How long ingestion is waited for where the answer is only for a person."""
+"""How long workers are waited for where the answer is only for a person."""
 
 OUTCOME = "outcome"
 """The header of a record of `late`."""
@@ -39,11 +44,18 @@ class Fates:
         Events of anybody that became late or orphans meanwhile, by outcome.
     n_unread
         Records that ingestion has not read, so that nothing is known of them.
+    n_unjoined
+        Records of the canonical log that the fold has not read: those that were sent
+        may be among them.
+    may_wait
+        Whether clicks may wait for their lists: which those are, the log does not say.
     """
 
     letters: Counter[str] = field(default_factory=Counter)
     set_aside: Counter[str] = field(default_factory=Counter)
     n_unread: int = 0
+    n_unjoined: int = 0
+    may_wait: bool = False
 
     @property
     def n_letters(self) -> int:
@@ -51,9 +63,14 @@ class Fates:
         return self.letters.total()
 
     @property
+    def is_known(self) -> bool:
+        """Whether all is judged."""
+        return not (self.n_unread or self.n_unjoined or self.may_wait)
+
+    @property
     def is_clean(self) -> bool:
         """Whether all is known, and nothing was lost."""
-        return not (self.n_letters or self.set_aside.total() or self.n_unread)
+        return self.is_known and not (self.n_letters or self.set_aside.total())
 
 
 class FateWatch:
@@ -77,55 +94,93 @@ class FateWatch:
                 for topic in self._topics
             }
 
-    def fates(self, sent: SentRecords, *, is_thorough: bool) -> Fates:
-        """Wait for ingestion as long as it goes on, and count.
+    def fates(
+        self,
+        sent: SentRecords,
+        *,
+        is_thorough: bool,
+        newest_click_ms: int | None = None,
+    ) -> Fates:
+        """Wait for ingestion and the join as long as they go on, and count.
 
         Parameters
         ----------
         is_thorough
-            Whether to wait until it has read all; else for a few seconds.
+            Whether to wait until all is judged; else for a few seconds.
+        newest_click_ms
+            The latest time of a click that was sent; None where there was none.
         """
-        fates = Fates()
+        due_ms = -1
+        if newest_click_ms is not None:
+            # After that a click waits for no list any more.
+            due_ms = newest_click_ms + self._settings.time.disorder_ms
         # A stop ends the wait, not the count: the reader is not told of it.
         with TopicReader(self._settings) as reader:
-            unread = self._wait(reader, sent, is_thorough=is_thorough)
-            fates.n_unread = unread + sent.n_unplaced
+            fates = self._awaited(reader, sent, due_ms, is_thorough=is_thorough)
             for source in SOURCES:
-                topic = dead_letters(source)
-                for record in reader.records(topic, self._starts[topic]):
+                for record in self._added(reader, dead_letters(source), is_thorough):
                     _count(fates.letters, sent, source, record)
-            for record in reader.records(LATE, self._starts[LATE]):
+            for record in self._added(reader, LATE, is_thorough):
                 outcome = dict(record.headers).get(OUTCOME, b"late")
                 fates.set_aside[outcome.decode("utf-8", "replace")] += 1
         return fates
 
-    def _wait(
-        self, reader: TopicReader, sent: SentRecords, *, is_thorough: bool
-    ) -> int:
-        """Records that are not read when the wait ends."""
-        group = worker_group(self._settings.namespace, "ingest")
-        ends = sent.ends()
+    def _awaited(
+        self, reader: TopicReader, sent: SentRecords, due_ms: int, *, is_thorough: bool
+    ) -> Fates:
+        """What is not known when the wait ends."""
+        log_time = LogTime(reader)
+        log_ends: dict[int, int] = {}
         began_s = moved_s = time.monotonic()
-        least = None
+        fates, reached_ms, before = Fates(), -1, None
         while True:
-            read = {
-                source: reader.committed(group, source, _partitions(ends, source))
-                for source in SOURCES
-            }
-            unread = sum(
-                sent.n_from(source, partition, read[source].get(partition, 0))
-                for source, partition in ends
-            )
-            now_s = time.monotonic()
-            if least is None or unread < least:
-                least, moved_s = unread, now_s
+            n_unread, nobody_reads = self._unread(reader, sent)
+            if not n_unread:
+                if not fates.n_unjoined:
+                    reached_ms = log_time.look()
+                    log_ends = reader.written(EVENTS)
+                read = self._read(reader, "fold", EVENTS, log_ends)
+                n_left = [end - read.get(each, 0) for each, end in log_ends.items()]
+                fates.n_unjoined = sum(max(0, each) for each in n_left)
+            fates.n_unread = n_unread + sent.n_unplaced
+            fates.may_wait = reached_ms < due_ms
+            now_s, now = time.monotonic(), (n_unread, fates.n_unjoined, reached_ms)
+            if now != before:
+                before, moved_s = now, now_s
             is_over = now_s - moved_s >= STANDING_S or (
                 not is_thorough and now_s - began_s >= PATIENCE_S
             )
-            nobody_reads = not any(read.values())
-            if not unread or is_over or nobody_reads or self._is_stopped():
-                return unread
+            is_all = not (n_unread or fates.n_unjoined or fates.may_wait)
+            if is_all or is_over or nobody_reads or self._is_stopped():
+                return fates
             time.sleep(LOOK_EVERY_S)
+
+    def _unread(self, reader: TopicReader, sent: SentRecords) -> tuple[int, bool]:
+        """Records that ingestion has not read; whether it never read any."""
+        ends = sent.ends()
+        read = {
+            source: self._read(reader, "ingest", source, _partitions(ends, source))
+            for source in SOURCES
+        }
+        unread = sum(
+            sent.n_from(source, partition, read[source].get(partition, 0))
+            for source, partition in ends
+        )
+        return unread, bool(unread) and not any(read.values())
+
+    def _read(
+        self, reader: TopicReader, role: str, topic: str, partitions: Iterable[int]
+    ) -> dict[int, int]:
+        group = worker_group(self._settings.namespace, role)
+        return reader.committed(group, topic, partitions)
+
+    def _added(
+        self, reader: TopicReader, topic: str, is_thorough: bool
+    ) -> Iterator[Record]:
+        """What was added to a topic since; all of it is waited for, or not."""
+        # A transaction of another worker may hide what stands behind it for a moment.
+        ends = reader.written(topic) if is_thorough else None
+        return reader.records(topic, self._starts[topic], ends)
 
 
 def _partitions(ends: Iterable[tuple[str, int]], source: str) -> list[int]:

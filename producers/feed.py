@@ -48,12 +48,21 @@ class Sink(Protocol):
 
 @dataclass
 class Fed:
-    """Counts of what came in; `resembled` is of formats that lines look like."""
+    """Counts of what came in; `resembled` is of formats that lines look like.
+
+    `newest_click_ms` is the latest time of a click that was sent.
+    """
 
     lines: int = 0
     unrecognised: int = 0
     refused: int = 0
     resembled: Counter[str] = field(default_factory=Counter)
+    newest_click_ms: int | None = None
+
+    def note(self, kind: str, at_ms: int) -> None:
+        """Note the time of an event that was sent."""
+        if kind == CLICKS:
+            self.newest_click_ms = max(at_ms, self.newest_click_ms or 0)
 
 
 class _Lines:
@@ -190,6 +199,7 @@ def _pass_on(line: bytes, sink: Sink, kind: str, fed: Fed) -> None:
             sink.send_raw(kind or kind_of(line), line)
         else:
             sink.send(kind or event.kind, line)
+            fed.note(kind or event.kind, event.at_ms)
     except EventTooLarge:
         fed.refused += 1
 
@@ -202,5 +212,6 @@ def _pass_adapted(events: Iterable[Event], sink: Sink, fed: Fed) -> None:
                 sink.send(event.kind, event.value, headers=event.headers)
             else:
                 sink.send(event.kind, event.value)
+                fed.note(event.kind, event.at_ms)
         except EventTooLarge:
             fed.refused += 1

@@ -13,6 +13,7 @@ from typing import Any, Protocol
 from producers.formats.event import EventTooLarge
 from producers.stop_signal import Stop
 from rankstream.wire.input_events import Event
+from rankstream.wire.topics import CLICKS
 
 LOOK_EVERY = 256
 """Events between two looks at the clock."""
@@ -54,12 +55,14 @@ class ProgressMismatch(RuntimeError):
 class Replayed:
     """What has happened so far; `done` counts events that were passed, from the first.
 
-    `first_refused` says why the first of the refused ones was.
+    `first_refused` says why the first of the refused ones was. `newest_click_ms` is the
+    latest time of a click that was sent.
     """
 
     done: int = 0
     refused: int = 0
     first_refused: str = ""
+    newest_click_ms: int | None = None
     is_complete: bool = False
 
 
@@ -121,6 +124,8 @@ def replay(
                 sink.send(event.kind, event.value, headers=event.headers)
             else:
                 sink.send(event.kind, event.value)
+                if event.kind == CLICKS:
+                    state.newest_click_ms = max(event.at_ms, state.newest_click_ms or 0)
         except EventTooLarge as error:
             state.refused += 1
             state.first_refused = state.first_refused or f"event {state.done}: {error}"

@@ -12,16 +12,12 @@ from kafka.errors import KafkaError
 from producers.connection import client_options, topics_command
 from producers.readiness import Waiting, wait_for_kafka
 from rankstream.settings import Settings
-from rankstream.wire.events import ACTIVE, Frontier, decode_event_record
-from rankstream.wire.topics import EVENTS, MAX_RECORD_BYTES, full_name
+from rankstream.wire.topics import MAX_RECORD_BYTES, full_name
 
 POLL_MS = 500
 
 ANSWER_MS = 10_000
 """How long a broker may take to say how far a group has read."""
-
-TAIL_RECORDS = 500
-"""Last records of each partition of `events` in which frontiers are looked for."""
 
 
 class TopicUnreadable(RuntimeError):
@@ -117,8 +113,18 @@ class TopicReader:
             last = self._consumer.end_offsets(places)
         return {each.partition: (first[each], last[each]) for each in places}
 
+    def written(self, topic: str) -> dict[int, int]:
+        """The offset behind the last record by partition, committed yet or not."""
+        places = [self._place(topic, each) for each in self.partitions(topic)]
+        with self._another(group=None) as consumer:
+            ends = consumer.end_offsets(places)
+        return {each.partition: end for each, end in ends.items()}
+
     def records(
-        self, topic: str, starts: Mapping[int, int] | None = None
+        self,
+        topic: str,
+        starts: Mapping[int, int] | None = None,
+        ends: Mapping[int, int] | None = None,
     ) -> Iterator[Record]:
         """Records up to the end as it is at the call, partition by partition.
 
@@ -126,6 +132,9 @@ class TopicReader:
         ----------
         starts
             Partitions and the first offset to read; the whole topic if not given.
+        ends
+            Offsets to read up to, where these are not the last committed ones: what is
+            not committed there is waited for.
         """
         bounds = self.bounds(topic)
         if starts is None:
@@ -133,6 +142,7 @@ class TopicReader:
         for partition, start in sorted(starts.items()):
             if partition in bounds:
                 first, end = bounds[partition]
+                end = (ends or {}).get(partition, end)
                 place = self._place(topic, partition)
                 yield from self._partition(place, max(first, start), end)
 
@@ -144,21 +154,13 @@ class TopicReader:
         A group is named without joining it.
         """
         found = {}
-        options = client_options(self._settings.kafka) | {
-            "group_id": group,
-            "enable_auto_commit": False,
-        }
-        with self._translated():
-            consumer = KafkaConsumer(**options)
-            try:
-                for partition in partitions:
-                    offset = consumer.committed(
-                        self._place(topic, partition), timeout_ms=ANSWER_MS
-                    )
-                    if offset is not None:
-                        found[partition] = offset
-            finally:
-                consumer.close(autocommit=False)
+        with self._another(group) as consumer:
+            for partition in partitions:
+                offset = consumer.committed(
+                    self._place(topic, partition), timeout_ms=ANSWER_MS
+                )
+                if offset is not None:
+                    found[partition] = offset
         return found
 
     def last_records(self, topic: str, n_offsets: int) -> Iterator[Record]:
@@ -220,6 +222,20 @@ class TopicReader:
                 yield _record(record)
 
     @contextlib.contextmanager
+    def _another(self, group: str | None) -> Iterator[Any]:
+        """A consumer that reads nothing, and sees what is not committed too."""
+        options = client_options(self._settings.kafka) | {
+            "group_id": group,
+            "enable_auto_commit": False,
+        }
+        with self._translated():
+            consumer = KafkaConsumer(**options)
+            try:
+                yield consumer
+            finally:
+                consumer.close(autocommit=False)
+
+    @contextlib.contextmanager
     def _translated(self) -> Iterator[None]:
         """The client's errors as ours."""
         try:
@@ -258,41 +274,6 @@ def read_topic(
     """Partition, offset, key and value of every record; see `read_records`."""
     for record in read_records(settings, name):
         yield record.partition, record.offset, record.key, record.value
-
-
-def reached_ms(reader: TopicReader) -> int | None:
-    """The time that the target has reached: what closed before it would be late.
-
-    The least frontier of the sources that are being read, else the largest, of those
-    found at the end of the canonical log; None where there is none.
-    """
-    frontiers = _frontiers(reader)
-    active = [each.at_ms for each in frontiers if each.state == ACTIVE]
-    if active:
-        return min(active)
-    return max((each.at_ms for each in frontiers), default=None)
-
-
-def newest_ms(reader: TopicReader) -> int | None:
-    """The time that no source has passed: what comes after it is late nowhere.
-
-    The largest frontier of those found at the end of the canonical log; None where
-    there is none.
-    """
-    return max((each.at_ms for each in _frontiers(reader)), default=None)
-
-
-def _frontiers(reader: TopicReader) -> list[Frontier]:
-    """The last one of each source that is found at the end of the canonical log."""
-    frontiers: dict[int, Frontier] = {}
-    for record in reader.last_records(EVENTS, TAIL_RECORDS):
-        where = f"{EVENTS}[{record.partition}]@{record.offset}"
-        for element in decode_event_record(record.value or b"", where).elements:
-            if isinstance(element, Frontier) and element.at_ms >= 0:
-                known = frontiers.get(element.source)
-                if known is None or known.at_ms <= element.at_ms:
-                    frontiers[element.source] = element
-    return list(frontiers.values())
 
 
 def _record(record: Any) -> Record:

@@ -69,6 +69,7 @@ class Served:
     kafka: FakeKafka
     gate: Gate
     producers: list[FakeProducer] = field(default_factory=list)
+    options: list[dict[str, Any]] = field(default_factory=list)
 
     @property
     def port(self) -> int:
@@ -167,8 +168,10 @@ def served(
     for topic in (QUERIES, CLICKS):
         kafka.create(topic, N_PARTITIONS)
     producers: list[FakeProducer] = []
+    said: list[dict[str, Any]] = []
 
     def make(**options: Any) -> FakeProducer:
+        said.append(options)
         made = FakeProducer(kafka, gate, **options)
         made.client = _Client(gate)  # type: ignore[attr-defined]
         producers.append(made)
@@ -185,7 +188,7 @@ def served(
     thread.start()
     until(lambda: server.started and not parts.sender.trouble)
     try:
-        yield Served(server, parts, kafka, gate, producers)
+        yield Served(server, parts, kafka, gate, producers, said)
     finally:
         gate.is_shut = False
         server.should_exit = True

@@ -32,12 +32,15 @@ class Adapted:
         How many could not be adapted, by the short name of the reason.
     queries
         The query of each list.
+    line
+        Where the list of a table begins whose events come now; 0 for other documents.
     """
 
     documents: int = 0
     silent: int = 0
     refused: Counter[str] = field(default_factory=Counter)
     queries: Queries = field(default_factory=KnownQueries)
+    line: int = 0
 
 
 class LineAdapter:

@@ -7,8 +7,8 @@ that says so.
 import csv
 import io
 import itertools
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -38,11 +38,15 @@ ROLES = (*NEEDED, *OPTIONAL)
 
 DELIMITERS = ",;\t|"
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _TRUE = frozenset({"1", "true", "t", "yes", "y"})
 _FALSE = frozenset({"0", "false", "f", "no", "n", ""})
 
 Row = Mapping[str, Any]
+
+
+class EpochMs(int):
+    """A time whose unit is known, of any year."""
+
 
 T = TypeVar("T", int, float)
 
@@ -66,7 +70,8 @@ def read_csv(
     Raises
     ------
     FileUnreadable
-        Where a column is missing, or rows of a list lie apart.
+        Where a column is missing, rows of a list lie apart, or one has another number
+        of cells than the head.
     """
     with opened(path) as file:
         lines = io.TextIOWrapper(file, "utf-8-sig", newline="")
@@ -92,20 +97,22 @@ def events_of(
     FileUnreadable
         Where rows of a list lie apart.
     """
+    # Hashes of texts: those of the numbers -1 and -2 are the same.
     seen: set[int] = set()
     at_ms = 0
     for list_id, group in itertools.groupby(rows, lambda each: each[1]["impression"]):
         together = list(group)
         if isinstance(list_id, str | int) and list_id != "":
-            if hash(list_id) in seen:
+            if hash(str(list_id)) in seen:
                 raise FileUnreadable(
                     path,
                     together[0][0],
                     "rows of a list must follow one another; "
                     f"{list_id!r:.60} was there before: sort the file by that column",
                 )
-            seen.add(hash(list_id))
+            seen.add(hash(str(list_id)))
         adapted.documents += 1
+        adapted.line = together[0][0]
         shown = [row for _, row in together]
         try:
             events = _of_list(shown, options)
@@ -126,7 +133,7 @@ def columns_by_role(
     Raises
     ------
     FileUnreadable
-        Where one is missing.
+        Where one is missing, or there twice.
     """
     found = {role: asked.get(role, role) for role in ROLES}
     for role, name in found.items():
@@ -136,6 +143,13 @@ def columns_by_role(
                 1,
                 f"a column {role} must be there; no {name!r} among "
                 f"{', '.join(names)!r:.300}: name it with --columns {role}=COLUMN",
+            )
+        if names.count(name) > 1:
+            raise FileUnreadable(
+                path,
+                1,
+                f"a column {role} must be there once; {names.count(name)} are named "
+                f"{name!r:.60}: rename the others",
             )
     return {role: name for role, name in found.items() if name in names}
 
@@ -158,14 +172,16 @@ def _csv_rows(
         reader = csv.reader(lines, delimiter=delimiter, strict=True)
         for cells in reader:
             number = 1 + reader.line_num
-            if cells:
-                yield (
+            if not cells:
+                continue
+            if len(cells) != len(names):
+                raise FileUnreadable(
+                    path,
                     number,
-                    {
-                        role: cells[place] if place < len(cells) else None
-                        for role, place in places.items()
-                    },
+                    f"a row must have {len(names)} cells, as the head has; got "
+                    f"{len(cells)}: correct it, or leave out its list",
                 )
+            yield number, {role: cells[place] for role, place in places.items()}
     except (*UNPACKING_ERRORS, UnicodeError, csv.Error) as error:
         raise FileUnreadable(
             path, number, f"a file must be readable to its end; {error}"
@@ -186,6 +202,9 @@ def _of_list(rows: list[Row], options: AdapterOptions) -> list[Event]:
         needed(row["item"], "item", QUERIES, "it names what was shown") for row in rows
     ]
     at_ms = _at_ms(first["at"], "at", options)
+    for row in rows:
+        if row["at"] != first["at"]:
+            _at_ms(row["at"], "at", options)
     query = text(first.get("query"), "query", QUERIES)
     queries: dict[str, str] = {}
     events = listed(
@@ -248,7 +267,7 @@ def _is_yes(value: Any) -> bool:
 def _converted(value: Any, kind: Callable[[Any], T], rule: str) -> T:
     try:
         found = kind(value)
-        if found == value or isinstance(value, str):
+        if not math.isnan(found) and (found == value or isinstance(value, str)):
             return found
     except (TypeError, ValueError, OverflowError):
         pass
@@ -256,9 +275,5 @@ def _converted(value: Any, kind: Callable[[Any], T], rule: str) -> T:
 
 
 def _at_ms(value: Any, name: str, options: AdapterOptions) -> int:
-    if isinstance(value, datetime):
-        # A time without a zone is taken for UTC: the table's type says no other.
-        time = value if value.tzinfo else value.replace(tzinfo=UTC)
-        value = (time - _EPOCH) // timedelta(milliseconds=1)
-        return at_ms_of(value, "ms", name, kind=QUERIES)
-    return at_ms_of(value, options.time_unit, name, kind=QUERIES)
+    unit = "ms" if isinstance(value, EpochMs) else options.time_unit
+    return at_ms_of(value, unit, name, kind=QUERIES)

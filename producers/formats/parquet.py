@@ -16,14 +16,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from producers.formats.adapted import Adapted
-from producers.formats.columns import columns_by_role, events_of
+from producers.formats.columns import NEEDED, EpochMs, columns_by_role, events_of
 from producers.formats.source_file import FileUnreadable
 from rankstream.adapters.adapter import AdapterOptions
 from rankstream.wire.events import ClickEvent, QueryEvent
-from rankstream.wire.input_events import Event
+from rankstream.wire.input_events import LARGEST_TIME, Event
 from rankstream.wire.topics import CLICKS, QUERIES
 
 ROWS_AT_ONCE = 8_192
+
+A_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 KINDS = {"query": QUERIES, "click": CLICKS, QUERIES: QUERIES, CLICKS: CLICKS}
 
@@ -31,7 +33,7 @@ STRUCTURED = frozenset({"experiment", "rankings", "attributes"})
 
 FIELDS = frozenset({*QueryEvent.__struct_fields__, *ClickEvent.__struct_fields__})
 
-_encode = msgspec.json.Encoder().encode
+_encode = msgspec.json.Encoder(enc_hook=int).encode
 
 
 def read_parquet(
@@ -46,7 +48,8 @@ def read_parquet(
     Parameters
     ----------
     columns
-        With these it is a table of shown items, as `read_csv` reads it.
+        With these it is a table of shown items, as `read_csv` reads it; so is a file
+        with columns that each table needs, which are no fields of events.
 
     Raises
     ------
@@ -59,18 +62,23 @@ def read_parquet(
     except (OSError, pa.ArrowException) as error:
         raise FileUnreadable(path, 0, f"a file must be Parquet; {error}") from error
     with file:
-        if columns:
+        names = set(file.schema_arrow.names)
+        if columns or not names.isdisjoint(NEEDED):
             yield from events_of(
-                _table_rows(file, path, columns),
+                _table_rows(file, path, columns or {}),
                 path,
                 options=adapter_options or AdapterOptions(),
                 adapted=adapted or Adapted(),
             )
             return
-        names = set(file.schema_arrow.names)
         if unknown := names - FIELDS - {"kind"}:
             named = ", ".join(sorted(unknown))
-            raise FileUnreadable(path, 0, f"columns must be event fields; got {named}")
+            raise FileUnreadable(
+                path,
+                0,
+                f"columns must be event fields; got {named}: rename them, or say with "
+                "--columns which are those of a table of shown items",
+            )
         if "at_ms" not in names:
             raise FileUnreadable(path, 0, "a column at_ms must be there")
         number = 0
@@ -92,13 +100,11 @@ def _batches(
             raise FileUnreadable(path, 0, reason) from error
         if batch is None:
             return
-        for place, field in enumerate(batch.schema):
-            if pa.types.is_timestamp(field.type):
-                times = batch.column(place).cast(pa.timestamp("ms"), safe=False)
-                if field.name == "at_ms" and wanted is None:
-                    times = times.cast(pa.int64())
-                batch = batch.set_column(place, field.name, times)
-        columns = [column.to_pylist() for column in batch.columns]
+        try:
+            columns = [_values(column) for column in batch.columns]
+        except (ValueError, OverflowError, pa.ArrowException) as error:
+            reason = f"values of a column must be what its type says; {error}"
+            raise FileUnreadable(path, 0, reason) from error
         names = batch.schema.names
         yield [
             {
@@ -108,6 +114,18 @@ def _batches(
             }
             for row in zip(*columns, strict=True)
         ]
+
+
+def _values(column: pa.Array) -> list[Any]:
+    """As Python has them. A time without a zone is UTC: its type says no other."""
+    if not pa.types.is_timestamp(column.type):
+        return list(column.to_pylist())
+    # Years beyond 9999 are for whoever reads them to refuse.
+    per_second = A_SECOND[column.type.unit]
+    times = column.cast(pa.int64()).to_pylist()
+    return [
+        None if time is None else EpochMs(time * 1_000 // per_second) for time in times
+    ]
 
 
 def _table_rows(
@@ -128,9 +146,9 @@ def _event(row: dict[str, Any], path: Path, number: int) -> Event:
         raise FileUnreadable(
             path, number, f"kind must be query or click; got {named!r}"
         )
-    if not isinstance(at_ms, int):
+    if not isinstance(at_ms, int) or abs(at_ms) > LARGEST_TIME:
         raise FileUnreadable(
-            path, number, f"at_ms must be a whole number; got {at_ms!r}"
+            path, number, f"at_ms must be a whole number of 64 bits; got {at_ms!r:.60}"
         )
     for name in row.keys() & STRUCTURED:
         row[name] = _structure(row[name], name, path, number)

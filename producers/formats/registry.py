@@ -78,8 +78,8 @@ CATALOGUE = (
     ),
     Format(
         PARQUET,
-        "columns are the events' fields, and kind (query or click); with --columns a "
-        "table as csv",
+        "columns are the events' fields, and kind (query or click); with --columns, or "
+        "columns that have the names of roles, a table as csv",
         lambda _, start: start == PARQUET_MAGIC,
         read_parquet,
         ("columns", "adapter_options", "adapted"),
@@ -226,6 +226,16 @@ def format_of(file: Path) -> Format:
         ) from error
     claims = (each for each in CATALOGUE if each.sniff and each.sniff(file, start))
     return next(claims, None) or _named(FALLBACK)
+
+
+def form_of(file: Path, form: str) -> str:
+    """The name of a file's format, where `form` is what was asked for.
+
+    Raises
+    ------
+    FileUnreadable
+    """
+    return format_of(file).name if form == AUTO else form
 
 
 def _is_event_file(file: Path) -> bool:

@@ -6,7 +6,6 @@ Kafka, `ce-id` in HTTP) and the document is the data alone.
 
 import base64
 import binascii
-import hashlib
 from collections.abc import Callable
 from typing import Any
 
@@ -19,15 +18,14 @@ from rankstream.adapters.adapter import (
     NotAdapted,
     Queries,
 )
-from rankstream.adapters.fields import UNREADABLE, place_of
+from rankstream.adapters.fields import UNREADABLE, place_of, refusing
 from rankstream.adapters.times import at_ms_of
+from rankstream.wire.bounds import MAX_ID_CHARACTERS
 from rankstream.wire.input_events import Event
+from rankstream.wire.routing import identity
 from rankstream.wire.topics import CLICKS
 
 OWN_TIME = "at_ms"
-
-MAX_EVENT_ID = 256
-"""Characters that ingestion takes."""
 
 
 class _Envelope(msgspec.Struct, gc=False):
@@ -66,6 +64,7 @@ class CloudEvents:
     def __init__(self, inner: Callable[[str], Adapter | None]) -> None:
         self._inner = inner
 
+    @refusing
     def adapt(
         self,
         document: bytes,
@@ -79,14 +78,17 @@ class CloudEvents:
             words = f"data must name what events carry; got {options.data!r:.60}"
             raise NotAdapted("data", words)
         attributes = _attributes(headers)
-        if "specversion" in attributes:
+        if is_binary(headers):
             data = document
         else:
             attributes, data = _opened(document)
         place = place_of(data)
         version = attributes.get("specversion")
         if not isinstance(version, str) or not version.startswith("1."):
-            words = f"specversion must be 1.0; got {version!r:.60}"
+            words = (
+                "specversion must be 1.0, in the envelope or in a header of that name; "
+                f"got {version!r:.60}"
+            )
             raise NotAdapted("specversion", words, kind=place)
         if not data.strip() or data == b"null":
             raise NotAdapted("no-data", "a CloudEvent must carry data", kind=place)
@@ -94,6 +96,11 @@ class CloudEvents:
         events = inner.adapt(data, options, (), queries)
         own_id = _event_id(attributes, place)
         return [_with_id(event, own_id) for event in events]
+
+
+def is_binary(headers: Headers) -> bool:
+    """Whether headers are the envelope: they name one event, so the data is one."""
+    return "specversion" in _attributes(headers)
 
 
 def _attributes(headers: Headers) -> dict[str, Any]:
@@ -128,18 +135,12 @@ def _with_time(data: bytes, name: str, time: Any, place: str) -> bytes:
     """The document, with the time of its envelope where it has none itself."""
     if time is None:
         return data
-    try:
-        document = _decode(data)
-        if not isinstance(document, dict) or document.get(name) is not None:
-            return data
-        if name == OWN_TIME:
-            time = at_ms_of(time, "", "time", kind=place)
-        return _encode(document | {name: time})
-    except NotAdapted:
-        raise
-    except UNREADABLE as error:
-        words = f"what a CloudEvent carries must be JSON; {error}"
-        raise NotAdapted("not-json", words, kind=place) from error
+    document = _decode(data)
+    if not isinstance(document, dict) or document.get(name) is not None:
+        return data
+    if name == OWN_TIME:
+        time = at_ms_of(time, "", "time", kind=place)
+    return _encode(document | {name: time})
 
 
 def _event_id(attributes: dict[str, Any], place: str) -> str:
@@ -152,20 +153,18 @@ def _event_id(attributes: dict[str, Any], place: str) -> str:
     if not parts[1]:
         words = "id of a CloudEvent must be there: it tells a repeat"
         raise NotAdapted("no-id", words, kind=place)
-    joined = f"{parts[0] or ''}#{parts[1]}"
-    if len(joined) <= MAX_EVENT_ID:
+    source, own_id = parts[0] or "", parts[1]
+    joined = f"{source}#{own_id}"
+    # A source with the mark in it could end where an id of another one begins.
+    if "#" not in source and len(joined) <= MAX_ID_CHARACTERS:
         return joined
-    return hashlib.blake2b(joined.encode(), digest_size=32).hexdigest()
+    return identity(source, own_id).hex()
 
 
 def _with_id(event: Event, event_id: str) -> Event:
     if event.kind != CLICKS:
         return event
-    try:
-        fields = _decode(event.value)
-        if not isinstance(fields, dict) or fields.get("event_id"):
-            return event
-        return event._replace(value=_encode(fields | {"event_id": event_id}))
-    except UNREADABLE as error:
-        words = f"what a CloudEvent carries must be JSON; {error}"
-        raise NotAdapted("not-json", words) from error
+    fields = _decode(event.value)
+    if fields.get("event_id"):
+        return event
+    return event._replace(value=_encode(fields | {"event_id": event_id}))

@@ -1,11 +1,16 @@
 """Fields of documents whose schema nobody enforces: of the right type, or refused."""
 
-from typing import Any
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
 
 import msgspec
 
 from rankstream.adapters.adapter import NotAdapted
+from rankstream.wire.input_events import Event
 from rankstream.wire.topics import CLICKS, QUERIES
+
+Adapting = TypeVar("Adapting", bound=Callable[..., list[Event]])
 
 _decode = msgspec.json.Decoder().decode
 
@@ -16,7 +21,7 @@ UNREADABLE = (
     ValueError,
     OverflowError,
 )
-"""What a decoder raises on bytes that are no JSON."""
+"""What is raised on bytes that are no JSON, and on numbers without an end."""
 
 QUERY_MARKS = (b'"query_response_', b'"shown"', b'"items"')
 """Names that documents with a list have, and those of clicks have not."""
@@ -27,19 +32,29 @@ def place_of(document: bytes) -> str:
     return QUERIES if any(mark in document for mark in QUERY_MARKS) else CLICKS
 
 
-def object_in(document: bytes) -> dict[str, Any]:
-    """The JSON object that a document is, or that lies in its `_source`.
+def refusing(adapt: Adapting) -> Adapting:
+    """`adapt` of an adapter, which raises `NotAdapted` and nothing else.
 
-    Raises
-    ------
-    NotAdapted
-        Where it is none.
+    A document that raised another error would end the role that adapts, again and
+    again.
     """
-    try:
-        found = _decode(document)
-    except UNREADABLE as error:
-        words = f"a document must be JSON in UTF-8; {error}"
-        raise NotAdapted("not-json", words, kind=place_of(document)) from error
+
+    @functools.wraps(adapt)
+    def guarded(self: Any, document: bytes, *args: Any, **named: Any) -> list[Event]:
+        try:
+            return adapt(self, document, *args, **named)
+        except NotAdapted:
+            raise
+        except UNREADABLE as error:
+            words = f"a document must be JSON in UTF-8; {error}"
+            raise NotAdapted("not-json", words, kind=place_of(document)) from error
+
+    return cast("Adapting", guarded)
+
+
+def object_in(document: bytes) -> dict[str, Any]:
+    """The JSON object that a document is, or that lies in its `_source`."""
+    found = _decode(document)
     if not isinstance(found, dict):
         words = f"a document must be a JSON object; got {_type(found)}"
         raise NotAdapted("no-object", words)

@@ -1,11 +1,18 @@
 """Feedback events of Metarank: `ranking`, `interaction`, `item` and `user`."""
 
-import math
+import sys
 from typing import Any
 
 from rankstream.adapters.adapter import AdapterOptions, Headers, NotAdapted, Queries
 from rankstream.adapters.events import clicked, listed
-from rankstream.adapters.fields import items, needed, object_in, objects, text
+from rankstream.adapters.fields import (
+    items,
+    needed,
+    object_in,
+    objects,
+    refusing,
+    text,
+)
 from rankstream.adapters.times import at_ms_of
 from rankstream.wire.input_events import Event
 from rankstream.wire.topics import CLICKS, QUERIES
@@ -24,6 +31,7 @@ class Metarank:
     )
     time_field = "timestamp"
 
+    @refusing
     def adapt(
         self,
         document: bytes,
@@ -124,7 +132,7 @@ def _numbers(row: dict[str, Any]) -> dict[str, float]:
         for name, value in _named(row, QUERIES)
         if isinstance(value, int | float)
         and not isinstance(value, bool)
-        and math.isfinite(value)
+        and abs(value) <= sys.float_info.max
     }
 
 

@@ -1,6 +1,7 @@
 """Our own events, unchanged."""
 
 from rankstream.adapters.adapter import AdapterOptions, Headers, NotAdapted, Queries
+from rankstream.adapters.fields import refusing
 from rankstream.wire.input_events import Event, kind_of, recognised
 
 
@@ -11,6 +12,7 @@ class Own:
     doc = "query and click events as docs/events.md has them"
     time_field = "at_ms"
 
+    @refusing
     def adapt(
         self,
         document: bytes,

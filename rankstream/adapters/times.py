@@ -4,7 +4,6 @@ A number says nothing of its unit. Milliseconds are what it must be; what can on
 seconds, or only micro- or nanoseconds, is refused with the option that converts it.
 """
 
-import math
 import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -14,6 +13,12 @@ from rankstream.wire.bounds import LAST_MS
 from rankstream.wire.units_of_time import unit_of
 
 CODE = "time"
+
+LAST_NS = LAST_MS * 1_000_000
+"""Nobody logs a smaller unit."""
+
+IN_NO_YEAR = -1
+"""Of the years that a time may have."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MS = timedelta(milliseconds=1)
@@ -61,8 +66,9 @@ def at_ms_of(value: Any, unit: str, name: str = "timestamp", *, kind: str) -> in
 
 
 def _of_number(value: float, unit: str, name: str, kind: str) -> int:
-    if not math.isfinite(value):
-        raise NotAdapted(CODE, f"{name} must be finite; got {value}", kind=kind)
+    # Such as not-a-number, or whole numbers for which a float has no room.
+    if not abs(value) <= LAST_NS:
+        return IN_NO_YEAR
     if unit == "us":
         return int(value) // 1_000
     if unit:

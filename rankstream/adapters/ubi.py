@@ -8,7 +8,14 @@ from typing import Any
 
 from rankstream.adapters.adapter import AdapterOptions, Headers, NotAdapted, Queries
 from rankstream.adapters.events import clicked, listed
-from rankstream.adapters.fields import items, needed, object_in, objects, text
+from rankstream.adapters.fields import (
+    items,
+    needed,
+    object_in,
+    objects,
+    refusing,
+    text,
+)
 from rankstream.adapters.times import at_ms_of
 from rankstream.wire.input_events import Event
 from rankstream.wire.topics import CLICKS, QUERIES
@@ -26,6 +33,7 @@ class Ubi:
     )
     time_field = "timestamp"
 
+    @refusing
     def adapt(
         self,
         document: bytes,

@@ -21,13 +21,15 @@ HEAD_END = b"\r\n\r\n"
 class Load(NamedTuple):
     """What came of it: answers a second, seconds of the slowest hundredth, refusals.
 
-    `n_answered` counts all answers with success, those before what is counted too.
+    `n_answered` counts all answers with success, those before what is counted too, and
+    `cpu_s` is what the clients took for them.
     """
 
     rate: float
     p99_s: float
     n_answered: int
     n_refused: int
+    cpu_s: float
 
 
 class Client(asyncio.Protocol):
@@ -92,6 +94,7 @@ def request_of(path: str, body: bytes) -> bytes:
 async def asked(port: int, requests: list[bytes], n_clients: int, s: float) -> Load:
     """Let clients ask for so many seconds."""
     loop = asyncio.get_running_loop()
+    before_s = time.process_time()
     begun_s = time.perf_counter() + SETTLE_S
     clients = []
     for number in range(n_clients):
@@ -103,11 +106,12 @@ async def asked(port: int, requests: list[bytes], n_clients: int, s: float) -> L
         )
         clients.append(client)
     await asyncio.gather(*(client.done for client in clients))
+    cpu_s = time.process_time() - before_s
     every = [each for client in clients for each in client.answered]
     counted = sorted(took_s for at_s, took_s in every if begun_s <= at_s <= begun_s + s)
     slow_s = counted[int(0.99 * (len(counted) - 1))] if counted else float("inf")
     refused = sum(client.n_refused for client in clients)
-    return Load(len(counted) / s, slow_s, len(every), refused)
+    return Load(len(counted) / s, slow_s, len(every), refused, cpu_s)
 
 
 def load(port: int, requests: Path, n_clients: int, s: float) -> Load:

@@ -36,11 +36,15 @@ class Run(NamedTuple):
 def in_turns(
     ours: Callable[[], Ours], rival: Callable[[], Theirs], n_repeats: int
 ) -> list[tuple[Ours, Theirs]]:
-    """What each repeat gave, ours and the rival's; the rival runs first in each."""
+    """What each repeat gave, ours and the rival's; they begin by turns."""
     pairs = []
-    for _ in range(n_repeats):
-        theirs = rival()
-        pairs.append((ours(), theirs))
+    for number in range(n_repeats):
+        if number % 2:
+            mine = ours()
+            pairs.append((mine, rival()))
+        else:
+            theirs = rival()
+            pairs.append((ours(), theirs))
     return pairs
 
 

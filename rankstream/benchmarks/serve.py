@@ -1,8 +1,9 @@
 """Requests a second of `rankstream serve`, beside endpoints that only decode.
 
-Both are the same server with the same library, and take the same bodies from the same
+Both are the same server with the same options, and take the same bodies from the same
 clients, in turns. Ours ranks, checks, and answers once a broker on the same machine has
-the event; what the broker has is counted afterwards.
+the event; what the broker has is counted afterwards. Rates share the cores with clients
+and broker, so the CPU of a request is told beside them.
 """
 
 import contextlib
@@ -11,7 +12,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
@@ -24,6 +25,7 @@ from producers.topic_reader import read_records
 from rankstream.benchmarks.http_load import Load, load, request_of
 from rankstream.benchmarks.pipeline_bed import BenchmarkFailed, running_bed
 from rankstream.benchmarks.pipeline_repeats import Figure, in_turns
+from rankstream.benchmarks.pipeline_roles import cpu_s
 from rankstream.installation import path_options
 from rankstream.settings import Settings
 from rankstream.snapshots import Snapshot, encode_snapshot, features_hash, store_of
@@ -49,9 +51,16 @@ class Work(NamedTuple):
     floor: float
 
 
+class Turn(NamedTuple):
+    """What came of asking one server, and the CPU seconds that it took for it."""
+
+    load: Load
+    server_s: float
+
+
 def measure(*, quick: bool = False) -> list[Figure]:
-    """Rates and the slowest hundredth of rankings and of events."""
-    s, n_repeats = (1.0, 1) if quick else (6.0, 5)
+    """Rates, the slowest hundredth and the CPU of rankings and of events."""
+    s, n_repeats = (1.0, 1) if quick else (6.0, 6)
     figures: list[Figure] = []
     with running_bed() as bed:
         settings = bed.settings(N_FEATURES)
@@ -65,8 +74,8 @@ def measure(*, quick: bool = False) -> list[Figure]:
                 path.write_text("\n".join(each.hex() for each in work.requests))
                 before = _n_events(settings, work.topic)
                 pairs = in_turns(
-                    lambda path=path: load(ours, path, N_CLIENTS, s),  # type: ignore[misc]
-                    lambda path=path: load(bare, path, N_CLIENTS, s),  # type: ignore[misc]
+                    lambda path=path: _turn(ours, path, s),  # type: ignore[misc]
+                    lambda path=path: _turn(bare, path, s),  # type: ignore[misc]
                     n_repeats,
                 )
                 found = _n_events(settings, work.topic) - before
@@ -119,46 +128,62 @@ def works() -> list[Work]:
 
 
 def figures_of(
-    work: Work, pairs: list[tuple[Load, Load]], n_found: int
+    work: Work, pairs: list[tuple[Turn, Turn]], n_found: int
 ) -> list[Figure]:
-    """Rate and slowest hundredth; void where the broker has not what was answered."""
-    answered = sum(ours.n_answered for ours, _ in pairs) * work.n_events
-    refused = sum(ours.n_refused + bare.n_refused for ours, bare in pairs)
+    """Of each work four; void where the broker has not what was answered."""
+    answered = sum(ours.load.n_answered for ours, _ in pairs) * work.n_events
+    refused = sum(turn.load.n_refused for pair in pairs for turn in pair)
     faults = []
     if n_found != answered:
         faults.append(f"{answered:,} events were answered, the broker has {n_found:,}")
     if refused:
         faults.append(f"{refused:,} requests were refused")
-    rates = [ours.rate / bare.rate for ours, bare in pairs]
-    slow = [1_000 * ours.p99_s for ours, _ in pairs]
-    slow_of_rival = median(1_000 * bare.p99_s for _, bare in pairs)
-    return [
-        {
-            "name": work.name,
-            "value": median(ours.rate for ours, _ in pairs),
-            "unit": "requests/s",
-            "rival": median(bare.rate for _, bare in pairs),
-            "ratio": None if faults else median(rates),
-            "goal": work.goal,
-            "floor": work.floor,
-            "repeats": len(pairs),
-            "spread": {"ratio": [min(rates), max(rates)]},
-            "faults": faults,
-        },
-        {
-            "name": f"{work.name}: slowest 1 %, {N_CLIENTS} clients",
-            "value": median(slow),
-            "unit": "ms",
-            "rival": slow_of_rival,
-            "ratio": None if faults else median(slow) / slow_of_rival,
+
+    def figure(name: str, unit: str, of: Callable[[Turn], float]) -> Figure:
+        found = {
+            "value": [of(ours) for ours, _ in pairs],
+            "rival": [of(bare) for _, bare in pairs],
+            "ratio": [of(ours) / of(bare) for ours, bare in pairs],
+        }
+        return {
+            "name": name,
+            "unit": unit,
+            **{key: median(values) for key, values in found.items()},
+            **({"ratio": None} if faults else {}),
             "goal": None,
             "floor": None,
             "less_is_better": True,
             "repeats": len(pairs),
-            "spread": {"value": [min(slow), max(slow)]},
+            "spread": {key: [min(each), max(each)] for key, each in found.items()},
             "faults": faults,
-        },
+        }
+
+    rate = figure(work.name, "requests/s", lambda turn: turn.load.rate)
+    rate |= {"goal": work.goal, "floor": work.floor, "less_is_better": False}
+    return [
+        rate,
+        figure(
+            f"{work.name}: slowest 1 %, {N_CLIENTS} clients",
+            "ms",
+            lambda turn: 1e3 * turn.load.p99_s,
+        ),
+        figure(
+            f"{work.name}: CPU of the server, a request",
+            "us",
+            lambda turn: 1e6 * turn.server_s / max(1, turn.load.n_answered),
+        ),
+        figure(
+            f"{work.name}: CPU of the clients, a request",
+            "us",
+            lambda turn: 1e6 * turn.load.cpu_s / max(1, turn.load.n_answered),
+        ),
     ]
+
+
+def _turn(server: "_Running", requests: Path, s: float) -> Turn:
+    before_s = cpu_s(server.pid)
+    found = load(server.port, requests, N_CLIENTS, s)
+    return Turn(found, cpu_s(server.pid) - before_s)
 
 
 def _publish(settings: Settings) -> None:
@@ -195,24 +220,31 @@ def _n_events(settings: Settings, topic: str) -> int:
     return found
 
 
+class _Running(NamedTuple):
+    """A server that is ready."""
+
+    port: int
+    pid: int
+
+
 @contextlib.contextmanager
-def _ours(configuration: Path) -> Iterator[int]:
+def _ours(configuration: Path) -> Iterator[_Running]:
     port = free_port()
     command = ["-m", "rankstream.cli", "serve", "--config", str(configuration)]
-    with _server([*command, "--port", str(port)], port, "/readyz"):
-        yield port
+    with _server([*command, "--port", str(port)], port, "/readyz") as running:
+        yield running
 
 
 @contextlib.contextmanager
-def _bare() -> Iterator[int]:
+def _bare() -> Iterator[_Running]:
     port = free_port()
     command = ["-m", "rankstream.benchmarks.serve_bare", str(port)]
-    with _server(command, port, "/v1/events"):
-        yield port
+    with _server(command, port, "/v1/events") as running:
+        yield running
 
 
 @contextlib.contextmanager
-def _server(words: list[str], port: int, path: str) -> Iterator[None]:
+def _server(words: list[str], port: int, path: str) -> Iterator[_Running]:
     """A server as a process, from when it is ready."""
     command = [sys.executable, *path_options(), *words]
     process = subprocess.Popen(  # noqa: S603  our own command
@@ -220,7 +252,7 @@ def _server(words: list[str], port: int, path: str) -> Iterator[None]:
     )
     try:
         _wait(process, port, path)
-        yield
+        yield _Running(port, process.pid)
     finally:
         process.terminate()
         process.wait(60)

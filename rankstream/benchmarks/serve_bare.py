@@ -1,57 +1,76 @@
-"""The rival of `bench serve`: the same server and library, which only decode a body."""
+"""The rival of `bench serve`: the same server, which only decodes a body and answers.
+
+It is what the server's library calls, with nothing between: no router, no middleware,
+no object for a request or a response.
+"""
 
 import sys
+from collections.abc import Awaitable, Callable, MutableMapping
+from typing import Any
 
 import msgspec
 import uvicorn
-from starlette.applications import Starlette
-from starlette.requests import Request
-from starlette.responses import Response
-from starlette.routing import Route
 
+from rankstream.sections import ServeSettings
 from rankstream.serving.requests import RankRequest
+from rankstream.serving.server import options
 from rankstream.wire.events import ClickEvent
 
 _decode_rank = msgspec.json.Decoder(RankRequest).decode
 _decode_clicks = msgspec.json.Decoder(ClickEvent | list[ClickEvent]).decode
 _to_json = msgspec.json.Encoder().encode
 
+Message = MutableMapping[str, Any]
 
-async def rank(request: Request) -> Response:
+
+def ranked(body: bytes) -> dict[str, Any]:
     """The first ten items, as they came."""
-    asked = _decode_rank(await request.body())
-    answer = {"ranking": [item.id for item in asked.items[:10]]}
-    return Response(_to_json(answer), media_type="application/json")
+    return {"ranking": [item.id for item in _decode_rank(body).items[:10]]}
 
 
-async def events(request: Request) -> Response:
-    """How many there are."""
-    found = _decode_clicks(await request.body())
-    answer = {"clicks": len(found) if isinstance(found, list) else 1}
-    return Response(_to_json(answer), 202, media_type="application/json")
+def counted(body: bytes) -> dict[str, Any]:
+    """How many clicks there are."""
+    found = _decode_clicks(body)
+    return {"clicks": len(found) if isinstance(found, list) else 1}
 
 
-def application() -> Starlette:
-    """Both endpoints."""
-    return Starlette(
-        routes=[
-            Route("/v1/rank", rank, methods=["POST"]),
-            Route("/v1/events", events, methods=["POST"]),
-        ]
+ANSWERS = {"/v1/rank": (200, ranked), "/v1/events": (202, counted)}
+
+
+async def application(
+    scope: Message,
+    receive: Callable[[], Awaitable[Message]],
+    send: Callable[[Message], Awaitable[None]],
+) -> None:
+    """Answer a body of either path; to anything else there is no method."""
+    status, answer = 405, b""
+    if scope["method"] == "POST":
+        status, answered = ANSWERS[scope["path"]]
+        message = await receive()
+        body = message["body"]
+        while message["more_body"]:
+            message = await receive()
+            body += message["body"]
+        answer = _to_json(answered(body))
+    headers = [
+        (b"content-type", b"application/json"),
+        (b"content-length", b"%d" % len(answer)),
+    ]
+    await send({"type": "http.response.start", "status": status, "headers": headers})
+    await send({"type": "http.response.body", "body": answer})
+
+
+def configuration(port: int) -> uvicorn.Config:
+    """The same server as ours, but for limits of connections."""
+    serve = ServeSettings(port=port)
+    return uvicorn.Config(
+        application, http="httptools", lifespan="off", **options(serve)
     )
 
 
 def main(port: int) -> None:
     """Serve until killed."""
-    config = uvicorn.Config(
-        application(),
-        port=port,
-        http="httptools",
-        ws="none",
-        log_config=None,
-        access_log=False,
-    )
-    uvicorn.Server(config).run()
+    uvicorn.Server(configuration(port)).run()
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import islice
 
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 from producers.dead_letters import (
     NO_CODE,
@@ -19,11 +19,13 @@ from producers.dead_letters import (
     send_again,
 )
 from producers.event_producer import EventProducer
+from producers.log_time import reached_ms
 from producers.replay import utc
 from producers.stop_signal import Stop
-from producers.topic_reader import TopicReader, reached_ms
+from producers.topic_reader import TopicReader
 from rankstream.settings import Settings, load_settings, with_namespace
 from rankstream.terminal.counts import counted
+from rankstream.terminal.fitted_table import print_fitted, wide_console
 from rankstream.terminal.plain_text import plain
 from rankstream.wire.refusal_codes import Code
 
@@ -105,14 +107,16 @@ def _list(letters: list[DeadLetter]) -> int:
     if not letters:
         sys.stderr.write("there are no such dead letters\n")
         return 1
-    table = Table("place", "arrived", "code", "reason", "begins with")
+    whole = (Column(name, no_wrap=True) for name in ("place", "arrived", "code"))
+    folded = (Column(name, overflow="fold") for name in ("reason", "begins with"))
+    table = Table(*whole, *folded)
     for letter in letters:
         reason = letter.reasons.get("exception.message", "")
         start = repr(letter.value[:SHOWN_BYTES])[2:-1]
         # Letters hold anything: they are printed as text, never as markup.
         table.add_row(letter.place, utc(letter.timestamp_ms), letter.code,
                       plain(reason), plain(start))  # fmt: skip
-    Console().print(table)
+    print_fitted(wide_console(), table, spare=("begins with", "arrived"))
     return 0
 
 

@@ -20,7 +20,8 @@ def add_strict(parser: argparse.ArgumentParser) -> None:
         "--strict",
         action="store_true",
         help="exit status 1 where an event became a dead letter, late or an orphan, or "
-        "where that cannot be told; waits until ingestion has read all",
+        "where that cannot be told yet; waits until workers have judged all, or stand "
+        "still",
     )
 
 
@@ -45,12 +46,20 @@ class FateReport:
             # Who may only write may not see what became of it.
             self._unreadable = str(error)
 
-    def conclude(self, sent: SentRecords) -> int:
-        """Tell, on standard error; the exit status, 0 or 1."""
+    def conclude(self, sent: SentRecords, newest_click_ms: int | None) -> int:
+        """Tell, on standard error; the exit status, 0 or 1.
+
+        Parameters
+        ----------
+        newest_click_ms
+            The latest time of a click among them; None where there is none.
+        """
         fates = None
         if self._watch is not None:
             try:
-                fates = self._watch.fates(sent, is_thorough=self._is_strict)
+                fates = self._watch.fates(
+                    sent, is_thorough=self._is_strict, newest_click_ms=newest_click_ms
+                )
             except TopicUnreadable as error:
                 self._unreadable = str(error)
         if fates is None:
@@ -75,10 +84,20 @@ def lines_of(fates: Fates, settings: Settings) -> list[str]:
             f"late or without a list, of all senders: {counted(n_events, 'event')} "
             f"({_each(fates.set_aside)})"
         )
+    later = f"`{_command(settings, 'dlq', 'count')}` will tell of them"
     if fates.n_unread:
         lines.append(
-            f"not read by ingestion yet: {counted(fates.n_unread, 'record')}; "
-            f"`{_command(settings, 'dlq', 'count')}` will tell of them"
+            f"not read by ingestion yet: {counted(fates.n_unread, 'record')}; {later}"
+        )
+    elif fates.n_unjoined:
+        lines.append(
+            "not joined yet, of all senders: "
+            f"{counted(fates.n_unjoined, 'record')} of the log; {later}"
+        )
+    elif fates.may_wait:
+        lines.append(
+            "cannot be told yet: the last clicks may wait for their lists until "
+            f"time.disorder_ms has passed; {later}"
         )
     return lines
 

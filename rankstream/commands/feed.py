@@ -119,7 +119,9 @@ def run(arguments: argparse.Namespace) -> int:
         if adapt is not None:
             for line in lines_of_adapted(adapt.adapted, arguments.form):
                 sys.stderr.write(f"{line}\n")
-        return _conclude(fed, unknown) or report.conclude(producer.sent)
+        return _conclude(fed, unknown) or report.conclude(
+            producer.sent, fed.newest_click_ms
+        )
 
 
 def _adapter(arguments: argparse.Namespace) -> LineAdapter | None:

@@ -14,6 +14,7 @@ from producers.formats.registry import (
     FORMATS,
     Format,
     files_of,
+    form_of,
     read_events,
 )
 from producers.formats.yandex_sessions import EPOCH_MS
@@ -264,7 +265,8 @@ def recorded_events(
             f"{counted(ordered.n_events, 'event')} in {counted(len(files), 'file')}, "
             f"{ordered.n_disordered:,} out of order{where}"
         )
-        for told in lines_of_adapted(adapted, arguments.form):
+        forms = sorted({form_of(file, arguments.form) for file in files})
+        for told in lines_of_adapted(adapted, " and ".join(forms)):
             line.say(told)
         if bad_lines:
             line.say(f"passed on, though no events: {counted(len(bad_lines), 'line')}")

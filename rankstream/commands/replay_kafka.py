@@ -9,6 +9,7 @@ from typing import Any
 
 from producers.event_producer import EventProducer
 from producers.external_sort import OrderedEvents
+from producers.log_time import reached_ms
 from producers.replay import (
     Pace,
     ProgressFile,
@@ -20,7 +21,7 @@ from producers.replay import (
     utc,
 )
 from producers.stop_signal import Stop
-from producers.topic_reader import TopicReader, reached_ms
+from producers.topic_reader import TopicReader
 from rankstream.commands.fate_report import FateReport
 from rankstream.settings import Settings
 from rankstream.terminal.counts import counted
@@ -80,7 +81,9 @@ def send(
     finally:
         progress.save(skip + producer.settled(), is_complete=is_complete)
         producer.close()
-    return _conclude(state, producer, unknown, line) or report.conclude(producer.sent)
+    return _conclude(state, producer, unknown, line) or report.conclude(
+        producer.sent, state.newest_click_ms
+    )
 
 
 def _progress(

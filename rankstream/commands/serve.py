@@ -21,13 +21,14 @@ SUMMARY = "events, rankings and combined lists over HTTP"
 EPILOG = """examples:
   rankstream serve --config shop.toml
   rankstream serve --port 8080
-  curl -d '{"impression_id": "i1", "query_id": "shoes", "at_ms": 1795257000000,
-            "shown": ["a", "b"]}' http://127.0.0.1:8088/v1/events
+  curl -d '{"impression_id": "i1", "query_id": "shoes", "shown": ["a", "b"],
+            "at_ms": '$(date +%s)000'}' http://127.0.0.1:8088/v1/events
 
 It listens on loopback unless [serve] says otherwise, and then asks for tokens.
 GET /openapi.json describes it; docs/http.md says more.
 
-SIGTERM and Ctrl-C: no new connections; what was begun is answered.
+SIGTERM and Ctrl-C: no new connections; what was begun is answered, and the exit
+status is 0.
 """
 
 

@@ -42,7 +42,8 @@ EPILOG = """examples:
   rankstream validate logs/ --json | jq '.checks[] | select(.status != "PASS")'
 
 Each check says PASS, WARN or FAIL, how much it found, and ten examples with
-file and line. FAIL: events would be lost, or more than half of them would be
+file and line, some of each reason; in tables it is the first line of a list.
+FAIL: events would be lost, or more than half of them would be
 late, repeats, or without a list. WARN: some would. Events are judged in the
 order of their time, as 'rankstream replay' sends them; --as-is keeps that of
 the files, as 'rankstream feed' does. Windows and limits are those of --config.
@@ -135,7 +136,11 @@ def _read(
         for taken in read_file(file, form=arguments.form, **options):
             if taken.fault is not None:
                 at = places.add_fault(number, taken.line)
-                examination.refuse(at, *taken.fault)
+                check, why, code, is_document = taken.fault
+                if is_document:
+                    examination.refuse(at, check, why, code)
+                else:
+                    examination.miss(at, check, why)
             for event in taken.events:
                 examination.order(places.add(number, taken.line), event)
                 yield event

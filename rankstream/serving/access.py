@@ -70,8 +70,9 @@ class Access:
         host = call.header(b"host").lower()
         if host in self._hosts:
             return
-        name = host.rpartition(":")[0] if not host.endswith("]") else host
-        name = name if ":" in host and host[-1:].isdigit() else host
+        name, _, port = host.rpartition(":")
+        if not (port.isascii() and port.isdigit()):
+            name = host
         if name not in self._hosts and ("*" not in self._hosts or not name):
             raise Problem(
                 HTTPStatus.MISDIRECTED_REQUEST,

@@ -15,19 +15,21 @@ import msgspec
 
 from rankstream.adapters.adapter import AdapterOptions, NotAdapted
 from rankstream.adapters.adapter import Headers as Carried
-from rankstream.adapters.registry import ADAPTERS, options_of
+from rankstream.adapters.registry import ADAPTERS, options_of, resembled
 from rankstream.serving.calls import Answer, Call
 from rankstream.serving.plain_clicks import plain_clicks
 from rankstream.serving.problems import Problem, malformed
 from rankstream.serving.requests import EventsAnswer, Rejected
 from rankstream.serving.sender import Outgoing, Sender
 from rankstream.settings import Settings
+from rankstream.wire.bounds import LETTER_BYTES, WIRE_BYTES
 from rankstream.wire.input_events import kind_of
+from rankstream.wire.refusal_codes import Code
 from rankstream.wire.refused_header import refused_header
 from rankstream.wire.schemas import decoded
-from rankstream.wire.topics import CLICKS, QUERIES
+from rankstream.wire.topics import CLICKS, MAX_EVENT_BYTES, QUERIES
 from streams.dead_letter import Origin
-from streams.ingest.refusal import Refused
+from streams.ingest.refusal import Refused, refuse
 from streams.ingest.validation import EventValidator
 
 MOST_QUERIES = 10_000
@@ -35,6 +37,9 @@ MOST_QUERIES = 10_000
 
 MOST_CHARACTERS = 512
 """Of an id and a query that are remembered."""
+
+MOST_BYTES = MAX_EVENT_BYTES - WIRE_BYTES - LETTER_BYTES
+"""Of an event, or of a document with the reason why it is none: Kafka takes no more."""
 
 MOST_OPTIONS = 30
 
@@ -49,7 +54,14 @@ LISTS = {"hit_fields", "impression_actions", "actions"}
 NUMBERS, SWITCHED = {"ordinal_base"}, {"ordinals"}
 SWITCHES = {"true": True, "false": False}
 
-JSON_KINDS = {"", "application/json", "text/plain"}
+JSON_KINDS = {
+    "",
+    "application/json",
+    "text/plain",
+    # What `curl -d` says. A page may say it too, as it may say text/plain: what keeps
+    # strangers' pages out is their Origin.
+    "application/x-www-form-urlencoded",
+}
 LINE_KINDS = {
     "application/x-ndjson",
     "application/ndjson",
@@ -60,6 +72,9 @@ CLOUD_EVENT, CLOUD_EVENTS = (
     "application/cloudevents+json",
     "application/cloudevents-batch+json",
 )
+
+CLOUD_HEADERS = (b"ce-specversion", b"ce-id", b"ce-source", b"ce-type")
+"""Those that a CloudEvent of the binary mode must have."""
 
 _decode_array = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _to_json = msgspec.json.Encoder().encode
@@ -159,6 +174,11 @@ class Documents:
         ------
         Refused
         """
+        if len(value) > MOST_BYTES:
+            refuse(
+                Code.TOO_LARGE,
+                f"an event must take at most {MOST_BYTES:,} bytes; got {len(value):,}",
+            )
         now_ms = time.time_ns() // 1_000_000
         if kind == QUERIES:
             self._validator.query(value, now_ms)
@@ -176,7 +196,7 @@ class Documents:
 
     def _asked(self, call: Call) -> _Asked:
         text = call.scope["query_string"].decode("latin-1")
-        if not text and not call.header(b"ce-specversion") and call.kind in JSON_KINDS:
+        if not text and not _is_binary(call) and call.kind in JSON_KINDS:
             return PLAIN
         try:
             pairs = parse_qsl(text, keep_blank_values=True, max_num_fields=MOST_OPTIONS)
@@ -215,10 +235,10 @@ class Documents:
                 for event in adapted:
                     self.check(event.kind, event.value)
             except (NotAdapted, Refused) as error:
-                if asked.makes_letters:
+                if asked.makes_letters and len(document) <= MOST_BYTES:
                     letters.append(_letter(document, error))
                 else:
-                    rejected.append(_rejected(index, error))
+                    rejected.append(_rejected(index, error, _hint(document, asked)))
                 continue
             n_ignored += not adapted
             events += [Outgoing(event.kind, event.value) for event in adapted]
@@ -265,15 +285,19 @@ def _some(documents: list[bytes]) -> list[bytes]:
 
 
 def _name_of_kind(call: Call) -> str:
-    is_binary = bool(call.header(b"ce-specversion"))
-    if is_binary or call.kind in (CLOUD_EVENT, CLOUD_EVENTS):
+    if _is_binary(call) or call.kind in (CLOUD_EVENT, CLOUD_EVENTS):
         return CLOUD
     return "rankstream"
 
 
+def _is_binary(call: Call) -> bool:
+    """Whether headers are of a CloudEvent, which the adapter then wants all of."""
+    return any(call.header(name) for name in CLOUD_HEADERS)
+
+
 def _carried(call: Call) -> Carried:
     """What headers say of a CloudEvent of the binary mode; nothing of others."""
-    if not call.header(b"ce-specversion"):
+    if not _is_binary(call):
         return ()
     return tuple(
         (name.decode("latin-1"), bytes(value))
@@ -285,7 +309,7 @@ def _carried(call: Call) -> Carried:
 def _option(name: str, text: str) -> str | int | bool | list[str]:
     """An option of the query string, as settings would have it."""
     if name in LISTS:
-        return text.split(",")
+        return text.split(",") if text else []
     if name in NUMBERS and text.isdecimal():
         return int(text[:9])
     return SWITCHES.get(text, text) if name in SWITCHED else text
@@ -299,8 +323,14 @@ def _letter(document: bytes, error: NotAdapted | Refused) -> Outgoing:
     return Outgoing(kind_of(document), document, (header,))
 
 
-def _rejected(index: int, error: NotAdapted | Refused) -> Rejected:
-    return Rejected(index=index, code=str(error.code), reason=str(error))
+def _rejected(index: int, error: NotAdapted | Refused, hint: str) -> Rejected:
+    return Rejected(index=index, code=str(error.code), reason=f"{error}{hint}")
+
+
+def _hint(document: bytes, asked: _Asked) -> str:
+    """Which format to name, where a document looks like one of another system."""
+    form = resembled(document) if asked.name == PLAIN.name else ""
+    return f"; it looks like {form}: name it with ?format={form}" if form else ""
 
 
 def _refused(rejected: list[Rejected], n_documents: int) -> Problem:

@@ -76,7 +76,7 @@ class Lists:
         self._documents = documents
         self._rankers = rankers
         self._experiments = experiments
-        self._ranked, self._combined = Remembered(), Remembered()
+        self._remembered = Remembered()
 
     async def rank(self, call: Call) -> Answer:
         """Rank the items of a request.
@@ -101,31 +101,35 @@ class Lists:
     async def _ranked_list(self, body: bytes) -> Kept:
         """The answer, and its event on the way; nothing else of the request is held."""
         asked: RankRequest = _read(_decode_rank, body)
-        named, digest = asked.impression_id, _digest(asked, body)
-        kept = self._ranked.of(named, digest) if named else None
-        if kept is None:
-            impression = named or new_impression_id(asked.query_id)
-            ranking = self._ranking(asked, impression)
-            event = self._event_of(asked, ranking, impression) if asked.log else None
-            exposures = await _exposures(ranking) if asked.exposures else None
-            ids = [item.id for item in asked.items]
-            answer = RankAnswer(
-                impression_id=impression,
-                query_id=asked.query_id,
-                ranking=[ids[row] for row in ranking.order],
-                model=asked.model,
-                version=ranking.version,
-                intervention=ranking.intervention or asked.model,
-                policy=ranking.policy,
-                exposures=exposures,
-            )
-            kept = self._begin(event, answer, digest)
-            if named:
-                self._ranked.keep(named, kept)
-        return kept
+        digest = _digest(asked, body)
+        kept = self._kept(asked, digest)
+        if kept is not None:
+            return kept
+        impression = asked.impression_id or new_impression_id(asked.query_id)
+        ranking = self._ranking(asked, impression)
+        event = self._event_of(asked, ranking, impression) if asked.log else None
+        exposures = await _exposures(ranking) if asked.exposures else None
+        ids = [item.id for item in asked.items]
+        answer = RankAnswer(
+            impression_id=impression,
+            query_id=asked.query_id,
+            ranking=[ids[row] for row in ranking.order],
+            model=asked.model,
+            version=ranking.version,
+            intervention=ranking.intervention or asked.model,
+            policy=ranking.policy,
+            exposures=exposures,
+        )
+        # Another request may have used the id while exposures were computed.
+        kept = self._kept(asked, digest)
+        return kept or self._begin(asked, event, answer, digest)
 
     def _combined_list(self, body: bytes) -> Kept:
         asked: CombineRequest = _read(_decode_combine, body)
+        digest = _digest(asked, body)
+        kept = self._kept(asked, digest)
+        if kept is not None:
+            return kept
         unit = asked.unit or asked.session or asked.user
         if not unit:
             raise malformed(
@@ -136,26 +140,25 @@ class Lists:
         if running is None:
             self._check_known(asked.experiment)
             return Kept(_to_json(CombineAnswer(takes_part=False)), 0, None)
-        named, digest = asked.impression_id, _digest(asked, body)
-        kept = self._combined.of(named, digest) if named else None
-        if kept is None:
-            drawn = _drawn(asked, running)
-            event = None
-            if asked.log and drawn.shown:
-                event = _combined_event(asked, running, drawn, at_ms)
-                self._check(event)
-            answer = CombineAnswer(
-                takes_part=True,
-                impression_id=drawn.impression_id,
-                query_id=asked.query_id,
-                ranking=drawn.shown,
-                epoch=running.settings.epoch,
-                method=running.settings.method,
-            )
-            kept = self._begin(event, answer, digest)
-            if named:
-                self._combined.keep(named, kept)
-        return kept
+        drawn = _drawn(asked, running)
+        event = None
+        if asked.log and drawn.shown:
+            event = _combined_event(asked, running, drawn, at_ms)
+            self._check(event)
+        answer = CombineAnswer(
+            takes_part=True,
+            impression_id=drawn.impression_id,
+            query_id=asked.query_id,
+            ranking=drawn.shown,
+            epoch=running.settings.epoch,
+            method=running.settings.method,
+        )
+        return self._begin(asked, event, answer, digest)
+
+    def _kept(self, asked: Listing, digest: int) -> Kept | None:
+        """What was answered to this request before, whatever has ended since."""
+        named = asked.impression_id
+        return self._remembered.of(named, digest) if named else None
 
     def _ranking(self, asked: RankRequest, impression: str) -> Ranking:
         ranker = self._rankers.get(asked.model)
@@ -241,12 +244,19 @@ class Lists:
             )
 
     def _begin(
-        self, event: bytes | None, answer: RankAnswer | CombineAnswer, digest: int
+        self,
+        asked: Listing,
+        event: bytes | None,
+        answer: RankAnswer | CombineAnswer,
+        digest: int,
     ) -> Kept:
         sending = None
         if event is not None:
             sending = self._sender.begin([Outgoing(QUERIES, event)])
-        return Kept(_to_json(answer), digest, sending)
+        kept = Kept(_to_json(answer), digest, sending)
+        if asked.impression_id:
+            self._remembered.keep(asked.impression_id, kept)
+        return kept
 
     async def _answered(self, call: Call, kept: Kept) -> Answer:
         # What was read is not held while others wait for Kafka too.

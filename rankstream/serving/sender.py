@@ -15,7 +15,7 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError, KafkaTimeoutError, MessageSizeTooLargeError
 
 from producers.connection import topics_command
-from rankstream.serving.problems import Problem, busy
+from rankstream.serving.problems import busy
 from rankstream.serving.records import joined
 from rankstream.serving.room import RECORD_BYTES, Room
 from rankstream.settings import Settings
@@ -37,6 +37,11 @@ RETIRED_S = 120.0
 """How long what was given to a producer that failed may still arrive."""
 
 SAY_EVERY_S = 60.0
+
+NOT_USABLE = "it cannot be used; the log of the server says why"
+SILENT = "it does not answer"
+REFUSES = "it refused a record"
+"""What anybody may hear of trouble: no address, no name of a topic, no command."""
 
 log = logging.getLogger("rankstream.serve")
 
@@ -75,7 +80,7 @@ class Sender:
     failed
         Events of which Kafka said, or did not say in time, that it has them.
     trouble
-        Why nothing can be sent; empty where it can.
+        Why nothing can be sent, for anybody to hear; empty where it can.
     """
 
     def __init__(
@@ -86,7 +91,7 @@ class Sender:
     ) -> None:
         self.sent = 0
         self.failed = 0
-        self.trouble = "not connected yet"
+        self.trouble = NOT_USABLE
         self._settings = settings
         self._room = room
         self._make = make
@@ -99,7 +104,7 @@ class Sender:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._keeper: asyncio.Task[None] | None = None
         self._is_lost = asyncio.Event()
-        self._said_s = float("-inf")
+        self._said, self._said_s = "", float("-inf")
 
     async def start(self) -> None:
         """Connect, now or as soon as Kafka is there."""
@@ -161,7 +166,7 @@ class Sender:
     def _begin(self, records: list[_Record], n_events: int) -> asyncio.Task[None]:
         producer = self._producer
         if producer is None:
-            raise busy(f"Kafka must be reachable; {self.trouble}: ask again later")
+            raise busy(f"Kafka must take events; {self.trouble}: ask again later")
         size = sum(len(record.value) + RECORD_BYTES for record in records)
         self._room.take(size)
         return self._started(self._deliver(producer, records, n_events, size))
@@ -193,19 +198,22 @@ class Sender:
                         self._names[kind],
                         value=value,
                         partition=partition,
-                        headers=headers,
+                        headers=list(headers),
                     )
                 )
             for future in futures:
                 await future
-        except (KafkaTimeoutError, MessageSizeTooLargeError) as error:
-            self.failed += n_events
-            raise _untaken(error) from error
         except (KafkaError, AssertionError) as error:
-            # What failed leaves a gap in the producer's numbers: it sends no more.
             self.failed += n_events
-            self._lose(producer, error)
-            raise _untaken(error) from error
+            self._say(f"event=not-taken for=kafka reason={error!r}")
+            if not isinstance(error, KafkaTimeoutError | MessageSizeTooLargeError):
+                # What failed leaves a gap in the producer's numbers: it sends no more.
+                self._lose(producer)
+            raise busy(
+                "Kafka must take every event; it did not: send them again with the "
+                "same ids",
+                code="unanswered",
+            ) from error
         finally:
             # Those behind a failure take room until they are decided too.
             if undecided := [each for each in futures if not each.done()]:
@@ -243,10 +251,9 @@ class Sender:
             for record in joined(of_place):
                 yield _Record(kind, partition, record, ())
 
-    def _lose(self, producer: Any, error: BaseException) -> None:
+    def _lose(self, producer: Any) -> None:
         if producer is self._producer:
-            self._producer = None
-            self.trouble = f"Kafka refused a record: {error!r}"
+            self._producer, self.trouble = None, REFUSES
             self._is_lost.set()
 
     async def _keep(self) -> None:
@@ -272,7 +279,7 @@ class Sender:
                 await producer.start()
                 await self._check_topics(producer)
             except (KafkaError, OSError, ValueError) as error:
-                self.trouble = f"{error}"
+                self.trouble = NOT_USABLE
                 self._say(f"event=waiting for=kafka reason={error}")
                 await _stopped(producer, STOP_S)
             except BaseException:  # the wait was cancelled
@@ -302,12 +309,12 @@ class Sender:
                 done, _ = await asyncio.wait((asked,), timeout=PROBE_S)
                 is_there = bool(done) and not asked.exception() and asked.result()
                 if not self._is_lost.is_set():
-                    self.trouble = "" if is_there else "Kafka does not answer"
+                    self.trouble = "" if is_there else SILENT
 
     def _say(self, line: str) -> None:
         now_s = time.monotonic()
-        if now_s - self._said_s > SAY_EVERY_S or "reached" in line:
-            self._said_s = now_s
+        if line != self._said or now_s - self._said_s > SAY_EVERY_S:
+            self._said, self._said_s = line, now_s
             log.info(line)
 
 
@@ -327,13 +334,6 @@ async def _until_done(task: asyncio.Task[None], within_s: float) -> None:
     finally:
         timer.cancel()
         task.remove_done_callback(wake)
-
-
-def _untaken(error: BaseException) -> Problem:
-    return busy(
-        f"Kafka must take every event; {error!r}: send them again with the same ids",
-        code="unanswered",
-    )
 
 
 async def _stopped(producer: Any, within_s: float) -> None:

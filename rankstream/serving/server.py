@@ -12,6 +12,7 @@ from typing import Any
 
 import uvicorn
 
+from rankstream.sections import ServeSettings
 from rankstream.serving.application import Parts, application
 from rankstream.serving.connections import (
     GRACE_S,
@@ -101,24 +102,9 @@ def configuration(parts: Parts) -> uvicorn.Config:
     """
     serve = parts.serve
     allow_connections(serve.connections)
-    protocol: Any = partial(BoundedProtocol, serve, parts.counts)
+    protocol: Any = partial(BoundedProtocol, serve, parts.counts, parts.room)
     config = uvicorn.Config(
-        application(parts),
-        host=serve.host,
-        port=serve.port,
-        http=protocol,
-        ws="none",
-        lifespan="on",
-        log_config=None,
-        access_log=False,
-        proxy_headers=False,
-        server_header=False,
-        timeout_keep_alive=max(1, round(serve.head_s)),
-        timeout_graceful_shutdown=round(serve.answer_s + GRACE_S),
-        ssl_certfile=serve.certificate_file or None,
-        ssl_keyfile=serve.key_file or None,
-        ssl_keyfile_password=secret("SERVE_KEY_PASSWORD", serve.key_password_file)
-        or None,
+        application(parts), http=protocol, lifespan="on", **options(serve)
     )
     try:
         config.load()
@@ -129,6 +115,25 @@ def configuration(parts: Parts) -> uvicorn.Config:
             f"{serve.key_file or 'the same file'}: {error.strerror or error}"
         ) from error
     return config
+
+
+def options(serve: ServeSettings) -> dict[str, Any]:
+    """Options of uvicorn, whatever it runs."""
+    return {
+        "host": serve.host,
+        "port": serve.port,
+        "ws": "none",
+        "log_config": None,
+        "access_log": False,
+        "proxy_headers": False,
+        "server_header": False,
+        "timeout_keep_alive": max(1, round(serve.head_s)),
+        "timeout_graceful_shutdown": round(serve.answer_s + GRACE_S),
+        "ssl_certfile": serve.certificate_file or None,
+        "ssl_keyfile": serve.key_file or None,
+        "ssl_keyfile_password": secret("SERVE_KEY_PASSWORD", serve.key_password_file)
+        or None,
+    }
 
 
 def allow_connections(n_connections: int) -> None:

@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from producers.event_producer import EventProducer
+from producers.log_time import newest_ms
 from producers.readiness import Waiting
 from producers.simulation import Sink
-from producers.topic_reader import TopicReader, newest_ms
+from producers.topic_reader import TopicReader
 from rankstream.ranker import Ranker
 from rankstream.settings import Settings
 from rankstream.simulation.awaited_interventions import AwaitedInterventions

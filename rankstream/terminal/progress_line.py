@@ -89,7 +89,7 @@ class ProgressLine:
                 rate=self._speed(),
                 description=f"{self._label} {note}".rstrip(),
             )
-        elif now - self._said_s >= LINE_EVERY_S:
+        elif now - self._said_s >= LINE_EVERY_S and self._has_begun():
             self._said_s = now
             self.say(self._line())
 
@@ -105,6 +105,10 @@ class ProgressLine:
         """Events a second since the beginning."""
         elapsed_s = time.monotonic() - self._started_s
         return (self._done - self._start) / max(elapsed_s, 1e-6)
+
+    def _has_begun(self) -> bool:
+        """Whether there is more to say than `0`, of nobody knows how many."""
+        return bool(self._done or self._total is not None or self._note)
 
     def _speed(self) -> str:
         digits = 0 if self._rate >= 10.0 or self._rate == 0.0 else 1

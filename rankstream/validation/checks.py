@@ -1,5 +1,6 @@
 """The named checks of `rankstream validate`, and what each has found."""
 
+import itertools
 from collections import Counter
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -76,8 +77,9 @@ CHECKS = (
     ),
     Check(
         EPOCH_UNIT,
-        "times are milliseconds since 1970, not seconds or microseconds",
-        "send milliseconds, or say the unit of a foreign format",
+        "times are milliseconds since 1970, or in foreign formats ISO 8601 with a zone",
+        "send these; of a foreign format with numbers in another unit, say which with "
+        "--option time_unit=s or us",
     ),
     Check(
         FIELDS,
@@ -117,7 +119,8 @@ CHECKS = (
     Check(
         IN_LIST,
         "each click is on an item and a position of its list",
-        "compare the click with its list; see ordinals-from-1",
+        "compare the click with its list; see ordinals-from-1; where pages count on "
+        "over several lists, --option ordinals=false goes by the item alone",
         "clicks",
     ),
     Check(
@@ -169,23 +172,36 @@ class Example(NamedTuple):
 
     document: int | None
     why: str
+    code: str = ""
 
 
 @dataclass
 class Found:
-    """How much broke a rule, by code where there are any, and the first of it."""
+    """How much broke a rule, by code where there are any, and the first of each."""
 
     n: int = 0
     codes: Counter[str] = field(default_factory=Counter)
-    examples: list[Example] = field(default_factory=list)
+    _first: dict[str, list[Example]] = field(default_factory=dict)
 
     def add(self, document: int | None, why: str, code: str = "") -> None:
         """Count one more."""
         self.n += 1
         if code:
             self.codes[code] += 1
-        if len(self.examples) < MOST_EXAMPLES:
-            self.examples.append(Example(document, why))
+        first = self._first.setdefault(code, [])
+        if len(first) < MOST_EXAMPLES:
+            first.append(Example(document, why, code))
+
+    @property
+    def examples(self) -> list[Example]:
+        """Some of each code, the most frequent code first; `MOST_EXAMPLES` or more."""
+        by_count = sorted(self._first, key=lambda code: -self.codes[code])
+        rounds = itertools.zip_longest(*(self._first[code] for code in by_count))
+        in_turn = [each for one in rounds for each in one if each is not None]
+        chosen = set(in_turn[: max(MOST_EXAMPLES, len(by_count))])
+        return [
+            each for code in by_count for each in self._first[code] if each in chosen
+        ]
 
 
 def status_of(check: Check, n_found: int, n_of: int) -> Status:

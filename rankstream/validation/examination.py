@@ -10,7 +10,7 @@ from rankstream.settings import Settings
 from rankstream.validation import checks
 from rankstream.validation.checks import CHECK_OF_CODE, Found
 from rankstream.wire.events import Click
-from rankstream.wire.input_events import Event
+from rankstream.wire.input_events import Event, recognised
 from rankstream.wire.refusal_codes import Code
 from rankstream.wire.topics import CLICKS, EVENTS, QUERIES
 from rankstream.wire.units_of_time import unit_of
@@ -23,8 +23,6 @@ from streams.stage import Output, SourceRecord
 
 MOVE_EVERY = 64
 """Events after which time moves."""
-
-UNITS = {"s": "seconds", "us": "microseconds"}
 
 ZERO_POSITION = "got 0"
 """How the reason ends of a position that counts from 0."""
@@ -59,6 +57,7 @@ class Examination:
         self._early: set[int] = set()
         self._frontiers: dict[str, Elements] = {}
         self._n_taken = 0
+        self._is_partial = False
         self._latest: dict[str, int] = {}
 
     def order(self, document: int, event: Event) -> None:
@@ -75,11 +74,16 @@ class Examination:
         self.n_refused += 1
         self.found[check].add(document, why, code)
 
+    def miss(self, document: int, check: str, why: str) -> None:
+        """Count a file that is not read to its end: what is in it is not known."""
+        self._is_partial = True
+        self.found[check].add(document, why)
+
     def take(self, document: int, event: Event) -> None:
         """Judge one event."""
-        unit = unit_of(event.at_ms)
-        if unit != "ms":
-            why = f"at_ms is {event.at_ms}, which is in {UNITS.get(unit, 'no unit')}"
+        # Ingestion refuses seconds and microseconds itself, and what is no event.
+        if not unit_of(event.at_ms) and _is_event(event.value):
+            why = f"at_ms is {event.at_ms}, which is in no unit"
             self.refuse(document, checks.EPOCH_UNIT, why)
             return
         record = SourceRecord(
@@ -100,7 +104,7 @@ class Examination:
             self.found[checks.AFTER_LIST].add(document, why)
         found = self.found[checks.BOTH_KINDS]
         for n, what in ((self.n_lists, "list"), (self.n_clicks, "click")):
-            if not n:
+            if not n and not self._is_partial:
                 found.add(None, f"there is no {what}")
 
     @property
@@ -158,7 +162,7 @@ class Examination:
             at = event.origin[2] if isinstance(event, Click) else document
             self._early.discard(at)
             if outcome == "orphan" and isinstance(event, Click):
-                why = f"no list is known when it is due; item {event.item_id!r:.60}"
+                why = f"its list did not come in time; item {event.item_id!r:.60}"
                 self.found[checks.HAS_LIST].add(at, why)
             else:
                 self.found[checks.IN_TIME].add(at, "the window of its list has closed")
@@ -186,6 +190,15 @@ class Examination:
     def _closed(self) -> None:
         # Nobody counts them here.
         self._join.closed.clear()
+
+
+def _is_event(value: bytes) -> bool:
+    """Whether it has a time of its own; what has none was given one to sort it."""
+    try:
+        recognised(value)
+    except ValueError:
+        return False
+    return True
 
 
 def _reasons(headers: Iterable[tuple[str, bytes]]) -> dict[str, str]:

@@ -5,16 +5,17 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from producers.formats.adapted import LineAdapter
+from producers.formats.adapted import Adapted, LineAdapter
 from producers.formats.documents import documents_of
 from producers.formats.registry import (
     ADAPTED_FORMATS,
     AUTO,
     JSONL,
-    format_of,
+    form_of,
     read_events,
 )
 from producers.formats.source_file import FileUnreadable, lines_of
+from rankstream.adapters.registry import resembled
 from rankstream.validation import checks
 from rankstream.wire.input_events import Event, kind_of, recognised
 
@@ -22,11 +23,16 @@ LINE_BITS = 40
 
 
 class Fault(NamedTuple):
-    """Why something is no event, and which check says so."""
+    """Why something is no event, and which check says so.
+
+    `is_document` tells a document, which would become a dead letter, from a file, of
+    which a replay would send nothing.
+    """
 
     check: str
     why: str
     code: str = ""
+    is_document: bool = True
 
 
 class Taken(NamedTuple):
@@ -68,7 +74,7 @@ def read_file(file: Path, *, form: str = AUTO, **options: Any) -> Iterator[Taken
     """
     line = 0
     try:
-        found = format_of(file).name if form == AUTO else form
+        found = form_of(file, form)
         if found == JSONL:
             rows = _lines(file)
         elif found in ADAPTED_FORMATS:
@@ -82,7 +88,8 @@ def read_file(file: Path, *, form: str = AUTO, **options: Any) -> Iterator[Taken
             line = taken.line
             yield taken
     except FileUnreadable as error:
-        yield Taken(error.line or line, fault=Fault(checks.READABLE, str(error)))
+        fault = Fault(checks.READABLE, str(error), is_document=False)
+        yield Taken(error.line or line, fault=fault)
 
 
 def _lines(file: Path) -> Iterator[Taken]:
@@ -92,6 +99,10 @@ def _lines(file: Path) -> Iterator[Taken]:
         try:
             event = recognised(text)
         except ValueError:
+            if form := resembled(text):
+                why = f"it looks like {form}, which --format {form} reads"
+                yield Taken(line, fault=Fault(checks.ADAPTED, why))
+                continue
             # As `replay` passes it on: ingestion says what is wrong.
             event = Event(at_ms, kind_of(content), content)
         at_ms = event.at_ms
@@ -108,7 +119,13 @@ def _documents(file: Path, adapter: LineAdapter) -> Iterator[Taken]:
 
 
 def _rows(file: Path, form: str, options: dict[str, Any]) -> Iterator[Taken]:
-    for line, event in enumerate(read_events([file], form=form, **options), 1):
+    adapted = options["adapted"]
+    adapted.line = 0
+    # What cannot be read to its end is no list or half a one: nothing of it is judged.
+    for _ in read_events([file], form=form, **options | {"adapted": Adapted()}):
+        pass
+    for number, event in enumerate(read_events([file], form=form, **options), 1):
+        line = adapted.line or number
         if event.refusal:
             yield Taken(line, fault=_not_adapted(event.refusal))
         else:

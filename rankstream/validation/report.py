@@ -75,8 +75,9 @@ class Report:
         for example in found.examples:
             place = self._place(example)
             where = f"{place[0]}:{place[1]}" if place else ""
+            code = f"{example.code}: " if len(found.codes) > 1 else ""
             # Files hold anything: it is printed as text, never as markup.
-            said = plain(f"  {where}  {example.why}")
+            said = plain(f"  {where}  {code}{example.why}")
             console.print(said, highlight=False, soft_wrap=True)
 
     def _check(self, check: Check) -> dict[str, Any]:
@@ -85,7 +86,8 @@ class Report:
         for example in found.examples:
             place = self._place(example)
             at = {"file": str(place[0]), "line": place[1]} if place else {}
-            examples.append(at | {"why": example.why})
+            code = {"code": example.code} if example.code else {}
+            examples.append(at | code | {"why": example.why})
         return {
             "name": check.name,
             "status": str(self.status(check)),

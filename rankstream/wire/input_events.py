@@ -1,11 +1,14 @@
 """An input event on its way to its topic: when, which kind, its bytes."""
 
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import msgspec
 
 from rankstream.wire.refused_header import refused_header
 from rankstream.wire.topics import CLICKS, QUERIES
+
+LARGEST_TIME = 2**63 - 1
+"""What whoever sorts events has room for; JSON knows no end of a whole number."""
 
 
 class Event(NamedTuple):
@@ -37,7 +40,7 @@ class _Marks(msgspec.Struct, gc=False):
 class _Sight(_Marks, kw_only=True, gc=False):
     """What must be seen of an event to sort and route it."""
 
-    at_ms: int
+    at_ms: Annotated[int, msgspec.Meta(ge=-LARGEST_TIME, le=LARGEST_TIME)]
 
 
 _see = msgspec.json.Decoder(_Sight).decode

@@ -6,11 +6,14 @@ the learners.
 """
 
 import hashlib
+import re
 import unicodedata
 import zlib
 
 ROUTE_MARK = "~"
 """Separates the unique part of an impression id from the route that it carries."""
+
+_ROUTE = re.compile(r"[0-9a-fA-F]{16}")
 
 
 def normalised_query(query_id: str) -> str:
@@ -61,12 +64,7 @@ def routed_impression_id(unique: str, route: int) -> str:
 def route_of_impression(impression_id: str) -> int | None:
     """The route that an impression id carries, or None."""
     _, mark, route = impression_id.rpartition(ROUTE_MARK)
-    if not mark or len(route) != 16:
-        return None
-    try:
-        return int(route, 16)
-    except ValueError:
-        return None
+    return int(route, 16) if mark and _ROUTE.fullmatch(route) else None
 
 
 def route_of_click(query_id: str | None, impression_id: str) -> int | None:

@@ -13,6 +13,7 @@ from rankstream.adapters.adapter import (
     NotAdapted,
     Queries,
 )
+from rankstream.adapters.cloud_events import CloudEvents, is_binary
 from rankstream.adapters.registry import adapter_named, options_of
 from rankstream.sections import SourceSettings
 from rankstream.wire.bounds import WIRE_BYTES, carried_bytes
@@ -52,6 +53,7 @@ class Source:
         self.name = name
         self._adapter: Adapter = adapter_named(settings.format)
         self._options: AdapterOptions = options_of(settings.options)
+        self._has_envelopes = settings.format == CloudEvents.name
 
     def events(
         self, document: Document, queries: Queries, *, may_wait: bool
@@ -66,7 +68,8 @@ class Source:
         if document.value is None:
             return []  # a tombstone
         found: list[Event] = []
-        for one in _documents_in(document.value):
+        is_one = self._has_envelopes and is_binary(document.headers)
+        for one in [document.value] if is_one else _documents_in(document.value):
             try:
                 found += self._adapter.adapt(
                     one, self._options, document.headers, queries
@@ -112,14 +115,33 @@ class Adaptation:
         self._outputs: list[Output] = []
 
     def take(
-        self, topic: str, partition: int, document: Document, *, may_wait: bool = False
+        self,
+        topic: str,
+        partition: int,
+        document: Document,
+        *,
+        may_wait: bool = False,
+        ahead: Iterable[tuple[str, Document]] = (),
     ) -> bool:
-        """Take a document of one of the topics; False where it is to come again."""
+        """Take a document of one of the topics; False where it is to come again.
+
+        Parameters
+        ----------
+        ahead
+            Topics and documents that wait still, asked for where a click does not say
+            its query: two partitions whose clicks wait for each other's lists would
+            wait in vain.
+        """
         source = self._sources[topic]
         try:
-            events = source.events(document, self._queries, may_wait=may_wait)
+            events = source.events(document, self._queries, may_wait=True)
         except ListAwaited:
-            return False
+            for other_topic, other in ahead:
+                self._learn(other_topic, other)
+            try:
+                events = source.events(document, self._queries, may_wait=may_wait)
+            except ListAwaited:
+                return False
         self._count(source, "documents_read")
         if not events:
             self._count(source, "documents_silent")
@@ -142,6 +164,16 @@ class Adaptation:
             self._close(place)
         written, self._outputs = self._outputs, []
         return written
+
+    def _learn(self, topic: str, document: Document) -> None:
+        """Note the queries of lists in a document that waits still.
+
+        Of a list that is known, the query stays.
+        """
+        found: dict[str, str] = {}
+        self._sources[topic].events(document, found, may_wait=False)
+        for list_id, query in found.items():
+            self._queries.setdefault(list_id, query)
 
     def _gather(self, event: Event) -> None:
         partition = partition_of_input(None, event.value, self._n_partitions)
@@ -183,7 +215,7 @@ def sources_of(settings: Mapping[str, SourceSettings]) -> dict[str, Source]:
 
 def _documents_in(value: bytes) -> Iterable[bytes]:
     """The document, or those of an array; what is no array is for the adapter."""
-    if value[:1] != b"[":
+    if value.lstrip()[:1] != b"[":
         return [value]
     try:
         found = _decode_array(value)

@@ -10,7 +10,7 @@ end.
 import heapq
 import itertools
 from collections import deque
-from collections.abc import Collection, Hashable, Iterable
+from collections.abc import Collection, Hashable, Iterable, Iterator
 from typing import Generic, NamedTuple, TypeVar
 
 Place = TypeVar("Place", bound=Hashable)
@@ -56,6 +56,7 @@ class Merge(Generic[Place]):
         self._heads: list[tuple[int, int, Place]] = []
         self._held: set[Place] = set()
         self._behind: frozenset[Place] = frozenset()
+        self._looked_at: dict[Place, int] = {}
         self._now_ms = 0
 
     def __len__(self) -> int:
@@ -65,6 +66,7 @@ class Merge(Generic[Place]):
         """Forget everything; these are read from here on."""
         self._waiting = {place: deque() for place in places}
         self._n_bytes = dict.fromkeys(self._waiting, 0)
+        self._looked_at = dict.fromkeys(self._waiting, -1)
         self._heads.clear()
 
     def next_offset(self, place: Place) -> int | None:
@@ -86,6 +88,16 @@ class Merge(Generic[Place]):
         for document in documents:
             waiting.append(document)
             self._n_bytes[place] += len(document.value or b"")
+
+    def look_ahead(self) -> Iterator[tuple[Place, Document]]:
+        """What waits and was not looked at before, each document once."""
+        for place, waiting in self._waiting.items():
+            looked_at = self._looked_at[place]
+            new = itertools.takewhile(lambda x: x.offset > looked_at, reversed(waiting))  # noqa: B023  used up here
+            for document in reversed([*new]):
+                yield place, document
+            if waiting:
+                self._looked_at[place] = waiting[-1].offset
 
     def begin(self, behind: Collection[Place], *, now_ms: int) -> None:
         """Begin a turn.

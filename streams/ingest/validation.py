@@ -197,8 +197,12 @@ class EventValidator:
 
     def _check_time(self, at_ms: int, appended_ms: int) -> None:
         if not 0 <= at_ms <= LAST_MS:
-            got = f"{at_ms}, microseconds" if time_unit_of(at_ms) == "us" else at_ms
-            refuse(Code.TIME, f"at_ms must be milliseconds since 1970; got {got}")
+            remedy = ""
+            if time_unit_of(at_ms) == "us":
+                remedy = ", microseconds: send a thousandth of it"
+            refuse(
+                Code.TIME, f"at_ms must be milliseconds since 1970; got {at_ms}{remedy}"
+            )
         if time_unit_of(at_ms) == "s" and time_unit_of(appended_ms) == "ms":
             refuse(
                 Code.TIME,

@@ -207,7 +207,11 @@ class SourceAdapter:
                 break
             place, document, was_held = head
             at = place.topic, place.partition
-            if not self._adaptation.take(*at, document, may_wait=not was_held):
+            waiting = self._merge.look_ahead()
+            ahead = ((behind.topic, other) for behind, other in waiting)
+            if not self._adaptation.take(
+                *at, document, may_wait=not was_held, ahead=ahead
+            ):
                 self._merge.hold(self._hold_ms)
                 continue
             self._merge.pass_on()

@@ -145,7 +145,7 @@ class FakeProducer:
     ) -> "asyncio.Future[Any]":
         """Send a record; the future says where it came to stand."""
         assert not (value is None and key is None), "Need at least one: key or value"
-        content = _content(key, value, headers, timestamp_ms)
+        content = _content(key, value, headers or None, timestamp_ms)
         place = await self._place(topic, partition)
         if _size_of(content) > self._max_request_bytes:
             raise MessageSizeTooLargeError
@@ -381,6 +381,9 @@ class FakeProducer:
 def _content(
     key: bytes | None, value: bytes | None, headers: Headers, timestamp_ms: int | None
 ) -> Content:
+    if not isinstance(headers, list | None):
+        # The compiled records of aiokafka take nothing else.
+        raise TypeError(f"Expected list, got {type(headers).__name__}")
     at_ms = time.time_ns() // 1_000_000 if timestamp_ms is None else timestamp_ms
     return Content(key, value, tuple(headers or ()), at_ms)
 

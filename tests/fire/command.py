@@ -11,7 +11,7 @@ from deploy.process import ServerFailed
 from tests.services import ServiceMissing, without
 
 
-def fire(*options: str, timeout_s: float = 600.0) -> dict[str, Any]:
+def fire(*options: str, timeout_s: float = 1_800.0) -> dict[str, Any]:
     """The result of a run; its exit status must be what the result says."""
     try:
         java()
@@ -26,6 +26,8 @@ def fire(*options: str, timeout_s: float = 600.0) -> dict[str, Any]:
         timeout=timeout_s,
     )
     assert done.stdout, done.stderr[-3_000:]
+    # What pytest shows of a test that fails.
+    sys.stdout.write(done.stdout)
     result: dict[str, Any] = json.loads(done.stdout)
     assert (done.returncode == 0) == result["ok"]
     return result

@@ -9,6 +9,7 @@ from kafka import KafkaProducer
 from producers.connection import client_options
 from producers.dead_letters import (
     HEADER_PREFIX,
+    DeadLetter,
     NoSuchLetter,
     counts,
     letter_of,
@@ -162,3 +163,18 @@ def test_replayed_letters_are_the_original_bytes(run, settings):
     assert (query.value, query.key, query.headers) == (b"junk", None, ())
     assert json.loads(again[6].value or b"")["at_ms"] == 5
     assert len(list(read_records(settings, dead_letters(CLICKS)))) == len(HOSTILE)
+
+
+def test_a_narrow_terminal_cuts_no_word_of_a_reason(monkeypatch, capsys):
+    """The columns that matter less go first."""
+    monkeypatch.setenv("COLUMNS", "80")
+    reason = "Object contains unknown field `impressions_of_the_list` - at `$`"
+    reasons = {"code": "malformed", "exception.message": reason}
+    letter = DeadLetter(
+        CLICKS, 0, 17, 5, None, b'{"impression_id": "i"}' * 9, (), reasons
+    )
+    assert dlq._list([letter]) == 0
+    said = capsys.readouterr().out
+    assert "`impressions_of_the_list`" in said
+    assert "clicks/0/17" in said
+    assert "\u2026" not in said

@@ -1,13 +1,24 @@
 """What became of what was sent, asked of a real broker."""
 
+import threading
+
 import pytest
 from kafka import KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.structs import OffsetAndMetadata
 
+from producers import fates
 from producers.connection import client_options
 from producers.event_producer import EventProducer
 from producers.fates import FateWatch
-from rankstream.wire.topics import CLICKS, LATE, dead_letters, full_name, worker_group
+from rankstream.wire.events import ACTIVE, ENDED, Frontier, encode_record
+from rankstream.wire.topics import (
+    CLICKS,
+    EVENTS,
+    LATE,
+    dead_letters,
+    full_name,
+    worker_group,
+)
 from streams.dead_letter import Origin, dead_letter
 
 pytestmark = pytest.mark.broker
@@ -39,11 +50,22 @@ def set_aside(settings, outcome):
     client.close()
 
 
-def read_up_to(settings, ends):
-    """Say that ingestion has read so far."""
+def pass_time(settings, *frontiers):
+    """Write to the log how far sources are, as ingestion does; gives the log's end."""
+    client = KafkaProducer(**client_options(settings.kafka))
+    name = full_name(settings.namespace, EVENTS)
+    for sequence, each in enumerate(frontiers, 1):
+        value = encode_record([1, each.source, sequence, [each]])
+        placed = client.send(name, value=value, partition=0).get(timeout=30)
+    client.close()
+    return {(EVENTS, 0): placed.offset + 1}
+
+
+def read_up_to(settings, ends, role="ingest"):
+    """Say that a role has read so far."""
     consumer = KafkaConsumer(
         **client_options(settings.kafka),
-        group_id=worker_group(settings.namespace, "ingest"),
+        group_id=worker_group(settings.namespace, role),
         enable_auto_commit=False,
     )
     places = {
@@ -78,9 +100,9 @@ def sent(settings):
 def test_nothing_is_known_while_nobody_reads(sent):
     """And that is said at once."""
     watch, records = sent
-    fates = watch.fates(records, is_thorough=True)
-    assert (fates.n_letters, fates.set_aside) == (0, {})
-    assert fates.n_unread == 20
+    found = watch.fates(records, is_thorough=True)
+    assert (found.n_letters, found.set_aside) == (0, {})
+    assert found.n_unread == 20
 
 
 def test_its_own_dead_letters_are_counted_and_no_others(settings, sent):
@@ -94,18 +116,82 @@ def test_its_own_dead_letters_are_counted_and_no_others(settings, sent):
     bury(settings, partition, end, "time")
     set_aside(settings, b"orphan")
 
-    fates = watch.fates(records, is_thorough=True)
+    found = watch.fates(records, is_thorough=True)
 
-    assert fates.letters == {"not-adapted": 1}
-    assert fates.set_aside == {"orphan": 1}
-    assert fates.n_unread == 0
-    assert not fates.is_clean
+    assert found.letters == {"not-adapted": 1}
+    assert found.set_aside == {"orphan": 1}
+    assert found.n_unread == 0
+    assert not found.is_clean
 
 
+@pytest.fixture
+def soon(monkeypatch):
+    """Who stands still is waited for briefly."""
+    monkeypatch.setattr(fates, "STANDING_S", 3.0)
+
+
+@pytest.mark.usefixtures("soon")
 def test_what_ingestion_has_not_read_is_counted(settings, sent):
     """It stands still, so it is not waited for without end."""
     watch, records = sent
     ends = {place: end - 1 for place, end in records.ends().items()}
     read_up_to(settings, ends)
-    fates = watch.fates(records, is_thorough=True)
-    assert fates.n_unread == len(ends)
+    found = watch.fates(records, is_thorough=True)
+    assert found.n_unread == len(ends)
+
+
+@pytest.mark.usefixtures("soon")
+def test_what_the_fold_has_not_read_is_not_known(settings, sent):
+    """Ingestion is done with it, and still the join may refuse it."""
+    watch, records = sent
+    read_up_to(settings, records.ends())
+    end = pass_time(settings, Frontier(0, 1, 100_000, ENDED))
+
+    found = watch.fates(records, is_thorough=True, newest_click_ms=5)
+
+    assert (found.n_unread, found.n_unjoined, found.is_clean) == (0, 1, False)
+    read_up_to(settings, end, "fold")
+    assert watch.fates(records, is_thorough=True, newest_click_ms=5).is_clean
+
+
+@pytest.mark.usefixtures("soon")
+@pytest.mark.parametrize(
+    ("frontier", "may_wait"),
+    [
+        (Frontier(0, 2, 30_004, ENDED), True),
+        (Frontier(0, 2, 30_005, ENDED), False),
+        (Frontier(1, 2, -1, ACTIVE), True),
+    ],
+)
+def test_a_click_may_wait_until_its_time_has_passed(settings, sent, frontier, may_wait):
+    """Half a minute by default; a source that says no time yet holds all back."""
+    watch, records = sent
+    read_up_to(settings, records.ends())
+    end = pass_time(settings, frontier, Frontier(0, 2, frontier.at_ms, ENDED))
+    read_up_to(settings, end, "fold")
+
+    found = watch.fates(records, is_thorough=True, newest_click_ms=5)
+
+    assert found.may_wait == may_wait
+    assert found.is_clean != may_wait
+    assert watch.fates(records, is_thorough=True).is_clean
+
+
+def test_what_the_join_refuses_is_waited_for(settings, sent):
+    """Its letters come after ingestion has read all."""
+    watch, records = sent
+    read_up_to(settings, records.ends())
+    end = pass_time(settings, Frontier(0, 1, 100_000, ENDED))
+    (_, partition), sent_end = max(records.ends().items())
+
+    def judge():
+        bury(settings, partition, sent_end - 1, "not-shown")
+        read_up_to(settings, end, "fold")
+
+    later = threading.Timer(6.0, judge)
+    later.start()
+    found = watch.fates(records, is_thorough=True, newest_click_ms=5)
+    later.join()
+
+    assert found.letters == {"not-shown": 1}
+    assert found.is_known

@@ -34,6 +34,6 @@ export class Unavailable extends RankstreamError {
     readonly request: unknown,
     readonly attempts: number,
   ) {
-    super(`no answer after ${attempts} attempts; ${reason}`);
+    super(`no answer after ${attempts} attempt${attempts === 1 ? "" : "s"}; ${reason}`);
   }
 }

@@ -1,4 +1,4 @@
-import { Refused, Unavailable } from "./errors.js";
+import { RankstreamError, Refused, Unavailable } from "./errors.js";
 import type { ProblemAnswer } from "./types.js";
 
 /** How calls are made. */
@@ -25,6 +25,9 @@ export interface CallOptions {
 
 /** The server, or what stands before it, may take the same request later. */
 const WORTH_ANOTHER = new Set([408, 425, 429, 500, 502, 503, 504]);
+
+/** What a header can hold. */
+const A_LINE = /^[\t\x20-\x7e\x80-\xff]+$/;
 
 const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 5_000;
@@ -90,7 +93,7 @@ export class Transport {
     try {
       response = await (this.#options.fetch ?? fetch)(this.#base + path, {
         method: "POST",
-        headers: await this.#headers(),
+        headers: await Promise.race([this.#headers(), ended(ends.signal)]),
         body,
         redirect: "error",
         signal: ends.signal,
@@ -99,6 +102,7 @@ export class Transport {
       text = await response.text();
     } catch (error) {
       signal?.throwIfAborted();
+      if (error instanceof RankstreamError) throw error;
       if (ends.signal.aborted) return { reason: "an attempt took too long" };
       return { reason: reasonOf(error) };
     } finally {
@@ -115,6 +119,10 @@ export class Transport {
   async #headers(): Promise<Record<string, string>> {
     const { token } = this.#options;
     const named = typeof token === "function" ? await token() : token;
+    if (named && !A_LINE.test(named)) {
+      // What `fetch` would say of it repeats the token.
+      throw new RankstreamError("token must be one line of Latin characters; it is not");
+    }
     return {
       "content-type": "application/json",
       accept: "application/json",
@@ -168,6 +176,13 @@ function paused(pauseMs: number, signal?: AbortSignal): Promise<void> {
       resolve();
     }, pauseMs);
     signal?.addEventListener("abort", stop, { once: true });
+  });
+}
+
+/** Rejects when the signal ends what waits for it, such as a token that never comes. */
+function ended(signal: AbortSignal): Promise<never> {
+  return new Promise((_, reject) => {
+    signal.addEventListener("abort", () => reject(signal.reason), { once: true });
   });
 }
 

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { createServer } from "node:http";
 import test from "node:test";
 
-import { Client, Refused, Unavailable, encodeFloats, toJson } from "../dist/index.js";
+import { Client, RankstreamError, Refused, Unavailable, encodeFloats, toJson } from "../dist/index.js";
 
 const CLICK = { impression_id: "i1", query_id: "q", position: 1 };
 const TAKEN = { queries: 0, clicks: 1 };
@@ -58,9 +58,10 @@ test("a click has a name and a time, and the token goes with it", async (t) => {
 });
 
 test("what may pass is asked again, with the same bytes", async (t) => {
-  const failures = [busy, hangsUp, isCut, says(502, "<html>"), says(429, {}), says(200, "x")];
+  const failures = [busy, hangsUp, isCut, says(502, "<html>"), says(429, {}), says(200, "x"),
+    ...[408, 425, 500, 504].map((status) => says(status, {}, { "retry-after": "0" }))];
   const { requests, url } = await answering(t, ...failures, says(202, TAKEN));
-  const client = new Client({ url, timeoutMs: 20_000 });
+  const client = new Client({ url, timeoutMs: 120_000 });
   assert.deepEqual(await client.click(CLICK), TAKEN);
   assert.equal(requests.length, failures.length + 1);
   assert.equal(new Set(requests.map((each) => each.body)).size, 1);
@@ -113,7 +114,10 @@ test("it waits as long as it was told to, and no longer than it may", async (t) 
   assert.ok(Date.now() - startedMs >= 1_000);
   const tomorrow = says(503, {}, { "retry-after": new Date(Date.now() + 1e8).toUTCString() });
   const other = await answering(t, tomorrow);
-  await assert.rejects(new Client({ url: other.url }).click(CLICK), Unavailable);
+  await assert.rejects(new Client({ url: other.url }).click(CLICK), {
+    name: "Unavailable",
+    message: /^no answer after 1 attempt; /,
+  });
   assert.deepEqual([requests.length, other.requests.length], [2, 1]);
 });
 
@@ -142,6 +146,32 @@ test("a signal ends a call, before it, in it, and between attempts", async (t) =
     await assert.rejects(client.click(CLICK, { signal: ends.signal }), reason);
   }
   assert.equal(requests.length, 2);
+});
+
+test("a token that never comes is waited for no longer than an answer", async (t) => {
+  const { requests, url } = await answering(t, says(202, TAKEN));
+  const never = () => new Promise(() => {});
+  const client = new Client({ url, token: never, timeoutMs: 400, attemptMs: 100 });
+  await assert.rejects(client.click(CLICK), (error) => error instanceof Unavailable);
+  const reason = new Error("the page is gone");
+  const ends = new AbortController();
+  setTimeout(() => ends.abort(reason), 50);
+  const patient = new Client({ url, token: never });
+  await assert.rejects(patient.click(CLICK, { signal: ends.signal }), reason);
+  assert.equal(requests.length, 0);
+});
+
+test("a token that no header can hold is refused, and not repeated", async (t) => {
+  const { requests, url } = await answering(t, says(202, TAKEN));
+  for (const token of ["secret\nsecret", "secret\0", "secret\u2026"]) {
+    for (const given of [token, async () => token]) {
+      const error = await new Client({ url, token: given }).click(CLICK).catch((e) => e);
+      assert.ok(error instanceof RankstreamError && !(error instanceof Unavailable));
+      assert.match(error.message, /^token must be/);
+      assert.doesNotMatch(error.message, /secret/);
+    }
+  }
+  assert.equal(requests.length, 0);
 });
 
 test("a token goes nowhere else", async (t) => {

@@ -124,6 +124,68 @@ def test_every_row_has_one_outcome(tmp_path, form) -> None:
     assert told.documents == expected[QUERIES] + expected["ordinal"]
 
 
+def test_two_columns_of_a_name_that_nobody_asks_for_are_no_matter(tmp_path) -> None:
+    """A table has more than we read."""
+    path = table(tmp_path / "log.csv", f"impression,item,at,,\ni,a,{START_MS},,\n")
+    (event,) = decoded(path)
+    assert event["shown"] == ["a"]
+
+
+def test_a_byte_order_mark_is_no_part_of_the_first_name(tmp_path) -> None:
+    """Some programs write one."""
+    path = tmp_path / "log.csv"
+    path.write_bytes(f"\ufeffimpression,item,at\ni,a,{START_MS}\n".encode())
+    (event,) = decoded(path)
+    assert event["impression_id"] == "i"
+
+
+def test_a_click_has_the_place_of_its_row(tmp_path) -> None:
+    """Each of them, however long the list is."""
+    rows = "".join(f"i,item-{n},{START_MS},1\n" for n in range(1, 6))
+    path = table(tmp_path / "log.csv", "impression,item,at,clicked\n" + rows)
+    _, *clicks = decoded(path)
+    assert [(each["item_id"], each["position"]) for each in clicks] == [
+        (f"item-{n}", n) for n in range(1, 6)
+    ]
+
+
+def test_lists_with_negative_numbers_are_lists_of_their_own(tmp_path) -> None:
+    """-1 and -2 too, which Python hashes alike."""
+    path = tmp_path / "log.parquet"
+    columns = {"impression": [-1, -2, -3], "item": [1, 1, 1], "at": [START_MS] * 3}
+    pq.write_table(pa.table(columns), path)
+    found = decoded(path, columns={"item": "item"})
+    assert [each["impression_id"] for each in found] == ["-1", "-2", "-3"]
+
+
+@pytest.mark.parametrize("unit", ["s", "ms", "us"])
+def test_a_time_that_no_year_has_is_a_dead_letter(tmp_path, unit) -> None:
+    """The lists around it are read."""
+    path = tmp_path / "log.parquet"
+    per_second = {"s": 1, "ms": 1_000, "us": 1_000_000}[unit]
+    year_10_000 = 253_402_300_800 * per_second
+    first = 1_733_788_889 * per_second
+    last = 9_223_372_036_854_775 * min(per_second, 1_000)
+    columns = {
+        "impression": ["i", "j", "k", "l"],
+        "item": ["a", "a", "a", "a"],
+        "at": pa.array([first, year_10_000, last, first], pa.timestamp(unit)),
+    }
+    pq.write_table(pa.table(columns), path)
+    good, *bad, again = decoded(path, columns={"at": "at"})
+    assert [each["impression_id"] for each in (good, again)] == ["i", "l"]
+    assert [each["refusal"][:6] for each in bad] == ["time: "] * 2
+
+
+def test_values_that_python_cannot_hold_refuse_the_file(tmp_path) -> None:
+    """In words: a day of the year 10000 is none."""
+    path = tmp_path / "log.parquet"
+    days = pa.array([3_000_000], pa.date32())
+    pq.write_table(pa.table({"impression": ["i"], "item": ["a"], "at": days}), path)
+    with pytest.raises(FileUnreadable, match="what its type says"):
+        decoded(path, columns={"at": "at"})
+
+
 @pytest.mark.parametrize(
     "at",
     [
@@ -179,8 +241,9 @@ def test_places_from_0_are_an_option(tmp_path) -> None:
         (f"i,a,1,maybe,{START_MS}", "type"),
         (f"i,a,1,0,{START_MS // 1_000}", "time"),
         ("i,a,1,0,", "time"),
-        ("i,a", "type"),
-        ("i", "type"),
+        (f"i,a,1,nan,{START_MS}", "type"),
+        pytest.param(f"i,a,{10**400},0,{START_MS}", "type", id="endless place"),
+        pytest.param(f"i,a,1,0,{10**400}", "time", id="endless time"),
     ],
 )
 def test_a_list_that_cannot_be_one_is_a_dead_letter(tmp_path, row, code) -> None:
@@ -207,6 +270,9 @@ def test_a_list_that_cannot_be_one_is_a_dead_letter(tmp_path, row, code) -> None
         ('impression,item,at\ni,"a,5', "readable to its end"),
         ('impression,item,at\ni,"a"x,5\n', "readable to its end"),
         (f"impression,item,at\ni,{'x' * 200_000},5\n", "readable to its end"),
+        ("impression,item,at,item\n", "item must be there once; 2 are named 'item'"),
+        (f"impression,item,at\ni,a,{START_MS},x\n", r"3 cells, .* got 4: .*csv:2$"),
+        (f"impression,item,at\n\ni,a,{START_MS}\ni,b\n", r"got 2: .*csv:4$"),
     ],
 )
 def test_a_table_that_is_none_is_refused(tmp_path, text, words) -> None:
@@ -229,3 +295,26 @@ def test_bytes_that_are_no_text_are_refused(tmp_path) -> None:
     path.write_bytes(b"impression,item,at\ni,\xff,5\n")
     with pytest.raises(FileUnreadable, match="readable to its end"):
         decoded(path)
+
+
+def test_a_parquet_table_of_roles_needs_no_columns(tmp_path) -> None:
+    """As CSV needs none; what is missing is named with the option."""
+    rows = {"impression": ["i1"] * 2, "item": ["a", "b"], "at": [START_MS] * 2}
+    path = tmp_path / "log.parquet"
+    pq.write_table(pa.table(rows | {"clicked": [0, 1]}), path)
+    assert [each.get("shown") for each in decoded(path)] == [["a", "b"], None]
+
+    pq.write_table(pa.table({**rows, "at": rows["at"]}).drop_columns(["item"]), path)
+    with pytest.raises(FileUnreadable, match="--columns item=COLUMN"):
+        decoded(path)
+
+
+@pytest.mark.parametrize("place", [0, 1, 2])
+def test_a_time_that_is_none_is_refused_in_any_row(tmp_path, place) -> None:
+    """Not in the first one only."""
+    times = [str(START_MS), str(START_MS + 1), str(START_MS)]
+    times[place] = "nonsense"
+    rows = "".join(f"i1,{item},{at}\n" for item, at in zip("abc", times, strict=True))
+    path = table(tmp_path / "log.csv", f"impression,item,at\n{rows}")
+    (told,) = decoded(path)
+    assert "'nonsense'" in told["refusal"]

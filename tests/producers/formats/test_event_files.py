@@ -119,6 +119,7 @@ def test_parquet_takes_timestamps_and_float_bytes(tmp_path):
         ({"at_ms": [5], "colour": ["red"]}, "colour"),
         ({"impression_id": ["i"]}, "at_ms"),
         ({"at_ms": [5, None]}, "at_ms.*:2"),
+        ({"at_ms": pa.array([5, 2**63], pa.uint64())}, "64 bits.*:2"),
         ({"at_ms": [5], "kind": ["purchase"]}, "purchase.*:1"),
         ({"at_ms": [5], "attributes": ["{"]}, "attributes.*:1"),
     ],

@@ -82,7 +82,25 @@ def test_a_long_source_is_shortened_to_one_of_its_own() -> None:
         for number in range(3)
     }
     assert len(ids) == 3
-    assert {len(each) for each in ids} == {64}
+    assert {len(each) for each in ids} == {32}
+
+
+def test_a_mark_in_a_source_or_an_id_makes_no_two_events_one() -> None:
+    """However long they are."""
+    parts = [("a#b", "c"), ("a", "b#c"), ("", "a#b#c"), ("a#b#c", ""), ("a#", "b#c")]
+    long = [(f"a#{'b' * 300}", "c"), ("a", f"{'b' * 300}#c")]
+    ids = [
+        adapted(ENVELOPE | {"source": source, "id": name})[0]["event_id"]
+        for source, name in parts + long
+        if name
+    ]
+    assert len({*ids}) == len(ids) == 6
+
+
+@pytest.mark.parametrize("name", ["at_ms", "event_id"])
+def test_what_is_null_is_not_there(name: str) -> None:
+    """So the envelope says it."""
+    assert adapted(ENVELOPE | {"data": CLICK | {name: None}}) == [ADAPTED]
 
 
 def test_an_option_that_names_no_adapter_is_refused_where_it_is_set() -> None:

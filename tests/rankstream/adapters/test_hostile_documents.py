@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rankstream.adapters.adapter import AdapterOptions, Headers, NotAdapted
 from rankstream.adapters.known_queries import KnownQueries
 from rankstream.adapters.registry import NAMES, adapter_named
-from rankstream.wire.input_events import recognised
+from rankstream.wire.input_events import LARGEST_TIME, recognised
 from rankstream.wire.refused_header import refusal_in
 from rankstream.wire.topics import CLICKS, QUERIES
 
@@ -66,12 +66,15 @@ WORDS = (
     "ﬀ\u0301\u200d\U0010ffff",
 )
 
-NUMBERS = (0, 1, -1, 1_733_788_889_378, 1_733_788_889, 10**17, 2**64, -(2**70), 1e308)
+NUMBERS = (0, 1, -1, 1_733_788_889_378, 1_733_788_889, 10**17)
+
+ENDLESS = (2**63, 2**64, -(2**70), 1e308, -1e308, 10**309, -(10**400), 10**4299)
+"""Numbers for which a time, a place or a float has no room."""
 
 plain = (
     st.none()
     | st.booleans()
-    | st.sampled_from(NUMBERS)
+    | st.sampled_from(NUMBERS + ENDLESS)
     | st.floats(allow_nan=True, allow_infinity=True)
     | st.sampled_from(WORDS)
     | st.text(max_size=12)
@@ -116,6 +119,7 @@ def judge(name: str, raw: bytes, options: AdapterOptions, headers: Headers) -> N
         assert refusal.kind in (QUERIES, CLICKS)
     for event in events:
         assert recognised(event.value)[:2] == (event.at_ms, event.kind)
+        assert abs(event.at_ms) <= LARGEST_TIME
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -129,6 +133,55 @@ def test_documents_of_any_shape(
 ) -> None:
     """With the right names and any values, NaN among them."""
     judge(name, json.dumps(document).encode(), options, tuple(headers))
+
+
+WITH_NUMBERS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("ubi", {"query_id": 1, "user_query": 2, "user_id": 3, "session_id": 4,
+             "timestamp": 5, "query_response_hit_ids": [6]}),
+    ("ubi", {"action_name": "click", "query_id": 1, "user_query": 2, "timestamp": 3,
+             "event_id": 4, "event_attributes": {"object": {"object_id": 5},
+                                                 "position": {"ordinal": 6}}}),
+    ("metarank", {"event": "ranking", "id": 1, "timestamp": 2, "user": 3, "session": 4,
+                  "fields": [{"name": "query", "value": 5}],
+                  "items": [{"id": 6, "fields": [{"name": "price", "value": 7}]}]}),
+    ("metarank", {"event": "interaction", "id": 1, "ranking": 2, "timestamp": 3,
+                  "type": "click", "item": 4,
+                  "fields": [{"name": "query", "value": 5}]}),
+    ("rankstream", {"impression_id": "i", "query_id": "q", "shown": ["a"], "at_ms": 1,
+                    "features": [[2]]}),
+    ("rankstream", {"impression_id": "i", "query_id": "q", "item_id": "a", "at_ms": 1,
+                    "position": 2}),
+    ("cloudevents", {"specversion": "1.0", "id": "1", "source": "/s", "time": 1,
+                     "data": {"impression_id": "i", "query_id": "q", "item_id": "a",
+                              "position": 2}}),
+    ("cloudevents", {"specversion": "1.0", "id": "1", "source": "/s", "time": 1,
+                     "data": {"impression_id": "i", "query_id": "q", "item_id": "a",
+                              "at_ms": 2}}),
+)  # fmt: skip
+"""Documents that are sound once each small number is one that fits its field."""
+
+
+def numbered(value: Any, numbers: dict[int, Any]) -> Any:
+    """The document with other numbers in the place of the small ones."""
+    if isinstance(value, dict):
+        return {name: numbered(each, numbers) for name, each in value.items()}
+    if isinstance(value, list):
+        return [numbered(each, numbers) for each in value]
+    return numbers.get(value, 1_733_788_889_378) if isinstance(value, int) else value
+
+
+@pytest.mark.parametrize("as_text", [False, True])
+@pytest.mark.parametrize("number", ENDLESS, ids=range(len(ENDLESS)))
+@pytest.mark.parametrize(("name", "document"), WITH_NUMBERS)
+def test_numbers_without_an_end_in_each_field(
+    name: str, document: dict[str, Any], number: float, as_text: bool
+) -> None:
+    """One field after another, whatever unit its times are said to have."""
+    for place in range(1, 8):
+        changed = numbered(document, {place: str(number) if as_text else number})
+        for unit in ("", "s", "ms", "us"):
+            options = AdapterOptions(time_unit=unit, ordinal_base=0)
+            judge(name, json.dumps(changed).encode(), options, ())
 
 
 @pytest.mark.parametrize("name", NAMES)

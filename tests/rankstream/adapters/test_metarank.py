@@ -72,14 +72,26 @@ def test_a_ranking_is_a_list_with_features_that_all_items_have() -> None:
         [],
         [{"name": "price", "value": "4"}],
         [{"name": "price", "value": True}],
+        [{"name": "price", "value": 10**400}],
         [{"name": "price", "value": 1}, {"name": "stock", "value": 2}],
     ],
 )
 def test_features_that_some_item_lacks_are_none(fields: object) -> None:
-    """Text and truth are no numbers."""
+    """Text and truth are no numbers, nor is what no float holds."""
     rows = [RANKING["items"][0], {"id": "b", "fields": fields}]
     ((_, _, event),) = adapted(RANKING | {"items": rows})
     assert "features" not in event
+
+
+def test_features_are_in_the_order_of_their_names() -> None:
+    """However each item has them."""
+    price, stock = {"name": "price", "value": 1}, {"name": "stock", "value": 2}
+    rows = [
+        {"id": "a", "fields": [stock, price]},
+        {"id": "b", "fields": [price, stock]},
+    ]
+    ((_, _, event),) = adapted(RANKING | {"items": rows})
+    assert event["features"] == [[1, 2], [1, 2]]
 
 
 def test_an_interaction_is_a_click_with_its_id() -> None:

@@ -8,6 +8,8 @@ from rankstream.wire.topics import QUERIES
 
 NOW_MS = 1_733_788_889_378
 
+HUGE = pytest.param(10**400, id="10**400")
+
 
 @pytest.mark.parametrize(
     ("value", "at_ms"),
@@ -51,6 +53,14 @@ def test_another_unit_is_refused_with_the_option_that_converts_it(
     assert at_ms_of(value, unit, kind=QUERIES) // 1_000 == NOW_MS // 1_000
 
 
+@pytest.mark.parametrize("unit", ["s", "ms", "us"])
+@pytest.mark.parametrize("value", [1e308, HUGE, float("nan"), float("inf"), -1])
+def test_no_unit_makes_a_time_of_what_is_none(unit: str, value: float) -> None:
+    """However large it is."""
+    with pytest.raises(NotAdapted, match="1970 to 9999"):
+        at_ms_of(value, unit, kind=QUERIES)
+
+
 @pytest.mark.parametrize("unit", ["s", "us"])
 def test_iso_has_its_unit_whatever_the_option_says(unit: str) -> None:
     """The option is about numbers."""
@@ -73,9 +83,13 @@ def test_iso_has_its_unit_whatever_the_option_says(unit: str) -> None:
         ("9999-12-31T23:59:59-23:59", "1970 to 9999"),
         ("1969-12-31T23:59:59Z", "1970 to 9999"),
         (-1, "1970 to 9999"),
-        (float("nan"), "finite"),
-        (float("inf"), "finite"),
-        (10**30, "microseconds"),
+        (float("nan"), "1970 to 9999"),
+        (float("inf"), "1970 to 9999"),
+        (10**18, "microseconds"),
+        (10**30, "1970 to 9999"),
+        pytest.param(10**400, "1970 to 9999", id="10**400"),
+        pytest.param(-(10**400), "1970 to 9999", id="-10**400"),
+        (1e308, "1970 to 9999"),
         ("9" * 20, "microseconds"),
         ("9" * 21, "ISO 8601"),
     ],

@@ -12,9 +12,11 @@ import uvicorn
 from deploy.process import free_port
 from rankstream.benchmarks import serve_bare
 from rankstream.benchmarks.http_load import Load, load
-from rankstream.benchmarks.serve import TOGETHER, figures_of, works
+from rankstream.benchmarks.serve import TOGETHER, Turn, figures_of, works
 from rankstream.ranker import Ranker
 from rankstream.sections import ModelSettings
+from rankstream.serving.application import parts_of
+from rankstream.serving.server import configuration
 from rankstream.wire.topics import CLICKS, QUERIES
 from tests.served import Served, served, settings_of, until
 from tests.snapshot_factory import envelope
@@ -45,6 +47,7 @@ def test_every_answer_is_counted_and_every_event_arrives(
     found = load(ours.port, path, 4, 0.3)
     assert found.n_refused == 0
     assert found.n_answered > 0
+    assert found.cpu_s > 0.0
     arrived = len(ours.events(work.topic)) - before
     assert arrived == found.n_answered * work.n_events
     assert work.topic == (CLICKS if number else QUERIES)
@@ -54,10 +57,7 @@ def test_every_answer_is_counted_and_every_event_arrives(
 def test_the_rival_takes_the_same_bodies(tmp_path: Path) -> None:
     """And answers all of them."""
     port = free_port()
-    config = uvicorn.Config(
-        serve_bare.application(), port=port, log_config=None, access_log=False
-    )
-    server = uvicorn.Server(config)
+    server = uvicorn.Server(serve_bare.configuration(port))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     until(lambda: server.started)
@@ -72,13 +72,31 @@ def test_the_rival_takes_the_same_bodies(tmp_path: Path) -> None:
         thread.join(timeout=20)
 
 
+def test_the_rival_has_our_options_and_nothing_more() -> None:
+    """Or it would pay for what ours leaves out."""
+    ours, bare = configuration(parts_of(settings_of())), serve_bare.configuration(1)
+    for name in ("loop", "ws", "access_log", "proxy_headers", "server_header",
+                 "timeout_keep_alive", "backlog", "date_header"):  # fmt: skip
+        assert getattr(ours, name) == getattr(bare, name), name
+    bare.load()
+    assert bare.loaded_app is serve_bare.application
+
+
 def test_a_figure_is_void_where_the_broker_has_something_else() -> None:
     """Or where a request was refused."""
     work = works()[1]
-    pairs = [(Load(30.0, 0.02, 90, 0), Load(100.0, 0.01, 300, 0))]
-    rate, slow = figures_of(work, pairs, 90)
+    pairs = [
+        (
+            Turn(Load(30.0, 0.02, 90, 0, 0.9), 0.36),
+            Turn(Load(100.0, 0.01, 300, 0, 3), 0.3),
+        )
+    ]
+    rate, slow, server, clients = figures_of(work, pairs, 90)
     assert rate["ratio"] == pytest.approx(0.3)
     assert np.isclose(slow["value"], 20.0)
-    assert figures_of(work, pairs, 89)[0]["ratio"] is None
-    refused = [(Load(30.0, 0.02, 90, 1), Load(100.0, 0.01, 300, 0))]
+    assert (server["value"], server["rival"]) == pytest.approx((4_000.0, 1_000.0))
+    assert server["ratio"] == pytest.approx(4.0)
+    assert (clients["value"], clients["rival"]) == pytest.approx((10_000.0, 10_000.0))
+    assert [each["ratio"] for each in figures_of(work, pairs, 89)] == [None] * 4
+    refused = [(pairs[0][0], Turn(Load(100.0, 0.01, 300, 1, 3.0), 0.3))]
     assert figures_of(work, refused, 90)[0]["faults"]

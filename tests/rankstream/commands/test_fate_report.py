@@ -49,6 +49,21 @@ def test_what_was_lost_is_counted_with_the_command_that_shows_it() -> None:
 
 
 @pytest.mark.parametrize(
+    ("fates", "says"),
+    [
+        (Fates(n_unjoined=7, may_wait=True), "not joined yet, of all senders: 7"),
+        (Fates(may_wait=True), "cannot be told yet: the last clicks may wait"),
+    ],
+)
+def test_what_is_not_judged_yet_is_no_clean_end(fates: Fates, says: str) -> None:
+    """Nobody takes silence for a success."""
+    (line,) = lines_of(fates, Settings())
+    assert line.startswith(says)
+    assert line.endswith("`rankstream dlq count` will tell of them")
+    assert not fates.is_clean
+
+
+@pytest.mark.parametrize(
     ("content", "words", "status"),
     [
         (QUERY + CLICK, ["--strict"], 0),
@@ -105,3 +120,13 @@ def test_options_that_cannot_be_are_refused(
     (tmp_path / "log").write_text("{}")
     assert main(words) == 2
     assert says in capsys.readouterr().err
+
+
+def test_a_table_is_called_what_it_is(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Also where nobody said so."""
+    path = tmp_path / "shown.csv"
+    path.write_text(f"impression,item,at,clicked\ni,a,{NOW_MS},1\n")
+    assert main(["replay", str(path), "--local"]) == 0
+    assert "1 document of csv" in capsys.readouterr().err

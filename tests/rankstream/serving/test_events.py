@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import shutil
+import subprocess
 import time
 import zlib
 from collections.abc import Iterator
@@ -10,13 +12,14 @@ from typing import Any
 import pytest
 from aiokafka import TopicPartition
 
+from rankstream.commands.serve import EPILOG
 from rankstream.sections import Settings
 from rankstream.serving.documents import MOST_CHARACTERS, MOST_QUERIES, Queries
 from rankstream.wire.refused_header import REFUSED_HEADER
 from rankstream.wire.topics import CLICKS, QUERIES
 from streams.local import LocalPipeline, local_settings
 from tests.fakes.partition_log import Content
-from tests.served import N_PARTITIONS, Served, served, settings_of
+from tests.served import N_PARTITIONS, PATIENCE_S, Served, served, settings_of
 
 NOW_MS = time.time_ns() // 1_000_000
 
@@ -137,6 +140,23 @@ def test_what_is_refused_can_become_a_dead_letter(server: Served) -> None:
     assert any(each.startswith("shown: ") for each in words)
 
 
+@pytest.mark.parametrize("refused", ["request", "dead-letter"])
+def test_what_kafka_cannot_take_is_refused_before_anything_is_sent(
+    refused: str,
+) -> None:
+    """Nor can it be a dead letter, so nothing of the request is."""
+    wide = json.dumps(listed("wide")).replace(",", "," + " " * 3_000_000).encode()
+    body = b"[" + json.dumps(listed("narrow")).encode() + b"," + wide + b"]"
+    settings = settings_of(body_bytes=32 << 20, under_way_bytes=128 << 20)
+    with served(settings) as server:
+        answer = server.ask(f"/v1/events?refused={refused}", body)
+        assert answer.status == 422
+        (told,) = answer.json["rejected"]
+        assert (told["index"], told["code"]) == (1, "too-large")
+        assert not server.events(QUERIES)
+        assert server.ask("/v1/events", listed("narrow")).status == 202
+
+
 def test_ingestion_takes_whatever_was_answered(server: Served) -> None:
     """Nothing becomes a dead letter but what was sent as one."""
     body = [listed("taken"), clicked("taken"), listed("not-taken", shown=[])]
@@ -216,6 +236,25 @@ def test_ubi_is_taken_as_it_is(server: Served) -> None:
     assert click["query_id"] == named(server, QUERIES, "u1")[0]["query_id"]
 
 
+@pytest.mark.parametrize(
+    ("query", "n_clicks"),
+    [("actions=", 2), ("actions=click", 1), ("actions=click,buy", 2),
+     ("impression_actions=", 3)],
+)  # fmt: skip
+def test_an_option_of_several_words_may_have_none(
+    server: Served, query: str, n_clicks: int
+) -> None:
+    """Which is no empty word that no action has."""
+    acted = {
+        "query_id": "u2", "user_query": "shoes", "timestamp": "2026-01-01T10:00:05Z",
+        "event_attributes": {"object": {"object_id": "p2"}},
+    }  # fmt: skip
+    body = [acted | {"action_name": name} for name in ("click", "buy", "view")]
+    answer = server.ask(f"/v1/events?format=ubi&{query}", body)
+    assert (answer.status, answer.json["clicks"]) == (202, n_clicks)
+    assert answer.json["ignored"] == 3 - n_clicks
+
+
 def test_a_cloud_event_of_either_mode_gives_its_id(server: Served) -> None:
     """Without one of the click's own."""
     click = clicked("cloud")
@@ -238,22 +277,79 @@ def test_a_cloud_event_of_either_mode_gives_its_id(server: Served) -> None:
 
 
 def test_more_documents_than_may_be_are_refused() -> None:
-    """However small they are."""
+    """However small and plain they are."""
     with served(settings_of(events=3)) as server:
-        answer = server.ask("/v1/events", [listed(f"i{n}") for n in range(4)])
-        assert (answer.status, answer.json["code"]) == (413, "too-many")
-        assert (
-            server.ask("/v1/events", [listed(f"i{n}") for n in range(3)]).status == 202
-        )
+        for event in (listed, clicked):
+            events = [event(f"i{n}") for n in range(4)]
+            answer = server.ask("/v1/events", events)
+            assert (answer.status, answer.json["code"]) == (413, "too-many")
+            assert server.ask("/v1/events", events[:3]).status == 202
 
 
 def test_queries_are_remembered_of_the_newest_lists_only() -> None:
     """And not those that are long: memory is bounded whatever is sent."""
     queries = Queries()
-    queries["long"] = "q" * MOST_CHARACTERS
     for number in range(MOST_QUERIES + 10):
         queries[str(number)] = "q"
+    queries["long"] = "q" * MOST_CHARACTERS
     assert len(queries) == MOST_QUERIES
     assert "long" not in queries
     assert "9" not in queries
     assert queries["10"] == "q"
+
+
+@pytest.mark.parametrize(
+    ("document", "form"),
+    [
+        ({"user_query": "red", "query_id": "u", "timestamp": NOW_MS}, "ubi"),
+        ({"event": "interaction", "ranking": "r", "timestamp": NOW_MS}, "metarank"),
+        ({"specversion": "1.0", "id": "1", "data": {}}, "cloudevents"),
+    ],
+)
+def test_what_looks_like_another_format_is_told_how_to_name_it(
+    server: Served, document: dict[str, Any], form: str
+) -> None:
+    """As `replay` tells it."""
+    for kind in ("application/json", "application/x-ndjson"):
+        answer = server.ask("/v1/events", document, content_type=kind)
+        assert answer.status == 422
+        (told,) = answer.json["rejected"]
+        assert told["reason"].endswith(
+            f"it looks like {form}: name it with ?format={form}"
+        )
+    answer = server.ask(f"/v1/events?format={form}", document)
+    assert "looks like" not in answer.body.decode()
+
+
+def test_headers_of_a_cloud_event_need_its_version(server: Served) -> None:
+    """Without it the body is not taken for an event of ours."""
+    headers = {"ce_id": "7", "ce_source": "/shop", "ce_type": "click"}
+    answer = server.ask("/v1/events", clicked("headed"), **headers)
+    assert answer.status == 422
+    assert "specversion must be 1.0" in answer.json["detail"]
+
+
+def test_the_example_of_the_help_works(server: Served) -> None:
+    """As it stands there, with the port of this server."""
+    curl, bash = shutil.which("curl"), shutil.which("bash")
+    if not curl or not bash:
+        pytest.skip("curl and bash must be there to run the example")
+    example = EPILOG[EPILOG.index("curl") :].partition("\n\n")[0]
+    command = example.replace(":8088/", f":{server.port}/").replace("i1", "helped")
+    told = subprocess.run(
+        [bash, "-c", command], check=True, capture_output=True, timeout=PATIENCE_S
+    )
+    assert json.loads(told.stdout)["queries"] == 1, told
+    assert len(named(server, QUERIES, "helped")) == 1
+
+
+@pytest.mark.parametrize("path", ["/v1/events", "/v1/click", "/v1/rank"])
+@pytest.mark.parametrize("origin", ["https://stranger.example", "null"])
+def test_a_form_of_a_strangers_page_is_refused(
+    server: Served, path: str, origin: str
+) -> None:
+    """Pages may send its content type without asking first, and always say Origin."""
+    kind = "application/x-www-form-urlencoded"
+    answer = server.ask(path, clicked("forged"), content_type=kind, origin=origin)
+    assert (answer.status, answer.json["code"]) == (403, "origin")
+    assert not named(server, CLICKS, "forged")

@@ -8,10 +8,12 @@ import resource
 import socket
 import time
 from collections.abc import Iterator
+from typing import Any
 
 import psutil
 import pytest
 
+from rankstream.serving.connections import PIECE_BYTES
 from rankstream.wire.topics import CLICKS, QUERIES
 from tests.rankstream.serving.test_events import clicked, listed
 from tests.served import PATIENCE_S, Served, all_of, served, settings_of, until
@@ -326,6 +328,114 @@ def test_an_offer_to_speak_http_2_is_answered_in_http_1(server: Served) -> None:
     assert not second or status_of(second) == 202
     names = {each.get("impression_id") for each in server.events(QUERIES)}
     assert "h2c-1" in names
+
+
+OFFER = (b"Connection: Upgrade", b"Upgrade: h2c")
+
+
+def test_headers_beyond_the_limit_cannot_be_lost_in_an_offer(server: Served) -> None:
+    """Or the length behind them would be, and the body be another request."""
+    before = n_sent(server)
+    hidden = posted(json.dumps(clicked("hidden")).encode())
+    many = [b"X-%d: a" % number for number in range(110)]
+    lines = [b"GET /healthz HTTP/1.1", b"Host: localhost", *OFFER, *many]
+    length = b"Content-Length: %d" % len(hidden)
+    answer = server.raw(b"\r\n".join([*lines, length, b"", b""]) + hidden)
+    assert status_of(answer) == 431
+    assert answer.count(b"HTTP/1.1 ") == 1
+    assert n_sent(server) == before
+
+
+@pytest.mark.parametrize(
+    ("start", "lines"),
+    [
+        (b"GET /healthz HTTP/1.0", OFFER),
+        (b"GET /healthz HTTP/1.1", (b"Connection: Upgrade, close", OFFER[1])),
+        (b"GET /healthz HTTP/1.1", (b"Connection: close", *OFFER)),
+    ],
+)
+def test_an_offer_keeps_its_version_and_its_end(
+    server: Served, start: bytes, lines: tuple[bytes, ...]
+) -> None:
+    """The connection is closed behind one answer, as it would be without the offer."""
+    request = b"\r\n".join([start, b"Host: localhost", *lines, b"", b""])
+    answer = server.raw(request + request)
+    assert status_of(answer) == 200
+    assert b"connection: close" in answer
+    assert answer.count(b"HTTP/1.1 ") == 1
+
+
+def test_offers_in_a_row_are_answered_one_by_one(server: Served) -> None:
+    """However many there are; a tunnel is refused behind them."""
+    one = b"\r\n".join([b"GET /healthz HTTP/1.1", b"Host: localhost", *OFFER, b"", b""])
+    tunnel = b"CONNECT / HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    answer = server.raw(one * 1_000 + tunnel + one)
+    assert answer.count(b"HTTP/1.1 200 ") == 1_000
+    assert answer.count(b"HTTP/1.1 ") == 1_001
+    assert status_of(answer[answer.rindex(b"HTTP/1.1 ") :]) == 400
+
+
+@pytest.mark.parametrize(
+    ("bad", "status"),
+    [
+        (b"\x16\x03\x01\r\n\r\n", 400),
+        (HEAD + b"".join(b"X-%d: a\r\n" % n for n in range(110)) + b"\r\n", 431),
+        (HEAD + b"X-Long: " + b"a" * 8_000, 431),
+    ],
+)
+def test_a_refusal_comes_behind_the_answers_before_it(
+    server: Served, bad: bytes, status: int
+) -> None:
+    """Or it would be taken for the answer to another request."""
+    server.gate.is_shut = True
+    with server.connect() as client:
+        client.sendall(posted(json.dumps(clicked("first")).encode()) * 2 + bad)
+        until(lambda: server.parts.room.taken > 0)
+        server.gate.is_shut = False
+        answer = all_of(client)
+    found = [int(each[:3]) for each in answer.split(b"HTTP/1.1 ")[1:]]
+    assert found == [202, 202, status]
+
+
+def test_what_trails_a_body_is_no_header(server: Served) -> None:
+    """Whoever looked at the head has not seen it."""
+    start = HEAD.replace(b"Host: localhost\r\n", b"")
+    chunked = b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%b\r\n0\r\n"
+    body = chunked % (len(BODY), BODY)
+    assert status_of(server.raw(start + body + b"Host: localhost\r\n\r\n")) == 421
+
+
+def test_requests_that_are_sent_ahead_wait_as_bytes(server: Served) -> None:
+    """However many a client sends whose answers it does not read."""
+    ask = b"GET / HTTP/1.1\r\nHost:localhost\r\n\r\n"
+    n_clients, n_asked = 60, 8_000
+    with contextlib.ExitStack() as held:
+        clients = [held.enter_context(server.connect()) for _ in range(n_clients)]
+        for client in clients:
+            client.setblocking(False)
+            with contextlib.suppress(BlockingIOError, ConnectionError):
+                sent = 0
+                while sent < n_asked * len(ask):
+                    sent += client.send(ask * n_asked)
+        until(lambda: server.parts.room.taken > 0 or server.parts.room.refused > 0)
+        most = 0
+        for _ in range(20):
+            open_ones: set[Any] = server.server.server_state.connections
+            waiting = [len(each.pipeline) for each in list(open_ones)]
+            most = max(most, *waiting, 0)
+            assert server.parts.room.taken <= 2 << 20
+            time.sleep(0.05)
+        assert 0 < most <= PIECE_BYTES // len(ask) + 1
+
+
+def test_requests_that_were_sent_ahead_are_all_answered(server: Served) -> None:
+    """In their order, with bodies that are larger than a piece too."""
+    wide = {"attributes": {"wide": "x" * 3_000}}
+    bodies = [json.dumps(listed(f"w{n}", **wide)).encode() for n in range(200)]
+    answer = server.raw(b"".join(map(posted, bodies)))
+    assert answer.count(b"HTTP/1.1 202 ") == answer.count(b"HTTP/1.1 ") == 200
+    found = {each["impression_id"] for each in server.events(QUERIES)}
+    assert {f"w{n}" for n in range(200)} <= found
 
 
 def test_memory_stays_flat_under_all_of_it(server: Served) -> None:

@@ -15,6 +15,7 @@ from rankstream.ranker import Ranker
 from rankstream.ranking.combining import draw_seed
 from rankstream.sections import ExperimentSettings
 from rankstream.serving.exposures import exposures_of
+from rankstream.serving.remembered import MOST_BYTES, Kept, Remembered
 from rankstream.wire.topics import QUERIES
 from tests.served import Served, served, settings_of, until
 from tests.snapshot_factory import envelope
@@ -25,10 +26,10 @@ ITEMS: list[dict[str, Any]] = [
 
 
 class Documents:
-    """A store that has one experiment."""
+    """A store that has one experiment, or none."""
 
-    def __init__(self, settings: ExperimentSettings) -> None:
-        self._found = {"boost": msgspec.json.encode(settings)}
+    def __init__(self, settings: ExperimentSettings | None) -> None:
+        self._found = {"boost": msgspec.json.encode(settings)} if settings else {}
 
     def documents(self, kind: str) -> dict[str, bytes]:
         """Those of a kind."""
@@ -132,6 +133,37 @@ def test_to_ask_again_gives_the_same_list_and_one_event(server: Served) -> None:
     assert (other.status, other.json["code"]) == (409, "impression")
 
 
+def test_a_list_of_either_kind_uses_its_id_up(server: Served) -> None:
+    """Two lists under one id would both be shown, and one of them counted."""
+    calls = [("/v1/rank", asked), ("/v1/combine", combined)]
+    for number, (first, second) in enumerate((calls, calls[::-1])):
+        name = f"either-{number}"
+        assert server.ask(first[0], first[1](impression_id=name)).status == 200
+        other = server.ask(second[0], second[1](impression_id=name))
+        assert (other.status, other.json["code"]) == (409, "impression")
+        assert event_of(server, name)
+
+
+def test_a_combined_list_is_given_again_when_its_experiment_is_over(
+    server: Served,
+) -> None:
+    """It is in the log, so whoever lost the answer may show it."""
+    first = server.ask("/v1/combine", combined(impression_id="over"))
+    experiments: Any = server.parts.experiments
+    store, experiments.store = experiments.store, Documents(None)
+
+    def is_over() -> bool:
+        experiments._running = {}
+        return server.ask("/v1/combine", combined()).status == 404
+
+    until(is_over)
+    again = server.ask("/v1/combine", combined(impression_id="over"))
+    experiments.store = store
+    experiments.refresh()
+    assert (again.status, again.body) == (200, first.body)
+    assert first.json["ranking"] == event_of(server, "over")["shown"]
+
+
 def test_a_list_that_was_not_answered_in_time_is_given_again() -> None:
     """Though the model has moved on: what is logged is what is shown."""
     version = 2
@@ -151,12 +183,54 @@ def test_a_list_that_was_not_answered_in_time_is_given_again() -> None:
 
 def test_without_log_no_event_is_sent(server: Served) -> None:
     """A list that nobody is shown must not count."""
-    answer = server.ask("/v1/rank", asked(log=False)).json
-    assert answer["ranking"]
-    assert all(
-        each["impression_id"] != answer["impression_id"]
-        for each in server.events(QUERIES)
-    )
+    before = len(server.values(QUERIES))
+    for answer in (
+        server.ask("/v1/rank", asked(log=False)),
+        server.ask("/v1/combine", combined(log=False)),
+    ):
+        assert answer.json["ranking"]
+    assert len(server.values(QUERIES)) == before
+
+
+def test_answers_are_remembered_up_to_so_many_bytes() -> None:
+    """The newest of them."""
+    remembered = Remembered()
+    for number in range(5):
+        remembered.keep(str(number), Kept(b"x" * (MOST_BYTES // 2), 0, None))
+    found = [remembered.of(str(number), 0) is not None for number in range(5)]
+    assert found == [False, False, False, True, True]
+    remembered.keep("4", Kept(b"small", 0, None))
+    remembered.keep("5", Kept(b"x" * (MOST_BYTES // 2 - 5), 0, None))
+    assert remembered.of("3", 0)
+
+
+def test_a_learner_that_needs_candidates_has_them_logged() -> None:
+    """And no other: they are most of an event."""
+    settings = settings_of()
+    form = settings.models["m"]
+    models = {"m": form, "p": msgspec.structs.replace(form, learner="pl-rank")}
+    settings = msgspec.structs.replace(settings, models=models)
+    rankers = {
+        name: Ranker(name, source=lambda name=name: envelope(2, model=name))  # type: ignore[misc]
+        for name in models
+    }
+    with served(settings, rankers=rankers) as server:
+        for name in models:
+            answer = server.ask("/v1/rank", asked(model=name, impression_id=name))
+            assert answer.status == 200
+            event = event_of(server, name)
+            assert ("candidate_features" in event) == (name == "p")
+
+
+def test_a_list_whose_event_is_too_large_is_refused() -> None:
+    """Before anything is sent."""
+    items = [{"id": f"{n:0250}", "features": [0.0, 0.0, 0.0]} for n in range(32_000)]
+    settings = settings_of(body_bytes=32 << 20, under_way_bytes=128 << 20)
+    limits = msgspec.structs.replace(settings.limits, documents=50_000)
+    with served(msgspec.structs.replace(settings, limits=limits)) as server:
+        answer = server.ask("/v1/rank", asked(items=items))
+        assert (answer.status, answer.json["code"]) == (422, "too-large")
+        assert not server.values(QUERIES)
 
 
 @pytest.mark.parametrize(
@@ -233,6 +307,31 @@ def test_a_combined_list_is_what_the_experiment_draws(server: Served) -> None:
         "id": "boost", "epoch": 1, "method": "pairwise-preference",
     }  # fmt: skip
     assert (event["seed"], event["session"]) == (drawn.seed, "s1")
+
+
+def test_the_session_decides_who_takes_part_before_the_user(server: Served) -> None:
+    """As `unit` does before both: one that is in, and one that is not."""
+    half = Documents(ExperimentSettings(rankers={"old": "", "new": ""}, share=0.5))
+    experiments: Any = server.parts.experiments
+    store, experiments.store = experiments.store, half
+    experiments.refresh()
+    parts: dict[bool, str] = {}
+    for number in range(100):
+        running = experiments.of("boost", unit=f"u{number}", now_ms=0)
+        parts[running is not None] = f"u{number}"
+    who: list[dict[str, str | None]] = [
+        {"unit": None, "session": parts[True], "user": parts[False]},
+        {"unit": None, "session": None, "user": parts[True]},
+        {"unit": parts[True], "session": parts[False], "user": parts[False]},
+    ]
+    swapped = {parts[True]: parts[False], parts[False]: parts[True]}
+    for each in who:
+        other = {name: swapped.get(unit or "") for name, unit in each.items()}
+        for fields, takes_part in ((each, True), (other, False)):
+            answer = server.ask("/v1/combine", combined(**fields))
+            assert answer.json["takes_part"] is takes_part, fields
+    experiments.store = store
+    experiments.refresh()
 
 
 def test_candidates_make_exposures(server: Served) -> None:

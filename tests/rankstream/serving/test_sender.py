@@ -5,6 +5,7 @@ import json
 import socket
 from collections.abc import Iterator
 
+import msgspec
 import psutil
 import pytest
 from aiokafka.errors import OutOfOrderSequenceNumber
@@ -12,7 +13,7 @@ from aiokafka.errors import OutOfOrderSequenceNumber
 from rankstream.serving.records import joined
 from rankstream.wire.topics import BATCH_BYTES, CLICKS, QUERIES
 from tests.rankstream.serving.test_events import clicked, listed
-from tests.served import Answered, Served, served, settings_of, until
+from tests.served import N_PARTITIONS, Answered, Served, served, settings_of, until
 
 
 @pytest.fixture
@@ -61,9 +62,33 @@ def test_readiness_says_that_kafka_is_silent(
     monkeypatch.setattr("rankstream.serving.sender.PROBE_S", 0.2)
     server.gate.is_shut = True
     until(lambda: server.ask("/readyz").status == 503)
-    assert server.ask("/readyz").json["reasons"] == ["Kafka: Kafka does not answer"]
+    assert server.ask("/readyz").json["reasons"] == ["Kafka: it does not answer"]
     server.gate.is_shut = False
     until(lambda: server.ask("/readyz").status == 200)
+
+
+def test_what_is_answered_lies_with_all_replicas_once(server: Served) -> None:
+    """That is how the client is asked to send."""
+    (options,) = server.options
+    assert (options["acks"], options["enable_idempotence"]) == ("all", True)
+
+
+def test_a_list_whose_event_failed_is_made_and_sent_anew(server: Served) -> None:
+    """Under its id; nobody was told of the first one."""
+    first = server.producers[-1]
+
+    async def broken(*_: object, **__: object) -> None:
+        raise OutOfOrderSequenceNumber
+
+    first.send = broken  # type: ignore[assignment]
+    item = {"id": "a", "features": [1.0, 2.0, 3.0]}
+    asked = {"model": "m", "query_id": "q", "items": [item], "impression_id": "anew"}
+    failed = server.ask("/v1/rank", asked)
+    assert (failed.status, failed.json["code"]) == (503, "unanswered")
+    assert not server.events(QUERIES)
+    until(lambda: server.producers[-1] is not first and not server.parts.sender.trouble)
+    assert server.ask("/v1/rank", asked | {"k": 5}).status == 200
+    assert [each["impression_id"] for each in server.events(QUERIES)] == ["anew"]
 
 
 def test_a_producer_that_failed_is_replaced(server: Served) -> None:
@@ -80,6 +105,34 @@ def test_a_producer_that_failed_is_replaced(server: Served) -> None:
     assert server.ask("/v1/events", clicked("again")).status == 202
     assert server.parts.sender.failed == 1
     assert [each["event_id"] for each in server.events(CLICKS)] == ["e-again"]
+
+
+def test_what_is_wrong_with_kafka_is_for_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Who asks without a token hears no address, no topic and no command."""
+    caplog.set_level("INFO", logger="rankstream.serve")
+    settings = msgspec.structs.replace(settings_of(), file="/etc/shop.toml")
+
+    async def broken(*_: object, **__: object) -> None:
+        raise OutOfOrderSequenceNumber("at 10.1.2.3:9092")
+
+    with served(settings) as server:
+        server.producers[-1].send = broken  # type: ignore[assignment]
+        server.parts.sender._n_partitions = N_PARTITIONS + 1
+        refused = server.ask("/v1/events", clicked("unheard"))
+        until(lambda: "/etc/shop.toml" in caplog.text)
+        ready = server.ask("/readyz")
+        busy = server.ask("/v1/events", clicked("unheard"))
+    assert (refused.status, ready.status, busy.status) == (503, 503, 503)
+    assert (refused.json["code"], busy.json["code"]) == ("unanswered", "busy")
+    assert "10.1.2.3:9092" in caplog.text
+    assert ready.json["reasons"] == [
+        "Kafka: it cannot be used; the log of the server says why"
+    ]
+    for answer in (refused, ready, busy):
+        for secret in (b"10.1.2.3", b"9092", b"shop.toml", b"topics", b"queries"):
+            assert secret not in answer.body
 
 
 def test_a_stop_answers_what_was_begun(server: Served) -> None:

@@ -75,8 +75,9 @@ LATE_MS = START_MS + 20_000 + WINDOW_MS + 1
         (clicked(20, item_id="z"), "click-in-its-list", "'z'", "FAIL"),
         (shown(20, at_ms=START_MS // 1_000), "epoch-unit", "seconds", "FAIL"),
         (shown(20, at_ms=START_MS * 1_000), "epoch-unit", "microseconds", "FAIL"),
+        (shown(20, at_ms=5_000), "epoch-unit", "no unit", "FAIL"),
         (shown(20, at_ms=4_000_000_000_000), "time-not-ahead", "ahead of", "FAIL"),
-        (clicked(901, at_ms=START_MS + 50), "click-has-list", "no list", "WARN"),
+        (clicked(901, at_ms=START_MS + 50), "click-has-list", "did not come", "WARN"),
         (clicked(20, at_ms=LATE_MS), "in-time", "has closed", "WARN"),
         (clicked(20), "no-duplicates", "came before", "WARN"),
         (shown(20), "no-duplicates", "came before", "WARN"),
@@ -115,6 +116,18 @@ def test_each_check_finds_its_own(
     assert status == (level == "FAIL")
     strict, _, _ = judged(tmp_path, capsys, events, "--strict")
     assert strict == 1
+
+
+@pytest.mark.parametrize(
+    ("line", "check"), [("no json", "readable"), ('{"a": 1}', "fields")]
+)
+def test_a_broken_first_line_is_told_as_any_other(
+    line: str, check: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It has no time, and none is found wrong."""
+    status, _, bad = judged(tmp_path, capsys, [line, *clean()])
+    assert (status, set(bad) - {"time-order"}) == (1, {check})
+    assert [each["line"] for each in bad[check]["examples"]] == [1]
 
 
 def test_clicks_that_all_name_unknown_lists_fail(
@@ -214,3 +227,91 @@ def test_counts_are_those_of_a_replay(
     assert counts["in-time"] == outcomes["late"] > 40
     letters = counts["click-in-its-list"] + counts["ordinals-from-1"]
     assert letters == outcomes["dead letter"] > 100
+
+
+FOREIGN = {
+    "ubi": {"action_name": "click", "query_id": "l", "timestamp": START_MS},
+    "metarank": {"event": "interaction", "ranking": "r", "timestamp": str(START_MS)},
+    "cloudevents": {"specversion": "1.0", "id": "1", "data": {}},
+}
+
+
+@pytest.mark.parametrize("form", FOREIGN)
+def test_documents_of_another_format_are_told_how_to_be_read(
+    form: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They are no events of ours with a wrong time."""
+    status, report, bad = judged(tmp_path, capsys, [FOREIGN[form]] * 3)
+    assert (status, set(bad)) == (1, {"adapted", "lists-and-clicks"})
+    assert bad["adapted"]["count"] == report["outcomes"]["dead letter"] == 3
+    assert f"which --format {form} reads" in bad["adapted"]["examples"][0]["why"]
+
+
+def test_bytes_that_are_no_text_are_not_readable(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Though there are only two of them."""
+    path = tmp_path / "log"
+    path.write_bytes(b"\xff\xfe")
+    assert main(["validate", str(path), "--json"]) == 1
+    readable, *_ = json.loads(capsys.readouterr().out)["checks"]
+    assert (readable["status"], readable["codes"]) == ("FAIL", {"not-json": 1})
+
+
+def test_a_frequent_reason_hides_no_other(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each code has an example, and the most frequent has the most."""
+    events = clean() + [shown(n, schema=9) for n in range(50)]
+    events += [clicked(7, action=""), shown(8, shown=["a", "a"])]
+    _, _, bad = judged(tmp_path, capsys, events)
+    found = bad["fields"]
+    told = [each["code"] for each in found["examples"]]
+    assert set(told) == set(found["codes"])
+    assert len(set(told)) == 3
+    assert len(told) == MOST_EXAMPLES
+    assert found["codes"][told[0]] == 50
+    assert told == sorted(told, key=told.index)
+    path = tmp_path / "log.jsonl"
+    assert main(["validate", str(path)]) == 1
+    assert f"  {told[-1]}: " in capsys.readouterr().out
+
+
+def test_an_unreadable_file_is_no_dead_letter(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A replay would refuse it and send nothing; what it lacks is not known."""
+    path = tmp_path / "log.csv"
+    rows = [f"i{n},x{place},{place},{START_MS},1" for place in (1, 2) for n in range(3)]
+    path.write_text("\n".join(["impression,item,position,at,clicked", *rows]))
+    assert main(["validate", str(path), "--json"]) == 1
+    report = json.loads(capsys.readouterr().out)
+    found = {each["name"]: each["count"] for each in report["checks"] if each["count"]}
+    assert found == {"readable": 1}
+    assert not any(report["outcomes"].values())
+
+
+def test_a_list_of_a_table_is_told_by_its_first_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Not by its number."""
+    path = tmp_path / "log.csv"
+    rows = [f"i{n},x{place},{place},{START_MS},1" for n in range(3) for place in (1, 2)]
+    rows += [f"i9,x,3,{START_MS},0", f"i10,y,1,{START_MS},0"]
+    path.write_text("\n".join(["impression,item,position,at,clicked", *rows]))
+    assert main(["validate", str(path), "--json"]) == 1
+    report = json.loads(capsys.readouterr().out)
+    (ordinals,) = (each for each in report["checks"] if each["status"] == "FAIL")
+    assert [each["line"] for each in ordinals["examples"]] == [8]
+
+
+def test_a_time_without_a_zone_has_its_remedy(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Told beside times of another unit."""
+    path = tmp_path / "log.csv"
+    path.write_text("impression,item,at\ni,x,2024-01-01T00:00:00\n")
+    main(["validate", str(path)])
+    said = " ".join(capsys.readouterr().out.split())
+    assert "must have a zone, such as Z" in said
+    assert "epoch-unit: send these" in said

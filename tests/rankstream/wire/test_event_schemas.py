@@ -35,10 +35,10 @@ CLICK = {"impression_id": "f3a9", "query_id": "q", "at_ms": NOW_MS, "position": 
 
 BEYOND_SCHEMAS = {
     "query-event": {
-        "no-route", "time-future", "scores", "exposures", "features", "shown",
+        "no-route", "time", "time-future", "scores", "exposures", "features", "shown",
         "candidate_features", "assignments", "ranks", "malformed", "too-many-documents",
     },
-    "click-event": {"no-route", "time-future", "position", "malformed"},
+    "click-event": {"no-route", "time", "time-future", "position", "malformed"},
 }  # fmt: skip
 """Codes for which an event may be refused that its schema takes: the README says why.
 

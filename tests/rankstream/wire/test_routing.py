@@ -1,5 +1,7 @@
 """Identities and routes."""
 
+import pytest
+
 from rankstream.wire.routing import identity, route_of_impression, routed_impression_id
 
 
@@ -21,3 +23,15 @@ def test_an_impression_id_carries_its_route() -> None:
     """And one that carries none says so."""
     assert route_of_impression(routed_impression_id("x", 77)) == 77
     assert route_of_impression("x") is None
+    assert route_of_impression("x~00000000000000FF") == 255
+
+
+@pytest.mark.parametrize(
+    "route",
+    ["-000000000000001", "+000000000000001", "0x00000000000001", "0_0_0_0_0_0_0_01",
+     " 00000000000001 ", "000000000000001\n", "٠" * 16, "0" * 15, "0" * 17, ""],
+)  # fmt: skip
+def test_what_is_no_16_digits_is_no_route(route: str) -> None:
+    """Though Python would read a number in it."""
+    assert route_of_impression(f"x~{route}") is None
+    assert route_of_impression(route) is None

@@ -19,7 +19,7 @@ from streams.adaptation.adapted import (
     Adaptation,
     sources_of,
 )
-from streams.adaptation.merge import Document
+from streams.adaptation.merge import Document, Merge
 from streams.ingest.ingest import Ingest
 from streams.local import local_settings
 from streams.stage import Output, SourceRecord
@@ -30,10 +30,11 @@ N_PARTITIONS = 3
 
 
 def adaptation() -> Adaptation:
-    """Of two sources: UBI, and events of ours."""
+    """Of three sources: UBI, events of ours, and CloudEvents of these."""
     sources = {
         "ubi": SourceSettings(topic="ubi-topic", format="ubi"),
         "own": SourceSettings(topic="own-topic", format="rankstream"),
+        "cloud": SourceSettings(topic="cloud-topic", format="cloudevents"),
     }
     return Adaptation(sources_of(sources), N_PARTITIONS, KnownQueries())
 
@@ -151,6 +152,43 @@ def test_a_click_waits_for_its_list_only_where_it_may() -> None:
     assert [each.code for each in own.refusals] == ["no-query"]
 
 
+def test_clicks_that_wait_behind_each_other_s_lists_wait_for_nothing() -> None:
+    """Taken in one millisecond: no order of the two partitions has lists first."""
+    own, merge = adaptation(), Merge[str]()
+    held = {"a": [clicked(1), shown(2)], "b": [clicked(2), shown(1), clicked(3)]}
+    merge.start(held)
+    for place, values in held.items():
+        merge.add(place, (document(value, n) for n, value in enumerate(values)))
+    merge.begin((), now_ms=AT_MS + 10**6)
+    while (head := merge.head()) is not None:
+        ahead = (("ubi-topic", other) for _, other in merge.look_ahead())
+        may_wait = not head.was_held
+        if own.take("ubi-topic", 0, head.document, may_wait=may_wait, ahead=ahead):
+            merge.pass_on()
+        else:
+            merge.hold(1_000)
+    found = events_in(own.outputs())
+    queries = Counter(event["query_id"] for _, _, event in found)
+    # What is refused goes as it came, and has the id of its list there.
+    assert queries == {"q1": 2, "q2": 2, "l3": 1}
+    assert [each.words[:20] for each in own.refusals] == ["a click must have us"]
+    assert own.counts["documents_read", "ubi"] == 5
+
+
+def test_a_list_that_comes_again_is_not_learned_before_its_time() -> None:
+    """Clicks between the two go where the first one went."""
+    own = adaptation()
+    assert own.take("ubi-topic", 0, document(shown(1)))
+    again = document(shown(1, user_query="other"))
+    ahead = [("ubi-topic", again), ("own-topic", document({"what": "ever"}))]
+    assert not own.take(
+        "ubi-topic", 0, document(clicked(9)), may_wait=True, ahead=ahead
+    )
+    assert own.take("ubi-topic", 0, document(clicked(1)))
+    found = events_in(own.outputs())
+    assert [event["query_id"] for _, _, event in found] == ["q1", "q1"]
+
+
 def test_an_array_is_many_documents_and_a_tombstone_none() -> None:
     """Each is taken or refused by itself."""
     own = adaptation()
@@ -163,6 +201,61 @@ def test_an_array_is_many_documents_and_a_tombstone_none() -> None:
     events = events_in([each for each in outputs if not each.headers])
     assert sorted(topic for topic, _, _ in events) == [CLICKS, QUERIES, QUERIES]
     assert own.counts["documents_silent", "ubi"] == 1
+
+
+BINARY = (("ce_specversion", b"1.0"), ("ce_id", b"7"), ("ce_source", b"/shop"))
+
+
+def test_headers_name_one_event_so_an_array_behind_them_is_none() -> None:
+    """Two clicks of one id would be one click."""
+    own = adaptation()
+    one = {"at_ms": AT_MS, "impression_id": "i", "query_id": "q", "item_id": "a"}
+    both = document([one, one | {"item_id": "b"}])._replace(headers=BINARY)
+    assert own.take("cloud-topic", 0, both)
+    assert [each.code for each in own.refusals] == ["no-event"]
+    (output,) = own.outputs()
+    assert output.value == both.value
+    assert own.take("cloud-topic", 0, document(one)._replace(headers=BINARY))
+    ((_, _, event),) = events_in(own.outputs())
+    assert event == one | {"event_id": "/shop#7"}
+
+
+def test_an_array_of_envelopes_is_one_event_each() -> None:
+    """Whatever other headers its record has, and those of other formats."""
+    own = adaptation()
+    click = {"at_ms": AT_MS, "impression_id": "i", "query_id": "q", "item_id": "a"}
+    envelopes = [
+        {"specversion": "1.0", "id": name, "source": "/shop", "data": click}
+        for name in ("1", "2")
+    ]
+    several = document(envelopes)._replace(headers=(("ce_id", b"7"), ("x", b"y")))
+    assert own.take("cloud-topic", 0, several)
+    assert own.take("own-topic", 0, document([click, click])._replace(headers=BINARY))
+    found = [event for _, _, event in events_in(own.outputs())]
+    assert [each.get("event_id") for each in found] == [
+        "/shop#1",
+        "/shop#2",
+        None,
+        None,
+    ]
+
+
+def test_an_array_may_stand_behind_blanks() -> None:
+    """As pretty-printers leave them."""
+    own = adaptation()
+    value = b" \r\n\t" + json.dumps([shown(1), shown(2)], indent=1).encode()
+    assert own.take("ubi-topic", 0, Document(7, AT_MS, value))
+    assert own.counts["queries_adapted", "ubi"] == 2
+
+
+def test_a_document_with_a_number_without_an_end_is_a_dead_letter() -> None:
+    """It must not end the role, which would read it again and again."""
+    own = adaptation()
+    for offset, number in enumerate((10**400, -(10**400), 10**4299)):
+        assert own.take("ubi-topic", 0, document(clicked(1, timestamp=number), offset))
+        assert own.take("own-topic", 0, document({"at_ms": number}, offset))
+    assert [each.code for each in own.refusals] == ["time", "no-event"] * 3
+    assert len(own.outputs()) == 6
 
 
 @pytest.mark.parametrize("topic", ["ubi-topic", "own-topic"])
@@ -178,4 +271,6 @@ def test_what_no_topic_takes_is_cut_off_and_says_so(topic: str) -> None:
         headers = sum(len(n) + len(c) for n, c in output.headers)
         assert len(output.value or b"") + headers <= MAX_EVENT_BYTES - 512
         assert output.headers
+        # No more is cut off than must be.
+        assert len(output.value or b"") > MAX_EVENT_BYTES - 2_048
     assert [each.code for each in own.refusals] == ["too-large", "not-json"]

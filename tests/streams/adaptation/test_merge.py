@@ -69,6 +69,19 @@ def test_nothing_passes_a_partition_that_has_more() -> None:
     assert turn(merge) == [("a", 9)]
 
 
+def test_what_waits_is_looked_at_once() -> None:
+    """In the order of each partition; what was passed on meanwhile is not."""
+    merge = merged(a=(1, 2), b=(5,))
+    assert [at.taken_ms for _, at in merge.look_ahead()] == [1, 2, 5]
+    assert [*merge.look_ahead()] == []
+    merge.add("b", [Document(1, 6, b""), Document(2, 7, b"")])
+    assert turn(merge)[-1] == ("b", 7)
+    merge.add("a", [Document(2, 8, b""), Document(3, 9, b"")])
+    assert [(at, one.taken_ms) for at, one in merge.look_ahead()] == [
+        ("a", 8), ("a", 9)
+    ]  # fmt: skip
+
+
 def test_a_document_that_is_held_lets_the_others_pass_for_so_long() -> None:
     """And what is behind it in its partition waits too."""
     merge = merged(a=(10, 11), b=(12, 19, 21))

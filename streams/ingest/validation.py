@@ -96,6 +96,11 @@ class CandidateSet(NamedTuple):
     row_of: dict[str, int]
 
 
+OLDEST_US_MS = 20 * 365 * 86_400_000
+"""A number may be a time of so long ago in microseconds, and is told so; of an older
+one its sender may have meant something else."""
+
+
 class EventValidator:
     """Validates and normalises; knows its limits and nothing else.
 
@@ -197,9 +202,8 @@ class EventValidator:
 
     def _check_time(self, at_ms: int, appended_ms: int) -> None:
         if not 0 <= at_ms <= LAST_MS:
-            remedy = ""
-            if time_unit_of(at_ms) == "us":
-                remedy = ", microseconds: send a thousandth of it"
+            is_us = 0 <= appended_ms - at_ms // 1_000 < OLDEST_US_MS
+            remedy = ", microseconds: send a thousandth of it" if is_us else ""
             refuse(
                 Code.TIME, f"at_ms must be milliseconds since 1970; got {at_ms}{remedy}"
             )

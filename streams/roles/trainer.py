@@ -22,6 +22,7 @@ from rankstream.wire.training import ASKED, DONE, LEFT_ALONE
 from rankstream.wire.training import TRAINING as UNDER_WAY
 from streams.fold import statistics_keys as keys
 from streams.kafka.committed_reader import CommittedBatch, client_options
+from streams.kafka.free_pages import give_back_free_pages
 from streams.kafka.intervention import (
     BEAT_S,
     Ending,
@@ -240,6 +241,7 @@ class Trainer:
             self._n_under_way = 0
             self._seconds = time.monotonic() - started_s
             await own.close()
+            give_back_free_pages()
 
     def _learn(self, records: ModelRecords, name: str) -> None:
         """What was read after the fence holds, whatever was seen before."""

@@ -102,6 +102,15 @@ def test_a_model_is_trained_when_it_is_due_and_not_before(
     assert second.weights != first.weights
 
 
+def test_each_training_gives_back_what_it_took(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once, and not when it only looks."""
+    given_back: list[str] = []
+    monkeypatch.setattr(role, "give_back_free_pages", lambda: given_back.append("it"))
+    world = GROWN().copied()
+    asyncio.run(turned(world, world.trainer(), 3))
+    assert (len(world.trained()), given_back) == (1, ["it"])
+
+
 def test_killed_anywhere_it_publishes_all_or_nothing_and_another_start_the_same(
     undisturbed: tuple[World, int],
 ) -> None:

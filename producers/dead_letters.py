@@ -3,8 +3,8 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
+from producers.event_sink import EventSink
 from producers.formats.event import EventTooLarge
 from producers.topic_reader import Record, TopicReader
 from rankstream.wire.input_events import Event, recognised
@@ -24,22 +24,6 @@ class NoSuchLetter(ValueError):
 
     Operator action: take a place from `rankstream dlq list`.
     """
-
-
-class Sink(Protocol):
-    """Where letters are sent again."""
-
-    def send(
-        self,
-        kind: str,
-        value: bytes,
-        key: bytes | None = None,
-        headers: tuple[tuple[str, bytes], ...] = (),
-    ) -> None:
-        """Take one event."""
-
-    def send_raw(self, kind: str, value: bytes) -> None:
-        """Take bytes that may be no event."""
 
 
 @dataclass(frozen=True)
@@ -187,7 +171,7 @@ def outlook(
     return result
 
 
-def send_again(letters: Iterable[DeadLetter], sink: Sink) -> tuple[int, int]:
+def send_again(letters: Iterable[DeadLetter], sink: EventSink) -> tuple[int, int]:
     """Send their own bytes back to the input topic that they came from.
 
     Returns

@@ -11,8 +11,9 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import BinaryIO
 
+from producers.event_sink import EventSink
 from producers.formats.event import EventTooLarge
 from producers.stop_signal import Stop
 from rankstream.adapters.registry import resembled
@@ -28,22 +29,6 @@ POLL_S = 0.2
 
 Adapt = Callable[[bytes], Iterable[Event]]
 """Makes events of a line; one with a refusal is a document that is none."""
-
-
-class Sink(Protocol):
-    """Where lines go."""
-
-    def send(
-        self,
-        kind: str,
-        value: bytes,
-        key: bytes | None = None,
-        headers: tuple[tuple[str, bytes], ...] = (),
-    ) -> None:
-        """Take one event."""
-
-    def send_raw(self, kind: str, value: bytes) -> None:
-        """Take bytes that may be no event."""
 
 
 @dataclass
@@ -153,7 +138,7 @@ def _is_replaced(path: Path, file: BinaryIO) -> bool:
 
 def feed(
     lines: Iterator[bytes | None],
-    sink: Sink,
+    sink: EventSink,
     *,
     kind: str = AUTO,
     adapt: Adapt | None = None,
@@ -187,7 +172,7 @@ def feed(
     return fed
 
 
-def _pass_on(line: bytes, sink: Sink, kind: str, fed: Fed) -> None:
+def _pass_on(line: bytes, sink: EventSink, kind: str, fed: Fed) -> None:
     fed.lines += 1
     try:
         try:
@@ -204,7 +189,7 @@ def _pass_on(line: bytes, sink: Sink, kind: str, fed: Fed) -> None:
         fed.refused += 1
 
 
-def _pass_adapted(events: Iterable[Event], sink: Sink, fed: Fed) -> None:
+def _pass_adapted(events: Iterable[Event], sink: EventSink, fed: Fed) -> None:
     fed.lines += 1
     for event in events:
         try:

@@ -353,7 +353,7 @@ def role_of(name: str) -> Role:
 
 
 def kinds_of(role: str) -> list[StageKind]:
-    """The stages of a role; `publish`, `evaluate` and `train` have none.
+    """The stages of a role; those that only read and write have none.
 
     Raises
     ------

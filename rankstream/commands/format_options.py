@@ -3,13 +3,29 @@
 import argparse
 import typing
 from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 from producers.formats.columns import ROLES
+from producers.formats.registry import AUTO, FORMATS
 from rankstream.adapters.adapter import AdapterOptions
 from rankstream.adapters.registry import options_of
 
 _YES_OR_NO = {"true": True, "false": False}
+
+
+def add_files(parser: argparse.ArgumentParser) -> None:
+    """Declare files of events, and how they are to be read."""
+    parser.add_argument(
+        "paths",
+        nargs="+",
+        type=Path,
+        metavar="FILE",
+        help="a file, or a folder of them",
+    )
+    parser.add_argument("--format", choices=FORMATS, default=AUTO, dest="form")
+    add_option(parser)
+    add_columns(parser)
 
 
 def add_option(parser: argparse.ArgumentParser) -> None:

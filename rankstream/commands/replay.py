@@ -9,9 +9,7 @@ from pathlib import Path
 from producers.external_sort import OrderedEvents
 from producers.formats.adapted import Adapted
 from producers.formats.registry import (
-    AUTO,
     CATALOGUE,
-    FORMATS,
     Format,
     files_of,
     form_of,
@@ -26,8 +24,7 @@ from producers.replay import (
 from producers.stop_signal import Stop
 from rankstream.commands.fate_report import add_strict, lines_of_adapted
 from rankstream.commands.format_options import (
-    add_columns,
-    add_option,
+    add_files,
     columns_asked,
     options_asked,
 )
@@ -70,16 +67,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = EPILOG.format(formats="\n".join(map(_told, CATALOGUE)))
-    parser.add_argument(
-        "paths",
-        nargs="+",
-        type=Path,
-        metavar="FILE",
-        help="a file, or a folder of them",
-    )
-    parser.add_argument("--format", choices=FORMATS, default=AUTO, dest="form")
-    add_option(parser)
-    add_columns(parser)
+    add_files(parser)
     parser.add_argument(
         "--epoch-ms",
         type=int,

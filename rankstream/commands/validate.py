@@ -13,12 +13,11 @@ from rich.console import Console
 
 from producers.external_sort import OrderedEvents
 from producers.formats.adapted import Adapted
-from producers.formats.registry import AUTO, FORMATS, files_of, learn
+from producers.formats.registry import files_of, learn
 from producers.formats.source_file import FileUnreadable
 from producers.stop_signal import Stop
 from rankstream.commands.format_options import (
-    add_columns,
-    add_option,
+    add_files,
     columns_asked,
     options_asked,
 )
@@ -57,16 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = EPILOG
-    parser.add_argument(
-        "paths",
-        nargs="+",
-        type=Path,
-        metavar="FILE",
-        help="a file, or a folder of them",
-    )
-    parser.add_argument("--format", choices=FORMATS, default=AUTO, dest="form")
-    add_option(parser)
-    add_columns(parser)
+    add_files(parser)
     parser.add_argument(
         "--as-is", action="store_true", help="judge them in the order of the files"
     )

@@ -224,7 +224,7 @@ class _Door:
             if problem.is_last:
                 await call.drain()
             answer = Answer(problem.body(), problem.status, PROBLEM, problem.headers)
-        except Exception:
+        except Exception:  # a fault of one request: told and logged, and others go on
             log.exception("event=request-failed path=%s", place.path if place else "")
             failed = Problem(
                 HTTPStatus.INTERNAL_SERVER_ERROR,

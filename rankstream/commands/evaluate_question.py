@@ -6,7 +6,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-from models.estimators.adaptivity import Basis, basis_of
+from models.estimators.adaptivity import Basis
 from models.estimators.bias_curve import BiasCurve, position_curve
 from models.estimators.policy_reward import (
     RankWeights,
@@ -15,7 +15,6 @@ from models.estimators.policy_reward import (
     look_weights,
     relevant_click_weights,
 )
-from models.estimators.registry import recommended
 from models.estimators.splits import Shares
 from producers.stop_signal import Stop
 from rankstream.commands.evaluate_rankings import rankings_of
@@ -29,6 +28,7 @@ from streams.estimation.curve_replicates import (
     replicated_curve,
 )
 from streams.estimation.evaluation import LOGGED, Question
+from streams.estimation.grounds import grounds_of
 from streams.estimation.targets import RankingTarget, SnapshotTarget, Target
 from streams.training.feature_records import FeatureRecords
 
@@ -151,34 +151,20 @@ def question_of(
         Where models have several curves in the settings.
     Stopped
     """
-    counts = source.statistics.counted
-    n_groups = counts[0].groups if counts else 1
-    interventions = {name.intervention for name in source.statistics.scopes()}
-    known = {name: source.trust.fitted_on.get(name) for name in interventions}
-    models = source.trust.models
-    logged = basis_of(interventions, models, known, n_groups)
-    all_names = {*interventions, *policies.fitted_on}
-    basis = basis_of(all_names, models, known | policies.fitted_on, n_groups)
-    name = arguments.estimator
-    if name is None:
-        n_unknown = sum(one.without_exposure for one in counts)
-        n_counted = sum(sum(one.sources.values()) for one in counts)
-        name = recommended(
-            has_placements=n_unknown < n_counted, is_fixed=logged.has_intervals
-        )
+    grounds = grounds_of(source.statistics, *source.trust, policies.fitted_on)
     curve = _curve_of(arguments, settings, source, policies, stop)
     if curve is None:
         return None
     question = Question(
-        name,
+        arguments.estimator or grounds.estimator,
         curve,
         WEIGHTS[arguments.weights],
-        n_groups,
-        basis.groups,
+        grounds.n_groups,
+        grounds.basis.groups,
         policies.base,
         arguments.ranks,
     )
-    return Asked(question, basis)
+    return Asked(question, grounds.basis)
 
 
 def _curve_of(

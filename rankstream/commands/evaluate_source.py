@@ -12,11 +12,7 @@ from producers.formats.canonical_dump import read_dump, read_header
 from producers.formats.registry import files_of
 from producers.replay import Pace, replay
 from producers.stop_signal import Stop
-from rankstream.commands.deployed_groups import (
-    DeployedGroups,
-    LearnedOnline,
-    learned_in,
-)
+from rankstream.commands.deployed_groups import DeployedGroups, learned_in
 from rankstream.commands.replay import recorded_events
 from rankstream.local_replay import LocalReplay, dump_among
 from rankstream.local_results import SNAPSHOTS_FILE, statistics_in
@@ -31,6 +27,7 @@ from rankstream.wire.envelope import (
     pointer_of,
 )
 from rankstream.wire.topics import CANDIDATES, EVENTS, STATISTICS
+from streams.estimation.learned_online import LearnedOnline
 from streams.fold.statistics_reader import Statistics
 from streams.local import local_settings
 from streams.stage import Output

@@ -8,14 +8,11 @@ from typing import NamedTuple
 from rich.console import Console
 
 from models.estimators.splits import Shares
-from rankstream.commands.deployed_groups import (
-    DeployedGroups,
-    LearnedOnline,
-    learned_in,
-)
+from rankstream.commands.deployed_groups import DeployedGroups, learned_in
 from rankstream.commands.statistics_curve import GIVEN, EstimatedCurve, estimated_curve
 from rankstream.relevance import Trust
 from rankstream.settings import Settings
+from streams.estimation.learned_online import LearnedOnline
 from streams.fold.statistics_reader import Statistics
 
 

@@ -272,11 +272,12 @@ _STAGES_LOAD = "streams.kafka.status_page", "streams.kafka.app"
 
 
 def _is_evaluating(settings: Settings) -> bool:
-    return bool(settings.experiments) or _is_training(settings)
+    is_trained = any(model.is_trained for model in settings.models.values())
+    return bool(settings.experiments) or is_trained
 
 
 def _is_training(settings: Settings) -> bool:
-    return any(model.is_trained for model in settings.models.values())
+    return any(not model.learns_online for model in settings.models.values())
 
 
 def _has_sources(settings: Settings) -> bool:
@@ -317,11 +318,11 @@ ROLES = {
         ),
         Role(
             "train",
-            "interventions, where a model is trained",
+            "interventions and curves, where a model is trained or a curve",
             5,
             _train,
             (STATISTICS, CANDIDATES, SNAPSHOTS, TRAINING),
-            (SNAPSHOTS, TRAINING),
+            (SNAPSHOTS, TRAINING, EVALUATIONS),
             _is_training,
         ),
         Role(

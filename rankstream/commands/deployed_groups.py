@@ -7,7 +7,7 @@ from pathlib import Path
 from rankstream.local_results import SNAPSHOTS_FILE
 from rankstream.settings import Settings
 from rankstream.wire.deployments import fitted_groups, learned_models
-from rankstream.wire.envelope import MAGIC, SnapshotError, decode_snapshot
+from rankstream.wire.envelope import CURVE, MAGIC, SnapshotError, decode_snapshot
 from rankstream.wire.topics import SNAPSHOTS
 
 
@@ -78,4 +78,6 @@ def learned_in(folder: Path) -> frozenset[str]:
         raise ValueError(
             f"{file} must hold snapshots; {error}: run the replay again"
         ) from error
-    return frozenset(each.model for each in snapshots if each.version)
+    return frozenset(
+        each.model for each in snapshots if each.version and each.kind != CURVE
+    )

@@ -221,6 +221,11 @@ def _settings(arguments: argparse.Namespace, n_features: int) -> Settings:
     settings = with_namespace(load_settings(arguments.config), arguments.namespace)
     name, asked = arguments.model, arguments.interventions
     model = settings.models.get(name)
+    if model is not None and model.is_curve:
+        raise ValueError(
+            f"a model must rank to be simulated; {name!r} is a curve of bias: name "
+            "another with --model"
+        )
     if model is not None and model.features != n_features:
         raise ValueError(
             f"the data must have as many features as models.{name}, {model.features}; "

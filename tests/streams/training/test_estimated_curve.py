@@ -10,7 +10,7 @@ from rankstream.wire.events import DETERMINISTIC, ClickMark, Interaction
 from streams.fold.closed_impressions import closed_of
 from streams.fold.statistics_fold import StatisticsFold
 from streams.fold.statistics_reader import Statistics
-from streams.training import estimated_curve as module
+from streams.training import curve_views as module
 from streams.training.estimated_curve import estimated_curve
 from tests.event_factory import impression
 from tests.streams.training.test_query_sums import cut

@@ -25,11 +25,11 @@ class Jackknife(NamedTuple):
 
     Parameters
     ----------
-    values
+    values : [n]
         Of all groups.
-    errors
+    errors : [n]
         Standard errors; NaN where there are none.
-    low, high
+    low, high : [n]
         Ends of the interval; NaN where there is none.
     degrees
         Of freedom: groups less one.

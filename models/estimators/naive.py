@@ -27,8 +27,10 @@ def naive(
 
     Parameters
     ----------
-    log, impressions
+    log
         See `models.estimators.logged_places`.
+    impressions : [n_groups, n_policies, n_items]
+        Lists that could have shown the item.
     curve
         Says which lists could show the item; clicks are not corrected by it.
     least

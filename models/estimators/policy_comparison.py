@@ -81,8 +81,10 @@ def compare_policies(
 
     Parameters
     ----------
-    log, impressions
+    log
         See `models.estimators.logged_places`.
+    impressions : [n_groups, n_policies, n_items]
+        Lists that could have shown the item.
     lists : [n_groups]
         Lists of each group, of all queries.
     targets

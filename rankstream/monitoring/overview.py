@@ -15,6 +15,7 @@ from rankstream.monitoring.interventions import Interventions
 from rankstream.monitoring.schedules import Counted
 from rankstream.sections import TrainingSettings
 from rankstream.wire.intervention_rates import decode_rates
+from rankstream.wire.policy_values import ModelValues, decode_values
 from rankstream.wire.schemas import decoded
 from rankstream.wire.verdicts import Verdict, decode_verdict
 
@@ -117,6 +118,7 @@ class Gathered:
         self._examination: list[dict[str, Any]] = []
         self._trained = frozenset(trained or {})
         self._interventions = Interventions(trained or {})
+        self._values: dict[str, ModelValues] = {}
         self._trouble = ""
         self._losses: tuple[str, ...] = ()
         self._passed_over: set[str] = set()
@@ -125,8 +127,9 @@ class Gathered:
     def take_verdict(self, value: bytes | None) -> None:
         """Take a record of `evaluations`; one that cannot be read is passed over.
 
-        It is a verdict, or holds clicks per list of the interventions of a model. An
-        experiment of which nothing else came yet is named in `overview`, once.
+        It is a verdict, or holds clicks per list of the interventions of a model, or
+        what versions of it are worth. An experiment of which nothing else came yet is
+        named in `overview`, once.
         """
         try:
             verdict = decode_verdict(value or b"")
@@ -146,11 +149,22 @@ class Gathered:
         try:
             rates = decode_rates(value)
         except msgspec.DecodeError:
-            self._pass_over(value)
+            self._take_values(value)
             return
         with self._lock:
             self._interventions.take_rates(rates)
             self._moved()
+
+    def _take_values(self, value: bytes) -> None:
+        try:
+            values = decode_values(value)
+        except msgspec.DecodeError:
+            self._pass_over(value)
+            return
+        with self._lock:
+            if self._values.get(values.model) != values:
+                self._values[values.model] = values
+                self._moved()
 
     def take_training(self, records: Iterable[tuple[bytes, bytes | None]]) -> None:
         """Take keys and values of `training`."""
@@ -244,6 +258,10 @@ class Gathered:
                 "snapshots": list(self._snapshots),
                 "examination": list(self._examination),
                 "interventions": self._interventions.overview(),
+                "values": [
+                    msgspec.to_builtins(each)
+                    for _, each in sorted(self._values.items())
+                ],
             }
 
     def experiment(self, name: str, pair: int = 0) -> dict[str, Any] | None:

@@ -46,8 +46,9 @@ function drawOverview() {
   const rows = overview.experiments;
   const trained = overview.interventions;
   const isTrained = trained.rows.length + trained.states.length + trained.next.length > 0;
-  byId("empty").hidden = rows.length > 0 || isTrained;
+  byId("empty").hidden = rows.length > 0 || isTrained || overview.values.length > 0;
   drawInterventions(trained, isTrained);
+  drawValues(overview.values);
   byId("main").hidden = rows.length === 0;
   if (!rows.some((each) => each.name === selected)) {
     selected = rows.length ? rows[0].name : null;
@@ -136,6 +137,44 @@ function rateOf(run, rate, largest) {
   if (rate && rate.mean !== null) drawing.append(shape("rect", { x: at(rate.mean) - 1.5, y: 3, width: 3, height: 10, class: "mean" }));
   if (run && run.reward !== null) drawing.append(shape("circle", { cx: at(run.reward), cy: 8, r: 4.5, class: "guess" }));
   return drawing;
+}
+
+// A row for each policy, what was logged first; a bar of what it is worth more.
+function drawValues(models) {
+  byId("valued").hidden = models.length === 0;
+  const ends = models.flatMap(({ policies }) => policies.flatMap((each) =>
+    [each.difference ?? 0, ...each.difference_interval.map((end) => end ?? 0)]));
+  const largest = Math.max(1e-12, ...ends.map(Math.abs));
+  const figure = (value, digits) => element("td", value === null ? "–" : value.toFixed(digits), "number");
+  const share = (value) => element("td", value === null ? "–" : percent(Math.round(1000 * value) / 1000) + " %", "number");
+  const interval = ([low, high], told) => element("td", low === null ? "–" : told(low) + " – " + told(high));
+  byId("values").tBodies[0].replaceChildren(...models.flatMap(({ model, at_ms: atMs, policies }) =>
+    policies.map((each, number) => {
+      const drawing = element("td");
+      if (each.difference !== null && each.difference_interval[0] !== null) {
+        drawing.append(barOf(each.difference, each.difference_interval, largest));
+      }
+      return row(
+        element("th", number ? each.policy : model + ", " + each.policy),
+        figure(each.value, 4),
+        interval(each.interval, (end) => end.toFixed(4)),
+        element("td", each.difference === null ? "–" : signed(each.difference), "number"),
+        interval(each.difference_interval, signed),
+        drawing,
+        share(each.unseen),
+        share(each.largest_share),
+        element("td", each.effective_clicks === null ? "–" : whole.format(Math.round(each.effective_clicks)), "number"),
+        element("td", new Date(atMs).toISOString().slice(0, 19).replace("T", " ")),
+      );
+    })));
+  byId("worth").replaceChildren(...models.flatMap((each) => [
+    element("li", each.model + ": " + each.estimator + (each.curve ? ", curve " + each.curve : "") + "; "
+      + whole.format(each.lists) + " of " + whole.format(each.lists_all) + " lists and "
+      + whole.format(each.clicks) + " clicks of " + whole.format(each.groups.length) + " groups; " + age(each.at_ms)),
+    ...each.remarks.map((remark) => element("li", each.model + ": " + remark)),
+    ...each.policies.filter(({ why }) => why).map(({ policy, value, why }) =>
+      element("li", policy + (value === null ? ": not known, " : ": no interval, ") + why)),
+  ]));
 }
 
 function drawExamination() {

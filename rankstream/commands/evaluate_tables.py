@@ -93,6 +93,9 @@ def _left_out(answer: Answer) -> Iterator[str]:
     """What the figures are not of."""
     coverage, curve = answer.found.coverage, answer.question.curve
     yield answer.basis.warning
+    if coverage.n_classes:
+        classes = counted(coverage.n_classes, "class", "classes")
+        yield f"items whose ids are equal before # count as one: {classes}"
     yield curve.reason and f"no intervals: {curve.reason}; give --examination"
     for name, n in coverage.lacking.items():
         yield (

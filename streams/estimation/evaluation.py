@@ -15,7 +15,7 @@ from models.counts.fixed_point import Floats
 from models.estimators.bias_curve import BiasCurve
 from models.estimators.item_estimates import ItemEstimates
 from models.estimators.jackknife import Jackknife, jackknife
-from models.estimators.logged_places import Flags, of_groups
+from models.estimators.logged_places import Flags, LoggedPlaces, of_groups
 from models.estimators.policy_comparison import PolicyComparison
 from models.estimators.policy_reward import (
     NO_REWARD,
@@ -33,6 +33,7 @@ from streams.estimation.logged_queries import (
     LoggedSet,
 )
 from streams.estimation.mixed_scopes import MarkedColumns
+from streams.estimation.pooled_classes import PooledClasses, Worth
 from streams.estimation.targets import Candidates, Placed, Target
 
 LOGGED = "logged"
@@ -64,6 +65,9 @@ class Question(NamedTuple):
         Ranks that policies show at most; 0: as many as lists of the set have.
     cells_at_once
         See `streams.estimation.logged_queries`.
+    has_classes
+        Whether items of one class count as one, over all queries; see
+        `models.estimators.item_classes`.
     """
 
     estimator: str
@@ -74,6 +78,7 @@ class Question(NamedTuple):
     base: str = LOGGED
     n_ranks: int = 0
     cells_at_once: int = CELLS_AT_ONCE
+    has_classes: bool = False
 
 
 class Coverage(NamedTuple):
@@ -93,6 +98,8 @@ class Coverage(NamedTuple):
         Clicks at ranks that the curve does not have.
     mixed
         Interventions under which a query had several placements, sorted.
+    n_classes
+        Of items, where these count as one; else 0.
     """
 
     n_queries: int
@@ -103,6 +110,7 @@ class Coverage(NamedTuple):
     n_left_out: int
     n_beyond: int
     mixed: tuple[str, ...]
+    n_classes: int = 0
 
 
 class Evaluation(NamedTuple):
@@ -161,13 +169,6 @@ def evaluated(
     return sums.evaluation()
 
 
-class _Worth(NamedTuple):
-    """Lists of a policy that have items at ranks, [n_items, n_ranks], and others."""
-
-    expected: Floats
-    absent: Floats
-
-
 class _Sums:
     """What queries add, so far."""
 
@@ -186,6 +187,9 @@ class _Sums:
         self._lacking = dict.fromkeys(targets, 0)
         self._mixed: set[str] = set()
         self._n_queries = self._n_all = self._n_left_out = self._n_beyond = 0
+        self._pool = None
+        if question.has_classes:
+            self._pool = PooledClasses(question.n_groups, question.curve.curve.n_ranks)
 
     def take(self, queries: LoggedQueries) -> None:
         """Add some queries."""
@@ -194,9 +198,16 @@ class _Sums:
         self._n_beyond += int(log.clicked[log.ranks > n_ranks].sum())
         self._mixed.update(queries.interventions[policy] for policy in log.mixed)
         policies = self._policies(queries)
-        if policies is None:
-            return
-        values = self._values(queries)
+        if self._pool is not None:
+            self._pool.take(queries, policies or {})
+        elif policies is not None:
+            self._add(log, queries.impressions, policies)
+
+    def _add(
+        self, log: LoggedPlaces, impressions: Floats, policies: dict[str, Worth]
+    ) -> None:
+        """Add what policies are worth, by values of these items."""
+        values = self._values(log, impressions)
         for name, own in self._rewards(policies, values(None), None).items():
             self._points[name] = self._points[name].plus(own)
         for row, group in enumerate(self._units):
@@ -204,7 +215,7 @@ class _Sums:
             self._without[row] += [own.value for own in rewards.values()]
 
     def _rewards(
-        self, policies: dict[str, _Worth], found: ItemEstimates, group: int | None
+        self, policies: dict[str, Worth], found: ItemEstimates, group: int | None
     ) -> dict[str, RewardSums]:
         """What policies are worth, given values without a group."""
         question = self._question
@@ -214,9 +225,11 @@ class _Sums:
             for name, policy in policies.items()
         }
 
-    def _values(self, queries: LoggedQueries) -> Callable[[int | None], ItemEstimates]:
+    def _values(
+        self, log: LoggedPlaces, impressions: Floats
+    ) -> Callable[[int | None], ItemEstimates]:
         """Values of items without the clicks of a group, or of all."""
-        question, log, impressions = self._question, queries.log, queries.impressions
+        question = self._question
         summed = None
         if question.estimator not in BY_GROUP:
             summed = LeftOutGroups(log, impressions)
@@ -231,11 +244,11 @@ class _Sums:
 
         return values
 
-    def _policies(self, queries: LoggedQueries) -> dict[str, _Worth] | None:
+    def _policies(self, queries: LoggedQueries) -> dict[str, Worth] | None:
         """Where policies put items of sets that each of them ranks; None of none."""
         shape = len(queries.items), self._question.curve.curve.n_ranks
         policies = {
-            name: _Worth(np.zeros(shape), np.zeros(shape[1])) for name in self._names
+            name: Worth(np.zeros(shape), np.zeros(shape[1])) for name in self._names
         }
         covered = set()
         for one in queries.sets:
@@ -283,6 +296,11 @@ class _Sums:
     def evaluation(self) -> Evaluation:
         """All of it."""
         n_lists = int(self._lists.sum())
+        n_classes = 0
+        if self._pool is not None:
+            n_classes = self._pool.n_classes
+            if n_lists:
+                self._add(*self._pool.together())
         coverage = Coverage(
             self._n_queries,
             n_lists,
@@ -292,6 +310,7 @@ class _Sums:
             self._n_left_out,
             self._n_beyond,
             tuple(sorted(self._mixed)),
+            n_classes,
         )
         if not n_lists:
             return Evaluation(None, coverage)

@@ -8,6 +8,9 @@ from rankstream.ranking.learner_options import EXAMINATION
 ESTIMATORS = ("position", "trust", "adjacent-pairs", "pivot", "all-pairs")
 """Those of `models.bias.registry`, which services cannot import; a test compares."""
 
+WITH_INFORMATION = ("position", "trust")
+"""Those whose intervals take no queries."""
+
 TRUST = "trust"
 """The one whose curve an anchor makes absolute."""
 
@@ -31,6 +34,8 @@ class CurveOptions(NamedTuple):
         alpha and beta of rank 1, where they are known from elsewhere; of "trust" alone.
     bootstrap
         Resamples of queries, for estimators whose intervals take them.
+    classes
+        Whether items whose ids are equal before # count as one, over all queries.
     """
 
     estimator: str = "position"
@@ -38,6 +43,7 @@ class CurveOptions(NamedTuple):
     confidence: float = 0.95
     anchor: tuple[float, float] | None = None
     bootstrap: int = 200
+    classes: bool = False
 
 
 def curve_options(options: Mapping[str, Any]) -> CurveOptions:
@@ -67,10 +73,20 @@ def curve_options(options: Mapping[str, Any]) -> CurveOptions:
         )
     _check_number("ranks", found.ranks, 2, MOST_RANKS)
     _check_number("bootstrap", found.bootstrap, 2, MOST_RESAMPLES)
-    is_share = isinstance(found.confidence, float) and 0.0 < found.confidence < 1.0
-    if not is_share:
+    confidence = options.get("confidence", found.confidence)
+    if not (isinstance(confidence, float) and 0.0 < confidence < 1.0):
         raise ValueError(
-            f"options.confidence must be a number in (0, 1); got {found.confidence!r}"
+            f"options.confidence must be a number in (0, 1); got {confidence!r}"
+        )
+    if not isinstance(found.classes, bool):
+        raise ValueError(
+            f"options.classes must be true or false; got {found.classes!r}"
+        )
+    if found.classes and found.estimator not in WITH_INFORMATION:
+        raise ValueError(
+            f"options.classes must be set with one of {list(WITH_INFORMATION)} only: "
+            "the others draw queries again, and a class is of all of them; got it with "
+            f"{found.estimator!r}: take it out"
         )
     if found.anchor is not None and found.estimator != TRUST:
         raise ValueError(

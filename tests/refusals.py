@@ -24,6 +24,7 @@ REFUSING = {
     "NotCompiled", "NotInstalled", "ProgressMismatch", "RollbackRefused",
     "RuntimeError", "SchemaRefused", "SendFailed", "SettingsError", "SnapshotError",
     "StateRefused", "StatisticsRefused", "StoreUnavailable", "TargetAhead",
+    "TooManyClasses",
     "TopicUnreadable", "TrainerFenced", "TrainingDiverged", "TrainingFailed",
     "TrainingRefused", "VerificationRefused",
 }  # fmt: skip

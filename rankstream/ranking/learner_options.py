@@ -26,7 +26,14 @@ TRAINED = "trained"
 EXAMINATION = "examination"
 """In the place of a learner: the model is a curve of bias, fitted on counted lists."""
 
-CURVE_OPTIONS = ("estimator", "ranks", "confidence", "anchor", "bootstrap")
+CURVE_OPTIONS = (
+    "estimator",
+    "ranks",
+    "confidence",
+    "anchor",
+    "bootstrap",
+    "classes",
+)
 """Of `EXAMINATION`; `rankstream.curve_options` says what they may be."""
 
 

@@ -11,8 +11,15 @@ import numpy as np
 from models.estimators.item_classes import class_of
 from streams.fold.statistics_columns import Columns
 
-MOST_CLASSES = 1 << 16
-"""Names that are held, each of some tens of bytes."""
+MOST_CLASSES = 1 << 12
+"""All are held, with their counts by rank; no sample of queries makes them fewer."""
+
+
+class TooManyClasses(ValueError):
+    """Items have too many classes for all of them to be held.
+
+    Operator action: do without classes; ids of documents have none.
+    """
 
 
 def columns_by_class(chunks: Iterable[Columns]) -> Iterator[Columns]:
@@ -27,8 +34,8 @@ def columns_by_class(chunks: Iterable[Columns]) -> Iterator[Columns]:
 
     Raises
     ------
-    ValueError
-        Where there are too many classes for all of them to be held.
+    TooManyClasses
+        Where not all of them can be held.
     """
     numbers: dict[str, int] = {}
     for chunk in chunks:
@@ -39,7 +46,7 @@ def columns_by_class(chunks: Iterable[Columns]) -> Iterator[Columns]:
             for item in items
         ]
         if len(numbers) > MOST_CLASSES:
-            raise ValueError(
+            raise TooManyClasses(
                 f"classes of items must be few, {MOST_CLASSES:,} at most, as all are "
                 f"held; got more, such as {next(reversed(numbers))!r}: do without "
                 "classes where ids have none"

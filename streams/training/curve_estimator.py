@@ -38,10 +38,11 @@ class CurveEstimator(NamedTuple):
     @property
     def asked(self) -> ViewsAsked:
         """What it asks of views."""
-        name = self.options.estimator
+        name, has_classes = self.options.estimator, self.options.classes
         # What was harvested is compared within one intervention.
         is_harvest = not bias_estimator(name).has_information
-        return ViewsAsked(self.options.ranks, is_harvest, name != POSITION)
+        keeps_unclicked = name != POSITION
+        return ViewsAsked(self.options.ranks, is_harvest, keeps_unclicked, has_classes)
 
     @property
     def is_ratio_only(self) -> bool:

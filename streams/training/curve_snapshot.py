@@ -26,6 +26,7 @@ from rankstream.wire.envelope import (
 from rankstream.wire.training import SCHEMA, sha256_of
 from streams.fold.statistics_columns import Columns
 from streams.fold.statistics_reader import Statistics
+from streams.training.class_columns import TooManyClasses
 from streams.training.curve_estimator import LEAST_RANKS, estimator_of
 from streams.training.estimated_curve import ViewsOfGroups, views_by_preference
 from streams.training.inputs import (
@@ -173,15 +174,13 @@ class _Fit:
         n_groups = self._statistics.counted[0].groups
         shares = Shares(*self._settings.statistics.split_shares)
         told = views_by_preference(self._columns(), n_groups, shares, self._how)
-        for each in told:
-            try:
-                found = self._how.fit(
-                    each.views, each.others, lambda: self._tell(Progress("curve"))
-                )
-            except ValueError as error:
-                raise TrainingRefused(f"{self._name!r}: {error}") from error
-            if found.n_known >= LEAST_RANKS:
-                return found, each
+        try:
+            for each in told:
+                found = self._fit_of(each)
+                if found.n_known >= LEAST_RANKS:
+                    return found, each
+        except TooManyClasses as error:
+            raise TrainingRefused(f"{self._name!r}: {error}") from error
         needs = bias_estimator(self._how.options.estimator).needs
         raise TrainingRefused(
             f"clicks must tell {LEAST_RANKS} ranks of {self._name!r} or more, from "
@@ -189,6 +188,14 @@ class _Fit:
             "lists that differ, or set another estimator in "
             f"models.{self._name}.options"
         )
+
+    def _fit_of(self, told: ViewsOfGroups) -> FittedCurve:
+        try:
+            return self._how.fit(
+                told.views, told.others, lambda: self._tell(Progress("curve"))
+            )
+        except ValueError as error:
+            raise TrainingRefused(f"{self._name!r}: {error}") from error
 
     def _snapshot(
         self,

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from models.bias.logged_views import Views
 from models.counts.fixed_point import Int64
 from streams.fold.statistics_columns import Columns
+from streams.training.class_columns import columns_by_class
 from streams.training.used_cells import counted_scopes
 
 MOST_ROWS = 1 << 19
@@ -34,11 +35,15 @@ class ViewsAsked(NamedTuple):
         Whether items of different interventions are different ones.
     keeps_unclicked
         Whether documents that nobody clicked say something.
+    has_classes
+        Whether items of one class count as one document, over all queries; see
+        `models.estimators.item_classes`.
     """
 
     n_ranks: int
     is_by_policy: bool = False
     keeps_unclicked: bool = False
+    has_classes: bool = False
 
 
 class CurveViews:
@@ -186,9 +191,16 @@ def views_of(
     groups: Sequence[int],
     wider: Sequence[int],
 ) -> CurveViews:
-    """The views of columns, in their order; see `CurveViews`."""
+    """The views of columns, in their order; see `CurveViews`.
+
+    Raises
+    ------
+    TooManyClasses
+        See `streams.training.class_columns`.
+    """
     views = CurveViews(asked, groups, wider)
-    for chunk in counted_scopes(chunks):
+    counted = counted_scopes(chunks)
+    for chunk in columns_by_class(counted) if asked.has_classes else counted:
         views.take(chunk)
     views.settle()
     return views

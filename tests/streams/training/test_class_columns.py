@@ -5,12 +5,21 @@ import pytest
 
 from models.bias.examination import estimate_examination
 from models.estimators.item_classes import class_of
+from rankstream.curve_options import curve_options
 from rankstream.wire.events import UNKNOWN, ClickMark, Interaction, decode_items
+from streams.fold.statistics_reader import Statistics
 from streams.training import class_columns
-from streams.training.class_columns import columns_by_class
+from streams.training.class_columns import TooManyClasses, columns_by_class
+from streams.training.curve_snapshot import fit_curve
 from streams.training.estimated_curve import curve_of_groups
+from streams.training.inputs import TrainingRefused
 from tests.event_factory import impression
 from tests.streams.estimation.planted_users import statistics_of
+from tests.streams.training.trusting_lists import (
+    curve_model,
+    records_of,
+    settings_with,
+)
 
 GROUPS = 5
 LOOKED = np.array([1.0, 0.6, 0.35])
@@ -79,9 +88,45 @@ def test_a_curve_is_fitted_on_classes_where_single_items_tell_none():
     assert abs(naive / naive[0] - LOOKED).max() > 0.1
 
 
+def test_a_model_of_curves_may_count_classes():
+    """Where its options say so; it is the curve of the same columns."""
+    log = pages(4_000)
+    records = records_of(log, GROUPS)
+    model = curve_model("position", classes=True)
+    found = fit_curve(
+        "users", settings_with(users=model), Statistics(records), None, reason="asked"
+    )
+
+    of_columns = columns_by_class(Statistics(records).columns())
+    curve = curve_of_groups(of_columns, found.run.groups)
+    assert curve is not None
+    assert found.run.options["classes"] is True
+    assert found.run.n_rows == 9
+    assert found.run.alpha[:3] == pytest.approx(curve.alpha.tolist(), rel=1e-9)
+    without = settings_with(users=curve_model("position"))
+    with pytest.raises(TrainingRefused, match="clicks must tell 2 ranks"):
+        fit_curve("users", without, Statistics(records), None, reason="asked")
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        ({"classes": 1}, "options.classes must be true or false; got 1"),
+        ({"classes": True, "estimator": "pivot"}, "draw queries again"),
+    ],
+)
+def test_options_that_cannot_be_are_refused(options, told):
+    """With what they may be."""
+    with pytest.raises(ValueError, match=told):
+        curve_options(options)
+
+
 def test_ids_without_classes_are_refused_where_they_are_many(monkeypatch):
     """Every document would be held."""
     monkeypatch.setattr(class_columns, "MOST_CLASSES", 2)
     statistics = statistics_of(pages(20), GROUPS)
-    with pytest.raises(ValueError, match="classes of items must be few, 2 at most"):
+    with pytest.raises(TooManyClasses, match="classes of items must be few, 2 at most"):
         list(columns_by_class(statistics.columns()))
+    settings = settings_with(users=curve_model("position", classes=True))
+    with pytest.raises(TrainingRefused, match="'users': classes of items must be few"):
+        fit_curve("users", settings, statistics, None, reason="asked")

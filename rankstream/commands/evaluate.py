@@ -23,6 +23,7 @@ from rankstream.commands.evaluate_question import (
 from rankstream.commands.evaluate_source import source_of
 from rankstream.commands.evaluate_tables import Answer, as_builtins, print_answer
 from rankstream.commands.format_options import add_columns, add_option
+from rankstream.commands.newest_curve import HELP, OPTION
 from rankstream.commands.statistics_asked import nothing
 from rankstream.commands.statistics_curve import curve_told
 from rankstream.commands.statistics_tables import left_label
@@ -92,14 +93,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="clicks",
         help="what an item at a rank is worth",
     )
-    parser.add_argument(
+    curve = parser.add_mutually_exclusive_group()
+    curve.add_argument(
         "--examination",
         metavar="CURVE",
         type=_curve,
         help="the curve of bias: probabilities of looking at ranks 1, 2, ..., such as "
         "1,0.6,0.4, or a JSON file with them or with alpha and beta; if not given that "
-        "of models.NAME.training, else estimated from clicks of the validation groups",
+        "of models.NAME.training, else the newest of --curve, else estimated from "
+        "clicks of the validation groups",
     )
+    curve.add_argument(OPTION, metavar="NAME", help=HELP)
     parser.add_argument(
         "--ranks",
         type=_ranks,
@@ -115,6 +119,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="T",
         help="what scores of models are divided by before lists are drawn; 0: the best "
         "always goes first",
+    )
+    parser.add_argument(
+        "--classes",
+        action="store_true",
+        help="items whose ids are equal before # count as one, over all queries "
+        "(docs/estimators.md)",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
     source = parser.add_mutually_exclusive_group()

@@ -5,7 +5,7 @@ import logging
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import msgspec
 from aiokafka.errors import KafkaError
@@ -215,8 +215,7 @@ class Intervention:
             return await self._end(LEFT_ALONE, [self._status(LEFT_ALONE, said)])
         try:
             if self._is_curve:
-                outcome = await self._fitted(records)
-                return await self._published(outcome, records)
+                return await self._published(await self._fitted(records), records)
             check_room(self._settings, records.deployments(), at_ms=at_ms)
             outcome = await self._computed(_parent_of(task.name, records), records)
             return await self._published(outcome, records)
@@ -230,8 +229,7 @@ class Intervention:
         statistics = await self._statistics()
         known = partial(feature_records_for, self._settings, name)
         features = await self._beside(built_of(self._pairs(CANDIDATES), known))
-        training = asyncio.to_thread(
-            self._made,
+        train = partial(
             self._train,
             name,
             self._settings,
@@ -242,7 +240,7 @@ class Intervention:
             on_progress=self._told.take,
             **_curve_for(self._settings, name, records),
         )
-        return await self._beside(training)
+        return await self._beside(asyncio.to_thread(self._made, train))
 
     async def _fitted(self, records: ModelRecords) -> CurveOutcome:
         """What a curve is by what is counted now."""
@@ -250,8 +248,7 @@ class Intervention:
         statistics = await self._statistics()
         before = records.newest.get(name)
         is_put_back = before is not None and records.is_put_back(name)
-        fit = asyncio.to_thread(
-            self._made,
+        fit = partial(
             fit_curve,
             name,
             self._settings,
@@ -261,7 +258,7 @@ class Intervention:
             epoch=before.epoch + 1 if before and is_put_back else None,
             on_progress=self._told.take,
         )
-        return await self._beside(fit)
+        return await self._beside(asyncio.to_thread(self._made, fit))
 
     async def _statistics(self) -> Statistics:
         log.info(
@@ -274,10 +271,10 @@ class Intervention:
     def _is_curve(self) -> bool:
         return self._settings.models[self._task.name].is_curve
 
-    def _made(self, make: Callable[..., T], *arguments: Any, **options: Any) -> T:
+    def _made(self, make: Callable[[], T]) -> T:
         try:
             with telling_of_compilation(self._told.compile):
-                return make(*arguments, **options)
+                return make()
         except StopIteration as error:
             # No future takes it: who waits for it would do so for ever.
             raise _failed(error) from error

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankstream.monitoring.interventions import Interventions
+from rankstream.monitoring.learned_curves import LearnedCurves
 from rankstream.monitoring.schedules import Counted
 from rankstream.sections import TrainingSettings
 from rankstream.wire.intervention_rates import decode_rates
@@ -105,7 +106,8 @@ class Gathered:
     Parameters
     ----------
     trained
-        Models whose learner is "trained", in the settings of the monitor.
+        Models whose learner is "trained" or "examination", in the settings of the
+        monitor.
     """
 
     def __init__(self, trained: Mapping[str, TrainingSettings] | None = None) -> None:
@@ -118,6 +120,7 @@ class Gathered:
         self._examination: list[dict[str, Any]] = []
         self._trained = frozenset(trained or {})
         self._interventions = Interventions(trained or {})
+        self._curves = LearnedCurves()
         self._values: dict[str, ModelValues] = {}
         self._trouble = ""
         self._losses: tuple[str, ...] = ()
@@ -169,7 +172,11 @@ class Gathered:
     def take_training(self, records: Iterable[tuple[bytes, bytes | None]]) -> None:
         """Take keys and values of `training`."""
         with self._lock:
-            changes = [self._interventions.take(*each) for each in records]
+            changes = [
+                taken.take(*each)
+                for each in records
+                for taken in (self._interventions, self._curves)
+            ]
             if any(changes):
                 self._moved()
 
@@ -250,13 +257,16 @@ class Gathered:
         """A line for each experiment, and everything else."""
         with self._lock:
             rows = [_row_of(each) for _, each in sorted(self._verdicts.items())]
+            curves = self._curves.overview()
             return {
                 "number": self._number,
                 "trouble": self._told(),
                 "experiments": rows,
                 "counts": dict(self._counts),
                 "snapshots": list(self._snapshots),
-                "examination": list(self._examination),
+                # What a learner fitted is of more lists, and has its groups.
+                "examination": [] if curves else list(self._examination),
+                "curves": curves,
                 "interventions": self._interventions.overview(),
                 "values": [
                     msgspec.to_builtins(each)
@@ -275,7 +285,7 @@ class Gathered:
 
     def _told(self) -> str:
         losses = "; ".join(self._losses)
-        refused = self._interventions.refused
+        refused = self._interventions.refused or self._curves.refused
         parts = (self._trouble, refused, self._unread(), f"{losses}." if losses else "")
         return " ".join(filter(None, parts))
 

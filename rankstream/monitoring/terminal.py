@@ -9,6 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rankstream.monitoring.ages import age_in_words
+from rankstream.monitoring.curve_table import curves_of
 from rankstream.monitoring.intervention_table import interventions_of
 from rankstream.monitoring.overview import Gathered
 from rankstream.monitoring.value_table import values_of
@@ -49,7 +50,9 @@ def view_of(gathered: Gathered, selected: str | None = None) -> RenderableType:
         parts.append(interventions_of(found))
     parts += values_of(overview["values"])
     below = Table.grid(padding=(0, 3))
-    below.add_row(_counts(overview), _examination(overview["examination"]))
+    curves = overview["curves"]
+    bias = curves_of(curves) if curves else _examination(overview["examination"])
+    below.add_row(_counts(overview), bias)
     parts.append(below)
     return Group(*parts)
 

@@ -129,7 +129,7 @@ ROWS = ("alpha", "alpha_low", "alpha_high", "beta", "beta_low", "beta_high")
 
 
 def curve_weights(rows: Sequence[Floats]) -> bytes:
-    """The weights of a snapshot, of `ROWS`."""
+    """The weights of a snapshot, of `ROWS`; `rows` [6][n_ranks]."""
     return np.stack(rows).astype("<f8").tobytes()
 
 

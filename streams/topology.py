@@ -277,7 +277,9 @@ def _is_evaluating(settings: Settings) -> bool:
 
 
 def _is_training(settings: Settings) -> bool:
-    return any(not model.learns_online for model in settings.models.values())
+    models = settings.models.values()
+    is_valued = settings.train.value_every_s and any(x.logs_candidates for x in models)
+    return bool(is_valued) or any(not model.learns_online for model in models)
 
 
 def _has_sources(settings: Settings) -> bool:
@@ -318,7 +320,7 @@ ROLES = {
         ),
         Role(
             "train",
-            "interventions and curves, where a model is trained or a curve",
+            "interventions, curves and values of policies, where there are any",
             5,
             _train,
             (STATISTICS, CANDIDATES, SNAPSHOTS, TRAINING),

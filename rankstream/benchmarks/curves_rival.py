@@ -65,8 +65,8 @@ def fit_raw(views: RawViews, n_items: int, n_ranks: int) -> tuple[Floats, Ascent
 
     def alpha_of(point: Floats) -> Floats:
         if_relevant, if_not = np.split(point[n_items:], 2)
-        alpha: Floats = if_relevant - if_not
-        return alpha / alpha[0]
+        alpha = if_relevant - if_not
+        return np.asarray(alpha / alpha[0])
 
     rates = clicks_at / shown_at
     usual = np.bincount(views.items, rates[views.rows], n_items)

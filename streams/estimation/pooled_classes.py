@@ -89,7 +89,8 @@ class PooledClasses:
         self._mixed |= {own[policy] for policy in queries.log.mixed}
         cells = np.ix_(np.arange(self._n_groups), of_policy, np.arange(self.n_classes))
         pooled = np.zeros((*queries.impressions.shape[:2], self.n_classes))
-        np.add.at(pooled, (slice(None), slice(None), classes), queries.impressions)
+        by_item = np.moveaxis(queries.impressions, 2, 0)
+        np.add.at(np.moveaxis(pooled, 2, 0), classes, by_item)
         self._impressions[cells] += pooled
         self._take_rows(queries.log, of_policy, classes)
         for name, worth in policies.items():

@@ -128,7 +128,7 @@ def test_the_page_draws_them_and_writes_names_as_text(tmp_path: Path) -> None:
         True, True,
         f"{EVIL}, logged1.25001.2000 – 1.3000––0 %1 %900{at}",
         f"m@0.12001.50001.4000 – 1.6000+0.2500+0.1250 – +0.37506.3 %12.5 %450{at}",
-        f"m@0.0––––––––{at}",
+        f"m@0.0–––––––{at}",
         1, 3, True, True,
     ]  # fmt: skip
 

@@ -37,6 +37,9 @@ from streams.training.retries import form_of
 REST = 9.0
 """A valuation is followed by so many times its own duration without one."""
 
+ALL = "all"
+"""Names no model where what all of them need cannot be read."""
+
 Load = Callable[[str, Pointer], Snapshot]
 """Gives a version of a model that `snapshots` has no more."""
 
@@ -152,8 +155,9 @@ class Valuations:
         except (KafkaError, Stopped):
             raise
         except Exception as error:  # noqa: BLE001  whatever it is, trainings go on
-            self._refuse(", ".join(changed), error)
+            self._refuse(ALL, error)
             return
+        self._refused.pop(ALL, None)
         newest = dict(self._curves.newest)
         curves = ServedCurves(self._settings, lists.statistics, newest, told.check)
         for each in served:

@@ -14,17 +14,22 @@ from models.estimators.bias_curve import position_curve
 from models.estimators.policy_reward import click_weights_of
 from models.plackett_luce.placement import placement_probabilities
 from rankstream.ranking.scoring import normalised, scores_of
+from rankstream.sections import ModelSettings
 from rankstream.snapshots import (
     Pointer,
     Snapshot,
     StoreUnavailable,
     decode_snapshot,
 )
-from rankstream.wire.policy_values import ModelValues, decode_values
+from rankstream.wire.curves import curve_weights
+from rankstream.wire.policy_values import UNKNOWN, ModelValues, decode_values
 from rankstream.wire.topics import CANDIDATES, EVALUATIONS, SNAPSHOTS, STATISTICS
 from streams.estimation.curve_replicates import CurveReplicates
 from streams.estimation.evaluation import Question, evaluated
 from streams.estimation.mixed_scopes import marked_columns
+from streams.estimation.policy_rows import CHOSEN
+from streams.estimation.served_curves import ServedCurves
+from streams.estimation.served_values import OTHER_FEATURES, Served, values_of
 from streams.estimation.targets import SnapshotTarget
 from streams.fold import statistics_keys as keys
 from streams.fold.statistics_reader import Statistics
@@ -32,6 +37,7 @@ from streams.kafka import valuation, valuations
 from streams.kafka.state_log import Cluster
 from streams.kafka.valuations import Load, Valuations
 from streams.training.feature_records import FeatureRecords
+from streams.training.inputs import Inputs
 from tests.clicked_lists import (
     CUTOFF,
     EXAMINATION,
@@ -39,7 +45,14 @@ from tests.clicked_lists import (
     relevance_of,
 )
 from tests.fakes.clients import FakeClients
-from tests.streams.roles.trainer_world import World, settings_with, turned
+from tests.snapshot_factory import snapshot
+from tests.streams.roles.trainer_world import (
+    MODEL,
+    PLAN,
+    World,
+    settings_with,
+    turned,
+)
 
 N_QUERIES = 40
 
@@ -162,6 +175,67 @@ def test_values_are_those_of_evaluate_and_cover_the_truth(
     assert found.at_ms > 1_700_000_000_000
 
 
+def test_values_say_why_something_is_not_known() -> None:
+    """No curve, other features, or clicks that a version was chosen from."""
+    world = trained()
+    newest = decode_snapshot(world.trained()[-1])
+    features = FeatureRecords(world.read(CANDIDATES), newest.features_hash, 3)
+    log = Inputs(Statistics(world.read(STATISTICS)), features)
+    served = Served(newest, None, {}, frozenset(), {})
+    curve = CurveReplicates(position_curve(EXAMINATION), "given")
+
+    untold = values_of(served, log, "nobody knows")
+    assert [(x.policy, x.value, x.why) for x in untold.policies] == [
+        ("logged", None, "nobody knows"),
+        (newest.intervention, None, "nobody knows"),
+    ]
+    assert (untold.curve, untold.lists) == ("", 0)
+
+    other = msgspec.structs.replace(newest, features_hash=b"8 others")
+    (logged, lacking) = values_of(served._replace(newest=other), log, curve).policies
+    assert (lacking.value, lacking.why) == (None, OTHER_FEATURES)
+    assert logged.value is not None
+
+    online = msgspec.structs.replace(newest, groups=[])
+    for one in values_of(served._replace(newest=online), log, curve).policies:
+        assert one.value is not None
+        assert (one.interval, one.difference_interval) == (UNKNOWN, UNKNOWN)
+        assert one.why == CHOSEN
+
+
+def test_the_curve_is_that_of_the_settings_else_the_newest_one() -> None:
+    """Fitted once for all models; where there is none yet, that is said."""
+    world = trained()
+    statistics = Statistics(world.read(STATISTICS))
+    plain = msgspec.structs.replace(
+        MODEL, training=msgspec.structs.replace(PLAN, examination=[])
+    )
+    models = {"m": MODEL, "n": plain, "o": plain}
+    bias = ModelSettings(learner="examination", options={"ranks": 3})
+    settings = msgspec.structs.replace(world.settings, models=models)
+    with_bias = msgspec.structs.replace(settings, models={**models, "bias": bias})
+
+    clicks = ServedCurves(settings, statistics, {})
+    given, estimated = clicks.of("m"), clicks.of("n")
+    assert isinstance(given, CurveReplicates)
+    assert given.source == "given by models.m.training"
+    assert isinstance(estimated, CurveReplicates)
+    assert estimated.source.startswith("estimated from clicks")
+    assert clicks.of("o") is estimated
+
+    awaited = ServedCurves(with_bias, statistics, {}).of("n")
+    assert awaited == "bias, the model of its curve, has no version yet"
+    rows = np.repeat([[1.0, 0.7, 0.5], [0.0, 0.0, 0.0]], 3, axis=0)
+    published = snapshot(
+        700, model="bias", kind="curve", intervention="bias@0.700", n_features=3,
+        weights=curve_weights(list(rows)), groups=[13, 14, 15],
+    )  # fmt: skip
+    newest = ServedCurves(with_bias, statistics, {"bias": published}).of("n")
+    assert isinstance(newest, CurveReplicates)
+    assert newest.source == "bias@0.700"
+    assert newest.curve.alpha.tolist() == [1.0, 0.7, 0.5]
+
+
 def test_only_what_changed_is_valued_again(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lists or a version; and not before it is time."""
     world = World(trained().settings)
@@ -185,7 +259,7 @@ def test_only_what_changed_is_valued_again(monkeypatch: pytest.MonkeyPatch) -> N
 def test_it_takes_a_tenth_of_the_time_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
     """However long a valuation lasts, and also where it gave way."""
     world = World(trained().settings)
-    between, values_of = Between(world, monkeypatch), valuation.values_of
+    between = Between(world, monkeypatch)
 
     def slow(*arguments: Any) -> ModelValues:
         between.now_s += 100.0
@@ -215,7 +289,6 @@ def test_what_is_due_goes_first_and_a_stop_ends_it(
     assert len(between.turn()) == 1
 
     stopped = Between(world, monkeypatch)
-    values_of = valuation.values_of
 
     def stopping(*arguments: Any) -> ModelValues:
         stopped.stop.set()
@@ -266,7 +339,6 @@ def test_what_cannot_be_valued_is_said_once_and_stops_nothing(
     def spoilt(*_: Any) -> ModelValues:
         raise ValueError(f"the log must be whole; got {between.now_s} of it")
 
-    values_of = valuation.values_of
     monkeypatch.setattr(valuation, "values_of", spoilt)
     with caplog.at_level(logging.WARNING):
         for _ in range(3):
@@ -286,7 +358,7 @@ def test_too_much_memory_is_a_refusal(
     world = trained().copied()
     few = msgspec.structs.replace(world.settings.train, memory_mb=64)
     world.settings = msgspec.structs.replace(world.settings, train=few)
-    values_of, held = valuation.values_of, []
+    held = []
 
     def greedy(*arguments: Any) -> ModelValues:
         held.append(np.ones(100 << 17))

@@ -4,6 +4,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 from functools import cache
+from types import SimpleNamespace
 from typing import Any
 
 import msgspec
@@ -87,7 +88,8 @@ class Between:
         self.world = world
         self.now_s = 1_000.0
         self.stop = asyncio.Event()
-        monkeypatch.setattr(valuations.time, "monotonic", lambda: self.now_s)
+        clock = SimpleNamespace(monotonic=lambda: self.now_s)
+        monkeypatch.setattr(valuations, "time", clock)
         cluster = Cluster("", {}, {}, FakeClients(world.kafka))
         self.valuations = Valuations(world.settings, cluster, load)
 

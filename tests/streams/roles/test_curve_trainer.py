@@ -10,7 +10,13 @@ from rankstream.snapshots import decode_snapshot
 from rankstream.wire.curves import decode_published
 from rankstream.wire.deployments import is_deployment
 from rankstream.wire.topics import EVALUATIONS, SNAPSHOTS, TRAINING
-from rankstream.wire.training import SCHEMA, Request, encode_record, training_key
+from rankstream.wire.training import (
+    SCHEMA,
+    Request,
+    encode_record,
+    sha256_of,
+    training_key,
+)
 from streams.roles import trainer as role
 from tests.streams.roles.trainer_world import (
     MODEL,
@@ -66,27 +72,28 @@ def test_a_curve_is_published_at_once_and_the_training_after_it_takes_it(
     asyncio.run(turned(world, world.trainer(), 1))
     (envelope,), (record,) = of_curve(world), world.records("curve")
     snapshot = decode_snapshot(envelope)
-    assert snapshot.intervention == record.intervention == "eyes@0.700"
-    assert record.sha256 == record.sha256
+    at = f"0.{snapshot.version}"
+    assert snapshot.intervention == record.intervention == f"eyes@{at}"
+    assert record.sha256 == sha256_of(envelope)
     (told,) = [
         decode_published(value)
         for key, value in world.read(EVALUATIONS)
         if key == b"eyes" and value
     ]
-    assert (told.model, told.version) == ("eyes", "0.700")
+    assert (told.model, told.version) == ("eyes", at)
     assert told.digest == record.sha256.hex()
     notes = [
         key
         for key, value in world.read(SNAPSHOTS)
         if value and is_deployment(key, value)
     ]
-    assert notes == [b"m@0.700/deployed"]
+    assert notes == [f"m@{at}/deployed".encode()]
     positions = {each.intervention: each for each in world.records("position")}
-    assert positions["eyes@0.700"].n_done == 1
+    assert positions[f"eyes@{at}"].n_done == 1
     done = [x.said for x in world.records("status") if x.state == "done"]
-    assert done == ["eyes@0.700 was published", "m@0.700 was published"]
+    assert done == [f"eyes@{at} was published", f"m@{at} was published"]
     (run,) = world.records("run")
-    assert run.curve.source == "eyes@0.700"
+    assert run.curve.source == f"eyes@{at}"
     assert run.curve.alpha == record.alpha[: len(run.curve.alpha)]
     assert run.curve.groups == record.groups
 
@@ -97,7 +104,7 @@ def test_who_dies_anywhere_leaves_a_whole_curve_or_none(grown: World) -> None:
     asyncio.run(turned(plain, plain.trainer(), 1))
     wanted = of_curve(plain)
     n_died = 0
-    for at in range(1, 60, 4):
+    for at in range(2, 60, 8):
         world, point = grown.copied(), Mortal(at)
         try:
             asyncio.run(turned(world, world.trainer(point), 1))
@@ -134,7 +141,8 @@ def test_without_a_version_of_the_curve_a_training_is_refused() -> None:
     asyncio.run(turned(world, world.trainer(), 1))
     (record,) = world.records("curve")
     assert (record.request, record.reason) == ("1", "asked")
-    assert [each.curve.source for each in world.records("run")] == ["eyes@0.700"]
+    sources = [each.curve.source for each in world.records("run")]
+    assert sources == [record.intervention]
 
 
 def test_clicks_that_tell_no_curve_are_a_refusal_like_others() -> None:

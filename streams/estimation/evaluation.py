@@ -44,6 +44,10 @@ BY_GROUP = ("doubly-robust",)
 are given one query at a time."""
 
 
+ROUNDING = 1e-9
+"""By how much fits of a curve may differ that are of the same clicks."""
+
+
 class Question(NamedTuple):
     """What is asked of a log.
 
@@ -331,8 +335,7 @@ class _Sums:
         base = self._names.index(self._question.base)
         all_of_it = np.array([self._points[name].value for name in self._names])
         row_of = {group: row for row, group in enumerate(self._units)}
-        units = np.zeros(self._question.n_groups, np.bool_)
-        units[self._units] = True
+        units = self._telling()
 
         def figures(kept: Flags) -> Floats:
             gone = np.flatnonzero(units & ~kept).tolist()
@@ -343,3 +346,15 @@ class _Sums:
             return np.array([*rewards, *(rewards - rewards[base]), naive])
 
         return jackknife(figures, units)
+
+    def _telling(self) -> Flags:
+        """Groups that say anything, [n_groups]: of lists, or of the curve.
+
+        Groups of nobody are all alike: with them few users would seem many.
+        """
+        curve = self._question.curve
+        units = self._lists > 0.0
+        for group, without in curve.without.items():
+            moved = without.alpha - curve.curve.alpha, without.beta - curve.curve.beta
+            units[group] |= np.abs(moved).max() > ROUNDING
+        return np.asarray(units)

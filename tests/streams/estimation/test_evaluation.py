@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from models.estimators.bias_curve import position_curve
+from models.estimators.jackknife import TOO_FEW
 from models.estimators.policy_comparison import Valuation, compare_policies
 from models.estimators.policy_reward import click_weights_of, dcg_weights
 from models.estimators.registry import ESTIMATORS
@@ -166,6 +167,46 @@ def lists_by_group():
     how = Gathering(GROUPS, EVERYBODY, asks_placements=True)
     (queries,) = how.of(USERS.chunks())
     return np.sum([each.lists for each in queries.sets], axis=0).tolist()
+
+
+def of_units(*units):
+    """Figures of a query with as many lists of each unit, most groups being empty."""
+    log = []
+    for number in range(12):
+        for unit in units:
+            shown = ["a", "b", "c"] if number % 2 else ["b", "c", "a"]
+            marks = [ClickMark(1, 1, "click")] if (number + unit) % 3 else []
+            one = impression(
+                query_id="q0", items=[*ITEMS[:3]], shown=shown, unit=unit,
+                policy=DETERMINISTIC,
+            )  # fmt: skip
+            log.append(Interaction(one, marks))
+    statistics = statistics_of(log)
+    targets = {"best": RankingTarget({"q0": QueryRanking(("b", "a", "c"))})}
+    found: dict[str, Any] = {}
+    for name in ESTIMATORS:
+        chunks = marked_columns(statistics.batches(), statistics.column_reader())
+        found[name] = evaluated(chunks, targets, question(name)).comparison
+    return found
+
+
+@pytest.mark.filterwarnings("error")
+def test_groups_of_nobody_are_no_evidence():
+    """Two users are two, however many groups there are; of one nothing is known."""
+    for found in of_units(0, 1).values():
+        assert found.rewards.degrees == found.naive.degrees == 1
+        assert np.isfinite(found.rewards.low).all()
+    for found in of_units(0).values():
+        assert {*found.rewards.reasons, *found.naive.reasons} == {TOO_FEW}
+        assert np.isnan(found.rewards.low).all()
+    # A curve that no group tells is the same without each of them.
+    given = CurveReplicates(GIVEN.curve, "", dict.fromkeys(EVERYBODY, GIVEN.curve))
+    statistics = hand_made()
+    chunks = marked_columns(statistics.batches(), statistics.column_reader())
+    asked = question("naive", given, groups=(0, 1, 2))
+    told = evaluated(chunks, {}, asked).comparison
+    assert told is not None
+    assert told.rewards.degrees == 2
 
 
 def test_fewer_ranks_are_worth_less():

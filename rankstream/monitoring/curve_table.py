@@ -14,8 +14,8 @@ from rankstream.terminal.plain_text import visible
 
 BAR = 10
 
-WIDTH = 46
-"""Of what is said below a table, which has another one beside it."""
+WIDTH = 78
+"""Of what is said below a table."""
 
 
 def curves_of(curves: list[dict[str, Any]]) -> RenderableType:

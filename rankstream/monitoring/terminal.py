@@ -49,11 +49,13 @@ def view_of(gathered: Gathered, selected: str | None = None) -> RenderableType:
     if is_trained:
         parts.append(interventions_of(found))
     parts += values_of(overview["values"])
-    below = Table.grid(padding=(0, 3))
-    curves = overview["curves"]
-    bias = curves_of(curves) if curves else _examination(overview["examination"])
-    below.add_row(_counts(overview), bias)
-    parts.append(below)
+    if overview["curves"]:
+        # Beside the counts there is no room for intervals of alpha and beta.
+        parts += [_counts(overview), curves_of(overview["curves"])]
+    else:
+        below = Table.grid(padding=(0, 3))
+        below.add_row(_counts(overview), _examination(overview["examination"]))
+        parts.append(below)
     return Group(*parts)
 
 

@@ -9,6 +9,7 @@ from models.estimators.bias_curve import BiasCurve
 from rankstream.wire.curves import curve_rows
 from rankstream.wire.envelope import Snapshot, SnapshotError, is_pointer
 from rankstream.wire.training import CurveUsed
+from streams.training.curve_estimator import LEAST_RANKS
 
 GIVEN = "given"
 """The source of a curve that settings have."""
@@ -67,6 +68,12 @@ def published_curve(snapshot: Snapshot) -> KnownCurve:
     """
     alpha, low, _, beta, *_ = curve_rows(snapshot)
     n_known = int(np.cumprod(np.isfinite(alpha) & (alpha > 0.0)).sum())
+    if n_known < LEAST_RANKS:
+        raise SnapshotError(
+            "weights",
+            f"{snapshot.intervention} must be a curve that corrects; alpha must be "
+            f"known at {LEAST_RANKS} ranks or more; got {n_known}",
+        )
     # In units of the first rank unless alpha and beta there were given.
     is_ratio_only = bool(n_known and alpha[0] == 1.0 and beta[0] == 0.0)
     try:

@@ -36,9 +36,9 @@ class PolicyValue(msgspec.Struct, frozen=True, kw_only=True):
 
     policy: str
     value: float | None = None
-    interval: Ends = UNKNOWN
+    interval: Ends
     difference: float | None = None
-    difference_interval: Ends = UNKNOWN
+    difference_interval: Ends
     unseen: float | None = None
     largest_share: float | None = None
     effective_clicks: float | None = None

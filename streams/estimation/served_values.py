@@ -7,7 +7,7 @@ import numpy as np
 
 from models.estimators.policy_reward import click_weights_of
 from rankstream.wire.envelope import Snapshot, SnapshotError, pointer_of
-from rankstream.wire.policy_values import ModelValues, PolicyValue
+from rankstream.wire.policy_values import UNKNOWN, ModelValues, PolicyValue
 from rankstream.wire.verdicts import Ends
 from streams.estimation.curve_replicates import CurveReplicates
 from streams.estimation.evaluation import (
@@ -146,7 +146,10 @@ def _record(
         if found.comparison is not None:
             without = no_interval(grounds.basis, curve)
             policies = [_value(row) for row in rows_of(found.comparison, without)]
-    policies += [PolicyValue(policy=name, why=why) for name, why in lacking.items()]
+    policies += [
+        PolicyValue(policy=name, interval=UNKNOWN, difference_interval=UNKNOWN, why=why)
+        for name, why in lacking.items()
+    ]
     return ModelValues(
         model=served.model,
         at_ms=log.watermark_ms,
@@ -170,9 +173,7 @@ def _value(row: PolicyRow) -> PolicyValue:
         interval=_ends(row.low, row.high),
         difference=None if is_logged else _or_none(row.difference),
         difference_interval=(
-            (None, None)
-            if is_logged
-            else _ends(row.difference_low, row.difference_high)
+            UNKNOWN if is_logged else _ends(row.difference_low, row.difference_high)
         ),
         unseen=_or_none(row.unseen),
         largest_share=_or_none(row.largest_share),

@@ -8,7 +8,12 @@ from rich.console import Console
 
 from rankstream.monitoring.overview import Gathered
 from rankstream.monitoring.terminal import view_of
-from rankstream.wire.policy_values import ModelValues, PolicyValue, encode_values
+from rankstream.wire.policy_values import (
+    UNKNOWN,
+    ModelValues,
+    PolicyValue,
+    encode_values,
+)
 from tests.rankstream.monitoring.test_interventions import RATE, rates_of
 from tests.rankstream.monitoring.test_page_in_chromium import EVIL, asked
 
@@ -16,6 +21,7 @@ LOGGED = PolicyValue(
     policy="logged",
     value=1.25,
     interval=(1.2, 1.3),
+    difference_interval=UNKNOWN,
     unseen=0.0,
     largest_share=0.01,
     effective_clicks=900.4,
@@ -30,7 +36,12 @@ BETTER = PolicyValue(
     largest_share=0.125,
     effective_clicks=450.0,
 )
-GONE = PolicyValue(policy="m@0.0", why="Redis must answer at here")
+GONE = PolicyValue(
+    policy="m@0.0",
+    interval=UNKNOWN,
+    difference_interval=UNKNOWN,
+    why="Redis must answer at here",
+)
 VALUES = ModelValues(
     model="m",
     at_ms=1_750_000_000_000,

@@ -18,6 +18,7 @@ from streams.estimation.curve_replicates import CurveReplicates
 from streams.estimation.evaluation import LOGGED, Question, evaluated
 from streams.estimation.logged_queries import Gathering
 from streams.estimation.mixed_scopes import marked_columns
+from streams.estimation.pooled_classes import PooledClasses, Worth
 from streams.estimation.targets import QueryRanking, RankingTarget
 from tests.event_factory import impression
 from tests.streams.estimation.planted_users import statistics_of
@@ -183,6 +184,22 @@ def test_ids_without_classes_of_one_query_are_as_they_were():
         assert coverage.n_classes == 4 * has_classes
         values.append([*found.rewards.values, *found.rewards.errors])
     assert values[0] == pytest.approx(values[1], rel=1e-12)
+
+
+def test_what_policies_show_adds_up_over_queries():
+    """By class, and what is none of the items of any query."""
+    log = graded_log(40)
+    pool, n_parts = PooledClasses(GROUPS, 3), 0
+    for queries in Gathering(GROUPS, range(GROUPS), False, 1).of(log.chunks()):
+        shape = len(queries.items), 3
+        pool.take(queries, {"x": Worth(np.ones(shape), np.array([2.0, 1.0, 0.0]))})
+        n_parts += 1
+    _, impressions, worth = pool.together()
+
+    assert n_parts == 40
+    assert worth["x"].absent.tolist() == [80.0, 40.0, 0.0]
+    assert worth["x"].expected.sum(axis=0).tolist() == [160.0] * 3
+    assert impressions.sum() == 4 * 40
 
 
 def test_too_many_classes_are_refused(monkeypatch):

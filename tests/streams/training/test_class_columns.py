@@ -27,12 +27,13 @@ RELEVANCE = {"VITAL/WEB": 0.8, "USEFUL/WEB": 0.5, "STUPID/NEWS": 0.2}
 
 
 def pages(n_lists):
-    """Each of a query of its own; what is good stands higher."""
+    """Each of a query of its own, of any classes; what is good stands higher."""
     rng, log = np.random.default_rng(3), []
     for number in range(n_lists):
-        liked = np.array([*RELEVANCE.values()])
+        kinds = rng.integers(3, size=3)
+        liked = np.array([*RELEVANCE.values()])[kinds]
         order = np.argsort(-liked - rng.normal(0.0, 0.4, 3))
-        shown = [f"{[*RELEVANCE][i]}#{rank}" for rank, i in enumerate(order, 1)]
+        shown = [f"{[*RELEVANCE][kinds[i]]}#{n}" for n, i in enumerate(order, 1)]
         one = impression(
             query_id=f"q{number}", items=shown, unit=number, policy=UNKNOWN
         )

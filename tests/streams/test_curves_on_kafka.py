@@ -7,6 +7,7 @@ under the newest curve.
 
 import json
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,14 @@ from rankstream.wire.topics import (
     TRAINING,
 )
 from rankstream.wire.training import RunRecord, decode_record, decode_training_key
-from tests.clicked_lists import N_FEATURES, N_ITEMS, Shown, features_of, relevance_of
+from tests.clicked_lists import (
+    N_FEATURES,
+    N_ITEMS,
+    Shown,
+    Sink,
+    features_of,
+    relevance_of,
+)
 from tests.rankstream.commands.test_simulate_on_kafka import n_counted
 from tests.services import KafkaService, RedisService
 from tests.worker_process import (
@@ -89,7 +97,7 @@ most_unsupported = 1.0
 """
 
 
-def show(producer: EventProducer, ranker: Ranker, shown: Shown, n_lists: int) -> Shown:
+def show(producer: Sink, ranker: Ranker, shown: Shown, n_lists: int) -> Shown:
     """So many lists more, each of a session of its own, and what users click."""
     rng = np.random.default_rng((13, shown.n_lists))
     at_ms = shown.at_ms
@@ -118,14 +126,22 @@ def show(producer: EventProducer, ranker: Ranker, shown: Shown, n_lists: int) ->
     return Shown(shown.n_lists + n_lists, at_ms)
 
 
-def records_of(settings: Settings, kind: str) -> list[RunRecord | CurveRecord]:
-    """Runs or fits that were committed, oldest first."""
-    found = []
+def fits_of(settings: Settings) -> list[CurveRecord]:
+    """Fits that were committed, oldest first."""
+    return [decode_record("curve", value) for value in values_of(settings, "curve")]
+
+
+def runs_of(settings: Settings) -> list[RunRecord]:
+    """Trainings that were committed, oldest first."""
+    return [decode_record("run", value) for value in values_of(settings, "run")]
+
+
+def values_of(settings: Settings, kind: str) -> Iterator[bytes]:
+    """Records of a kind in `training`."""
     for record in read_records(settings, TRAINING):
         named = decode_training_key(record.key or b"")
         if record.value and named and named.kind == kind:
-            found.append(decode_record(kind, record.value))
-    return found
+            yield record.value
 
 
 def by_hand(config: Path, capsys: pytest.CaptureFixture[str]) -> str:
@@ -137,14 +153,14 @@ def by_hand(config: Path, capsys: pytest.CaptureFixture[str]) -> str:
     return str(run["intervention"])
 
 
-def published(settings: Settings) -> list[Snapshot]:
-    """Curves of the topic, oldest first."""
-    found = []
-    for record in read_records(settings, SNAPSHOTS):
-        # A version lies under its own key, and the newest under the model's too.
-        if record.key and record.key.startswith(b"users/") and record.value:
-            found.append(decode_snapshot(record.value))
-    return found
+def newest(settings: Settings) -> Snapshot:
+    """The last curve of the topic; of those before only the newest need be kept."""
+    values = [
+        record.value
+        for record in read_records(settings, SNAPSHOTS)
+        if record.key == b"users" and record.value
+    ]
+    return decode_snapshot(values[-1])
 
 
 def watched(settings: Settings, version: str, log: Path) -> dict[str, Any]:
@@ -164,23 +180,31 @@ def watched(settings: Settings, version: str, log: Path) -> dict[str, Any]:
         poller.close()
 
 
+def is_trained(ranker: Ranker) -> bool:
+    """Whether rankers have what a training published."""
+    ranker.refresh()
+    return ranker.version > 0
+
+
 def lived(
     config: Path, redis_url: str, log: Path, capsys: pytest.CaptureFixture[str]
 ) -> dict[str, Any]:
     """Show all lists, fit, train, and fit again; what a monitor shows of the last."""
     settings = settings_of(config)
     store = SnapshotStore(redis_url, namespace=settings.namespace)
-    ranker = Ranker("m", store=store)
+    # Who shows lists keeps the first version, so that each run has the same clicks.
+    ranker, served = (Ranker("m", store=store) for _ in range(2))
     shown = Shown(0, int(time.time() * 1_000) - 60_000 - N_LISTS * 20)
     with running(config, log) as worker, EventProducer(settings) as producer:
         assert ranker.wait(PATIENCE_S), worker.said()[-3_000:]
+        assert served.wait(PATIENCE_S)
         shown = show(producer, ranker, shown, CURVE_AT + LAG)
         producer.flush()
-        waited_until(lambda: bool(records_of(settings, "curve")), log)
+        waited_until(lambda: bool(fits_of(settings)), log)
         shown = show(producer, ranker, shown, TRAINED_AT + LAG - shown.n_lists)
         producer.flush()
-        waited_until(lambda: bool(records_of(settings, "run")), log)
-        waited_until(lambda: ranker.refresh() and ranker.version > 0, log)
+        waited_until(lambda: bool(runs_of(settings)), log)
+        waited_until(lambda: is_trained(served), log)
         show(producer, ranker, shown, N_LISTS - shown.n_lists)
         producer.end()
         assert n_counted(config, at_least=N_LISTS) == N_LISTS
@@ -206,19 +230,18 @@ def test_trust_is_found_and_a_training_and_a_monitor_read_it(
     config = configured(tmp_path, *services, namespace, SETTINGS)
     settings = settings_of(config)
     overview = lived(config, redis_server.url, tmp_path / "worker.log", capsys)
-    curves, fits = published(settings), records_of(settings, "curve")
-    first, last = (curve_rows(each) for each in (curves[0], curves[-1]))
+    snapshot, fits = newest(settings), fits_of(settings)
+    last = curve_rows(snapshot)
 
-    assert [each.intervention for each in curves] == [x.intervention for x in fits]
+    assert snapshot.intervention == fits[-1].intervention
     assert [fit.reason for fit in fits] == ["count", "asked"]
     assert_truth_is_within(last)
-    (run,) = records_of(settings, "run")
-    assert isinstance(run, RunRecord)
+    (run,) = runs_of(settings)
     assert run.curve.source == fits[0].intervention
     n_known = len(run.curve.alpha)
     assert n_known > 1
-    assert run.curve.alpha == first[0, :n_known].tolist()
-    assert run.curve.beta == first[3, :n_known].tolist()
+    assert run.curve.alpha == fits[0].alpha[:n_known]
+    assert run.curve.beta == fits[0].beta[:n_known]
 
     (curve,) = overview["curves"]
     assert [rank["alpha"] for rank in curve["ranks"]] == last[0].tolist()

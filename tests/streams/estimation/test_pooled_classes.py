@@ -92,6 +92,13 @@ def asked(estimator, **how):
     return whole._replace(**{"has_classes": True, **how})
 
 
+def valued(chunks, targets, question):
+    """Figures, and how much of the log they are of."""
+    found, coverage = evaluated(chunks, targets, question)
+    assert found is not None
+    return found, coverage
+
+
 def by_class(log, estimator, targets):
     """Figures of a log in memory whose items are classes, taken apart here."""
     how = Gathering(GROUPS, range(GROUPS), "placements" in ESTIMATORS[estimator].needs)
@@ -142,10 +149,9 @@ def test_figures_are_those_of_a_log_of_classes(estimator, policy):
     reference = by_class(log, estimator, {"best": rankings})
     for cells_at_once in (1, 300, 1 << 18):
         question = asked(estimator, cells_at_once=cells_at_once)
-        found, coverage = evaluated(log.chunks(), targets, question)
+        found, coverage = valued(log.chunks(), targets, question)
 
         assert coverage.n_classes == len(RELEVANCE)
-        assert found is not None
         for one, other in zip(found.points, reference.points, strict=True):
             assert [*one] == pytest.approx([*other], rel=1e-9, abs=1e-12, nan_ok=True)
         for one, other in zip(found[2:], reference[2:], strict=True):
@@ -166,8 +172,7 @@ def test_classes_know_what_single_items_do_not():
     errors = []
     for has_classes in (True, False):
         question = asked("intervention-aware", has_classes=has_classes)
-        found, _ = evaluated(log.chunks(), targets, question)
-        assert found is not None
+        found, _ = valued(log.chunks(), targets, question)
         errors.append(found.rewards.errors[1])
         if has_classes:
             assert found.rewards.low[1] < truth < found.rewards.high[1]
@@ -180,7 +185,7 @@ def test_ids_without_classes_of_one_query_are_as_they_were():
     values = []
     for has_classes in (True, False):
         question = asked("intervention-aware", has_classes=has_classes)
-        found, coverage = evaluated(log.chunks(), {}, question)
+        found, coverage = valued(log.chunks(), {}, question)
         assert coverage.n_classes == 4 * has_classes
         values.append([*found.rewards.values, *found.rewards.errors])
     assert values[0] == pytest.approx(values[1], rel=1e-12)
@@ -221,5 +226,5 @@ def test_classes_of_items_in_several_lists_count_as_often_as_they_could_be_shown
         clicked = [number % 10 < 7, number % 20 < 9, number % 4 < 1]
         marks = [ClickMark(i + 1, 1, "click") for i in range(3) if clicked[i]]
         log.append(Interaction(one, marks))
-    found, _ = evaluated(chunks_of(log), {}, asked("affine"))
+    found, _ = valued(chunks_of(log), {}, asked("affine"))
     assert found.rewards.values[0] == pytest.approx(0.7 + 0.45 + 0.25, rel=1e-9)

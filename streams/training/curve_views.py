@@ -73,12 +73,15 @@ class CurveViews:
         self._n_kept = 0
         self._n_halved = 0
         self._rest = np.zeros((asked.n_ranks, 4), np.int64)
+        self.interventions: set[str] = set()
+        """Names under which lists were logged."""
 
     def take(self, chunk: Columns) -> None:
         """Add columns that follow those of before."""
         # A closed set numbers its items alike in each era and intervention.
         sets = np.array([self._number(*x) for x in _sets_of(chunk)], np.int64)
         policies = np.array([self._policy(x.intervention) for x in chunk.names])
+        self.interventions.update(x.intervention for x in chunk.names)
         last = chunk.names[-1].query
         self._documents = {x: n for x, n in self._documents.items() if x[0] == last}
         is_there = (chunk.rank <= self._asked.n_ranks) & (chunk.shown > 0)

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from models.bias.fitted_curve import FittedCurve
 from models.bias.logged_views import Views
+from models.estimators.adaptivity import is_chosen_from_clicks
 from models.estimators.bias_curve import BiasCurve
 from models.estimators.splits import LEAST_TO_SPLIT, Shares, split_groups
 from streams.fold.statistics_columns import Columns
@@ -14,6 +15,13 @@ from streams.training.curve_views import CurveViews, views_of
 OF_VALIDATION = "estimated from clicks of the validation groups"
 
 OF_BOTH = "estimated from clicks of the training and validation groups"
+
+CHOSEN = (
+    ", from which policies were chosen, so that ratios may be too large and intervals "
+    "too short, less so the more often an item was seen"
+)
+"""What was clicked by luck is shown further up, and clicked as usual there: it seems
+that rank 1 is looked at no more than those below."""
 
 BY_POSITION = CurveEstimator()
 """Examination at ten ranks, as the monitor estimates it."""
@@ -78,25 +86,38 @@ def views_by_preference(
         told = f"{n_groups} group{'' if n_groups == 1 else 's'}"
         source = f"estimated from all clicks, as {told} cannot be split"
         views = views_of(chunks, how.asked, everybody, everybody)
-        yield _of(views, source, everybody)
+        yield _of(views, source, everybody, beside=_chosen(views))
         return
     splits = split_groups(n_groups, shares)
     validation, wider = splits.validation, (*splits.training, *splits.validation)
     views = views_of(chunks, how.asked, validation, wider)
-    yield _of(
-        views, f"{OF_VALIDATION}, {validation[0]} to {validation[-1]}", validation
-    )
+    source = f"{OF_VALIDATION}, {validation[0]} to {validation[-1]}"
+    yield _of(views, source, validation)
     source = f"{OF_BOTH}, as those of the validation groups do not tell it"
-    yield _of(views, source, wider, is_wider=True)
+    yield _of(views, source, wider, is_wider=True, beside=_chosen(views))
+
+
+def _chosen(views: CurveViews) -> str:
+    """What is to be said where policies were chosen from clicks of training groups.
+
+    Which models learn online, from all clicks, no list says.
+    """
+    is_chosen = any(is_chosen_from_clicks(name, ()) for name in views.interventions)
+    return CHOSEN if is_chosen else ""
 
 
 def _of(
-    views: CurveViews, source: str, groups: tuple[int, ...], *, is_wider: bool = False
+    views: CurveViews,
+    source: str,
+    groups: tuple[int, ...],
+    *,
+    is_wider: bool = False,
+    beside: str = "",
 ) -> ViewsOfGroups:
     return ViewsOfGroups(
         views.views(is_wider=is_wider),
         views.others(is_wider=is_wider),
-        source + views.sampled(),
+        source + views.sampled() + beside,
         groups,
     )
 

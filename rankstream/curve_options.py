@@ -65,7 +65,8 @@ def curve_options(options: Mapping[str, Any]) -> CurveOptions:
             f"got {unknown}"
         )
     anchor = options.get("anchor")
-    found = CurveOptions(**{**options, "anchor": _anchor(anchor) if anchor else None})
+    known = {"anchor": None if anchor is None else _anchor(anchor)}
+    found = CurveOptions(**{**options, **known})
     if found.estimator not in ESTIMATORS:
         raise ValueError(
             f"options.estimator must be one of {list(ESTIMATORS)}; got "

@@ -7,6 +7,7 @@ import msgspec
 from rankstream.curve_options import curve_options
 from rankstream.ranking.learner_options import EXAMINATION
 from rankstream.sections import ModelSettings, Settings, TrainingSettings
+from rankstream.wire.envelope import is_pointer
 
 Fault = tuple[str, str]
 """The full name of a setting, and a sentence about it."""
@@ -25,6 +26,24 @@ def curve_faults(settings: Settings) -> Iterator[Fault]:
             yield from _of_curve(f"models.{name}", model)
         elif model.is_trained:
             yield from _of_reader(f"models.{name}.training", model, settings)
+        for source in sorted({*model.learns_from} & settings.curves.keys()):
+            setting = f"models.{name}.learns_from"
+            yield (
+                setting,
+                f"{setting} must name models that make lists; got {source!r}, which is "
+                "a curve: take it out",
+            )
+    for name, experiment in settings.experiments.items():
+        setting = f"experiments.{name}.rankers"
+        for ranker, source in experiment.rankers.items():
+            model, mark, pointer = source.rpartition("@")
+            made_by = model if mark and is_pointer(pointer.encode()) else source
+            if made_by in settings.curves:
+                yield (
+                    setting,
+                    f"{setting} must be models that rank; got {source!r} for "
+                    f"{ranker!r}, which is a curve: name another",
+                )
 
 
 def curve_name(settings: Settings, model: ModelSettings) -> str:

@@ -56,6 +56,22 @@ def loaded(tmp_path: Path, text: str) -> Settings:
         (CURVE + "[models.c.training]\nafter = [3, 2]", "after must ascend"),
         (CURVE + "options = {estimator = 'em'}", "must be one of ['position', 'trust'"),
         (CURVE + "options = {rank = 3}", "options of examination must be among"),
+        (CURVE + "learns_from = ['c']", "models.c.learns_from must name models that"),
+        (
+            MODEL + "learner = 'trained'\nlearns_from = ['m', 'c']\n" + CURVE,
+            "models.m.learns_from must name models that make lists; got 'c', which is "
+            "a curve",
+        ),
+        (
+            MODEL + CURVE + "[experiments.x.rankers]\nA = 'm'\nB = 'c'",
+            "experiments.x.rankers must be models that rank; got 'c' for 'B'",
+        ),
+        (
+            MODEL + CURVE + "[experiments.x.rankers]\nA = 'm'\nB = 'c@0.12'",
+            "must be models that rank; got 'c@0.12' for 'B', which is a curve",
+        ),
+        (TRUST + "anchor = []}", "options.anchor must be alpha and beta of rank 1"),
+        (TRUST + "anchor = false}", "options.anchor must be alpha and beta of rank 1"),
         (CURVE + "options = {ranks = 1}", "must be a whole number, 2 to 100; got 1"),
         (
             CURVE + "options = {ranks = 2.0}",

@@ -1,5 +1,6 @@
 """The newest curve of bias of each model that is one, as its fits say in `training`."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -15,7 +16,7 @@ class LearnedCurves:
 
     def __init__(self) -> None:
         self.refused = ""
-        self._newest: dict[str, CurveRecord] = {}
+        self._fits: dict[str, dict[Pointer, CurveRecord]] = {}
 
     def take(self, key: bytes, value: bytes | None) -> bool:
         """Take a record; whether it changes what is shown."""
@@ -27,18 +28,35 @@ class LearnedCurves:
         except (SchemaRefused, msgspec.DecodeError) as error:
             self.refused = str(error)
             return True
-        known = self._newest.get(record.model)
-        if known is not None and _place(known) >= _place(record):
+        fits = self._fits.setdefault(record.model, {})
+        if _place(record) in fits:
             return False
-        self._newest[record.model] = record
+        fits[_place(record)] = record
         return True
 
-    def overview(self) -> list[dict[str, Any]]:
-        """Each curve rank by rank, and what it is from; by name of the model."""
+    def overview(self, served: Mapping[str, Pointer]) -> list[dict[str, Any]]:
+        """Each curve rank by rank, and what it is from; by name of the model.
+
+        Parameters
+        ----------
+        served
+            The newest version of models: a later epoch than any fit is a rollback, to
+            the last one of that version before it.
+        """
         return [
-            msgspec.to_builtins(published(record))
-            for _, record in sorted(self._newest.items())
+            msgspec.to_builtins(published(_taken(fits, served.get(model))))
+            for model, fits in sorted(self._fits.items())
         ]
+
+
+def _taken(fits: Mapping[Pointer, CurveRecord], served: Pointer | None) -> CurveRecord:
+    newest = fits[max(fits)]
+    if served is None or served.epoch <= newest.epoch:
+        return newest
+    same = [place for place in fits if place.version == served.version]
+    if not same:
+        return newest
+    return msgspec.structs.replace(fits[max(same)], epoch=served.epoch)
 
 
 def _place(record: CurveRecord) -> Pointer:

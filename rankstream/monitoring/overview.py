@@ -15,6 +15,7 @@ from rankstream.monitoring.interventions import Interventions
 from rankstream.monitoring.learned_curves import LearnedCurves
 from rankstream.monitoring.schedules import Counted
 from rankstream.sections import TrainingSettings
+from rankstream.wire.envelope import pointer_from
 from rankstream.wire.intervention_rates import decode_rates
 from rankstream.wire.policy_values import ModelValues, decode_values
 from rankstream.wire.schemas import decoded
@@ -257,7 +258,10 @@ class Gathered:
         """A line for each experiment, and everything else."""
         with self._lock:
             rows = [_row_of(each) for _, each in sorted(self._verdicts.items())]
-            curves = self._curves.overview()
+            served = {x["model"]: x["version"].encode() for x in self._snapshots}
+            curves = self._curves.overview(
+                {model: pointer_from(each) for model, each in served.items()}
+            )
             return {
                 "number": self._number,
                 "trouble": self._told(),

@@ -48,6 +48,20 @@ def test_the_newest_curve_is_shown_in_place_of_the_estimate() -> None:
     assert gathered.overview()["number"] == number
 
 
+def test_after_a_rollback_the_curve_that_is_taken_is_shown() -> None:
+    """No fit made that version, but the one of the same number did."""
+    gathered = Gathered()
+    old = curve_snapshot([1.0, 0.9], version=50)
+    gathered.take_training(records_of(old, curve_snapshot([1.0, 0.5], version=80)))
+    for version, alpha in (("0.80", 0.5), ("1.50", 0.9), ("1.70", 0.5)):
+        served = {"model": "eyes", "version": version, "created_ms": 1_000}
+        gathered.set_snapshots([{**served, "updates": 1, "is_trained": True}])
+        (curve,) = gathered.overview()["curves"]
+        assert curve["ranks"][1]["alpha"] == alpha
+        # What nobody fitted is not known here, and the newest fit says whose it is.
+        assert curve["version"] == (version if version != "1.70" else "0.80")
+
+
 @pytest.mark.parametrize("width", [80, 120])
 def test_a_terminal_shows_alpha_and_beta_whose_clicks_and_how_old(width: int) -> None:
     """And why a rank has no number."""

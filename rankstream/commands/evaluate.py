@@ -109,8 +109,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=_ranks,
         default=0,
         metavar="N",
-        help="how many items policies show (default: as many as lists of the same "
-        "candidates did)",
+        help="how many items policies show, at most as many as lists of the same "
+        "candidates did (default: so many)",
     )
     parser.add_argument(
         "--temperature",

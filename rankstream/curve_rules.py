@@ -36,8 +36,8 @@ def curve_faults(settings: Settings) -> Iterator[Fault]:
     for name, experiment in settings.experiments.items():
         setting = f"experiments.{name}.rankers"
         for ranker, source in experiment.rankers.items():
-            model, mark, pointer = source.rpartition("@")
-            made_by = model if mark and is_pointer(pointer.encode()) else source
+            above, mark, pointer = source.rpartition("@")
+            made_by = above if mark and is_pointer(pointer.encode()) else source
             if made_by in settings.curves:
                 yield (
                     setting,

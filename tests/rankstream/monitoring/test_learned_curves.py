@@ -25,9 +25,9 @@ def records_of(*snapshots, **changes):
 
 def seen(gathered, width=100):
     """What a terminal shows."""
-    console = Console(file=io.StringIO(), width=width)
-    console.print(view_of(gathered))
-    return console.file.getvalue()
+    text = io.StringIO()
+    Console(file=text, width=width).print(view_of(gathered))
+    return text.getvalue()
 
 
 def test_the_newest_curve_is_shown_in_place_of_the_estimate() -> None:

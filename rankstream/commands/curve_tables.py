@@ -72,7 +72,7 @@ def _details(record: CurveRecord) -> dict[str, str]:
         "event time": f"{moment(record.created_ms)} UTC",
         "interactions": f"{version:,}: {counts}",
         "options": options,
-        "from": record.source,
+        "clicks": record.source,
         "rests on": f"{counted(record.n_rows, 'row')} of document and rank, "
         f"{record.n_shown:,} times shown, {counted(record.n_clicked, 'click')}",
         "log likelihood": "-"

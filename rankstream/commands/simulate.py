@@ -159,7 +159,8 @@ def run(arguments: argparse.Namespace) -> int:
         result = result_of(progress, learned, ndcg, seconds)
         if not plan.learns_online:
             result |= interventions_of(joined.interventions, served, progress)
-    print_result(result, as_json=arguments.json)
+    curves = joined.interventions.curves()
+    print_result(result, curves, as_json=arguments.json)
     return STOPPED if stop.asked else 0
 
 

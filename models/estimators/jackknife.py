@@ -59,6 +59,18 @@ class Jackknife(NamedTuple):
             self.without[:, columns],
         )
 
+    def only_where(self, is_told: Flags, reason: str) -> "Jackknife":
+        """The same figures, without errors where `is_told` [n] says so, and why."""
+        reasons = (
+            why or ("" if told else reason)
+            for why, told in zip(self.reasons, is_told.tolist(), strict=True)
+        )
+        errors, low, high = (
+            np.where(is_told, numbers, np.nan)
+            for numbers in (self.errors, self.low, self.high)
+        )
+        return self._replace(errors=errors, low=low, high=high, reasons=tuple(reasons))
+
 
 def jackknife(
     statistic: Callable[[Flags], Floats],

@@ -16,7 +16,7 @@ from models.estimators.bias_curve import BiasCurve
 from models.estimators.item_estimates import ItemEstimates
 from models.estimators.jackknife import Jackknife, jackknife
 from models.estimators.logged_places import Flags, LoggedPlaces, of_groups
-from models.estimators.policy_comparison import PolicyComparison
+from models.estimators.policy_comparison import PolicyComparison, compared
 from models.estimators.policy_reward import (
     NO_REWARD,
     RankWeights,
@@ -187,6 +187,7 @@ class _Sums:
         self._units = sorted(groups)
         self._points = dict.fromkeys(self._names, NO_REWARD)
         self._without = np.zeros((len(self._units), len(self._names)))
+        self._clicks_without = np.zeros(self._without.shape)
         self._lists, self._clicked = np.zeros((2, question.n_groups))
         self._lacking = dict.fromkeys(targets, 0)
         self._mixed: set[str] = set()
@@ -217,6 +218,7 @@ class _Sums:
         for row, group in enumerate(self._units):
             rewards = self._rewards(policies, values(group), group)
             self._without[row] += [own.value for own in rewards.values()]
+            self._clicks_without[row] += [own.clicks for own in rewards.values()]
 
     def _rewards(
         self, policies: dict[str, Worth], found: ItemEstimates, group: int | None
@@ -321,14 +323,13 @@ class _Sums:
         return Evaluation(self._comparison(n_lists), coverage)
 
     def _comparison(self, n_lists: int) -> PolicyComparison:
-        n = len(self._names)
-        found = self._jackknife(n_lists)
-        return PolicyComparison(
+        return compared(
             self._names,
+            self._question.base,
             tuple(self._points[name].per_list(n_lists) for name in self._names),
-            found.of(slice(n)),
-            found.of(slice(n, 2 * n)),
-            found.of(slice(2 * n, None)),
+            self._jackknife(n_lists),
+            np.asarray((self._clicks_without > 0.0).all(axis=0)),
+            self._clicked,
         )
 
     def _jackknife(self, n_lists: int) -> Jackknife:

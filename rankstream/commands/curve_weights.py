@@ -54,7 +54,25 @@ def export_curve(snapshot: Snapshot, arguments: argparse.Namespace) -> int:
     if arguments.rows is not None:
         told["files"] = _written(arguments.rows, weights)
     sys.stdout.write(json.dumps(told) + "\n")
+    sys.stderr.writelines(f"{line}\n" for line in _remarks(curve, len(weights)))
     return 0
+
+
+def _remarks(curve: FittedCurve, n_weights: int) -> list[str]:
+    """Where weights end before the curve does, and which are not sure."""
+    lines = []
+    if n_weights < len(curve.alpha):
+        lines.append(
+            f"weights end at rank {n_weights}, as examination of rank {n_weights + 1} "
+            "is not known: leave clicks further down out"
+        )
+    low = curve.alpha_low[:n_weights]
+    if unsure := [str(rank) for rank, end in enumerate(low, 1) if np.isnan(end)]:
+        lines.append(
+            f"no interval at rank {', '.join(unsure)}: `rankstream intervene --show` "
+            "says why"
+        )
+    return lines
 
 
 def fitted_curve_of(snapshot: Snapshot) -> FittedCurve:

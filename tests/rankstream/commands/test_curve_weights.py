@@ -3,6 +3,7 @@
 import argparse
 import json
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -11,6 +12,7 @@ from rankstream.commands.curve_weights import export_curve, rows_in
 from rankstream.commands.export_curve import add_export_arguments
 from rankstream.commands.intervene_tables import as_builtins
 from rankstream.commands.newest_curve import newest_curve
+from rankstream.wire.curves import curve_weights
 from rankstream.wire.envelope import SnapshotError, encode_snapshot
 from tests.curve_factory import UNKNOWN, curve_record, curve_snapshot
 from tests.snapshot_factory import snapshot as ranker
@@ -39,6 +41,22 @@ def test_weights_are_one_over_examination(capsys: pytest.CaptureFixture[str]) ->
     told = json.loads(capsys.readouterr().out)
     assert told["weights"] == [1.0, 2.0, 3.0]
     assert len(told["xgboost"]["ti+"]) == 3
+
+
+def test_it_is_said_where_weights_end_and_are_not_sure(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Beside the JSON; of a curve that is known there is nothing to say."""
+    exported(SNAPSHOT)
+    assert "weights end at rank 3, as examination of rank 4" in capsys.readouterr().err
+    rows = np.vstack([[1.0, 0.5], [1.0, UNKNOWN], [1.0, UNKNOWN], np.zeros((3, 2))])
+    unsure = msgspec.structs.replace(
+        curve_snapshot([1.0, 0.5]), weights=curve_weights(list(rows))
+    )
+    exported(unsure)
+    assert "no interval at rank 2: " in capsys.readouterr().err
+    exported(curve_snapshot([1.0, 0.5]))
+    assert capsys.readouterr().err == ""
 
 
 def test_files_beside_rows_are_those_of_lightgbm(

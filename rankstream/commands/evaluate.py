@@ -209,7 +209,8 @@ def _uncovered(coverage: Coverage) -> str:
     return (
         f"none of {counted(coverage.n_all, 'list')} has candidates that all policies "
         f"rank; {lacking} say nothing of them: name queries as `rankstream statistics "
-        "list` does, and have models that log features of candidates"
+        "list` does and items as `rankstream statistics show` does, and have models "
+        "that log features of candidates"
     )
 
 

@@ -272,11 +272,14 @@ _STAGES_LOAD = "streams.kafka.status_page", "streams.kafka.app"
 
 
 def _is_evaluating(settings: Settings) -> bool:
-    return bool(settings.experiments) or _is_training(settings)
+    is_trained = any(model.is_trained for model in settings.models.values())
+    return bool(settings.experiments) or is_trained
 
 
 def _is_training(settings: Settings) -> bool:
-    return any(model.is_trained for model in settings.models.values())
+    models = settings.models.values()
+    is_valued = settings.train.value_every_s and any(x.logs_candidates for x in models)
+    return bool(is_valued) or any(not model.learns_online for model in models)
 
 
 def _has_sources(settings: Settings) -> bool:
@@ -317,11 +320,11 @@ ROLES = {
         ),
         Role(
             "train",
-            "interventions, where a model is trained",
+            "interventions, curves and values of policies, where there are any",
             5,
             _train,
             (STATISTICS, CANDIDATES, SNAPSHOTS, TRAINING),
-            (SNAPSHOTS, TRAINING),
+            (SNAPSHOTS, TRAINING, EVALUATIONS),
             _is_training,
         ),
         Role(

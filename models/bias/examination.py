@@ -80,8 +80,8 @@ class ExaminationCurve:
 def estimate_examination(
     documents: Integers,
     ranks: Integers,
-    shown: Integers,
-    clicked: Integers,
+    shown: Integers | Floats,
+    clicked: Integers | Floats,
     *,
     n_ranks: int,
     confidence: float = 0.95,
@@ -113,7 +113,8 @@ def estimate_examination(
         In 1..n_ranks.
     shown, clicked : [n_pairs]
         How often the document was shown, and clicked, at that rank; rows of the same
-        document and rank are added up.
+        document and rank are added up. Weights may be in place of counts, but have no
+        such intervals.
     confidence
         Of the intervals, in (0, 1).
 
@@ -160,8 +161,8 @@ class _Table:
 
 def _check(
     ranks: Integers,
-    shown: Integers,
-    clicked: Integers,
+    shown: Integers | Floats,
+    clicked: Integers | Floats,
     n_ranks: int,
     confidence: float,
 ) -> None:
@@ -180,7 +181,11 @@ def _check(
 
 
 def _added_up(
-    documents: Integers, rows: Integers, shown: Integers, clicked: Integers, k: int
+    documents: Integers,
+    rows: Integers,
+    shown: Integers | Floats,
+    clicked: Integers | Floats,
+    k: int,
 ) -> _Table:
     _, numbers = np.unique(documents, return_inverse=True)
     keys, places = np.unique(numbers * k + rows, return_inverse=True)

@@ -6,6 +6,7 @@ For one look at sums whose policies were fixed beforehand, or fitted on other gr
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import stdtrit
 
 from models.estimators.intervention_aware import Floats, ItemSums, estimates
@@ -60,11 +61,7 @@ def jackknife_intervals(sums: ItemSums, *, confidence: float = 0.95) -> Interval
     has_item = sums.alpha > 0.0
     n_groups = has_item.sum(axis=0)
     without = _without_each(sums)
-    known = np.where(has_item & np.isfinite(without), without, 0.0)
-    n_divided = np.maximum(n_groups, 1)
-    mean = known.sum(axis=0) / n_divided
-    squares = np.where(has_item, (known - mean) ** 2, 0.0).sum(axis=0)
-    deviation = np.sqrt(squares * (n_groups - 1) / n_divided)
+    deviation = spread_without_each(without, has_item)
     degrees = np.maximum(n_groups - 1.0, 0.0)
     quantile = stdtrit(np.maximum(degrees, 1.0), 0.5 + 0.5 * confidence)
     reasons = _reasons(sums)
@@ -72,6 +69,25 @@ def jackknife_intervals(sums: ItemSums, *, confidence: float = 0.95) -> Interval
     half = np.where(is_there, quantile * deviation, np.nan)
     values = estimates(sums).values
     return Intervals(values - half, values + half, degrees, reasons)
+
+
+def spread_without_each(without: Floats, has_item: npt.NDArray[np.bool_]) -> Floats:
+    """Standard errors, [n_items], of figures without each group.
+
+    Parameters
+    ----------
+    without : [n_groups, n_items]
+        Those that are not finite count 0.
+    has_item : [n_groups, n_items]
+        Whether the group counts.
+    """
+    n_groups = has_item.sum(axis=0)
+    known = np.where(has_item & np.isfinite(without), without, 0.0)
+    n_divided = np.maximum(n_groups, 1)
+    mean = known.sum(axis=0) / n_divided
+    squares = np.where(has_item, (known - mean) ** 2, 0.0).sum(axis=0)
+    spread: Floats = np.sqrt(squares * (n_groups - 1) / n_divided)
+    return spread
 
 
 def _without_each(sums: ItemSums) -> Floats:

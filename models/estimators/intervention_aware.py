@@ -186,11 +186,7 @@ def training_values(sums: ItemSums, n_impressions: int) -> Floats:
     ----------
     Oosterhuis & de Rijke (WSDM 2021), experimental setup.
     """
-    if n_impressions < 1:
-        raise ValueError(
-            f"impressions of the training split must be 1 or more; got {n_impressions}"
-        )
-    least = min(CLIP / np.sqrt(n_impressions), 1.0)
+    least = least_average(n_impressions)
     n, alpha, beta, clicked = (table.sum(axis=0) for table in sums)
     values: Floats = np.full_like(alpha, np.nan)
     is_there = n > 0.0
@@ -198,6 +194,18 @@ def training_values(sums: ItemSums, n_impressions: int) -> Floats:
     raised = np.maximum(alpha / n_there, least)
     np.divide((clicked - beta) / n_there, raised, out=values, where=is_there)
     return values
+
+
+def least_average(n_impressions: int) -> float:
+    """To what training raises averages of alpha, min(10 / sqrt(N), 1).
+
+    `n_impressions` is N: all impressions of the training groups, at least 1.
+    """
+    if n_impressions < 1:
+        raise ValueError(
+            f"impressions of the training split must be 1 or more; got {n_impressions}"
+        )
+    return float(min(CLIP / np.sqrt(n_impressions), 1.0))
 
 
 def effective_clicks(clicked: Floats, weights: Floats) -> float:

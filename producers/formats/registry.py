@@ -15,6 +15,7 @@ from producers.formats.adapted import (
 from producers.formats.canonical_dump import is_dump, read_dumped_events
 from producers.formats.columns import read_csv
 from producers.formats.jsonl import read_jsonl
+from producers.formats.obd import read_obd
 from producers.formats.parquet import read_parquet
 from producers.formats.source_file import FileUnreadable
 from producers.formats.yandex_sessions import read_yandex_sessions
@@ -23,7 +24,7 @@ from rankstream.adapters.registry import adapter_named
 from rankstream.wire.input_events import Event
 
 AUTO, JSONL, PARQUET, CANONICAL = "auto", "jsonl", "parquet", "canonical"
-YANDEX_SESSIONS, CSV = "yandex-sessions", "csv"
+YANDEX_SESSIONS, OBD, CSV = "yandex-sessions", "obd", "csv"
 TABLE_ENDINGS = (".csv", ".tsv")
 
 ADAPTED_FORMATS = {
@@ -94,10 +95,19 @@ CATALOGUE = (
     Format(
         YANDEX_SESSIONS,
         "result pages with clicks. Times are seconds t since an unknown moment, so "
-        "--epoch-ms is added; click i is at t + i seconds. Items are named query:rank",
+        "--epoch-ms is added; click i is at t + i seconds. Items are named query:rank, "
+        "with --option items=graded GRADE/TYPE#RANK",
         None,
         read_yandex_sessions,
-        ("epoch_ms",),
+        ("epoch_ms", "adapter_options"),
+    ),
+    Format(
+        OBD,
+        "Open Bandit data: POLICY/CAMPAIGN/CAMPAIGN.csv with item_context.csv beside "
+        "it. A row is a list of one item; its place is a part of the query, "
+        "CAMPAIGN/PLACE",
+        None,
+        read_obd,
     ),
     Format(
         CSV,

@@ -5,10 +5,12 @@ unknown zero, `rel` one grade per position, `clicks` 0-based positions in click
 order. What the file does not say is decided here, the same way each time:
 
 * the zero of time is unknown: `epoch_ms` is added;
-* results have no ids: an item is the query and the rank, `query:rank`;
+* results have no ids: an item is the query and the rank, `query:rank`; or, asked for
+  `graded` ones, `GRADE/TYPE#RANK`, of which estimates count those as one item that are
+  equal before `#` (`models.estimators.item_classes`);
 * clicks have no times: click i of a page (1, 2, ...) is at t + i seconds;
 * how the lists came about is unknown: policy `unknown`, no scores, no features;
-* grades, types and dwell times are not used.
+* dwell times are not used, and grades and types only where they name items.
 
 A page comes before its clicks; pages come in the order of the file, which is not
 that of time.
@@ -19,7 +21,9 @@ from pathlib import Path
 
 import msgspec
 
+from models.estimators.item_classes import CLASS_END
 from producers.formats.source_file import FileUnreadable, lines_of
+from rankstream.adapters.adapter import AdapterOptions
 from rankstream.wire.events import encode_event
 from rankstream.wire.input_events import Event
 from rankstream.wire.topics import CLICKS, QUERIES
@@ -35,19 +39,34 @@ class _Page(msgspec.Struct):
     rel: list[str]
     clicks: list[int]
     u: int | None = None
+    type: list[str] = []
 
 
 _decode = msgspec.json.Decoder(_Page).decode
 
 
-def read_yandex_sessions(path: Path, *, epoch_ms: int = EPOCH_MS) -> Iterator[Event]:
+def read_yandex_sessions(
+    path: Path,
+    *,
+    epoch_ms: int = EPOCH_MS,
+    adapter_options: AdapterOptions | None = None,
+) -> Iterator[Event]:
     """The pages of a file, each followed by its clicks.
+
+    Parameters
+    ----------
+    epoch_ms
+        Added to all times.
+    adapter_options
+        `items` says how results are named.
 
     Raises
     ------
     FileUnreadable
-        At the first line that is no page, or clicks outside its page.
+        At the first line that is no page, or clicks outside its page, or a page
+        without the types that are asked for.
     """
+    is_graded = (adapter_options or AdapterOptions()).items == "graded"
     for number, line in lines_of(path):
         try:
             page = _decode(line)
@@ -61,13 +80,20 @@ def read_yandex_sessions(path: Path, *, epoch_ms: int = EPOCH_MS) -> Iterator[Ev
         if outside:
             reason = f"clicks must lie in 0..{len(page.rel) - 1}; got {outside[0]}"
             raise FileUnreadable(path, number, reason)
-        yield from _events(page, epoch_ms)
+        if is_graded and len(page.type) != len(page.rel):
+            raise FileUnreadable(
+                path,
+                number,
+                f"a page must have a type for each of its {len(page.rel)} results; got "
+                f"{len(page.type)}: leave out --option items=graded",
+            )
+        yield from _events(page, epoch_ms, is_graded=is_graded)
 
 
-def _events(page: _Page, epoch_ms: int) -> Iterator[Event]:
+def _events(page: _Page, epoch_ms: int, *, is_graded: bool) -> Iterator[Event]:
     at_ms = epoch_ms + 1_000 * page.t
     query_id, impression_id = str(page.q), f"page-{page.s}"
-    items = [f"{query_id}:{rank}" for rank in range(1, len(page.rel) + 1)]
+    items = _graded(page) if is_graded else _placed(page)
     shown = {
         "impression_id": impression_id,
         "query_id": query_id,
@@ -87,3 +113,16 @@ def _events(page: _Page, epoch_ms: int) -> Iterator[Event]:
             "position": row + 1,
         }
         yield Event(at_ms + 1_000 * order, CLICKS, encode_event(click))
+
+
+def _placed(page: _Page) -> list[str]:
+    return [f"{page.q}:{rank}" for rank in range(1, len(page.rel) + 1)]
+
+
+def _graded(page: _Page) -> list[str]:
+    # Items of a list must differ, and many have the same grade and type.
+    pairs = zip(page.rel, page.type, strict=True)
+    return [
+        f"{grade}/{kind}{CLASS_END}{rank}"
+        for rank, (grade, kind) in enumerate(pairs, 1)
+    ]

@@ -50,6 +50,9 @@ class AdapterOptions(
         Which ranker drew the lists, as documents do not say so.
     data
         What CloudEvents carry: the name of another adapter.
+    items
+        Names of results that have no ids, in result pages: `place`, the query and the
+        rank, or `graded`, the grade, the type and the rank.
     """
 
     ordinal_base: Literal[0, 1] = 1
@@ -61,6 +64,7 @@ class AdapterOptions(
     time_unit: Literal["", "s", "ms", "us"] = ""
     model: str = ""
     data: str = "rankstream"
+    items: Literal["place", "graded"] = "place"
 
 
 NO_QUERY = "no-query"

@@ -2,6 +2,7 @@
 
     key    MODEL/position      value  `Position`
            MODEL@EPOCH.VERSION/run    `RunRecord`
+           MODEL@EPOCH.VERSION/curve  `rankstream.wire.curves.CurveRecord`
            MODEL/request              `Request`
            MODEL/status               `Status`
            MODEL/refusal              `Refusal`
@@ -16,11 +17,12 @@ from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
+from rankstream.wire.curves import CurveRecord
 from rankstream.wire.schemas import check_schema, decoded
 
 SCHEMA = 1
 
-KINDS = ("position", "run", "request", "status", "refusal")
+KINDS = ("position", "run", "request", "status", "refusal", "curve")
 
 COUNT, TIME, ASKED = "count", "time", "asked"
 """Why a model was trained: so much was counted, it was time, or somebody asked."""
@@ -273,7 +275,7 @@ class RunRecord(msgspec.Struct, frozen=True, array_like=True):
 
 
 class TrainingKey(NamedTuple):
-    """Kind and whose: the model, or of a run its intervention."""
+    """Kind and whose: the model, or of a run or a curve its intervention."""
 
     kind: str
     name: str
@@ -298,9 +300,9 @@ def decode_training_key(key: bytes) -> TrainingKey | None:
     return TrainingKey(kind, name) if kind in KINDS else None
 
 
-Record = Position | RunRecord | Request | Status | Refusal
+Record = Position | RunRecord | Request | Status | Refusal | CurveRecord
 
-_FORMS = Position, RunRecord, Request, Status, Refusal
+_FORMS = Position, RunRecord, Request, Status, Refusal, CurveRecord
 
 _decoders = {
     kind: msgspec.msgpack.Decoder(form)

@@ -19,6 +19,7 @@ from models.estimators.splits import Shares, Splits
 from models.training.exploration import Exploration, explored
 from models.training.linear_training import Epoch, Trained, TrainingPlan, train
 from models.training.reward import Reward, estimated_reward
+from rankstream.curve_rules import curve_name
 from rankstream.ranking.checked_weights import CheckedWeights
 from rankstream.sections import Settings
 from rankstream.wire.envelope import (
@@ -66,6 +67,7 @@ def train_model(  # noqa: PLR0913  all that a training depends on
     reason: str,
     epoch: int | None = None,
     on_progress: Callable[[Progress], object] = lambda _: None,
+    curve: KnownCurve | None = None,
 ) -> Outcome:
     """Train the model of a name.
 
@@ -80,6 +82,9 @@ def train_model(  # noqa: PLR0913  all that a training depends on
         parent has this version, or a later one, already.
     on_progress
         Is told how far it is, from this thread; what it raises ends the training.
+    curve
+        The newest one of the model of curves that the settings name, if there is one;
+        see `rankstream.curve_rules.curve_name`.
 
     Raises
     ------
@@ -96,7 +101,8 @@ def train_model(  # noqa: PLR0913  all that a training depends on
     training, validation, selection = settings.statistics.split_shares
     shares = Shares(training, validation, selection, model.training.held_out)
     checks = Checks(name, model, inputs, parent)
-    return _Run(checks, shares, on_progress).outcome(reason, epoch)
+    awaited = "" if curve else curve_name(settings, model)
+    return _Run(checks, shares, on_progress, curve, awaited).outcome(reason, epoch)
 
 
 class _Run:
@@ -105,7 +111,10 @@ class _Run:
         checks: Checks,
         shares: Shares,
         on_progress: Callable[[Progress], object],
+        curve: KnownCurve | None,
+        awaited: str,
     ) -> None:
+        self._published, self._awaited = curve, awaited
         self._checks = checks
         self._name, self._model, self._inputs, self._parent = checks
         self._plan = self._model.training
@@ -159,6 +168,14 @@ class _Run:
     def _curve(self) -> KnownCurve:
         if self._plan.examination:
             return KnownCurve(position_curve(self._plan.examination), GIVEN, ())
+        if self._published:
+            return self._published
+        if self._awaited:
+            raise TrainingRefused(
+                f"{self._name!r} must have a curve to be trained with; "
+                f"{self._awaited!r} has no version yet: fit it, `rankstream intervene "
+                f"{self._awaited}`, or give it a schedule that comes first"
+            )
         n_seen = 0
 
         def seen() -> Iterator[Columns]:

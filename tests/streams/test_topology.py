@@ -61,6 +61,7 @@ COMMANDS_READ = {
     SNAPSHOTS: (
         *COMMANDS_WRITE[SNAPSHOTS],
         "rankstream statistics",
+        "rankstream evaluate",
         "rankstream intervene",
     ),
 }

@@ -2,13 +2,13 @@
 
 import json
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from models.estimators.item_classes import item_classes
 from producers.formats.canonical_dump import (
     Header,
     read_dump,
@@ -19,12 +19,14 @@ from producers.formats.canonical_dump import (
 from producers.formats.registry import files_of, read_events
 from producers.formats.source_file import FileUnreadable, created, opened
 from producers.formats.yandex_sessions import read_yandex_sessions
+from rankstream.adapters.adapter import AdapterOptions
 from rankstream.wire.events import Frontier, encode_event, encode_record
 from rankstream.wire.input_events import Event
 from rankstream.wire.topics import CLICKS, QUERIES
 from tests import event_factory
+from tests.data_sets import folder_of
 
-YANDEX = Path("../shared/data/yandex-sessions/sessions.jsonl.gz")
+YANDEX = folder_of("yandex-sessions") / "sessions.jsonl.gz"
 
 QUERY = {
     "impression_id": "i1", "query_id": "shoes", "at_ms": 5, "policy": "plackett-luce",
@@ -243,6 +245,42 @@ def test_a_page_that_contradicts_itself_is_named(page, reason, tmp_path):
         list(read_yandex_sessions(path))
 
 
+def test_graded_results_are_named_by_grade_type_and_rank(tmp_path):
+    """All else is as without: clicks name the same places."""
+    page = {
+        "s": 3,
+        "q": 4,
+        "t": 10,
+        "rel": ["VITAL", "USEFUL", "USEFUL"],
+        "type": ["WEB", "IMAGES", "IMAGES"],
+        "clicks": [2],
+    }
+    path = written(tmp_path / "pages.jsonl", encode_event(page))
+    graded = AdapterOptions(items="graded")
+    query, click = read_events(
+        [path], form="yandex-sessions", adapter_options=graded, epoch_ms=0
+    )
+    items = json.loads(query.value)["shown"]
+
+    assert items == ["VITAL/WEB#1", "USEFUL/IMAGES#2", "USEFUL/IMAGES#3"]
+    assert json.loads(click.value)["item_id"] == "USEFUL/IMAGES#3"
+    plain, _ = read_yandex_sessions(path, epoch_ms=0)
+    assert query.value == plain.value.replace(
+        b'"4:1","4:2","4:3"', encode_event(items)[1:-1]
+    )
+    assert item_classes(items).names == ("USEFUL/IMAGES", "VITAL/WEB")
+
+
+def test_graded_results_need_their_types(tmp_path):
+    """One for each; without them the pages can still be read by place."""
+    page = {"s": 3, "q": 4, "t": 10, "rel": ["X", "Y"], "type": ["WEB"], "clicks": []}
+    path = written(tmp_path / "pages.jsonl", encode_event(page))
+    graded = AdapterOptions(items="graded")
+    with pytest.raises(FileUnreadable, match="a type for each of its 2 results; got 1"):
+        list(read_yandex_sessions(path, adapter_options=graded))
+    assert len(list(read_yandex_sessions(path))) == 1
+
+
 def counted_from_lines():
     """Shown and clicked by query, item and rank, and all clicks, line by line."""
     counts: Counter[tuple[object, ...]] = Counter()
@@ -261,7 +299,7 @@ def counted_from_lines():
 def test_real_pages_give_the_counts_of_the_file():
     """Every query, item and rank, counted from the lines themselves."""
     if not YANDEX.exists():
-        pytest.skip("no ../shared/data/yandex-sessions")
+        pytest.skip(f"no {YANDEX}")
     found: Counter[tuple[object, ...]] = Counter()
     shown, clicked, n_clicks = {}, set(), 0
     for event in read_yandex_sessions(YANDEX):
@@ -281,3 +319,25 @@ def test_real_pages_give_the_counts_of_the_file():
     found.update(("clicked", *place) for _, *place in clicked)
     assert (found, n_clicks) == counted_from_lines()
     assert (len(shown), n_clicks, len(clicked)) == (9_974, 10_739, 10_561)
+
+
+def test_real_pages_give_the_classes_of_the_file():
+    """Clicked places by grade, type and rank, counted from the lines themselves."""
+    if not YANDEX.exists():
+        pytest.skip(f"no {YANDEX}")
+    by_hand: Counter[tuple[str, int]] = Counter()
+    with opened(YANDEX) as file:
+        for page in map(json.loads, file):
+            for row in page["clicks"]:
+                by_hand[f"{page['rel'][row]}/{page['type'][row]}", row + 1] += 1
+    graded = AdapterOptions(items="graded")
+    events = read_yandex_sessions(YANDEX, adapter_options=graded)
+    clicks = [json.loads(each.value) for each in events if each.kind == CLICKS]
+    names, numbers = item_classes(click["item_id"] for click in clicks)
+    places = zip(numbers.tolist(), clicks, strict=True)
+    found = Counter((names[number], click["position"]) for number, click in places)
+
+    assert found == by_hand
+    assert found.total() == 10_739
+    # A class is seen at many ranks, as no item of a query is.
+    assert Counter(name for name, _ in found).most_common(1)[0][1] == 11

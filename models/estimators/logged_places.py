@@ -1,0 +1,241 @@
+"""What lists showed and what was clicked, by group, policy, item and rank.
+
+The input of all estimators. A policy is one that logged, under one name (that of its
+intervention); an item is one of a query. Shapes: n_groups groups, n_policies policies,
+n_items items, which follow from `impressions` [n_groups, n_policies, n_items]: lists
+of candidate sets that have the item.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from models.estimators.bias_curve import BiasCurve
+from models.estimators.intervention_aware import Floats, Integers, Places
+
+Flags = npt.NDArray[np.bool_]
+
+
+class LoggedPlaces(NamedTuple):
+    """Counts of items at ranks, in rows that may repeat.
+
+    Parameters
+    ----------
+    groups, policies, items : [n_places]
+        Numbers from 0.
+    ranks : [n_places]
+        1-based.
+    shown : [n_places]
+        Lists on which the item was there.
+    clicked : [n_places]
+        Lists on which it was clicked there.
+    expected : [n_places]
+        Sum of the probabilities that it was there, over the lists of that group and
+        policy; NaN where a list's probabilities are not known.
+    mixed
+        Policies whose lists had other probabilities from one to the next, so that
+        clicks are known of all of them together alone.
+    """
+
+    groups: Integers
+    policies: Integers
+    items: Integers
+    ranks: Integers
+    shown: Integers
+    clicked: Integers
+    expected: Floats
+    mixed: frozenset[int] = frozenset()
+
+
+class PlaceSums(NamedTuple):
+    """Sums over the ranks that a curve has.
+
+    Parameters
+    ----------
+    impressions : [n_groups, n_policies, n_items]
+        Lists of candidate sets that have the item.
+    shown, clicked : [n_groups, n_policies, n_items]
+        Lists on which it was there, and clicked.
+    alpha, beta : [n_groups, n_policies, n_items]
+        Sums of expectations; NaN where the probabilities of a list are not known.
+    shown_alpha, shown_beta : [n_groups, n_policies, n_items]
+        Sums of those of the ranks at which it was.
+    """
+
+    impressions: Floats
+    shown: Floats
+    clicked: Floats
+    alpha: Floats
+    beta: Floats
+    shown_alpha: Floats
+    shown_beta: Floats
+
+    def by_policy(self) -> "PlaceSums":
+        """All groups together, [n_policies, n_items] each."""
+        return PlaceSums(*(table.sum(axis=0) for table in self))
+
+
+def place_sums(log: LoggedPlaces, impressions: Floats, curve: BiasCurve) -> PlaceSums:
+    """Sums of all rows under a curve.
+
+    Ranks that the curve does not have are left out with their clicks. Where one list
+    of a group and policy is unknown, so are the expectations of all items of its lists:
+    which of them it could have shown is not known either.
+
+    Parameters
+    ----------
+    impressions : [n_groups, n_policies, n_items]
+        Lists that could have shown the item.
+
+    Raises
+    ------
+    ValueError
+        Where rows do not go with one another or with the impressions.
+    """
+    check_places(log, impressions)
+    is_known = log.ranks <= curve.n_ranks
+    rows = log.ranks[is_known] - 1
+    cells = np.ravel_multi_index(
+        (log.groups[is_known], log.policies[is_known], log.items[is_known]),
+        impressions.shape,
+    )
+    expected = np.nan_to_num(log.expected[is_known], nan=0.0)
+    shown, clicked = log.shown[is_known], log.clicked[is_known]
+
+    def summed(numbers: npt.NDArray[np.float64 | np.int64]) -> Floats:
+        sums = np.bincount(cells, numbers, impressions.size)
+        # Of no places at all they are integers.
+        return sums.astype(np.float64).reshape(impressions.shape)
+
+    is_unknown = _unknown_of_items(log, impressions)
+    return PlaceSums(
+        impressions.astype(np.float64),
+        summed(shown),
+        summed(clicked),
+        np.where(is_unknown, np.nan, summed(curve.alpha[rows] * expected)),
+        np.where(is_unknown, np.nan, summed(curve.beta[rows] * expected)),
+        summed(curve.alpha[rows] * shown),
+        summed(curve.beta[rows] * shown),
+    )
+
+
+def places_of(log: LoggedPlaces) -> Places:
+    """The same rows without their policies, as training takes them."""
+    return Places(log.groups, log.items, log.ranks, log.clicked, log.expected)
+
+
+def of_groups(
+    log: LoggedPlaces, impressions: Floats, is_kept: Flags
+) -> tuple[LoggedPlaces, Floats]:
+    """Rows and impressions of some groups; the others keep their numbers.
+
+    `is_kept` [n_groups], `impressions` [n_groups, n_policies, n_items]: those of groups
+    that are not kept are 0.
+    """
+    kept = np.where(is_kept[:, None, None], impressions, 0.0)
+    return _of_rows(log, is_kept[log.groups]), kept
+
+
+def without_unknown(
+    log: LoggedPlaces, impressions: Floats
+) -> tuple[LoggedPlaces, Floats, Floats]:
+    """Leave out what a group was shown by a policy where a list of it is unknown.
+
+    Whole groups of a policy, so that nothing depends on what lists showed. Rows of one
+    query at a time lose no more than they must.
+
+    Parameters
+    ----------
+    impressions : [n_groups, n_policies, n_items]
+        Lists that could have shown the item.
+
+    Returns
+    -------
+    log, impressions
+        What is left.
+    left_out : [n_items]
+        Impressions that are not.
+    """
+    is_unknown = _unknown(log, impressions)
+    kept = np.where(is_unknown[:, :, None], 0.0, impressions)
+    left_out = (impressions - kept).sum(axis=(0, 1))
+    return _of_rows(log, ~is_unknown[log.groups, log.policies]), kept, left_out
+
+
+def logged_placements(log: LoggedPlaces, impressions: Floats, n_ranks: int) -> Floats:
+    """P(item at rank) of all policies that logged, mixed as they did.
+
+    [n_items, n_ranks]; 0 for items in no list, NaN where lists are unknown.
+    `impressions` [n_groups, n_policies, n_items].
+    """
+    n_items = impressions.shape[2]
+    is_known = log.ranks <= n_ranks
+    cells = log.items[is_known] * n_ranks + log.ranks[is_known] - 1
+    expected = np.bincount(cells, log.expected[is_known], n_items * n_ranks)
+    lists = impressions.sum(axis=(0, 1))
+    is_unknown = np.any(_unknown_of_items(log, impressions), axis=(0, 1), keepdims=True)
+    matrix = expected.reshape(n_items, n_ranks) / np.maximum(lists, 1.0)[:, None]
+    return np.where(is_unknown.reshape(-1, 1), np.nan, matrix)
+
+
+def check_places(log: LoggedPlaces, impressions: Floats) -> None:
+    """Refuse rows that do not go with one another or with the impressions.
+
+    `impressions` [n_groups, n_policies, n_items].
+    """
+    if impressions.ndim != 3:
+        raise ValueError(
+            "impressions must be by group, policy and item; got "
+            f"{impressions.ndim} axes"
+        )
+    if not np.isfinite(impressions).all() or impressions.min(initial=0.0) < 0.0:
+        raise ValueError("impressions must be numbers of at least 0; got others")
+    if len({len(column) for column in log[:7]}) > 1:
+        raise ValueError(
+            f"columns must be of the same rows; got {[len(x) for x in log[:7]]}"
+        )
+    names = "groups", "policies", "items"
+    for name, column, n in zip(names, log[:3], impressions.shape, strict=True):
+        _refuse((column < 0) | (column >= n), column, f"{name} must lie in 0..{n - 1}")
+    _refuse(log.ranks < 1, log.ranks, "ranks must be 1 or more")
+    is_wrong = (log.clicked < 0) | (log.clicked > log.shown)
+    _refuse(is_wrong, log.clicked, "clicked must lie in 0..shown")
+    is_wrong = (log.expected < 0.0) | np.isinf(log.expected)
+    _refuse(is_wrong, log.expected, "expected must be at least 0, or NaN if unknown")
+    lists = impressions[log.groups, log.policies, log.items]
+    is_wrong = (log.shown > 0) & (lists <= 0.0)
+    _refuse(is_wrong, lists, "lists must have what they show among their candidates")
+
+
+def _of_rows(log: LoggedPlaces, is_kept: Flags) -> LoggedPlaces:
+    return LoggedPlaces(
+        log.groups[is_kept],
+        log.policies[is_kept],
+        log.items[is_kept],
+        log.ranks[is_kept],
+        log.shown[is_kept],
+        log.clicked[is_kept],
+        log.expected[is_kept],
+        log.mixed,
+    )
+
+
+def _unknown(log: LoggedPlaces, impressions: Floats) -> Flags:
+    """Whether lists of a group and policy are unknown, [n_groups, n_policies]."""
+    is_unknown = np.zeros(impressions.shape[:2], np.bool_)
+    rows = np.isnan(log.expected)
+    is_unknown[log.groups[rows], log.policies[rows]] = True
+    return is_unknown
+
+
+def _unknown_of_items(log: LoggedPlaces, impressions: Floats) -> Flags:
+    """Whether lists that have the item are unknown, as `impressions`."""
+    is_unknown = _unknown(log, impressions)[:, :, None]
+    return np.asarray(is_unknown & (impressions > 0.0))
+
+
+def _refuse(is_wrong: Flags, numbers: Floats | Integers, rule: str) -> None:
+    if is_wrong.any():
+        row = int(is_wrong.argmax())
+        raise ValueError(f"{rule}; got {numbers[row]:g} in row {row}")

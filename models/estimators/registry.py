@@ -1,0 +1,171 @@
+"""Estimators of relevance by name: what each needs, and what it is unbiased for."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import NamedTuple, Protocol
+
+from models.estimators.affine import affine
+from models.estimators.bias_curve import BiasCurve
+from models.estimators.doubly_robust import doubly_robust
+from models.estimators.intervention_aware import Floats
+from models.estimators.intervention_aware_values import intervention_aware
+from models.estimators.intervention_oblivious import intervention_oblivious
+from models.estimators.item_estimates import ItemEstimates
+from models.estimators.logged_places import LoggedPlaces
+from models.estimators.naive import naive
+from models.estimators.oblivious import oblivious
+from models.estimators.policy_aware import policy_aware
+from models.estimators.rerank import rerank
+from models.estimators.self_normalised import self_normalised
+
+CURVE = "curve"
+PLACEMENTS = "placements"
+POLICIES = "policies"
+"""What estimators need: a curve of bias, P(item at rank), and who logged what."""
+
+POSITION, SELECTION, TRUST = "position", "selection", "trust"
+"""Biases: ranks are looked at unlike, items are not on each list, and what is not
+relevant is clicked too."""
+
+
+class Estimator(Protocol):
+    """The signature of all estimators."""
+
+    def __call__(
+        self,
+        log: LoggedPlaces,
+        impressions: Floats,
+        curve: BiasCurve,
+        *,
+        least: float = 0.0,
+    ) -> ItemEstimates:
+        """Values of all items; `least` is for training alone."""
+
+
+class Entry(NamedTuple):
+    """An estimator by name.
+
+    Parameters
+    ----------
+    estimator
+        See `Estimator`.
+    needs
+        Some of `CURVE`, `PLACEMENTS` and `POLICIES`.
+    corrects
+        Biases that do not bias it, all or some of them at once, where policies were
+        fixed before the clicks and the curve is right.
+    unbiased_for
+        In a sentence.
+    """
+
+    estimator: Estimator
+    needs: frozenset[str]
+    corrects: frozenset[str]
+    unbiased_for: str
+
+
+def _entry(estimator: Estimator, needs: str, corrects: str, unbiased_for: str) -> Entry:
+    return Entry(
+        estimator, frozenset(needs.split()), frozenset(corrects.split()), unbiased_for
+    )
+
+
+ESTIMATORS: Mapping[str, Entry] = MappingProxyType(
+    {
+        "naive": _entry(
+            naive,
+            "",
+            "",
+            "clicks per list of the policies that logged, not relevance",
+        ),
+        "oblivious": _entry(
+            oblivious,
+            "curve",
+            "position",
+            "relevance where each list shows the item and there is no trust bias",
+        ),
+        "rerank": _entry(
+            rerank,
+            "curve",
+            "position selection",
+            "relevance of what was shown, given that it was, without trust bias; "
+            "rewards are of the shown items alone",
+        ),
+        "policy-aware": _entry(
+            policy_aware,
+            "curve placements policies",
+            "position selection",
+            "relevance of what each policy could show, without trust bias",
+        ),
+        "affine": _entry(
+            affine,
+            "curve",
+            "position trust",
+            "relevance where each list shows the item",
+        ),
+        "intervention-oblivious": _entry(
+            intervention_oblivious,
+            "curve placements policies",
+            "position selection trust",
+            "relevance of what each policy could show, even if policies were chosen "
+            "from clicks",
+        ),
+        "intervention-aware": _entry(
+            intervention_aware,
+            "curve placements",
+            "position selection trust",
+            "relevance of what any policy could show, if policies were fixed before "
+            "the clicks",
+        ),
+        "self-normalised": _entry(
+            self_normalised,
+            "curve placements policies",
+            "position selection trust",
+            "relevance of what was shown, given that it was, if policies were fixed "
+            "before the clicks; else consistent only",
+        ),
+        "doubly-robust": _entry(
+            doubly_robust,
+            "curve placements policies",
+            "position selection trust",
+            "relevance of what each policy could show, or where the regression is "
+            "right, if policies were fixed before the clicks; with a fixed regression "
+            "even if they were chosen from them",
+        ),
+    }
+)
+
+
+def recommended(*, has_placements: bool, is_fixed: bool) -> str:
+    """The name of the estimator to take where nothing else is asked for.
+
+    Parameters
+    ----------
+    has_placements
+        Whether P(item at rank) of policies that logged is known.
+    is_fixed
+        Whether these were fixed before the clicks, or chosen from others.
+
+    Examples
+    --------
+    >>> recommended(has_placements=True, is_fixed=False)
+    'intervention-oblivious'
+    """
+    if not has_placements:
+        return "affine"
+    return "intervention-aware" if is_fixed else "intervention-oblivious"
+
+
+def estimator_of(name: str) -> Entry:
+    """The entry of a name.
+
+    Raises
+    ------
+    ValueError
+        Where there is none.
+    """
+    if name not in ESTIMATORS:
+        raise ValueError(
+            f"estimator must be one of {', '.join(ESTIMATORS)}; got {name!r}"
+        )
+    return ESTIMATORS[name]

@@ -1,0 +1,250 @@
+"""What `rankstream evaluate` reads: Kafka and Redis, a folder of a replay, or files."""
+
+import argparse
+from collections.abc import Callable, Iterable
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from producers.formats.canonical_dump import read_dump, read_header
+from producers.formats.registry import files_of
+from producers.replay import Pace, replay
+from producers.stop_signal import Stop
+from rankstream.commands.deployed_groups import DeployedGroups, learned_in
+from rankstream.commands.replay import recorded_events
+from rankstream.local_replay import LocalReplay, dump_among
+from rankstream.local_results import SNAPSHOTS_FILE, statistics_in
+from rankstream.relevance import Trust
+from rankstream.settings import Settings
+from rankstream.terminal.progress_line import ProgressLine
+from rankstream.wire.envelope import (
+    Pointer,
+    Snapshot,
+    decode_at,
+    decode_snapshot,
+    pointer_of,
+)
+from rankstream.wire.topics import CANDIDATES, EVENTS, STATISTICS
+from streams.estimation.learned_online import LearnedOnline
+from streams.fold.statistics_reader import Statistics
+from streams.local import local_settings
+from streams.stage import Output
+from streams.training.feature_records import FeatureRecords
+
+Items = Iterable[tuple[bytes, bytes | None]]
+
+
+class Source(NamedTuple):
+    """A log and what is known of its policies.
+
+    Parameters
+    ----------
+    statistics
+        What was counted.
+    candidates
+        Gives keys and values of `candidates`, anew with each call.
+    snapshot
+        Gives a model's snapshot: of a version, or the one that is served.
+    trust
+        What is known of the policies that logged.
+    n_partitions
+        Of `candidates`.
+    """
+
+    statistics: Statistics
+    candidates: Callable[[], Items]
+    snapshot: Callable[[str, Pointer | None], Snapshot]
+    trust: Trust
+    n_partitions: int
+
+    def features_for(self, snapshot: Snapshot) -> FeatureRecords:
+        """Features of candidates, of the snapshot's list."""
+        return FeatureRecords(
+            self.candidates(),
+            snapshot.features_hash,
+            snapshot.n_features,
+            n_partitions=self.n_partitions,
+        )
+
+
+def source_of(
+    arguments: argparse.Namespace, settings: Settings, stop: Stop
+) -> Source | None:
+    """The source that was asked for; None if stopped.
+
+    Raises
+    ------
+    ValueError
+        Where files or a folder are not what they must be.
+    TopicUnreadable
+    """
+    if arguments.local is not None:
+        return _of_folder(arguments.local, settings)
+    if arguments.paths:
+        return _of_files(arguments, settings, stop)
+    return _of_kafka(settings)
+
+
+def _of_kafka(settings: Settings) -> Source:
+    # Kafka's client is not loaded for files.
+    from producers.topic_reader import read_topic  # noqa: PLC0415
+
+    def records(topic: str) -> Items:
+        return (
+            (key, value)
+            for _, _, key, value in read_topic(settings, topic)
+            if key is not None
+        )
+
+    deployed = DeployedGroups(settings)
+    return Source(
+        Statistics(records(STATISTICS)),
+        partial(records, CANDIDATES),
+        partial(_of_redis, settings),
+        Trust(LearnedOnline(settings, deployed.learned), deployed),
+        settings.kafka.partitions,
+    )
+
+
+def _of_redis(settings: Settings, model: str, place: Pointer | None) -> Snapshot:
+    """A snapshot as `rankstream snapshots show` finds it."""
+    from producers.readiness import Waiting, wait_for_redis  # noqa: PLC0415
+    from rankstream.snapshots import store_of  # noqa: PLC0415
+
+    wait_for_redis(settings.redis.url, Waiting())
+    store = store_of(settings)
+    try:
+        if place is None:
+            answer = store.current(model)
+            if answer is None:
+                known = ", ".join(store.models()) or "none"
+                raise ValueError(
+                    f"a model must have a snapshot in Redis, as {known}; {model!r} has "
+                    "none: take one of these, or a file of rankings"
+                )
+            return decode_at(answer[1] or b"", model, answer[0])
+        return decode_at(store.load(model, place) or b"", model, place)
+    finally:
+        store.close()
+
+
+def _of_folder(folder: Path, settings: Settings) -> Source:
+    # Kafka needs no such file.
+    from streams.local import read_changes  # noqa: PLC0415
+
+    def no_features() -> Items:
+        raise ValueError(
+            "features of candidates must be there for a model to be valued; a folder "
+            "of `replay --local` has none: give the events themselves with --log, or "
+            "a file of rankings"
+        )
+
+    file = folder / SNAPSHOTS_FILE
+    snapshots = dict(read_changes(file)) if file.exists() else {}
+    return Source(
+        Statistics(read_changes(statistics_in(folder))),
+        no_features,
+        partial(_among, snapshots),
+        Trust(LearnedOnline(settings, partial(learned_in, folder))),
+        settings.kafka.partitions,
+    )
+
+
+def _of_files(
+    arguments: argparse.Namespace, settings: Settings, stop: Stop
+) -> Source | None:
+    """Events in files, or a dump of `events`, folded in this process."""
+    dump = dump_among(files_of(arguments.paths), arguments.form)
+    own = local_settings(settings)
+    if dump is not None:
+        header = read_header(dump)
+        if header.topic != EVENTS:
+            raise ValueError(
+                f"a dump must be one of `{EVENTS}` to be counted; {dump} is of "
+                f"`{header.topic}`: `rankstream dump` writes what is needed"
+            )
+        kafka = msgspec.structs.replace(own.kafka, partitions=header.n_partitions)
+        own = msgspec.structs.replace(own, kafka=kafka)
+    local = LocalReplay(own)
+    candidates: dict[bytes, bytes | None] = {}
+
+    def take(output: Output) -> None:
+        # What leaves is still asked for by statistics of a moment ago.
+        if output.topic == CANDIDATES and output.key and output.value:
+            candidates[output.key] = output.value
+
+    local.pipeline.show_also(take)
+    is_whole = (
+        _fold_events(arguments, local, stop)
+        if dump is None
+        else _fold_dump(dump, local, stop)
+    )
+    if not is_whole:
+        return None
+    changes = local.pipeline.statistics()
+    snapshots = local.pipeline.snapshots
+
+    def learned() -> Iterable[str]:
+        found = (decode_snapshot(value) for value in snapshots.values())
+        return [each.model for each in found if each.version]
+
+    return Source(
+        Statistics((change.key, change.value) for change in changes),
+        candidates.items,
+        partial(_among, snapshots),
+        Trust(LearnedOnline(settings, learned)),
+        own.kafka.partitions,
+    )
+
+
+def _fold_events(arguments: argparse.Namespace, local: LocalReplay, stop: Stop) -> bool:
+    with recorded_events(arguments, stop) as events:
+        if events is None:
+            return False
+        local.pipeline.start()
+        with ProgressLine("folding", total=events.n_events) as line:
+            state = replay(
+                events.events,
+                local.pipeline,
+                pace=Pace(None),
+                stop=stop,
+                on_look=lambda state: line.show(state.done),
+            )
+        if state.is_complete:
+            local.pipeline.end()
+            local.pipeline.flush()
+        return state.is_complete
+
+
+def _fold_dump(dump: Path, local: LocalReplay, stop: Stop) -> bool:
+    local.pipeline.start_past_ingestion()
+    with ProgressLine("folding", total=None, unit="records") as line:
+        for number, (partition, value) in enumerate(read_dump(dump), 1):
+            local.pipeline.fold_log(EVENTS, partition, value)
+            if number % 64 == 0:
+                line.show(number)
+            if stop.asked:
+                return False
+    return True
+
+
+def _among(
+    snapshots: dict[bytes, bytes], model: str, place: Pointer | None
+) -> Snapshot:
+    """A snapshot of those that a replay left, one of each model."""
+    value = snapshots.get(model.encode())
+    if value is None:
+        known = ", ".join(sorted(key.decode() for key in snapshots)) or "none"
+        raise ValueError(
+            f"a model must be one that the replay has, {known}; got {model!r}: name "
+            "settings that have it with --config"
+        )
+    found = decode_snapshot(value)
+    if place not in (None, pointer_of(found)):
+        raise ValueError(
+            f"a replay has one version of {model!r}, {pointer_of(found)}; got {place}: "
+            "leave the version out, or read Kafka's log"
+        )
+    return found

@@ -1,0 +1,1 @@
+"""What policies would be worth, from statistics: gathering, targets, rewards."""

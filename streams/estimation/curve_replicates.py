@@ -1,0 +1,166 @@
+"""The curve that rewards are estimated under, and what it is without each group."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import NamedTuple
+
+from models.estimators.bias_curve import BiasCurve
+from models.estimators.splits import Shares
+from rankstream.sections import Settings
+from rankstream.wire.envelope import Snapshot
+from streams.fold.statistics_columns import Columns
+from streams.fold.statistics_reader import Statistics
+from streams.training.curve_estimator import estimator_of
+from streams.training.estimated_curve import curve_of_groups, estimated_curve
+from streams.training.known_curve import KnownCurve, published_curve
+from streams.training.model_lists import scopes_for
+
+GIVEN = "given"
+
+LEAST_RANKS = 2
+"""A curve of one rank corrects nothing."""
+
+NO_FIT = "without some group of those that it is from, clicks do not tell the curve"
+
+
+class CurveReplicates(NamedTuple):
+    """A curve, and its fits without one group at a time.
+
+    Parameters
+    ----------
+    curve
+        Of bias.
+    source
+        In words.
+    without
+        The curve without the clicks of a group, of each that it is from; no entries
+        where it was given.
+    warning
+        What is not well known of it; see `streams.training.estimated_curve`.
+    reason
+        Why errors cannot have that of the fit; empty where they can.
+    """
+
+    curve: BiasCurve
+    source: str
+    without: Mapping[int, BiasCurve] = MappingProxyType({})
+    warning: str = ""
+    reason: str = ""
+
+    def without_group(self, group: int | None) -> BiasCurve:
+        """The fit that leaves out a group, or none of them."""
+        return self.curve if group is None else self.without.get(group, self.curve)
+
+
+def replicated_curve(
+    read: Callable[[], Iterable[Columns]],
+    n_groups: int,
+    shares: Shares,
+    on_fit: Callable[[int], object] = lambda _: None,
+) -> CurveReplicates | None:
+    """The curve that trainings would estimate, and its fits without each group.
+
+    All of them end where the first one does: a reward of fewer ranks is another
+    reward. Columns are read once for each fit.
+
+    Parameters
+    ----------
+    read
+        Gives all columns in their order, anew with each call.
+    n_groups
+        `statistics.groups` of the statistics.
+    on_fit
+        Is told how many fits are done; what it raises ends all.
+
+    Returns
+    -------
+    None where clicks do not tell it.
+    """
+    found = estimated_curve(read(), n_groups, shares)
+    if found.curve is None:
+        return None
+    on_fit(1)
+    known = KnownCurve(found.curve, found.source, found.groups, found.warning)
+    return _replicated(known, lambda rest: curve_of_groups(read(), rest), on_fit)
+
+
+def published_replicates(
+    settings: Settings,
+    published: Snapshot,
+    statistics: Statistics,
+    on_fit: Callable[[int], object] = lambda _: None,
+) -> CurveReplicates:
+    """A curve that a model published, and its fits without each group.
+
+    By the model's estimator, of what is counted now of the groups that it is from, but
+    one. What was counted since it was fitted is in these too.
+
+    Parameters
+    ----------
+    published
+        Of a model of the settings whose learner is "examination".
+    on_fit
+        As in `replicated_curve`; is called while columns are read too.
+
+    Raises
+    ------
+    SnapshotError
+        Where it is no curve.
+    """
+    model = settings.models[published.model]
+    how, known = estimator_of(model), published_curve(published)
+    is_wanted = scopes_for(published.model, model)
+
+    n_done = 0
+
+    def read() -> Iterator[Columns]:
+        for chunk in statistics.columns(is_wanted=is_wanted):
+            on_fit(n_done)
+            yield chunk
+
+    def count(n: int) -> None:
+        nonlocal n_done
+        n_done = n - 1
+        on_fit(n_done)
+
+    def fit(rest: Sequence[int]) -> BiasCurve | None:
+        try:
+            return curve_of_groups(read(), rest, how)
+        except ValueError:
+            # Without some group its ratios do not go with the anchor.
+            return None
+
+    return _replicated(known, fit, count)
+
+
+def _replicated(
+    found: KnownCurve,
+    fit: Callable[[Sequence[int]], BiasCurve | None],
+    on_fit: Callable[[int], object],
+) -> CurveReplicates:
+    """A curve, and what `fit` makes of all of its groups but one."""
+    without: dict[int, BiasCurve] = {}
+    for group in found.groups:
+        rest = [other for other in found.groups if other != group]
+        fitted = fit(rest) if rest else None
+        if fitted is None:
+            return CurveReplicates(
+                found.curve, found.source, warning=found.warning, reason=NO_FIT
+            )
+        without[group] = fitted
+        on_fit(1 + len(without))
+    n_ranks = min(each.n_ranks for each in (found.curve, *without.values()))
+    source = found.source
+    if n_ranks < found.curve.n_ranks:
+        source += f", to rank {n_ranks}, beyond which one group tells it alone"
+    return CurveReplicates(
+        _first(found.curve, n_ranks),
+        source,
+        {group: _first(each, n_ranks) for group, each in without.items()},
+        found.warning,
+    )
+
+
+def _first(curve: BiasCurve, n_ranks: int) -> BiasCurve:
+    """The same curve, of its first ranks."""
+    return BiasCurve(curve.alpha[:n_ranks], curve.beta[:n_ranks], curve.is_ratio_only)

@@ -1,0 +1,175 @@
+"""Policies that are to be valued: where they would put the items of a candidate set."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from models.counts.fixed_point import Floats
+from rankstream.ranking.checked_weights import checked_weights
+from rankstream.ranking.scoring import scores_of
+from rankstream.wire.envelope import Snapshot
+from streams.fold.native.placing import placements_of_scores
+from streams.training.feature_records import FeatureRecords, Singles
+from streams.training.gathering import Scaling
+
+
+class Candidates(NamedTuple):
+    """A candidate set of a query.
+
+    Parameters
+    ----------
+    query
+        Its id.
+    name
+        Of the set.
+    is_growing
+        Whether lists named no candidates: other items could have been shown too.
+    items : [n_items]
+        Ids.
+    n_ranks
+        Ranks that lists of it have.
+    """
+
+    query: str
+    name: bytes
+    is_growing: bool
+    items: Sequence[str]
+    n_ranks: int
+
+
+class Placed(NamedTuple):
+    """Where a policy puts items.
+
+    Parameters
+    ----------
+    items : [n_items, n_ranks]
+        P(item at rank).
+    absent : [n_ranks]
+        P(what is none of the items at rank).
+    """
+
+    items: Floats
+    absent: Floats
+
+
+class Target(Protocol):
+    """A policy that is to be valued."""
+
+    def placed(self, candidates: Candidates) -> Placed | None:
+        """Where it puts them; None where it says nothing of them.
+
+        Raises
+        ------
+        ValueError
+            Where what it is made of is spoilt.
+        """
+
+
+class QueryRanking(NamedTuple):
+    """What a policy does with one query.
+
+    Parameters
+    ----------
+    items : [n]
+        Ids, the first one first.
+    scores : [n]
+        Of Plackett-Luce, over the temperature; None where the order is sure.
+    """
+
+    items: tuple[str, ...]
+    scores: Floats | None = None
+
+
+class RankingTarget:
+    """Rankings by query, or scores of which lists are drawn.
+
+    Of a closed set it ranks those items that the set has. Of lists without candidates
+    it ranks all that it names.
+    """
+
+    def __init__(self, rankings: Mapping[str, QueryRanking]) -> None:
+        self._rankings = rankings
+
+    def placed(self, candidates: Candidates) -> Placed | None:
+        """See `Target`."""
+        ranking = self._rankings.get(candidates.query)
+        if ranking is None:
+            return None
+        number = {item: i for i, item in enumerate(candidates.items)}
+        places = np.array([number.get(item, -1) for item in ranking.items], np.int64)
+        kept = np.flatnonzero(places >= 0)
+        if candidates.is_growing:
+            kept = np.arange(len(places))
+        n_ranks = min(candidates.n_ranks, len(kept))
+        if not n_ranks:
+            return None
+        scores = None if ranking.scores is None else ranking.scores[kept]
+        return _placed(scores, places[kept], len(candidates.items), n_ranks)
+
+
+class SnapshotTarget:
+    """A snapshot that ranks candidates by the features that were logged of them.
+
+    Parameters
+    ----------
+    features
+        Of the snapshot's list.
+    temperature
+        What scores are divided by; 0 where the best always goes first.
+
+    Raises
+    ------
+    SnapshotError
+        Where its weights cannot be used.
+    """
+
+    def __init__(
+        self, snapshot: Snapshot, features: FeatureRecords, temperature: float = 1.0
+    ) -> None:
+        weights = checked_weights(snapshot, None)
+        self._scaling = Scaling(weights, snapshot.normalisation)
+        self._snapshot = snapshot
+        self._features = features
+        self._temperature = temperature
+
+    def placed(self, candidates: Candidates) -> Placed | None:
+        """See `Target`; None where no features were logged of the set.
+
+        Raises
+        ------
+        FeaturesRefused
+        """
+        if candidates.is_growing:
+            return None
+        found = self._features.of(candidates.query, [candidates.name])
+        if found is None:
+            return None
+        number = {item: i for i, item in enumerate(candidates.items)}
+        places = np.array([number[item] for item in found.items], np.int64)
+        scores = self._scores(candidates.query, found.features).astype(np.float64)
+        n_ranks = min(candidates.n_ranks, len(places))
+        if not self._temperature:
+            places = places[np.argsort(-scores, kind="stable")]
+            return _placed(None, places, len(candidates.items), n_ranks)
+        scores /= self._temperature
+        return _placed(scores, places, len(candidates.items), n_ranks)
+
+    def _scores(self, query: str, features: Singles) -> Singles:
+        one = self._snapshot
+        scaled = self._scaling.of(query, features)
+        return scores_of(scaled, self._scaling.weights.weights, one.hidden, one.kind)
+
+
+def _placed(
+    scores: Floats | None, places: np.ndarray, n_items: int, n_ranks: int
+) -> Placed:
+    """Placements of what stands at `places`, -1 for what is no candidate."""
+    if scores is None:
+        own = np.eye(len(places), n_ranks)
+    else:
+        own = placements_of_scores(scores[None, :], n_ranks)[0]
+    is_there = places >= 0
+    table = np.zeros((n_items, n_ranks))
+    table[places[is_there]] = own[is_there]
+    return Placed(table, own[~is_there].sum(axis=0))

@@ -1,0 +1,206 @@
+"""Estimators with one term changed break a law."""
+
+import importlib
+import inspect
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from models.estimators.registry import ESTIMATORS
+from tests.laws.estimator_cases import POSITION, SELECTION, TRUST
+from tests.laws.estimator_laws import (
+    BIASES,
+    BY_HAND,
+    FIXED,
+    is_biased_as_stated,
+    is_exact_where_one_policy_is_blind,
+    is_exact_with_other_groups_regression,
+    is_unbiased,
+    mean_after_clicks,
+    raises_small_averages,
+    weighs_clicks_as_it_says,
+)
+
+ALL = POSITION, SELECTION, TRUST
+
+MUTANTS = (
+    ("naive", "naive", "divided(total, lists)", "divided(total, lists + 1)"),
+    ("naive", "naive", "1.0 / np.where(", "2.0 / np.where("),
+    ("oblivious", "oblivious", "theta[rows] * lists", "theta[0] * lists"),
+    ("oblivious", "oblivious", "(theta[rows] * lists[items])", "theta[rows]"),
+    ("oblivious", "oblivious", "examination(curve), least", "examination(curve), 0"),
+    ("oblivious", "item_estimates", "curve.alpha + curve.beta", "curve.alpha"),
+    ("rerank", "rerank", "theta[rows] * shown", "theta[0] * shown"),
+    ("rerank", "rerank", "* shown[items]", "* sums.impressions.sum(axis=0)[items]"),
+    ("rerank", "rerank", "np.where(shown > 0.0, clicks.total, np.nan)", "clicks.total"),
+    ("rerank", "rerank", "examination(curve), least", "examination(curve), 0"),
+    ("affine", "affine", "clicked - by_trust", "clicked"),
+    ("affine", "affine", "* curve.beta[rows]", "* curve.beta[0]"),
+    ("affine", "affine", "curve.alpha[rows], least", "curve.alpha[0], least"),
+    ("affine", "affine", "curve.alpha[rows], least", "curve.alpha[rows], 0"),
+    ("affine", "affine", "least) * lists[items]", "least)"),
+    ("policy-aware", "policy_aware", "sums.alpha + sums.beta", "sums.alpha"),
+    ("doubly-robust", "policy_weights", "lists / n_all", "lists"),
+    ("policy-aware", "policy_weights", "(average, least)", "(average, 0.0)"),
+    ("intervention-oblivious", "intervention_oblivious", "- sums.beta", "+ sums.beta"),
+    (
+        "intervention-oblivious",
+        "intervention_oblivious",
+        "sums.impressions, sums.alpha",
+        "sums.impressions, sums.shown_alpha",
+    ),
+    ("intervention-oblivious", "policy_weights", "0.0) / n_all", "0.0)"),
+    (
+        "intervention-oblivious",
+        "policy_weights",
+        "is_used = has_lists & (raised > 0.0)",
+        "is_used = has_lists",
+    ),
+    (
+        "intervention-oblivious",
+        "logged_places",
+        "curve.beta[rows] * expected",
+        "curve.beta[rows] * shown",
+    ),
+    (
+        "intervention-aware",
+        "intervention_aware_values",
+        "places_of(log), impressions",
+        "places_of(log)._replace(ranks=log.ranks * 0 + 1), impressions",
+    ),
+    ("intervention-aware", "intervention_aware_values", "(alpha / by)", "alpha"),
+    ("intervention-aware", "intervention_aware_values", "least * found", "0 * found"),
+    ("self-normalised", "self_normalised", "- sums.shown_beta", "- sums.beta"),
+    ("self-normalised", "self_normalised", "(sums.shown_alpha *", "(sums.alpha *"),
+    (
+        "self-normalised",
+        "self_normalised",
+        "looks = (sums.shown_alpha * weights.clicks)",
+        "looks = (sums.shown_alpha)",
+    ),
+    ("doubly-robust", "doubly_robust", "by_group.shown_beta + by", "by"),
+    ("doubly-robust", "doubly_robust", "shown_alpha * guess", "shown_alpha * 0"),
+    ("doubly-robust", "doubly_robust", "shown_alpha * guess", "alpha * guess"),
+    ("doubly-robust", "doubly_robust", "shares.any(axis=0), shares", "True, of_all"),
+    ("doubly-robust", "doubly_robust", "values + (against", "values - (against"),
+    (
+        "doubly-robust",
+        "doubly_robust",
+        "np.where(is_possible, sums.alpha, sums.impressions)",
+        "sums.impressions",
+    ),
+    (
+        "doubly-robust",
+        "cross_fitting",
+        "(table.sum(axis=0) - table for table in own)",
+        "(table.sum(axis=0) + 0 * table for table in own)",
+    ),
+    (
+        "doubly-robust",
+        "cross_fitting",
+        "(table.sum(axis=0) - table for table in (",
+        "(table.sum(axis=0) + 0 * table for table in (",
+    ),
+    ("doubly-robust", "item_estimates", "n_each * heavy**2", "n_each * heavy"),
+    ("affine", "item_estimates", "n_each * heavy, n)", "heavy, n)"),
+    ("oblivious", "item_estimates", "maximum.at(largest", "add.at(largest"),
+    ("rerank", "item_estimates", "self.clicks.total**2", "self.clicks.total"),
+)
+
+
+@pytest.mark.parametrize(("name", "room", "old", "new"), MUTANTS)
+def test_a_changed_term_breaks_a_law(name, room, old, new):
+    """Some law of the estimator notices."""
+    rooms = mutant_rooms(room, old, new)
+    with np.errstate(all="ignore"):
+        assert any(breaks(law, rooms) for law in laws_of(name)), "no law noticed"
+
+
+@pytest.mark.parametrize("name", [*ESTIMATORS])
+def test_no_law_is_broken_by_what_is_not_changed(name):
+    """Else mutants would prove nothing."""
+    rooms = mutant_rooms("naive", "value = clicks / n", "value = clicks / n")
+    for law in laws_of(name):
+        law(rooms)
+
+
+def laws_of(name):
+    """Checks of one estimator, the quick ones first, given modules by name."""
+    entry = ESTIMATORS[name]
+    function = getattr(entry.estimator, "__name__", "")
+    is_robust = name == "doubly-robust"
+    told = {"regression": FIXED} if is_robust else {}
+    one = {"regression": np.array([0.3])} if is_robust else {}
+
+    def estimator(rooms):
+        return next(vars(x)[function] for x in rooms.values() if function in vars(x))
+
+    yield lambda rooms: raises_small_averages(estimator(rooms), BY_HAND[name], **one)
+    yield lambda rooms: weighs_clicks_as_it_says(estimator(rooms), **one)
+    for biases in BIASES[::-1]:
+        if entry.corrects >= set(biases):
+            yield lambda rooms, each=biases: is_unbiased(estimator(rooms), each, **told)
+        else:
+            yield lambda rooms, each=biases: is_biased_as_stated(
+                estimator(rooms), name, each
+            )
+    if entry.corrects >= set(ALL) and name != "self-normalised":
+        yield lambda rooms: is_exact_where_one_policy_is_blind(estimator(rooms), **told)
+    if name == "intervention-oblivious":
+        yield lambda rooms: _same(mean_after_clicks(estimator(rooms)), 0.5)
+    if is_robust:
+        for regress in ("item_regression", "rank_regression"):
+            yield lambda rooms, each=regress: is_exact_with_other_groups_regression(
+                estimator(rooms), vars(rooms["cross_fitting"])[each]
+            )
+
+
+def _same(found, expected):
+    assert abs(found - expected) < 1e-12
+
+
+ROOMS = (
+    "naive",
+    "oblivious",
+    "rerank",
+    "affine",
+    "policy_aware",
+    "intervention_oblivious",
+    "intervention_aware_values",
+    "self_normalised",
+    "doubly_robust",
+    "cross_fitting",
+)
+
+
+def mutant_rooms(room, old, new):
+    """All modules of estimators, which see the changed one in place of the real."""
+    changed = _module(room, old, new)
+    rooms = {}
+    for name in ROOMS:
+        real = changed if name == room else _module(name)
+        for one, value in vars(changed).items():
+            if getattr(value, "__module__", "") == "mutant" and one in vars(real):
+                setattr(real, one, value)
+        rooms[name] = real
+    return rooms
+
+
+def _module(name, old="", new=""):
+    source = inspect.getsource(importlib.import_module(f"models.estimators.{name}"))
+    if old:
+        assert source.count(old) == 1, f"{old!r} must stand once in {name}"
+        source = source.replace(old, new)
+    module = ModuleType("mutant" if old else name)
+    exec(compile(source, f"{name}.py", "exec"), vars(module))  # noqa: S102
+    return module
+
+
+def breaks(law, rooms):
+    """Whether a law does not hold."""
+    try:
+        law(rooms)
+    except (AssertionError, ValueError, IndexError, TypeError):
+        return True
+    return False

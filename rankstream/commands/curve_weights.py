@@ -24,7 +24,13 @@ COLUMNS = ("query", "rank", "clicked")
 
 
 class Rows(NamedTuple):
-    """Rows of somebody's training data, in their order; each [n_rows]."""
+    """Rows of somebody's training data, in their order.
+
+    Parameters
+    ----------
+    queries, ranks, clicked : [n_rows]
+        Numbers of queries, ranks from 1, and whether there was a click, 0 or 1.
+    """
 
     queries: npt.NDArray[np.int64]
     ranks: npt.NDArray[np.int64]

@@ -1,6 +1,7 @@
 """Curves with the intervals that estimators have, and what an anchor makes of them."""
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -122,7 +123,7 @@ def test_anchored_intervals_of_beta_cover_at_least_as_promised(
     half = 1.96 * errors
     low = (beta - half[1]) + 0.4 * (alpha - half[0])
     high = (beta + half[1]) + 0.4 * (alpha + half[0])
-    ends = {
+    ends: dict[str, Any] = {
         f"{name}{end}": np.array([first, value[0] + sign * own])
         for name, first, value, own in (
             ("alpha", 1.0, alpha, half[0]),

@@ -1,7 +1,7 @@
 """Items of one class as one: the same as a log whose items are classes."""
 
 from itertools import permutations
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -63,7 +63,8 @@ def graded_log(n_lists: int, policy: int = UNKNOWN, n_queries: int = 40, mark="#
         order = np.argsort(-scores - rng.gumbel(size=4))[:3]
         chances = TRUST.alpha * relevance[order] + TRUST.beta
         named = [item.replace("#", mark) for item in items]
-        told = {"scores": scores.tobytes()} if policy == PLACKETT_LUCE else {}
+        has_scores = policy == PLACKETT_LUCE
+        told: dict[str, Any] = {"scores": scores.tobytes()} if has_scores else {}
         one = impression(
             query_id=f"q{query}",
             items=named,

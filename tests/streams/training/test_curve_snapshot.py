@@ -136,7 +136,7 @@ def test_the_order_of_partitions_and_cuts_of_chunks_change_no_byte() -> None:
     """Nor the order of records: statistics are the last values of keys."""
     whole = fitted()
     shuffled = [*trusting()]
-    np.random.default_rng(5).shuffle(shuffled)  # type: ignore[arg-type]
+    np.random.default_rng(5).shuffle(shuffled)
     again = fitted(shuffled)
     assert encode_snapshot(again.snapshot) == encode_snapshot(whole.snapshot)
     assert encode_record(again.run) == encode_record(whole.run)

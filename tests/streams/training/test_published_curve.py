@@ -49,6 +49,7 @@ def test_a_training_takes_the_newest_curve_and_its_run_names_it() -> None:
     assert run.curve.alpha == first.alpha[: len(run.curve.alpha)]
     assert run.curve.groups == first.groups
     assert second.version > first.version
+    assert second.parent is not None
     assert second.parent.version == first.version
     assert "eyes" not in shop().trainer.refusals
 

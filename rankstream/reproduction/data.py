@@ -19,6 +19,8 @@ from models.rankers.normalisation import normalised
 from producers.formats.letor import LetorData, groups_of, read_fold, splits_of_fold
 
 SPLITS = ("train", "test")
+VALIDATION = "vali"
+"""The split that only tables of counterfactual learning take."""
 
 
 def n_folds_of(folder: Path) -> int:
@@ -59,12 +61,14 @@ def digest_of(folder: Path) -> str:
 def prepare(folder: Path, fold: int, place: Path, *, normalisation: str) -> None:
     """Read a fold and leave its arrays in a folder, unless they are there."""
     target = place / f"fold{fold}-{normalisation}"
-    if (target / "done").exists():
+    # Folders of before there was a third split are completed.
+    if (target / "done").exists() and (target / f"{VALIDATION}-labels.npy").exists():
         return
     target.mkdir(parents=True, exist_ok=True)
     read = read_fold(folder, fold)
     is_kept = _varying(read.train.features)
-    for name, split in zip(SPLITS, (read.train, read.test), strict=True):
+    splits = read.train, read.test, read.validation
+    for name, split in zip((*SPLITS, VALIDATION), splits, strict=True):
         features = _scaled(split, normalisation)[:, is_kept]
         np.save(target / f"{name}-features.npy", features)
         np.save(target / f"{name}-labels.npy", split.labels)

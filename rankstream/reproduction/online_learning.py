@@ -14,6 +14,7 @@ from rankstream.reproduction.data import (
     prepare,
     world_of,
 )
+from rankstream.reproduction.kept_runs import finished_runs
 from rankstream.reproduction.literature import published_of
 from rankstream.reproduction.picture import picture_of
 from rankstream.reproduction.plan import (
@@ -27,12 +28,7 @@ from rankstream.reproduction.plan import (
     cells_of,
     jobs_of,
 )
-from rankstream.reproduction.runs import (
-    Bed,
-    finished_runs,
-    n_grades_of,
-    run_all,
-)
+from rankstream.reproduction.runs import Bed, n_grades_of, run_all
 from rankstream.reproduction.summary import (
     OFFLINE,
     ONLINE,

@@ -1,14 +1,8 @@
-"""Runs of closed loops: one of them, and all of them over the cores.
+"""Runs of closed loops: one of them, and all of them over the cores."""
 
-Finished runs are lines of a file; what is there is not run again.
-"""
-
-import json
-import multiprocessing
-import zlib
 from collections.abc import Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +13,7 @@ from models.closed_loops.performance import Conventions, Judge, discounted_sum
 from models.closed_loops.registry import loop_of
 from models.rankers.registry import ranker_of
 from rankstream.reproduction.data import world_of
+from rankstream.reproduction.kept_runs import kept_runs
 from rankstream.reproduction.plan import (
     PUBLISHED,
     Job,
@@ -32,9 +27,6 @@ GRADES = (2, 3, 5)
 
 LAST = 1_000
 """Lists whose mean NDCG says what users see now."""
-
-AHEAD = 4
-"""Jobs that wait for each process, so that none stands still."""
 
 
 @dataclass(frozen=True)
@@ -125,56 +117,8 @@ def live_once(bed: Bed, job: Job) -> dict[str, Any]:
     }
 
 
-def finished_runs(path: Path) -> dict[str, dict[str, Any]]:
-    """Results by key; a line that was cut off is not there."""
-    found: dict[str, dict[str, Any]] = {}
-    if not path.exists():
-        return found
-    for line in path.read_text(encoding="utf-8").split("\n"):
-        text, _, checksum = line.rpartition(" ")
-        if text and checksum == f"{zlib.crc32(text.encode()):08x}":
-            result = json.loads(text)
-            found[result["key"]] = result
-    return found
-
-
 def run_all(
     bed: Bed, jobs: Sequence[Job], path: Path, *, n_processes: int
 ) -> Iterator[dict[str, Any]]:
     """Run jobs over processes; each result is on disk before it is handed on."""
-    _end_last_line(path)
-    context = multiprocessing.get_context("spawn")
-    with (
-        path.open("a", encoding="utf-8") as file,
-        ProcessPoolExecutor(n_processes, mp_context=context) as pool,
-    ):
-        waiting = iter(jobs)
-        running: set[Future[dict[str, Any]]] = set()
-        try:
-            for job in waiting:
-                running.add(pool.submit(live_once, bed, job))
-                if len(running) >= AHEAD * n_processes:
-                    done, running = wait(running, return_when=FIRST_COMPLETED)
-                    yield from _kept(done, file)
-            while running:
-                done, running = wait(running, return_when=FIRST_COMPLETED)
-                yield from _kept(done, file)
-        except BaseException:  # Ctrl-C, or whoever reads us stops: nobody waits
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-
-
-def _end_last_line(path: Path) -> None:
-    """A line that was cut off must not swallow the next one."""
-    if path.exists() and not path.read_bytes().endswith(b"\n"):
-        with path.open("a", encoding="utf-8") as file:
-            file.write("\n")
-
-
-def _kept(done: set[Future[dict[str, Any]]], file: Any) -> Iterator[dict[str, Any]]:
-    for future in done:
-        result = future.result()
-        text = json.dumps(result)
-        file.write(f"{text} {zlib.crc32(text.encode()):08x}\n")
-        file.flush()
-        yield result
+    return kept_runs(partial(live_once, bed), jobs, path, n_processes=n_processes)

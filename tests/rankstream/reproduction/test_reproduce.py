@@ -12,6 +12,7 @@ from models.closed_loops.performance import Conventions, Judge
 from models.closed_loops.registry import loop_of
 from rankstream.cli import main
 from rankstream.reproduction.data import n_folds_of, prepare, world_of
+from rankstream.reproduction.kept_runs import finished_runs
 from rankstream.reproduction.plan import (
     EXACT,
     PUBLISHED,
@@ -19,12 +20,7 @@ from rankstream.reproduction.plan import (
     Job,
     config_of,
 )
-from rankstream.reproduction.runs import (
-    Bed,
-    finished_runs,
-    live_once,
-    n_grades_of,
-)
+from rankstream.reproduction.runs import Bed, live_once, n_grades_of
 
 
 def write_split(path: Path, first_query: int, seed: int, n_queries: int = 8) -> None:

@@ -1,8 +1,8 @@
-"""The truncated LambdaLoss of one query, and its slopes by score, compiled.
+"""Losses over pairs of a query's items, and their slopes by score, compiled.
 
     loss = sum over pairs with G_n > G_m, and n <= k or m <= k, of
-           -delta_nm (G_n - G_m) log2 sigma(s_n - s_m)
-    delta_nm = |D(|n - m|) - D(|n - m| + 1)|,   D(r) = 1 / log2(1 + r)
+           -w_nm (G_n - G_m) log2 sigma(s_n - s_m)
+    w_nm = gaps(|n - m|) + |ranks(n) - ranks(m)|
 
 n and m are the ranks that the scores give; as scores change, so do they, but the loss
 of a step takes them as they are. G are estimated values: they may be negative, as only
@@ -13,10 +13,8 @@ the same bits on all machines; the loss itself takes the system's logarithms.
 
 References
 ----------
-Wang et al. (CIKM 2018) for LambdaLoss and its truncation; Oosterhuis & de Rijke (SIGIR
-2020), "Policy-Aware Unbiased Learning to Rank for Top-k Rankings", and the chapter of
-that name in Oosterhuis (PhD thesis, 2020), for the counterfactual loss, where a value
-stands for clicks over propensities. The truncation is a heuristic there too.
+Wang et al. (CIKM 2018) for LambdaRank and LambdaLoss as sums over pairs. Which losses
+these are: `models.losses.lambda_rank` and `models.losses.lambda_loss`.
 """
 
 import math
@@ -42,70 +40,19 @@ SHORT = 48
 """So many items are sorted in place; more of them are merged."""
 
 
-def discounts(n: int) -> Floats:
-    """1 / log2(1 + rank) of ranks 1 to n, [n].
-
-    Examples
-    --------
-    >>> discounts(3).round(3).tolist()
-    [1.0, 0.631, 0.5]
-    """
-    return np.asarray(1.0 / np.log2(np.arange(2.0, n + 2.0)))
-
-
-def pair_discounts(n_items: int) -> Floats:
-    """Delta by how many ranks two items are apart, [max(n_items, 1)]; 0 of none."""
-    falling = discounts(max(n_items, 1))
-    return np.concatenate([[0.0], falling[:-1] - falling[1:]])
-
-
-class QueryLoss(NamedTuple):
-    """Of one query.
+class PairWeights(NamedTuple):
+    """How much a pair counts, by the ranks of its two items.
 
     Parameters
     ----------
-    loss
-        At least 0.
-    slopes : [n_items]
-        Its derivatives by the scores, at fixed ranks.
+    gaps : [at least n_items]
+        By how many ranks the two are apart; 0 of none.
+    ranks : [at least n_items]
+        By rank from 0, falling: differences count.
     """
 
-    loss: float
-    slopes: Floats
-
-
-def query_loss(
-    scores: Floats, values: Floats, is_kept: Flags, cutoff: int
-) -> QueryLoss:
-    """The loss of one query.
-
-    Parameters
-    ----------
-    scores, values, is_kept : [n_items]
-        Scores are finite, and values where they are kept.
-    cutoff
-        k: ranks that count, at least 1.
-
-    Examples
-    --------
-    The better item is below the other one, and both score alike:
-
-    >>> found = query_loss(np.zeros(2), np.array([0.0, 1.0]), np.ones(2, bool), 1)
-    >>> round(found.loss, 4), found.slopes.round(4).tolist()
-    (0.3691, [0.2662, -0.2662])
-    """
-    slopes = np.zeros(len(scores))
-    room = Room(*rooms(len(scores)))
-    loss = add_query_loss(
-        np.asarray(scores, np.float64),
-        np.asarray(values, np.float64),
-        np.asarray(is_kept, np.bool_),
-        cutoff,
-        pair_discounts(len(scores)),
-        room,
-        slopes,
-    )
-    return QueryLoss(loss, slopes)
+    gaps: Floats
+    ranks: Floats
 
 
 class Room(NamedTuple):
@@ -157,22 +104,23 @@ def fill_order(scores: Floats, order: Integers) -> None:
 
 
 @compiled
-def add_query_loss(  # noqa: PLR0913  a kernel takes plain arrays
+def add_pair_loss(  # noqa: PLR0913  a kernel takes plain arrays
     scores: Floats,
     values: Floats,
     is_kept: Flags,
     cutoff: int,
-    deltas: Floats,
+    weights: PairWeights,
     room: Room,
     slopes: Floats,
 ) -> float:
-    """Add the slopes of a query's loss; gives the loss.
+    """Add the slopes of a query's loss; gives the loss, at least 0.
 
     Parameters
     ----------
     scores, values, is_kept, slopes : [n_items]
-    deltas : [at least n_items]
-        See `pair_discounts`.
+        Scores are finite, and values where they are kept.
+    cutoff
+        k: one of a pair is among so many ranks.
     """
     n = scores.shape[0]
     fill_order(scores, room.order)
@@ -190,23 +138,25 @@ def add_query_loss(  # noqa: PLR0913  a kernel takes plain arrays
         return 0.0
     fill_exponentials(room.scores[:n_kept], room.scores[0], room.odds)
     room.slopes[:n_kept] = 0.0
-    loss = _pairs(n_kept, n_top, deltas, room)
+    loss = _pairs(n_kept, n_top, weights, room)
     for i in range(n_kept):
         slopes[room.order[room.ranks[i]]] += room.slopes[i] / LOG_2
     return loss / LOG_2
 
 
 @compiled
-def _pairs(n_kept: int, n_top: int, deltas: Floats, room: Room) -> float:
+def _pairs(n_kept: int, n_top: int, weights: PairWeights, room: Room) -> float:
     """Slopes and loss of all pairs, in units of natural logarithms."""
     loss = 0.0
     odds, values, slopes = room.odds, room.values, room.slopes
+    gaps, falling = weights.gaps, weights.ranks
     for i in range(n_top):
         total = 0.0
         if odds[i] < LEAST_BASE:
             fill_exponentials(room.scores[i:n_kept], room.scores[i], odds[i:])
         for j in range(i + 1, n_kept):
-            weight = deltas[room.ranks[j] - room.ranks[i]] * (values[i] - values[j])
+            n, m = room.ranks[i], room.ranks[j]
+            weight = (gaps[m - n] + (falling[n] - falling[m])) * (values[i] - values[j])
             if weight == 0.0:
                 continue
             gap = room.scores[i] - room.scores[j]

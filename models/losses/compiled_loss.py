@@ -1,0 +1,120 @@
+"""Any loss of a query in compiled code: what a pass over many queries calls.
+
+A loss is a few numbers and tables, which `models.losses.registry.compiled_loss` makes
+of its name, its cutoff and the longest query. All losses fall as rankings get better.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from models.kernels.compilation import compiled
+from models.learners.pl_rank import add_list_gradient
+from models.losses.pair_kernel import PairWeights, Room, add_pair_loss
+from models.losses.placement_gradient import add_expected_worth
+from models.losses.rank_bound_kernel import RankBound, add_bound_loss
+from models.plackett_luce.list_sampler import BLOCK, sample_list
+
+Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+
+PAIRS, RANK_BOUND, EXPECTED_WORTH = range(3)
+"""Families of losses."""
+
+EXACT_ITEMS = 256
+"""Expected worth of lists up to so many items is exact, of longer ones sampled."""
+
+
+class CompiledLoss(NamedTuple):
+    """A loss as kernels take it.
+
+    Parameters
+    ----------
+    family
+        One of `PAIRS`, `RANK_BOUND` and `EXPECTED_WORTH`.
+    cutoff
+        Ranks that count, at least 1.
+    pairs
+        Weights of pairs, for lists of at most so many items.
+    bound
+        Which bound of ranks.
+    worths : [cutoff]
+        Of ranks, where the worth of lists is expected.
+    n_samples
+        Lists that are drawn of a query with more than `EXACT_ITEMS` items.
+    """
+
+    family: int
+    cutoff: int
+    pairs: PairWeights
+    bound: RankBound
+    worths: Floats
+    n_samples: int
+
+
+@compiled
+def add_query_loss(  # noqa: PLR0913  a kernel takes plain arrays
+    loss: CompiledLoss,
+    scores: Floats,
+    values: Floats,
+    is_kept: Flags,
+    room: Room,
+    slopes: Floats,
+    rng: np.random.Generator,
+) -> float:
+    """Add the slopes of a query's loss by its scores; gives the loss.
+
+    Parameters
+    ----------
+    scores, values, is_kept, slopes : [n_items]
+        Scores are finite, and values where they are kept.
+    room
+        Of at least as many items.
+    rng
+        Lists are drawn from it where `loss` draws any.
+    """
+    if loss.family == PAIRS:
+        return add_pair_loss(
+            scores, values, is_kept, loss.cutoff, loss.pairs, room, slopes
+        )
+    if loss.family == RANK_BOUND:
+        return add_bound_loss(
+            scores, values, is_kept, loss.cutoff, loss.bound, room, slopes
+        )
+    n = scores.shape[0]
+    is_told = False
+    for row in range(n):
+        # What is not known gains nothing.
+        room.values[row] = -values[row] if is_kept[row] else 0.0
+        is_told = is_told or room.values[row] != 0.0
+    if not is_told:
+        return 0.0
+    costs, worths = room.values[:n], loss.worths[:n]
+    if n <= EXACT_ITEMS:
+        return add_expected_worth(scores, costs, worths, room.order, slopes)
+    return _add_sampled_worth(scores, costs, worths, loss.n_samples, slopes, rng)
+
+
+@compiled
+def _add_sampled_worth(
+    scores: Floats,
+    values: Floats,
+    worths: Floats,
+    n_samples: int,
+    slopes: Floats,
+    rng: np.random.Generator,
+) -> float:
+    """As `add_expected_worth`, the mean of drawn lists."""
+    n, total = scores.shape[0], 0.0
+    masses, gradient = np.empty(n), np.zeros(n)
+    blocks = np.empty((n + BLOCK - 1) // BLOCK)
+    rows = np.empty(worths.shape[0], np.int64)
+    for _ in range(n_samples):
+        sample_list(scores, masses, blocks, rows, rng)
+        add_list_gradient(scores, values, worths, rows, gradient)
+        for rank in range(rows.shape[0]):
+            total += worths[rank] * values[rows[rank]]
+    for row in range(n):
+        slopes[row] += gradient[row] / n_samples
+    return total / n_samples

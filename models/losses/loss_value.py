@@ -1,0 +1,119 @@
+"""The value of a loss of one query with its slopes, checked."""
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from models.losses.compiled_loss import (
+    EXACT_ITEMS,
+    EXPECTED_WORTH,
+    CompiledLoss,
+    add_query_loss,
+)
+from models.losses.pair_kernel import PairWeights, Room, rooms
+from models.losses.rank_bound_kernel import ARP, RankBound
+
+Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+
+NO_PAIRS = PairWeights(np.zeros(1), np.zeros(1))
+NO_BOUND = RankBound(ARP, False, False)
+NO_WORTHS = np.zeros(1)
+
+NEVER_DRAWN = np.random.Generator(np.random.PCG64(0))
+"""Kernels take a generator also where they draw nothing from it."""
+
+
+class LossValue(NamedTuple):
+    """Of one query.
+
+    Parameters
+    ----------
+    value
+        Less is better.
+    gradient : [n_items]
+        Its derivatives by the scores, at fixed ranks where the loss holds them.
+    """
+
+    value: float
+    gradient: Floats
+
+
+def loss_value(
+    loss: CompiledLoss,
+    scores: npt.ArrayLike,
+    weights: npt.ArrayLike,
+    where: npt.ArrayLike,
+    rng: np.random.Generator | None = None,
+) -> LossValue:
+    """The loss of one query.
+
+    Parameters
+    ----------
+    scores : [n_items]
+        Finite. Equal ones rank by row.
+    weights : [n_items]
+        Values of items: clicks over propensities, or gains of labels. Finite where
+        they are known; 0 and below are values like others.
+    where : [n_items]
+        Whether the value is known. An item without one keeps its rank.
+    rng
+        Needed where lists are drawn.
+
+    Raises
+    ------
+    ValueError
+        Where shapes differ, a score or a known value is not finite, or lists are to be
+        drawn and there is no generator.
+    """
+    scored = np.ascontiguousarray(scores, np.float64)
+    values = np.ascontiguousarray(weights, np.float64)
+    is_kept = np.ascontiguousarray(where, np.bool_)
+    n = _checked(scored, values, is_kept)
+    if loss.family == EXPECTED_WORTH and n > EXACT_ITEMS and rng is None:
+        raise ValueError(
+            f"lists of more than {EXACT_ITEMS} items must be drawn; got {n} items and "
+            "no generator: pass rng"
+        )
+    slopes = np.zeros(n)
+    if not n:
+        return LossValue(0.0, slopes)
+    value = add_query_loss(
+        loss, scored, values, is_kept, Room(*rooms(n)), slopes, rng or NEVER_DRAWN
+    )
+    return LossValue(float(value), slopes)
+
+
+def checked_cutoff(cutoff: int) -> int:
+    """The same number of ranks.
+
+    Raises
+    ------
+    ValueError
+        Where it is below 1.
+    """
+    if cutoff < 1:
+        raise ValueError(f"the cutoff of a loss must be at least 1; got {cutoff}")
+    return cutoff
+
+
+def _checked(scores: Floats, values: Floats, is_kept: Flags) -> int:
+    if scores.ndim != 1 or not scores.shape == values.shape == is_kept.shape:
+        raise ValueError(
+            "scores, weights and where must be of the same items; got shapes "
+            f"{scores.shape}, {values.shape} and {is_kept.shape}"
+        )
+    if not np.isfinite(scores).all():
+        raise ValueError(
+            "scores of a loss must be finite; got "
+            f"{scores[~np.isfinite(scores)][0]}: lower the learning rate"
+        )
+    is_wrong = is_kept & ~np.isfinite(values)
+    if is_wrong.any():
+        raise ValueError(
+            f"weights of a loss must be finite; got {values[is_wrong][0]} in row "
+            f"{int(is_wrong.argmax())}: leave the item out of `where`, or clip its "
+            "propensity"
+        )
+    return len(scores)

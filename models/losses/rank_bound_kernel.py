@@ -1,0 +1,161 @@
+"""Losses that bound the rank of each item from above, and their slopes, compiled.
+
+The rank of an item is at most
+
+    sum over items d' of  h(s_d' - s_d),   h(x) = max(1 + x, 0) or log2(1 + exp(x))
+
+with the item itself among them, as h(0) = 1. So a loss that rises with ranks is at most
+that of the bound. Where an item's value is below 0, its loss falls with its rank, which
+is then bounded from below, by the same sum from the other end of the list:
+
+    rank of d >= n + 1 - sum over items d' of h(s_d - s_d'),   and at least 1
+
+An item whose value is not known keeps its rank: others count it as the scores of now
+have it, above them or not, and it has no slope.
+
+References
+----------
+Joachims et al. (WSDM 2017) for the hinge; Agarwal et al. (SIGIR 2019) for losses that
+are monotonic in it; Oosterhuis & de Rijke (SIGIR 2020), section 4.2, for those of the
+first ranks. Bounds from below are ours.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from models.kernels.compilation import compiled
+from models.kernels.exponentials import fill_exponentials
+from models.losses.pair_kernel import LOG_2, Room, fill_order
+
+Floats = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+
+ARP, DCG, PRECISION = range(3)
+"""What a rank costs: itself, -1 / log2(1 + rank), and -1 / (k - 1 + rank)."""
+
+
+class RankBound(NamedTuple):
+    """Which bound, of which metric.
+
+    Parameters
+    ----------
+    metric
+        One of `ARP`, `DCG` and `PRECISION`.
+    is_logistic
+        Whether h is logistic, else it is a hinge.
+    is_cut
+        Whether ranks beyond the cutoff count nothing in the metric.
+    """
+
+    metric: int
+    is_logistic: bool
+    is_cut: bool
+
+
+@compiled
+def cost_of_rank(metric: int, rank: float, cutoff: int) -> tuple[float, float]:
+    """What an item of value 1 costs there, and how fast that rises with its rank.
+
+    Parameters
+    ----------
+    rank
+        At least 1, whole or not.
+    """
+    if metric == ARP:
+        return rank, 1.0
+    if metric == DCG:
+        logarithm = math.log1p(rank)
+        return -LOG_2 / logarithm, LOG_2 / ((1.0 + rank) * logarithm * logarithm)
+    within = cutoff - 1.0 + rank
+    return -1.0 / within, 1.0 / (within * within)
+
+
+@compiled
+def add_bound_loss(  # noqa: PLR0913  a kernel takes plain arrays
+    scores: Floats,
+    values: Floats,
+    is_kept: Flags,
+    cutoff: int,
+    bound: RankBound,
+    room: Room,
+    slopes: Floats,
+) -> float:
+    """Add the slopes of a query's loss; gives the loss.
+
+    Parameters
+    ----------
+    scores, values, is_kept, slopes : [n_items]
+        Scores are finite, and values where they are kept.
+    cutoff
+        k of a metric of the first ranks.
+    """
+    n, loss, n_unknown = scores.shape[0], 0.0, 0
+    fill_order(scores, room.order)
+    for rank in range(n):
+        row = room.order[rank]
+        room.ranks[row] = rank + 1
+        room.values[row] = n_unknown
+        if not is_kept[row]:
+            n_unknown += 1
+    for row in range(n):
+        value = values[row] if is_kept[row] else 0.0
+        if value == 0.0:
+            continue
+        sign = 1.0 if value > 0.0 else -1.0
+        for other in range(n):
+            room.scores[other] = sign * (scores[other] - scores[row])
+        if bound.is_logistic:
+            steps = _logistic_steps(n, is_kept, room)
+        else:
+            steps = _hinge_steps(n, is_kept, room)
+        unknown_above = room.values[row]
+        if value > 0.0:
+            place = unknown_above + steps
+        else:
+            place = n + 1.0 - (n_unknown - unknown_above) - steps
+        is_held = bound.metric != ARP and place < 1.0
+        if is_held:
+            place = 1.0
+        cost, rise = cost_of_rank(bound.metric, place, cutoff)
+        loss += value * cost
+        if bound.is_cut and value > 0.0 and room.ranks[row] > cutoff:
+            # Beyond the cutoff the metric is 0, which the bound must not fall below.
+            loss -= value * cost_of_rank(bound.metric, float(cutoff), cutoff)[0]
+        if not is_held:
+            for other in range(n):
+                if is_kept[other] and other != row:
+                    share = value * rise * room.slopes[other]
+                    slopes[other] += share
+                    slopes[row] -= share
+    return loss
+
+
+@compiled
+def _hinge_steps(n: int, is_kept: Flags, room: Room) -> float:
+    """Sum of h over known items; fills its slopes. `is_kept` [n]."""
+    total = 0.0
+    for other in range(n):
+        reach = 1.0 + room.scores[other]
+        room.slopes[other] = 1.0 if reach > 0.0 else 0.0
+        if is_kept[other] and reach > 0.0:
+            total += reach
+    return total
+
+
+@compiled
+def _logistic_steps(n: int, is_kept: Flags, room: Room) -> float:
+    """The same of the other h."""
+    total = 0.0
+    for other in range(n):
+        room.slopes[other] = -abs(room.scores[other])
+    fill_exponentials(room.slopes[:n], 0.0, room.odds)
+    for other in range(n):
+        gap, odds = room.scores[other], room.odds[other]
+        share = (1.0 if gap > 0.0 else odds) / (1.0 + odds)
+        room.slopes[other] = share / LOG_2
+        if is_kept[other]:
+            total += (max(gap, 0.0) + math.log1p(odds)) / LOG_2
+    return total

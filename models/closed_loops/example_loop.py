@@ -10,7 +10,7 @@ import numpy as np
 from models.click_models.click_model import ClickModel
 from models.click_models.compiled_users import click_on
 from models.closed_loops.ranker_loop import RankerLoop
-from models.closed_loops.world import Integers, World, any_query
+from models.closed_loops.world import Floats, Integers, World, any_query
 from models.learners.learner import TrainingExample
 from models.learners.parameters import ExampleLearner
 from models.plackett_luce.list_sampler import BLOCK, sample_list
@@ -46,6 +46,13 @@ class ExampleLoop(RankerLoop):
         super().__init__(learner.config, world, users, cutoff=cutoff, rng=rng)
         self._learner = learner
         self.parameters = learner.parameters()
+
+    def begin_at(self, parameters: Floats) -> None:
+        """Learn on from these parameters, [n_parameters]."""
+        state = self._learner.state()
+        begun = np.asarray(parameters, "<f8").tobytes()
+        self._learner.restore({**state, "parameters": begun})
+        self.parameters = self._learner.parameters()
 
     def _live(self, shown: Integers) -> int:
         moved = [self._live_once(row) for row in shown]

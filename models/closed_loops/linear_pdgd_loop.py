@@ -90,6 +90,10 @@ class LinearPdgdLoop:
         self._ahead = rng.integers(len(world.offsets) - 1, size=1)
         self.set_rate(0.1)
 
+    def begin_at(self, parameters: Floats) -> None:
+        """Learn on from these parameters, [n_features]."""
+        self.parameters[:] = parameters
+
     def set_rate(self, learning_rate: float, *, decay: float = 1.0) -> None:
         """The rate of the next update, and its factor after each one."""
         config = OptimiserConfig("sgd", learning_rate, decay)

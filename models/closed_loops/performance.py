@@ -82,6 +82,23 @@ class Judge:
             self._cutoff,
             rng,
         )
+        return self._mean(values)
+
+    def policy(self, placed: Floats) -> float:
+        """Mean expected NDCG of a policy that draws lists; NaN for no query.
+
+        Parameters
+        ----------
+        placed : [n_documents, at least cutoff]
+            P(document at rank).
+        """
+        ranks = np.arange(2.0, self._cutoff + 2.0)
+        gained = (placed[:, : self._cutoff] / np.log2(ranks)).sum(axis=1) * self._gains
+        expected = np.add.reduceat(gained, self._offsets[:-1])
+        has_any = self._ideals > 0.0
+        return self._mean(expected / np.where(has_any, self._ideals, 1.0))
+
+    def _mean(self, values: Floats) -> float:
         counted = values[self._ideals > 0.0] if self._purge else values
         return float(counted.mean()) if len(counted) else float("nan")
 

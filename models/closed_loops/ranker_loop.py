@@ -6,7 +6,13 @@ import numpy as np
 
 from models.click_models.click_model import ClickModel
 from models.click_models.compiled_users import users_of
-from models.closed_loops.world import Integers, World, checked_cutoff, checked_world
+from models.closed_loops.world import (
+    Floats,
+    Integers,
+    World,
+    checked_cutoff,
+    checked_world,
+)
 from models.learners.parameters import LearnerConfig
 from models.optimisers.optimiser import optimiser_of
 from models.rankers.registry import ranker_of
@@ -45,6 +51,10 @@ class RankerLoop(ABC):
         self._shape = ranker.shape
         self._optimiser = optimiser_of(config.step_config(), ranker.n_parameters)
         self._rng = rng
+
+    def begin_at(self, parameters: Floats) -> None:
+        """Learn on from these parameters, [n_parameters]."""
+        self.parameters[:] = parameters
 
     def run(self, n_impressions: int) -> Integers:
         """Live through impressions; see `models.closed_loops.world.Loop`."""

@@ -40,6 +40,9 @@ class Loop(Protocol):
     def parameters(self) -> Floats:
         """What was learned so far."""
 
+    def begin_at(self, parameters: Floats) -> None:
+        """Learn on from these parameters, [n_parameters]."""
+
     def run(self, n_impressions: int) -> Integers:
         """Live through impressions.
 

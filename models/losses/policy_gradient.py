@@ -3,9 +3,9 @@
     loss = - sum over items and ranks of  weight * worths[rank] * P(item at rank)
 
 What the policy is worth itself, and no bound of it. Worths are those of DCG@k, or any
-others: those of alpha + beta of a click model count clicks on relevant items. Chances
-of ranks are exact for lists of up to `EXACT_ITEMS` items; longer ones are drawn from
-the policy, and slopes are the mean of those of PL-Rank-3, which are unbiased.
+others: those of alpha + beta of a click model count clicks on relevant items. They are
+exact for lists of up to `models.losses.compiled_loss.EXACT_ITEMS` items; longer ones
+are drawn from the policy, and slopes are the mean of those of PL-Rank-3, which are unbiased.
 
 An item whose value is not known is in the lists and gains nothing, so that it has
 slopes too.
@@ -19,7 +19,7 @@ Oosterhuis & de Rijke (WSDM 2021), section 5, for worths of alpha + beta.
 import numpy as np
 import numpy.typing as npt
 
-from models.losses.compiled_loss import EXACT_ITEMS, EXPECTED_WORTH, CompiledLoss
+from models.losses.compiled_loss import EXPECTED_WORTH, CompiledLoss
 from models.losses.discounts import discounts
 from models.losses.loss_value import (
     NO_BOUND,
@@ -101,11 +101,3 @@ def policy_gradient(  # noqa: PLR0913  what all losses take, and what this one n
         cutoff, len(scores), worths=worths, n_samples=n_samples
     )
     return loss_value(loss, scores, weights, where, rng)
-
-
-__all__ = [
-    "EXACT_ITEMS",
-    "N_SAMPLES",
-    "compiled_policy_gradient",
-    "policy_gradient",
-]

@@ -92,50 +92,82 @@ def add_bound_loss(  # noqa: PLR0913  a kernel takes plain arrays
     cutoff
         k of a metric of the first ranks.
     """
-    n, loss, n_unknown = scores.shape[0], 0.0, 0
-    fill_order(scores, room.order)
-    for rank in range(n):
-        row = room.order[rank]
-        room.ranks[row] = rank + 1
-        room.values[row] = n_unknown
-        if not is_kept[row]:
-            n_unknown += 1
+    n, loss = scores.shape[0], 0.0
+    n_unknown = _hold_ranks(scores, is_kept, room)
     for row in range(n):
         value = values[row] if is_kept[row] else 0.0
         if value == 0.0:
             continue
-        sign = 1.0 if value > 0.0 else -1.0
-        for other in range(n):
-            room.scores[other] = sign * (scores[other] - scores[row])
-        if bound.is_logistic:
-            steps = _logistic_steps(n, is_kept, room)
-        else:
-            steps = _hinge_steps(n, is_kept, room)
-        unknown_above = room.values[row]
-        if value > 0.0:
-            place = unknown_above + steps
-        else:
-            place = n + 1.0 - (n_unknown - unknown_above) - steps
-        is_held = bound.metric != ARP and place < 1.0
-        if is_held:
+        steps = _steps(scores, row, value < 0.0, is_kept, bound.is_logistic, room)
+        place = room.values[row] + steps
+        if value < 0.0:
+            place = n + 1.0 - (n_unknown - room.values[row]) - steps
+        is_least = bound.metric != ARP and place < 1.0
+        if is_least:
             place = 1.0
         cost, rise = cost_of_rank(bound.metric, place, cutoff)
         loss += value * cost
         if bound.is_cut and value > 0.0 and room.ranks[row] > cutoff:
             # Beyond the cutoff the metric is 0, which the bound must not fall below.
             loss -= value * cost_of_rank(bound.metric, float(cutoff), cutoff)[0]
-        if not is_held:
-            for other in range(n):
-                if is_kept[other] and other != row:
-                    share = value * rise * room.slopes[other]
-                    slopes[other] += share
-                    slopes[row] -= share
+        if not is_least:
+            _add_slopes(row, value * rise, is_kept, room, slopes)
     return loss
 
 
 @compiled
+def _hold_ranks(scores: Floats, is_kept: Flags, room: Room) -> int:
+    """Fill ranks of rows from 1, and as `values` how many unknown items are above.
+
+    Gives how many are unknown. `scores`, `is_kept` [n_items].
+    """
+    fill_order(scores, room.order)
+    n_unknown = 0
+    for place in range(scores.shape[0]):
+        row = room.order[place]
+        room.ranks[row] = place + 1
+        room.values[row] = n_unknown
+        if not is_kept[row]:
+            n_unknown += 1
+    return n_unknown
+
+
+@compiled
+def _steps(
+    scores: Floats,
+    row: int,
+    is_upwards: bool,
+    is_kept: Flags,
+    is_logistic: bool,
+    room: Room,
+) -> float:
+    """Sum of h over known items, counted from the end of the list if upwards.
+
+    Fills `slopes` with those of h. `scores`, `is_kept` [n_items].
+    """
+    n = scores.shape[0]
+    sign = -1.0 if is_upwards else 1.0
+    for other in range(n):
+        room.scores[other] = sign * (scores[other] - scores[row])
+    if is_logistic:
+        return _logistic_steps(n, is_kept, room)
+    return _hinge_steps(n, is_kept, room)
+
+
+@compiled
+def _add_slopes(
+    row: int, share: float, is_kept: Flags, room: Room, slopes: Floats
+) -> None:
+    """Add what the bound of one row's rank says; `is_kept`, `slopes` [n_items]."""
+    for other in range(slopes.shape[0]):
+        if is_kept[other] and other != row:
+            slopes[other] += share * room.slopes[other]
+            slopes[row] -= share * room.slopes[other]
+
+
+@compiled
 def _hinge_steps(n: int, is_kept: Flags, room: Room) -> float:
-    """Sum of h over known items; fills its slopes. `is_kept` [n]."""
+    """With a hinge; `is_kept` [n]."""
     total = 0.0
     for other in range(n):
         reach = 1.0 + room.scores[other]
@@ -147,7 +179,7 @@ def _hinge_steps(n: int, is_kept: Flags, room: Room) -> float:
 
 @compiled
 def _logistic_steps(n: int, is_kept: Flags, room: Room) -> float:
-    """The same of the other h."""
+    """With the logistic function; `is_kept` [n]."""
     total = 0.0
     for other in range(n):
         room.slopes[other] = -abs(room.scores[other])

@@ -1,8 +1,9 @@
 """How far a trained policy explores: its scale, its temperature and a floor.
 
 LambdaLoss tells in which order items go, and says little of how far apart scores lie:
-a policy that draws lists by them may be deterministic by accident. So weights are
-divided by the spread of their scores, and by a temperature that is asked for. Under
+a policy that draws lists by them may be deterministic by accident. So weights that
+scores are proportional to (of a network the last layer's) are divided by the spread of
+scores, and by a temperature that is asked for. Under
 Plackett-Luce an item is then as far above the others as its score is above theirs in
 standard deviations, over the temperature.
 """
@@ -14,8 +15,15 @@ import numpy as np
 import numpy.typing as npt
 
 from models.plackett_luce.placement import placement_batch
-from models.training.linear_scores import mean_deviation, scores_of
+from models.rankers.layers import Shape
+from models.rankers.ranker import Ranker
 from models.training.query_chunk import ChunkSource
+from models.training.ranker_scores import (
+    last_layer,
+    linear_unless,
+    mean_deviation,
+    scores_of,
+)
 
 Floats = npt.NDArray[np.float64]
 
@@ -38,7 +46,7 @@ class Exploration(NamedTuple):
 
     Parameters
     ----------
-    weights : [n_features]
+    weights : [n_parameters]
         To be served; each is a float32 number.
     scale
         What weights were divided by beside the temperature: the mean by weight over
@@ -57,7 +65,7 @@ class Exploration(NamedTuple):
     least_exposure: float
 
 
-def explored(
+def explored(  # noqa: PLR0913  all that a policy depends on
     weights: Floats,
     chunks: ChunkSource,
     *,
@@ -65,12 +73,13 @@ def explored(
     floor: float,
     cutoff: int,
     placements: Placements = placement_batch,
+    ranker: Ranker | None = None,
 ) -> Exploration:
     """Bring weights to a temperature, a higher one where exposure is below the floor.
 
     Parameters
     ----------
-    weights : [n_features]
+    weights : [n_parameters]
         As trained.
     chunks
         Queries of which the policy ranks all items.
@@ -82,6 +91,8 @@ def explored(
         Ranks that are shown.
     placements
         Computes probabilities of ranks.
+    ranker
+        A linear one if not given.
 
     Raises
     ------
@@ -97,11 +108,12 @@ def explored(
         raise ValueError(f"the floor of exposure must lie in [0, 1]; got {floor}")
     sampled = _Sample(chunks)
     _check_floor(floor, sampled, cutoff)
-    scale = mean_deviation(weights, chunks)
+    ranker = linear_unless(ranker, len(weights))
+    shape, scale = ranker.shape, mean_deviation(weights, chunks, ranker)
     for doubling in range(MOST_DOUBLINGS + 1 if scale else 1):
         used = temperature * 2.0**doubling
-        served = _served(weights, scale * used if scale else 1.0)
-        least = _least_exposure(served, sampled, cutoff, placements)
+        served = _served(weights, scale * used if scale else 1.0, shape)
+        least = _least_exposure(served, sampled, shape, cutoff, placements)
         if least >= floor:
             return Exploration(served, scale, used, least)
     raise ExplorationRefused(
@@ -128,10 +140,12 @@ def _check_floor(floor: float, sampled: "_Sample", cutoff: int) -> None:
         )
 
 
-def _served(weights: Floats, divisor: float) -> Floats:
+def _served(weights: Floats, divisor: float, shape: Shape) -> Floats:
     """What is left of weights once they are float32 numbers."""
     with np.errstate(over="ignore", invalid="ignore"):
-        served = (weights / divisor).astype(np.float32).astype(np.float64)
+        divided = np.array(weights, np.float64)
+        divided[last_layer(shape)] /= divisor
+        served = divided.astype(np.float32).astype(np.float64)
     if not np.isfinite(served).all():
         raise ExplorationRefused(
             "weights over their scale and temperature must be float32 numbers; got "
@@ -172,20 +186,21 @@ class _Sample:
                 self.weights += chunks[number].weights[found].tolist()
                 self.sizes += items[found].tolist()
 
-    def scores(self, weights: Floats) -> Iterator[Floats]:
-        """Scores of each query's items, [n_items]; `weights` [n_features]."""
+    def scores(self, weights: Floats, shape: Shape) -> Iterator[Floats]:
+        """Scores of each query's items, [n_items]; `weights` [n_parameters]."""
         for number, found in self._places:
             chunk = self._chunks[number]
             for i in found:
                 span = slice(chunk.offsets[i], chunk.offsets[i + 1])
-                yield scores_of(chunk.features[span], weights)
+                yield scores_of(chunk.features[span], weights, shape)
 
 
 def _least_exposure(
-    weights: Floats, sampled: _Sample, cutoff: int, placements: Placements
+    weights: Floats, sampled: _Sample, shape: Shape, cutoff: int, placements: Placements
 ) -> float:
     least = 0.0
-    for share, scores in zip(sampled.weights, sampled.scores(weights), strict=True):
+    found = sampled.scores(weights, shape)
+    for share, scores in zip(sampled.weights, found, strict=True):
         placed = placements(scores[None, :], min(cutoff, len(scores)))[0]
         least += share * float(placed.sum(axis=1).min())
     return least / sum(sampled.weights)

@@ -21,9 +21,10 @@ import numpy.typing as npt
 
 from models.estimators.bias_curve import BiasCurve
 from models.plackett_luce.placement import placement_batch
+from models.rankers.ranker import Ranker
 from models.training.exploration import Placements
-from models.training.linear_scores import scores_of, spans
 from models.training.query_chunk import ChunkSource
+from models.training.ranker_scores import linear_unless, scores_of, spans
 
 Floats = npt.NDArray[np.float64]
 
@@ -48,7 +49,7 @@ class Reward(NamedTuple):
     reason: str
 
 
-def estimated_reward(
+def estimated_reward(  # noqa: PLR0913  all that an estimate depends on
     weights: Floats,
     chunks: ChunkSource,
     curve: BiasCurve,
@@ -56,12 +57,13 @@ def estimated_reward(
     cutoff: int,
     most_unsupported: float,
     placements: Placements = placement_batch,
+    ranker: Ranker | None = None,
 ) -> Reward:
-    """Estimated clicks per list of the Plackett-Luce policy of a linear ranker.
+    """Estimated clicks per list of the Plackett-Luce policy of a ranker.
 
     Parameters
     ----------
-    weights : [n_features]
+    weights : [n_parameters]
         As served, exploration and all.
     chunks
         Values are `models.estimators.intervention_aware.estimates` of the selection
@@ -74,12 +76,16 @@ def estimated_reward(
         Above this share the estimate is refused.
     placements
         Computes probabilities of ranks.
+    ranker
+        A linear one if not given.
     """
+    shape = linear_unless(ranker, len(weights)).shape
     clicks = looked = unknown = total = 0.0
     n_ranks = min(cutoff, curve.n_ranks)
     for number in range(len(chunks)):
         chunk = chunks[number]
-        scores, shares = scores_of(chunk.features, weights), chunk.weights.tolist()
+        shares = chunk.weights.tolist()
+        scores = scores_of(chunk.features, weights, shape)
         for share, (begin, end) in zip(shares, spans(chunk), strict=True):
             shown = min(n_ranks, end - begin)
             total += share

@@ -1,7 +1,7 @@
-"""Passes over the queries of a chunk, compiled.
+"""Passes over the queries of a chunk, by any ranker and any loss, compiled.
 
 Features are float32, sums of products float64, added in one order: the same bits on
-every run.
+every run. Hidden units take the system's exponential, as online learning does.
 """
 
 from typing import NamedTuple
@@ -10,8 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from models.kernels.compilation import compiled
+from models.losses.compiled_loss import CompiledLoss, add_query_loss
+from models.losses.pair_kernel import Room, rooms
+from models.losses.ranking_worth import ranking_worth
 from models.optimisers.kernel import Optimiser, step
-from models.training.lambda_loss import Room, add_query_loss, fill_order, rooms
+from models.rankers.layers import Shape, add_gradient, score_rows
 from models.training.query_chunk import QueryChunk
 
 Floats = npt.NDArray[np.float64]
@@ -28,20 +31,23 @@ class Buffers(NamedTuple):
         For the loss of a query.
     scores, slopes : [n]
         Of a query's items.
-    gradient : [n_features]
+    activations : [n, n_hidden_units]
+        Of the same.
+    gradient : [n_parameters]
     """
 
     room: Room
     scores: Floats
     slopes: Floats
+    activations: Floats
     gradient: Floats
 
 
-def buffers(n_items: int, n_features: int) -> Buffers:
+def buffers(n_items: int, shape: Shape, n_parameters: int) -> Buffers:
     """Memory for queries of at most so many items."""
     return Buffers(
         Room(*rooms(n_items)), np.empty(n_items), np.empty(n_items),
-        np.empty(n_features),
+        np.empty((n_items, int(shape.sizes[1:-1].sum()))), np.empty(n_parameters),
     )  # fmt: skip
 
 
@@ -50,25 +56,37 @@ class Steps(NamedTuple):
 
     Parameters
     ----------
-    cutoff
-        Ranks that count.
     batch
         Queries of a step.
     n_queries
         Of all chunks.
     """
 
-    cutoff: int
     batch: int
     n_queries: int
 
 
 @compiled
-def fill_scores(features: Singles, weights: Floats, scores: Floats) -> None:
-    """Fill `scores` [n] with the products of `features` [n, n_features] and weights.
+def fill_scores(
+    features: Singles,
+    parameters: Floats,
+    shape: Shape,
+    scores: Floats,
+    activations: Floats,
+) -> None:
+    """Fill `scores` [n] by `features` [n, n_features] and parameters [n_parameters].
 
-    `weights` [n_features]. Eight sums side by side, added at the end.
+    `activations` [at least n, n_hidden_units] are filled too.
     """
+    if shape.sizes.shape[0] == 2:
+        _fill_products(features, parameters, scores)
+    else:
+        score_rows(parameters, shape, features, scores, activations)
+
+
+@compiled
+def _fill_products(features: Singles, weights: Floats, scores: Floats) -> None:
+    """The same of a linear ranker: eight sums side by side, added at the end."""
     n_features = weights.shape[0]
     whole = n_features - n_features % 8
     for row in range(features.shape[0]):
@@ -90,40 +108,40 @@ def fill_scores(features: Singles, weights: Floats, scores: Floats) -> None:
 
 @compiled
 def sum_of_losses(
-    chunk: QueryChunk, weights: Floats, cutoff: int, deltas: Floats, buffers: Buffers
+    chunk: QueryChunk,
+    parameters: Floats,
+    shape: Shape,
+    loss: CompiledLoss,
+    buffers: Buffers,
+    rng: np.random.Generator,
 ) -> float:
-    """Losses of a chunk's queries by their weights.
-
-    Parameters
-    ----------
-    weights : [n_features]
-    deltas : [n]
-        See `models.training.lambda_loss.pair_discounts`.
-    """
+    """Losses of a chunk's queries by their weights; `parameters` [n_parameters]."""
     total = 0.0
     for query in range(chunk.weights.shape[0]):
-        loss = _slopes(chunk, query, weights, cutoff, deltas, buffers)
-        total += chunk.weights[query] * loss
+        found = _slopes(chunk, query, parameters, shape, loss, buffers, rng)
+        total += chunk.weights[query] * found
     return total
 
 
 @compiled
-def _slopes(
+def _slopes(  # noqa: PLR0913  a kernel takes plain arrays
     chunk: QueryChunk,
     query: int,
-    weights: Floats,
-    cutoff: int,
-    deltas: Floats,
+    parameters: Floats,
+    shape: Shape,
+    loss: CompiledLoss,
     buffers: Buffers,
+    rng: np.random.Generator,
 ) -> float:
     """Loss of a query; its slopes are in the buffers."""
     begin, end = chunk.offsets[query], chunk.offsets[query + 1]
     scores, slopes = buffers.scores[: end - begin], buffers.slopes[: end - begin]
-    fill_scores(chunk.features[begin:end], weights, scores)
+    features = chunk.features[begin:end]
+    fill_scores(features, parameters, shape, scores, buffers.activations)
     slopes[:] = 0.0
     return add_query_loss(
-        scores, chunk.values[begin:end], chunk.is_kept[begin:end], cutoff,
-        deltas, buffers.room, slopes,
+        loss, scores, chunk.values[begin:end], chunk.is_kept[begin:end],
+        buffers.room, slopes, rng,
     )  # fmt: skip
 
 
@@ -131,11 +149,13 @@ def _slopes(
 def pass_over(  # noqa: PLR0913  a kernel takes plain arrays
     chunk: QueryChunk,
     order: Integers,
-    weights: Floats,
+    parameters: Floats,
+    shape: Shape,
+    loss: CompiledLoss,
     steps: Steps,
-    deltas: Floats,
     optimiser: Optimiser,
     buffers: Buffers,
+    rng: np.random.Generator,
 ) -> float:
     """Step down the loss batch by batch; gives losses by the weights of queries.
 
@@ -147,10 +167,10 @@ def pass_over(  # noqa: PLR0913  a kernel takes plain arrays
     ----------
     order : [n_queries]
         In which queries are taken.
-    weights : [n_features]
+    parameters : [n_parameters]
         Are moved.
-    deltas : [n]
-        See `models.training.lambda_loss.pair_discounts`.
+    rng
+        Lists are drawn from it where the loss draws any.
     """
     n, total = order.shape[0], 0.0
     gradient = buffers.gradient
@@ -158,53 +178,61 @@ def pass_over(  # noqa: PLR0913  a kernel takes plain arrays
         gradient[:] = 0.0
         for place in range(first, min(first + steps.batch, n)):
             query = order[place]
-            loss = _slopes(chunk, query, weights, steps.cutoff, deltas, buffers)
-            total += chunk.weights[query] * loss
+            found = _slopes(chunk, query, parameters, shape, loss, buffers, rng)
+            total += chunk.weights[query] * found
             factor = chunk.weights[query] * steps.n_queries / steps.batch
             begin, end = chunk.offsets[query], chunk.offsets[query + 1]
+            shares = buffers.slopes[: end - begin]
             for row in range(end - begin):
-                share = -factor * buffers.slopes[row]
-                if share != 0.0:
-                    numbers = chunk.features[begin + row]
-                    for i in range(gradient.shape[0]):
-                        gradient[i] += share * numbers[i]
-        if not step(weights, gradient, optimiser):
+                shares[row] *= -factor
+            _add_down(parameters, shape, chunk.features[begin:end], buffers)
+        if not step(parameters, gradient, optimiser):
             return np.nan
     return total
 
 
 @compiled
-def sum_of_dcg(
-    chunk: QueryChunk, weights: Floats, falling: Floats, buffers: Buffers
+def _add_down(
+    parameters: Floats, shape: Shape, features: Singles, buffers: Buffers
+) -> None:
+    """Add what a query's items, times their shares in `slopes`, say of the gradient."""
+    gradient, shares = buffers.gradient, buffers.slopes[: features.shape[0]]
+    if shape.sizes.shape[0] > 2:
+        add_gradient(gradient, shares, parameters, shape, features, buffers.activations)
+        return
+    for row in range(features.shape[0]):
+        share = shares[row]
+        if share != 0.0:
+            numbers = features[row]
+            for i in range(gradient.shape[0]):
+                gradient[i] += share * numbers[i]
+
+
+@compiled
+def sum_of_worth(
+    chunk: QueryChunk,
+    parameters: Floats,
+    shape: Shape,
+    worths: Floats,
+    buffers: Buffers,
 ) -> float:
-    """Estimated DCG of a chunk's queries by their weights.
+    """Estimated worth of a chunk's rankings by the weights of queries.
 
     Parameters
     ----------
-    weights : [n_features]
-    falling : [cutoff]
-        Discounts by rank.
+    parameters : [n_parameters]
+    worths : [n_ranks]
+        Of a rank, for each unit of an item's value; ranks beyond are worth nothing.
     """
-    cutoff, total = falling.shape[0], 0.0
-    order = buffers.room.order
+    total, order = 0.0, buffers.room.order
     for query in range(chunk.weights.shape[0]):
         begin, end = chunk.offsets[query], chunk.offsets[query + 1]
         n = end - begin
         scores = buffers.scores[:n]
-        fill_scores(chunk.features[begin:end], weights, scores)
-        fill_order(scores, order)
-        first, found = 0, 0.0
-        while first < min(n, cutoff):
-            last, gain = first, 0.0
-            while last < n and scores[order[last]] == scores[order[first]]:
-                row = begin + order[last]
-                if chunk.is_kept[row]:
-                    gain += chunk.values[row]
-                last += 1
-            share = 0.0
-            for rank in range(first, min(last, cutoff)):
-                share += falling[rank]
-            found += gain * share / (last - first)
-            first = last
+        features = chunk.features[begin:end]
+        fill_scores(features, parameters, shape, scores, buffers.activations)
+        found = ranking_worth(
+            scores, chunk.values[begin:end], chunk.is_kept[begin:end], worths, order
+        )
         total += chunk.weights[query] * found
     return total

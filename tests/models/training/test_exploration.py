@@ -8,8 +8,8 @@ import pytest
 
 from models.plackett_luce.placement import placement_batch
 from models.training.exploration import SAMPLE, ExplorationRefused, explored
-from models.training.linear_scores import mean_deviation
 from models.training.query_chunk import QueryChunk
+from models.training.ranker_scores import mean_deviation
 from tests.models.training.chunks import cut, queries
 
 WEIGHTS = np.array([30.0, -10.0, 5.0])

@@ -5,9 +5,10 @@ import itertools
 import numpy as np
 import pytest
 
+from models.losses.lambda_loss import truncated_lambda
+from models.losses.registry import DEFAULT, compiled_loss
 from models.optimisers.optimiser import OptimiserConfig, optimiser_of
-from models.training.lambda_loss import pair_discounts, query_loss
-from models.training.linear_scores import mean_deviation
+from models.rankers.linear import LinearRanker
 from models.training.linear_training import (
     Epoch,
     TrainingDiverged,
@@ -16,6 +17,7 @@ from models.training.linear_training import (
     train,
 )
 from models.training.query_chunk import QueryChunk
+from models.training.ranker_scores import mean_deviation
 from models.training.training_kernel import Steps, buffers, fill_scores, pass_over
 from tests.models.training.chunks import cut, queries
 
@@ -56,12 +58,12 @@ def test_loss_of_the_start_is_the_mean_by_weight() -> None:
     for chunk in training:
         for i, (begin, end) in enumerate(itertools.pairwise(chunk.offsets)):
             span = slice(begin, end)
-            loss = query_loss(
+            loss = truncated_lambda(
                 chunk.features[span].astype(float) @ start,
                 chunk.values[span],
                 chunk.is_kept[span],
                 3,
-            ).loss
+            ).value
             expected += chunk.weights[i] * loss
 
     assert found.epochs[0].number == 0
@@ -81,9 +83,9 @@ def test_one_batch_of_all_steps_down_the_slope_of_the_mean_loss() -> None:
     chunk = training[0]
     for i, (begin, end) in enumerate(itertools.pairwise(chunk.offsets)):
         features = chunk.features[begin:end].astype(float)
-        of_scores = query_loss(
+        of_scores = truncated_lambda(
             features @ start, chunk.values[begin:end], chunk.is_kept[begin:end], 3
-        ).slopes
+        ).gradient
         slope += chunk.weights[i] * of_scores @ features
     # What was tried may not be what was kept: the step is there if it was better.
     moved = seen.weights - start
@@ -231,19 +233,22 @@ def test_a_step_is_down_the_mean_slope_of_a_full_batch(
     for i in first.tolist():
         span = slice(chunk.offsets[i], chunk.offsets[i + 1])
         features = chunk.features[span].astype(float)
-        found = query_loss(features @ start, chunk.values[span], chunk.is_kept[span], 3)
-        slope += chunk.weights[i] * found.slopes @ features
+        values, is_kept = chunk.values[span], chunk.is_kept[span]
+        found = truncated_lambda(features @ start, values, is_kept, 3)
+        slope += chunk.weights[i] * found.gradient @ features
     optimiser = optimiser_of(OptimiserConfig("sgd", 1e-9), 5)
     weights = start.copy()
-    longest = int(np.diff(chunk.offsets).max())
+    longest, shape = int(np.diff(chunk.offsets).max()), LinearRanker(5).shape
     pass_over(
         chunk,
         first,
         weights,
-        Steps(3, batch, 30),
-        pair_discounts(longest),
+        shape,
+        compiled_loss(DEFAULT, 3, longest),
+        Steps(batch, 30),
         optimiser,
-        buffers(longest, 5),
+        buffers(longest, shape, 5),
+        np.random.default_rng(0),
     )
 
     assert weights - start == pytest.approx(-1e-9 * scale * slope, rel=1e-4)
@@ -302,7 +307,9 @@ def test_scores_are_products(n_features: int) -> None:
     rng = np.random.default_rng(n_features)
     features = rng.standard_normal((6, n_features)).astype(np.float32)
     weights, scores = rng.standard_normal(n_features), np.empty(6)
-    fill_scores(features, weights, scores)
+    fill_scores(
+        features, weights, LinearRanker(n_features).shape, scores, np.empty((6, 0))
+    )
 
     assert scores == pytest.approx(features.astype(float) @ weights)
 
@@ -316,7 +323,7 @@ def test_what_cannot_be_trained_is_refused_in_words() -> None:
         train(np.zeros(5), training, nothing, plan)
     with pytest.raises(ValueError, match="the training queries must have items"):
         train(np.zeros(5), [], held_out, plan)
-    with pytest.raises(ValueError, match=r"as many as weights of the start, 4; got 5"):
+    with pytest.raises(ValueError, match=r"must be 4, those of the ranker; got 5"):
         train(np.zeros(4), training, held_out, plan)
     with pytest.raises(ValueError, match="start must be finite"):
         train(np.full(5, np.nan), training, held_out, plan)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from models.training.lambda_loss import query_loss
+from models.losses.lambda_loss import truncated_lambda
 from models.training.linear_training import TrainingPlan, train
 from rankstream.benchmarks.training import (
     CUTOFF,
@@ -24,10 +24,10 @@ def test_both_find_the_same_loss() -> None:
         values, is_kept = rng.standard_normal(n), rng.random(n) < 0.8
         cutoff = int(rng.integers(1, 12))
         loss, slopes = loss_in_numpy(scores, values, is_kept, cutoff)
-        ours = query_loss(scores, values, is_kept, cutoff)
+        ours = truncated_lambda(scores, values, is_kept, cutoff)
 
-        assert loss == pytest.approx(ours.loss, rel=1e-9, abs=1e-12)
-        assert slopes == pytest.approx(ours.slopes, rel=1e-9, abs=1e-12)
+        assert loss == pytest.approx(ours.value, rel=1e-9, abs=1e-12)
+        assert slopes == pytest.approx(ours.gradient, rel=1e-9, abs=1e-12)
 
 
 def test_both_train_the_same_ranker() -> None:

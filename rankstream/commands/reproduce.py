@@ -16,11 +16,19 @@ from rankstream.reproduction.plan import (
     LONG_RUNS,
     SCORING_ALL,
 )
+from rankstream.reproduction.top_k import command as top_k
+from rankstream.reproduction.top_k.plan import N_RUNS as TOP_K_RUNS
+from rankstream.reproduction.top_k.plan import TABLES as TOP_K_TABLES
 
 SUMMARY = "make tables of the literature from LETOR folders"
 
 MULTILEAVING = "multileaving"
-TABLES = (LEARNERS_TABLE, LONG_RUN, LAG_TABLE, CANDIDATES_TABLE, MULTILEAVING)
+TABLES = (
+    LEARNERS_TABLE, LONG_RUN, LAG_TABLE, CANDIDATES_TABLE, MULTILEAVING, *TOP_K_TABLES,
+)  # fmt: skip
+N_RUNS = 25
+"""Of each fold, where nothing else is asked for."""
+
 LEARNERS = sorted({*BASELINES, *SCORING_ALL, *(learner for learner, _ in LONG_RUNS)})
 
 
@@ -33,6 +41,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
   lags          PDGD that serves a ranker 0 to 10,000 impressions behind
   candidates    COLTR and PL-Rank beside PDGD, with known examination
   multileaving  binary error of five methods, 10,000 impressions (chapter 4)
+  top-k         estimators by documents shown, and by clicks (chapter 7)
+  losses        losses and their selection, by clicks (chapter 7)
 
 examples:
   rankstream reproduce MQ2008 --published
@@ -55,7 +65,11 @@ continues. A larger --runs adds runs."""
         "averages, failing solver, and the noise of 10,000 sampled assignments "
         "(default: exact forms)",
     )
-    parser.add_argument("--runs", type=int, default=25, help="how many of each fold")
+    parser.add_argument(
+        "--runs",
+        type=int,
+        help=f"how many of each fold (default: {N_RUNS}; top-k, losses {TOP_K_RUNS})",
+    )
     parser.add_argument(
         "--folds", type=int, help="only the first folds, so many (default: all)"
     )
@@ -78,6 +92,7 @@ continues. A larger --runs adds runs."""
     )
     _add_learning(parser.add_argument_group("learners, long-run, lags and candidates"))
     _add_multileaving(parser.add_argument_group("multileaving"))
+    _add_top_k(parser.add_argument_group("top-k and losses"))
 
 
 def _add_learning(group: argparse._ArgumentGroup) -> None:
@@ -113,8 +128,35 @@ def _add_multileaving(group: argparse._ArgumentGroup) -> None:
     group.add_argument("--json", action="store_true", help="print JSON")
 
 
+def _add_top_k(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--shown",
+        type=int,
+        nargs="+",
+        metavar="K",
+        help="documents of a list (default: 1 to 10, below the length of most lists)",
+    )
+    group.add_argument(
+        "--clicks",
+        type=int,
+        nargs="+",
+        metavar="N",
+        help="on all training queries together (default: 1,000 to 100,000,000)",
+    )
+    group.add_argument(
+        "--relevant-from",
+        type=int,
+        metavar="LABEL",
+        help="the least label that is relevant (default: the two highest are)",
+    )
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Run what is missing, then print and write all there is."""
+    if arguments.table in TOP_K_TABLES:
+        return top_k.run(arguments)
+    if arguments.runs is None:
+        arguments.runs = N_RUNS
     if arguments.table == MULTILEAVING:
         return multileaving.run(arguments)
     return online_learning.run(arguments)

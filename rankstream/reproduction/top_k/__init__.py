@@ -1,0 +1,1 @@
+"""Learning from clicks on the first k documents alone."""

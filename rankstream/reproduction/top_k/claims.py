@@ -1,0 +1,116 @@
+"""What chapter 7 says of its estimators and losses, and whether it holds here.
+
+Differences are over paired runs: cells of one fold and run have one production ranker.
+Of average relevant positions less is better, and differences are turned around.
+"""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from rankstream.reproduction.summary import Difference, paired_difference
+from rankstream.reproduction.top_k.figures import ARP, NDCG, Runs
+from rankstream.reproduction.top_k.plan import LABELS, Cell
+
+Floats = npt.NDArray[np.float64]
+
+NEAR = {NDCG: 0.01, ARP: 0.1}
+"""Differences that count for nothing."""
+
+NEAR_DCG = 0.01
+"""The same of DCG in clicks."""
+
+AWARE, NO_CUTOFF = "policy-aware", "no cutoff"
+AT_ONE = "oblivious, randomised"
+BIASED = "oblivious", "rerank", "affine"
+
+Claim = tuple[str, Difference, bool]
+"""What is claimed, by how much, whether it holds."""
+
+
+def claims_over_cutoffs(
+    figures: Runs,
+    lines: Mapping[str, Sequence[Cell]],
+    cutoffs: Sequence[int],
+    metric: str = NDCG,
+) -> list[Claim]:
+    """At all numbers of documents shown, with as many clicks as there are."""
+    said = _Said(figures, metric)
+    aware = [said.runs[cell] for cell in lines[AWARE]]
+    every = np.mean(aware, axis=0)
+    full = said.runs[lines[LABELS][0]]
+    for k, one in zip(cutoffs, aware, strict=True):
+        said.near(f"policy-aware at {k} as at all k", one, every)
+        said.no_worse(f"policy-aware at {k} not below full information", one, full)
+    for label, cells in lines.items():
+        if not label.startswith(BIASED):
+            continue
+        for k, one, cell in zip(cutoffs, aware, cells, strict=True):
+            if k == 1 and label == AT_ONE:
+                # Each document is as likely as any other to be the one.
+                said.near(f"{label} at 1 as policy-aware", said.runs[cell], one)
+            else:
+                said.above(f"policy-aware above {label} at {k}", one, said.runs[cell])
+    return said.claims
+
+
+def claims_over_clicks(
+    figures: Runs, lines: Mapping[str, Sequence[Cell]], counts: Sequence[int]
+) -> list[Claim]:
+    """Who ends up near what is possible, and who stays where clicks do not help."""
+    said = _Said(figures, NDCG)
+    last, before = counts[-1], counts[-2] if len(counts) > 1 else counts[-1]
+    full = said.runs[lines[LABELS][-1]]
+    for label in (AWARE, NO_CUTOFF):
+        text = f"{label} after {last:,} clicks not below full information"
+        said.no_worse(text, said.runs[lines[label][-1]], full)
+    for label, cells in lines.items():
+        if label.startswith(BIASED) and last != before:
+            one, other = said.runs[cells[-1]], said.runs[cells[-2]]
+            said.near(f"{label} after {last:,} clicks as after {before:,}", one, other)
+            text = f"policy-aware above {label} after {last:,} clicks"
+            said.above(text, said.runs[lines[AWARE][-1]], one)
+    return said.claims
+
+
+def claims_over_losses(lost: Sequence[Floats], counts: Sequence[int]) -> list[Claim]:
+    """What selection costs beside the best loss, by the number of clicks.
+
+    `lost` [n_folds, n_runs] each, true DCG.
+    """
+    claims = []
+    for count, values in zip(counts, lost, strict=True):
+        gap = paired_difference(values, np.zeros_like(values))
+        text = f"the selected loss lacks no DCG@5 after {count:,} clicks"
+        claims.append((text, gap, gap.value <= NEAR_DCG))
+    return claims
+
+
+class _Said:
+    """Claims about runs of which more is better."""
+
+    def __init__(self, figures: Runs, metric: str) -> None:
+        sign = -1.0 if metric == ARP else 1.0
+        self.runs = {cell: sign * values for cell, values in figures.items()}
+        self.claims: list[Claim] = []
+        self._near = NEAR[metric]
+        self._metric = metric
+
+    def near(self, text: str, one: Floats, other: Floats) -> None:
+        gap = paired_difference(one, other)
+        self._add(text, gap, holds=abs(gap.value) <= self._slack(gap))
+
+    def no_worse(self, text: str, one: Floats, other: Floats) -> None:
+        gap = paired_difference(one, other)
+        self._add(text, gap, holds=gap.value >= -self._slack(gap))
+
+    def above(self, text: str, one: Floats, other: Floats) -> None:
+        gap = paired_difference(one, other)
+        self._add(text, gap, holds=gap.value - 2.0 * gap.error > 0.0)
+
+    def _slack(self, gap: Difference) -> float:
+        return max(self._near, 2.0 * gap.error)
+
+    def _add(self, text: str, gap: Difference, *, holds: bool) -> None:
+        self.claims.append((f"{self._metric.upper()}: {text}", gap, holds))

@@ -1,0 +1,137 @@
+"""The tables of chapter 7: runs, what is printed and written."""
+
+import argparse
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+
+from rankstream.reproduction.cost import core_hours, to_measure
+from rankstream.reproduction.data import (
+    SPLITS,
+    VALIDATION,
+    digest_of,
+    n_folds_of,
+    prepare,
+    world_of,
+)
+from rankstream.reproduction.kept_runs import finished_runs, kept_runs
+from rankstream.reproduction.top_k.loss_report import loss_cells, report_losses
+from rankstream.reproduction.top_k.plan import (
+    CUTOFFS,
+    LOSSES,
+    N_CLICKS,
+    N_RUNS,
+    TOP_K,
+    Job,
+    jobs_of,
+)
+from rankstream.reproduction.top_k.report import Asked, report_top_k, top_k_cells
+from rankstream.reproduction.top_k.runs import Bed, kind_of, live_once
+from rankstream.terminal.progress_line import ProgressLine
+
+WIDE = 130
+"""Columns of a table that is not printed in a terminal."""
+
+PARTS = {TOP_K: (top_k_cells, report_top_k), LOSSES: (loss_cells, report_losses)}
+"""Of a table: its cells, and what prints and writes it."""
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run what is missing, then print and write all there is."""
+    name = arguments.name or arguments.data.resolve().name
+    out = arguments.out or Path("reproduction") / name
+    out.mkdir(parents=True, exist_ok=True)
+    n_folds = n_folds_of(arguments.data)
+    if arguments.folds is not None:
+        n_folds = min(n_folds, arguments.folds)
+    n_runs = N_RUNS if arguments.runs is None else arguments.runs
+    if min(n_folds, n_runs, arguments.processes) < 1:
+        raise ValueError("--runs, --folds and --processes must be at least 1")
+    bed = _bed(arguments, out, n_folds)
+    asked = Asked(
+        name,
+        bed.key(),
+        _numbers(arguments.shown, "--shown") or _cutoffs(bed, n_folds),
+        _numbers(arguments.clicks, "--clicks") or N_CLICKS,
+        n_folds,
+        n_runs,
+    )
+    console = Console()
+    console = console if console.is_terminal else Console(width=WIDE)
+    cells_of, report = PARTS[arguments.table]
+    jobs = jobs_of(cells_of(asked), n_folds=n_folds, n_runs=n_runs)
+    results = _results(bed, jobs, out / "top-k.txt", arguments.processes, console)
+    report(asked, results, out, console)
+    console.print(f"written to {out}", highlight=False)
+    return 0
+
+
+def _numbers(given: list[int] | None, option: str) -> tuple[int, ...]:
+    """Those of an option, rising."""
+    if given is not None and min(given) < 1:
+        raise ValueError(f"{option} must be at least 1; got {min(given)}")
+    return tuple(sorted(set(given or ())))
+
+
+def _bed(arguments: argparse.Namespace, out: Path, n_folds: int) -> Bed:
+    place = out / "data" / digest_of(arguments.data)
+    largest = 0
+    for fold in range(1, n_folds + 1):
+        prepare(arguments.data, fold, place, normalisation=arguments.normalisation)
+        for split in (*SPLITS, VALIDATION):
+            world = world_of(place, fold, split, arguments.normalisation)
+            largest = max(largest, int(world.labels.max()))
+    # The two highest grades are relevant, as in the thesis.
+    wanted = arguments.relevant_from
+    relevant_from = max(1, largest - 1) if wanted is None else wanted
+    if not 1 <= relevant_from <= largest:
+        raise ValueError(
+            f"--relevant-from must lie in 1..{largest}, the labels that there are; "
+            f"got {relevant_from}"
+        )
+    return Bed(place, arguments.normalisation, relevant_from, arguments.seed)
+
+
+def _cutoffs(bed: Bed, n_folds: int) -> tuple[int, ...]:
+    """Those below the length of most lists."""
+    sizes = [
+        np.diff(world_of(bed.place, fold, "train", bed.normalisation).offsets)
+        for fold in range(1, n_folds + 1)
+    ]
+    most = float(np.median(np.concatenate(sizes)))
+    return tuple(k for k in CUTOFFS if k < most) or CUTOFFS[:1]
+
+
+def _results(
+    bed: Bed, jobs: list[Job], path: Path, n_processes: int, console: Console
+) -> dict[str, dict[str, Any]]:
+    """All results, after a word on what those that are missing take."""
+    results = finished_runs(path)
+    missing = [job for job in jobs if f"{bed.key()}/{job.key()}" not in results]
+    if not missing:
+        return results
+    first = to_measure(missing, kind_of)
+    rest = [job for job in missing if job not in set(first)]
+    work, done = partial(live_once, bed), len(jobs) - len(missing)
+    with ProgressLine("runs", total=len(jobs), start=done, unit="runs") as line:
+        for few in (first, rest):
+            if few is rest and rest:
+                hours = core_hours(rest, kind_of, _by_kind(results))
+                console.print(f"{len(rest):,} runs are left: {hours:.2f} core-hours")
+            for result in kept_runs(work, few, path, n_processes=n_processes):
+                results[result["key"]] = result
+                done += 1
+                line.show(done)
+    return results
+
+
+def _by_kind(
+    results: dict[str, dict[str, Any]],
+) -> dict[str, list[dict[str, Any]]]:
+    found: dict[str, list[dict[str, Any]]] = {}
+    for result in results.values():
+        found.setdefault(result["kind"], []).append(result)
+    return found

@@ -137,8 +137,9 @@ class TrainingSettings(Section, frozen=True):
 
     `after` are numbers of interactions, `first` and `last` the ends of a log scale on
     which so many `interventions` lie evenly, `at` event times (RFC 3339, or epoch
-    milliseconds). `examination` are probabilities by rank; with none they are estimated
-    from the validation groups.
+    milliseconds). `loss` is one of `rankstream.training_rules.LOSSES`, or "selected": the
+    best of `losses`. `examination` are probabilities by rank; with none they are
+    estimated from the validation groups.
     """
 
     after: list[Positive] = []
@@ -151,6 +152,8 @@ class TrainingSettings(Section, frozen=True):
     batch: Positive = 16
     learning_rate: PositiveFloat = 0.01
     patience: Positive = 5
+    loss: str = "truncated-lambda"
+    losses: list[str] = []
     least_gain: NotNegative = 1e-4
     seed: Annotated[int, msgspec.Meta(ge=0)] = 0
     temperature: PositiveFloat = 1.0

@@ -10,6 +10,26 @@ from rankstream.sections import (
 )
 from rankstream.wire.routing import partition_of_model
 
+LOSSES = (
+    "truncated-lambda",
+    "lambda-loss-at-k",
+    "lambda-loss",
+    "lambda-rank",
+    "arp-linear",
+    "arp-logistic",
+    "dcg-linear",
+    "dcg-logistic",
+    "dcg-at-k-linear",
+    "dcg-at-k-logistic",
+    "precision-at-k-linear",
+    "precision-at-k-logistic",
+    "policy-gradient",
+)
+"""Those of `models.losses`, which services do without."""
+
+SELECTED = "selected"
+"""No loss of its own: the best of several, by held-out queries."""
+
 Fault = tuple[str, str]
 """The full name of a setting, and a sentence about it."""
 
@@ -23,6 +43,7 @@ def training_faults(
     if model.is_trained:
         yield from _of_schedule(f"{place}.training", model.training)
         yield from _of_examination(f"{place}.training", model.training)
+        yield from _of_losses(f"{place}.training", model.training)
     elif model.training != TrainingSettings():
         setting = f"{place}.training"
         yield (
@@ -70,6 +91,29 @@ def _of_schedule(place: str, training: TrainingSettings) -> Iterator[Fault]:
             setting,
             f"{setting} must be {first + training.interventions - 1} or more, for "
             f"{training.interventions} interventions from {first} on; got {last}",
+        )
+
+
+def _of_losses(place: str, training: TrainingSettings) -> Iterator[Fault]:
+    setting, losses = f"{place}.loss", training.losses
+    if training.loss not in (*LOSSES, SELECTED):
+        known = ", ".join((*LOSSES, SELECTED))
+        yield setting, f"{setting} must be one of {known}; got {training.loss!r}"
+    setting = f"{place}.losses"
+    if training.loss != SELECTED:
+        if losses:
+            yield (
+                setting,
+                f"{setting} must be set where loss is 'selected' only; got {losses}: "
+                "take it out, or set loss",
+            )
+        return
+    unknown = [each for each in losses if each not in LOSSES]
+    if unknown or len(losses) < 2 or len(set(losses)) < len(losses):
+        yield (
+            setting,
+            f"{setting} must be two or more of {', '.join(LOSSES)}, each once, for "
+            f"loss 'selected'; got {losses}",
         )
 
 

@@ -13,7 +13,7 @@ not lost in it.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -94,6 +94,10 @@ class TrainingPlan:
             raise ValueError(
                 f"least_gain must be finite and at least 0; got {self.least_gain}"
             )
+
+    def by(self, loss: str) -> "TrainingPlan":
+        """The same by another loss."""
+        return replace(self, loss=loss)
 
 
 class Epoch(NamedTuple):

@@ -205,6 +205,31 @@ class Sizes(msgspec.Struct, frozen=True, array_like=True):
     n_clicks: int
 
 
+class LossTried(msgspec.Struct, frozen=True, array_like=True):
+    """A loss that a training chose from, and how good the ranker that it gave is.
+
+    Attributes
+    ----------
+    loss
+        Its name.
+    best_epoch
+        The epoch that was taken.
+    dcg, error
+        Estimated DCG of held-out queries, and its standard error; None with fewer than
+        two queries.
+    behind, behind_error
+        By how much that is less than the best one's, and the standard error of the
+        difference.
+    """
+
+    loss: str
+    best_epoch: int
+    dcg: float
+    error: float | None
+    behind: float
+    behind_error: float | None
+
+
 class RunRecord(msgspec.Struct, frozen=True, array_like=True):
     """A training: all that its snapshot is a function of, and what came of it.
 
@@ -241,6 +266,11 @@ class RunRecord(msgspec.Struct, frozen=True, array_like=True):
         Id of the request that it answers; empty where the schedule began it.
     n_partitions
         Of `events` and `candidates` then: they say in which one a query is.
+    loss
+        By which it was trained.
+    losses
+        Those that it chose from, by their order in the settings; one that came to
+        nothing is left out. None where one was set.
     """
 
     schema: int
@@ -270,6 +300,8 @@ class RunRecord(msgspec.Struct, frozen=True, array_like=True):
     sha256: bytes
     request: str = ""
     n_partitions: int = 1
+    loss: str = "truncated-lambda"
+    losses: list[LossTried] = []
 
 
 class TrainingKey(NamedTuple):

@@ -32,13 +32,14 @@ class Checks(NamedTuple):
     def weights_of_parent(self) -> CheckedWeights:
         """The parent's weights, where it is a ranker that can be trained."""
         model, parent = self.model, self.parent
-        if model.kind != "linear":
-            raise TrainingRefused(
-                f"models.{self.name}.kind must be 'linear' to be trained from sums; "
-                f"got {model.kind!r}: train a linear model, under another name"
-            )
-        expected = model.features, list_hash(model), model.kind, model.normalisation
-        got = parent.n_features, parent.features_hash, parent.kind, parent.normalisation
+        expected = (
+            model.features, list_hash(model), model.kind, model.hidden,
+            model.normalisation,
+        )  # fmt: skip
+        got = (
+            parent.n_features, parent.features_hash, parent.kind, parent.hidden,
+            parent.normalisation,
+        )  # fmt: skip
         if expected != got:
             raise TrainingRefused(
                 f"version {pointer_of(parent)} of {self.name!r}, the parent, must be "
@@ -143,6 +144,7 @@ class Checks(NamedTuple):
         return ", ".join(map(repr, self.model.sources_of(self.name)))
 
 
-def _told(form: tuple[int, bytes, str, str]) -> str:
-    n_features, digest, kind, normalisation = form
-    return f"{n_features} features ({digest.hex()}), {kind}, {normalisation}"
+def _told(form: tuple[int, bytes, str, list[int], str]) -> str:
+    n_features, digest, kind, hidden, normalisation = form
+    layers = f" {hidden}" if hidden else ""
+    return f"{n_features} features ({digest.hex()}), {kind}{layers}, {normalisation}"

@@ -198,14 +198,22 @@ class TrainingChunks:
         Lists of the training groups, of all queries of both sides.
     least_support
         Items with less leave the pairs.
+    is_raised
+        Whether averages are raised to a least one; see `training_values`.
     """
 
     def __init__(
-        self, file: ChunkFile, n_impressions: int, least_support: float
+        self,
+        file: ChunkFile,
+        n_impressions: int,
+        least_support: float,
+        *,
+        is_raised: bool = True,
     ) -> None:
         self._file = file
         self._n_impressions = n_impressions
         self._least_support = least_support
+        self._is_raised = is_raised
 
     def __len__(self) -> int:
         return len(self._file)
@@ -213,7 +221,11 @@ class TrainingChunks:
     def __getitem__(self, number: int, /) -> QueryChunk:
         stored = self._file.stored(number)
         sums = stored.of_split(TRAINED_ON)
-        values = training_values(sums, self._n_impressions)
+        values = (
+            training_values(sums, self._n_impressions)
+            if self._is_raised
+            else estimates(sums).values
+        )
         total = self._file.n_impressions[TRAINED_ON]
         return _chunk(
             stored.offsets,

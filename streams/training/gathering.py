@@ -149,6 +149,11 @@ class Gathered:
             TrainingChunks(self.held_out, n, least_support),
         )
 
+    def judging_losses(self, least_support: float) -> TrainingChunks:
+        """Values of the training groups of queries held out, none of them raised."""
+        n = self._n_impressions
+        return TrainingChunks(self.held_out, n, least_support, is_raised=False)
+
     def judged(self, least_support: float) -> SelectionChunks:
         """Values of the selection groups, of all queries."""
         return SelectionChunks((self.training, self.held_out), least_support)

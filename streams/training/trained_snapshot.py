@@ -1,7 +1,7 @@
 """A snapshot trained from statistics and features: a pure function of what it is given.
 
 Values of items are corrected under a curve of bias that training groups have no part
-in, a linear ranker is trained on them from where the parent stands, stopped on queries
+in, a ranker is trained on them from where the parent stands, stopped on queries
 that it does not learn from, and brought to a temperature that explores. What it would
 be clicked is estimated from groups that it has seen nothing of.
 """
@@ -17,7 +17,7 @@ from models.counts.fixed_point import Int64
 from models.estimators.bias_curve import BiasCurve, position_curve
 from models.estimators.splits import Shares, Splits
 from models.training.exploration import Exploration, explored
-from models.training.linear_training import Epoch, Trained, TrainingPlan, train
+from models.training.ranker_training import Epoch
 from models.training.reward import Reward, estimated_reward
 from rankstream.ranking.checked_weights import CheckedWeights
 from rankstream.sections import Settings
@@ -33,6 +33,7 @@ from streams.fold.statistics_columns import Columns
 from streams.training.checks import Checks
 from streams.training.estimated_curve import estimated_curve
 from streams.training.feature_records import FeaturesRefused
+from streams.training.fitted_ranker import Fitted, fitted_ranker, ranker_of_model
 from streams.training.gathering import Gathered, Scaling
 from streams.training.inputs import Inputs, TrainingRefused, feature_records_for
 from streams.training.known_curve import GIVEN, KnownCurve
@@ -119,7 +120,7 @@ class _Run:
         known = self._curve()
         seen, free = self._groups(splits, known)
         gathered = self._gathered(weights, splits, known.curve, free)
-        trained, made = self._trained(weights, gathered)
+        (trained, loss, losses), made = self._trained(weights, gathered)
         reward = self._reward(made, gathered, known.curve, free)
         snapshot = self._snapshot(pointer, made.weights, seen)
         run = RunRecord(
@@ -149,6 +150,8 @@ class _Run:
             reward_reason=reward.reason,
             sha256=sha256_of(encode_snapshot(snapshot)),
             n_partitions=self._inputs.features.n_partitions,
+            loss=loss,
+            losses=losses,
         )
         return Outcome(snapshot, run)
 
@@ -218,24 +221,18 @@ class _Run:
 
     def _trained(
         self, weights: CheckedWeights, gathered: Gathered
-    ) -> tuple[Trained, Exploration]:
-        training, held_out = gathered.chunks(self._plan.least_support)
-        names = TrainingPlan.__dataclass_fields__
+    ) -> tuple[Fitted, Exploration]:
+        start = weights.weights.astype(np.float64)
         try:
-            trained = train(
-                weights.weights.astype(np.float64),
-                training,
-                held_out,
-                TrainingPlan(**{name: getattr(self._plan, name) for name in names}),
-                on_epoch=self._tell_epoch,
-            )
+            fitted = fitted_ranker(self._model, start, gathered, self._tell_epoch)
             made = explored(
-                trained.weights,
-                training,
+                fitted.trained.weights,
+                gathered.chunks(self._plan.least_support)[0],
                 temperature=self._plan.temperature,
                 floor=self._plan.exposure_floor,
                 cutoff=self._plan.cutoff,
                 placements=placements_of_scores,
+                ranker=ranker_of_model(self._model),
             )
         except ValueError as error:
             raise self._refused(error) from error
@@ -244,7 +241,7 @@ class _Run:
                 f"weights of {self._name!r} must be finite; training gave others: "
                 f"lower models.{self._name}.training.learning_rate"
             )
-        return trained, made
+        return fitted, made
 
     def _tell_epoch(self, epoch: Epoch) -> None:
         self._tell(Progress("epoch", *epoch, self._plan.epochs))
@@ -272,6 +269,7 @@ class _Run:
             cutoff=self._plan.cutoff,
             most_unsupported=self._plan.most_unsupported,
             placements=placements_of_scores,
+            ranker=ranker_of_model(self._model),
         )
 
     def _snapshot(

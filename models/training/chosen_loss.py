@@ -1,0 +1,142 @@
+"""A ranker trained by each of several losses, of which held-out queries choose one.
+
+No loss is best everywhere, and their values cannot be compared. So rankers are, by the
+estimated worth of their rankings of queries that none was trained on.
+
+References
+----------
+Oosterhuis & de Rijke (SIGIR 2020), section 4.4: unbiased loss selection.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from models.losses.discounts import discounts
+from models.losses.ranking_worth import query_worths
+from models.losses.selection import Selection, best_setting
+from models.rankers.ranker import Ranker
+from models.training.query_chunk import ChunkSource
+from models.training.ranker_scores import scores_of
+from models.training.ranker_training import (
+    Epoch,
+    Trained,
+    TrainingDiverged,
+    TrainingPlan,
+    train_ranker,
+)
+
+Floats = npt.NDArray[np.float64]
+
+
+class ChosenLoss(NamedTuple):
+    """What training by several losses gave.
+
+    Parameters
+    ----------
+    loss
+        The one whose ranker is worth most.
+    trained
+        That ranker.
+    best_epochs
+        Loss -> number of the epoch that was taken, of all that came to something.
+    selection
+        What each ranker is worth, and how far it is behind.
+    """
+
+    loss: str
+    trained: Trained
+    best_epochs: dict[str, int]
+    selection: Selection
+
+
+def train_by_chosen_loss(  # noqa: PLR0913  all that a training depends on
+    ranker: Ranker,
+    start: Floats,
+    training: ChunkSource,
+    held_out: ChunkSource,
+    plan: TrainingPlan,
+    losses: Sequence[str],
+    *,
+    judged: ChunkSource | None = None,
+    worths: Floats | None = None,
+    on_epoch: Callable[[Epoch], object] | None = None,
+) -> ChosenLoss:
+    """Train a ranker by each loss from the same start, and keep the best.
+
+    One that diverges is left out.
+
+    Parameters
+    ----------
+    losses
+        Names, each once; `plan.loss` is not looked at. Of equal ones the first is kept.
+    judged
+        Queries that choose: those held out if not given. Values that are raised or
+        clipped, as those that weights come from may be, choose with a bias.
+    worths, on_epoch
+        As `train_ranker`; epochs of one loss follow those of another.
+
+    Raises
+    ------
+    TrainingDiverged
+        Where all do.
+    ValueError
+        Where losses are none or not apart, or as `train_ranker`.
+    """
+    if not losses or len(set(losses)) < len(losses):
+        raise ValueError(f"losses must be names, each once; got {list(losses)}")
+    judged = held_out if judged is None else judged
+    by_rank = discounts(plan.cutoff) if worths is None else worths
+    trainings: dict[str, Trained] = {}
+    fallen: list[TrainingDiverged] = []
+
+    def worths_of(loss: str) -> Floats | None:
+        try:
+            trained = train_ranker(
+                ranker,
+                start,
+                training,
+                held_out,
+                plan.by(loss),
+                worths=worths,
+                on_epoch=on_epoch,
+            )
+        except TrainingDiverged as error:
+            fallen.append(error)
+            return None
+        trainings[loss] = trained
+        return worths_by_query(ranker, trained.weights, judged, by_rank)
+
+    by_name = {loss: loss for loss in losses}
+    shares = [judged[number].weights for number in range(len(judged))]
+    try:
+        chosen, selection = best_setting(by_name, worths_of, np.concatenate(shares))
+    except ValueError:
+        if not trainings and fallen:
+            raise fallen[0] from None
+        raise
+    best_epochs = {loss: each.best_epoch for loss, each in trainings.items()}
+    return ChosenLoss(chosen, trainings[chosen], best_epochs, selection)
+
+
+def worths_by_query(
+    ranker: Ranker, parameters: Floats, chunks: ChunkSource, worths: Floats
+) -> Floats:
+    """The estimated worth of each query's ranking, [n_queries], chunk after chunk.
+
+    Parameters
+    ----------
+    parameters : [n_parameters]
+    worths : [n_ranks]
+        See `models.losses.ranking_worth.query_worths`.
+    """
+    found, shape = [], ranker.shape
+    for number in range(len(chunks)):
+        chunk = chunks[number]
+        scores = scores_of(chunk.features, parameters, shape)
+        found.append(
+            query_worths(scores, chunk.values, chunk.is_kept, chunk.offsets, worths)
+        )
+    return np.concatenate(found)

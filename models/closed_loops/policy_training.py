@@ -222,6 +222,8 @@ class Arrays(NamedTuple):
     rank_weights : [cutoff]
     pairs
         Of LambdaLoss, as many as the longest query has documents.
+    room
+        Where LambdaLoss works.
     n_samples
         Of a gradient; 0 for LambdaLoss.
     """
@@ -231,6 +233,7 @@ class Arrays(NamedTuple):
     weights: Floats
     rank_weights: Floats
     pairs: PairWeights
+    room: Room
     n_samples: int
 
 
@@ -245,6 +248,7 @@ def _arrays_of(
         queries.weights / mean,
         rank_weights,
         PairWeights(gaps, np.zeros(len(gaps))),
+        Room(*rooms(len(gaps))),
         plan.n_samples if plan.loss == POLICY_GRADIENT else 0,
     )
 
@@ -284,7 +288,6 @@ def pass_over(  # noqa: PLR0913  a kernel takes plain arrays
     all_scores, all_slopes = np.empty(largest), np.empty(largest)
     activations = np.empty((largest, n_activations(shape)))
     gradient = np.empty(parameters.shape[0])
-    room = Room(*rooms(largest))
     for query in order:
         first, last = world.offsets[query], world.offsets[query + 1]
         n = last - first
@@ -305,7 +308,9 @@ def pass_over(  # noqa: PLR0913  a kernel takes plain arrays
             slopes *= weight / arrays.n_samples
         else:
             is_kept = arrays.is_kept[first:last]
-            add_pair_loss(scores, values, is_kept, cutoff, arrays.pairs, room, slopes)
+            add_pair_loss(
+                scores, values, is_kept, cutoff, arrays.pairs, arrays.room, slopes
+            )
             # A loss falls where rewards rise.
             slopes *= -weight
         gradient[:] = 0.0

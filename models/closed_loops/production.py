@@ -20,8 +20,8 @@ from models.closed_loops.policy_training import (
 from models.closed_loops.world import Floats, Integers, World
 from models.rankers.ranker import Ranker
 
-N_TRAINING, N_HELD_OUT = 20, 5
-"""Queries whose labels the ranker is trained on, and by which it is stopped."""
+SHARE = 0.01
+"""Of the queries, whose labels the ranker is trained on, and one more."""
 
 DOUBLINGS = 60
 
@@ -36,7 +36,8 @@ def production_ranker(
 ) -> Floats:
     """Train a ranker from scratch on the labels of a few queries, [n_parameters].
 
-    Queries without a relevant document say nothing and are not drawn.
+    Queries without a relevant document say nothing and are not drawn. The ranker is
+    stopped by the queries that it is trained on, as in the published code.
 
     Parameters
     ----------
@@ -46,26 +47,21 @@ def production_ranker(
     Raises
     ------
     ValueError
-        Where fewer than two queries have a relevant document.
+        Where no query has a relevant document.
     """
     values = np.asarray(relevance, np.float64)[world.labels]
-    told = np.add.reduceat(values, world.offsets[:-1]) > 0.0
-    order = rng.permutation(np.flatnonzero(told))
-    if len(order) < 2:
+    told = np.flatnonzero(np.add.reduceat(values, world.offsets[:-1]) > 0.0)
+    if not len(told):
         raise ValueError(
-            "queries with a relevant document must be at least 2; got "
-            f"{len(order)}: use labels of a lower threshold"
+            "some query must have a relevant document; got "
+            f"{len(world.offsets) - 1} without"
         )
-    n_held_out = min(N_HELD_OUT, len(order) // 2)
-    parts = order[:n_held_out], order[n_held_out : n_held_out + N_TRAINING]
-    held_out, training = (_labelled(world, values, part) for part in parts)
+    n_queries = int(SHARE * (len(world.offsets) - 1)) + 1
+    part, rows = queries_of(world, rng.permutation(told)[:n_queries])
+    n = len(part.offsets) - 1
+    few = ValuedQueries(part, values[rows], np.full(n, 1.0 / n))
     start = ranker.initial_parameters(rng=rng)
-    return trainer.train(start, training, held_out, rng=rng).parameters
-
-
-def _labelled(world: World, values: Floats, queries: Integers) -> ValuedQueries:
-    part, rows = queries_of(world, queries)
-    return ValuedQueries(part, values[rows], np.full(len(queries), 1.0 / len(queries)))
+    return trainer.train(start, few, few, rng=rng).parameters
 
 
 def queries_of(world: World, queries: Integers) -> tuple[World, Integers]:

@@ -1,0 +1,1 @@
+"""Learning with interventions, reproduced: estimators, policies and online learners."""

@@ -1,0 +1,126 @@
+"""The table of chapter 10: runs, what is printed and written."""
+
+import argparse
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from rankstream.reproduction.cost import core_hours, to_measure
+from rankstream.reproduction.data import (
+    SPLITS,
+    VALIDATION,
+    digest_of,
+    n_folds_of,
+    prepare,
+    world_of,
+)
+from rankstream.reproduction.interventions.figures import curves_of
+from rankstream.reproduction.interventions.plan import (
+    N_IMPRESSIONS,
+    N_RUNS,
+    PARTS,
+    TABLE,
+    Cell,
+    Job,
+    cells_of,
+    jobs_of,
+)
+from rankstream.reproduction.interventions.report import report
+from rankstream.reproduction.interventions.runs import Bed, live_once
+from rankstream.reproduction.kept_runs import finished_runs, kept_runs
+from rankstream.terminal.progress_line import ProgressLine
+
+WIDE = 130
+"""Columns of a table that is not printed in a terminal."""
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run what is missing, then print and write all there is."""
+    name = arguments.name or arguments.data.resolve().name
+    n_folds = n_folds_of(arguments.data)
+    if arguments.folds is not None:
+        n_folds = min(n_folds, arguments.folds)
+    n_runs = N_RUNS if arguments.runs is None else arguments.runs
+    if min(n_folds, n_runs, arguments.processes) < 1:
+        raise ValueError("--runs, --folds and --processes must be at least 1")
+    out = arguments.out or Path("reproduction") / name
+    out.mkdir(parents=True, exist_ok=True)
+    bed = _bed(arguments, out, n_folds)
+    console = Console()
+    console = console if console.is_terminal else Console(width=WIDE)
+    cells = _cells(arguments)
+    jobs = jobs_of(cells, n_folds=n_folds, n_runs=n_runs)
+    path = out / f"{TABLE}.txt"
+    results = _results(bed, jobs, path, arguments.processes, console)
+    found = {
+        cell: curves_of(cell, results, bed.key(), n_folds=n_folds, n_runs=n_runs)
+        for cell in cells
+    }
+    report(name, found, out, console, seed=arguments.seed)
+    console.print(f"written to {out}", highlight=False)
+    return 0
+
+
+def _cells(arguments: argparse.Namespace) -> list[Cell]:
+    n_impressions = arguments.impressions or N_IMPRESSIONS
+    parts = arguments.parts or PARTS
+    return [
+        cell
+        for part in PARTS
+        if part in parts
+        for cell in cells_of(part, n_impressions)
+    ]
+
+
+def _bed(arguments: argparse.Namespace, out: Path, n_folds: int) -> Bed:
+    place = out / "data" / digest_of(arguments.data)
+    largest = 0
+    for fold in range(1, n_folds + 1):
+        prepare(arguments.data, fold, place, normalisation=arguments.normalisation)
+        for split in (*SPLITS, VALIDATION):
+            world = world_of(place, fold, split, arguments.normalisation)
+            largest = max(largest, int(world.labels.max()))
+    return Bed(place, arguments.normalisation, largest + 1, arguments.seed)
+
+
+def kind_of(job: Job) -> str:
+    """What runs that take as long have in common."""
+    cell = job.cell
+    return f"{cell.part}/{cell.method}/{cell.loss}/{cell.n_interventions}"
+
+
+def _results(
+    bed: Bed, jobs: list[Job], path: Path, n_processes: int, console: Console
+) -> dict[str, dict[str, Any]]:
+    """All results, after a word on what those that are missing take."""
+    results = finished_runs(path)
+    named = {f"{bed.key()}/{job.key()}": job for job in jobs}
+    missing = [job for key, job in named.items() if key not in results]
+    if not missing:
+        return results
+    first = to_measure(missing, kind_of)
+    rest = [job for job in missing if job not in set(first)]
+    done = len(jobs) - len(missing)
+    with ProgressLine("runs", total=len(jobs), start=done, unit="runs") as line:
+        for few in (first, rest):
+            if few is rest and rest:
+                hours = core_hours(rest, kind_of, _by_kind(named, results))
+                console.print(f"{len(rest):,} runs are left: {hours:.2f} core-hours")
+            work = partial(live_once, bed)
+            for result in kept_runs(work, few, path, n_processes=n_processes):
+                results[result["key"]] = result
+                done += 1
+                line.show(done)
+    return results
+
+
+def _by_kind(
+    named: dict[str, Job], results: dict[str, dict[str, Any]]
+) -> dict[str, list[dict[str, Any]]]:
+    found: dict[str, list[dict[str, Any]]] = {}
+    for key, job in named.items():
+        if key in results:
+            found.setdefault(kind_of(job), []).append(results[key])
+    return found

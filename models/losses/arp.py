@@ -16,7 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from models.losses.compiled_loss import RANK_BOUND, CompiledLoss
-from models.losses.loss_value import NO_PAIRS, NO_WORTHS, LossValue, loss_value
+from models.losses.loss_value import (
+    NO_PAIRS,
+    NO_WORTHS,
+    LossValue,
+    checked_cutoff,
+    loss_value,
+)
 from models.losses.rank_bound_kernel import ARP, RankBound
 
 Floats = npt.NDArray[np.float64]
@@ -27,7 +33,8 @@ def compiled_arp(cutoff: int, n_items: int, *, is_logistic: bool) -> CompiledLos
     """For kernels; all ranks count, whatever the cutoff."""
     del n_items
     bound = RankBound(ARP, is_logistic, False)
-    return CompiledLoss(RANK_BOUND, cutoff, NO_PAIRS, bound, NO_WORTHS, 0)
+    k = checked_cutoff(cutoff)
+    return CompiledLoss(RANK_BOUND, k, NO_PAIRS, bound, NO_WORTHS, 0)
 
 
 def arp_linear(scores: Floats, weights: Floats, where: Flags, cutoff: int) -> LossValue:

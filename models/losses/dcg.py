@@ -2,9 +2,9 @@
 
     loss = sum over items of  weight * (-1 / log2(1 + bound of its rank))
 
-is at least minus DCG. Minus DCG@k is 0 beyond rank k, where that is below 0; so for an
-item of rank r > k the bound of DCG@k adds 1 / log2(1 + k). Ranks are held, so that both
-have the same slopes.
+is at least minus DCG where weights are at least 0, and linear in weights of any sign.
+Minus DCG@k is 0 beyond rank k, where that is below 0; so for an item of rank r > k the
+bound of DCG@k adds 1 / log2(1 + k). Ranks are held, so that both have the same slopes.
 
 References
 ----------

@@ -3,12 +3,16 @@
     loss = sum over pairs with G_n > G_m of
            -|D_n - D_m| (G_n - G_m) log2 sigma(s_n - s_m)
 
-with D the discounts of DCG, 0 beyond rank k. Ranks n and m are held.
+with D the discounts of DCG, 0 beyond rank k. Ranks n and m are held. The loss is at
+least what DCG@k would gain if the known items were put in the order of their values,
+at the ranks that they have together: for discounts that step down once and values of 0
+and 1 the gain is the smaller count of misplaced items, above and below the step, and
+the loss at least their product; all others are sums of such ones.
 
 References
 ----------
 Burges (MSR-TR-2010-82) for LambdaRank; Wang et al. (CIKM 2018), section 4, for the loss
-that it takes a step down of.
+that it takes a step down of. The bound is ours.
 """
 
 import numpy as np

@@ -5,7 +5,7 @@
 What the policy is worth itself, and no bound of it. Worths are those of DCG@k, or any
 others: those of alpha + beta of a click model count clicks on relevant items. They are
 exact for lists of up to `models.losses.compiled_loss.EXACT_ITEMS` items; longer ones
-are drawn from the policy, and slopes are the mean of those of PL-Rank-3, which are unbiased.
+are drawn from the policy, with the mean of slopes of PL-Rank-3, which are unbiased.
 
 An item whose value is not known is in the lists and gains nothing, so that it has
 slopes too.

@@ -7,7 +7,8 @@ at k beyond, as DCG@k does:
     loss = sum over items of
            weight * (-1 / (k - 1 + bound of its rank) + [rank > k] / (2 k - 1))
 
-is at least minus the metric. It falls slowly up to rank k, and ever less beyond.
+is at least minus the metric where weights are at least 0, and linear in weights of any
+sign. What a rank costs rises most at the top, and ever less.
 
 References
 ----------

@@ -5,10 +5,14 @@ The rank of an item is at most
     sum over items d' of  h(s_d' - s_d),   h(x) = max(1 + x, 0) or log2(1 + exp(x))
 
 with the item itself among them, as h(0) = 1. So a loss that rises with ranks is at most
-that of the bound. Where an item's value is below 0, its loss falls with its rank, which
-is then bounded from below, by the same sum from the other end of the list:
+that of the bound, for items of values of at least 0.
 
-    rank of d >= n + 1 - sum over items d' of h(s_d - s_d'),   and at least 1
+Estimated values may be below 0. DCG and Precision take them as they are: their losses
+are linear in values, so that those without bias give a loss without bias. In the
+average position the cost of an item would fall for ever with its score then; so its
+rank is bounded from below, by the same sum from the other end of the list:
+
+    rank of d >= n + 1 - sum over items d' of h(s_d - s_d')
 
 An item whose value is not known keeps its rank: others count it as the scores of now
 have it, above them or not, and it has no slope.
@@ -98,20 +102,17 @@ def add_bound_loss(  # noqa: PLR0913  a kernel takes plain arrays
         value = values[row] if is_kept[row] else 0.0
         if value == 0.0:
             continue
-        steps = _steps(scores, row, value < 0.0, is_kept, bound.is_logistic, room)
+        is_upwards = bound.metric == ARP and value < 0.0
+        steps = _steps(scores, row, is_upwards, is_kept, bound.is_logistic, room)
         place = room.values[row] + steps
-        if value < 0.0:
+        if is_upwards:
             place = n + 1.0 - (n_unknown - room.values[row]) - steps
-        is_least = bound.metric != ARP and place < 1.0
-        if is_least:
-            place = 1.0
         cost, rise = cost_of_rank(bound.metric, place, cutoff)
         loss += value * cost
-        if bound.is_cut and value > 0.0 and room.ranks[row] > cutoff:
+        if bound.is_cut and room.ranks[row] > cutoff:
             # Beyond the cutoff the metric is 0, which the bound must not fall below.
             loss -= value * cost_of_rank(bound.metric, float(cutoff), cutoff)[0]
-        if not is_least:
-            _add_slopes(row, value * rise, is_kept, room, slopes)
+        _add_slopes(row, value * rise, is_kept, room, slopes)
     return loss
 
 

@@ -81,19 +81,19 @@ LOSSES: Mapping[str, Entry] = MappingProxyType(
             lambda_loss.lambda_loss_at_k,
             lambda_loss.compiled_lambda_loss_at_k,
             "cutoff",
-            "DCG@k that is lost, up to what pairs have in common",
+            "DCG@k that discounts take, up to what pairs have in common",
         ),
         "lambda-loss": _entry(
             lambda_loss.lambda_loss,
             lambda_loss.compiled_lambda_loss,
             "",
-            "DCG that is lost, up to what pairs have in common",
+            "DCG that discounts take, up to what pairs have in common",
         ),
         "lambda-rank": _entry(
             lambda_rank.lambda_rank,
             lambda_rank.compiled_lambda_rank,
             "cutoff",
-            "nothing that is known: pairs count by what swapping them changes in DCG@k",
+            "DCG@k that is lost to the best order",
         ),
         "arp-linear": _entry(
             arp.arp_linear,

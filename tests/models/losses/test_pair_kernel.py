@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from models.training.lambda_loss import SHORT, fill_order, pair_discounts, query_loss
+from models.losses.discounts import pair_discounts
+from models.losses.lambda_loss import truncated_lambda
+from models.losses.pair_kernel import SHORT, fill_order
 
 
 def by_definition(scores, values, is_kept, cutoff: int) -> float:
@@ -51,7 +53,7 @@ def test_the_loss_is_that_of_its_definition(n: int, seed: int, spread: float) ->
     """Also where exponentials of scores leave the range of numbers."""
     given_case = case(n, np.random.default_rng(seed), spread)
 
-    assert query_loss(*given_case).loss == pytest.approx(
+    assert truncated_lambda(*given_case).value == pytest.approx(
         by_definition(*given_case), rel=1e-9, abs=1e-12
     )
 
@@ -65,7 +67,7 @@ def test_slopes_are_those_of_finite_differences(
     rng = np.random.default_rng(seed)
     _, values, is_kept, cutoff = case(n, rng, spread)
     scores = rng.permutation(n) * spread / n + rng.random(n) * spread / n / 4.0
-    found = query_loss(scores, values, is_kept, cutoff).slopes
+    found = truncated_lambda(scores, values, is_kept, cutoff).gradient
     step = 1e-4 * spread / n
 
     for row in range(n):
@@ -82,27 +84,29 @@ def test_slopes_are_those_of_finite_differences(
 def test_low_scores_count_by_their_own_differences(above: float) -> None:
     """Two items far below a third are as near to each other as they were."""
     values, kept = np.array([0.0, 1.0, 3.0]), np.ones(3, bool)
-    near = query_loss(np.array([0.5, 0.0]), values[1:], kept[1:], 3)
-    far = query_loss(np.array([above, 0.5, 0.0]), values, kept, 3)
-    alone = query_loss(np.array([above, 0.0]), values[:2], kept[:2], 3).slopes
+    near = truncated_lambda(np.array([0.5, 0.0]), values[1:], kept[1:], 3)
+    far = truncated_lambda(np.array([above, 0.5, 0.0]), values, kept, 3)
+    alone = truncated_lambda(np.array([above, 0.0]), values[:2], kept[:2], 3).gradient
 
     # The second and the third are one rank apart in both.
-    assert (far.slopes[1] - near.slopes[0]) == pytest.approx(alone[1], rel=1e-12)
-    assert np.isfinite(far.loss)
-    assert far.slopes.sum() == pytest.approx(0.0, abs=1e-12)
+    assert (far.gradient[1] - near.gradient[0]) == pytest.approx(alone[1], rel=1e-12)
+    assert np.isfinite(far.value)
+    assert far.gradient.sum() == pytest.approx(0.0, abs=1e-12)
 
 
 @pytest.mark.parametrize("gap", [300.0, 700.0, 5000.0])
 def test_a_pair_far_the_wrong_way_has_the_whole_slope(gap: float) -> None:
     """And the right way none; the loss is the gap in bits."""
     kept, weight = np.ones(2, bool), 2.0 * (1.0 - 1.0 / math.log2(3.0))
-    wrong = query_loss(np.array([gap, 0.0]), np.array([1.0, 3.0]), kept, 1)
-    right = query_loss(np.array([gap, 0.0]), np.array([3.0, 1.0]), kept, 1)
+    wrong = truncated_lambda(np.array([gap, 0.0]), np.array([1.0, 3.0]), kept, 1)
+    right = truncated_lambda(np.array([gap, 0.0]), np.array([3.0, 1.0]), kept, 1)
 
-    assert wrong.loss == pytest.approx(weight * gap / math.log(2.0))
-    assert wrong.slopes == pytest.approx(np.array([1.0, -1.0]) * weight / math.log(2.0))
-    assert right.loss == pytest.approx(0.0, abs=1e-100)
-    assert right.slopes == pytest.approx([0.0, 0.0], abs=1e-100)
+    assert wrong.value == pytest.approx(weight * gap / math.log(2.0))
+    assert wrong.gradient == pytest.approx(
+        np.array([1.0, -1.0]) * weight / math.log(2.0)
+    )
+    assert right.value == pytest.approx(0.0, abs=1e-100)
+    assert right.gradient == pytest.approx([0.0, 0.0], abs=1e-100)
 
 
 def test_discounts_of_pairs_fall() -> None:

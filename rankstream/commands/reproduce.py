@@ -6,6 +6,10 @@ from pathlib import Path
 
 from models.interleaving.simulated import NAMES
 from rankstream.reproduction import multileaving, online_learning
+from rankstream.reproduction.interventions import command as interventions
+from rankstream.reproduction.interventions.plan import N_RUNS as INTERVENTION_RUNS
+from rankstream.reproduction.interventions.plan import PARTS
+from rankstream.reproduction.interventions.plan import TABLE as INTERVENTIONS
 from rankstream.reproduction.literature import DATA_SETS
 from rankstream.reproduction.plan import (
     BASELINES,
@@ -25,6 +29,7 @@ SUMMARY = "make tables of the literature from LETOR folders"
 MULTILEAVING = "multileaving"
 TABLES = (
     LEARNERS_TABLE, LONG_RUN, LAG_TABLE, CANDIDATES_TABLE, MULTILEAVING, *TOP_K_TABLES,
+    INTERVENTIONS,
 )  # fmt: skip
 N_RUNS = 25
 """Of each fold, where nothing else is asked for."""
@@ -43,6 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
   multileaving  binary error of five methods, 10,000 impressions (chapter 4)
   top-k         estimators by documents shown, and by clicks (chapter 7)
   losses        losses and their selection, by clicks (chapter 7)
+  interventions estimators by interventions, beside online learners (chapter 10)
 
 examples:
   rankstream reproduce MQ2008 --published
@@ -68,7 +74,8 @@ continues. A larger --runs adds runs."""
     parser.add_argument(
         "--runs",
         type=int,
-        help=f"how many of each fold (default: {N_RUNS}; top-k, losses {TOP_K_RUNS})",
+        help=f"how many of each fold (default: {N_RUNS}; top-k, losses {TOP_K_RUNS}; "
+        f"interventions {INTERVENTION_RUNS})",
     )
     parser.add_argument(
         "--folds", type=int, help="only the first folds, so many (default: all)"
@@ -93,6 +100,13 @@ continues. A larger --runs adds runs."""
     _add_learning(parser.add_argument_group("learners, long-run, lags and candidates"))
     _add_multileaving(parser.add_argument_group("multileaving"))
     _add_top_k(parser.add_argument_group("top-k and losses"))
+    parser.add_argument_group("interventions").add_argument(
+        "--parts",
+        nargs="+",
+        choices=PARTS,
+        help="only these: a sharp production ranker, a soft one, a sharp one for ten "
+        "times as long, PDGD nets for thirty times as long",
+    )
 
 
 def _add_learning(group: argparse._ArgumentGroup) -> None:
@@ -155,6 +169,8 @@ def run(arguments: argparse.Namespace) -> int:
     """Run what is missing, then print and write all there is."""
     if arguments.table in TOP_K_TABLES:
         return top_k.run(arguments)
+    if arguments.table == INTERVENTIONS:
+        return interventions.run(arguments)
     if arguments.runs is None:
         arguments.runs = N_RUNS
     if arguments.table == MULTILEAVING:

@@ -5,6 +5,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from models.losses.registry import DEFAULT, LOSSES
+from rankstream import training_rules
+from rankstream.sections import TrainingSettings
 from rankstream.settings import Settings, SettingsError, load_settings
 
 MODEL = "[models.m]\nfeatures = 3\n"
@@ -40,6 +43,24 @@ def loaded(tmp_path: Path, text: str) -> Settings:
             "last must be 8 or more, for 4 interventions from 5 on; got 7",
         ),
         (TRAINED + "examination = [1.0, 1.2]", "must be probabilities by rank"),
+        (
+            TRAINED + "loss = 'hinge'",
+            "models.m.training.loss must be one of truncated-lambda, ",
+        ),
+        (
+            TRAINED + "losses = ['arp-linear']",
+            "models.m.training.losses must be set where loss is 'selected' only; got "
+            "['arp-linear']: take it out, or set loss",
+        ),
+        (TRAINED + "loss = 'selected'", "losses must be two or more of truncated-"),
+        (
+            TRAINED + "loss = 'selected'\nlosses = ['arp-linear', 'arp-linear']",
+            "each once, for loss 'selected'; got ['arp-linear', 'arp-linear']",
+        ),
+        (
+            TRAINED + "loss = 'selected'\nlosses = ['arp-linear', 'selected']",
+            "losses must be two or more of truncated-lambda, ",
+        ),
         (TRAINED + "held_out = 1.0", "models.m.training.held_out must be a number"),
         (TRAINED + "cutof = 3", "training.cutof is no setting; did you mean cutoff?"),
         (
@@ -87,3 +108,10 @@ def test_a_trained_model_takes_lists_of_any_partition(tmp_path: Path) -> None:
     model = loaded(tmp_path, text).models["m"]
     assert model.sources_of("m") == ["b", "c"]
     assert msgspec.structs.replace(model, learns_from=[]).sources_of("m") == ["m"]
+
+
+def test_settings_know_all_losses() -> None:
+    """In the order in which messages list them."""
+    assert (*LOSSES,) == training_rules.LOSSES
+    assert training_rules.SELECTED not in LOSSES
+    assert TrainingSettings().loss == DEFAULT

@@ -142,6 +142,7 @@ def test_partitions_change_nothing_but_the_counts(shop):
         {"examination": [1.0, 0.9]},
         {"temperature": 2.0},
         {"held_out": 0.5},
+        {"loss": "dcg-at-k-logistic"},
     ],
 )
 def test_each_setting_tells(shop, fields):
@@ -361,11 +362,11 @@ def test_a_parent_of_another_form_is_refused(shop):
         trained(shop, parent=broken)
 
 
-def test_a_ranker_that_is_not_linear_is_refused(shop):
-    """The loss is of a linear one."""
+def test_a_parent_of_other_layers_is_refused(shop):
+    """Its parameters would mean something else."""
     model = model_of(**PLAN, kind="neural", hidden=[3])
     settings = msgspec.structs.replace(shop.settings, models={"m": model})
-    with pytest.raises(TrainingRefused, match="kind must be 'linear'"):
+    with pytest.raises(TrainingRefused, match=r"neural \[3\], min-max; it is of"):
         trained(shop, settings=settings)
 
 

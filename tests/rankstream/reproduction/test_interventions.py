@@ -1,0 +1,253 @@
+"""Tables of learning with interventions: stopped, resumed, and what they claim."""
+
+import csv
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from models.closed_loops.policy_log import AFFINE, AWARE, OBLIVIOUS, POLICY_AWARE
+from models.closed_loops.policy_training import LAMBDA_LOSS, POLICY_GRADIENT
+from models.learners.pdgd import PdgdConfig
+from rankstream.cli import main
+from rankstream.reproduction.data import prepare
+from rankstream.reproduction.interventions.claims import claims_of
+from rankstream.reproduction.interventions.figures import (
+    Curves,
+    curves_of,
+    matched,
+    reached_at,
+)
+from rankstream.reproduction.interventions.plan import (
+    BIASED_PDGD,
+    COLTR,
+    CONTINUOUS,
+    COUNTS,
+    DECAY,
+    FIRST_CHANCE,
+    LONG,
+    PARTS,
+    PDGD,
+    SHARP,
+    SOFT,
+    Cell,
+    Job,
+    cells_of,
+    jobs_of,
+    learner_of,
+)
+from rankstream.reproduction.interventions.runs import FIGURES, Bed, live_once
+from rankstream.reproduction.kept_runs import finished_runs
+from tests.rankstream.reproduction.test_reproduce import parts_folder
+
+WORDS = ("--table", "interventions", "--processes", "1", "--runs", "1", "--folds", "2")
+
+
+def test_a_table_has_every_cell_and_goes_on_where_it_stopped(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A run that was cut off is run again, to the same numbers; others are not."""
+    folder, out = parts_folder(tmp_path / "data"), tmp_path / "out"
+    words = ["reproduce", str(folder), "--out", str(out), *WORDS]
+    words += ["--impressions", "200", "--parts", SOFT]
+    assert main(words) == 0
+    printed = capsys.readouterr().out
+    curves = (out / "interventions-curves.csv").read_text()
+    runs = out / "interventions.txt"
+    whole = finished_runs(runs)
+    lines = runs.read_text().splitlines(keepends=True)
+    runs.write_text("".join(lines[:4]) + lines[4][:50])
+    assert main(words) == 0
+    again = finished_runs(runs)
+
+    assert len(whole) == 3 * 2
+    assert [_without_seconds(again[key]) for key in whole] == [
+        _without_seconds(result) for result in whole.values()
+    ]
+    assert (out / "interventions-curves.csv").read_text() == curves
+    assert "soft: 50 interventions are not ahead of none" in printed
+    assert "intervention-aware, 50" in printed
+    rows = list(csv.DictReader(curves.splitlines()))
+    assert [row["impressions"] for row in rows] == ["100", "200"] * 3
+    names = {path.name for path in out.glob("*.svg")}
+    assert names == {"interventions-other-production-rankers.svg"}
+
+
+def _without_seconds(result: dict[str, object]) -> dict[str, object]:
+    return {name: value for name, value in result.items() if name != "seconds"}
+
+
+def test_what_is_left_is_said_in_core_hours(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """After a few runs of each kind."""
+    folder = parts_folder(tmp_path / "data")
+    words = ["reproduce", str(folder), "--out", str(tmp_path / "out"), *WORDS]
+    words += ["--impressions", "100", "--parts", SOFT, "--runs", "2"]
+
+    assert main(words) == 0
+    assert "3 runs are left: 0.00 core-hours" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("method", "count"),
+    [(AWARE, 5), (OBLIVIOUS, 2), (PDGD, 5), (PDGD, CONTINUOUS), (COLTR, CONTINUOUS)],
+)
+def test_a_run_has_all_figures(method: str, count: int, tmp_path: Path) -> None:
+    """From a production ranker that its pair shares; the same again from its seed."""
+    prepare(parts_folder(tmp_path / "data"), 1, tmp_path, normalisation="min-max")
+    bed = Bed(tmp_path, "min-max", 3, 1)
+    loss = POLICY_GRADIENT if count >= 0 and method != PDGD else ""
+    cell = Cell(SHARP, method, count, loss, 500)
+    found = live_once(bed, Job(cell, 1, 0))
+    static = Cell(SHARP, AWARE, 0, POLICY_GRADIENT, 500)
+    other = live_once(bed, Job(static, 1, 0))
+
+    assert _without_seconds(found) == _without_seconds(live_once(bed, Job(cell, 1, 0)))
+    assert found["production"] == other["production"]
+    assert other["logging"] == [other["production"]] * 3
+    for name in FIGURES:
+        assert len(found[name]) == 3
+        assert all(0.0 < value <= 1.0 for value in found[name])
+    if count == CONTINUOUS:
+        assert found["logging"] == found["trained"]
+    else:
+        assert found["logging"][-1] != found["production"]
+
+
+def test_the_table_asks_for_what_the_chapter_did() -> None:
+    """Cells by part, their rankers, and what learners serve."""
+    sharp = cells_of(SHARP, 1_000)
+    found = {(cell.method, cell.n_interventions, cell.loss) for cell in sharp}
+    grid = itertools.product((AWARE, AFFINE, POLICY_AWARE), COUNTS, [POLICY_GRADIENT])
+    assert set(grid) < found
+    assert (AWARE, 50, LAMBDA_LOSS) in found
+    assert {(PDGD, 100, ""), (PDGD, CONTINUOUS, ""), (COLTR, CONTINUOUS, "")} < found
+    assert len(sharp) == len(found) == 20
+    assert {cell.n_impressions for cell in cells_of(LONG, 1_000)} == {10_000}
+    decay = cells_of(DECAY, 100_000)
+    assert {cell.n_impressions for cell in decay} == {3_000_000}
+    assert [cell.hidden for cell in decay] == [(32, 32)] * 2
+    configs = [learner_of(cell, 7) for cell in decay]
+    assert [isinstance(one, PdgdConfig) and one.counterfactual for one in configs] == [
+        True,
+        False,
+    ]
+    labels = [cell.label for part in PARTS for cell in cells_of(part, 1_000)]
+    assert "intervention-aware, LambdaLoss, 50" in labels
+    assert "biased-pdgd, online" in labels
+
+
+def test_runs_under_other_settings_are_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A production ranker that is surer of itself leads to other results."""
+    jobs = jobs_of(cells_of(SHARP, 1_000), n_folds=2, n_runs=3)
+    assert len({job.key() for job in jobs}) == len(jobs) == 20 * 6
+    before = jobs[0].key()
+    monkeypatch.setitem(FIRST_CHANCE, SHARP, 0.9)
+
+    assert jobs[0].key() != before
+
+
+def planted(part: str, method: str, count: int, *values: float, spread: float = 0.01):
+    """A cell whose learned policy has these means at 100, 200 ... lists."""
+    loss = POLICY_GRADIENT if "-" in method or method == AFFINE else ""
+    loss = "" if method == BIASED_PDGD else loss
+    impressions = [100, 200, 500, 1_000][: len(values)]
+    cell = Cell(part, method, count, loss, impressions[-1])
+    noise = spread * np.random.default_rng(1).standard_normal((2, 5, 1))
+    around = np.broadcast_to(np.array(values), (2, 5, len(values))) + noise
+    of = {name: around.copy() for name in FIGURES}
+    return cell, Curves(impressions, of, np.full((2, 5), 0.5))
+
+
+def test_claims_hold_where_they_were_planted() -> None:
+    """And each of them fails where the opposite was."""
+    good = [
+        planted(SHARP, AWARE, 0, 0.5, 0.6),
+        planted(SHARP, AWARE, 50, 0.5, 0.64),
+        planted(SHARP, AWARE, 100, 0.5, 0.65),
+        planted(SHARP, OBLIVIOUS, 50, 0.5, 0.63, spread=0.05),
+        planted(SHARP, POLICY_AWARE, 0, 0.5, 0.58),
+        planted(SHARP, AFFINE, 0, 0.5, 0.55),
+        planted(SHARP, AFFINE, 50, 0.5, 0.6),
+        planted(SHARP, PDGD, CONTINUOUS, 0.5, 0.652),
+        planted(SHARP, BIASED_PDGD, CONTINUOUS, 0.5, 0.62),
+        planted(SHARP, COLTR, CONTINUOUS, 0.5, 0.45),
+        planted(SOFT, AWARE, 0, 0.5, 0.64),
+        planted(SOFT, AWARE, 50, 0.5, 0.645),
+        planted(DECAY, PDGD, 0, 0.5, 0.6, 0.57),
+        planted(DECAY, PDGD, CONTINUOUS, 0.5, 0.6, 0.62),
+    ]
+    bad = [
+        planted(SHARP, AWARE, 0, 0.5, 0.66),
+        planted(SHARP, AWARE, 50, 0.5, 0.64, spread=0.05),
+        planted(SHARP, AWARE, 100, 0.5, 0.62),
+        planted(SHARP, OBLIVIOUS, 50, 0.5, 0.63),
+        planted(SHARP, POLICY_AWARE, 0, 0.5, 0.68),
+        planted(SHARP, AFFINE, 0, 0.5, 0.67),
+        planted(SHARP, AFFINE, 50, 0.5, 0.7),
+        planted(SHARP, PDGD, CONTINUOUS, 0.5, 0.65),
+        planted(SHARP, BIASED_PDGD, CONTINUOUS, 0.5, 0.66),
+        planted(SHARP, COLTR, CONTINUOUS, 0.5, 0.66),
+        planted(SOFT, AWARE, 0, 0.5, 0.6),
+        planted(SOFT, AWARE, 50, 0.5, 0.645),
+        planted(DECAY, PDGD, 0, 0.5, 0.6, 0.62),
+        planted(DECAY, PDGD, CONTINUOUS, 0.5, 0.6, 0.57),
+    ]
+    holding, failing = claims_of(dict(good)), claims_of(dict(bad))
+
+    assert [claim.text for claim in holding if not claim.holds] == []
+    assert [claim.text for claim in failing if claim.holds] == []
+    assert len(holding) == 15
+    assert claims_of(dict(good[:1])) == []
+
+
+def test_a_level_is_reached_between_checkpoints() -> None:
+    """Along logarithms; at once where it was there, at the end where it never is."""
+    values = np.array([0.1, 0.2, 0.4])
+    assert reached_at([100, 1_000, 10_000], values, 0.3) == pytest.approx(10**3.5)
+    assert reached_at([100, 1_000, 10_000], values, 0.05) == 100
+    assert reached_at([100, 1_000, 10_000], values, 0.5) == 10_000
+
+
+def test_few_interventions_need_more_lists_by_a_ratio() -> None:
+    """That is planted; without both cells nothing is said."""
+    few = planted(LONG, AWARE, 5, 0.5, 0.52, 0.54, 0.6)
+    many = planted(LONG, AWARE, 50, 0.5, 0.6, 0.62, 0.63)
+    found = matched(dict([few, many]), rng=np.random.default_rng(0))
+
+    assert found is not None
+    assert found.level == pytest.approx(0.6, abs=0.01)
+    assert found.impressions == 1_000
+    assert found.earlier == pytest.approx(200)
+    assert found.low <= found.ratio == pytest.approx(5.0) <= found.high
+    assert matched(dict([few]), rng=np.random.default_rng(0)) is None
+
+
+def test_runs_that_are_missing_are_left_out() -> None:
+    """Their columns are not numbers, and no mean counts them."""
+    cell = Cell(SOFT, AWARE, 0, POLICY_GRADIENT, 200)
+    result = {name: [0.5, 0.6] for name in FIGURES} | {"production": 0.4}
+    curves = curves_of(
+        cell, {f"bed/{Job(cell, 2, 0).key()}": result}, "bed", n_folds=2, n_runs=1
+    )
+
+    assert curves.impressions == [100, 200]
+    assert curves.end().tolist()[1] == [0.6]
+    assert np.isnan(curves.end()[0, 0])
+    assert curves.production[1, 0] == 0.4
+
+
+@pytest.mark.parametrize(
+    "words", [["--runs", "0"], ["--folds", "0"], ["--processes", "0"]]
+)
+def test_wrong_calls_say_so(
+    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One line that names what is wrong, and status 2."""
+    folder = parts_folder(tmp_path / "data")
+    called = ["reproduce", str(folder), "--out", str(tmp_path / "out"), *WORDS]
+
+    assert main([*called, *words]) == 2
+    assert "must be at least 1" in capsys.readouterr().err

@@ -128,6 +128,7 @@ def test_the_table_asks_for_what_the_chapter_did() -> None:
     assert {cell.n_impressions for cell in cells_of(LONG, 1_000)} == {10_000}
     decay = cells_of(DECAY, 100_000)
     assert {cell.n_impressions for cell in decay} == {3_000_000}
+    assert len(jobs_of(decay, n_folds=5, n_runs=5)) == 2 * 5 * 2
     assert [cell.hidden for cell in decay] == [(32, 32)] * 2
     configs = [learner_of(cell, 7) for cell in decay]
     assert [isinstance(one, PdgdConfig) and one.counterfactual for one in configs] == [

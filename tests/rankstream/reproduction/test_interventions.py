@@ -222,7 +222,9 @@ def test_few_interventions_need_more_lists_by_a_ratio() -> None:
     assert found.level == pytest.approx(0.6, abs=0.01)
     assert found.impressions == 1_000
     assert found.earlier == pytest.approx(200)
-    assert found.low <= found.ratio == pytest.approx(5.0) <= found.high
+    assert found.ratio == pytest.approx(5.0)
+    assert found.low <= 5.0 + 1e-9
+    assert found.high >= 5.0 - 1e-9
     assert matched(dict([few]), rng=np.random.default_rng(0)) is None
 
 

@@ -3,7 +3,8 @@
 What is read are statistics of many queries and their features, as the role that trains
 reads them, but for the topics. Epochs are those of generated queries of the same size,
 with grades that features tell of and values that clicks would give, so that the ranker
-has a quality; the rival trains on the same queries. Time is what a core was busy.
+has a quality; the rival trains on the same queries. Networks, and each loss, are timed
+on fewer of them. Time is what a core was busy.
 """
 
 import time
@@ -27,6 +28,7 @@ from rankstream.benchmarks.statistics import (
     many,
     template_of,
 )
+from rankstream.benchmarks.training_epochs import training_epochs
 from rankstream.benchmarks.training_rival import train_in_numpy
 from rankstream.benchmarks.workload import Workload
 from rankstream.ranking.checked_weights import CheckedWeights
@@ -46,6 +48,9 @@ HELD_OUT = 5
 
 CHUNK = 1_000
 N_EPOCHS = 10
+FEW_OF = 10
+"""One query of so many is enough to time an epoch of a loss."""
+
 CUTOFF = 10
 FEATURES_HASH = b"features"
 RATES = np.array([0.05, 0.15, 0.35, 0.6, 0.9])
@@ -105,6 +110,7 @@ def measure(*, quick: bool = False) -> list[dict[str, Any]]:
     theirs_s = time.process_time() - started_s
     quality = held_out.ndcg(ours.weights), held_out.ndcg(theirs)
     size = f"{n_queries:,} x {N_ITEMS} x {N_FEATURES}"
+    few, few_held_out = generated(n_queries // FEW_OF, rng=np.random.default_rng(1))
     return [
         _seconds(f"reading statistics and features, {size}", parts.reading),
         _seconds(f"weights: sums of items, features beside them, {size}", parts.values),
@@ -113,6 +119,7 @@ def measure(*, quick: bool = False) -> list[dict[str, Any]]:
         _seconds(
             "weights and ten epochs together", parts.values + ours_s, GOAL_S, FLOOR_S
         ),
+        *training_epochs(few.chunks, few_held_out.chunks),
     ]
 
 

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from models.losses.lambda_loss import truncated_lambda
+from models.losses.registry import LOSSES
 from models.training.linear_training import TrainingPlan, train
 from rankstream.benchmarks.training import (
     CUTOFF,
@@ -61,6 +62,6 @@ def test_a_short_run_measures_all_parts() -> None:
     """None of its figures is void."""
     figures = measure(quick=True)
 
-    assert len(figures) == 5
+    assert len(figures) == 5 + len(LOSSES) + 2
     assert all(figure["ratio"] is not None for figure in figures)
     assert all(figure["value"] > 0.0 for figure in figures)

@@ -125,6 +125,19 @@ def test_drawn_clicks_have_the_means_and_spreads_of_single_lists() -> None:
     assert clicked.sum(axis=1).mean() == pytest.approx(n_clicks, rel=0.01)
 
 
+def test_nobody_clicks_what_is_never_shown() -> None:
+    """Beyond the last document shown there is nothing to count."""
+    rng = np.random.default_rng(3)
+    shown = shown_by(RANKS, OFFSETS, Logging(3, False, 0))
+    clicks = drawn_clicks(shown, click_chances(RELEVANT), OFFSETS, 1e4, rng=rng)
+    is_hidden = RANKS > 3
+
+    assert is_hidden.any()
+    assert not clicks.shown[is_hidden].any()
+    assert not clicks.clicked[is_hidden].any()
+    assert clicks.shown[~is_hidden].all()
+
+
 def test_reranking_learns_from_each_list_that_was_shown() -> None:
     """Queries of its chunk are the lists, weighing as often as they were shown."""
     rng = np.random.default_rng(1)

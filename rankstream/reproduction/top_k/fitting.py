@@ -1,11 +1,13 @@
 """Linear rankers from values of documents, by any loss."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from models.losses.ranking_worth import query_worths, worths_of
+from models.losses.selection import select
 from models.rankers.registry import ranker_of
 from models.training.query_chunk import QueryChunk
 from models.training.ranker_training import TrainingPlan, train_ranker
@@ -13,8 +15,11 @@ from rankstream.reproduction.top_k.plan import ARP_LOSSES, METRIC_CUTOFF
 
 Floats = npt.NDArray[np.float64]
 
-EPOCHS, PATIENCE, RATE = 100, 15, 0.01
+EPOCHS, PATIENCE, RATE = 150, 15, 0.01
 """Passes over the training queries at most, those without a gain, and their steps."""
+
+SETTINGS = METRIC_CUTOFF, EPOCHS, PATIENCE, RATE
+"""What of this tells results apart."""
 
 
 class Fitted(NamedTuple):
@@ -25,10 +30,13 @@ class Fitted(NamedTuple):
     weights : [n_features]
     epochs
         Passes over the training queries.
+    setting
+        With which values it was trained, where there were several.
     """
 
     weights: Floats
     epochs: int
+    setting: str = ""
 
 
 def fitted(
@@ -67,17 +75,56 @@ def fitted(
     return Fitted(trained.weights, len(trained.epochs) - 1)
 
 
+def tuned(
+    loss: str, trainings: Mapping[str, QueryChunk], held_out: QueryChunk, *, seed: int
+) -> Fitted:
+    """Train with several values of the same documents; held-out queries choose.
+
+    They judge by what the loss is for, and by values that nobody clipped.
+
+    Parameters
+    ----------
+    trainings
+        By the name of a setting.
+
+    References
+    ----------
+    Oosterhuis (PhD thesis, 2020), section 7.5.2: hyperparameters by estimated
+    performance on unclipped validation clicks.
+    """
+    found = {
+        name: fitted(loss, training, held_out, seed=seed)
+        for name, training in trainings.items()
+    }
+    if len(found) == 1:
+        return next(iter(found.values()))
+    worths = {
+        name: worth_of_queries(each.weights, held_out, _worths(loss, held_out))
+        for name, each in found.items()
+    }
+    chosen = select(worths, held_out.weights).chosen
+    return found[chosen]._replace(setting=chosen)
+
+
 def dcg_of_queries(weights: Floats, chunk: QueryChunk) -> Floats:
     """DCG of the first ranks by values of documents, [n_queries].
 
     `weights` [n_features].
+    """
+    return worth_of_queries(weights, chunk, worths_of("dcg", METRIC_CUTOFF))
+
+
+def worth_of_queries(weights: Floats, chunk: QueryChunk, worths: Floats) -> Floats:
+    """Values of documents times worths of their ranks, summed by query, [n_queries].
+
+    `weights` [n_features]; `worths` [n_ranks].
     """
     return query_worths(
         chunk.features @ weights,
         chunk.values,
         chunk.is_kept,
         chunk.offsets,
-        worths_of("dcg", METRIC_CUTOFF),
+        worths,
     )
 
 

@@ -40,6 +40,9 @@ ESTIMATORS = (
 )
 """Estimators, and whether they learn from lists whose last document is random."""
 
+LEAST = {"none": 0.0, "1/50": 0.02, "1/10": 0.1}
+"""To which propensities of policy-aware training are raised: held-out clicks choose."""
+
 TRUNCATED, LINEAR_ARP = "truncated-lambda", "arp-linear"
 """What optimises DCG and the average relevant position, in tables of estimators."""
 

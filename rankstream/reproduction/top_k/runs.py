@@ -1,6 +1,7 @@
 """One run: a production ranker, clicks on what it showed, what is learned of them."""
 
 import time
+import zlib
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -15,8 +16,16 @@ from models.evaluation.relevant_position import average_relevant_position
 from models.losses.selection import select
 from models.training.query_chunk import QueryChunk
 from rankstream.reproduction.data import SPLITS, VALIDATION, world_of
-from rankstream.reproduction.top_k.fitting import dcg_of_queries, fitted
+from rankstream.reproduction.top_k.fitting import (
+    SETTINGS,
+    Fitted,
+    dcg_of_queries,
+    fitted,
+    tuned,
+)
 from rankstream.reproduction.top_k.logged_clicks import (
+    Clicks,
+    Shown,
     click_chances,
     drawn_clicks,
     ranks_of,
@@ -25,6 +34,7 @@ from rankstream.reproduction.top_k.logged_clicks import (
 from rankstream.reproduction.top_k.plan import (
     CANDIDATES,
     LABELS,
+    LEAST,
     METRIC_CUTOFF,
     PRODUCTION,
     PRODUCTION_LOSS,
@@ -71,7 +81,8 @@ class Bed:
     def key(self) -> str:
         """What of it changes results."""
         what = f"{self.place.name}/{self.normalisation}/{self.relevant_from}"
-        return f"{what}/{self.seed}"
+        settings = repr((*SETTINGS, LEAST, PRODUCTION_SHARE, VALIDATION_SHARE))
+        return f"{what}/{self.seed}/{zlib.crc32(settings.encode()):08x}"
 
 
 class Fold(NamedTuple):
@@ -118,16 +129,19 @@ def worth(
 def learned(bed: Bed, job: Job) -> dict[str, Any]:
     """What a cell's ranker is worth, and the epochs that it took."""
     fold = fold_of(bed, job.fold)
-    weights, epochs = production_weights(bed, job.fold, job.run), 0
+    found = Fitted(production_weights(bed, job.fold, job.run), 0)
     if job.cell.estimator != PRODUCTION:
         if job.cell.estimator == LABELS:
-            training, held_out = map(labelled_chunk, (fold.train, fold.validation))
+            chunks = {"": labelled_chunk(fold.train)}
+            judged = labelled_chunk(fold.validation)
         else:
-            training, held_out = logged_chunks(bed, job, weights)
-        weights, epochs = fitted(
-            job.cell.loss, training, held_out, seed=_order_seed(bed, job)
-        )
-    return {"epochs": epochs, **worth(weights, fold.test, rng=_rng(bed, job, "ties"))}
+            chunks, judged = logged_chunks(bed, job, found.weights)
+        found = tuned(job.cell.loss, chunks, judged, seed=_order_seed(bed, job))
+    return {
+        "epochs": found.epochs,
+        "setting": found.setting,
+        **worth(found.weights, fold.test, rng=_rng(bed, job, "ties")),
+    }
 
 
 def selected(bed: Bed, job: Job) -> dict[str, Any]:
@@ -138,16 +152,17 @@ def selected(bed: Bed, job: Job) -> dict[str, Any]:
     """
     fold = fold_of(bed, job.fold)
     production = production_weights(bed, job.fold, job.run)
-    training, held_out = logged_chunks(bed, job, production)
+    trainings, held_out = logged_chunks(bed, job, production)
     truth = labelled_chunk(fold.validation, as_clicks=True)
     found, estimated = {}, {}
     for loss in CANDIDATES:
-        weights, epochs = fitted(loss, training, held_out, seed=_order_seed(bed, job))
-        estimated[loss] = dcg_of_queries(weights, held_out)
+        each = tuned(loss, trainings, held_out, seed=_order_seed(bed, job))
+        estimated[loss] = dcg_of_queries(each.weights, held_out)
         found[loss] = {
-            "epochs": epochs,
-            **worth(weights, fold.test, rng=_rng(bed, job, "ties")),
-            "true": float(dcg_of_queries(weights, truth).mean()),
+            "epochs": each.epochs,
+            "setting": each.setting,
+            **worth(each.weights, fold.test, rng=_rng(bed, job, "ties")),
+            "true": float(dcg_of_queries(each.weights, truth).mean()),
         }
     chosen = select(estimated, held_out.weights)
     for loss, value in zip(chosen.names, chosen.values.tolist(), strict=True):
@@ -200,25 +215,33 @@ def _some_queries(world: World, rng: np.random.Generator) -> npt.NDArray[np.int6
 
 def logged_chunks(
     bed: Bed, job: Job, production: Floats
-) -> tuple[QueryChunk, QueryChunk]:
-    """Training and validation queries with what an estimator makes of clicks."""
+) -> tuple[dict[str, QueryChunk], QueryChunk]:
+    """Training queries with what an estimator makes of clicks, by how it is clipped.
+
+    And validation queries, of which nothing is clipped.
+    """
     fold, cell = fold_of(bed, job.fold), job.cell
-    found = []
-    for world, share, name in (
-        (fold.train, 1.0, "train"),
-        (fold.validation, VALIDATION_SHARE, VALIDATION),
-    ):
+    is_clipped = cell.estimator == "policy-aware"
+    least = LEAST if is_clipped else {"": 0.0}
+
+    def logged(world: World, share: float, name: str) -> tuple[Shown, Clicks]:
         ranks = ranks_of(world.features @ production, world.offsets)
         shown = shown_by(ranks, world.offsets, cell.logging)
-        clicks = drawn_clicks(
+        return shown, drawn_clicks(
             shown,
             click_chances(world.labels > 0),
             world.offsets,
             share * cell.logging.n_clicks,
             rng=_rng(bed, job, f"{name}/{logging_seed(cell.logging)}"),
         )
-        found.append(estimated_chunk(cell.estimator, world, shown, clicks))
-    return found[0], found[1]
+
+    trained_on = logged(fold.train, 1.0, "train")
+    judged_by = logged(fold.validation, VALIDATION_SHARE, VALIDATION)
+    training = {
+        name: estimated_chunk(cell.estimator, fold.train, *trained_on, least=floor)
+        for name, floor in least.items()
+    }
+    return training, estimated_chunk(cell.estimator, fold.validation, *judged_by)
 
 
 def _rng(bed: Bed, job: Job, what: str) -> np.random.Generator:

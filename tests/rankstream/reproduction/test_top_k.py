@@ -1,0 +1,310 @@
+"""Tables of learning from the first k documents: stopped, resumed, and what they say.
+
+Law tests of the clicks are in `tests/laws/test_top_k_clicks.py`.
+"""
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from rankstream.cli import main
+from rankstream.reproduction.cost import core_hours, to_measure
+from rankstream.reproduction.data import prepare
+from rankstream.reproduction.kept_runs import finished_runs
+from rankstream.reproduction.top_k.claims import (
+    claims_over_clicks,
+    claims_over_cutoffs,
+    claims_over_losses,
+)
+from rankstream.reproduction.top_k.figures import ARP, laid_out
+from rankstream.reproduction.top_k.plan import (
+    CANDIDATES,
+    ESTIMATORS,
+    LABELS,
+    LINEAR_ARP,
+    PRODUCTION,
+    SELECTED,
+    TRUNCATED,
+    Cell,
+    Job,
+    Logging,
+    over_clicks,
+    over_cutoffs,
+)
+from rankstream.reproduction.top_k.runs import (
+    Bed,
+    fold_of,
+    live_once,
+    logged_chunks,
+    production_weights,
+)
+
+FEW = ("--runs", "1", "--folds", "2", "--processes", "1", "--shown", "1", "3")
+N_DOCUMENTS = 12
+
+
+def write_split(path: Path, first_query: int, seed: int, n_queries: int = 40) -> None:
+    """Queries of twelve documents; two features tell their grade, with noise."""
+    rng = np.random.default_rng(seed)
+    lines = []
+    for query in range(first_query, first_query + n_queries):
+        for _ in range(N_DOCUMENTS):
+            values = rng.random(4)
+            told = values[1] + 0.5 * values[2] + 0.1 * rng.standard_normal()
+            label = int(np.digitize(told, [1.0, 1.2]))
+            numbers = " ".join(f"{i}:{value:.4f}" for i, value in enumerate(values, 1))
+            lines.append(f"{label} qid:{query} {numbers}")
+    path.write_text("\n".join(lines) + "\n")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two folds."""
+    folder = tmp_path_factory.mktemp("data") / "shop"
+    folder.mkdir()
+    for number in (1, 2, 3):
+        write_split(folder / f"S{number}.txt", 100 * number, number)
+    plan = {
+        "Fold1": {"train": ["S1"], "vali": ["S2"], "test": ["S3"]},
+        "Fold2": {"train": ["S2"], "vali": ["S3"], "test": ["S1"]},
+    }
+    (folder / "folds.json").write_text(json.dumps(plan))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def bed(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Bed:
+    """The first fold, prepared."""
+    place = tmp_path_factory.mktemp("place")
+    prepare(folder, 1, place, normalisation="min-max")
+    return Bed(place, "min-max", 1, 1)
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    """Rows of a table."""
+    with path.open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def test_the_table_of_estimators_goes_on_where_it_stopped(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Runs that were cut off are run again, to the same numbers; others are not."""
+    words = ["reproduce", str(folder), "--table", "top-k", "--out", str(tmp_path)]
+    words += [*FEW, "--clicks", "1000", "100000"]
+    assert main(words) == 0
+    printed = capsys.readouterr().out
+    rows = rows_of(tmp_path / "top-k.csv")
+    runs = tmp_path / "top-k.txt"
+    whole = finished_runs(runs)
+
+    assert "core-hours" in printed
+    assert "NDCG: policy-aware at 1 as at all k" in printed
+    assert {path.name for path in tmp_path.glob("*.svg")} == {
+        "top-k-shown.svg",
+        "top-k-clicks.svg",
+    }
+    assert all(0.0 < float(row["mean"]) <= 1.0 for row in rows)
+    lines = runs.read_text().splitlines(keepends=True)
+    runs.write_text("".join(lines[:-3]) + lines[-3][:50])
+    assert main(words) == 0
+    again = finished_runs(runs)
+    assert rows_of(tmp_path / "top-k.csv") == rows
+    assert again.keys() == whole.keys()
+    assert all(again[key]["ndcg"] == whole[key]["ndcg"] for key in whole)
+    untouched = runs.read_bytes()
+    capsys.readouterr()
+    assert main(words) == 0
+    assert runs.read_bytes() == untouched
+    assert "core-hours" not in capsys.readouterr().out
+
+
+def test_the_table_of_losses_tells_what_was_selected(
+    folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each candidate estimated and true, and the chosen one is one of them."""
+    words = ["reproduce", str(folder), "--table", "losses", "--out", str(tmp_path)]
+    words += [*FEW, "--clicks", "100000"]
+    assert main(words) == 0
+    printed = capsys.readouterr().out
+    found = {
+        (row["loss"], row["figure"]): float(row["mean"])
+        for row in rows_of(tmp_path / "losses-selection.csv")
+    }
+
+    assert {name for name, _ in found} == {*CANDIDATES, SELECTED}
+    for loss in CANDIDATES:
+        assert found[loss, "estimated"] == pytest.approx(found[loss, "true"], rel=0.1)
+    most = max(found[loss, "true"] for loss in CANDIDATES)
+    assert most - found[SELECTED, "true"] <= found[SELECTED, "lost"] + 1e-6
+    assert "the selected loss lacks no DCG@5" in printed
+    assert {path.name for path in tmp_path.glob("*.svg")} == {
+        "losses-shown.svg",
+        "losses-selection.svg",
+    }
+
+
+def test_policy_aware_learning_is_indifferent_to_the_cutoff(bed: Bed) -> None:
+    """It is near full information at each; others stay behind where k is small."""
+
+    def ndcg(estimator: str, cutoff: int, *, is_randomised: bool) -> float:
+        logging = Logging(cutoff, is_randomised, 10**7)
+        cell = Cell(estimator, TRUNCATED, logging)
+        return float(live_once(bed, Job(cell, 1, 0))["ndcg"])
+
+    full = ndcg(LABELS, 0, is_randomised=False)
+    for cutoff in (1, 2, 5):
+        aware = ndcg("policy-aware", cutoff, is_randomised=True)
+        assert aware == pytest.approx(full, abs=0.02)
+    # Alone at the first rank, all documents are as likely to be shown.
+    assert ndcg("oblivious", 1, is_randomised=True) == pytest.approx(full, abs=0.02)
+    assert ndcg(PRODUCTION, 0, is_randomised=False) < full - 0.02
+    for estimator in ("oblivious", "rerank", "affine"):
+        assert ndcg(estimator, 2, is_randomised=False) < full - 0.02
+
+
+def test_cells_of_a_run_share_their_ranker_and_clicks(bed: Bed) -> None:
+    """Estimators are paired; other runs and loggings have draws of their own."""
+    first, second = (production_weights(bed, 1, run) for run in (0, 1))
+    assert not np.array_equal(first, second)
+
+    def clicks(estimator: str, logging: Logging, run: int = 0) -> bytes:
+        cell = Cell(estimator, TRUNCATED, logging)
+        chunks, _ = logged_chunks(bed, Job(cell, 1, run), first)
+        return next(iter(chunks.values())).weights.tobytes()
+
+    logging = Logging(3, True, 10_000)
+    assert clicks("oblivious", logging) == clicks("policy-aware", logging)
+    assert clicks("oblivious", logging) != clicks("oblivious", logging, run=1)
+    other = Logging(3, False, 10_000)
+    assert clicks("oblivious", logging) != clicks("oblivious", other)
+
+
+def test_labels_are_relevant_from_the_one_that_is_asked_for(folder: Path) -> None:
+    """The two highest of three grades, or the highest alone."""
+    place = folder.parent / "graded"
+    prepare(folder, 1, place, normalisation="min-max")
+    lower, higher = (fold_of(Bed(place, "min-max", n, 1), 1) for n in (1, 2))
+
+    assert {*lower.train.labels.tolist()} == {0, 1}
+    assert lower.train.labels.sum() > higher.train.labels.sum() > 0
+    assert (lower.validation.labels >= higher.validation.labels).all()
+
+
+def planted(
+    cells: list[Cell], values: dict[str, float], rng: np.random.Generator
+) -> dict[Cell, np.ndarray]:
+    """Paired runs about the values of labels."""
+    shared = rng.normal(0.0, 0.05, (5, 10))
+    return {
+        cell: values[cell.label] + shared + rng.normal(0.0, 0.003, (5, 10))
+        for cell in cells
+    }
+
+
+HIGH, LOW = 0.5, 0.4
+VALUES = {
+    "policy-aware": HIGH, "no cutoff": HIGH, LABELS: HIGH, PRODUCTION: LOW,
+    "oblivious": LOW, "rerank": LOW, "affine": LOW, "oblivious, randomised": LOW,
+    "rerank, randomised": LOW, "affine, randomised": LOW,
+}  # fmt: skip
+
+
+def test_claims_hold_where_they_are_planted() -> None:
+    """And those that are not so do not, of both metrics."""
+    rng = np.random.default_rng(0)
+    cells = over_cutoffs(ESTIMATORS, TRUNCATED, (2, 3), 1_000)
+    lines = laid_out(cells, "cutoff", (2, 3))
+    runs = planted(cells, VALUES, rng)
+    claims = claims_over_cutoffs(runs, lines, (2, 3))
+    assert len(claims) == 2 * (2 + 6)
+    assert all(holds for _, _, holds in claims)
+
+    worse = planted(cells, VALUES | {"policy-aware": LOW}, rng)
+    failed = [text for text, _, holds in claims_over_cutoffs(worse, lines, (2, 3))
+              if not holds]  # fmt: skip
+    assert len(failed) == 2 + 12
+    turned = {cell: 30.0 - 10.0 * values for cell, values in runs.items()}
+    assert all(holds for _, _, holds in claims_over_cutoffs(turned, lines, (2, 3), ARP))
+
+
+def test_at_one_document_oblivious_learning_is_as_good() -> None:
+    """That is what is claimed there, and of nobody else."""
+    rng = np.random.default_rng(1)
+    cells = over_cutoffs(ESTIMATORS, LINEAR_ARP, (1,), 1_000)
+    values = VALUES | {"oblivious, randomised": HIGH}
+    claims = claims_over_cutoffs(
+        planted(cells, values, rng), laid_out(cells, "cutoff", (1,)), (1,)
+    )
+
+    assert all(holds for _, _, holds in claims)
+    texts = [text for text, _, _ in claims]
+    assert "NDCG: oblivious, randomised at 1 as policy-aware" in texts
+    assert "NDCG: policy-aware above rerank, randomised at 1" in texts
+
+
+def test_claims_over_clicks_are_of_the_ends_of_lines() -> None:
+    """What still gains there has no plateau."""
+    rng = np.random.default_rng(2)
+    cells = over_clicks(ESTIMATORS, TRUNCATED, 5, (10, 100, 1_000))
+    lines = laid_out(cells, "n_clicks", (10, 100, 1_000))
+    runs = planted(cells, VALUES, rng)
+    claims = claims_over_clicks(runs, lines, (10, 100, 1_000))
+    assert len(claims) == 2 + 2 * 6
+    assert all(holds for _, _, holds in claims)
+
+    runs[lines["rerank"][1]] -= 0.05
+    claims = claims_over_clicks(runs, lines, (10, 100, 1_000))
+    assert [text for text, _, holds in claims if not holds] == [
+        "NDCG: rerank after 1,000 clicks as after 100"
+    ]
+
+
+def test_selection_may_lose_what_counts_for_nothing() -> None:
+    """By its mean over runs."""
+    lost = [np.full((5, 10), 0.05), np.full((5, 10), 0.001)]
+
+    assert [holds for _, _, holds in claims_over_losses(lost, (10, 100))] == [
+        False,
+        True,
+    ]
+
+
+def test_cost_is_that_of_runs_like_those_that_were_measured() -> None:
+    """By the median of each kind; a kind that is not known counts as the others."""
+    jobs = ["a1", "a2", "a3", "a4", "b1", "c1"]
+    assert to_measure(jobs, lambda job: job[0]) == ["a1", "a2", "a3", "b1", "c1"]
+    known = {
+        "a": [{"seconds": 1.0}, {"seconds": 2.0}, {"seconds": 90.0}],
+        "b": [{"seconds": 4.0}],
+    }
+    hours = core_hours(jobs, lambda job: job[0], known)
+
+    assert hours * 3600.0 == pytest.approx(4 * 2.0 + 4.0 + 3.0)
+    assert core_hours(jobs, lambda job: job[0], {}) == 0.0
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--runs", "0"], "--runs, --folds and --processes must be at least 1"),
+        (["--shown", "0"], "--shown must be at least 1; got 0"),
+        (["--clicks", "0"], "--clicks must be at least 1; got 0"),
+        (["--relevant-from", "3"], "--relevant-from must lie in 1..2"),
+    ],
+)
+def test_wrong_calls_say_so(
+    words: list[str],
+    said: str,
+    folder: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """One line that names what is wrong, and status 2."""
+    call = ["reproduce", str(folder), "--table", "top-k", "--out", str(tmp_path)]
+
+    assert main([*call, *words]) == 2
+    assert said in capsys.readouterr().err

@@ -1,6 +1,5 @@
 """Networks and losses of the settings, from clicks to lists that users see."""
 
-import msgspec
 import numpy as np
 import pytest
 
@@ -12,15 +11,15 @@ from rankstream.wire.training import decode_record, encode_record
 from streams.training.fitted_ranker import ranker_of_model
 from streams.training.trained_snapshot import Outcome, TrainingRefused
 from tests.streams.training.shop import EXAMINATION, Shop, model_of, settings_of
-from tests.streams.training.test_trained_snapshot import trained
+from tests.streams.training.test_trained_snapshot import trained, with_training
 
 N_LISTS = 600
 PLAN = {
     "examination": EXAMINATION.tolist(),
     "least_support": 1.0,
+    "most_unsupported": 1.0,
     "temperature": 0.5,
     "batch": 4,
-    "learning_rate": 0.05,
 }
 SOME = ["arp-linear", "truncated-lambda", "policy-gradient"]
 
@@ -41,9 +40,7 @@ def linear() -> Shop:
 
 def by(shop: Shop, **fields: object) -> Outcome:
     """A training of what the site has, under other settings."""
-    model = model_of(**PLAN | fields)
-    settings = msgspec.structs.replace(shop.settings, models={"m": model})
-    return trained(shop, settings=settings)
+    return trained(shop, settings=with_training(shop.settings, **fields))
 
 
 @pytest.mark.parametrize("kind", sorted({*KINDS} - {"linear"}))

@@ -8,7 +8,7 @@ import pytest
 
 from models.losses.discounts import discounts
 from models.losses.ranking_worth import position_worths
-from models.losses.registry import LOSSES, loss_of
+from models.losses.registry import LOSSES, compiled_loss, loss_of
 from models.optimisers.optimiser import OptimiserConfig, optimiser_of
 from models.rankers.linear import LinearRanker
 from models.rankers.ranker import Ranker
@@ -18,7 +18,6 @@ from models.training.query_chunk import QueryChunk
 from models.training.ranker_scores import last_layer, mean_deviation, scores_of
 from models.training.ranker_training import (
     TrainingPlan,
-    compiled_loss,
     mean_worth,
     train_ranker,
 )

@@ -40,7 +40,8 @@ def linear() -> Shop:
 
 def by(shop: Shop, **fields: object) -> Outcome:
     """A training of what the site has, under other settings."""
-    return trained(shop, settings=with_training(shop.settings, **fields))
+    found: Outcome = trained(shop, settings=with_training(shop.settings, **fields))
+    return found
 
 
 @pytest.mark.parametrize("kind", sorted({*KINDS} - {"linear"}))

@@ -129,8 +129,13 @@ PRODUCTION = PolicyPlan(
 
 
 def plan_of(cell: Cell) -> PolicyPlan:
-    """How policies of a cell are trained."""
-    return PolicyPlan(cell.loss or POLICY_GRADIENT)
+    """How policies of a cell are trained.
+
+    Published steps are a tenth as long, over sixty times as many queries an epoch.
+    """
+    return PolicyPlan(
+        cell.loss or POLICY_GRADIENT, epochs=20, learning_rate=0.1, patience=3
+    )
 
 
 def learner_of(cell: Cell, n_features: int) -> LearnerConfig:

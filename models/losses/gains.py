@@ -60,7 +60,9 @@ def gains_of(labels: npt.NDArray[np.integer], gains: npt.ArrayLike) -> Floats:
     """
     by_label = np.asarray(gains, np.float64)
     if by_label.ndim != 1 or not np.isfinite(by_label).all():
-        raise ValueError(f"gains must be a finite number for each label; got {gains}")
+        raise ValueError(
+            f"gains must be a finite number for each label; got {by_label.tolist()}"
+        )
     beyond = (labels < 0) | (labels >= len(by_label))
     if beyond.any():
         raise ValueError(

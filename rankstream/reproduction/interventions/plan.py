@@ -131,7 +131,7 @@ PRODUCTION = PolicyPlan(
 def plan_of(cell: Cell) -> PolicyPlan:
     """How policies of a cell are trained.
 
-    Published steps are a tenth as long, over sixty times as many queries an epoch.
+    Published steps are a tenth as long, over some forty times as many queries.
     """
     return PolicyPlan(
         cell.loss or POLICY_GRADIENT, epochs=20, learning_rate=0.1, patience=3

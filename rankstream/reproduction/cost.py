@@ -36,7 +36,7 @@ def core_hours(
         Finished runs by kind; a kind without any counts as the mean of the others.
     """
     known = {
-        kind: median(result[SECONDS] for result in found)
+        kind: float(median(result[SECONDS] for result in found))
         for kind, found in results.items()
         if found
     }

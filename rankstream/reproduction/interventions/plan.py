@@ -133,9 +133,10 @@ def plan_of(cell: Cell) -> PolicyPlan:
 
     Published steps are a tenth as long, over some forty times as many queries.
     """
-    return PolicyPlan(
-        cell.loss or POLICY_GRADIENT, epochs=20, learning_rate=0.1, patience=3
-    )
+    loss = cell.loss or POLICY_GRADIENT
+    # LambdaLoss spreads scores further with each step than the reward asks for.
+    rate = 0.01 if loss == LAMBDA_LOSS else 0.1
+    return PolicyPlan(loss, epochs=30, learning_rate=rate, patience=5)
 
 
 def learner_of(cell: Cell, n_features: int) -> LearnerConfig:

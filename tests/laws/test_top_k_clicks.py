@@ -151,11 +151,11 @@ def test_reranking_learns_from_each_list_that_was_shown() -> None:
     clicks = drawn_clicks(shown, click_chances(RELEVANT), OFFSETS, 5e4, rng=rng)
     found = estimated_chunk("rerank", world, shown, clicks)
 
-    lists = {}
+    lists: dict[frozenset[int], float] = {}
     for begin, end in itertools.pairwise(found.offsets.tolist()):
-        rows = found.features[begin:end, 0].astype(int)
-        lists[frozenset(rows.tolist())] = found.weights[len(lists)]
-    expected = {}
+        shown_rows = found.features[begin:end, 0].astype(int).tolist()
+        lists[frozenset(shown_rows)] = float(found.weights[len(lists)])
+    expected: dict[frozenset[int], float] = {}
     for begin, end in itertools.pairwise(OFFSETS.tolist()):
         ranking = sorted(range(begin, end), key=RANKS.tolist().__getitem__)
         every = lists_of(ranking, logging)

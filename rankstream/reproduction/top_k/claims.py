@@ -22,7 +22,7 @@ NEAR_DCG = 0.01
 """The same of DCG in clicks."""
 
 AWARE, NO_CUTOFF = "policy-aware", "no cutoff"
-AT_ONE = "oblivious, randomised"
+AT_ONE = "oblivious, randomised", "affine, randomised"
 BIASED = "oblivious", "rerank", "affine"
 
 Claim = tuple[str, Difference, bool]
@@ -47,7 +47,7 @@ def claims_over_cutoffs(
         if not label.startswith(BIASED):
             continue
         for k, one, cell in zip(cutoffs, aware, cells, strict=True):
-            if k == 1 and label == AT_ONE:
+            if k == 1 and label in AT_ONE:
                 # Each document is as likely as any other to be the one.
                 said.near(f"{label} at 1 as policy-aware", said.runs[cell], one)
             else:

@@ -232,10 +232,10 @@ def test_claims_hold_where_they_are_planted() -> None:
 
 
 def test_at_one_document_oblivious_learning_is_as_good() -> None:
-    """That is what is claimed there, and of nobody else."""
+    """And affine learning with it: that is what is claimed there, of nobody else."""
     rng = np.random.default_rng(1)
     cells = over_cutoffs(ESTIMATORS, LINEAR_ARP, (1,), 1_000)
-    values = VALUES | {"oblivious, randomised": HIGH}
+    values = VALUES | {"oblivious, randomised": HIGH, "affine, randomised": HIGH}
     claims = claims_over_cutoffs(
         planted(cells, values, rng), laid_out(cells, "cutoff", (1,)), (1,)
     )

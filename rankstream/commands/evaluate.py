@@ -8,8 +8,6 @@ from pathlib import Path
 
 from models.estimators.bias_curve import BiasCurve
 from models.estimators.registry import ESTIMATORS
-from producers.formats.registry import AUTO, FORMATS
-from producers.formats.yandex_sessions import EPOCH_MS
 from producers.stop_signal import Stop
 from rankstream.commands.evaluate_question import (
     WEIGHTS,
@@ -22,7 +20,7 @@ from rankstream.commands.evaluate_question import (
 )
 from rankstream.commands.evaluate_source import source_of
 from rankstream.commands.evaluate_tables import Answer, as_builtins, print_answer
-from rankstream.commands.format_options import add_columns, add_option
+from rankstream.commands.format_options import add_folded_format
 from rankstream.commands.newest_curve import HELP, OPTION
 from rankstream.commands.statistics_asked import nothing
 from rankstream.commands.statistics_curve import curve_told
@@ -143,17 +141,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         dest="paths",
         help="events in files, or a dump, folded here, instead of Kafka",
     )
-    parser.add_argument("--format", choices=FORMATS, default=AUTO, dest="form")
-    add_option(parser)
-    add_columns(parser)
-    parser.add_argument(
-        "--epoch-ms",
-        type=int,
-        default=EPOCH_MS,
-        metavar="MS",
-        help="time zero of formats that do not say it (default: 2020-01-01 UTC)",
-    )
-    parser.set_defaults(memory_mb=256, scratch=None, as_is=False, pass_bad_lines=False)
+    add_folded_format(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:

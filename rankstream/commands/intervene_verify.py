@@ -22,16 +22,11 @@ from rankstream.snapshots import (
     pointer_of,
     store_of,
 )
-from rankstream.wire.curves import CurveParent, CurveRecord
+from rankstream.wire.curves import CurveRecord
 from rankstream.wire.envelope import CURVE, is_pointer
+from rankstream.wire.parents import Parent, sha256_of
 from rankstream.wire.topics import SNAPSHOTS, TRAINING
-from rankstream.wire.training import (
-    Parent,
-    RunRecord,
-    decode_record,
-    decode_training_key,
-    sha256_of,
-)
+from rankstream.wire.training import RunRecord, decode_record, decode_training_key
 from streams.training.curve_snapshot import CurveOutcome
 from streams.training.trained_snapshot import Outcome
 from streams.training.verification import curve_made_again, made_again
@@ -204,7 +199,7 @@ class _History:
     def _events(self) -> Iterator[tuple[int, bytes]]:
         return read_dump(self._dump)
 
-    def _parent(self, parent: Parent | CurveParent) -> Snapshot:
+    def _parent(self, parent: Parent) -> Snapshot:
         at = Pointer(parent.epoch, parent.version)
         kept = self.kept(at, parent.sha256)
         if kept is not None:

@@ -14,20 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from rankstream.wire.envelope import CURVE, Snapshot, SnapshotError, pointer_of
+from rankstream.wire.parents import Parent
 from rankstream.wire.schemas import decoded
 
 Floats = npt.NDArray[np.float64]
 
 TYPE = "curve"
 """The member `type` of the JSON, by which it is told from what else has a model."""
-
-
-class CurveParent(msgspec.Struct, frozen=True, array_like=True):
-    """The version before; the digest is of its envelope."""
-
-    epoch: int
-    version: int
-    sha256: bytes
 
 
 class CurveRecord(msgspec.Struct, frozen=True, array_like=True):
@@ -91,7 +84,7 @@ class CurveRecord(msgspec.Struct, frozen=True, array_like=True):
     watermarks: list[tuple[int, int | None]]
     settings: dict[str, Any]
     split_shares: list[float]
-    parent: CurveParent | None
+    parent: Parent | None
     estimator: str
     options: dict[str, Any]
     alpha: list[float]

@@ -12,12 +12,12 @@ it are written in the transaction of the snapshot, a refusal in that of its stat
 requests and status stand alone.
 """
 
-import hashlib
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
 from rankstream.wire.curves import CurveRecord
+from rankstream.wire.parents import Parent
 from rankstream.wire.schemas import check_schema, decoded
 
 SCHEMA = 1
@@ -126,14 +126,6 @@ class Refusal(msgspec.Struct, frozen=True, array_like=True):
     reason: str
     request: str = ""
     after: str = ""
-
-
-class Parent(msgspec.Struct, frozen=True, array_like=True):
-    """The snapshot that a training began from; the digest is of its envelope."""
-
-    epoch: int
-    version: int
-    sha256: bytes
 
 
 class CurveUsed(msgspec.Struct, frozen=True, array_like=True):
@@ -325,8 +317,3 @@ def decode_record(kind: str, value: bytes) -> Any:
     """
     check_schema(value, SCHEMA, f"a record ({kind}) of training", "training")
     return decoded(_decoders[kind].decode, value)
-
-
-def sha256_of(envelope: bytes) -> bytes:
-    """The digest by which records name a snapshot."""
-    return hashlib.sha256(envelope).digest()

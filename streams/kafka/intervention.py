@@ -46,8 +46,8 @@ from rankstream.wire.training import (
 )
 from rankstream.wire.training import TRAINING as UNDER_WAY
 from streams.fold.statistics_reader import Statistics
-from streams.kafka.memory_limit import MemoryLimit
 from streams.kafka.state_log import Cluster
+from streams.kafka.told_thread import Stopped, Told
 from streams.kafka.training_log import TrainerFenced, TrainingLog
 from streams.kafka.whole_topics import Pair, built_of, whole_topic
 from streams.stage import Output
@@ -56,12 +56,10 @@ from streams.training.inputs import Inputs, TrainingRefused, feature_records_for
 from streams.training.known_curve import KnownCurve, published_curve
 from streams.training.model_records import ModelRecords
 from streams.training.schedule import NOWHERE, position_after
-from streams.training.trained_snapshot import Outcome, Progress, train_model
+from streams.training.trained_snapshot import Outcome, train_model
 
 BEAT_S = 5.0
 """How often a training says how far it is."""
-
-COMPILING = "compiling kernels, up to a minute or two the first time"
 
 LONGEST = 4_000
 """Characters of what is said of a model."""
@@ -73,20 +71,8 @@ T = TypeVar("T")
 log = logging.getLogger("rankstream.trainer")
 
 
-class Stopped(Exception):
-    """Nobody wants what is read or computed; nothing came of it."""
-
-
 class TrainingFailed(TrainingRefused):
     """Something that a training calls raised what it does not say of itself."""
-
-
-class Task(NamedTuple):
-    """An intervention that is due; `request` is empty where nobody asked."""
-
-    name: str
-    reason: str
-    request: str = ""
 
 
 class Ending(NamedTuple):
@@ -102,59 +88,6 @@ class Ending(NamedTuple):
     written: Sequence[Output]
     why: str = ""
     cause: BaseException | None = None
-
-
-class Told:
-    """How far a thread that trains is, and how it is told to give up.
-
-    Parameters
-    ----------
-    stop
-        Of the role.
-    memory
-        What it may take.
-    """
-
-    def __init__(self, task: Task, stop: asyncio.Event, memory: MemoryLimit) -> None:
-        self.task = task
-        self._memory = memory
-        self.said = "reading statistics"
-        self._stop = stop
-        self._is_over = False
-
-    def give_up(self) -> None:
-        """End the thread at its next word."""
-        self._is_over = True
-
-    def check(self) -> None:
-        """Go on, or not.
-
-        Raises
-        ------
-        Stopped
-            Where nobody wants what comes of it.
-        TrainingRefused
-            Where it takes more memory than it may.
-        """
-        if self._is_over or self._stop.is_set():
-            raise Stopped
-        self._memory.check()
-
-    def compile(self, number: int) -> None:
-        """Hear that one more kernel is compiled."""
-        self.said = COMPILING
-        if number == 1:
-            log.info("event=compiling model=%s reason=%s", self.task.name, COMPILING)
-
-    def take(self, progress: Progress) -> None:
-        """Hear how far it is; raises as `check` does."""
-        self.check()
-        self.said = progress.told()
-        if progress.loss is not None:
-            log.info(
-                "event=epoch model=%s number=%d loss=%.6g held_out_dcg=%.6g",
-                self.task.name, progress.number, progress.loss, progress.held_out_dcg,
-            )  # fmt: skip
 
 
 class Intervention:

@@ -13,7 +13,7 @@ from models.bias.fitted_curve import FittedCurve
 from models.bias.registry import bias_estimator
 from models.estimators.splits import Shares
 from rankstream.sections import Settings
-from rankstream.wire.curves import ROWS, CurveParent, CurveRecord, curve_weights
+from rankstream.wire.curves import ROWS, CurveRecord, curve_weights
 from rankstream.wire.envelope import (
     CURVE,
     Pointer,
@@ -23,7 +23,8 @@ from rankstream.wire.envelope import (
     intervention_of,
     pointer_of,
 )
-from rankstream.wire.training import SCHEMA, sha256_of
+from rankstream.wire.parents import parent_of, sha256_of
+from rankstream.wire.training import SCHEMA
 from streams.fold.statistics_columns import Columns
 from streams.fold.statistics_reader import Statistics
 from streams.training.class_columns import TooManyClasses
@@ -125,7 +126,7 @@ class _Fit:
             watermarks=list(watermarks_of(self._statistics).items()),
             settings=msgspec.to_builtins(self._model),
             split_shares=list(self._settings.statistics.split_shares),
-            parent=None if parent is None else curve_parent_of(parent),
+            parent=None if parent is None else parent_of(parent),
             estimator=how.options.estimator,
             options={**how.options._asdict(), "seed": how.seed},
             **rows,
@@ -223,9 +224,3 @@ class _Fit:
             groups=sorted(told.groups),
             parent_epoch=parent.epoch if parent else 0,
         )
-
-
-def curve_parent_of(snapshot: Snapshot) -> CurveParent:
-    """A version as the record of the next one names it."""
-    digest = sha256_of(encode_snapshot(snapshot))
-    return CurveParent(snapshot.epoch, snapshot.version, digest)

@@ -28,7 +28,8 @@ from rankstream.wire.envelope import (
     encode_snapshot,
     intervention_of,
 )
-from rankstream.wire.training import SCHEMA, Parent, RunRecord, sha256_of
+from rankstream.wire.parents import parent_of, sha256_of
+from rankstream.wire.training import SCHEMA, RunRecord
 from streams.fold.native.placing import placements_of_scores
 from streams.fold.statistics_columns import Columns
 from streams.training.checks import Checks
@@ -317,12 +318,6 @@ class _Run:
             log_candidates=model.logs_candidates,
             parent_epoch=parent.epoch,
         )
-
-
-def parent_of(snapshot: Snapshot) -> Parent:
-    """A parent as a run records it."""
-    digest = sha256_of(encode_snapshot(snapshot))
-    return Parent(snapshot.epoch, snapshot.version, digest)
 
 
 def _split_of(splits: Splits, free: tuple[int, ...]) -> Int64:

@@ -6,8 +6,9 @@ from typing import NoReturn
 import msgspec
 
 from rankstream.sections import ModelSettings, Settings
-from rankstream.wire.curves import CurveParent, CurveRecord
+from rankstream.wire.curves import CurveRecord
 from rankstream.wire.envelope import Snapshot, encode_snapshot
+from rankstream.wire.parents import Parent, parent_of
 from rankstream.wire.topics import CANDIDATES, EVENTS, STATISTICS
 from rankstream.wire.training import FeaturesUsed, RunRecord
 from streams.fold import statistics_keys as keys
@@ -18,7 +19,6 @@ from streams.partition_fold import partition_fold
 from streams.stage import SourceRecord
 from streams.training.curve_snapshot import (
     CurveOutcome,
-    curve_parent_of,
     fit_curve,
 )
 from streams.training.inputs import (
@@ -27,7 +27,7 @@ from streams.training.inputs import (
     sets_known,
 )
 from streams.training.known_curve import KnownCurve, curve_of_run
-from streams.training.trained_snapshot import Outcome, parent_of, train_model
+from streams.training.trained_snapshot import Outcome, train_model
 from streams.training.used_features import UsedFeatures
 
 Record = tuple[bytes, bytes | None]
@@ -94,7 +94,7 @@ def curve_made_again(
     parent
         The version before; None of the first one.
     """
-    given = None if parent is None else curve_parent_of(parent)
+    given = None if parent is None else parent_of(parent)
     if given != run.parent:
         raise VerificationRefused(
             f"the version before {run.intervention} must be the one that its record "
@@ -108,7 +108,7 @@ def curve_made_again(
     )  # fmt: skip
 
 
-def _named(parent: CurveParent | None) -> str:
+def _named(parent: Parent | None) -> str:
     if parent is None:
         return "none"
     return f"{parent.epoch}.{parent.version} with {parent.sha256.hex()[:16]}"

@@ -10,14 +10,9 @@ from rankstream.sections import ModelSettings, TrainingSettings
 from rankstream.snapshots import decode_snapshot
 from rankstream.wire.curves import decode_published
 from rankstream.wire.deployments import is_deployment
+from rankstream.wire.parents import sha256_of
 from rankstream.wire.topics import EVALUATIONS, SNAPSHOTS, TRAINING
-from rankstream.wire.training import (
-    SCHEMA,
-    Request,
-    encode_record,
-    sha256_of,
-    training_key,
-)
+from rankstream.wire.training import SCHEMA, Request, encode_record, training_key
 from streams.roles import trainer as role
 from tests.streams.roles.trainer_world import (
     MODEL,

@@ -16,7 +16,7 @@ from tests.worker_process import PATIENCE_S
 MB = 1 << 20
 SIZE = 64 << 10
 N_RECORDS = 5_600
-"""350 MB, which take more than two minutes to fold: filling them takes a tenth of that."""
+"""350 MB, which take over two minutes to fold: filling them takes a tenth of it."""
 
 SLOW_MS = 25
 MOST_MB = 200

@@ -26,6 +26,7 @@ from rankstream.wire.deployments import (
     deployment_record,
     is_deployment,
 )
+from rankstream.wire.envelope import CURVE
 from rankstream.wire.schemas import SchemaRefused
 from rankstream.wire.topics import SNAPSHOTS
 
@@ -63,6 +64,8 @@ def deploy(
 ) -> Pointer:
     """Serve a snapshot as `MODEL@EPOCH.VERSION`; returns its place.
 
+    A curve of bias makes no list, so it takes no room of those that do.
+
     Parameters
     ----------
     epoch
@@ -77,11 +80,14 @@ def deploy(
     DeploymentRefused, SnapshotError, StoreUnavailable, SendFailed
     """
     at_ms = time.time_ns() // 1_000_000
-    check_room(settings, deployments, at_ms=at_ms)
     new = deployed(snapshot, epoch)
     value = encode_snapshot(new)
-    # The name first: a crash between leaves one too many, never one that is unknown.
-    noted = deployment_record(new.intervention, at_ms, new.groups)
-    send_records(settings, SNAPSHOTS, [noted, (key, value)])
+    records = [(key, value)]
+    if new.kind != CURVE:
+        check_room(settings, deployments, at_ms=at_ms)
+        # The name first: a crash between leaves one too many, never one unknown.
+        noted = deployment_record(new.intervention, at_ms, new.groups)
+        records.insert(0, noted)
+    send_records(settings, SNAPSHOTS, records)
     store.publish(value)
     return pointer_of(new)

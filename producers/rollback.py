@@ -75,10 +75,11 @@ def follow_again(settings: Settings, store: SnapshotStore, model: str) -> Pointe
     ------
     SnapshotError, StoreUnavailable, RollbackRefused, DeploymentRefused, SendFailed
     """
-    if model in settings.models and settings.models[model].is_trained:
+    if model in settings.models and not settings.models[model].learns_online:
         raise RollbackRefused(
             f"a model must learn online to be followed; the learner of {model!r} is "
-            "'trained': roll back to the version that is to be served, or train it on "
+            f"{settings.models[model].learner!r}: roll back to the version that is to "
+            "be served, or train it on "
             f"with `rankstream intervene {model}`"
         )
     learned = _learned(settings, store, model)

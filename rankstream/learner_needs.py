@@ -23,13 +23,13 @@ def multileaving_of(model: ModelSettings | None) -> Multileaving:
 
 def needs_candidates(model: ModelSettings | None) -> bool:
     """Whether a model's learner must score what was not shown."""
-    if model is None or model.is_trained:
+    if model is None or not model.learns_online:
         return False
     return bool(LEARNERS[model.learner].learner.needs_candidates)
 
 
 def _is_duel(model: ModelSettings | None) -> bool:
     """Whether its learner compares rankers."""
-    if model is None or model.is_trained:
+    if model is None or not model.learns_online:
         return False
     return "multileave" in LEARNERS[model.learner].learner.policies

@@ -18,6 +18,7 @@ from models.estimators.intervention_aware import (
     estimates,
     item_sums,
 )
+from models.estimators.item_classes import class_of
 from rankstream.terminal.counts import counted
 from streams.fold.statistics_columns import Columns
 from streams.training.used_cells import IMPRESSIONS, used_cells, used_rows
@@ -86,7 +87,12 @@ class Trust(NamedTuple):
 
 
 def relevance_of(
-    chunks: Iterable[Columns], curve: BiasCurve, n_groups: int, trust: Trust
+    chunks: Iterable[Columns],
+    curve: BiasCurve,
+    n_groups: int,
+    trust: Trust,
+    *,
+    has_classes: bool = False,
 ) -> QueryRelevance:
     """Corrected relevance of the items of a query.
 
@@ -98,8 +104,10 @@ def relevance_of(
         Taken as known: intervals do not hold what it may be off.
     n_groups
         `statistics.groups` of the statistics.
+    has_classes
+        Whether items of one class count as one; see `models.estimators.item_classes`.
     """
-    found = GatheredQuery(n_groups)
+    found = GatheredQuery(n_groups, has_classes=has_classes)
     for chunk in chunks:
         found.take(chunk)
     return _relevance(found, curve, trust)
@@ -191,11 +199,13 @@ def _order(row: ItemRelevance) -> tuple[bool, float, str]:
 class GatheredQuery:
     """Places of a query's items, and how often each could have been shown.
 
-    `numbers` are those of the items, by id, in the order in which they came.
+    `numbers` are those of the items, by id or by class, in the order in which they
+    came.
     """
 
-    def __init__(self, n_groups: int) -> None:
+    def __init__(self, n_groups: int, *, has_classes: bool = False) -> None:
         self.numbers: dict[str, int] = {}
+        self._name_of = class_of if has_classes else str
         self.interventions: set[str] = set()
         self.n_left_out = 0
         self.n_groups = n_groups
@@ -204,10 +214,7 @@ class GatheredQuery:
 
     def take(self, chunk: Columns) -> None:
         """Add columns of the query."""
-        numbers = [
-            np.array([self.numbers.setdefault(x, len(self.numbers)) for x in items])
-            for items in chunk.items
-        ]
+        numbers = [np.array([self._number(x) for x in items]) for items in chunk.items]
         is_used = used_cells(chunk)
         self.n_left_out += int(chunk.cells[~is_used, IMPRESSIONS].sum())
         for scope, group, n, *_ in chunk.cells[is_used].tolist():
@@ -229,6 +236,9 @@ class GatheredQuery:
         shown = chunk.shown[rows]
         grown = (chunk.group[rows][growing], items[growing], shown[growing])
         self._impressions.append(grown)
+
+    def _number(self, item: str) -> int:
+        return self.numbers.setdefault(self._name_of(item), len(self.numbers))
 
     def sums(self, curve: BiasCurve) -> ItemSums:
         """All of it under a curve; items as `numbers` has them."""

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from rankstream.ranking.learner_options import TRAINED
+from rankstream.ranking.learner_options import EXAMINATION, TRAINED
 
 Positive = Annotated[int, msgspec.Meta(gt=0)]
 Days = Annotated[int, msgspec.Meta(ge=-1)]
@@ -138,8 +138,9 @@ class TrainingSettings(Section, frozen=True):
     `after` are numbers of interactions, `first` and `last` the ends of a log scale on
     which so many `interventions` lie evenly, `at` event times (RFC 3339, or epoch
     milliseconds). `loss` is one of `rankstream.training_rules.LOSSES`, or "selected": the
-    best of `losses`. `examination` are probabilities by rank; with none they are
-    estimated from the validation groups.
+    best of `losses`. `examination` are probabilities by rank, `curve` names the model
+    whose newest curve of bias is taken; with neither it is that of the only such model,
+    else one that is estimated from the validation groups.
     """
 
     after: list[Positive] = []
@@ -161,6 +162,7 @@ class TrainingSettings(Section, frozen=True):
     least_support: NotNegative = 25.0
     most_unsupported: Share = 0.05
     examination: list[PositiveFloat] = []
+    curve: str = ""
     held_out: Annotated[float, msgspec.Meta(gt=0, lt=1)] = 0.2
 
     @property
@@ -178,15 +180,16 @@ class TrainingSettings(Section, frozen=True):
 
 
 class ModelSettings(Section, frozen=True):
-    """A ranker that learns: its form, its learner, and what that learner needs.
+    """A ranker that learns, or a curve: its form, its learner, what that learner needs.
 
     `feature_names` are in the order of the features, or none. With `log_candidates`
     rankers log the features of all candidates. The `learner` of a model that nothing
-    learns online is "trained"; `training` is of such a model alone. `learns_from` names
-    models whose lists it learns from, with none its own.
+    learns online is "trained", that of a curve of bias "examination"; `training` is of
+    such models alone, and a curve has no features. `learns_from` names models whose
+    lists it learns from, with none its own; with none a curve is of all lists.
     """
 
-    features: Positive
+    features: Annotated[int, msgspec.Meta(ge=0)] = 0
     feature_names: list[str] = []
     kind: str = "linear"
     hidden: list[int] = []
@@ -204,6 +207,16 @@ class ModelSettings(Section, frozen=True):
     def is_trained(self) -> bool:
         """Whether its versions come from training alone."""
         return self.learner == TRAINED
+
+    @property
+    def is_curve(self) -> bool:
+        """Whether it is a curve of bias, which ranks nothing."""
+        return self.learner == EXAMINATION
+
+    @property
+    def learns_online(self) -> bool:
+        """Whether a learner takes each list as it comes."""
+        return not (self.is_trained or self.is_curve)
 
     @property
     def logs_candidates(self) -> bool:
@@ -242,9 +255,13 @@ class ExperimentSettings(Section, frozen=True):
 
 
 class TrainSettings(Section, frozen=True):
-    """The role `train`; `memory_mb` bounds what a training holds."""
+    """The role `train`; `memory_mb` bounds what a training holds.
+
+    What is served is valued every `value_every_s`, 0 never.
+    """
 
     memory_mb: Annotated[int, msgspec.Meta(ge=64)] = 512
+    value_every_s: NotNegative = 600.0
 
 
 class SourceSettings(Section, frozen=True):
@@ -318,3 +335,13 @@ class Settings(Section, frozen=True):
     experiments: dict[str, ExperimentSettings] = {}
     sources: dict[str, SourceSettings] = {}
     file: str = ""
+
+    @property
+    def rankers(self) -> dict[str, ModelSettings]:
+        """Models that rank, by name."""
+        return {name: x for name, x in self.models.items() if not x.is_curve}
+
+    @property
+    def curves(self) -> dict[str, ModelSettings]:
+        """Models that are curves of bias, by name."""
+        return {name: x for name, x in self.models.items() if x.is_curve}

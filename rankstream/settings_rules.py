@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from rankstream.curve_rules import curve_faults
 from rankstream.ranking.learner_options import check_learner
 from rankstream.ranking.methods import METHODS
 from rankstream.ranking.scored_beside import scored_methods
@@ -159,6 +160,7 @@ def _contradictions(settings: Settings) -> Iterator[tuple[str, str]]:
     for name, model in settings.models.items():
         yield from _of_model(f"models.{name}", model)
         yield from training_faults(name, model, settings.kafka)
+    yield from curve_faults(settings)
     for name, experiment in settings.experiments.items():
         yield from _of_experiment(f"experiments.{name}", experiment)
     yield from source_faults(settings.sources)
@@ -309,7 +311,10 @@ def _of_model(place: str, model: ModelSettings) -> Iterator[tuple[str, str]]:
             setting = f"{place}.{option}"
             yield setting, f"{setting} must be one of {list(known)}; got {value!r}"
     yield from _of_layers(place, model)
-    if model.feature_names:
+    if not model.features and not model.is_curve:
+        setting = f"{place}.features"
+        yield setting, f"{setting} must be set, 1 or more; got 0"
+    if model.feature_names and not model.is_curve:
         wrong = fault_of_names(model.feature_names, model.features)
         if wrong:
             yield f"{place}.feature_names", f"{place}.feature_names: {wrong}"
@@ -331,7 +336,7 @@ def _of_layers(place: str, model: ModelSettings) -> Iterator[tuple[str, str]]:
             f"{setting} must name the layers of a network, and none of a linear "
             f"ranker; got {model.hidden} for {model.kind!r}",
         )
-    n_bytes = 4 * n_weights(model.features, model.hidden)
+    n_bytes = 4 * n_weights(model.features, model.hidden) if model.features else 0
     if n_bytes > MODEL_BYTES:
         # Before anything of that size is made.
         yield (

@@ -44,12 +44,14 @@ def training_faults(
         yield from _of_schedule(f"{place}.training", model.training)
         yield from _of_examination(f"{place}.training", model.training)
         yield from _of_losses(f"{place}.training", model.training)
+    elif model.is_curve:
+        yield from _of_schedule(f"{place}.training", model.training)
     elif model.training != TrainingSettings():
         setting = f"{place}.training"
         yield (
             setting,
-            f"{setting} must be set where learner is 'trained' only; got it with "
-            f"{model.learner!r}: take it out, or set the learner",
+            f"{setting} must be set where learner is 'trained' or 'examination' only; "
+            f"got it with {model.learner!r}: take it out, or set the learner",
         )
 
 
@@ -59,7 +61,7 @@ def _of_sources(
     sources = model.learns_from
     if not all(sources) or len(set(sources)) < len(sources):
         yield setting, f"{setting} must be names, each once; got {sources}"
-    elif not model.is_trained:
+    elif model.learns_online:
         at = [partition_of_model(each, kafka.learner_partitions) for each in sources]
         if len(set(at)) > 1:
             yield (

@@ -21,7 +21,7 @@ from rankstream.recount.log import recount_topics
 from rankstream.settings import Settings
 from rankstream.wire.events import decode_interaction_record
 from rankstream.wire.topics import CLICKS, INTERACTIONS, QUERIES, dead_letters
-from streams.topology import ROLES, role_of
+from streams.worker_roles import ROLES, role_of
 
 ASIDE = ("late", "orphan", "duplicate", "dead_letter", "pending")
 TURN_S = 0.05

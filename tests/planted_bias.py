@@ -13,7 +13,8 @@ from models.bias.logged_views import Views
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
-SESSIONS = Path("/work/shared/data/yandex-sessions/sessions.jsonl.gz")
+YANDEX = Path(__file__).resolve().parents[2] / "shared" / "data" / "yandex-sessions"
+SESSIONS = YANDEX / "sessions.jsonl.gz"
 
 
 class Planted(NamedTuple):

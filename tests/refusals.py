@@ -24,6 +24,7 @@ REFUSING = {
     "NotCompiled", "NotInstalled", "ProgressMismatch", "RollbackRefused",
     "RuntimeError", "SchemaRefused", "SendFailed", "SettingsError", "SnapshotError",
     "StateRefused", "StatisticsRefused", "StoreUnavailable", "TargetAhead",
+    "TooManyClasses",
     "TopicUnreadable", "TrainerFenced", "TrainingDiverged", "TrainingFailed",
     "TrainingRefused", "VerificationRefused",
 }  # fmt: skip
@@ -51,6 +52,8 @@ SETTINGS_RULES = (
     "rankstream/source_rules.py",
     "rankstream/serve_rules.py",
     "rankstream/training_rules.py",
+    "rankstream/curve_rules.py",
+    "rankstream/curve_options.py",
     "rankstream/ranking/learner_options.py",
     "rankstream/ranking/methods.py",
     "rankstream/ranking/scored_beside.py",

@@ -59,9 +59,12 @@ def test_its_figures_are_those_of_the_example(
 
 
 def test_the_table_has_the_columns_of_the_page(
-    words: list[str], capsys: pytest.CaptureFixture[str]
+    words: list[str],
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """In their order."""
+    """In their order, where there is room for all of them."""
+    monkeypatch.setenv("COLUMNS", "200")
     assert main(words) == 0
     head = capsys.readouterr().out.splitlines()[2]
     columns = [cell.strip() for cell in re.split("[┃]", head)[1:-1]]

@@ -13,7 +13,8 @@ import psutil
 from producers.topic_admin import TopicAdmin
 from rankstream.settings import Settings, load_settings
 from streams.kafka.preloader import short_name
-from streams.topology import ROLES, topics_of
+from streams.topology import topics_of
+from streams.worker_roles import ROLES
 
 SHORT_TIMES = """[time]
 click_window_ms = 20_000

@@ -31,6 +31,10 @@ class FittedCurve:
         Ends of intervals, each by itself; NaN where there is none.
     reasons : [n_ranks]
         Why there is no ratio or no interval; empty where there are both.
+    log_likelihood, n_turns
+        Of expectation maximisation; None and 0 of what takes no turns.
+    subject
+        What a warning calls it.
     """
 
     alpha: Floats
@@ -40,6 +44,9 @@ class FittedCurve:
     beta_low: Floats
     beta_high: Floats
     reasons: tuple[str, ...]
+    log_likelihood: float | None = None
+    n_turns: int = 0
+    subject: str = "the curve"
 
     @property
     def n_known(self) -> int:
@@ -58,7 +65,7 @@ class FittedCurve:
                 first, *_, last = 2 * [rank for rank, _ in same]
                 ranks = f"ranks {first} to {last}" if last > first else f"rank {first}"
                 told.append(f"{ranks}: {reason}")
-        return f"the curve is not well known at {'; '.join(told)}" if told else ""
+        return f"{self.subject} is not well known at {'; '.join(told)}" if told else ""
 
     def without_intervals(self, reason: str) -> "FittedCurve":
         """The same ratios, none of them with an interval."""
@@ -86,5 +93,5 @@ def position_fit(found: ExaminationCurve) -> FittedCurve:
     no_interval = np.where(np.isfinite(found.low), 0.0, np.nan)
     return FittedCurve(
         found.ratios, zero, found.low, found.high, no_interval, no_interval,
-        found.reasons,
+        found.reasons, subject="examination",
     )  # fmt: skip

@@ -1,7 +1,6 @@
 """Estimators of bias by name, and what each one asks of a log."""
 
-from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from models.bias.examination import estimate_examination
 from models.bias.fitted_curve import FittedCurve, position_fit
@@ -14,13 +13,22 @@ from models.bias.logged_views import Views, check_views
 from models.bias.trust import estimate_trust
 
 
+class Estimate(Protocol):
+    """A curve of views, up to a number of ranks."""
+
+    def __call__(
+        self, views: Views, n_ranks: int, confidence: float = 0.95, /
+    ) -> FittedCurve:
+        """With intervals of a confidence, where the estimator has information."""
+
+
 class BiasEstimator(NamedTuple):
     """An estimator that needs nothing but counts.
 
     Parameters
     ----------
     estimate
-        A curve of views, up to a number of ranks.
+        See `Estimate`.
     needs
         What a log must have, in one clause; what has it not is refused by rank.
     has_information
@@ -29,19 +37,20 @@ class BiasEstimator(NamedTuple):
         Whether what is not relevant may be clicked too.
     """
 
-    estimate: Callable[[Views, int], FittedCurve]
+    estimate: Estimate
     needs: str
     has_information: bool
     has_trust_bias: bool = False
 
 
-def _likelihood(views: Views, n_ranks: int) -> FittedCurve:
+def _likelihood(views: Views, n_ranks: int, confidence: float = 0.95) -> FittedCurve:
     check_views(views, n_ranks)
-    return position_fit(estimate_examination(*views[2:], n_ranks=n_ranks))
+    found = estimate_examination(*views[2:], n_ranks=n_ranks, confidence=confidence)
+    return position_fit(found)
 
 
-def _trust(views: Views, n_ranks: int) -> FittedCurve:
-    return estimate_trust(views, n_ranks=n_ranks).curve
+def _trust(views: Views, n_ranks: int, confidence: float = 0.95) -> FittedCurve:
+    return estimate_trust(views, n_ranks=n_ranks, confidence=confidence).curve
 
 
 ESTIMATORS = {
@@ -58,17 +67,17 @@ ESTIMATORS = {
         has_trust_bias=True,
     ),
     "adjacent-pairs": BiasEstimator(
-        lambda views, n_ranks: harvest_adjacent(views, n_ranks=n_ranks),
+        lambda views, n_ranks, _=0.95: harvest_adjacent(views, n_ranks=n_ranks),
         "items that one policy showed at neighbouring ranks",
         has_information=False,
     ),
     "pivot": BiasEstimator(
-        lambda views, n_ranks: harvest_pivot(views, n_ranks=n_ranks),
+        lambda views, n_ranks, _=0.95: harvest_pivot(views, n_ranks=n_ranks),
         "items that one policy showed at the first rank and at others",
         has_information=False,
     ),
     "all-pairs": BiasEstimator(
-        lambda views, n_ranks: harvest_all_pairs(views, n_ranks=n_ranks),
+        lambda views, n_ranks, _=0.95: harvest_all_pairs(views, n_ranks=n_ranks),
         "items that one policy showed at several ranks",
         has_information=False,
     ),

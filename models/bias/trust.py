@@ -19,7 +19,7 @@ expectation maximisation; Vardasbi, Oosterhuis & de Rijke (CIKM 2020), section 3
 alpha and beta.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -134,8 +134,12 @@ def estimate_trust(
             alpha_half[row] = beta_half[row] = np.nan
         if reason in (REVERSED, TOO_ALIKE):
             alpha[row] = beta[row] = np.nan
-    curve = _curve(alpha, beta, alpha_half, beta_half, reasons)
     found = best.ascent
+    curve = replace(
+        _curve(alpha, beta, alpha_half, beta_half, reasons),
+        log_likelihood=float(found.log_likelihoods[-1]),
+        n_turns=found.n_turns,
+    )
     return TrustFit(
         curve, cells.names, best.relevance, found.log_likelihoods, found.n_turns
     )

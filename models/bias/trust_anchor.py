@@ -9,6 +9,7 @@ with alpha' and beta' in units of the first rank. Without one there is a range: 
 relevance may be below 0, and no beta.
 """
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +19,8 @@ from models.bias.fitted_curve import FittedCurve
 from models.bias.trust import TrustFit
 
 Floats = npt.NDArray[np.float64]
+
+BEHIND_UNKNOWN = "a rank above it is not known"
 
 SLACK = 0.02
 """By which a probability may lie outside of 0 and 1, as clicks are few."""
@@ -87,6 +90,37 @@ def anchored(curve: FittedCurve, anchor: Anchor, *, slack: float = SLACK) -> Abs
             )
     noise = np.clip(noise, 0.0, 1.0)
     return Absolute(np.clip(sure, 0.0, 1.0) - noise, noise)
+
+
+def anchored_fit(curve: FittedCurve, anchor: Anchor) -> FittedCurve:
+    """The same with intervals, given alpha and beta of the first rank.
+
+    Ends of alpha are those of its ratio. How alpha and beta of a rank vary together is
+    not in a curve, so the ends of beta are sums of the ends of both: no narrower than
+    they must be, whatever that is. The first rank is known exactly. Ranks behind one
+    that is not known have none.
+
+    Raises
+    ------
+    ValueError
+        As `anchored`.
+    """
+    found, n = anchored(curve, anchor), curve.n_known
+    numbers = np.full((6, len(curve.alpha)), np.nan)
+    numbers[0, :n], numbers[1, :n] = found
+    for row, name in ((2, "low"), (3, "high")):
+        alpha, beta = getattr(curve, f"alpha_{name}"), getattr(curve, f"beta_{name}")
+        numbers[row, :n] = anchor.alpha * alpha[:n]
+        numbers[row + 2, :n] = beta[:n] + anchor.beta * alpha[:n]
+    reasons = tuple(
+        BEHIND_UNKNOWN if rank > n and not why else why
+        for rank, why in enumerate(curve.reasons, 1)
+    )
+    alpha, beta, *ends = numbers
+    return replace(
+        curve, alpha=alpha, beta=beta, alpha_low=ends[0], alpha_high=ends[1],
+        beta_low=ends[2], beta_high=ends[3], reasons=reasons,
+    )  # fmt: skip
 
 
 def anchor_of(fit: TrustFit, irrelevant: int, *, sure: float = 1.0) -> Anchor:

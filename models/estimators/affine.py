@@ -28,8 +28,10 @@ def affine(
 
     Parameters
     ----------
-    log, impressions
+    log
         See `models.estimators.logged_places`.
+    impressions : [n_groups, n_policies, n_items]
+        Lists that could have shown the item.
     least
         To which alpha is raised, in training only; beta is not.
 

@@ -22,6 +22,11 @@ def item_regression(log: LoggedPlaces, impressions: Floats, curve: BiasCurve) ->
     with the mean of all items over the same groups; within [0, 1], and 0 where the
     others were shown nothing.
 
+    Parameters
+    ----------
+    impressions : [n_groups, n_policies, n_items]
+        Lists that could have shown the item.
+
     Returns
     -------
     [n_groups, n_items]
@@ -43,6 +48,11 @@ def rank_regression(log: LoggedPlaces, impressions: Floats, curve: BiasCurve) ->
     alpha), by the other groups; an item has the mean of its ranks, weighted by its
     expected alpha there. So items that nobody was shown have one. Within [0, 1]; 0
     where ranks say nothing.
+
+    Parameters
+    ----------
+    impressions : [n_groups, n_policies, n_items]
+        Lists that could have shown the item.
 
     Returns
     -------

@@ -47,8 +47,10 @@ def doubly_robust(
 
     Parameters
     ----------
-    log, impressions
+    log
         See `models.estimators.logged_places`.
+    impressions : [n_groups, n_policies, n_items]
+        Lists that could have shown the item.
     regression : [n_items] or [n_groups, n_items]
         Relevance of each item, fixed before the clicks; or for clicks of each group,
         from those of others, as `models.estimators.cross_fitting` gives it: that of

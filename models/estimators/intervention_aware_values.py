@@ -24,8 +24,10 @@ def intervention_aware(
 
     Parameters
     ----------
-    log, impressions
+    log
         See `models.estimators.logged_places`.
+    impressions : [n_groups, n_policies, n_items]
+        Lists that could have shown the item.
     least
         To which the average of alpha is raised, in training only.
 

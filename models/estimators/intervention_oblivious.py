@@ -29,8 +29,10 @@ def intervention_oblivious(
 
     Parameters
     ----------
-    log, impressions
+    log
         See `models.estimators.logged_places`.
+    impressions : [n_groups, n_policies, n_items]
+        Lists that could have shown the item.
     least
         To which E[alpha] is raised, in training only; E[beta] is not.
 

@@ -17,6 +17,17 @@ CLASS_END = "#"
 """The class of an item is its id before the first of these."""
 
 
+def class_of(item: str) -> str:
+    """The class of an item.
+
+    Examples
+    --------
+    >>> class_of("USEFUL/WEB#4"), class_of("a")
+    ('USEFUL/WEB', 'a')
+    """
+    return item.partition(CLASS_END)[0]
+
+
 class ItemClasses(NamedTuple):
     """Which items count as one.
 
@@ -36,8 +47,9 @@ def item_classes(items: Iterable[str]) -> ItemClasses:
     """The classes of items; one without a mark is a class of its own.
 
     Classes are of ids alone, not of a query: whoever takes items of several queries
-    takes their classes as the same. Impressions of a class are those of a list, not
-    the sum of those of its items.
+    takes their classes as the same. What was counted of a class is the sum of what was
+    counted of its items, impressions too: a list has as many chances to show the class
+    as it has candidates of it. So a value is that of one item of the class.
 
     Parameters
     ----------
@@ -50,7 +62,7 @@ def item_classes(items: Iterable[str]) -> ItemClasses:
     >>> found.names, found.numbers.tolist()
     (('USEFUL/WEB', 'VITAL/WEB'), [0, 0, 1])
     """
-    classes = [item.partition(CLASS_END)[0] for item in items]
+    classes = [class_of(item) for item in items]
     names = tuple(sorted(set(classes)))
     number = {name: i for i, name in enumerate(names)}
     return ItemClasses(names, np.array([number[x] for x in classes], np.int64))

@@ -17,13 +17,13 @@ OF_REGRESSION = "could never be shown: the value is that of the regression"
 
 
 class ClickWeights(NamedTuple):
-    """How much clicks weigh in the value of each item, [n_items] each.
+    """How much clicks weigh in the value of each item.
 
     Parameters
     ----------
-    total, squares
+    total, squares : [n_items]
         Sums of the weights of its clicks, and of their squares.
-    largest
+    largest : [n_items]
         Weight of the click that weighs most; 0 without clicks.
     """
 
@@ -97,14 +97,17 @@ def click_weights(
 
 
 def policy_click_weights(clicked: Floats, weights: Floats) -> ClickWeights:
-    """The same where a click weighs as its policy says; [n_policies, n_items] each."""
+    """The same where a click weighs as its policy says.
+
+    `clicked` and `weights` [n_policies, n_items].
+    """
     n_policies, n_items = clicked.shape
     items = np.tile(np.arange(n_items), n_policies)
     return click_weights(items, clicked.ravel(), weights.ravel(), n_items)
 
 
 def summed(items: Integers, numbers: Floats, n: int) -> Floats:
-    """Sums of numbers by item, [n]; of none at all too."""
+    """Sums of numbers by item, [n]; `items` and `numbers` [n_rows], none at all too."""
     # Of no rows at all `bincount` gives integers.
     return np.bincount(items, numbers, n).astype(np.float64)
 
@@ -188,7 +191,10 @@ def examination(curve: BiasCurve) -> Floats:
 
 
 def divided(numbers: Floats, by: Floats) -> Floats:
-    """Quotients; NaN where `by` is not more than 0."""
+    """Quotients; NaN where `by` is not more than 0.
+
+    `numbers`, `by` [...] of shapes that go together.
+    """
     result: Floats = np.full(np.broadcast(numbers, by).shape, np.nan)
     np.divide(numbers, by, out=result, where=by > 0.0)
     return result

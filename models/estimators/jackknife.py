@@ -25,11 +25,11 @@ class Jackknife(NamedTuple):
 
     Parameters
     ----------
-    values
+    values : [n]
         Of all groups.
-    errors
+    errors : [n]
         Standard errors; NaN where there are none.
-    low, high
+    low, high : [n]
         Ends of the interval; NaN where there is none.
     degrees
         Of freedom: groups less one.
@@ -58,6 +58,18 @@ class Jackknife(NamedTuple):
             self.reasons[columns],
             self.without[:, columns],
         )
+
+    def only_where(self, is_told: Flags, reason: str) -> "Jackknife":
+        """The same figures, without errors where `is_told` [n] says so, and why."""
+        reasons = (
+            why or ("" if told else reason)
+            for why, told in zip(self.reasons, is_told.tolist(), strict=True)
+        )
+        errors, low, high = (
+            np.where(is_told, numbers, np.nan)
+            for numbers in (self.errors, self.low, self.high)
+        )
+        return self._replace(errors=errors, low=low, high=high, reasons=tuple(reasons))
 
 
 def jackknife(

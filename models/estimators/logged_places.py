@@ -49,17 +49,17 @@ class LoggedPlaces(NamedTuple):
 
 
 class PlaceSums(NamedTuple):
-    """Sums over the ranks that a curve has, [n_groups, n_policies, n_items] each.
+    """Sums over the ranks that a curve has.
 
     Parameters
     ----------
-    impressions
+    impressions : [n_groups, n_policies, n_items]
         Lists of candidate sets that have the item.
-    shown, clicked
+    shown, clicked : [n_groups, n_policies, n_items]
         Lists on which it was there, and clicked.
-    alpha, beta
+    alpha, beta : [n_groups, n_policies, n_items]
         Sums of expectations; NaN where the probabilities of a list are not known.
-    shown_alpha, shown_beta
+    shown_alpha, shown_beta : [n_groups, n_policies, n_items]
         Sums of those of the ranks at which it was.
     """
 
@@ -82,6 +82,11 @@ def place_sums(log: LoggedPlaces, impressions: Floats, curve: BiasCurve) -> Plac
     Ranks that the curve does not have are left out with their clicks. Where one list
     of a group and policy is unknown, so are the expectations of all items of its lists:
     which of them it could have shown is not known either.
+
+    Parameters
+    ----------
+    impressions : [n_groups, n_policies, n_items]
+        Lists that could have shown the item.
 
     Raises
     ------
@@ -125,7 +130,8 @@ def of_groups(
 ) -> tuple[LoggedPlaces, Floats]:
     """Rows and impressions of some groups; the others keep their numbers.
 
-    `is_kept` [n_groups]. Impressions of those that are not kept are 0.
+    `is_kept` [n_groups], `impressions` [n_groups, n_policies, n_items]: those of groups
+    that are not kept are 0.
     """
     kept = np.where(is_kept[:, None, None], impressions, 0.0)
     return _of_rows(log, is_kept[log.groups]), kept
@@ -138,6 +144,11 @@ def without_unknown(
 
     Whole groups of a policy, so that nothing depends on what lists showed. Rows of one
     query at a time lose no more than they must.
+
+    Parameters
+    ----------
+    impressions : [n_groups, n_policies, n_items]
+        Lists that could have shown the item.
 
     Returns
     -------
@@ -156,6 +167,7 @@ def logged_placements(log: LoggedPlaces, impressions: Floats, n_ranks: int) -> F
     """P(item at rank) of all policies that logged, mixed as they did.
 
     [n_items, n_ranks]; 0 for items in no list, NaN where lists are unknown.
+    `impressions` [n_groups, n_policies, n_items].
     """
     n_items = impressions.shape[2]
     is_known = log.ranks <= n_ranks
@@ -168,7 +180,10 @@ def logged_placements(log: LoggedPlaces, impressions: Floats, n_ranks: int) -> F
 
 
 def check_places(log: LoggedPlaces, impressions: Floats) -> None:
-    """Refuse rows that do not go with one another or with the impressions."""
+    """Refuse rows that do not go with one another or with the impressions.
+
+    `impressions` [n_groups, n_policies, n_items].
+    """
     if impressions.ndim != 3:
         raise ValueError(
             "impressions must be by group, policy and item; got "

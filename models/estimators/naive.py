@@ -27,8 +27,10 @@ def naive(
 
     Parameters
     ----------
-    log, impressions
+    log
         See `models.estimators.logged_places`.
+    impressions : [n_groups, n_policies, n_items]
+        Lists that could have shown the item.
     curve
         Says which lists could show the item; clicks are not corrected by it.
     least
@@ -41,7 +43,8 @@ def naive(
     sums = place_sums(log, impressions, curve).by_policy()
     lists = np.maximum(sums.impressions.sum(axis=0), least)
     clicked = log.clicked.astype(np.float64)
-    weights = 1.0 / lists[log.items]
+    # Items of no list that is left have rows, without clicks.
+    weights = 1.0 / np.where(lists > 0.0, lists, 1.0)[log.items]
     clicks = click_weights(log.items, clicked, weights, len(lists))
     total = summed(log.items, clicked, len(lists))
     return ItemEstimates(

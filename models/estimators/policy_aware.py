@@ -28,8 +28,10 @@ def policy_aware(
 
     Parameters
     ----------
-    log, impressions
+    log
         See `models.estimators.logged_places`.
+    impressions : [n_groups, n_policies, n_items]
+        Lists that could have shown the item.
     curve
         theta is alpha + beta; see `models.estimators.item_estimates.examination`.
     least

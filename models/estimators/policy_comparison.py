@@ -9,8 +9,10 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from models.estimators.bias_curve import BiasCurve
+from models.estimators.intervals import FEW_CLICKS
 from models.estimators.intervention_aware import Floats
 from models.estimators.jackknife import Jackknife, jackknife
 from models.estimators.logged_places import Flags, LoggedPlaces, of_groups
@@ -81,8 +83,10 @@ def compare_policies(
 
     Parameters
     ----------
-    log, impressions
+    log
         See `models.estimators.logged_places`.
+    impressions : [n_groups, n_policies, n_items]
+        Lists that could have shown the item.
     lists : [n_groups]
         Lists of each group, of all queries.
     targets
@@ -111,17 +115,50 @@ def compare_policies(
             for name in names
         )
 
+    told: list[list[bool]] = []
+
     def figures(is_kept: Flags) -> Floats:
-        rewards = np.array([point.value for point in points(is_kept)])
+        found = points(is_kept)
+        told.append([point.effective_clicks > 0.0 for point in found])
+        rewards = np.array([point.value for point in found])
         naive = clicked[is_kept].sum() / lists[is_kept].sum()
         return np.array([*rewards, *(rewards - rewards[names.index(base)]), naive])
 
     has_lists = lists > 0.0
-    found, n = jackknife(figures, has_lists), len(names)
+    found = jackknife(figures, has_lists)
+    is_told = np.asarray(np.array(told).all(axis=0))
+    return compared(names, base, points(has_lists), found, is_told, clicked)
+
+
+def compared(
+    names: tuple[str, ...],
+    base: str,
+    points: tuple[PolicyReward, ...],
+    found: Jackknife,
+    is_told: Flags,
+    clicked: npt.NDArray[np.float64 | np.int64],
+) -> PolicyComparison:
+    """The comparison of figures that were computed without each group.
+
+    Where fewer than two groups have the clicks that a figure is from, groups hardly
+    differ, and there is no interval: of no click it would be of no length.
+
+    Parameters
+    ----------
+    found
+        Rewards, differences and clicks per list, [2 n_targets + 1].
+    is_told : [n_targets]
+        Whether clicks add to the reward, whichever group is left out.
+    clicked : [n_groups]
+        Clicks of each group.
+    """
+    n = len(names)
+    are_told = is_told & is_told[names.index(base)]
+    is_clicked = np.array([np.count_nonzero(clicked) > 1])
     return PolicyComparison(
         names,
-        points(has_lists),
-        found.of(slice(n)),
-        found.of(slice(n, 2 * n)),
-        found.of(slice(2 * n, None)),
+        points,
+        found.of(slice(n)).only_where(is_told, FEW_CLICKS),
+        found.of(slice(n, 2 * n)).only_where(are_told, FEW_CLICKS),
+        found.of(slice(2 * n, None)).only_where(is_clicked, FEW_CLICKS),
     )

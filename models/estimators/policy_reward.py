@@ -21,13 +21,13 @@ from models.estimators.item_estimates import ItemEstimates
 
 
 class RankWeights(NamedTuple):
-    """What an item at a rank is worth, [n_ranks] each.
+    """What an item at a rank is worth.
 
     Parameters
     ----------
-    relevant
+    relevant : [n_ranks]
         Times its value.
-    anyway
+    anyway : [n_ranks]
         Whatever its value.
     """
 

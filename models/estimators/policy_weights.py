@@ -16,13 +16,13 @@ from models.estimators.intervention_aware import Floats
 
 
 class PolicyWeights(NamedTuple):
-    """Weights of clicks, and shares of policies, [n_policies, n_items] each.
+    """Weights of clicks, and shares of policies.
 
     Parameters
     ----------
-    clicks
+    clicks : [n_policies, n_items]
         1 / (average exposure * n_all); 0 for policies that are left out.
-    shares
+    shares : [n_policies, n_items]
         n / n_all; 0 for policies that are left out.
     exposure : [n_items]
         Of all policies; NaN where that of one is not known.

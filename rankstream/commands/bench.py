@@ -25,6 +25,7 @@ BENCHMARKS = {
     "learners": "PDGD, linear and neural, and P-MGD, against numpy; updates",
     "pdgd": "PDGD's closed loop, against the tensor formula in numpy",
     "evaluation": "inference of multileaving, against numpy; its fold",
+    "curves": "curves of bias from sums of clicks, against raw sessions",
     "statistics": "statistics into columns, against cell after cell; memory",
     "training": "a ranker from sums of clicks, against numpy query by query",
     "serve": "requests over HTTP, against endpoints that only decode the same bodies",
@@ -35,7 +36,15 @@ BENCHMARKS = {
 
 WITH_NAMED_FIGURES = "pipeline"
 
-ON_ONE_CORE = {"placement", "learners", "pdgd", "evaluation", "statistics", "training"}
+ON_ONE_CORE = {
+    "placement",
+    "learners",
+    "pdgd",
+    "evaluation",
+    "curves",
+    "statistics",
+    "training",
+}
 """Those where neither side may use a second thread."""
 
 EXAMPLES = """examples:

@@ -1,14 +1,13 @@
 """Which policies followed from clicks, and whose: read where somebody asks."""
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import cached_property
 from pathlib import Path
 
-from models.estimators.adaptivity import is_chosen_from_clicks
 from rankstream.local_results import SNAPSHOTS_FILE
 from rankstream.settings import Settings
 from rankstream.wire.deployments import fitted_groups, learned_models
-from rankstream.wire.envelope import MAGIC, SnapshotError, decode_snapshot
+from rankstream.wire.envelope import CURVE, MAGIC, SnapshotError, decode_snapshot
 from rankstream.wire.topics import SNAPSHOTS
 
 
@@ -60,38 +59,6 @@ class DeployedGroups(Mapping[str, frozenset[int]]):
         return len(self._groups)
 
 
-class LearnedOnline(Container[str]):
-    """Interventions, other than versions, whose lists a learning model may have made.
-
-    Models that learn; those that did, as snapshots show; and no name at all, while an
-    experiment combines lists of such models: combined lists name no model.
-
-    Parameters
-    ----------
-    read
-        Gives the models of which snapshots are kept; asked once, if ever.
-    """
-
-    def __init__(self, settings: Settings, read: Callable[[], Iterable[str]]) -> None:
-        models = settings.models.items()
-        self._online = {name for name, each in models if not each.is_trained}
-        makers = {
-            x for one in settings.experiments.values() for x in one.rankers.values()
-        }
-        if any(is_chosen_from_clicks(maker, self._online) for maker in makers):
-            self._online.add("")
-        self._read = read
-
-    @cached_property
-    def _learned(self) -> frozenset[str]:
-        return frozenset(self._read())
-
-    def __contains__(self, intervention: object) -> bool:
-        if not intervention or intervention in self._online:
-            return intervention in self._online
-        return intervention in self._learned
-
-
 def learned_in(folder: Path) -> frozenset[str]:
     """Models that learned in a replay, whose last snapshots lie in its folder.
 
@@ -111,4 +78,6 @@ def learned_in(folder: Path) -> frozenset[str]:
         raise ValueError(
             f"{file} must hold snapshots; {error}: run the replay again"
         ) from error
-    return frozenset(each.model for each in snapshots if each.version)
+    return frozenset(
+        each.model for each in snapshots if each.version and each.kind != CURVE
+    )

@@ -8,8 +8,6 @@ from pathlib import Path
 
 from models.estimators.bias_curve import BiasCurve
 from models.estimators.registry import ESTIMATORS
-from producers.formats.registry import AUTO, FORMATS
-from producers.formats.yandex_sessions import EPOCH_MS
 from producers.stop_signal import Stop
 from rankstream.commands.evaluate_question import (
     WEIGHTS,
@@ -22,7 +20,8 @@ from rankstream.commands.evaluate_question import (
 )
 from rankstream.commands.evaluate_source import source_of
 from rankstream.commands.evaluate_tables import Answer, as_builtins, print_answer
-from rankstream.commands.format_options import add_columns, add_option
+from rankstream.commands.format_options import add_folded_format
+from rankstream.commands.newest_curve import HELP, OPTION
 from rankstream.commands.statistics_asked import nothing
 from rankstream.commands.statistics_curve import curve_told
 from rankstream.commands.statistics_tables import left_label
@@ -92,21 +91,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="clicks",
         help="what an item at a rank is worth",
     )
-    parser.add_argument(
+    curve = parser.add_mutually_exclusive_group()
+    curve.add_argument(
         "--examination",
         metavar="CURVE",
         type=_curve,
         help="the curve of bias: probabilities of looking at ranks 1, 2, ..., such as "
         "1,0.6,0.4, or a JSON file with them or with alpha and beta; if not given that "
-        "of models.NAME.training, else estimated from clicks of the validation groups",
+        "of models.NAME.training, else the newest of --curve, else estimated from "
+        "clicks of the validation groups",
     )
+    curve.add_argument(OPTION, metavar="NAME", help=HELP)
     parser.add_argument(
         "--ranks",
         type=_ranks,
         default=0,
         metavar="N",
-        help="how many items policies show (default: as many as lists of the same "
-        "candidates did)",
+        help="how many items policies show, at most as many as lists of the same "
+        "candidates did (default: so many)",
     )
     parser.add_argument(
         "--temperature",
@@ -115,6 +117,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="T",
         help="what scores of models are divided by before lists are drawn; 0: the best "
         "always goes first",
+    )
+    parser.add_argument(
+        "--classes",
+        action="store_true",
+        help="items whose ids are equal before # count as one, over all queries "
+        "(docs/estimators.md)",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
     source = parser.add_mutually_exclusive_group()
@@ -133,17 +141,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         dest="paths",
         help="events in files, or a dump, folded here, instead of Kafka",
     )
-    parser.add_argument("--format", choices=FORMATS, default=AUTO, dest="form")
-    add_option(parser)
-    add_columns(parser)
-    parser.add_argument(
-        "--epoch-ms",
-        type=int,
-        default=EPOCH_MS,
-        metavar="MS",
-        help="time zero of formats that do not say it (default: 2020-01-01 UTC)",
-    )
-    parser.set_defaults(memory_mb=256, scratch=None, as_is=False, pass_bad_lines=False)
+    add_folded_format(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -199,7 +197,8 @@ def _uncovered(coverage: Coverage) -> str:
     return (
         f"none of {counted(coverage.n_all, 'list')} has candidates that all policies "
         f"rank; {lacking} say nothing of them: name queries as `rankstream statistics "
-        "list` does, and have models that log features of candidates"
+        "list` does and items as `rankstream statistics show` does, and have models "
+        "that log features of candidates"
     )
 
 

@@ -1,12 +1,14 @@
 """What `rankstream evaluate` was asked: policies, the curve, and whose clicks."""
 
 import argparse
-from collections.abc import Callable, Iterable, Mapping
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import NamedTuple
 
-from models.estimators.adaptivity import Basis, basis_of
+from models.estimators.adaptivity import Basis
 from models.estimators.bias_curve import BiasCurve, position_curve
 from models.estimators.policy_reward import (
     RankWeights,
@@ -15,20 +17,23 @@ from models.estimators.policy_reward import (
     look_weights,
     relevant_click_weights,
 )
-from models.estimators.registry import recommended
 from models.estimators.splits import Shares
 from producers.stop_signal import Stop
 from rankstream.commands.evaluate_rankings import rankings_of
 from rankstream.commands.evaluate_source import Source
+from rankstream.commands.newest_curve import OPTION, curve_asked
+from rankstream.commands.statistics_curve import curve_columns
 from rankstream.settings import Settings
 from rankstream.terminal.progress_line import ProgressLine
 from rankstream.wire.envelope import Pointer, is_pointer, pointer_from, pointer_of
 from streams.estimation.curve_replicates import (
     GIVEN,
     CurveReplicates,
+    published_replicates,
     replicated_curve,
 )
 from streams.estimation.evaluation import LOGGED, Question
+from streams.estimation.grounds import grounds_of
 from streams.estimation.targets import RankingTarget, SnapshotTarget, Target
 from streams.training.feature_records import FeatureRecords
 
@@ -151,34 +156,21 @@ def question_of(
         Where models have several curves in the settings.
     Stopped
     """
-    counts = source.statistics.counted
-    n_groups = counts[0].groups if counts else 1
-    interventions = {name.intervention for name in source.statistics.scopes()}
-    known = {name: source.trust.fitted_on.get(name) for name in interventions}
-    models = source.trust.models
-    logged = basis_of(interventions, models, known, n_groups)
-    all_names = {*interventions, *policies.fitted_on}
-    basis = basis_of(all_names, models, known | policies.fitted_on, n_groups)
-    name = arguments.estimator
-    if name is None:
-        n_unknown = sum(one.without_exposure for one in counts)
-        n_counted = sum(sum(one.sources.values()) for one in counts)
-        name = recommended(
-            has_placements=n_unknown < n_counted, is_fixed=logged.has_intervals
-        )
+    grounds = grounds_of(source.statistics, *source.trust, policies.fitted_on)
     curve = _curve_of(arguments, settings, source, policies, stop)
     if curve is None:
         return None
     question = Question(
-        name,
+        arguments.estimator or grounds.estimator,
         curve,
         WEIGHTS[arguments.weights],
-        n_groups,
-        basis.groups,
+        grounds.n_groups,
+        grounds.basis.groups,
         policies.base,
         arguments.ranks,
+        has_classes=arguments.classes,
     )
-    return Asked(question, basis)
+    return Asked(question, grounds.basis)
 
 
 def _curve_of(
@@ -190,6 +182,8 @@ def _curve_of(
 ) -> CurveReplicates | None:
     if arguments.examination is not None:
         return CurveReplicates(arguments.examination, GIVEN)
+    if arguments.curve is not None:
+        return _published(arguments, settings, source, stop)
     told = {
         (*settings.models[model].training.examination,): model
         for model in sorted(policies.models & settings.models.keys())
@@ -203,8 +197,43 @@ def _curve_of(
     for examination, model in told.items():
         where = f"{GIVEN} by models.{model}.training"
         return CurveReplicates(position_curve(examination), where)
+    published = _published(arguments, settings, source, stop)
+    if published is not None:
+        return published
     counts = source.statistics.counted
     shares = Shares(*settings.statistics.split_shares)
+    with _fits_shown(stop) as on_fit:
+        return replicated_curve(
+            partial(curve_columns, source.statistics, has_classes=arguments.classes),
+            counts[0].groups if counts else 1,
+            shares,
+            on_fit,
+        )
+
+
+def _published(
+    arguments: argparse.Namespace, settings: Settings, source: Source, stop: Stop
+) -> CurveReplicates | None:
+    """The newest curve of a model; None where none was asked for and there is none.
+
+    A log in files has no versions of models.
+    """
+    if arguments.paths:
+        if arguments.curve is None:
+            return None
+        raise ValueError(
+            f"{OPTION} must go with Kafka or --local, which have its versions; got it "
+            "with files of events: give --examination"
+        )
+    found = curve_asked(settings, arguments.curve, arguments.local)
+    if found is None:
+        return None
+    with _fits_shown(stop) as on_fit:
+        return published_replicates(settings, found, source.statistics, on_fit)
+
+
+@contextlib.contextmanager
+def _fits_shown(stop: Stop) -> Iterator[Callable[[int], None]]:
     with ProgressLine("fitting the curve", total=None, unit="fits") as line:
 
         def on_fit(n: int) -> None:
@@ -212,12 +241,7 @@ def _curve_of(
             if stop.asked:
                 raise Stopped
 
-        return replicated_curve(
-            source.statistics.columns,
-            counts[0].groups if counts else 1,
-            shares,
-            on_fit,
-        )
+        yield on_fit
 
 
 def _path(word: str) -> Path:

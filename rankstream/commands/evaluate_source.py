@@ -10,14 +10,9 @@ import msgspec
 
 from producers.formats.canonical_dump import read_dump, read_header
 from producers.formats.registry import files_of
-from producers.replay import Pace, replay
 from producers.stop_signal import Stop
-from rankstream.commands.deployed_groups import (
-    DeployedGroups,
-    LearnedOnline,
-    learned_in,
-)
-from rankstream.commands.replay import recorded_events
+from rankstream.commands.deployed_groups import DeployedGroups, learned_in
+from rankstream.commands.folded_files import fold_events
 from rankstream.local_replay import LocalReplay, dump_among
 from rankstream.local_results import SNAPSHOTS_FILE, statistics_in
 from rankstream.relevance import Trust
@@ -31,6 +26,7 @@ from rankstream.wire.envelope import (
     pointer_of,
 )
 from rankstream.wire.topics import CANDIDATES, EVENTS, STATISTICS
+from streams.estimation.learned_online import LearnedOnline
 from streams.fold.statistics_reader import Statistics
 from streams.local import local_settings
 from streams.stage import Output
@@ -180,7 +176,7 @@ def _of_files(
 
     local.pipeline.show_also(take)
     is_whole = (
-        _fold_events(arguments, local, stop)
+        fold_events(arguments, local, stop)
         if dump is None
         else _fold_dump(dump, local, stop)
     )
@@ -200,25 +196,6 @@ def _of_files(
         Trust(LearnedOnline(settings, learned)),
         own.kafka.partitions,
     )
-
-
-def _fold_events(arguments: argparse.Namespace, local: LocalReplay, stop: Stop) -> bool:
-    with recorded_events(arguments, stop) as events:
-        if events is None:
-            return False
-        local.pipeline.start()
-        with ProgressLine("folding", total=events.n_events) as line:
-            state = replay(
-                events.events,
-                local.pipeline,
-                pace=Pace(None),
-                stop=stop,
-                on_look=lambda state: line.show(state.done),
-            )
-        if state.is_complete:
-            local.pipeline.end()
-            local.pipeline.flush()
-        return state.is_complete
 
 
 def _fold_dump(dump: Path, local: LocalReplay, stop: Stop) -> bool:

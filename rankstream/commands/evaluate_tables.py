@@ -16,6 +16,8 @@ from rankstream.terminal.counts import counted
 from rankstream.terminal.fitted_table import print_fitted, wide_console
 from rankstream.terminal.plain_text import plain
 from streams.estimation.evaluation import Evaluation, Question
+from streams.estimation.policy_rows import PolicyRow, no_interval
+from streams.estimation.policy_rows import rows_of as policy_rows
 
 SPARE = ("effective clicks", "largest click", "unseen")
 """Columns that a narrow terminal can do without."""
@@ -53,9 +55,7 @@ class Answer(NamedTuple):
     @property
     def no_interval(self) -> str:
         """Why no figure has an interval; empty where some may."""
-        if not self.basis.has_intervals:
-            return "policies were chosen from these clicks"
-        return self.question.curve.reason
+        return no_interval(self.basis, self.question.curve)
 
     @property
     def comparison(self) -> PolicyComparison:
@@ -65,58 +65,9 @@ class Answer(NamedTuple):
         return self.found.comparison
 
 
-class Row(NamedTuple):
-    """Figures of a policy; NaN where there are none.
-
-    Parameters
-    ----------
-    verdict
-        `better` or `worse` than the base where the interval of the difference says so.
-    """
-
-    name: str
-    reward: float
-    low: float
-    high: float
-    difference: float
-    difference_low: float
-    difference_high: float
-    unseen: float
-    largest_share: float
-    effective_clicks: float
-    verdict: str
-    reason: str
-
-
-def rows_of(answer: Answer) -> list[Row]:
+def rows_of(answer: Answer) -> list[PolicyRow]:
     """A row for each policy, what was logged first."""
-    comparison = answer.comparison
-    rewards, differences = comparison.rewards, comparison.differences
-    rows = []
-    for i, (name, point) in enumerate(
-        zip(comparison.names, comparison.points, strict=True)
-    ):
-        reason = answer.no_interval or rewards.reasons[i]
-        low, high, less, more = (
-            math.nan if reason else float(numbers[i])
-            for numbers in (*rewards[2:4], *differences[2:4])
-        )
-        row = Row(
-            name,
-            point.value,
-            low,
-            high,
-            float(differences.values[i]),
-            less,
-            more,
-            point.unsupported,
-            point.largest_share,
-            point.effective_clicks,
-            "better" if less > 0.0 else "worse" if more < 0.0 else "",
-            reason,
-        )
-        rows.append(row)
-    return rows
+    return policy_rows(answer.comparison, answer.no_interval)
 
 
 def remarks_of(answer: Answer) -> Iterator[str]:
@@ -142,6 +93,9 @@ def _left_out(answer: Answer) -> Iterator[str]:
     """What the figures are not of."""
     coverage, curve = answer.found.coverage, answer.question.curve
     yield answer.basis.warning
+    if coverage.n_classes:
+        classes = counted(coverage.n_classes, "class", "classes")
+        yield f"items whose ids are equal before # count as one: {classes}"
     yield curve.reason and f"no intervals: {curve.reason}; give --examination"
     for name, n in coverage.lacking.items():
         yield (
@@ -160,7 +114,7 @@ def _left_out(answer: Answer) -> Iterator[str]:
         )
 
 
-def _support_of(row: Row) -> Iterator[str]:
+def _support_of(row: PolicyRow) -> Iterator[str]:
     """What must be known of one policy."""
     if row.unseen > MOST_UNSEEN:
         yield (

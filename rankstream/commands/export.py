@@ -9,17 +9,14 @@ from pathlib import Path
 import numpy as np
 
 from producers.formats.canonical_dump import read_dump, read_header
-from producers.formats.registry import AUTO, FORMATS, files_of
-from producers.formats.yandex_sessions import EPOCH_MS
-from producers.replay import Pace, replay
+from producers.formats.registry import files_of
 from producers.stop_signal import Stop
 from rankstream.bandit_log import BanditLog, Part, interactions_of, write_arrays
-from rankstream.commands.format_options import add_columns, add_option
-from rankstream.commands.replay import recorded_events
+from rankstream.commands.folded_files import fold_events
+from rankstream.commands.format_options import add_folded_format
 from rankstream.local_replay import LocalReplay, dump_among
 from rankstream.settings import Settings, load_settings, with_namespace
 from rankstream.terminal.counts import counted
-from rankstream.terminal.progress_line import ProgressLine
 from rankstream.wire.topics import INTERACTIONS
 from streams.local import local_settings
 
@@ -80,17 +77,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--until", type=_time, metavar="TIME", help="the first time that is left out"
     )
-    parser.add_argument("--format", choices=FORMATS, default=AUTO, dest="form")
-    add_option(parser)
-    add_columns(parser)
-    parser.add_argument(
-        "--epoch-ms",
-        type=int,
-        default=EPOCH_MS,
-        metavar="MS",
-        help="time zero of formats that do not say it (default: 2020-01-01 UTC)",
-    )
-    parser.set_defaults(memory_mb=256, scratch=None, as_is=False, pass_bad_lines=False)
+    add_folded_format(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -154,31 +141,17 @@ def _folded(
     arguments: argparse.Namespace, settings: Settings, stop: Stop
 ) -> Iterator[bytes]:
     """What the fold closes of events in files, all windows at the end."""
-    with recorded_events(arguments, stop) as events:
-        if events is None:
-            return
-        local = LocalReplay(local_settings(settings))
-        closed: list[bytes] = []
-        local.pipeline.show_also(
-            lambda output: (
-                closed.append(output.value)
-                if output.topic == INTERACTIONS and output.value
-                else None
-            )
+    local = LocalReplay(local_settings(settings))
+    closed: list[bytes] = []
+    local.pipeline.show_also(
+        lambda output: (
+            closed.append(output.value)
+            if output.topic == INTERACTIONS and output.value
+            else None
         )
-        local.pipeline.start()
-        with ProgressLine("folding", total=events.n_events) as line:
-            state = replay(
-                events.events,
-                local.pipeline,
-                pace=Pace(None),
-                stop=stop,
-                on_look=lambda state: line.show(state.done),
-            )
-        if state.is_complete:
-            local.pipeline.end()
-            local.pipeline.flush()
-        yield from closed
+    )
+    fold_events(arguments, local, stop)
+    yield from closed
 
 
 def _time(told: str) -> int:

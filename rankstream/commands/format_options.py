@@ -8,6 +8,7 @@ from typing import Any
 
 from producers.formats.columns import ROLES
 from producers.formats.registry import AUTO, FORMATS
+from producers.formats.yandex_sessions import EPOCH_MS
 from rankstream.adapters.adapter import AdapterOptions
 from rankstream.adapters.registry import options_of
 
@@ -23,9 +24,27 @@ def add_files(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="a file, or a folder of them",
     )
+    add_format(parser)
+
+
+def add_format(parser: argparse.ArgumentParser) -> None:
+    """Declare how files of events are to be read."""
     parser.add_argument("--format", choices=FORMATS, default=AUTO, dest="form")
     add_option(parser)
     add_columns(parser)
+
+
+def add_folded_format(parser: argparse.ArgumentParser) -> None:
+    """Declare how files of events are to be read that a command folds in process."""
+    add_format(parser)
+    parser.add_argument(
+        "--epoch-ms",
+        type=int,
+        default=EPOCH_MS,
+        metavar="MS",
+        help="time zero of formats that do not say it (default: 2020-01-01 UTC)",
+    )
+    parser.set_defaults(memory_mb=256, scratch=None, as_is=False, pass_bad_lines=False)
 
 
 def add_option(parser: argparse.ArgumentParser) -> None:

@@ -4,11 +4,13 @@ import argparse
 import secrets
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from producers.event_producer import send_records
 from producers.stop_signal import Stop
 from producers.topic_reader import TopicReader
+from rankstream.commands.curve_tables import print_curve, print_curves
 from rankstream.commands.intervene_answer import Answer, AnswerAwaited
 from rankstream.commands.intervene_log import Trainings, read_trainings
 from rankstream.commands.intervene_standing import (
@@ -30,8 +32,16 @@ from rankstream.commands.intervene_verify import told_of, verdict_of
 from rankstream.settings import Settings, load_settings, with_namespace
 from rankstream.snapshots import pointer_from
 from rankstream.terminal.plain_text import visible
+from rankstream.wire.curves import CurveRecord
 from rankstream.wire.topics import TRAINING
-from rankstream.wire.training import SCHEMA, Request, encode_record, training_key
+from rankstream.wire.training import (
+    SCHEMA,
+    Request,
+    RunRecord,
+    encode_record,
+    training_key,
+)
+from streams.training.model_lists import made_in_turn
 
 SUMMARY = "train a model now, list its trainings, verify one from the log"
 
@@ -115,13 +125,14 @@ def _model_of(settings: Settings, asked: str | None) -> str:
     ValueError
         Where it is not trained, or which one is not clear.
     """
-    trained = sorted(name for name, one in settings.models.items() if one.is_trained)
+    trained = [name for name, one in settings.models.items() if one.is_trained]
     if asked is None and len(trained) == 1:
         return trained[0]
-    if asked not in trained:
+    known = sorted(made_in_turn(settings.models))
+    if asked not in known:
         raise ValueError(
-            f"a model must be one whose learner is 'trained', of {trained}; got "
-            f"{asked!r}"
+            f"a model must be one whose learner is 'trained' or 'examination', of "
+            f"{known}; got {asked!r}"
         )
     return asked
 
@@ -141,8 +152,7 @@ def _list(settings: Settings, arguments: argparse.Namespace) -> int:
             }
         )
     else:
-        if runs:
-            print_runs(runs)
+        _print(runs)
         for line in (line for each in standings for line in lines_of(each)):
             sys.stdout.write(f"{line}\n")
     if not runs:
@@ -158,8 +168,7 @@ def _listed(settings: Settings, asked: str | None, found: Trainings) -> list[str
     ValueError
         Where the one that was asked for is none of them.
     """
-    trained = {name for name, one in settings.models.items() if one.is_trained}
-    known = sorted(trained | found.models())
+    known = sorted({*made_in_turn(settings.models), *found.models()})
     if asked is not None and asked not in known:
         raise ValueError(
             f"a model must be one that is trained, of {known}; got {asked!r}"
@@ -177,6 +186,8 @@ def _show(settings: Settings, name: str, arguments: argparse.Namespace) -> int:
         raise ValueError(f"a training must be one of {known}; got {name}@{version}")
     if arguments.json:
         write_json(as_builtins(run))
+    elif isinstance(run, CurveRecord):
+        print_curve(run)
     else:
         print_run(run)
     return 0
@@ -215,8 +226,17 @@ def _ask(settings: Settings, name: str, arguments: argparse.Namespace) -> int:
     if arguments.json:
         write_json([as_builtins(answer.run)])
     else:
-        print_runs([answer.run])
+        _print([answer.run])
     return 0
+
+
+def _print(runs: Sequence[RunRecord | CurveRecord]) -> None:
+    trained = [each for each in runs if isinstance(each, RunRecord)]
+    if trained:
+        print_runs(trained)
+    curves = [each for each in runs if isinstance(each, CurveRecord)]
+    if curves:
+        print_curves(curves)
 
 
 def _followed(

@@ -7,6 +7,7 @@ it goes on as soon as the next training begins.
 from typing import NamedTuple
 
 from rankstream.commands.intervene_log import Trainings
+from rankstream.wire.curves import CurveRecord
 from rankstream.wire.training import RunRecord
 
 FORGOTTEN = "why is not known any more, as another one was refused since"
@@ -26,7 +27,7 @@ class Answer(NamedTuple):
     """
 
     request: str
-    run: RunRecord | None
+    run: RunRecord | CurveRecord | None
     said: str = ""
 
 

@@ -5,7 +5,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from producers.topic_reader import TopicReader
-from rankstream.commands.intervene_verify import run_from
+from rankstream.commands.intervene_verify import MADE, run_from
+from rankstream.wire.curves import CurveRecord
 from rankstream.wire.schemas import SchemaRefused
 from rankstream.wire.topics import TRAINING
 from rankstream.wire.training import (
@@ -26,7 +27,7 @@ class Heard(NamedTuple):
 
 
 class Trainings(NamedTuple):
-    """Runs by intervention, oldest first; all else by model, the last of each.
+    """Runs and fits by intervention, oldest first; all else by model, the last of each.
 
     Parameters
     ----------
@@ -38,7 +39,7 @@ class Trainings(NamedTuple):
         Of each status.
     """
 
-    runs: dict[str, RunRecord]
+    runs: dict[str, RunRecord | CurveRecord]
     statuses: dict[str, Status]
     positions: dict[str, Position]
     asked: dict[str, list[str]]
@@ -65,8 +66,8 @@ def read_trainings(reader: TopicReader) -> Trainings:
         if named is None or record.value is None:
             continue
         kind, name = named
-        if kind == "run":
-            found.runs[name] = run_from(name, record.value)
+        if kind in MADE:
+            found.runs[name] = run_from(name, record.value, kind)
             continue
         try:
             value: Any = decode_record(kind, record.value)

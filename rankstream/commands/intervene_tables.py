@@ -15,6 +15,7 @@ from rankstream.monitoring.schedules import moment
 from rankstream.terminal.counts import counted
 from rankstream.terminal.fitted_table import print_fitted, wide_console
 from rankstream.terminal.plain_text import plain
+from rankstream.wire.curves import CurveRecord
 from rankstream.wire.envelope import Pointer
 from rankstream.wire.training import CurveUsed, RunRecord
 
@@ -62,8 +63,8 @@ def write_json(value: Any) -> None:
     sys.stdout.write(json.dumps(value) + "\n")
 
 
-def as_builtins(run: RunRecord) -> dict[str, Any]:
-    """A run with its names, bytes as hexadecimal digits."""
+def as_builtins(run: RunRecord | CurveRecord) -> dict[str, Any]:
+    """A run with its names, bytes as hexadecimal digits, no number as null."""
     named: dict[str, Any] = _named(run)
     return named
 
@@ -76,7 +77,7 @@ def _named(value: Any) -> Any:
         return value.hex()
     if isinstance(value, (list, tuple)):
         return [_named(each) for each in value]
-    return value
+    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def _row(run: RunRecord) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """A trained snapshot made again from a dump, beside the one that was published."""
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,6 +13,7 @@ from producers.topic_reader import read_records
 from rankstream.settings import Settings
 from rankstream.snapshots import (
     Pointer,
+    Snapshot,
     SnapshotError,
     StoreUnavailable,
     decode_snapshot,
@@ -20,16 +22,19 @@ from rankstream.snapshots import (
     pointer_of,
     store_of,
 )
-from rankstream.wire.envelope import is_pointer
+from rankstream.wire.curves import CurveRecord
+from rankstream.wire.envelope import CURVE, is_pointer
+from rankstream.wire.parents import Parent, sha256_of
 from rankstream.wire.topics import SNAPSHOTS, TRAINING
-from rankstream.wire.training import (
-    RunRecord,
-    decode_record,
-    decode_training_key,
-    sha256_of,
-)
+from rankstream.wire.training import RunRecord, decode_record, decode_training_key
+from streams.training.curve_snapshot import CurveOutcome
 from streams.training.trained_snapshot import Outcome
-from streams.training.verification import made_again
+from streams.training.verification import curve_made_again, made_again
+
+MADE = ("run", "curve")
+"""Kinds of records of what was made from the log."""
+
+_encode = msgspec.msgpack.Encoder().encode
 
 NOT_KEPT = "neither `snapshots` nor Redis has it: the digest in its run was compared"
 
@@ -114,8 +119,8 @@ def verdict_of(settings: Settings, model: str, version: str, dump: Path) -> Verd
     return Verdict(run.intervention, run.sha256, digest, differences, bool(kept))
 
 
-def run_from(name: str, value: bytes) -> RunRecord:
-    """The run of an intervention, from its record.
+def run_from(name: str, value: bytes, kind: str = "run") -> RunRecord | CurveRecord:
+    """The run of an intervention, or the fit of a curve, from its record.
 
     Raises
     ------
@@ -123,10 +128,10 @@ def run_from(name: str, value: bytes) -> RunRecord:
         Where another release wrote it, or something else.
     """
     try:
-        found: RunRecord = decode_record("run", value)
+        found: RunRecord | CurveRecord = decode_record(kind, value)
     except msgspec.DecodeError as error:
         raise ValueError(
-            f"a run in {TRAINING} must be readable; {error}, of {name!r:.200}: "
+            f"a {kind} in {TRAINING} must be readable; {error}, of {name!r:.200}: "
             "something else wrote it: begin anew in another --namespace"
         ) from error
     return found
@@ -139,11 +144,11 @@ class _History:
         self._settings = settings
         self._model = model
         self._dump = dump
-        self._runs: dict[Pointer, RunRecord] = {}
+        self._runs: dict[Pointer, RunRecord | CurveRecord] = {}
         for record in read_records(settings, TRAINING):
             found = decode_training_key(record.key or b"")
-            if record.value and found and found.kind == "run":
-                run = run_from(found.name, record.value)
+            if record.value and found and found.kind in MADE:
+                run = run_from(found.name, record.value, found.kind)
                 if run.model == model:
                     self._runs[Pointer(run.epoch, run.version)] = run
         self._envelopes: dict[Pointer, dict[str, bytes]] = {}
@@ -168,7 +173,7 @@ class _History:
         place = f"the record {key!r} of {SNAPSHOTS}"
         self._envelopes.setdefault(pointer, {})[place] = envelope
 
-    def run_of(self, pointer: Pointer) -> RunRecord:
+    def run_of(self, pointer: Pointer) -> RunRecord | CurveRecord:
         """The training that made a version.
 
         Raises
@@ -184,19 +189,23 @@ class _History:
             )
         return run
 
-    def made(self, run: RunRecord) -> Outcome:
+    def made(self, run: RunRecord | CurveRecord) -> Outcome | CurveOutcome:
         """A run's snapshot and record, made from the dump."""
-        at = Pointer(run.parent.epoch, run.parent.version)
-        parent = self.kept(at, run.parent.sha256)
-        if parent is None:
-            # No longer kept anywhere: the log has all that it came from.
-            parent = encode_snapshot(self.made(self.run_of(at)).snapshot)
-        return made_again(
-            self._settings,
-            run,
-            decode_snapshot(parent),
-            lambda: read_dump(self._dump),
-        )
+        if isinstance(run, CurveRecord):
+            before = None if run.parent is None else self._parent(run.parent)
+            return curve_made_again(self._settings, run, before, self._events)
+        return made_again(self._settings, run, self._parent(run.parent), self._events)
+
+    def _events(self) -> Iterator[tuple[int, bytes]]:
+        return read_dump(self._dump)
+
+    def _parent(self, parent: Parent) -> Snapshot:
+        at = Pointer(parent.epoch, parent.version)
+        kept = self.kept(at, parent.sha256)
+        if kept is not None:
+            return decode_snapshot(kept)
+        # No longer kept anywhere: the log has all that it came from.
+        return self.made(self.run_of(at)).snapshot
 
     def kept(self, pointer: Pointer, sha256: bytes) -> bytes | None:
         """A version with this digest, of the topic or Redis; None where neither has."""
@@ -219,14 +228,17 @@ class _History:
             store.close()
 
 
-def _differences_of_runs(written: RunRecord, made: RunRecord) -> list[str]:
+def _differences_of_runs(
+    written: RunRecord | CurveRecord, made: RunRecord | CurveRecord
+) -> list[str]:
     """What a record says that its training did not; who asked is in no log."""
     return [
         f"{name} of the run was {getattr(written, name)!r:.100}, is "
         f"{getattr(made, name)!r:.100}"
         for name in written.__struct_fields__
         if name not in ("request", "settings", "sha256")
-        and getattr(written, name) != getattr(made, name)
+        # As bytes: a number that is not known equals nothing, itself included.
+        and _encode(getattr(written, name)) != _encode(getattr(made, name))
     ]
 
 
@@ -243,9 +255,10 @@ def _differences(published: bytes, made: bytes) -> list[str]:
         if name != "weights" and getattr(was, name) != getattr(now, name)
     ]
     if was.weights != now.weights:
-        before, after = (np.frombuffer(x.weights, "<f4") for x in (was, now))
+        form = "<f8" if now.kind == CURVE else "<f4"
+        before, after = (np.frombuffer(x.weights, form) for x in (was, now))
         if len(before) == len(after):
-            largest = np.abs(before - after).max()
+            largest = np.nanmax(np.abs(before - after), initial=0.0)
             told.append(f"weights differ by {largest:.3g} at most")
         else:
             told.append(f"weights were {len(before)}, are {len(after)}")

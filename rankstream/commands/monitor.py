@@ -31,7 +31,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Watch until Ctrl-C; the workers are never touched."""
     settings = with_namespace(load_settings(arguments.config), arguments.namespace)
     gathered = Gathered(
-        {name: x.training for name, x in settings.models.items() if x.is_trained}
+        {name: x.training for name, x in settings.models.items() if not x.learns_online}
     )
     poller = Poller(settings, gathered)
     poller.start()

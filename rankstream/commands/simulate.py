@@ -159,7 +159,8 @@ def run(arguments: argparse.Namespace) -> int:
         result = result_of(progress, learned, ndcg, seconds)
         if not plan.learns_online:
             result |= interventions_of(joined.interventions, served, progress)
-    print_result(result, as_json=arguments.json)
+    curves = joined.interventions.curves()
+    print_result(result, curves, as_json=arguments.json)
     return STOPPED if stop.asked else 0
 
 
@@ -221,6 +222,11 @@ def _settings(arguments: argparse.Namespace, n_features: int) -> Settings:
     settings = with_namespace(load_settings(arguments.config), arguments.namespace)
     name, asked = arguments.model, arguments.interventions
     model = settings.models.get(name)
+    if model is not None and model.is_curve:
+        raise ValueError(
+            f"a model must rank to be simulated; {name!r} is a curve of bias: name "
+            "another with --model"
+        )
     if model is not None and model.features != n_features:
         raise ValueError(
             f"the data must have as many features as models.{name}, {model.features}; "

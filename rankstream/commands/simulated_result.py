@@ -2,12 +2,15 @@
 
 import json
 import sys
+from collections.abc import Sequence
 from typing import Any
 
+import msgspec
 import numpy as np
 from rich.table import Table
 
 from producers.simulation import Progress
+from rankstream.commands.curve_tables import print_curve
 from rankstream.simulation.interventions import Interventions
 from rankstream.simulation.served_policies import (
     SPARE,
@@ -17,6 +20,7 @@ from rankstream.simulation.served_policies import (
 )
 from rankstream.snapshots import Snapshot
 from rankstream.terminal.fitted_table import print_fitted, wide_console
+from rankstream.wire.curves import CurveRecord, published
 
 
 def result_of(
@@ -56,8 +60,10 @@ def result_of(
 def interventions_of(
     found: Interventions, served: ServedPolicies, progress: Progress
 ) -> dict[str, Any]:
-    """What each policy showed, with how it was trained."""
+    """What each policy showed, with how it was trained, and curves of bias."""
+    curves = [msgspec.to_builtins(published(each)) for each in found.curves()]
     return {
+        **({"curves": curves} if curves else {}),
         "interventions": [
             as_builtins(each, found.run_of(each.intervention))
             for each in served.policies(progress)
@@ -66,14 +72,18 @@ def interventions_of(
     }
 
 
-def print_result(result: dict[str, Any], *, as_json: bool) -> None:
-    """Print it as a table, or as one JSON object."""
+def print_result(
+    result: dict[str, Any], curves: Sequence[CurveRecord], *, as_json: bool
+) -> None:
+    """Print it as tables, with the last fit of each curve, or as one JSON object."""
     if as_json:
         json.dump(result, sys.stdout)
         sys.stdout.write("\n")
         return
     console = wide_console()
     console.print(_table(result))
+    for each in {each.model: each for each in curves}.values():
+        print_curve(each)
     if "interventions" in result:
         print_fitted(console, table_of(result["interventions"]), SPARE)
         if result["refused"]:

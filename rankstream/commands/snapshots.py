@@ -10,6 +10,11 @@ from rich.console import Console, JustifyMethod
 from rich.table import Table
 
 from producers.readiness import Waiting, wait_for_redis
+from rankstream.commands.export_curve import (
+    EXPORT_DESCRIPTION,
+    EXPORT_HELP,
+    add_export_arguments,
+)
 from rankstream.settings import Settings, load_settings, with_namespace
 from rankstream.snapshots import (
     Pointer,
@@ -46,6 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "  rankstream snapshots verify --json\n"
         "  rankstream snapshots rollback search 0.1200    serve it, and stay there\n"
         "  rankstream snapshots follow search             serve the newest again\n"
+        "  rankstream snapshots export-curve eyes         for LightGBM and XGBoost\n"
         "\n"
         "A model that is trained (learner = 'trained') is not followed: after a\n"
         "rollback its schedule leaves it alone until `rankstream intervene MODEL`.\n"
@@ -82,6 +88,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "again",
     )
     following.add_argument("model")
+    exporting = actions.add_parser(
+        "export-curve", help=EXPORT_HELP, description=EXPORT_DESCRIPTION
+    )
+    exporting.add_argument("model")
+    exporting.add_argument(
+        "--version",
+        type=_place,
+        metavar="EPOCH.VERSION",
+        help="which one (default: the newest)",
+    )
+    add_export_arguments(exporting)
     for action in (listing, show, verifying, rolling, following):
         action.add_argument("--json", action="store_true", help="print JSON")
 
@@ -98,11 +115,35 @@ def run(arguments: argparse.Namespace) -> int:
             return _verify(store, arguments)
         if arguments.action == "show":
             return _show(store, arguments)
+        if arguments.action == "export-curve":
+            return _export_curve(store, arguments)
         if arguments.action in ("rollback", "follow"):
             return _move(settings, store, arguments)
         return _list(store, arguments)
     finally:
         store.close()
+
+
+def _export_curve(store: SnapshotStore, arguments: argparse.Namespace) -> int:
+    # Nobody else needs estimators.
+    from rankstream.commands.curve_weights import export_curve  # noqa: PLC0415
+
+    snapshot = _asked(store, arguments)
+    if snapshot is None:
+        return _nothing(_has_none(arguments.model))
+    return export_curve(snapshot, arguments)
+
+
+def _asked(store: SnapshotStore, arguments: argparse.Namespace) -> Snapshot | None:
+    """The version that was asked for, else the one that is served."""
+    model, place = arguments.model, arguments.version
+    if place is None:
+        return _served(store, model)
+    return decode_at(store.load(model, place) or b"", model, place)
+
+
+def _has_none(model: str) -> str:
+    return f"a model must have a snapshot; {model!r} has none"
 
 
 def _check_known(settings: Settings, store: SnapshotStore, model: str) -> None:
@@ -137,18 +178,14 @@ def _list(store: SnapshotStore, arguments: argparse.Namespace) -> int:
 
 
 def _show(store: SnapshotStore, arguments: argparse.Namespace) -> int:
-    model, place = arguments.model, arguments.version
-    if place is None:
-        snapshot = _served(store, model)
-        if snapshot is None:
-            return _nothing(f"a model must have a snapshot; {model!r} has none")
-    else:
-        snapshot = decode_at(store.load(model, place) or b"", model, place)
+    snapshot = _asked(store, arguments)
+    if snapshot is None:
+        return _nothing(_has_none(arguments.model))
     row = _details(snapshot)
     if arguments.json:
         _write_json(row)
         return 0
-    title = plain(f"{model} {pointer_of(snapshot)}")
+    title = plain(f"{snapshot.model} {pointer_of(snapshot)}")
     table = Table(show_header=False, title=title)
     for name, value in row.items():
         table.add_row(name.replace("_", " "), _text(value))
@@ -201,7 +238,7 @@ def _held_until(settings: Settings, model: str) -> str:
     intervene = f"`rankstream intervene {model}`"
     if model not in settings.models:
         return f"until {follow}, or, if it is trained by a schedule, {intervene}"
-    if settings.models[model].is_trained:
+    if not settings.models[model].learns_online:
         return f"and its schedule leaves it alone, until {intervene} trains it on"
     return f"until {follow}"
 

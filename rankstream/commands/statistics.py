@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from models.estimators.bias_curve import BiasCurve
+from rankstream.commands.newest_curve import HELP, OPTION
 from rankstream.commands.relevance_tables import NO_CURVE, curve_label
 from rankstream.commands.statistics_asked import Asked, nothing, say
 from rankstream.commands.statistics_curve import (
@@ -66,6 +67,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     show.add_argument(
         "--candidates", metavar="HEX", help="only sets whose name begins so"
     )
+    show.add_argument(
+        "--classes",
+        action="store_true",
+        help="relevance of items whose ids are equal before # together, and the curve "
+        "from these (docs/estimators.md)",
+    )
     listing = actions.add_parser("list", help="queries, most shown first")
     listing.add_argument("--limit", type=_rows, default=50, help="how many queries")
     writing = actions.add_parser(
@@ -88,14 +95,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--dry-run", action="store_true", help="say what it would do, and do nothing"
     )
     for action in (show, writing):
-        action.add_argument(
+        curve = action.add_mutually_exclusive_group()
+        curve.add_argument(
             "--examination",
             metavar="CURVE",
             type=_curve,
             help="what relevance is corrected by: probabilities of looking at ranks 1, "
             "2, ..., such as 1,0.6,0.4, or a JSON file with them or with alpha and "
-            "beta; estimated from clicks of the validation groups if not given",
+            "beta; if not given the newest of --curve, else estimated from clicks of "
+            "the validation groups",
         )
+        curve.add_argument(OPTION, metavar="NAME", help=HELP)
     for action in (show, listing, writing, converting):
         action.add_argument(
             "--local",

@@ -8,15 +8,14 @@ from typing import NamedTuple
 from rich.console import Console
 
 from models.estimators.splits import Shares
-from rankstream.commands.deployed_groups import (
-    DeployedGroups,
-    LearnedOnline,
-    learned_in,
-)
+from rankstream.commands.deployed_groups import DeployedGroups, learned_in
+from rankstream.commands.newest_curve import curve_asked
 from rankstream.commands.statistics_curve import GIVEN, EstimatedCurve, estimated_curve
 from rankstream.relevance import Trust
 from rankstream.settings import Settings
+from streams.estimation.learned_online import LearnedOnline
 from streams.fold.statistics_reader import Statistics
+from streams.training.known_curve import published_curve
 
 
 class Asked(NamedTuple):
@@ -30,8 +29,17 @@ class Asked(NamedTuple):
         """What relevance is corrected by; an estimate reads all columns."""
         if self.arguments.examination is not None:
             return EstimatedCurve(self.arguments.examination, GIVEN)
+        found = curve_asked(self.settings, self.arguments.curve, self.arguments.local)
+        if found is not None:
+            known = published_curve(found)
+            return EstimatedCurve(known.curve, known.source, known.warning)
         shares = Shares(*self.settings.statistics.split_shares)
-        return estimated_curve(self.statistics, shares)
+        return estimated_curve(self.statistics, shares, has_classes=self.has_classes)
+
+    @property
+    def has_classes(self) -> bool:
+        """Whether items of one class count as one; an export has each item."""
+        return getattr(self.arguments, "classes", False)
 
     def trust(self) -> Trust:
         """What is known of the policies that logged; a replay deploys nothing."""

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -9,7 +10,9 @@ import numpy as np
 
 from models.estimators.bias_curve import BiasCurve, position_curve
 from models.estimators.splits import Shares
+from streams.fold.statistics_columns import Columns
 from streams.fold.statistics_reader import Statistics
+from streams.training.class_columns import columns_by_class
 from streams.training.estimated_curve import estimated_curve as estimated_curve_of
 
 FORMS = (
@@ -75,11 +78,25 @@ class EstimatedCurve(NamedTuple):
 GIVEN = "given"
 
 
-def estimated_curve(statistics: Statistics, shares: Shares) -> EstimatedCurve:
+def curve_columns(statistics: Statistics, *, has_classes: bool) -> Iterable[Columns]:
+    """What a curve is fitted on: columns of items, or of classes of them."""
+    columns = statistics.columns()
+    return columns_by_class(columns) if has_classes else columns
+
+
+def estimated_curve(
+    statistics: Statistics, shares: Shares, *, has_classes: bool = False
+) -> EstimatedCurve:
     """The curve of what was counted, from the validation groups where there are some.
 
     Nothing else is fitted on their clicks; see `streams.training.estimated_curve`.
+
+    Parameters
+    ----------
+    has_classes
+        Whether items of one class count as one; see `models.estimators.item_classes`.
     """
+    columns = curve_columns(statistics, has_classes=has_classes)
     groups = statistics.counted[0].groups if statistics.counted else 0
-    found = estimated_curve_of(statistics.columns(), groups, shares)
+    found = estimated_curve_of(columns, groups, shares)
     return EstimatedCurve(found.curve, found.source, found.warning)

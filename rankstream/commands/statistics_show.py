@@ -100,7 +100,9 @@ def _tell_relevance(console: Console, asked: Asked, names: Sequence[ScopeName]) 
     wanted = set(names)
     columns = statistics.columns([names[0].query], is_wanted=wanted.__contains__)
     groups = statistics.counted[0].groups
-    found = relevance_of(columns, curve, groups, asked.trust())
+    found = relevance_of(
+        columns, curve, groups, asked.trust(), has_classes=asked.has_classes
+    )
     table = relevance_table(found, arguments.limit)
     print_fitted(console, table, SPARE_OF_RELEVANCE)
     label = curve_label(curve, source)

@@ -28,7 +28,8 @@ from streams.kafka.preloader import called
 from streams.kafka.role_processes import Preloaded
 from streams.kafka.supervisor import stop_with_parent, supervise
 from streams.stage import LogRefused
-from streams.topology import ROLES, Role, kinds_of, role_of, topics_of
+from streams.topology import kinds_of, topics_of
+from streams.worker_roles import ROLES, Role, role_of
 
 if TYPE_CHECKING:
     from streams.kafka.status_page import Status

@@ -1,21 +1,13 @@
 """Interventions of trained models, in a terminal."""
 
 import time
-from collections.abc import Iterator
 from typing import Any
 
-from rich.cells import cell_len
-from rich.console import (
-    Console,
-    ConsoleOptions,
-    Group,
-    JustifyMethod,
-    RenderableType,
-    RenderResult,
-)
-from rich.table import Column, Table
+from rich.console import Group, JustifyMethod, RenderableType
+from rich.table import Table
 from rich.text import Text
 
+from rankstream.monitoring.fitted import Fitted
 from rankstream.monitoring.schedules import moment
 from rankstream.terminal.counts import counted
 from rankstream.terminal.plain_text import visible
@@ -45,38 +37,6 @@ EXPECTED = (
 )
 
 
-class Fitted:
-    """A table that leaves columns out where there is no room for them."""
-
-    def __init__(self, table: Table) -> None:
-        self._table = table
-
-    def __rich_console__(
-        self, console: Console, options: ConsoleOptions
-    ) -> RenderResult:
-        """The table, and which columns are left out."""
-        table, gone = self._table, []
-        for heading in SPARE:
-            if _least_width(table) <= options.max_width:
-                break
-            table.columns = [each for each in table.columns if each.header != heading]
-            gone.append(heading.replace("\n", " "))
-        yield table
-        if gone:
-            yield Text(f"no room for: {', '.join(gone)}", style="dim")
-
-
-def _least_width(table: Table) -> int:
-    """Each column has a space beside it; only those that may be broken give way."""
-    return sum(1 + max(_widths(column)) for column in table.columns)
-
-
-def _widths(column: Column) -> Iterator[int]:
-    for cell in (column.header, *column.cells):
-        lines = str(cell).split("\n" if column.no_wrap else None)
-        yield from map(cell_len, lines)
-
-
 def interventions_of(found: dict[str, Any]) -> RenderableType:
     """All that is known of interventions; nothing where no model is trained."""
     rows, states = found["rows"], found["states"]
@@ -84,7 +44,7 @@ def interventions_of(found: dict[str, Any]) -> RenderableType:
     for each in found["next"]:
         parts.append(Text(f"{visible(each['model'])}: {visible(each['said'])}"))
     if rows:
-        parts += [Fitted(_table(found)), _told(found)]
+        parts += [Fitted(_table(found), SPARE), _told(found)]
     return Group(*parts)
 
 

@@ -12,9 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from rankstream.monitoring.interventions import Interventions
+from rankstream.monitoring.learned_curves import LearnedCurves
 from rankstream.monitoring.schedules import Counted
 from rankstream.sections import TrainingSettings
+from rankstream.wire.envelope import pointer_from
 from rankstream.wire.intervention_rates import decode_rates
+from rankstream.wire.policy_values import ModelValues, decode_values
 from rankstream.wire.schemas import decoded
 from rankstream.wire.verdicts import Verdict, decode_verdict
 
@@ -104,7 +107,8 @@ class Gathered:
     Parameters
     ----------
     trained
-        Models whose learner is "trained", in the settings of the monitor.
+        Models whose learner is "trained" or "examination", in the settings of the
+        monitor.
     """
 
     def __init__(self, trained: Mapping[str, TrainingSettings] | None = None) -> None:
@@ -117,6 +121,8 @@ class Gathered:
         self._examination: list[dict[str, Any]] = []
         self._trained = frozenset(trained or {})
         self._interventions = Interventions(trained or {})
+        self._curves = LearnedCurves()
+        self._values: dict[str, ModelValues] = {}
         self._trouble = ""
         self._losses: tuple[str, ...] = ()
         self._passed_over: set[str] = set()
@@ -125,8 +131,9 @@ class Gathered:
     def take_verdict(self, value: bytes | None) -> None:
         """Take a record of `evaluations`; one that cannot be read is passed over.
 
-        It is a verdict, or holds clicks per list of the interventions of a model. An
-        experiment of which nothing else came yet is named in `overview`, once.
+        It is a verdict, or holds clicks per list of the interventions of a model, or
+        what versions of it are worth. An experiment of which nothing else came yet is
+        named in `overview`, once.
         """
         try:
             verdict = decode_verdict(value or b"")
@@ -146,16 +153,31 @@ class Gathered:
         try:
             rates = decode_rates(value)
         except msgspec.DecodeError:
-            self._pass_over(value)
+            self._take_values(value)
             return
         with self._lock:
             self._interventions.take_rates(rates)
             self._moved()
 
+    def _take_values(self, value: bytes) -> None:
+        try:
+            values = decode_values(value)
+        except msgspec.DecodeError:
+            self._pass_over(value)
+            return
+        with self._lock:
+            if self._values.get(values.model) != values:
+                self._values[values.model] = values
+                self._moved()
+
     def take_training(self, records: Iterable[tuple[bytes, bytes | None]]) -> None:
         """Take keys and values of `training`."""
         with self._lock:
-            changes = [self._interventions.take(*each) for each in records]
+            changes = [
+                taken.take(*each)
+                for each in records
+                for taken in (self._interventions, self._curves)
+            ]
             if any(changes):
                 self._moved()
 
@@ -236,14 +258,24 @@ class Gathered:
         """A line for each experiment, and everything else."""
         with self._lock:
             rows = [_row_of(each) for _, each in sorted(self._verdicts.items())]
+            served = {x["model"]: x["version"].encode() for x in self._snapshots}
+            curves = self._curves.overview(
+                {model: pointer_from(each) for model, each in served.items()}
+            )
             return {
                 "number": self._number,
                 "trouble": self._told(),
                 "experiments": rows,
                 "counts": dict(self._counts),
                 "snapshots": list(self._snapshots),
-                "examination": list(self._examination),
+                # What a learner fitted is of more lists, and has its groups.
+                "examination": [] if curves else list(self._examination),
+                "curves": curves,
                 "interventions": self._interventions.overview(),
+                "values": [
+                    msgspec.to_builtins(each)
+                    for _, each in sorted(self._values.items())
+                ],
             }
 
     def experiment(self, name: str, pair: int = 0) -> dict[str, Any] | None:
@@ -257,7 +289,7 @@ class Gathered:
 
     def _told(self) -> str:
         losses = "; ".join(self._losses)
-        refused = self._interventions.refused
+        refused = self._interventions.refused or self._curves.refused
         parts = (self._trouble, refused, self._unread(), f"{losses}." if losses else "")
         return " ".join(filter(None, parts))
 

@@ -46,8 +46,9 @@ function drawOverview() {
   const rows = overview.experiments;
   const trained = overview.interventions;
   const isTrained = trained.rows.length + trained.states.length + trained.next.length > 0;
-  byId("empty").hidden = rows.length > 0 || isTrained;
+  byId("empty").hidden = rows.length > 0 || isTrained || overview.values.length > 0;
   drawInterventions(trained, isTrained);
+  drawValues(overview.values);
   byId("main").hidden = rows.length === 0;
   if (!rows.some((each) => each.name === selected)) {
     selected = rows.length ? rows[0].name : null;
@@ -83,6 +84,7 @@ function drawOverview() {
     progressOf(each.course),
   )));
   drawExamination();
+  drawCurves(overview.curves);
 }
 
 const ALIVE_MS = 60000; // a trainer that has said nothing for so long is not at work
@@ -138,25 +140,92 @@ function rateOf(run, rate, largest) {
   return drawing;
 }
 
+// A row for each policy, what was logged first; a bar of what it is worth more.
+function drawValues(models) {
+  byId("valued").hidden = models.length === 0;
+  const ends = models.flatMap(({ policies }) => policies.flatMap((each) =>
+    [each.difference ?? 0, ...each.difference_interval.map((end) => end ?? 0)]));
+  const largest = Math.max(1e-12, ...ends.map(Math.abs));
+  const figure = (value, digits) => element("td", value === null ? "–" : value.toFixed(digits), "number");
+  const share = (value) => element("td", value === null ? "–" : percent(Math.round(1000 * value) / 1000) + " %", "number");
+  const interval = ([low, high], told) => element("td", low === null ? "–" : told(low) + " – " + told(high));
+  byId("values").tBodies[0].replaceChildren(...models.flatMap(({ model, at_ms: atMs, policies }) =>
+    policies.map((each, number) => {
+      const drawing = element("td");
+      if (each.difference !== null && each.difference_interval[0] !== null) {
+        drawing.append(barOf(each.difference, each.difference_interval, largest));
+      }
+      return row(
+        element("th", number ? each.policy : model + ", " + each.policy),
+        figure(each.value, 4),
+        interval(each.interval, (end) => end.toFixed(4)),
+        element("td", each.difference === null ? "–" : signed(each.difference), "number"),
+        interval(each.difference_interval, signed),
+        drawing,
+        share(each.unseen),
+        share(each.largest_share),
+        element("td", each.effective_clicks === null ? "–" : whole.format(Math.round(each.effective_clicks)), "number"),
+        element("td", new Date(atMs).toISOString().slice(0, 19).replace("T", " ")),
+      );
+    })));
+  byId("worth").replaceChildren(...models.flatMap((each) => [
+    element("li", each.model + ": " + each.estimator + (each.curve ? ", curve " + each.curve : "") + "; "
+      + whole.format(each.lists) + " of " + whole.format(each.lists_all) + " lists and "
+      + whole.format(each.clicks) + " clicks of " + whole.format(each.groups.length) + " groups; " + age(each.at_ms)),
+    ...each.remarks.map((remark) => element("li", each.model + ": " + remark)),
+    ...each.policies.filter(({ why }) => why).map(({ policy, value, why }) =>
+      element("li", policy + (value === null ? ": not known, " : ": no interval, ") + why)),
+  ]));
+}
+
+// A bar of what is there, with its interval; the first rank has the unit, and none.
+function looked(value, interval, isFirst) {
+  const at = (number) => 120 * Math.max(0, Math.min(1, number));
+  const drawing = shape("svg", { viewBox: "0 0 120 12", width: 120, height: 12 });
+  drawing.append(shape("rect", { width: at(value ?? 0), height: 12, class: "looked" }));
+  if (interval !== null && !isFirst) {
+    drawing.append(shape("line", { x1: at(interval[0]), x2: at(interval[1]), y1: 6, y2: 6, class: "range" }));
+  }
+  const bar = element("td");
+  bar.append(drawing);
+  return bar;
+}
+
 function drawExamination() {
   const ranks = overview.examination;
   byId("bias").hidden = ranks.length === 0;
-  const at = (value) => 120 * Math.min(1, value);
   byId("examination").replaceChildren(...ranks.map(({ ratio, interval, reason }, i) => {
-    const bar = element("td");
-    const drawing = shape("svg", { viewBox: "0 0 120 12", width: 120, height: 12 });
-    drawing.append(shape("rect", { width: at(ratio ?? 0), height: 12, class: "looked" }));
     const isShown = interval !== null && i > 0;
-    if (isShown) {
-      drawing.append(shape("line", { x1: at(interval[0]), x2: at(interval[1]), y1: 6, y2: 6, class: "range" }));
-    }
-    bar.append(drawing);
     return row(
       element("th", String(i + 1)),
       element("td", ratio === null ? "–" : ratio.toFixed(3), "number"),
-      bar,
+      looked(ratio, interval, i === 0),
       element("td", isShown ? interval.map((end) => end.toFixed(3)).join(" – ") : reason, "told"),
     );
+  }));
+}
+
+// What models that are curves fitted last: alpha and beta by rank, and whose clicks.
+function drawCurves(curves) {
+  byId("fitted").hidden = curves.length === 0;
+  const ends = (rank, interval) => rank === 1 || interval === null ? "" : interval.map((end) => end.toFixed(3)).join(" – ");
+  const figure = (value) => element("td", value === null ? "–" : value.toFixed(3), "number");
+  byId("curves").replaceChildren(...curves.flatMap((curve) => {
+    const table = element("table");
+    table.append(element("caption", curve.model + " " + curve.version + ", " + curve.estimator));
+    table.append(row(...["rank", "alpha", "", percent(curve.confidence) + " %", "beta", percent(curve.confidence) + " %", ""].map((name) => element("th", name))));
+    table.append(...curve.ranks.map(({ rank, alpha, alpha_interval: ofAlpha, beta, beta_interval: ofBeta, why }) => row(
+      element("th", String(rank)),
+      figure(alpha),
+      looked(alpha, ofAlpha, rank === 1),
+      element("td", ends(rank, ofAlpha)),
+      figure(beta),
+      element("td", ends(rank, ofBeta)),
+      element("td", why, "told"),
+    )));
+    const unit = curve.is_ratio_only ? "relative to rank 1" : "as its anchor has it";
+    return [table, element("p", unit + "; " + whole.format(curve.shown) + " views and " + whole.format(curve.clicked)
+      + " clicks, " + curve.source + "; " + age(curve.at_ms), "told")];
   }));
 }
 

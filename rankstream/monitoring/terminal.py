@@ -8,8 +8,11 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
+from rankstream.monitoring.ages import age_in_words
+from rankstream.monitoring.curve_table import curves_of
 from rankstream.monitoring.intervention_table import interventions_of
 from rankstream.monitoring.overview import Gathered
+from rankstream.monitoring.value_table import values_of
 from rankstream.terminal.counts import counted
 from rankstream.wire.verdicts import Ends, MethodVerdict, Verdict
 
@@ -33,7 +36,7 @@ def view_of(gathered: Gathered, selected: str | None = None) -> RenderableType:
         parts.append(Text(overview["trouble"], style="yellow"))
     found = overview["interventions"]
     is_trained = bool(found["rows"] or found["states"] or found["next"])
-    if not rows and not is_trained:
+    if not rows and not is_trained and not overview["values"]:
         parts.append(Panel(Text(EMPTY), title="experiments"))
     elif rows:
         name = selected or rows[0]["name"]
@@ -45,9 +48,14 @@ def view_of(gathered: Gathered, selected: str | None = None) -> RenderableType:
             parts.append(_detail(detail["verdict"]))
     if is_trained:
         parts.append(interventions_of(found))
-    below = Table.grid(padding=(0, 3))
-    below.add_row(_counts(overview), _examination(overview["examination"]))
-    parts.append(below)
+    parts += values_of(overview["values"])
+    if overview["curves"]:
+        # Beside the counts there is no room for intervals of alpha and beta.
+        parts += [_counts(overview), curves_of(overview["curves"])]
+    else:
+        below = Table.grid(padding=(0, 3))
+        below.add_row(_counts(overview), _examination(overview["examination"]))
+        parts.append(below)
     return Group(*parts)
 
 
@@ -186,27 +194,6 @@ def _counts(overview: dict[str, Any]) -> Table:
         table.add_row(Text(each["model"]), f"version {each['version']}, {age}")
         table.add_row("", _progress(each))
     return table
-
-
-def age_in_words(created_ms: int, now_ms: float) -> str:
-    """How old a snapshot is in event time, which may be ahead of this clock.
-
-    Examples
-    --------
-    >>> [age_in_words(at_ms, 90_000.0) for at_ms in (0, 1_000, 95_000)]
-    ['from the start', '89 s old in event time', 'its event time 5 s ahead']
-    """
-    if not created_ms:
-        return "from the start"
-    age_s = round((now_ms - created_ms) / 1_000.0)
-    said = _duration(abs(age_s))
-    return f"its event time {said} ahead" if age_s < 0 else f"{said} old in event time"
-
-
-def _duration(seconds: int) -> str:
-    if seconds < 120:
-        return f"{seconds} s"
-    return f"{seconds // 60} min" if seconds < 7_200 else f"{seconds // 3_600:,} h"
 
 
 def _progress(snapshot: dict[str, Any]) -> str:

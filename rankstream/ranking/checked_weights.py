@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from rankstream.wire.envelope import Snapshot, SnapshotError, pointer_of
+from rankstream.wire.envelope import CURVE, Snapshot, SnapshotError, pointer_of
 
 Floats = npt.NDArray[np.float32]
 
@@ -39,9 +39,15 @@ def checked_weights(snapshot: Snapshot, given: GivenFeatures | None) -> CheckedW
     Raises
     ------
     SnapshotError
-        With the reason features or weights.
+        With the reason kind, features or weights.
     """
     pointer = pointer_of(snapshot)
+    if snapshot.kind == CURVE:
+        raise SnapshotError(
+            "kind",
+            f"a model must rank; version {pointer} of {snapshot.model!r} is a curve of "
+            "bias: name a model whose learner is another",
+        )
     if given is not None and given.number != snapshot.n_features:
         raise SnapshotError(
             "features",

@@ -23,6 +23,19 @@ LEARNERS: dict[str, tuple[str, ...]] = {
 TRAINED = "trained"
 """In the place of a learner: nothing is learned online, and versions are trained."""
 
+EXAMINATION = "examination"
+"""In the place of a learner: the model is a curve of bias, fitted on counted lists."""
+
+CURVE_OPTIONS = (
+    "estimator",
+    "ranks",
+    "confidence",
+    "anchor",
+    "bootstrap",
+    "classes",
+)
+"""Of `EXAMINATION`; `rankstream.curve_options` says what they may be."""
+
 
 def check_learner(name: str, options: Mapping[str, Any]) -> None:
     """Refuse a name that no learner has, and options that this one has not.
@@ -32,7 +45,7 @@ def check_learner(name: str, options: Mapping[str, Any]) -> None:
     ValueError
         With those that there are.
     """
-    known = {**LEARNERS, TRAINED: ()}
+    known = {**LEARNERS, TRAINED: (), EXAMINATION: CURVE_OPTIONS}
     if name not in known:
         raise ValueError(f"learner must be one of {sorted(known)}; got {name!r}")
     if unknown := sorted(set(options) - set(known[name])):

@@ -70,7 +70,7 @@ class Lists:
             name: _Needs(
                 policy_for(model), multileaving_of(model), needs_candidates(model)
             )
-            for name, model in settings.models.items()
+            for name, model in settings.rankers.items()
         }
         self._sender = sender
         self._documents = documents

@@ -10,6 +10,7 @@ from rankstream.ranker import Ranker
 from rankstream.sections import Settings
 from rankstream.simulation.interventions import Line, Refusals
 from rankstream.terminal.plain_text import visible
+from rankstream.wire.curves import CurveRecord
 from rankstream.wire.topics import STATISTICS, TRAINING
 from rankstream.wire.training import (
     DONE,
@@ -150,6 +151,10 @@ class AwaitedInterventions:
     def refusal(self) -> str:
         """Why the last training was refused; empty where it was not."""
         return self._refused
+
+    def curves(self) -> list[CurveRecord]:
+        """None are told of: `rankstream intervene --show` has those of a worker."""
+        return []
 
     def _read(self) -> None:
         self._looked_s = time.monotonic()

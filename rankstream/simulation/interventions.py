@@ -1,9 +1,11 @@
 """Interventions of a simulation, and those that are trained in its own process."""
 
+import math
 from typing import NamedTuple, Protocol
 
 from rankstream.sections import ModelSettings
 from rankstream.terminal.plain_text import visible
+from rankstream.wire.curves import CurveRecord
 from rankstream.wire.training import REFUSED, RunRecord
 from streams.training.local_trainer import LocalTrainer
 from streams.training.retries import form_of
@@ -140,6 +142,9 @@ class Interventions(Protocol):
     def refusal(self) -> str:
         """Why the last training was refused; empty where it was not."""
 
+    def curves(self) -> list[CurveRecord]:
+        """All fits of curves of bias, the first one first, where they are known."""
+
 
 class NoInterventions:
     """Of a model that learns online."""
@@ -162,6 +167,10 @@ class NoInterventions:
         """None was refused."""
         return ""
 
+    def curves(self) -> list[CurveRecord]:
+        """None was fitted."""
+        return []
+
 
 class OwnInterventions:
     """In this process."""
@@ -171,6 +180,8 @@ class OwnInterventions:
         self._trainer = trainer
         self._line: Line | None = None
         self._refusals = Refusals(name)
+        self._refused_curves: dict[str, Refusals] = {}
+        self._n_curves = 0
 
     def show_on(self, line: Line) -> None:
         """Say there how far a training is, and why one was refused."""
@@ -193,8 +204,25 @@ class OwnInterventions:
     def _flush(self) -> None:
         if self._trainer.flush():
             self._refusals.forget()
-        if self._line is not None and (why := self.refusal()):
-            self._refusals.say(self._line, REFUSED, why)
+        if self._line is not None:
+            self._say_curves(self._line)
+            if why := self.refusal():
+                self._refusals.say(self._line, REFUSED, why)
+
+    def _say_curves(self, line: Line) -> None:
+        """Which curves there are since the last look, and why others are not."""
+        for each in self.curves()[self._n_curves :]:
+            known = sum(not math.isnan(alpha) for alpha in each.alpha)
+            line.say(
+                f"curve {visible(each.intervention)}: {known} of {each.n_ranks} ranks "
+                f"known, {each.source}"
+            )
+            self._refused_curves.pop(each.model, None)
+        self._n_curves = len(self.curves())
+        for name, why in self._trainer.refusals.items():
+            if name != self._name:
+                told = self._refused_curves.setdefault(name, Refusals(name))
+                told.say(line, REFUSED, why)
 
     def run_of(self, intervention: str) -> RunRecord | None:
         """The training of a version."""
@@ -204,3 +232,7 @@ class OwnInterventions:
     def refusal(self) -> str:
         """Why the last training was refused."""
         return self._trainer.refusals.get(self._name, "")
+
+    def curves(self) -> list[CurveRecord]:
+        """Those that were fitted here."""
+        return self._trainer.curves

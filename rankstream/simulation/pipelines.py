@@ -57,7 +57,9 @@ def in_process(
         What a model that is trained serves first, instead of zeros.
     """
     model = settings.models[name]
-    own = msgspec.structs.replace(local_settings(settings), models={name: model})
+    own = msgspec.structs.replace(
+        local_settings(settings), models={**settings.curves, name: model}
+    )
     pipeline = LocalPipeline(own, now=lambda: time.time_ns() // 1_000_000)
     interventions: Interventions = NoInterventions()
     if model.is_trained:

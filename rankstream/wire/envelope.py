@@ -20,6 +20,12 @@ SCHEMA = 1
 HEADER = struct.Struct(">4sHI32s")
 
 KINDS = ("linear", "neural", "neural-tanh", "neural-relu")
+CURVE = "curve"
+"""The kind of a curve of bias: no ranker, and no list is made by it."""
+
+CURVE_ROWS = 6
+"""Of its weights; see `rankstream.wire.curves`."""
+
 NORMALISATIONS = ("min-max", "standard", "none")
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -33,7 +39,7 @@ class SnapshotError(ValueError):
     """A snapshot is not what it should be.
 
     `reason` is a stable word: truncated, magic, schema, length, checksum, payload,
-    shape, weights; of a reader also pointer, missing, misplaced, model, features,
+    shape, weights; of a reader also pointer, missing, misplaced, model, kind, features,
     emptied.
 
     Operator action: `rankstream snapshots verify`; readers keep the last good one.
@@ -45,12 +51,13 @@ class SnapshotError(ValueError):
 
 
 class Snapshot(msgspec.Struct, frozen=True, array_like=True):
-    """A model at one version: all that a ranker needs.
+    """A model at one version: all that a ranker needs, or a curve of bias.
 
     `version` is the number of interactions folded, `created_ms` the event time of the
     last of them, `sources` the last sequence number of each partition of the log.
     `epoch` counts rollbacks. `weights` are little-endian float32, laid out as
-    `rankstream.ranking.scoring` says.
+    `rankstream.ranking.scoring` says; those of a curve are float64, laid out as
+    `rankstream.wire.curves` says, and its features are ranks.
 
     What follows `weights` is left out of the bytes where it is as by default, from the
     end on, and later minor layouts add fields there, which this one skips.
@@ -215,9 +222,9 @@ def decode_snapshot(envelope: bytes) -> Snapshot:
 
 def _check(snapshot: Snapshot) -> None:
     is_known = (
-        snapshot.kind in KINDS
+        snapshot.kind in (*KINDS, CURVE)
         and snapshot.normalisation in NORMALISATIONS
-        and (snapshot.kind != "linear") == bool(snapshot.hidden)
+        and (snapshot.kind not in ("linear", CURVE)) == bool(snapshot.hidden)
     )
     sizes = [snapshot.n_features, *snapshot.hidden]
     least = min(snapshot.epoch, snapshot.version, snapshot.parent_epoch)
@@ -228,6 +235,8 @@ def _check(snapshot: Snapshot) -> None:
             f"normalisation {snapshot.normalisation}, {pointer_of(snapshot)}",
         )
     expected = 4 * n_weights(snapshot.n_features, snapshot.hidden)
+    if snapshot.kind == CURVE:
+        expected = 8 * CURVE_ROWS * snapshot.n_features
     if len(snapshot.weights) != expected:
         raise SnapshotError(
             "weights", f"weights must be {expected} bytes; got {len(snapshot.weights)}"

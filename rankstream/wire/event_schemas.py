@@ -19,6 +19,7 @@ from rankstream.wire.bounds import (
 )
 from rankstream.wire.events import POLICIES, SCHEMA, ClickEvent, QueryEvent
 from rankstream.wire.intervention_rates import ModelRates
+from rankstream.wire.policy_values import ModelValues
 from rankstream.wire.verdicts import Verdict
 
 Schema = dict[str, Any]
@@ -125,13 +126,14 @@ EXPERIMENT_FIELDS: dict[str, Schema] = {
 def event_schemas() -> dict[str, Schema]:
     """Schema of each kind of JSON, by the name of its file.
 
-    `query-event` and `click-event` are sent to us; `verdict` and `intervention-rates`
-    are on `evaluations`, and readers of these pass over fields that they do not know.
+    `query-event` and `click-event` are sent to us; `verdict`, `intervention-rates` and
+    `policy-values` are on `evaluations`, and readers of these pass over fields that
+    they do not know.
 
     Examples
     --------
     >>> sorted(event_schemas())
-    ['click-event', 'intervention-rates', 'query-event', 'verdict']
+    ['click-event', 'intervention-rates', 'policy-values', 'query-event', 'verdict']
     """
     query = _schema("query-event", QueryEvent)
     _describe(query["$defs"]["QueryEvent"], QUERY_FIELDS)
@@ -156,6 +158,7 @@ def event_schemas() -> dict[str, Schema]:
         "click-event": click,
         "verdict": _schema("verdict", Verdict),
         "intervention-rates": _schema("intervention-rates", ModelRates),
+        "policy-values": _schema("policy-values", ModelValues),
     }
 
 

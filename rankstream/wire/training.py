@@ -2,6 +2,7 @@
 
     key    MODEL/position      value  `Position`
            MODEL@EPOCH.VERSION/run    `RunRecord`
+           MODEL@EPOCH.VERSION/curve  `rankstream.wire.curves.CurveRecord`
            MODEL/request              `Request`
            MODEL/status               `Status`
            MODEL/refusal              `Refusal`
@@ -11,16 +12,17 @@ it are written in the transaction of the snapshot, a refusal in that of its stat
 requests and status stand alone.
 """
 
-import hashlib
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
+from rankstream.wire.curves import CurveRecord
+from rankstream.wire.parents import Parent
 from rankstream.wire.schemas import check_schema, decoded
 
 SCHEMA = 1
 
-KINDS = ("position", "run", "request", "status", "refusal")
+KINDS = ("position", "run", "request", "status", "refusal", "curve")
 
 COUNT, TIME, ASKED = "count", "time", "asked"
 """Why a model was trained: so much was counted, it was time, or somebody asked."""
@@ -124,14 +126,6 @@ class Refusal(msgspec.Struct, frozen=True, array_like=True):
     reason: str
     request: str = ""
     after: str = ""
-
-
-class Parent(msgspec.Struct, frozen=True, array_like=True):
-    """The snapshot that a training began from; the digest is of its envelope."""
-
-    epoch: int
-    version: int
-    sha256: bytes
 
 
 class CurveUsed(msgspec.Struct, frozen=True, array_like=True):
@@ -305,7 +299,7 @@ class RunRecord(msgspec.Struct, frozen=True, array_like=True):
 
 
 class TrainingKey(NamedTuple):
-    """Kind and whose: the model, or of a run its intervention."""
+    """Kind and whose: the model, or of a run or a curve its intervention."""
 
     kind: str
     name: str
@@ -330,9 +324,9 @@ def decode_training_key(key: bytes) -> TrainingKey | None:
     return TrainingKey(kind, name) if kind in KINDS else None
 
 
-Record = Position | RunRecord | Request | Status | Refusal
+Record = Position | RunRecord | Request | Status | Refusal | CurveRecord
 
-_FORMS = Position, RunRecord, Request, Status, Refusal
+_FORMS = Position, RunRecord, Request, Status, Refusal, CurveRecord
 
 _decoders = {
     kind: msgspec.msgpack.Decoder(form)
@@ -355,8 +349,3 @@ def decode_record(kind: str, value: bytes) -> Any:
     """
     check_schema(value, SCHEMA, f"a record ({kind}) of training", "training")
     return decoded(_decoders[kind].decode, value)
-
-
-def sha256_of(envelope: bytes) -> bytes:
-    """The digest by which records name a snapshot."""
-    return hashlib.sha256(envelope).digest()

@@ -1,13 +1,19 @@
 """The curve that rewards are estimated under, and what it is without each group."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
 from models.estimators.bias_curve import BiasCurve
 from models.estimators.splits import Shares
+from rankstream.sections import Settings
+from rankstream.wire.envelope import Snapshot
 from streams.fold.statistics_columns import Columns
+from streams.fold.statistics_reader import Statistics
+from streams.training.curve_estimator import estimator_of
 from streams.training.estimated_curve import curve_of_groups, estimated_curve
+from streams.training.known_curve import KnownCurve, published_curve
+from streams.training.model_lists import scopes_for
 
 GIVEN = "given"
 
@@ -74,10 +80,69 @@ def replicated_curve(
     if found.curve is None:
         return None
     on_fit(1)
+    known = KnownCurve(found.curve, found.source, found.groups, found.warning)
+    return _replicated(known, lambda rest: curve_of_groups(read(), rest), on_fit)
+
+
+def published_replicates(
+    settings: Settings,
+    published: Snapshot,
+    statistics: Statistics,
+    on_fit: Callable[[int], object] = lambda _: None,
+) -> CurveReplicates:
+    """A curve that a model published, and its fits without each group.
+
+    By the model's estimator, of what is counted now of the groups that it is from, but
+    one. What was counted since it was fitted is in these too.
+
+    Parameters
+    ----------
+    published
+        Of a model of the settings whose learner is "examination".
+    on_fit
+        As in `replicated_curve`; is called while columns are read too.
+
+    Raises
+    ------
+    SnapshotError
+        Where it is no curve.
+    """
+    model = settings.models[published.model]
+    how, known = estimator_of(model), published_curve(published)
+    is_wanted = scopes_for(published.model, model)
+
+    n_done = 0
+
+    def read() -> Iterator[Columns]:
+        for chunk in statistics.columns(is_wanted=is_wanted):
+            on_fit(n_done)
+            yield chunk
+
+    def count(n: int) -> None:
+        nonlocal n_done
+        n_done = n - 1
+        on_fit(n_done)
+
+    def fit(rest: Sequence[int]) -> BiasCurve | None:
+        try:
+            return curve_of_groups(read(), rest, how)
+        except ValueError:
+            # Without some group its ratios do not go with the anchor.
+            return None
+
+    return _replicated(known, fit, count)
+
+
+def _replicated(
+    found: KnownCurve,
+    fit: Callable[[Sequence[int]], BiasCurve | None],
+    on_fit: Callable[[int], object],
+) -> CurveReplicates:
+    """A curve, and what `fit` makes of all of its groups but one."""
     without: dict[int, BiasCurve] = {}
     for group in found.groups:
         rest = [other for other in found.groups if other != group]
-        fitted = curve_of_groups(read(), rest) if rest else None
+        fitted = fit(rest) if rest else None
         if fitted is None:
             return CurveReplicates(
                 found.curve, found.source, warning=found.warning, reason=NO_FIT

@@ -15,8 +15,8 @@ from models.counts.fixed_point import Floats
 from models.estimators.bias_curve import BiasCurve
 from models.estimators.item_estimates import ItemEstimates
 from models.estimators.jackknife import Jackknife, jackknife
-from models.estimators.logged_places import Flags, of_groups
-from models.estimators.policy_comparison import PolicyComparison
+from models.estimators.logged_places import Flags, LoggedPlaces, of_groups
+from models.estimators.policy_comparison import PolicyComparison, compared
 from models.estimators.policy_reward import (
     NO_REWARD,
     RankWeights,
@@ -33,6 +33,7 @@ from streams.estimation.logged_queries import (
     LoggedSet,
 )
 from streams.estimation.mixed_scopes import MarkedColumns
+from streams.estimation.pooled_classes import PooledClasses, Worth
 from streams.estimation.targets import Candidates, Placed, Target
 
 LOGGED = "logged"
@@ -41,6 +42,10 @@ LOGGED = "logged"
 BY_GROUP = ("doubly-robust",)
 """Estimators that compare groups, and look at other items of what they are given: they
 are given one query at a time."""
+
+
+ROUNDING = 1e-9
+"""By how much fits of a curve may differ that are of the same clicks."""
 
 
 class Question(NamedTuple):
@@ -64,6 +69,9 @@ class Question(NamedTuple):
         Ranks that policies show at most; 0: as many as lists of the set have.
     cells_at_once
         See `streams.estimation.logged_queries`.
+    has_classes
+        Whether items of one class count as one, over all queries; see
+        `models.estimators.item_classes`.
     """
 
     estimator: str
@@ -74,6 +82,7 @@ class Question(NamedTuple):
     base: str = LOGGED
     n_ranks: int = 0
     cells_at_once: int = CELLS_AT_ONCE
+    has_classes: bool = False
 
 
 class Coverage(NamedTuple):
@@ -93,6 +102,8 @@ class Coverage(NamedTuple):
         Clicks at ranks that the curve does not have.
     mixed
         Interventions under which a query had several placements, sorted.
+    n_classes
+        Of items, where these count as one; else 0.
     """
 
     n_queries: int
@@ -103,6 +114,7 @@ class Coverage(NamedTuple):
     n_left_out: int
     n_beyond: int
     mixed: tuple[str, ...]
+    n_classes: int = 0
 
 
 class Evaluation(NamedTuple):
@@ -161,13 +173,6 @@ def evaluated(
     return sums.evaluation()
 
 
-class _Worth(NamedTuple):
-    """Lists of a policy that have items at ranks, [n_items, n_ranks], and others."""
-
-    expected: Floats
-    absent: Floats
-
-
 class _Sums:
     """What queries add, so far."""
 
@@ -182,10 +187,14 @@ class _Sums:
         self._units = sorted(groups)
         self._points = dict.fromkeys(self._names, NO_REWARD)
         self._without = np.zeros((len(self._units), len(self._names)))
+        self._clicks_without = np.zeros(self._without.shape)
         self._lists, self._clicked = np.zeros((2, question.n_groups))
         self._lacking = dict.fromkeys(targets, 0)
         self._mixed: set[str] = set()
         self._n_queries = self._n_all = self._n_left_out = self._n_beyond = 0
+        self._pool = None
+        if question.has_classes:
+            self._pool = PooledClasses(question.n_groups, question.curve.curve.n_ranks)
 
     def take(self, queries: LoggedQueries) -> None:
         """Add some queries."""
@@ -194,17 +203,25 @@ class _Sums:
         self._n_beyond += int(log.clicked[log.ranks > n_ranks].sum())
         self._mixed.update(queries.interventions[policy] for policy in log.mixed)
         policies = self._policies(queries)
-        if policies is None:
-            return
-        values = self._values(queries)
+        if self._pool is not None:
+            self._pool.take(queries, policies or {})
+        elif policies is not None:
+            self._add(log, queries.impressions, policies)
+
+    def _add(
+        self, log: LoggedPlaces, impressions: Floats, policies: dict[str, Worth]
+    ) -> None:
+        """Add what policies are worth, by values of these items."""
+        values = self._values(log, impressions)
         for name, own in self._rewards(policies, values(None), None).items():
             self._points[name] = self._points[name].plus(own)
         for row, group in enumerate(self._units):
             rewards = self._rewards(policies, values(group), group)
             self._without[row] += [own.value for own in rewards.values()]
+            self._clicks_without[row] += [own.clicks for own in rewards.values()]
 
     def _rewards(
-        self, policies: dict[str, _Worth], found: ItemEstimates, group: int | None
+        self, policies: dict[str, Worth], found: ItemEstimates, group: int | None
     ) -> dict[str, RewardSums]:
         """What policies are worth, given values without a group."""
         question = self._question
@@ -214,9 +231,11 @@ class _Sums:
             for name, policy in policies.items()
         }
 
-    def _values(self, queries: LoggedQueries) -> Callable[[int | None], ItemEstimates]:
+    def _values(
+        self, log: LoggedPlaces, impressions: Floats
+    ) -> Callable[[int | None], ItemEstimates]:
         """Values of items without the clicks of a group, or of all."""
-        question, log, impressions = self._question, queries.log, queries.impressions
+        question = self._question
         summed = None
         if question.estimator not in BY_GROUP:
             summed = LeftOutGroups(log, impressions)
@@ -231,11 +250,11 @@ class _Sums:
 
         return values
 
-    def _policies(self, queries: LoggedQueries) -> dict[str, _Worth] | None:
+    def _policies(self, queries: LoggedQueries) -> dict[str, Worth] | None:
         """Where policies put items of sets that each of them ranks; None of none."""
         shape = len(queries.items), self._question.curve.curve.n_ranks
         policies = {
-            name: _Worth(np.zeros(shape), np.zeros(shape[1])) for name in self._names
+            name: Worth(np.zeros(shape), np.zeros(shape[1])) for name in self._names
         }
         covered = set()
         for one in queries.sets:
@@ -283,6 +302,11 @@ class _Sums:
     def evaluation(self) -> Evaluation:
         """All of it."""
         n_lists = int(self._lists.sum())
+        n_classes = 0
+        if self._pool is not None:
+            n_classes = self._pool.n_classes
+            if n_lists:
+                self._add(*self._pool.together())
         coverage = Coverage(
             self._n_queries,
             n_lists,
@@ -292,28 +316,27 @@ class _Sums:
             self._n_left_out,
             self._n_beyond,
             tuple(sorted(self._mixed)),
+            n_classes,
         )
         if not n_lists:
             return Evaluation(None, coverage)
         return Evaluation(self._comparison(n_lists), coverage)
 
     def _comparison(self, n_lists: int) -> PolicyComparison:
-        n = len(self._names)
-        found = self._jackknife(n_lists)
-        return PolicyComparison(
+        return compared(
             self._names,
+            self._question.base,
             tuple(self._points[name].per_list(n_lists) for name in self._names),
-            found.of(slice(n)),
-            found.of(slice(n, 2 * n)),
-            found.of(slice(2 * n, None)),
+            self._jackknife(n_lists),
+            np.asarray((self._clicks_without > 0.0).all(axis=0)),
+            self._clicked,
         )
 
     def _jackknife(self, n_lists: int) -> Jackknife:
         base = self._names.index(self._question.base)
         all_of_it = np.array([self._points[name].value for name in self._names])
         row_of = {group: row for row, group in enumerate(self._units)}
-        units = np.zeros(self._question.n_groups, np.bool_)
-        units[self._units] = True
+        units = self._telling()
 
         def figures(kept: Flags) -> Floats:
             gone = np.flatnonzero(units & ~kept).tolist()
@@ -324,3 +347,15 @@ class _Sums:
             return np.array([*rewards, *(rewards - rewards[base]), naive])
 
         return jackknife(figures, units)
+
+    def _telling(self) -> Flags:
+        """Groups that say anything, [n_groups]: of lists, or of the curve.
+
+        Groups of nobody are all alike: with them few users would seem many.
+        """
+        curve = self._question.curve
+        units = self._lists > 0.0
+        for group, without in curve.without.items():
+            moved = without.alpha - curve.curve.alpha, without.beta - curve.curve.beta
+            units[group] |= np.abs(moved).max() > ROUNDING
+        return np.asarray(units)

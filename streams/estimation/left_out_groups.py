@@ -18,8 +18,10 @@ class LeftOutGroups:
 
     Parameters
     ----------
-    log, impressions
+    log
         See `models.estimators.logged_places`.
+    impressions : [n_groups, n_policies, n_items]
+        Lists that could have shown the item.
     """
 
     def __init__(self, log: LoggedPlaces, impressions: Floats) -> None:

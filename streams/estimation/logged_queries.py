@@ -61,10 +61,12 @@ class LoggedQueries(NamedTuple):
         Ids of items, and the number of the query that each is of.
     interventions : [n_policies]
         Names of the policies that logged.
-    log, impressions
+    log
         See `models.estimators.logged_places`: `expected` is NaN where lists of a cell
         are of unknown policies. A policy is mixed where a query has several placements
         under it: in one scope, or in several of its scopes.
+    impressions : [n_groups, n_policies, n_items]
+        Lists that could have shown the item.
     sets
         Candidate sets of the queries, in their order.
     n_left_out

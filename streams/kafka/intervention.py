@@ -5,24 +5,33 @@ import logging
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import msgspec
 from aiokafka.errors import KafkaError
 
 from models.kernels.compilation import telling_of_compilation
+from rankstream.curve_rules import curve_name
 from rankstream.deployment_rules import DeploymentRefused, check_room
 from rankstream.settings import Settings
 from rankstream.snapshots import (
+    Pointer,
     Snapshot,
     SnapshotError,
     encode_snapshot,
     pointer_of,
 )
 from rankstream.wire.bounds import LARGEST
+from rankstream.wire.curves import CurveRecord, encode_published, published
 from rankstream.wire.deployments import deployment_record
 from rankstream.wire.schemas import LogRefused
-from rankstream.wire.topics import CANDIDATES, SNAPSHOTS, STATISTICS, TRAINING
+from rankstream.wire.topics import (
+    CANDIDATES,
+    EVALUATIONS,
+    SNAPSHOTS,
+    STATISTICS,
+    TRAINING,
+)
 from rankstream.wire.training import (
     ASKED,
     DONE,
@@ -37,20 +46,20 @@ from rankstream.wire.training import (
 )
 from rankstream.wire.training import TRAINING as UNDER_WAY
 from streams.fold.statistics_reader import Statistics
-from streams.kafka.memory_limit import MemoryLimit
 from streams.kafka.state_log import Cluster
+from streams.kafka.told_thread import Stopped, Told
 from streams.kafka.training_log import TrainerFenced, TrainingLog
 from streams.kafka.whole_topics import Pair, built_of, whole_topic
 from streams.stage import Output
+from streams.training.curve_snapshot import CurveOutcome, fit_curve
 from streams.training.inputs import Inputs, TrainingRefused, feature_records_for
+from streams.training.known_curve import KnownCurve, published_curve
 from streams.training.model_records import ModelRecords
 from streams.training.schedule import NOWHERE, position_after
-from streams.training.trained_snapshot import Outcome, Progress, train_model
+from streams.training.trained_snapshot import Outcome, train_model
 
 BEAT_S = 5.0
 """How often a training says how far it is."""
-
-COMPILING = "compiling kernels, up to a minute or two the first time"
 
 LONGEST = 4_000
 """Characters of what is said of a model."""
@@ -62,20 +71,8 @@ T = TypeVar("T")
 log = logging.getLogger("rankstream.trainer")
 
 
-class Stopped(Exception):
-    """Nobody wants what is read or computed; nothing came of it."""
-
-
 class TrainingFailed(TrainingRefused):
     """Something that a training calls raised what it does not say of itself."""
-
-
-class Task(NamedTuple):
-    """An intervention that is due; `request` is empty where nobody asked."""
-
-    name: str
-    reason: str
-    request: str = ""
 
 
 class Ending(NamedTuple):
@@ -91,59 +88,6 @@ class Ending(NamedTuple):
     written: Sequence[Output]
     why: str = ""
     cause: BaseException | None = None
-
-
-class Told:
-    """How far a thread that trains is, and how it is told to give up.
-
-    Parameters
-    ----------
-    stop
-        Of the role.
-    memory
-        What it may take.
-    """
-
-    def __init__(self, task: Task, stop: asyncio.Event, memory: MemoryLimit) -> None:
-        self.task = task
-        self._memory = memory
-        self.said = "reading statistics"
-        self._stop = stop
-        self._is_over = False
-
-    def give_up(self) -> None:
-        """End the thread at its next word."""
-        self._is_over = True
-
-    def check(self) -> None:
-        """Go on, or not.
-
-        Raises
-        ------
-        Stopped
-            Where nobody wants what comes of it.
-        TrainingRefused
-            Where it takes more memory than it may.
-        """
-        if self._is_over or self._stop.is_set():
-            raise Stopped
-        self._memory.check()
-
-    def compile(self, number: int) -> None:
-        """Hear that one more kernel is compiled."""
-        self.said = COMPILING
-        if number == 1:
-            log.info("event=compiling model=%s reason=%s", self.task.name, COMPILING)
-
-    def take(self, progress: Progress) -> None:
-        """Hear how far it is; raises as `check` does."""
-        self.check()
-        self.said = progress.told()
-        if progress.loss is not None:
-            log.info(
-                "event=epoch model=%s number=%d loss=%.6g held_out_dcg=%.6g",
-                self.task.name, progress.number, progress.loss, progress.held_out_dcg,
-            )  # fmt: skip
 
 
 class Intervention:
@@ -203,6 +147,8 @@ class Intervention:
             log.info("event=left-alone model=%s reason=%s", task.name, said)
             return await self._end(LEFT_ALONE, [self._status(LEFT_ALONE, said)])
         try:
+            if self._is_curve:
+                return await self._published(await self._fitted(records), records)
             check_room(self._settings, records.deployments(), at_ms=at_ms)
             outcome = await self._computed(_parent_of(task.name, records), records)
             return await self._published(outcome, records)
@@ -213,13 +159,11 @@ class Intervention:
     async def _computed(self, parent: Snapshot, records: ModelRecords) -> Outcome:
         """What a training makes of what is counted now."""
         name = self._task.name
-        log.info("event=training model=%s reason=%s", name, self._task.reason)
-        await self._own.write([self._status(UNDER_WAY, self._told.said)])
-        statistics = await self._beside(built_of(self._pairs(STATISTICS), Statistics))
+        statistics = await self._statistics()
         known = partial(feature_records_for, self._settings, name)
         features = await self._beside(built_of(self._pairs(CANDIDATES), known))
-        training = asyncio.to_thread(
-            self._trained,
+        train = partial(
+            self._train,
             name,
             self._settings,
             Inputs(statistics, features),
@@ -227,13 +171,43 @@ class Intervention:
             reason=self._task.reason,
             epoch=parent.epoch + 1 if records.is_put_back(name) else None,
             on_progress=self._told.take,
+            **_curve_for(self._settings, name, records),
         )
-        return await self._beside(training)
+        return await self._beside(asyncio.to_thread(self._made, train))
 
-    def _trained(self, *arguments: Any, **options: Any) -> Outcome:
+    async def _fitted(self, records: ModelRecords) -> CurveOutcome:
+        """What a curve is by what is counted now."""
+        name = self._task.name
+        statistics = await self._statistics()
+        before = records.newest.get(name)
+        is_put_back = before is not None and records.is_put_back(name)
+        fit = partial(
+            fit_curve,
+            name,
+            self._settings,
+            statistics,
+            before,
+            reason=self._task.reason,
+            epoch=before.epoch + 1 if before and is_put_back else None,
+            on_progress=self._told.take,
+        )
+        return await self._beside(asyncio.to_thread(self._made, fit))
+
+    async def _statistics(self) -> Statistics:
+        log.info(
+            "event=training model=%s reason=%s", self._task.name, self._task.reason
+        )
+        await self._own.write([self._status(UNDER_WAY, self._told.said)])
+        return await self._beside(built_of(self._pairs(STATISTICS), Statistics))
+
+    @property
+    def _is_curve(self) -> bool:
+        return self._settings.models[self._task.name].is_curve
+
+    def _made(self, make: Callable[[], T]) -> T:
         try:
             with telling_of_compilation(self._told.compile):
-                return self._train(*arguments, **options)
+                return make()
         except StopIteration as error:
             # No future takes it: who waits for it would do so for ever.
             raise _failed(error) from error
@@ -267,22 +241,24 @@ class Intervention:
             # Whatever it is: a request that nobody answers is begun again for ever.
             raise _failed(error) from error
 
-    async def _published(self, outcome: Outcome, before: ModelRecords) -> Ending:
+    async def _published(
+        self, outcome: Outcome | CurveOutcome, before: ModelRecords
+    ) -> Ending:
         """Write it, unless the model has another version by now."""
         snapshot, name = outcome.snapshot, self._task.name
         run = msgspec.structs.replace(outcome.run, request=self._task.request)
         now = await self._own.read(frozenset({name}), self._told.check)
-        was_at, is_at = (pointer_of(each.newest[name]) for each in (before, now))
+        was_at, is_at = (_newest_of(name, each) for each in (before, now))
         if was_at != is_at:
             raise TrainingRefused(
                 f"a model must stay as it is while it is trained; {name!r} went from "
                 f"{was_at} to {is_at} meanwhile: nothing was published"
             )
-        check_room(self._settings, now.deployments(), at_ms=run.created_ms)
+        if not self._is_curve:
+            check_room(self._settings, now.deployments(), at_ms=run.created_ms)
         partitions = self._settings.kafka.partitions
         position = position_after(before.positions.get(name), run, partitions)
-        note = deployment_record(run.intervention, run.created_ms, snapshot.groups)
-        told = _record("run", run.intervention, run)
+        told = _record("curve" if self._is_curve else "run", run.intervention, run)
         if len(told.key or b"") + len(told.value or b"") > LARGEST[TRAINING]:
             raise TrainingRefused(
                 f"the record of a training must be at most {LARGEST[TRAINING]:,} "
@@ -291,14 +267,22 @@ class Intervention:
             )
         self._told.check()
         log.info("event=intervention name=%s counted=%d", run.intervention, run.version)
-        if run.curve.warning:
-            log.warning(
-                "event=curve name=%s reason=%s", run.intervention, run.curve.warning
+        if isinstance(run, CurveRecord):
+            warning = run.warning()
+            beside = Output(
+                EVALUATIONS, 0, name.encode(), encode_published(published(run))
             )
+        else:
+            warning = run.curve.warning
+            # A curve serves no list: only what ranks takes a name in statistics.
+            note = deployment_record(run.intervention, run.created_ms, snapshot.groups)
+            beside = Output(SNAPSHOTS, 0, *note)
+        if warning:
+            log.warning("event=curve name=%s reason=%s", run.intervention, warning)
         return await self._end(
             DONE,
             [
-                Output(SNAPSHOTS, 0, *note),
+                beside,
                 Output(SNAPSHOTS, 0, name.encode(), encode_snapshot(snapshot)),
                 told,
                 _record("position", name, position),
@@ -346,6 +330,20 @@ def _now_ms() -> int:
 
 def _record(kind: str, name: str, record: Record) -> Output:
     return Output(TRAINING, 0, training_key(kind, name), encode_record(record))
+
+
+def _newest_of(name: str, records: ModelRecords) -> Pointer | None:
+    newest = records.newest.get(name)
+    return None if newest is None else pointer_of(newest)
+
+
+def _curve_for(
+    settings: Settings, name: str, records: ModelRecords
+) -> dict[str, KnownCurve]:
+    """The newest curve that a model takes, where there is one."""
+    named = curve_name(settings, settings.models[name])
+    found = records.newest.get(named)
+    return {} if found is None else {"curve": published_curve(found)}
 
 
 def _parent_of(name: str, records: ModelRecords) -> Snapshot:

@@ -28,10 +28,13 @@ class MemoryLimit:
     ----------
     most_mb
         See `train.memory_mb`.
+    what
+        Takes it.
     """
 
-    def __init__(self, most_mb: int) -> None:
+    def __init__(self, most_mb: int, what: str = "a training") -> None:
         self._most_mb = most_mb
+        self._what = what
         self._before_mb = resident_mb()
 
     def check(self) -> None:
@@ -45,6 +48,6 @@ class MemoryLimit:
         took_mb = resident_mb() - self._before_mb
         if took_mb > self._most_mb:
             raise TrainingRefused(
-                f"a training must fit train.memory_mb, {self._most_mb} MiB; it took "
+                f"{self._what} must fit train.memory_mb, {self._most_mb} MiB; it took "
                 f"{took_mb:,.0f} MiB: raise it, or let fewer queries be counted"
             )

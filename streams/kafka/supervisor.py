@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import IO
 
-from streams.kafka.child_end import heard_from, reason_of
+from streams.kafka.child_end import FAILURE_EXIT, heard_from, reason_of
 from streams.kafka.role_processes import Running, Start, spawned
 
 log = logging.getLogger("rankstream.supervisor")
@@ -91,13 +91,16 @@ class Child:
             return process.wait(), heard_from(ours)
 
 
-def stop_with_parent(stdin: IO[bytes]) -> None:
+def stop_with_parent(stdin: IO[bytes], *, patience_s: float = PATIENCE_S) -> None:
     """In a child: stop as if asked to when the parent is gone, killed for example.
 
     Parameters
     ----------
     stdin
         Open for as long as the parent lives.
+    patience_s
+        How long that may take, as where Kafka is away; then the process ends at once,
+        with `FAILURE_EXIT`, since nobody else is there to kill it.
     """
 
     def wait() -> None:
@@ -105,6 +108,8 @@ def stop_with_parent(stdin: IO[bytes]) -> None:
         with contextlib.suppress(ConnectionError):
             os.read(stdin.fileno(), 1)
         os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(patience_s)
+        os._exit(FAILURE_EXIT)
 
     threading.Thread(target=wait, name="parent", daemon=True).start()
 

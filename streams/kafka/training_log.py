@@ -4,7 +4,14 @@ from collections.abc import Sequence
 
 from aiokafka.errors import InvalidProducerEpoch, ProducerFenced
 
-from rankstream.wire.topics import MAX_RECORD_BYTES, MIB, SNAPSHOTS, TRAINING, full_name
+from rankstream.wire.topics import (
+    EVALUATIONS,
+    MAX_RECORD_BYTES,
+    MIB,
+    SNAPSHOTS,
+    TRAINING,
+    full_name,
+)
 from streams.kafka.clients import Producer
 from streams.kafka.state_log import Cluster, delivered
 from streams.kafka.whole_topics import Check, decided_end, whole_partition
@@ -128,5 +135,5 @@ class TrainingLog:
         )
 
 
-_TOPICS = SNAPSHOTS, TRAINING
+_TOPICS = SNAPSHOTS, TRAINING, EVALUATIONS
 _FENCED = ProducerFenced, InvalidProducerEpoch

@@ -69,10 +69,10 @@ class Learn:
         self._keep = settings.redis.keep_versions
         self.models = {
             name: ModelFold(name, model)
-            for name, model in sorted(settings.models.items())
+            for name, model in sorted(settings.rankers.items())
             if partition_of_model(_home_of(name, model), n_partitions) == partition
         }
-        self._elsewhere = settings.models.keys() - self.models.keys()
+        self._elsewhere = settings.rankers.keys() - self.models.keys()
         self._takers: dict[str, list[str]] = {}
         for name, fold in self.models.items():
             for source in (

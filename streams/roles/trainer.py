@@ -23,20 +23,15 @@ from rankstream.wire.training import TRAINING as UNDER_WAY
 from streams.fold import statistics_keys as keys
 from streams.kafka.committed_reader import CommittedBatch, client_options
 from streams.kafka.free_pages import give_back_free_pages
-from streams.kafka.intervention import (
-    BEAT_S,
-    Ending,
-    Intervention,
-    Stopped,
-    Task,
-    Told,
-    Train,
-)
+from streams.kafka.intervention import BEAT_S, Ending, Intervention, Train
 from streams.kafka.memory_limit import MemoryLimit
 from streams.kafka.reader_role import Source, either, run_reader_role
 from streams.kafka.state_log import Cluster
 from streams.kafka.status_page import Status
+from streams.kafka.told_thread import Stopped, Task, Told
 from streams.kafka.training_log import TrainingLog
+from streams.kafka.valuations import Valuations
+from streams.training.model_lists import made_in_turn
 from streams.training.model_records import ModelRecords
 from streams.training.retries import Retries, Standing
 from streams.training.schedule import due, least_watermark, n_passed
@@ -96,11 +91,11 @@ class Trainer:
         self._train = train
         worker = worker or uuid.uuid4().hex[:12]
         self._own_id = f"{settings.delivery.instance_id}/{worker}"
-        self._models = frozenset(
-            name for name, model in settings.models.items() if model.is_trained
-        )
+        self._in_turn = made_in_turn(settings.models)
+        self._models = frozenset(self._in_turn)
         self._seen = ModelRecords(self._models, _passed)
         self._counted: dict[int, keys.Counted] = {}
+        self._valuations = Valuations(settings, cluster)
         self._retries = Retries()
         self._others: dict[str, Heard] = {}
         self._news = asyncio.Event()
@@ -130,6 +125,7 @@ class Trainer:
                     self._counted[source.partition] = keys.decode_counted(value)
             elif source.topic == full_name(self._settings.namespace, SNAPSHOTS):
                 self._seen.take_snapshot(key, value)
+                self._valuations.take_snapshot(key, value)
             else:
                 self._hear(self._seen.take_training(key, value))
         if batch.records:
@@ -139,12 +135,13 @@ class Trainer:
         """What happened so far, and whether something is under way."""
         return {
             **self._counts,
+            **self._valuations.counters(),
             "interventions_pending": self._n_under_way,
             "training_seconds": round(self._seconds),
         }
 
     async def turn(self, stop: asyncio.Event) -> None:
-        """Wait for news, and train what is due.
+        """Wait for news, train what is due, and value what is served.
 
         Raises
         ------
@@ -153,9 +150,10 @@ class Trainer:
         """
         await either(self._news, stop, timeout_s=LOOK_S)
         self._news.clear()
-        for name in sorted(self._models):
+        for name in self._in_turn:
             if not stop.is_set() and self._is_wanted(name):
                 await self._intervene(name, stop)
+        await self._valuations.turn(stop, self._counted, self._is_any_wanted)
 
     async def close(self) -> None:
         """Nothing is left: each training lets go of what it has."""
@@ -187,6 +185,9 @@ class Trainer:
         if task is None or task.reason == ASKED:
             return task is not None
         return not self._retries.is_held(name, self._standing(name), time.monotonic())
+
+    def _is_any_wanted(self) -> bool:
+        return any(self._is_wanted(name) for name in self._models)
 
     def _task_of(self, name: str, records: ModelRecords) -> Task | None:
         request = records.asked(name)

@@ -34,27 +34,40 @@ class Inputs(NamedTuple):
 
     @property
     def counts(self) -> dict[int, int]:
-        """Interactions that were counted, by partition of `events`, sorted."""
-        found: dict[int, int] = {}
-        for one in self.statistics.counted:
-            found |= one.sources
-        return dict(sorted(found.items()))
+        """See `counts_of`."""
+        return counts_of(self.statistics)
 
     @property
     def watermarks(self) -> dict[int, int | None]:
-        """That of each partition, sorted; None before there is one."""
-        found = {
-            source: one.watermark_ms
-            for one in self.statistics.counted
-            for source in one.sources
-        }
-        return dict(sorted(found.items()))
+        """See `watermarks_of`."""
+        return watermarks_of(self.statistics)
 
     @property
     def watermark_ms(self) -> int:
-        """The least watermark; 0 before there is one."""
-        known = [x for x in self.watermarks.values() if x is not None]
-        return min(known, default=0)
+        """See `least_watermark_of`."""
+        return least_watermark_of(self.statistics)
+
+
+def counts_of(statistics: Statistics) -> dict[int, int]:
+    """Interactions that were counted, by partition of `events`, sorted."""
+    found: dict[int, int] = {}
+    for one in statistics.counted:
+        found |= one.sources
+    return dict(sorted(found.items()))
+
+
+def watermarks_of(statistics: Statistics) -> dict[int, int | None]:
+    """That of each partition, sorted; None before there is one."""
+    found = {
+        source: one.watermark_ms for one in statistics.counted for source in one.sources
+    }
+    return dict(sorted(found.items()))
+
+
+def least_watermark_of(statistics: Statistics) -> int:
+    """The least watermark; 0 before there is one."""
+    known = [x for x in watermarks_of(statistics).values() if x is not None]
+    return min(known, default=0)
 
 
 def list_hash(model: ModelSettings) -> bytes:

@@ -6,7 +6,10 @@ from typing import NamedTuple
 import numpy as np
 
 from models.estimators.bias_curve import BiasCurve
+from rankstream.wire.curves import curve_rows
+from rankstream.wire.envelope import Snapshot, SnapshotError, is_pointer
 from rankstream.wire.training import CurveUsed
+from streams.training.curve_estimator import LEAST_RANKS
 
 GIVEN = "given"
 """The source of a curve that settings have."""
@@ -53,3 +56,48 @@ class KnownCurve(NamedTuple):
             digest.digest(),
             self.warning,
         )
+
+
+def published_curve(snapshot: Snapshot) -> KnownCurve:
+    """The curve of a snapshot, up to its first rank without a number.
+
+    Raises
+    ------
+    SnapshotError
+        Where it is a ranker, or corrects nothing.
+    """
+    alpha, low, _, beta, *_ = curve_rows(snapshot)
+    n_known = int(np.cumprod(np.isfinite(alpha) & (alpha > 0.0)).sum())
+    if n_known < LEAST_RANKS:
+        raise SnapshotError(
+            "weights",
+            f"{snapshot.intervention} must be a curve that corrects; alpha must be "
+            f"known at {LEAST_RANKS} ranks or more; got {n_known}",
+        )
+    # In units of the first rank unless alpha and beta there were given.
+    is_ratio_only = bool(n_known and alpha[0] == 1.0 and beta[0] == 0.0)
+    try:
+        curve = BiasCurve(alpha[:n_known], beta[:n_known], is_ratio_only=is_ratio_only)
+    except ValueError as error:
+        raise SnapshotError(
+            "weights", f"{snapshot.intervention} must be a curve that corrects; {error}"
+        ) from error
+    without = np.flatnonzero(~np.isfinite(low[:n_known])) + 1
+    ranks = f"rank{'s' if len(without) > 1 else ''} {', '.join(map(str, without))}"
+    return KnownCurve(
+        curve,
+        snapshot.intervention,
+        tuple(snapshot.groups),
+        f"the curve has no interval at {ranks}" if len(without) else "",
+    )
+
+
+def curve_of_run(used: CurveUsed) -> KnownCurve | None:
+    """The published curve that a run took; None where it took another one."""
+    _, mark, pointer = used.source.rpartition("@")
+    if not (mark and is_pointer(pointer.encode())):
+        return None
+    curve = BiasCurve(
+        np.array(used.alpha), np.array(used.beta), is_ratio_only=used.is_ratio_only
+    )
+    return KnownCurve(curve, used.source, tuple(used.groups), used.warning)

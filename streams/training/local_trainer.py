@@ -4,14 +4,19 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Protocol
 
+from rankstream.curve_rules import curve_name
 from rankstream.deployment_rules import DeploymentRefused, check_room
 from rankstream.sections import Settings
+from rankstream.wire.curves import CurveRecord
 from rankstream.wire.deployments import SCHEMA, Deployment
 from rankstream.wire.envelope import decode_snapshot, encode_snapshot
 from rankstream.wire.topics import CANDIDATES
 from rankstream.wire.training import ASKED, Position, RunRecord
 from streams.fold.statistics_reader import Statistics
 from streams.stage import Change, Output
+from streams.training.curve_snapshot import CurveOutcome, fit_curve
+from streams.training.known_curve import KnownCurve, published_curve
+from streams.training.model_lists import made_in_turn
 from streams.training.schedule import due, position_after
 from streams.training.trained_snapshot import (
     Inputs,
@@ -58,6 +63,8 @@ class LocalTrainer:
     ----------
     runs
         Records of all trainings, in their order.
+    curves
+        Records of all fits of curves, in their order.
     positions
         Where the schedule of each model stands.
     refusals
@@ -69,6 +76,7 @@ class LocalTrainer:
 
     def __init__(self, settings: Settings, pipeline: Pipeline) -> None:
         self.runs: list[RunRecord] = []
+        self.curves: list[CurveRecord] = []
         self.positions: dict[str, Position] = {}
         self.refusals: dict[str, str] = {}
         self.on_progress: Callable[[str, Progress], object] = lambda _, __: None
@@ -81,21 +89,25 @@ class LocalTrainer:
         pipeline.show_also(self._take)
 
     def flush(self) -> list[RunRecord]:
-        """Pass on what waits, and train what is due by then."""
+        """Pass on what waits, and train what is due by then, curves first."""
         self._pipeline.flush()
         counters = self._pipeline.counters()
         n_counted = counters["statistics_impressions"]
         watermark_ms = counters["watermark_ms"]
         done = []
-        for name, model in sorted(self._settings.models.items()):
-            if not model.is_trained or self._refused_at.get(name) == n_counted:
+        for name in made_in_turn(self._settings.models):
+            model = self._settings.models[name]
+            if self._refused_at.get(name) == n_counted:
                 continue
             position = self.positions.get(name)
             reason = due(model.training, position, n_counted, watermark_ms)
             if reason is None:
                 continue
             try:
-                done.append(self.train(name, reason).run)
+                if model.is_curve:
+                    self.fit(name, reason)
+                else:
+                    done.append(self.train(name, reason).run)
             except TrainingRefused as error:
                 self.refusals[name] = str(error)
                 self._refused_at[name] = n_counted
@@ -120,6 +132,7 @@ class LocalTrainer:
         found = train_model(
             name, self._settings, inputs, parent,
             reason=reason, on_progress=partial(self.on_progress, name),
+            curve=self._curve_of(name),
         )  # fmt: skip
         self._pipeline.snapshots[name.encode()] = encode_snapshot(found.snapshot)
         run, partitions = found.run, self._settings.kafka.partitions
@@ -130,6 +143,33 @@ class LocalTrainer:
         self.refusals.pop(name, None)
         self.runs.append(run)
         return found
+
+    def fit(self, name: str, reason: str = ASKED) -> CurveOutcome:
+        """Fit a curve on all that was counted; trainings from now on take it.
+
+        Raises
+        ------
+        TrainingRefused
+            As `fit_curve`; the curve before stays.
+        """
+        before = self._pipeline.snapshots.get(name.encode())
+        found = fit_curve(
+            name, self._settings, Statistics(self.statistics().items()),
+            None if before is None else decode_snapshot(before),
+            reason=reason, on_progress=partial(self.on_progress, name),
+        )  # fmt: skip
+        self._pipeline.snapshots[name.encode()] = encode_snapshot(found.snapshot)
+        run, partitions = found.run, self._settings.kafka.partitions
+        self.positions[name] = position_after(self.positions.get(name), run, partitions)
+        self.refusals.pop(name, None)
+        self.curves.append(run)
+        return found
+
+    def _curve_of(self, name: str) -> KnownCurve | None:
+        """The newest curve that a model takes; None where there is none yet."""
+        named = curve_name(self._settings, self._settings.models[name])
+        envelope = self._pipeline.snapshots.get(named.encode())
+        return None if envelope is None else published_curve(decode_snapshot(envelope))
 
     def _check_room(self, at_ms: int) -> None:
         try:

@@ -96,7 +96,7 @@ class ModelRecords:
         if found is None or value is None:
             return ""
         kind, name = found
-        if kind == "run":
+        if kind in ("run", "curve"):
             self.trained.add(name)
             return name.rpartition("@")[0]
         if kind == "refusal" or name not in self._models:

@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from rankstream.sections import TrainingSettings
+from rankstream.wire.curves import CurveRecord
 from rankstream.wire.training import COUNT, SCHEMA, TIME, Position, RunRecord
 
 NOWHERE = Position(SCHEMA, 0, [], -1, "")
@@ -56,9 +57,9 @@ def least_watermark(
 
 
 def position_after(
-    before: Position | None, run: RunRecord, n_partitions: int
+    before: Position | None, run: RunRecord | CurveRecord, n_partitions: int
 ) -> Position:
-    """Where the schedule stands after a training.
+    """Where the schedule stands after a training, or a fit of a curve.
 
     Parameters
     ----------

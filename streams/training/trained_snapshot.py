@@ -19,6 +19,7 @@ from models.estimators.splits import Shares, Splits
 from models.training.exploration import Exploration, explored
 from models.training.ranker_training import Epoch
 from models.training.reward import Reward, estimated_reward
+from rankstream.curve_rules import curve_name
 from rankstream.ranking.checked_weights import CheckedWeights
 from rankstream.sections import Settings
 from rankstream.wire.envelope import (
@@ -27,7 +28,8 @@ from rankstream.wire.envelope import (
     encode_snapshot,
     intervention_of,
 )
-from rankstream.wire.training import SCHEMA, Parent, RunRecord, sha256_of
+from rankstream.wire.parents import parent_of, sha256_of
+from rankstream.wire.training import SCHEMA, RunRecord
 from streams.fold.native.placing import placements_of_scores
 from streams.fold.statistics_columns import Columns
 from streams.training.checks import Checks
@@ -67,6 +69,7 @@ def train_model(  # noqa: PLR0913  all that a training depends on
     reason: str,
     epoch: int | None = None,
     on_progress: Callable[[Progress], object] = lambda _: None,
+    curve: KnownCurve | None = None,
 ) -> Outcome:
     """Train the model of a name.
 
@@ -81,6 +84,9 @@ def train_model(  # noqa: PLR0913  all that a training depends on
         parent has this version, or a later one, already.
     on_progress
         Is told how far it is, from this thread; what it raises ends the training.
+    curve
+        The newest one of the model of curves that the settings name, if there is one;
+        see `rankstream.curve_rules.curve_name`.
 
     Raises
     ------
@@ -97,7 +103,8 @@ def train_model(  # noqa: PLR0913  all that a training depends on
     training, validation, selection = settings.statistics.split_shares
     shares = Shares(training, validation, selection, model.training.held_out)
     checks = Checks(name, model, inputs, parent)
-    return _Run(checks, shares, on_progress).outcome(reason, epoch)
+    awaited = "" if curve else curve_name(settings, model)
+    return _Run(checks, shares, on_progress, curve, awaited).outcome(reason, epoch)
 
 
 class _Run:
@@ -106,7 +113,10 @@ class _Run:
         checks: Checks,
         shares: Shares,
         on_progress: Callable[[Progress], object],
+        curve: KnownCurve | None,
+        awaited: str,
     ) -> None:
+        self._published, self._awaited = curve, awaited
         self._checks = checks
         self._name, self._model, self._inputs, self._parent = checks
         self._plan = self._model.training
@@ -162,6 +172,14 @@ class _Run:
     def _curve(self) -> KnownCurve:
         if self._plan.examination:
             return KnownCurve(position_curve(self._plan.examination), GIVEN, ())
+        if self._published:
+            return self._published
+        if self._awaited:
+            raise TrainingRefused(
+                f"{self._name!r} must have a curve to be trained with; "
+                f"{self._awaited!r} has no version yet: fit it, `rankstream intervene "
+                f"{self._awaited}`, or give it a schedule that comes first"
+            )
         n_seen = 0
 
         def seen() -> Iterator[Columns]:
@@ -298,12 +316,6 @@ class _Run:
             log_candidates=model.logs_candidates,
             parent_epoch=parent.epoch,
         )
-
-
-def parent_of(snapshot: Snapshot) -> Parent:
-    """A parent as a run records it."""
-    digest = sha256_of(encode_snapshot(snapshot))
-    return Parent(snapshot.epoch, snapshot.version, digest)
 
 
 def _split_of(splits: Splits, free: tuple[int, ...]) -> Int64:

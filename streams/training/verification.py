@@ -6,7 +6,9 @@ from typing import NoReturn
 import msgspec
 
 from rankstream.sections import ModelSettings, Settings
+from rankstream.wire.curves import CurveRecord
 from rankstream.wire.envelope import Snapshot, encode_snapshot
+from rankstream.wire.parents import Parent, parent_of
 from rankstream.wire.topics import CANDIDATES, EVENTS, STATISTICS
 from rankstream.wire.training import FeaturesUsed, RunRecord
 from streams.fold import statistics_keys as keys
@@ -15,12 +17,17 @@ from streams.fold.statistics_fold import StatisticsFold
 from streams.fold.statistics_reader import Statistics
 from streams.partition_fold import partition_fold
 from streams.stage import SourceRecord
+from streams.training.curve_snapshot import (
+    CurveOutcome,
+    fit_curve,
+)
 from streams.training.inputs import (
     Inputs,
     feature_records_for,
     sets_known,
 )
-from streams.training.trained_snapshot import Outcome, parent_of, train_model
+from streams.training.known_curve import KnownCurve, curve_of_run
+from streams.training.trained_snapshot import Outcome, train_model
 from streams.training.used_features import UsedFeatures
 
 Record = tuple[bytes, bytes | None]
@@ -47,6 +54,9 @@ def made_again(
 ) -> Outcome:
     """The snapshot of a run and its record, made from the log alone.
 
+    A curve that another model had published by then is that of the run: the log has
+    what it was fitted on, but not which one was the newest.
+
     Parameters
     ----------
     settings
@@ -65,11 +75,55 @@ def made_again(
         Where training refuses what was counted.
     """
     _check_parent(run, parent)
+    curve = _curve_of(run)
     settings = _settings_of(run, settings)
     inputs = _inputs(settings, run, events)
     return train_model(
-        run.model, settings, inputs, parent, reason=run.reason, epoch=run.epoch
-    )
+        run.model, settings, inputs, parent, reason=run.reason, epoch=run.epoch,
+        curve=curve,
+    )  # fmt: skip
+
+
+def curve_made_again(
+    settings: Settings, run: CurveRecord, parent: Snapshot | None, events: Events
+) -> CurveOutcome:
+    """The curve of a fit and its record, made from the log alone; as `made_again`.
+
+    Parameters
+    ----------
+    parent
+        The version before; None of the first one.
+    """
+    given = None if parent is None else parent_of(parent)
+    if given != run.parent:
+        raise VerificationRefused(
+            f"the version before {run.intervention} must be the one that its record "
+            f"names, {_named(run.parent)}; got {_named(given)}: give that"
+        )
+    settings = _settings_of(run, settings)
+    changes = _Refold(settings, run).until_counts(events(), lambda _: None)
+    return fit_curve(
+        run.model, settings, Statistics(changes), parent,
+        reason=run.reason, epoch=run.epoch,
+    )  # fmt: skip
+
+
+def _named(parent: Parent | None) -> str:
+    if parent is None:
+        return "none"
+    return f"{parent.epoch}.{parent.version} with {parent.sha256.hex()[:16]}"
+
+
+def _curve_of(run: RunRecord) -> KnownCurve | None:
+    """The published curve that a run took, which its digest holds together."""
+    found = curve_of_run(run.curve)
+    if found is not None and found.used() != run.curve:
+        raise VerificationRefused(
+            f"the curve of {run.intervention}, {run.curve.source}, must have the "
+            f"digest {run.curve.version.hex()}; its numbers have another: the record "
+            "was changed, take it from the topic again"
+        )
+    return found
 
 
 def _check_parent(run: RunRecord, parent: Snapshot) -> None:
@@ -83,7 +137,7 @@ def _check_parent(run: RunRecord, parent: Snapshot) -> None:
         )
 
 
-def _settings_of(run: RunRecord, settings: Settings) -> Settings:
+def _settings_of(run: RunRecord | CurveRecord, settings: Settings) -> Settings:
     model = msgspec.convert(run.settings, ModelSettings)
     statistics = msgspec.structs.replace(
         settings.statistics, split_shares=list(run.split_shares)
@@ -123,7 +177,7 @@ def _inputs(settings: Settings, run: RunRecord, events: Events) -> Inputs:
 class _Refold:
     """Folds of the partitions that a run names."""
 
-    def __init__(self, settings: Settings, run: RunRecord) -> None:
+    def __init__(self, settings: Settings, run: RunRecord | CurveRecord) -> None:
         self._run = run
         self._folds = {n: partition_fold(n, settings) for n, _ in run.counts}
         self._numbers = dict.fromkeys(self._folds, 0)

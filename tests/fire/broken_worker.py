@@ -13,7 +13,7 @@ from streams.event_time import Watermark
 from streams.kafka.committer import Committer
 from streams.kafka.partition_life import Event
 from streams.kafka.supervisor import supervise
-from streams.topology import ROLES
+from streams.worker_roles import ROLES
 from tests.fire.events import DISORDER_MS
 
 

@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streams.topology import ROLES, kinds_of
+from streams.topology import kinds_of
+from streams.worker_roles import ROLES
 
 STAGED = [role for role in ROLES if kinds_of(role)]
 """Roles whose state is read back."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import psutil
 
-from streams.topology import ROLES
+from streams.worker_roles import ROLES
 from tests.fire.cluster import Worker
 
 PARENT = "worker"

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from deploy.process import free_port
-from streams.topology import ROLES
+from streams.worker_roles import ROLES
 from tests.fire.configuration import Options
 from tests.fire.report import FIGURES
 from tests.fire.run import Run, services

@@ -13,6 +13,7 @@ from rankstream.sections import Settings
 from rankstream.snapshots import SnapshotError, decode_snapshot
 from rankstream.wire.deployments import is_deployment
 from rankstream.wire.envelope import Pointer, pointer_of
+from rankstream.wire.parents import sha256_of
 from rankstream.wire.topics import EVENTS, PREFERENCES, SNAPSHOTS, TRAINING
 from rankstream.wire.training import (
     SCHEMA,
@@ -22,7 +23,6 @@ from rankstream.wire.training import (
     decode_record,
     decode_training_key,
     encode_record,
-    sha256_of,
     training_key,
 )
 from rankstream.wire.training import TRAINING as UNDER_WAY

@@ -122,15 +122,15 @@ def one_item(lists, *, expected, policies=None, groups=None):
     return log, impressions
 
 
-def mean_after_clicks(estimator, regression_of=None):
-    """E of two lists: the item is shown half of the time, then .9 if clicked, or .1.
+def mean_after_clicks(estimator, regression_of=None, otherwise=0.1):
+    """E of two lists: the item is shown half of the time, then .9 if clicked.
 
-    Relevance is .5 and looking is sure.
+    Else `otherwise`, which is not often. Relevance is .5 and looking is sure.
     """
     total = []
     marks = (0, 0), (1, 0), (1, 1)
     for lists in product(marks, repeat=2):
-        later = 0.9 if lists[0][1] else 0.1
+        later = 0.9 if lists[0][1] else otherwise
         chance = 1.0
         for (shown, _), alpha in zip(lists, (0.5, later), strict=True):
             chance *= alpha / 2 if shown else 1 - alpha

@@ -81,6 +81,15 @@ def test_the_error_of_the_ratio_is_that_without_each_round() -> None:
     jackknife = np.sqrt(((without - without.mean()) ** 2).sum() * 399 / 400)
 
     assert found.self_normalised_error == pytest.approx(jackknife, rel=0.05)
+    # A ratio, and so its error, is the same where all weights are a tenth of it.
+    of_w = rounds(actions.tolist(), clicks.tolist(), np.ones(3))
+    whole = round_reward(of_w, w / w.max())
+    light = round_reward(of_w, w / w.max() / 10.0)
+    assert light.self_normalised == pytest.approx(found.self_normalised, rel=1e-12)
+    for each in (whole, light):
+        assert each.self_normalised_error == pytest.approx(
+            found.self_normalised_error, rel=1e-12
+        )
 
 
 def test_errors_by_list_take_rounds_of_one_together() -> None:

@@ -26,7 +26,7 @@ ALL = POSITION, SELECTION, TRUST
 
 MUTANTS = (
     ("naive", "naive", "divided(total, lists)", "divided(total, lists + 1)"),
-    ("naive", "naive", "1.0 / lists", "2.0 / lists"),
+    ("naive", "naive", "1.0 / np.where(", "2.0 / np.where("),
     ("oblivious", "oblivious", "theta[rows] * lists", "theta[0] * lists"),
     ("oblivious", "oblivious", "(theta[rows] * lists[items])", "theta[rows]"),
     ("oblivious", "oblivious", "examination(curve), least", "examination(curve), 0"),

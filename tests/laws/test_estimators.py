@@ -121,6 +121,20 @@ def test_doubly_robust_is_exact_after_clicks_with_a_fixed_regression(guess):
     assert abs(mean_after_clicks(estimator, lambda _: guess) - 0.5) < EXACT
 
 
+@pytest.mark.parametrize("guess", [0.0, 0.5])
+def test_after_clicks_a_policy_that_hides_an_item_biases_what_is_left(guess):
+    """No click, and nobody sees it again: lists that would tell more are never shown.
+
+    A click first, .25: (2 + .5) / 2; else what the first list says, 0 on average.
+    """
+    estimator = ESTIMATORS["intervention-oblivious"].estimator
+    found = mean_after_clicks(estimator, otherwise=0.0)
+    assert abs(found - 0.25 * 1.25) < EXACT
+    estimator = ESTIMATORS["doubly-robust"].estimator
+    found = mean_after_clicks(estimator, lambda _: guess, otherwise=0.0)
+    assert abs(found - (0.25 * 1.25 + 0.125 * guess)) < EXACT
+
+
 def test_doubly_robust_with_a_regression_of_the_same_clicks_is_biased():
     """One list that shows it half of the time: it is 1 if clicked, else 0: .25."""
     marks = {(0, 0): 0.5, (1, 0): 0.25, (1, 1): 0.25}

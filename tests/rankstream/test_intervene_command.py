@@ -43,8 +43,8 @@ from tests.rankstream.training_topic import (
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["other"], "a model must be one whose learner is 'trained', of ['m', 'n']"),
-        ([], "a model must be one whose learner is 'trained', of ['m', 'n']; got None"),
+        (["other"], "'trained' or 'examination', of ['m', 'n']; got 'other'"),
+        ([], "'trained' or 'examination', of ['m', 'n']; got None"),
         (["m", "--verify", "0.3"], "--verify must be given with --events"),
         (["m", "--events", "x"], "--verify must be given with --events"),
     ],

@@ -8,7 +8,8 @@ import pytest
 
 from rankstream.commands.intervene_tables import as_builtins, print_run, print_runs
 from rankstream.commands.intervene_verify import Verdict, told_of
-from rankstream.wire.training import CurveUsed, Parent
+from rankstream.wire.parents import Parent
+from rankstream.wire.training import CurveUsed
 from tests.rankstream.training_topic import RUN
 
 LONG = CurveUsed(

@@ -7,10 +7,13 @@ import pytest
 
 from models.losses.registry import DEFAULT, LOSSES
 from rankstream import training_rules
+from rankstream.curve_rules import curve_name
 from rankstream.sections import TrainingSettings
 from rankstream.settings import Settings, SettingsError, load_settings
 
 MODEL = "[models.m]\nfeatures = 3\n"
+CURVE = "[models.c]\nlearner = 'examination'\n"
+TRUST = CURVE + "options = {estimator = 'trust', "
 TRAINED = MODEL + "learner = 'trained'\n[models.m.training]\n"
 
 
@@ -65,8 +68,55 @@ def loaded(tmp_path: Path, text: str) -> Settings:
         (TRAINED + "cutof = 3", "training.cutof is no setting; did you mean cutoff?"),
         (
             MODEL + "[models.m.training]\ncutoff = 3",
-            "models.m.training must be set where learner is 'trained' only; got it "
-            "with 'pdgd': take it out, or set the learner",
+            "models.m.training must be set where learner is 'trained' or "
+            "'examination' only; got it with 'pdgd': take it out, or set the learner",
+        ),
+        (CURVE + "features = 3", "models.c.features must be left out with learner"),
+        (CURVE + "hidden = [3]", "models.c.hidden must"),
+        (CURVE + "[models.c.training]\nepochs = 3", "models.c.training.epochs must be"),
+        (CURVE + "[models.c.training]\nafter = [3, 2]", "after must ascend"),
+        (CURVE + "options = {estimator = 'em'}", "must be one of ['position', 'trust'"),
+        (CURVE + "options = {rank = 3}", "options of examination must be among"),
+        (CURVE + "learns_from = ['c']", "models.c.learns_from must name models that"),
+        (
+            MODEL + "learner = 'trained'\nlearns_from = ['m', 'c']\n" + CURVE,
+            "models.m.learns_from must name models that make lists; got 'c', which is "
+            "a curve",
+        ),
+        (
+            MODEL + CURVE + "[experiments.x.rankers]\nA = 'm'\nB = 'c'",
+            "experiments.x.rankers must be models that rank; got 'c' for 'B'",
+        ),
+        (
+            MODEL + CURVE + "[experiments.x.rankers]\nA = 'm'\nB = 'c@0.12'",
+            "must be models that rank; got 'c@0.12' for 'B', which is a curve",
+        ),
+        (TRUST + "anchor = []}", "options.anchor must be alpha and beta of rank 1"),
+        (TRUST + "anchor = false}", "options.anchor must be alpha and beta of rank 1"),
+        (CURVE + "options = {ranks = 1}", "must be a whole number, 2 to 100; got 1"),
+        (
+            CURVE + "options = {ranks = 2.0}",
+            "must be a whole number, 2 to 100; got 2.0",
+        ),
+        (CURVE + "options = {bootstrap = 1}", "must be a whole number, 2 to 10000"),
+        (CURVE + "options = {confidence = 1.0}", "must be a number in (0, 1); got 1.0"),
+        (CURVE + "options = {confidence = '1'}", "must be a number in (0, 1); got '1'"),
+        (CURVE + "options = {anchor = [0.5, 0.1]}", "with estimator 'trust' only"),
+        (TRUST + "anchor = [0.5]}", "must be alpha and beta of rank 1, two numbers"),
+        (TRUST + "anchor = [0.9, 0.2]}", "a sum of at most 1; got 0.9 and 0.2"),
+        (TRUST + "anchor = [0.0, 0.2]}", "alpha more than 0, beta at least 0"),
+        (
+            CURVE + TRAINED + "curve = 'd'",
+            "models.m.training.curve must be a model whose learner is 'examination', "
+            "of ['c']; got 'd'",
+        ),
+        (
+            CURVE + TRAINED + "curve = 'c'\nexamination = [1.0]",
+            "models.m.training.curve must be left out where examination is given",
+        ),
+        (
+            CURVE + "[models.d]\nlearner = 'examination'\n" + TRAINED,
+            "models.m.training.curve must be one of ['c', 'd'], as there are several",
         ),
         (MODEL + "learns_from = ['a', 'a']", "learns_from must be names, each once"),
         (MODEL + "learns_from = ['']", "learns_from must be names, each once"),
@@ -115,3 +165,20 @@ def test_settings_know_all_losses() -> None:
     assert (*LOSSES,) == training_rules.LOSSES
     assert training_rules.SELECTED not in LOSSES
     assert TrainingSettings().loss == DEFAULT
+
+
+def test_a_training_takes_the_curve_that_it_names_or_the_only_one(
+    tmp_path: Path,
+) -> None:
+    """With several it must name one; with examination it takes none."""
+    two = CURVE + "[models.d]\nlearner = 'examination'\n"
+    for text, wanted in (
+        (TRAINED, ""),
+        (CURVE + TRAINED, "c"),
+        (two + TRAINED + "curve = 'd'", "d"),
+        (two + TRAINED + "examination = [1.0, 0.5]", ""),
+    ):
+        found = loaded(tmp_path, text)
+        assert curve_name(found, found.models["m"]) == wanted
+    assert [*found.rankers] == ["m"]
+    assert [*found.curves] == ["c", "d"]

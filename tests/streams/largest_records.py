@@ -18,6 +18,7 @@ from rankstream.sections import (
     Settings,
 )
 from rankstream.wire.bounds import LARGEST, MAX_CLICK_BYTES, MAX_CLICKS_BYTES
+from rankstream.wire.parents import Parent
 from rankstream.wire.routing import (
     normalised_query,
     route_of_query,
@@ -36,7 +37,6 @@ from rankstream.wire.topics import (
 from rankstream.wire.training import (
     SCHEMA,
     CurveUsed,
-    Parent,
     RunRecord,
     Sizes,
     encode_record,

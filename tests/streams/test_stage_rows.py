@@ -8,7 +8,8 @@ from rankstream.settings import (
     Settings,
     SourceSettings,
 )
-from streams.topology import ROLES, STAGES
+from streams.topology import STAGES
+from streams.worker_roles import ROLES
 
 ROWS = {
     # version, the first whose states it takes, state at every commit, compiled before

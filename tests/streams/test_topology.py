@@ -26,22 +26,20 @@ from rankstream.wire.topics import (
     TRAINING,
     state_topic,
 )
-from streams import topology
+from streams import worker_roles
 from streams.local import LocalPipeline
 from streams.partition_fold import partition_fold
 from streams.stage import Change, Output, SourceRecord
 from streams.topic_rows import TOPICS
 from streams.topology import (
-    ROLES,
     STAGES,
-    Role,
     StageKind,
     kinds_of,
     n_partitions_of,
-    role_of,
     topics_of,
     written_topics,
 )
+from streams.worker_roles import ROLES, Role, role_of
 from tests.modules import defined_in
 
 ROOT = Path(__file__).parents[2]
@@ -61,6 +59,7 @@ COMMANDS_READ = {
     SNAPSHOTS: (
         *COMMANDS_WRITE[SNAPSHOTS],
         "rankstream statistics",
+        "rankstream evaluate",
         "rankstream intervene",
     ),
 }
@@ -117,7 +116,7 @@ def test_every_consumer_of_closed_impressions_is_in_the_folds_list():
 
 def test_every_role_without_stages_has_a_row():
     """Each module of `streams.roles` is what some role serves."""
-    source = Path(topology.__file__).read_text(encoding="utf-8")
+    source = Path(worker_roles.__file__).read_text(encoding="utf-8")
     imported = {
         node.module.removeprefix("streams.roles.")
         for node in ast.walk(ast.parse(source))

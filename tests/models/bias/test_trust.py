@@ -140,6 +140,23 @@ def test_few_views_have_a_ratio_and_no_interval() -> None:
     assert curve.reasons[1:] == (FEW_VIEWS, FEW_VIEWS)
 
 
+def test_what_is_always_clicked_at_a_rank_is_at_its_end_too() -> None:
+    """As what never is: the information there is of no inner maximum."""
+    for rates in (
+        ((0.8, 1.0), (0.3, 0.4), (0.5, 0.55), (0.6, 0.7)),
+        ((0.8, 0.3), (0.5, 0.0), (0.6, 0.1), (0.7, 0.21)),
+    ):
+        rows = [
+            (item, rank, 10_000, round(10_000 * rate))
+            for item, of_item in enumerate(rates)
+            for rank, rate in enumerate(of_item, 1)
+        ]
+        curve = fit_of(*rows, n_ranks=2).curve
+        assert curve.reasons == ("", AT_BOUND)
+        assert np.isfinite(curve.alpha[1])
+        assert np.isnan(curve.alpha_low[1])
+
+
 def test_without_trust_bias_some_probability_may_be_at_its_end() -> None:
     """Then there is a ratio, and no interval by the information."""
     curves = [

@@ -30,6 +30,15 @@ def test_an_item_that_one_group_clicked_has_no_interval():
     assert np.isnan(found.high[0])
 
 
+def test_groups_count_for_the_items_that_they_could_show():
+    """Beside items of more groups an interval is as it is alone."""
+    alpha, clicked = [[5.0], [12.0], [2.0], [0.0]], [[4.0], [6.0], [2.0], [0.0]]
+    alone = jackknife_intervals(sums_of(alpha[:3], clicked[:3]))
+    wide = [np.hstack((np.array(x), np.full((4, 1), 7.0))) for x in (alpha, clicked)]
+    beside = jackknife_intervals(sums_of(*wide))
+    assert (beside.low[0], beside.high[0]) == (alone.low[0], alone.high[0])
+
+
 def test_an_item_that_was_never_possible_has_neither_value_nor_interval():
     """And does no harm to the others."""
     found = jackknife_intervals(sums_of([[9.0, 0.0]] * 3, [[3.0, 0.0], [2, 0], [1, 0]]))

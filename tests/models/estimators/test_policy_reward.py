@@ -199,3 +199,7 @@ def test_parts_add_up_and_strangers_are_clicked_anyway():
     assert found.value == pytest.approx((2.0 * worth + 0.2) / 3.0, rel=1e-12)
     assert found.unsupported == pytest.approx(0.6 / (2.0 * 0.9 + 0.6), rel=1e-12)
     assert found.largest_share == one.per_list(2.0).largest_share
+    # Of two parts with clicks the heaviest click is that of the heavier one.
+    twice = one.plus(one).per_list(4.0)
+    assert twice.largest_share == pytest.approx(found.largest_share / 2.0, rel=1e-12)
+    assert twice.effective_clicks == pytest.approx(2.0 * found.effective_clicks)

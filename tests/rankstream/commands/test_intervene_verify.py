@@ -10,8 +10,9 @@ import pytest
 from rankstream.commands import intervene_verify
 from rankstream.commands.intervene_verify import Verdict, told_of, verdict_of
 from rankstream.snapshots import Pointer, Snapshot, decode_snapshot, encode_snapshot
+from rankstream.wire.parents import sha256_of
 from rankstream.wire.topics import SNAPSHOTS, TRAINING
-from rankstream.wire.training import RunRecord, encode_record, sha256_of, training_key
+from rankstream.wire.training import RunRecord, encode_record, training_key
 from tests.streams.training.shop import EXAMINATION, Shop, model_of, settings_of
 
 

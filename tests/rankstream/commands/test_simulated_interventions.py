@@ -199,3 +199,38 @@ def test_a_schedule_ends_as_long_before_the_end_as_its_points_lie_apart() -> Non
             assert points[0] == n_lists // 10
             for earlier, later in itertools.pairwise(points):
                 assert later / earlier == pytest.approx(10 ** (1 / n), rel=0.1)
+
+
+CURVE = """
+[models.eyes]
+learner = "examination"
+options = { ranks = 3 }
+[models.eyes.training]
+after = [20, 400]
+[models.search]
+features = 16
+learner = "trained"
+[models.search.training]
+after = [500]
+"""
+
+
+def test_curves_that_are_fitted_meanwhile_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Why the first was refused, that there is one now, and what it is."""
+    file = tmp_path / "shop.toml"
+    file.write_text(CURVE)
+    own = ["simulate", *LOCAL, "--config", str(file), "--impressions", "900"]
+    assert main([*own, "--users", "position_based"]) == 0
+    found = capsys.readouterr()
+    assert found.err.count("training of eyes refused: ") == 1
+    told = re.findall(r"curve (eyes@0\.\d+): 3 of 3 ranks known", found.err)
+    assert f"{told[-1]}\n" in found.out
+    assert "by rank, with intervals of 95%, each by itself" in found.out
+    table = simulated(
+        file, "--impressions", "900", "--users", "position_based", capsys=capsys
+    )
+    curve = table["curves"][-1]
+    assert curve["model"] == "eyes"
+    assert [each["rank"] for each in curve["ranks"]] == [1, 2, 3]

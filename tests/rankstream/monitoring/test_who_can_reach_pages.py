@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from deploy.process import free_port
-from streams.topology import ROLES
+from streams.worker_roles import ROLES
 from tests.listening import beyond_loopback, listening
 
 NOWHERE = (

@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 
+from rankstream.wire.parents import Parent
 from rankstream.wire.schemas import SchemaRefused
 from rankstream.wire.training import (
     ASKED,
@@ -10,7 +11,6 @@ from rankstream.wire.training import (
     SCHEMA,
     CurveUsed,
     FeaturesUsed,
-    Parent,
     Position,
     Record,
     Refusal,

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from models.estimators.bias_curve import position_curve
+from models.estimators.intervals import FEW_CLICKS
+from models.estimators.jackknife import TOO_FEW
 from models.estimators.policy_comparison import Valuation, compare_policies
 from models.estimators.policy_reward import click_weights_of, dcg_weights
 from models.estimators.registry import ESTIMATORS
@@ -15,6 +17,7 @@ from streams.estimation.curve_replicates import CurveReplicates, replicated_curv
 from streams.estimation.evaluation import BY_GROUP, LOGGED, Question, evaluated
 from streams.estimation.logged_queries import Gathering
 from streams.estimation.mixed_scopes import marked_columns
+from streams.estimation.policy_rows import rows_of
 from streams.estimation.targets import Candidates, Placed, QueryRanking, RankingTarget
 from tests.event_factory import impression
 from tests.streams.estimation.planted_users import (
@@ -166,6 +169,75 @@ def lists_by_group():
     how = Gathering(GROUPS, EVERYBODY, asks_placements=True)
     (queries,) = how.of(USERS.chunks())
     return np.sum([each.lists for each in queries.sets], axis=0).tolist()
+
+
+def of_units(*units):
+    """Figures of a query with as many lists of each unit, most groups being empty."""
+    log = []
+    for number in range(12):
+        for unit in units:
+            shown = ["a", "b", "c"] if number % 2 else ["b", "c", "a"]
+            marks = [ClickMark(1, 1, "click")] if (number + unit) % 3 else []
+            one = impression(
+                query_id="q0", items=[*ITEMS[:3]], shown=shown, unit=unit,
+                policy=DETERMINISTIC,
+            )  # fmt: skip
+            log.append(Interaction(one, marks))
+    statistics = statistics_of(log)
+    targets = {"best": RankingTarget({"q0": QueryRanking(("b", "a", "c"))})}
+    found: dict[str, Any] = {}
+    for name in ESTIMATORS:
+        chunks = marked_columns(statistics.batches(), statistics.column_reader())
+        found[name] = evaluated(chunks, targets, question(name)).comparison
+    return found
+
+
+@pytest.mark.filterwarnings("error")
+def test_groups_of_nobody_are_no_evidence():
+    """Two users are two, however many groups there are; of one nothing is known."""
+    for found in of_units(0, 1).values():
+        assert found.rewards.degrees == found.naive.degrees == 1
+        assert np.isfinite(found.rewards.low).all()
+    for found in of_units(0).values():
+        assert {*found.rewards.reasons, *found.naive.reasons} == {TOO_FEW}
+        assert np.isnan(found.rewards.low).all()
+    # A curve that no group tells is the same without each of them.
+    given = CurveReplicates(GIVEN.curve, "", dict.fromkeys(EVERYBODY, GIVEN.curve))
+    statistics = hand_made()
+    chunks = marked_columns(statistics.batches(), statistics.column_reader())
+    asked = question("naive", given, groups=(0, 1, 2))
+    told = evaluated(chunks, {}, asked).comparison
+    assert told is not None
+    assert told.rewards.degrees == 2
+
+
+def test_of_clicks_of_fewer_than_two_groups_there_is_no_interval():
+    """No click, or those of one group: nobody is worse for what was not clicked."""
+    log = []
+    for unit in range(24):
+        marks = [ClickMark(1, 1, "click")] if unit % 12 in (3, 4) else []
+        marks += [ClickMark(2, 1, "click")] if unit % 12 == 5 else []
+        one = impression(
+            query_id="q0", items=[*ITEMS[:3]], shown=["a", "b", "c"], unit=unit,
+            policy=DETERMINISTIC,
+        )  # fmt: skip
+        log.append(Interaction(one, marks))
+    targets = {item: RankingTarget({"q0": QueryRanking((item,))}) for item in ITEMS[:3]}
+    for name in ESTIMATORS:
+        statistics = statistics_of(log)
+        chunks = marked_columns(statistics.batches(), statistics.column_reader())
+        found = evaluated(chunks, targets, question(name)).comparison
+        assert found is not None
+        assert found.rewards.reasons == ("", "", FEW_CLICKS, FEW_CLICKS)
+        assert np.isnan(found.rewards.low).tolist() == [False, False, True, True]
+        assert np.isnan(found.differences.high).tolist() == [False, False, True, True]
+        assert [row.verdict for row in rows_of(found, "")][2:] == ["", ""]
+        assert found.naive.reasons == ("",)
+    statistics = statistics_of([Interaction(each.impression, []) for each in log])
+    chunks = marked_columns(statistics.batches(), statistics.column_reader())
+    found = evaluated(chunks, {}, question()).comparison
+    assert found is not None
+    assert found.rewards.reasons == found.naive.reasons == (FEW_CLICKS,)
 
 
 def test_fewer_ranks_are_worth_less():

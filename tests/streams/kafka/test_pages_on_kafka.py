@@ -7,7 +7,7 @@ from pathlib import Path
 
 from deploy.process import free_port
 from deploy.redis_server import Redis
-from streams.topology import ROLES
+from streams.worker_roles import ROLES
 from tests.services import KafkaService
 from tests.worker_process import WorkerProcess, configured
 

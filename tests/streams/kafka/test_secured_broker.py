@@ -20,7 +20,8 @@ from rankstream.cli import main
 from rankstream.settings import Settings, load_settings
 from rankstream.wire.events import decode_interaction_record
 from rankstream.wire.topics import CLICKS, INTERACTIONS, QUERIES, dead_letters
-from streams.topology import ROLES, topics_of
+from streams.topology import topics_of
+from streams.worker_roles import ROLES
 from tests.listening import beyond_loopback, listening
 from tests.redis_user import redis_user
 from tests.services import RedisService, ServiceMissing, without

@@ -16,9 +16,9 @@ from tests.worker_process import PATIENCE_S
 MB = 1 << 20
 SIZE = 64 << 10
 N_RECORDS = 5_600
-"""350 MB, which take half a minute to fold."""
+"""350 MB, which take over two minutes to fold: filling them takes a tenth of it."""
 
-SLOW_MS = 5
+SLOW_MS = 25
 MOST_MB = 200
 """What waits, a fetch of every partition, and what Python keeps of both for a while."""
 

@@ -20,7 +20,7 @@ from streams.kafka import role_status, status_page
 from streams.kafka.committed_reader import CommittedBatch
 from streams.kafka.role_status import RoleStatus
 from streams.kafka.status_page import Status, offer_page
-from streams.topology import ROLES
+from streams.worker_roles import ROLES
 
 SOURCES = [("snapshots", 0), ("experiments", 0)]
 

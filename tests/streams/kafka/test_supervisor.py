@@ -56,6 +56,17 @@ while True:
 """
 
 
+NEVER_STOPS = """
+import os, pathlib, signal, sys, time
+from streams.kafka.supervisor import stop_with_parent
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+stop_with_parent(sys.stdin.buffer, patience_s=0.2)
+pathlib.Path(sys.argv[1]).write_text(str(os.getpid()))
+while True:
+    time.sleep(0.05)
+"""
+
+
 TELLS = """
 import os, pathlib, signal, sys, threading
 from streams.kafka.child_end import tell_parent
@@ -99,6 +110,15 @@ def wait_until(is_true: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
+def is_running(pid: int) -> bool:
+    """Whether a process is there, and not only what its parent has still to read."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except FileNotFoundError:
+        return False
+    return stat.rpartition(")")[2].split()[0] != "Z"
+
+
 def says(log: Path, words: str) -> bool:
     """Whether a child has written some words."""
     return log.exists() and log.read_text() == words
@@ -133,6 +153,19 @@ def test_a_child_stops_when_its_parent_was_killed(
     parent.kill()
     parent.wait()
     wait_until(lambda: says(log, "stopped"))
+
+
+def test_a_child_that_cannot_stop_ends_without_its_parent(
+    parent_script: str, tmp_path: Path
+) -> None:
+    """As one that waits for Kafka would: nobody is there to kill it."""
+    log = tmp_path / "log"
+    parent = started(parent_script, NEVER_STOPS, log)
+    wait_until(lambda: log.exists() and bool(log.read_text()))
+    child = int(log.read_text())
+    parent.kill()
+    parent.wait()
+    wait_until(lambda: not is_running(child))
 
 
 def test_the_log_says_why_each_child_ended(parent_script: str, tmp_path: Path) -> None:

@@ -8,11 +8,22 @@ import msgspec
 from aiokafka import TopicPartition
 
 from rankstream.ranker import Ranker
-from rankstream.sections import ModelSettings, TimeSettings, TrainingSettings
+from rankstream.sections import (
+    ModelSettings,
+    TimeSettings,
+    TrainingSettings,
+    TrainSettings,
+)
 from rankstream.settings import Settings
 from rankstream.snapshots import decode_snapshot
 from rankstream.wire.deployments import decode_deployment, is_deployment
-from rankstream.wire.topics import CANDIDATES, SNAPSHOTS, STATISTICS, TRAINING
+from rankstream.wire.topics import (
+    CANDIDATES,
+    EVALUATIONS,
+    SNAPSHOTS,
+    STATISTICS,
+    TRAINING,
+)
 from rankstream.wire.training import decode_record, decode_training_key
 from streams.kafka.committed_reader import CommittedBatch
 from streams.kafka.state_log import Cluster
@@ -25,7 +36,7 @@ from tests.fakes.kafka import FakeKafka
 from tests.fakes.partition_log import Content
 from tests.fakes.points import Point, straight_on
 
-TOPICS = STATISTICS, CANDIDATES, SNAPSHOTS, TRAINING
+TOPICS = STATISTICS, CANDIDATES, SNAPSHOTS, TRAINING, EVALUATIONS
 START_MS = 1_750_000_000_000
 
 PLAN = TrainingSettings(
@@ -40,11 +51,15 @@ MODEL = ModelSettings(features=N_FEATURES, learner="trained", training=PLAN)
 
 
 def settings_with(**changes: Any) -> Settings:
-    """One trained model, `m`, with these settings of its training changed."""
+    """One trained model, `m`, with these settings of its training changed.
+
+    Nothing is valued between trainings.
+    """
     plan = msgspec.structs.replace(PLAN, **changes)
     model = msgspec.structs.replace(MODEL, training=plan)
     time = TimeSettings(disorder_ms=500, click_window_ms=1_000, remember_ms=1_000)
-    return local_settings(Settings(models={"m": model}, time=time))
+    never = TrainSettings(value_every_s=0.0)
+    return local_settings(Settings(models={"m": model}, time=time, train=never))
 
 
 class World:

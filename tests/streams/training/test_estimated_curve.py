@@ -10,8 +10,8 @@ from rankstream.wire.events import DETERMINISTIC, ClickMark, Interaction
 from streams.fold.closed_impressions import closed_of
 from streams.fold.statistics_fold import StatisticsFold
 from streams.fold.statistics_reader import Statistics
-from streams.training import estimated_curve as module
-from streams.training.estimated_curve import estimated_curve
+from streams.training import curve_views as module
+from streams.training.estimated_curve import CHOSEN, estimated_curve
 from tests.event_factory import impression
 from tests.streams.training.test_query_sums import cut
 
@@ -19,7 +19,9 @@ GROUPS = 6
 LOOKED = np.array([1.0, 0.5, 0.3])
 
 
-def statistics_of(n_lists, n_queries, seed, clicking=range(GROUPS), groups=GROUPS):
+def statistics_of(
+    n_lists, n_queries, seed, clicking=range(GROUPS), groups=GROUPS, name="v{}"
+):
     """Lists in any order, of users who look down them; some groups click."""
     rng, log = np.random.default_rng(seed), []
     liked = rng.uniform(0.2, 0.9, (n_queries, 3))
@@ -34,7 +36,7 @@ def statistics_of(n_lists, n_queries, seed, clicking=range(GROUPS), groups=GROUP
             shown=["abc"[x] for x in order],
             unit=number,
             policy=DETERMINISTIC,
-            intervention=f"v{number % 2}",
+            intervention=name.format(number % 2),
         )
         log.append(
             Interaction(one, [ClickMark(row + 1, 1, "click") for row in clicked])
@@ -124,6 +126,20 @@ def test_where_validation_groups_do_not_click_those_of_training_do_too():
     )
     assert found.groups == (0, 1, 2, 3)
     assert alpha_of(found) == pytest.approx(LOOKED, abs=0.06)
+
+
+@pytest.mark.parametrize(
+    ("clicking", "groups", "is_said"),
+    [(range(GROUPS), GROUPS, False), ((0, 1), GROUPS, True), (range(5), 5, True)],
+)
+def test_it_is_said_where_policies_were_chosen_from_the_same_clicks(
+    clicking, groups, is_said
+):
+    """Trainings take those of training groups, so validation groups are safe."""
+    for name, is_chosen in (("m@1.2{}", True), ("v{}", False)):
+        statistics = statistics_of(4_000, 20, 3, clicking, groups, name)
+        found = estimated_curve(statistics.columns(), groups, Shares())
+        assert found.source.endswith(CHOSEN) == (is_said and is_chosen)
 
 
 def test_selection_groups_never_tell_a_curve():

@@ -8,14 +8,9 @@ import pytest
 
 from rankstream.wire.candidates import candidates_value, decode_candidates_key
 from rankstream.wire.envelope import decode_snapshot, encode_snapshot
+from rankstream.wire.parents import sha256_of
 from rankstream.wire.topics import CANDIDATES
-from rankstream.wire.training import (
-    ASKED,
-    COUNT,
-    decode_record,
-    encode_record,
-    sha256_of,
-)
+from rankstream.wire.training import ASKED, COUNT, decode_record, encode_record
 from streams.fold.statistics_reader import Statistics
 from streams.stage import Output
 from streams.training.inputs import Inputs, feature_records_for

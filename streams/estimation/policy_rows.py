@@ -1,0 +1,82 @@
+"""What is shown of each policy that was valued."""
+
+import math
+from typing import NamedTuple
+
+from models.estimators.adaptivity import Basis
+from models.estimators.policy_comparison import PolicyComparison
+from streams.estimation.curve_replicates import CurveReplicates
+
+CHOSEN = "policies were chosen from these clicks"
+
+
+class PolicyRow(NamedTuple):
+    """Figures of a policy; NaN where there are none.
+
+    Parameters
+    ----------
+    reward, low, high
+        Per list, and the ends of its interval.
+    difference, difference_low, difference_high
+        The reward less that of the base.
+    unseen, largest_share
+        See `models.estimators.policy_reward`.
+    verdict
+        `better` or `worse` than the base where the interval of the difference says so.
+    reason
+        Why there are no intervals; empty where there are.
+    """
+
+    name: str
+    reward: float
+    low: float
+    high: float
+    difference: float
+    difference_low: float
+    difference_high: float
+    unseen: float
+    largest_share: float
+    effective_clicks: float
+    verdict: str
+    reason: str
+
+
+def no_interval(basis: Basis, curve: CurveReplicates) -> str:
+    """Why no figure has an interval; empty where some may."""
+    return curve.reason if basis.has_intervals else CHOSEN
+
+
+def rows_of(comparison: PolicyComparison, without: str) -> list[PolicyRow]:
+    """A row for each policy, what was logged first.
+
+    Parameters
+    ----------
+    without
+        Why none has an interval; empty where some may.
+    """
+    rewards, differences = comparison.rewards, comparison.differences
+    rows = []
+    for i, (name, point) in enumerate(
+        zip(comparison.names, comparison.points, strict=True)
+    ):
+        reason = without or rewards.reasons[i]
+        low, high, less, more = (
+            math.nan if reason else float(numbers[i])
+            for numbers in (*rewards[2:4], *differences[2:4])
+        )
+        row = PolicyRow(
+            name,
+            point.value,
+            low,
+            high,
+            float(differences.values[i]),
+            less,
+            more,
+            point.unsupported,
+            point.largest_share,
+            point.effective_clicks,
+            "better" if less > 0.0 else "worse" if more < 0.0 else "",
+            reason,
+        )
+        rows.append(row)
+    return rows

@@ -1,0 +1,226 @@
+"""A curve of bias fitted on what is counted: a pure function of what it is given.
+
+From the validation groups' columns, where these tell one, so that nothing else is
+fitted on the same clicks. Nothing folds for it, and it needs no features.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import msgspec
+
+from models.bias.fitted_curve import FittedCurve
+from models.bias.registry import bias_estimator
+from models.estimators.splits import Shares
+from rankstream.sections import Settings
+from rankstream.wire.curves import ROWS, CurveRecord, curve_weights
+from rankstream.wire.envelope import (
+    CURVE,
+    Pointer,
+    Snapshot,
+    encode_snapshot,
+    features_hash,
+    intervention_of,
+    pointer_of,
+)
+from rankstream.wire.parents import parent_of, sha256_of
+from rankstream.wire.training import SCHEMA
+from streams.fold.statistics_columns import Columns
+from streams.fold.statistics_reader import Statistics
+from streams.training.class_columns import TooManyClasses
+from streams.training.curve_estimator import LEAST_RANKS, estimator_of
+from streams.training.estimated_curve import ViewsOfGroups, views_by_preference
+from streams.training.inputs import (
+    TrainingRefused,
+    counts_of,
+    least_watermark_of,
+    watermarks_of,
+)
+from streams.training.model_lists import scopes_for
+from streams.training.progress import Progress
+
+
+class CurveOutcome(NamedTuple):
+    """A snapshot of a curve, and the record of how it came to be."""
+
+    snapshot: Snapshot
+    run: CurveRecord
+
+
+def fit_curve(  # noqa: PLR0913  all that a fit depends on
+    name: str,
+    settings: Settings,
+    statistics: Statistics,
+    parent: Snapshot | None,
+    *,
+    reason: str,
+    epoch: int | None = None,
+    on_progress: Callable[[Progress], object] = lambda _: None,
+) -> CurveOutcome:
+    """Fit the curve of a name.
+
+    Parameters
+    ----------
+    parent
+        The version before; None of the first one, which needs none. Nothing but its
+        place matters.
+    reason
+        Why it is fitted; see `rankstream.wire.training`.
+    epoch
+        Of the snapshot; if not given that of the version before, or the next one where
+        that is of as many interactions, or more.
+    on_progress
+        Is told how far it is, from this thread; what it raises ends the fit.
+
+    Raises
+    ------
+    TrainingRefused
+        Where clicks do not tell two ranks, in words.
+
+    References
+    ----------
+    Oosterhuis (PhD thesis, 2020), section 3.3 and section 8.3, for what a curve
+    corrects.
+    """
+    return _Fit(name, settings, statistics, parent, on_progress).outcome(reason, epoch)
+
+
+class _Fit:
+    def __init__(
+        self,
+        name: str,
+        settings: Settings,
+        statistics: Statistics,
+        parent: Snapshot | None,
+        on_progress: Callable[[Progress], object],
+    ) -> None:
+        self._name = name
+        self._settings = settings
+        self._model = settings.models[name]
+        self._statistics = statistics
+        self._parent = parent
+        self._tell = on_progress
+        self._how = estimator_of(self._model)
+
+    def outcome(self, reason: str, epoch: int | None) -> CurveOutcome:
+        counts = counts_of(self._statistics)
+        if not sum(counts.values()):
+            raise TrainingRefused(
+                f"{self._name!r} must have interactions to be fitted on; none are "
+                "counted: wait until click windows close"
+            )
+        pointer = self._pointer(sum(counts.values()), epoch)
+        found, told = self._fitted()
+        snapshot = self._snapshot(pointer, found, told, counts)
+        rows = {name: getattr(found, name).tolist() for name in ROWS}
+        parent, how = self._parent, self._how
+        run = CurveRecord(
+            schema=SCHEMA,
+            model=self._name,
+            intervention=snapshot.intervention,
+            epoch=pointer.epoch,
+            version=pointer.version,
+            created_ms=snapshot.created_ms,
+            reason=reason,
+            counts=list(counts.items()),
+            watermarks=list(watermarks_of(self._statistics).items()),
+            settings=msgspec.to_builtins(self._model),
+            split_shares=list(self._settings.statistics.split_shares),
+            parent=None if parent is None else parent_of(parent),
+            estimator=how.options.estimator,
+            options={**how.options._asdict(), "seed": how.seed},
+            **rows,
+            is_ratio_only=how.is_ratio_only,
+            reasons=list(found.reasons),
+            groups=list(told.groups),
+            source=told.source,
+            n_rows=len(told.views.shown),
+            n_shown=int(told.views.shown.sum()),
+            n_clicked=int(told.views.clicked.sum()),
+            log_likelihood=found.log_likelihood,
+            n_turns=found.n_turns,
+            sha256=sha256_of(encode_snapshot(snapshot)),
+            n_partitions=self._settings.kafka.partitions,
+        )
+        return CurveOutcome(snapshot, run)
+
+    def _pointer(self, version: int, epoch: int | None) -> Pointer:
+        parent = self._parent
+        if parent is None:
+            return Pointer(epoch or 0, version)
+        if parent.kind != CURVE:
+            raise TrainingRefused(
+                f"version {pointer_of(parent)} of {self._name!r}, the one before, must "
+                f"be a curve; it is {parent.kind}: name the curve differently"
+            )
+        if epoch is None:
+            epoch = parent.epoch + (parent.version >= version)
+        pointer = Pointer(epoch, version)
+        if pointer <= pointer_of(parent):
+            raise TrainingRefused(
+                f"a version of {self._name!r} must come after the one before, "
+                f"{pointer_of(parent)}; got {pointer}: fit it in epoch "
+                f"{parent.epoch + 1}"
+            )
+        return pointer
+
+    def _columns(self) -> Iterator[Columns]:
+        is_wanted = scopes_for(self._name, self._model)
+        for chunk in self._statistics.columns(is_wanted=is_wanted):
+            self._tell(Progress("reading"))
+            yield chunk
+        self._tell(Progress("curve"))
+
+    def _fitted(self) -> tuple[FittedCurve, ViewsOfGroups]:
+        n_groups = self._statistics.counted[0].groups
+        shares = Shares(*self._settings.statistics.split_shares)
+        told = views_by_preference(self._columns(), n_groups, shares, self._how)
+        try:
+            for each in told:
+                found = self._fit_of(each)
+                if found.n_known >= LEAST_RANKS:
+                    return found, each
+        except TooManyClasses as error:
+            raise TrainingRefused(f"{self._name!r}: {error}") from error
+        needs = bias_estimator(self._how.options.estimator).needs
+        raise TrainingRefused(
+            f"clicks must tell {LEAST_RANKS} ranks of {self._name!r} or more, from "
+            f"{needs}; {found.warning() or 'nothing was shown at two ranks'}: wait for "
+            "lists that differ, or set another estimator in "
+            f"models.{self._name}.options"
+        )
+
+    def _fit_of(self, told: ViewsOfGroups) -> FittedCurve:
+        try:
+            return self._how.fit(
+                told.views, told.others, lambda: self._tell(Progress("curve"))
+            )
+        except ValueError as error:
+            raise TrainingRefused(f"{self._name!r}: {error}") from error
+
+    def _snapshot(
+        self,
+        pointer: Pointer,
+        found: FittedCurve,
+        told: ViewsOfGroups,
+        counts: dict[int, int],
+    ) -> Snapshot:
+        parent, n_ranks = self._parent, len(found.alpha)
+        return Snapshot(
+            model=self._name,
+            epoch=pointer.epoch,
+            version=pointer.version,
+            parent=parent.version if parent else 0,
+            created_ms=least_watermark_of(self._statistics),
+            kind=CURVE,
+            hidden=[],
+            normalisation="none",
+            n_features=n_ranks,
+            features_hash=features_hash(n_ranks),
+            sources=list(counts.items()),
+            updates=(parent.updates if parent else 0) + 1,
+            weights=curve_weights([getattr(found, name) for name in ROWS]),
+            intervention=intervention_of(self._name, pointer),
+            groups=sorted(told.groups),
+            parent_epoch=parent.epoch if parent else 0,
+        )

@@ -1,0 +1,169 @@
+"""The roles of a worker: what each of its processes runs.
+
+Which stages a role has, `streams.topology` says. Nothing heavy is loaded before a role
+begins.
+"""
+
+from asyncio import Event
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rankstream.settings import Settings
+from rankstream.wire.topics import (
+    CANDIDATES,
+    CLICKS,
+    EVALUATIONS,
+    EXPERIMENTS,
+    PREFERENCES,
+    QUERIES,
+    SNAPSHOTS,
+    STATISTICS,
+    TRAINING,
+)
+
+if TYPE_CHECKING:
+    from streams.kafka.status_page import Status
+
+Serve = Callable[[Settings, Event, "Status"], Awaitable[None]]
+"""Works until the event is set, and says how it fares."""
+
+
+@dataclass(frozen=True)
+class Role:
+    """What one process of a worker does.
+
+    Parameters
+    ----------
+    metrics_port
+        Its page is at `metrics.port` plus this.
+    serve
+        What it runs, where it has no stages.
+    sources, outputs
+        What it then reads and writes.
+    is_needed
+        Whether a worker that is told no role starts it.
+    loads
+        Modules that each of its processes is forked with (`streams.kafka.preloader`).
+        Without numba, which would hold up the start of roles that have no need of it.
+    """
+
+    name: str
+    summary: str
+    metrics_port: int
+    serve: Serve | None = None
+    sources: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+    is_needed: Callable[[Settings], bool] = lambda _: True
+    loads: tuple[str, ...] = ("streams.kafka.status_page",)
+
+
+async def _publish(settings: Settings, stop: Event, status: "Status") -> None:
+    from streams.roles.publisher import publish_copies  # noqa: PLC0415
+
+    await publish_copies(settings, stop, status)
+
+
+async def _evaluate(settings: Settings, stop: Event, status: "Status") -> None:
+    from streams.roles.evaluator import evaluate  # noqa: PLC0415
+
+    await evaluate(settings, stop, status)
+
+
+async def _train(settings: Settings, stop: Event, status: "Status") -> None:
+    from streams.roles.trainer import train  # noqa: PLC0415
+
+    await train(settings, stop, status)
+
+
+async def _adapt(settings: Settings, stop: Event, status: "Status") -> None:
+    from streams.roles.adapter import adapt  # noqa: PLC0415
+
+    await adapt(settings, stop, status)
+
+
+_STAGES_LOAD = "streams.kafka.status_page", "streams.kafka.app"
+
+
+def _is_evaluating(settings: Settings) -> bool:
+    is_trained = any(model.is_trained for model in settings.models.values())
+    return bool(settings.experiments) or is_trained
+
+
+def _is_training(settings: Settings) -> bool:
+    models = settings.models.values()
+    is_valued = settings.train.value_every_s and any(x.logs_candidates for x in models)
+    return bool(is_valued) or any(not model.learns_online for model in models)
+
+
+def _has_sources(settings: Settings) -> bool:
+    return bool(settings.sources)
+
+
+ROLES = {
+    role.name: role
+    for role in (
+        Role(
+            "ingest",
+            "input topics to canonical log",
+            0,
+            loads=(*_STAGES_LOAD, "streams.ingest.ingest"),
+        ),
+        Role(
+            "fold",
+            "join, statistics and preferences",
+            1,
+            loads=(*_STAGES_LOAD, "streams.partition_fold"),
+        ),
+        Role("learn", "models", 2, loads=_STAGES_LOAD),
+        Role(
+            "publish",
+            "snapshots and experiments to Redis",
+            3,
+            _publish,
+            (SNAPSHOTS, EXPERIMENTS),
+        ),
+        Role(
+            "evaluate",
+            "verdicts on experiments and interventions, where there are any",
+            4,
+            _evaluate,
+            (PREFERENCES,),
+            (EVALUATIONS,),
+            _is_evaluating,
+        ),
+        Role(
+            "train",
+            "interventions, curves and values of policies, where there are any",
+            5,
+            _train,
+            (STATISTICS, CANDIDATES, SNAPSHOTS, TRAINING),
+            (SNAPSHOTS, TRAINING, EVALUATIONS),
+            _is_training,
+        ),
+        Role(
+            "adapt",
+            "events of other systems' topics, where there are sources",
+            6,
+            _adapt,
+            (QUERIES,),
+            (QUERIES, CLICKS),
+            _has_sources,
+        ),
+    )
+}
+"""What a worker can do, by name, in the order in which it starts them."""
+
+
+def role_of(name: str) -> Role:
+    """The role of a name.
+
+    Raises
+    ------
+    ValueError
+        Where there is none of it.
+    """
+    role = ROLES.get(name)
+    if role is None:
+        raise ValueError(f"a role must be one of {', '.join(ROLES)}; got {name!r}")
+    return role

@@ -137,10 +137,10 @@ class TrainingSettings(Section, frozen=True):
 
     `after` are numbers of interactions, `first` and `last` the ends of a log scale on
     which so many `interventions` lie evenly, `at` event times (RFC 3339, or epoch
-    milliseconds). `loss` is one of `rankstream.training_rules.LOSSES`, or "selected": the
-    best of `losses`. `examination` are probabilities by rank, `curve` names the model
-    whose newest curve of bias is taken; with neither it is that of the only such model,
-    else one that is estimated from the validation groups.
+    milliseconds). `loss` is one of `rankstream.training_rules.LOSSES`, or "selected":
+    the best of `losses`. `examination` are probabilities by rank, `curve` names the
+    model whose newest curve of bias is taken; with neither it is that of the only such
+    model, else one that is estimated from the validation groups.
     """
 
     after: list[Positive] = []

@@ -6,10 +6,15 @@ What is there is not run again: a table that was stopped goes on where it was.
 import json
 import multiprocessing
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from pathlib import Path
 from typing import Any, TypeVar
+
+from rich.console import Console
+
+from rankstream.reproduction.cost import SECONDS, core_hours, to_measure
+from rankstream.terminal.progress_line import ProgressLine
 
 Job = TypeVar("Job")
 
@@ -31,6 +36,47 @@ def finished_runs(path: Path) -> dict[str, Result]:
             result = json.loads(text)
             found[result["key"]] = result
     return found
+
+
+def resumed_runs(
+    work: Callable[[Job], Result],
+    named: Mapping[str, Job],
+    kind_of: Callable[[Job], str],
+    path: Path,
+    *,
+    n_processes: int,
+    console: Console,
+) -> dict[str, Result]:
+    """Results by key, after those that are missing are run.
+
+    A few of each kind are run first, then it is said what the rest takes. At the end
+    it is said what all took, whenever they were run.
+
+    Parameters
+    ----------
+    named
+        Jobs by the keys of their results.
+    kind_of
+        Jobs of one kind take about as long.
+    """
+    results = finished_runs(path)
+    missing = [job for key, job in named.items() if key not in results]
+    first = to_measure(missing, kind_of)
+    is_first = set(first)
+    rest = [job for job in missing if job not in is_first]
+    done = len(named) - len(missing)
+    with ProgressLine("runs", total=len(named), start=done, unit="runs") as line:
+        for few in (first, rest):
+            if few is rest and rest:
+                hours = core_hours(rest, kind_of, _by_kind(named, kind_of, results))
+                console.print(f"{len(rest):,} runs are left: {hours:.2f} core-hours")
+            for result in kept_runs(work, few, path, n_processes=n_processes):
+                results[result["key"]] = result
+                done += 1
+                line.show(done)
+    hours = sum(float(results[key][SECONDS]) for key in named) / 3600.0
+    console.print(f"{len(named):,} runs took {hours:.2f} core-hours")
+    return results
 
 
 def kept_runs(
@@ -72,6 +118,18 @@ def kept_runs(
             except BaseException:  # Ctrl-C, or whoever reads us stops: nobody waits
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
+
+
+def _by_kind(
+    named: Mapping[str, Job],
+    kind_of: Callable[[Job], str],
+    results: Mapping[str, Result],
+) -> dict[str, list[Result]]:
+    found: dict[str, list[Result]] = {}
+    for key, job in named.items():
+        if key in results:
+            found.setdefault(kind_of(job), []).append(results[key])
+    return found
 
 
 def _end_last_line(path: Path) -> None:

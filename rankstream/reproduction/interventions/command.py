@@ -3,11 +3,9 @@
 import argparse
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from rich.console import Console
 
-from rankstream.reproduction.cost import core_hours, to_measure
 from rankstream.reproduction.data import (
     SPLITS,
     VALIDATION,
@@ -29,8 +27,7 @@ from rankstream.reproduction.interventions.plan import (
 )
 from rankstream.reproduction.interventions.report import report
 from rankstream.reproduction.interventions.runs import Bed, live_once
-from rankstream.reproduction.kept_runs import finished_runs, kept_runs
-from rankstream.terminal.progress_line import ProgressLine
+from rankstream.reproduction.kept_runs import resumed_runs
 
 WIDE = 130
 """Columns of a table that is not printed in a terminal."""
@@ -52,8 +49,14 @@ def run(arguments: argparse.Namespace) -> int:
     console = console if console.is_terminal else Console(width=WIDE)
     cells = _cells(arguments)
     jobs = jobs_of(cells, n_folds=n_folds, n_runs=n_runs)
-    path = out / f"{TABLE}.txt"
-    results = _results(bed, jobs, path, arguments.processes, console)
+    results = resumed_runs(
+        partial(live_once, bed),
+        {f"{bed.key()}/{job.key()}": job for job in jobs},
+        kind_of,
+        out / f"{TABLE}.txt",
+        n_processes=arguments.processes,
+        console=console,
+    )
     found = {
         cell: curves_of(cell, results, bed.key(), n_folds=n_folds, n_runs=n_runs)
         for cell in cells
@@ -89,38 +92,3 @@ def kind_of(job: Job) -> str:
     """What runs that take as long have in common."""
     cell = job.cell
     return f"{cell.part}/{cell.method}/{cell.loss}/{cell.n_interventions}"
-
-
-def _results(
-    bed: Bed, jobs: list[Job], path: Path, n_processes: int, console: Console
-) -> dict[str, dict[str, Any]]:
-    """All results, after a word on what those that are missing take."""
-    results = finished_runs(path)
-    named = {f"{bed.key()}/{job.key()}": job for job in jobs}
-    missing = [job for key, job in named.items() if key not in results]
-    if not missing:
-        return results
-    first = to_measure(missing, kind_of)
-    rest = [job for job in missing if job not in set(first)]
-    done = len(jobs) - len(missing)
-    with ProgressLine("runs", total=len(jobs), start=done, unit="runs") as line:
-        for few in (first, rest):
-            if few is rest and rest:
-                hours = core_hours(rest, kind_of, _by_kind(named, results))
-                console.print(f"{len(rest):,} runs are left: {hours:.2f} core-hours")
-            work = partial(live_once, bed)
-            for result in kept_runs(work, few, path, n_processes=n_processes):
-                results[result["key"]] = result
-                done += 1
-                line.show(done)
-    return results
-
-
-def _by_kind(
-    named: dict[str, Job], results: dict[str, dict[str, Any]]
-) -> dict[str, list[dict[str, Any]]]:
-    found: dict[str, list[dict[str, Any]]] = {}
-    for key, job in named.items():
-        if key in results:
-            found.setdefault(kind_of(job), []).append(results[key])
-    return found

@@ -3,12 +3,10 @@
 import argparse
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from rich.console import Console
 
-from rankstream.reproduction.cost import core_hours, to_measure
 from rankstream.reproduction.data import (
     SPLITS,
     VALIDATION,
@@ -17,7 +15,7 @@ from rankstream.reproduction.data import (
     prepare,
     world_of,
 )
-from rankstream.reproduction.kept_runs import finished_runs, kept_runs
+from rankstream.reproduction.kept_runs import resumed_runs
 from rankstream.reproduction.top_k.loss_report import loss_cells, report_losses
 from rankstream.reproduction.top_k.plan import (
     CUTOFFS,
@@ -25,12 +23,10 @@ from rankstream.reproduction.top_k.plan import (
     N_CLICKS,
     N_RUNS,
     TOP_K,
-    Job,
     jobs_of,
 )
 from rankstream.reproduction.top_k.report import Asked, report_top_k, top_k_cells
 from rankstream.reproduction.top_k.runs import Bed, kind_of, live_once
-from rankstream.terminal.progress_line import ProgressLine
 
 WIDE = 130
 """Columns of a table that is not printed in a terminal."""
@@ -63,7 +59,14 @@ def run(arguments: argparse.Namespace) -> int:
     console = console if console.is_terminal else Console(width=WIDE)
     cells_of, report = PARTS[arguments.table]
     jobs = jobs_of(cells_of(asked), n_folds=n_folds, n_runs=n_runs)
-    results = _results(bed, jobs, out / "top-k.txt", arguments.processes, console)
+    results = resumed_runs(
+        partial(live_once, bed),
+        {f"{bed.key()}/{job.key()}": job for job in jobs},
+        kind_of,
+        out / "top-k.txt",
+        n_processes=arguments.processes,
+        console=console,
+    )
     report(asked, results, out, console)
     console.print(f"written to {out}", highlight=False)
     return 0
@@ -103,35 +106,3 @@ def _cutoffs(bed: Bed, n_folds: int) -> tuple[int, ...]:
     ]
     most = float(np.median(np.concatenate(sizes)))
     return tuple(k for k in CUTOFFS if k < most) or CUTOFFS[:1]
-
-
-def _results(
-    bed: Bed, jobs: list[Job], path: Path, n_processes: int, console: Console
-) -> dict[str, dict[str, Any]]:
-    """All results, after a word on what those that are missing take."""
-    results = finished_runs(path)
-    missing = [job for job in jobs if f"{bed.key()}/{job.key()}" not in results]
-    if not missing:
-        return results
-    first = to_measure(missing, kind_of)
-    rest = [job for job in missing if job not in set(first)]
-    work, done = partial(live_once, bed), len(jobs) - len(missing)
-    with ProgressLine("runs", total=len(jobs), start=done, unit="runs") as line:
-        for few in (first, rest):
-            if few is rest and rest:
-                hours = core_hours(rest, kind_of, _by_kind(results))
-                console.print(f"{len(rest):,} runs are left: {hours:.2f} core-hours")
-            for result in kept_runs(work, few, path, n_processes=n_processes):
-                results[result["key"]] = result
-                done += 1
-                line.show(done)
-    return results
-
-
-def _by_kind(
-    results: dict[str, dict[str, Any]],
-) -> dict[str, list[dict[str, Any]]]:
-    found: dict[str, list[dict[str, Any]]] = {}
-    for result in results.values():
-        found.setdefault(result["kind"], []).append(result)
-    return found

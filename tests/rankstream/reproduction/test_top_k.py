@@ -101,7 +101,7 @@ def test_the_table_of_estimators_goes_on_where_it_stopped(
     runs = tmp_path / "top-k.txt"
     whole = finished_runs(runs)
 
-    assert "core-hours" in printed
+    assert "runs are left: 0.0" in printed
     assert "NDCG: policy-aware at 1 as at all k" in printed
     assert {path.name for path in tmp_path.glob("*.svg")} == {
         "top-k-shown.svg",
@@ -119,7 +119,10 @@ def test_the_table_of_estimators_goes_on_where_it_stopped(
     capsys.readouterr()
     assert main(words) == 0
     assert runs.read_bytes() == untouched
-    assert "core-hours" not in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "runs are left" not in printed
+    took = sum(result["seconds"] for result in again.values()) / 3600.0
+    assert f"{len(again)} runs took {took:.2f} core-hours" in printed
 
 
 def test_the_table_of_losses_tells_what_was_selected(

@@ -23,12 +23,12 @@ from models.training.query_chunk import QueryChunk
 from models.training.ranker_training import Trained, TrainingPlan, train_ranker
 
 Floats = npt.NDArray[np.float64]
-Singles = npt.NDArray[np.float32]
+Features = npt.NDArray[np.floating]
 Integers = npt.NDArray[np.int64]
 
 
 def labelled_queries(
-    features: Singles, labels: Integers, offsets: Integers, *, gains: Floats
+    features: Features, labels: Integers, offsets: Integers, *, gains: Floats
 ) -> QueryChunk:
     """Queries whose items are worth what their labels gain; all weigh the same.
 

@@ -14,6 +14,7 @@ from rankstream.commands.intervene_standing import WIDTH, wrapped
 from rankstream.monitoring.schedules import moment
 from rankstream.terminal.counts import counted
 from rankstream.terminal.fitted_table import print_fitted, wide_console
+from rankstream.terminal.loss_line import loss_line
 from rankstream.terminal.plain_text import plain
 from rankstream.wire.curves import CurveRecord
 from rankstream.wire.envelope import Pointer
@@ -109,7 +110,7 @@ def _details(run: RunRecord) -> dict[str, str]:
         f"with {sizes.share_below:.2%} of the clicks",
         "clicks": f"{sizes.n_clicks:,}, counted in the training groups",
         "epoch": f"{run.best_epoch} of {n_epochs}, loss {_best(run)[0]:.5g}",
-        "loss": _loss(run),
+        "loss": loss_line(run),
         "DCG": f"{_dcg(run)}, estimated, of held-out queries: parent, this one",
         "estimated clicks per list": run.reward_reason
         if run.reward is None
@@ -172,17 +173,6 @@ def _parent(run: RunRecord) -> str:
 def _best(run: RunRecord) -> tuple[float, float]:
     """Loss and DCG of the epoch that was taken."""
     return {number: (loss, dcg) for number, loss, dcg in run.epochs}[run.best_epoch]
-
-
-def _loss(run: RunRecord) -> str:
-    """By which it was trained, and by how much others are behind."""
-    others = [
-        f"{each.loss} {each.behind:.4f}"
-        + (f" ± {each.behind_error:.4f}" if each.behind_error is not None else "")
-        for each in run.losses
-        if each.loss != run.loss
-    ]
-    return f"{run.loss}; behind in DCG: {', '.join(others)}" if others else run.loss
 
 
 def _dcg(run: RunRecord) -> str:

@@ -9,6 +9,7 @@ from rich.table import Table
 from producers.simulation import Progress
 from rankstream.ranker import Ranker
 from rankstream.snapshots import Snapshot
+from rankstream.terminal.loss_line import loss_line
 from rankstream.terminal.plain_text import plain, visible
 from rankstream.wire.training import RunRecord
 
@@ -131,6 +132,8 @@ def as_builtins(policy: Policy, run: RunRecord | None) -> dict[str, Any]:
             "reward_reason": run.reward_reason,
             "curve": run.curve.source,
             "curve_warning": run.curve.warning,
+            "loss": run.loss,
+            "loss_chosen": loss_line(run) if run.losses else "",
         }
     return {
         name: round(value, 4) if isinstance(value, float) else value
@@ -145,7 +148,7 @@ def table_of(rows: list[dict[str, Any]]) -> Table:
         "estimated: clicks per list, from selection groups, before it was served",
         *(
             f"  {plain(row['intervention'])}: {plain(row[why])}"
-            for why in ("reward_reason", "curve_warning")
+            for why in ("reward_reason", "curve_warning", "loss_chosen")
             for row in rows
             if row.get(why)
         ),

@@ -8,8 +8,9 @@ import pytest
 
 from rankstream.commands.intervene_tables import as_builtins, print_run, print_runs
 from rankstream.commands.intervene_verify import Verdict, told_of
+from rankstream.terminal.loss_line import loss_line
 from rankstream.wire.parents import Parent
-from rankstream.wire.training import CurveUsed
+from rankstream.wire.training import CurveUsed, LossTried
 from tests.rankstream.training_topic import RUN
 
 LONG = CurveUsed(
@@ -90,6 +91,12 @@ def test_all_that_is_known_of_a_run_is_shown(
     assert "the selection groups have no lists" in said_of(
         lambda: print_run(RUN), capsys
     )
+    best = LossTried("truncated-lambda", 1, 1.3, 0.1, 0.0, 0.0)
+    other = LossTried("arp-linear", 1, 1.25, 0.1, 0.05, 0.0123)
+    chosen = msgspec.structs.replace(RUN, losses=[other, best])
+    cells = said_of(lambda: print_run(chosen), capsys).replace(" │ │ │ ", " ")
+    assert loss_line(chosen) in cells
+    assert as_builtins(chosen)["losses"][0]["behind_error"] == 0.0123
     row = as_builtins(RUN)
     assert row == json.loads(json.dumps(row))
     assert row["parent"] == {"epoch": 0, "version": 0, "sha256": "03"}

@@ -74,6 +74,16 @@ def loaded(tmp_path: Path, text: str) -> Settings:
         (CURVE + "features = 3", "models.c.features must be left out with learner"),
         (CURVE + "hidden = [3]", "models.c.hidden must"),
         (CURVE + "[models.c.training]\nepochs = 3", "models.c.training.epochs must be"),
+        (
+            CURVE + "[models.c.training]\nloss = 'selected'",
+            "models.c.training.loss must be left out with learner 'examination', as a "
+            "curve has none; got 'selected': take it out",
+        ),
+        (
+            CURVE + "[models.c.training]\nlosses = ['arp-linear', 'lambda-rank']",
+            "models.c.training.losses must be left out with learner 'examination', as "
+            "a curve has none; got ['arp-linear', 'lambda-rank']: take it out",
+        ),
         (CURVE + "[models.c.training]\nafter = [3, 2]", "after must ascend"),
         (CURVE + "options = {estimator = 'em'}", "must be one of ['position', 'trust'"),
         (CURVE + "options = {rank = 3}", "options of examination must be among"),

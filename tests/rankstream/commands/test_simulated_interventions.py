@@ -92,6 +92,22 @@ def test_a_command_of_the_page_shows_estimated_clicks(
     assert last["curve_warning"].endswith("documents were shown too seldom")
 
 
+def test_a_network_tells_which_loss_it_was_trained_by(
+    trained: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of several, below the table, with how far the other one is behind."""
+    words = trained.read_text().replace("16\n", "16\nkind = 'neural'\nhidden = [4]\n")
+    losses = ["arp-linear", "truncated-lambda"]
+    trained.write_text(f"{words}epochs = 3\nloss = 'selected'\nlosses = {losses}\n")
+    own = ["simulate", *LOCAL, "--config", str(trained), "--impressions", "600"]
+    assert main([*own, "--interventions", "1"]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    told = re.search(r"search@0\.\d+: (\S+), the best of 2 by estimated DCG", said)
+    assert told is not None
+    (other,) = {*losses} - {told[1]}
+    assert re.search(rf"behind: {other} 0\.\d+ ± 0\.\d+; ± one standard error", said)
+
+
 def test_it_is_shown_how_far_a_training_is(
     trained: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -89,6 +89,37 @@ def test_a_curve_is_made_again_from_the_log_alone() -> None:
         curve_made_again(shop().settings, second, None, lambda: shop().log)
 
 
+def test_losses_are_chosen_from_under_the_curve_that_is_named() -> None:
+    """By a network, with another curve beside; made again it is the same."""
+    losses = ["arp-linear", "truncated-lambda"]
+    how = {"loss": "selected", "losses": losses, "curve": "eyes"}
+    models = {
+        "m": model_of(kind="neural", hidden=[4], after=[800], **how, **PLAN),
+        "eyes": curve_of(after=[800]),
+        "others": curve_of(after=[800]),
+    }
+    both = Shop(settings_of(models))
+    parent = both.snapshot()
+    both.show(900, np.random.default_rng(1))
+    (run,) = both.trainer.runs
+    ours, _ = both.trainer.curves
+
+    assert run.curve.source == ours.intervention == f"eyes@{ours.epoch}.{ours.version}"
+    assert [each.loss for each in run.losses] == losses
+    assert run.losses[losses.index(run.loss)].behind == 0.0
+    given = msgspec.structs.replace(
+        models["m"].training, curve="", examination=run.curve.alpha
+    )
+    again = made_again(both.settings, run, parent, lambda: both.log)
+    assert encode_snapshot(again.snapshot) == both.pipeline.snapshots[b"m"]
+    assert encode_record(again.run) == encode_record(run)
+    # The same numbers by hand lead to the same choice.
+    model = msgspec.structs.replace(models["m"], training=given)
+    by_hand = Shop(settings_of({"m": model}))
+    by_hand.show(900, np.random.default_rng(1))
+    assert by_hand.trainer.runs[0].losses == run.losses
+
+
 def test_without_a_version_a_training_is_refused_with_the_remedy() -> None:
     """Until the curve has one; settings may give a curve instead."""
     models = {"m": model_of(after=[300], **PLAN), "eyes": curve_of()}

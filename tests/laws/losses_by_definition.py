@@ -50,7 +50,7 @@ def metric_of(cost: Callable[[int, int], float]) -> Definition:
 
     def metric(scores: Floats, weights: Floats, where: Flags, cutoff: int) -> float:
         ranks = ranks_of(scores)
-        return sum(
+        return math.fsum(
             weights[d] * cost(ranks[d], cutoff) for d in range(len(ranks)) if where[d]
         )
 
@@ -117,7 +117,7 @@ def delta(n: int, m: int, cutoff: float = math.inf) -> float:
 
 
 def expected_worth(
-    scores: Floats, weights: Floats, where: Flags, worths: Sequence[float]
+    scores: Floats, weights: Floats, where: Flags, worths: Sequence[float] | Floats
 ) -> float:
     """Mean over all Plackett-Luce lists of as many places as there are worths."""
     total = 0.0

@@ -137,7 +137,7 @@ def test_values_without_bias_give_a_loss_without_bias(name: str) -> None:
 def lost(scores: Floats, gains: Floats, cutoff: float) -> float:
     """What discounts take from gains, all ranks counted that have none left."""
     ranks = ranks_of(scores)
-    return sum(
+    return math.fsum(
         gain * (1.0 - discount(rank, cutoff))
         for gain, rank in zip(gains.tolist(), ranks, strict=True)
     )
@@ -146,7 +146,7 @@ def lost(scores: Floats, gains: Floats, cutoff: float) -> float:
 def in_common(scores: Floats, gains: Floats, cutoff: float) -> float:
     """Sum over pairs of delta times the smaller gain."""
     ranks = ranks_of(scores)
-    return sum(
+    return math.fsum(
         delta(ranks[n], ranks[m], cutoff) * min(gains[n], gains[m])
         for n, m in itertools.combinations(range(len(ranks)), 2)
     )

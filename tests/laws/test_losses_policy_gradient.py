@@ -29,7 +29,8 @@ def exact(scores: Floats, values: Floats, worths: Floats) -> tuple[float, Floats
 def test_all_lists_enumerated_give_the_same(k: int, spread: float) -> None:
     """Cut and whole, with worths that fall, rise and change their sign."""
     rng = np.random.default_rng(k)
-    scores, values, known = spread * rng.normal(size=5), rng.normal(size=5), [True] * 5
+    scores, values = spread * rng.normal(size=5), rng.normal(size=5)
+    known = np.ones(5, bool)
     for worths in (ALPHA_AND_BETA[:k], rng.normal(size=k)):
         worth, slopes = exact(scores, values, worths)
 

@@ -12,8 +12,13 @@ from rankstream.reproduction.picture import COLOURS, STYLE
 
 WIDTH, HEIGHT = 330, 250
 LEFT, TOP, BOTTOM, GAP = 52, 46, 40, 64
-ROW, ENTRY = 20, 190
-"""Of the legend: height of a row, width of an entry."""
+ROW, SAMPLE = 20, 28
+"""Of the legend: height of a row, width of a piece of the line."""
+
+LETTER, OF_TITLE = 7.2, 8.0
+"""Widths that are enough for a letter, on the mean of words."""
+
+DASHES, DOTS = "6 4", "1.5 3.5"
 
 STEPS = (1.0, 2.0, 2.5, 5.0)
 """Between lines of a grid, times a power of ten."""
@@ -45,9 +50,10 @@ def line_picture(
         every number that a point has is.
     """
     names = list(dict.fromkeys(name for lines in panels.values() for name in lines))
-    dressed = {name: _dress(number, name, names) for number, name in enumerate(names)}
-    width = LEFT + len(panels) * (WIDTH + GAP)
-    n_columns = max(1, (width - LEFT) // ENTRY)
+    dressed = _dressed(names, _level(panels))
+    entry = SAMPLE + math.ceil(LETTER * max(map(len, names), default=0)) + 16
+    width = LEFT + max(len(panels) * (WIDTH + GAP), math.ceil(OF_TITLE * len(title)))
+    n_columns = max(1, (width - LEFT) // entry)
     n_rows = math.ceil(len(names) / n_columns)
     height = TOP + HEIGHT + BOTTOM + ROW * n_rows + 8
     parts = [
@@ -60,22 +66,48 @@ def line_picture(
         left = LEFT + number * (WIDTH + GAP)
         parts += _panel(left, above, below, lines, dressed, is_log=is_log)
     for i, name in enumerate(names):
-        x = LEFT + i % n_columns * ENTRY
+        x = LEFT + i % n_columns * entry
         y = TOP + HEIGHT + BOTTOM + ROW * (i // n_columns) + 14
         parts.append(
             f'<line x1="{x}" x2="{x + 22}" y1="{y - 4}" y2="{y - 4}" '
             f'{dressed[name]} stroke-width="2.5"/>'
-            f'<text x="{x + 28}" y="{y}">{escape(name)}</text>'
+            f'<text x="{x + SAMPLE}" y="{y}">{escape(name)}</text>'
         )
     return "\n".join([*parts, "</svg>", ""])
 
 
-def _dress(number: int, name: str, names: Sequence[str]) -> str:
-    """Colour and dashes; a line named after another one has its colour."""
-    before = [other for other in names[:number] if name.startswith(f"{other}, ")]
-    colour = COLOURS[(names.index(before[0]) if before else number) % len(COLOURS)]
-    is_dashed = bool(before) or number >= len(COLOURS)
-    return f'stroke="{colour}"' + (' stroke-dasharray="6 4"' if is_dashed else "")
+def _level(panels: Mapping[str, Lines]) -> set[str]:
+    """Names of lines that are at one value everywhere, as what is compared to is."""
+    found = set()
+    for name in {name for lines in panels.values() for name in lines}:
+        every = [lines[name] for lines in panels.values() if name in lines]
+        levels = [
+            {point.value for point in points if math.isfinite(point.value)}
+            for points in every
+        ]
+        if max(map(len, every)) > 1 and max(map(len, levels)) <= 1:
+            found.add(name)
+    return found
+
+
+def _dressed(names: Sequence[str], level: set[str]) -> dict[str, str]:
+    """Colours and dashes by name.
+
+    A line named after another one has its colour, and dashes. One that is level has
+    dots, so that what lies under it is seen.
+    """
+    dressed: dict[str, str] = {}
+    colours: dict[str, str] = {}
+    for number, name in enumerate(names):
+        before = [other for other in names[:number] if name.startswith(f"{other}, ")]
+        first = before[0] if before else name
+        n_colours = len(colours)
+        colour = colours.setdefault(first, COLOURS[n_colours % len(COLOURS)])
+        is_dashed = bool(before) or n_colours >= len(COLOURS)
+        dashes = DOTS if name in level else DASHES if is_dashed else ""
+        more = f' stroke-dasharray="{dashes}"' if dashes else ""
+        dressed[name] = f'stroke="{colour}"{more}'
+    return dressed
 
 
 class _Frame:
@@ -148,29 +180,40 @@ def _panel(
     for x in frame.named():
         parts.append(
             f'<text x="{frame.x(x):.1f}" y="{TOP + HEIGHT + 17}" '
-            f'text-anchor="middle">{x:,.0f}</text>'
+            f'text-anchor="middle">{_number(x, is_log=is_log)}</text>'
         )
     parts.append(
         f'<text x="{left + WIDTH / 2:.1f}" y="{TOP + HEIGHT + 33}" '
         f'text-anchor="middle">{escape(below)}</text>'
     )
-    for name, points in kept.items():
-        parts += _line(frame, sorted(points), dressed[name])
+    drawn = {name: sorted(points) for name, points in kept.items() if points}
+    # Bands first: none dims a line.
+    parts += [_band(frame, points, dressed[name]) for name, points in drawn.items()]
+    parts += [_line(frame, points, dressed[name]) for name, points in drawn.items()]
     return parts
 
 
-def _line(frame: _Frame, points: Sequence[Point], dress: str) -> list[str]:
-    if not points:
-        return []
+def _number(x: float, *, is_log: bool) -> str:
+    """As it stands along the bottom; long numbers would run into each other there."""
+    power = math.log10(x) if is_log else math.nan
+    if not power.is_integer():
+        return f"{x:,.0f}"
+    return f'10<tspan dy="-5" font-size="9">{power:.0f}</tspan>'
+
+
+def _band(frame: _Frame, points: Sequence[Point], dress: str) -> str:
     upper = [(frame.x(x), frame.y(value + spread)) for x, value, spread in points]
     lower = [(frame.x(x), frame.y(value - spread)) for x, value, spread in points]
-    middle = [(frame.x(x), frame.y(value)) for x, value, _ in points]
     colour = dress.split('"')[1]
-    return [
+    return (
         f'<polygon fill="{colour}" fill-opacity="0.13" '
-        f'points="{_pairs([*upper, *lower[::-1]])}"/>',
-        f'<polyline fill="none" {dress} stroke-width="2" points="{_pairs(middle)}"/>',
-    ]
+        f'points="{_pairs([*upper, *lower[::-1]])}"/>'
+    )
+
+
+def _line(frame: _Frame, points: Sequence[Point], dress: str) -> str:
+    middle = [(frame.x(x), frame.y(value)) for x, value, _ in points]
+    return f'<polyline fill="none" {dress} stroke-width="2" points="{_pairs(middle)}"/>'
 
 
 def _pairs(places: Sequence[tuple[float, float]]) -> str:

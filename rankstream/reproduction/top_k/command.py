@@ -5,6 +5,7 @@ from functools import partial
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 from rich.console import Console
 
 from rankstream.reproduction.data import (
@@ -19,7 +20,9 @@ from rankstream.reproduction.kept_runs import resumed_runs
 from rankstream.reproduction.top_k.loss_report import loss_cells, report_losses
 from rankstream.reproduction.top_k.plan import (
     CUTOFFS,
+    DISPLAYED,
     LOSSES,
+    MOST,
     N_CLICKS,
     N_RUNS,
     TOP_K,
@@ -27,6 +30,8 @@ from rankstream.reproduction.top_k.plan import (
 )
 from rankstream.reproduction.top_k.report import Asked, report_top_k, top_k_cells
 from rankstream.reproduction.top_k.runs import Bed, kind_of, live_once
+
+Integers = npt.NDArray[np.int64]
 
 WIDE = 130
 """Columns of a table that is not printed in a terminal."""
@@ -47,13 +52,16 @@ def run(arguments: argparse.Namespace) -> int:
     if min(n_folds, n_runs, arguments.processes) < 1:
         raise ValueError("--runs, --folds and --processes must be at least 1")
     bed = _bed(arguments, out, n_folds)
+    sizes = _sizes(bed, n_folds)
+    cutoffs = _numbers(arguments.shown, "--shown") or _cutoffs(sizes)
     asked = Asked(
         name,
         bed.key(),
-        _numbers(arguments.shown, "--shown") or _cutoffs(bed, n_folds),
+        cutoffs,
         _numbers(arguments.clicks, "--clicks") or N_CLICKS,
         n_folds,
         n_runs,
+        {k: _share_above(k, sizes) for k in (*cutoffs, DISPLAYED)},
     )
     console = Console()
     console = console if console.is_terminal else Console(width=WIDE)
@@ -98,11 +106,19 @@ def _bed(arguments: argparse.Namespace, out: Path, n_folds: int) -> Bed:
     return Bed(place, arguments.normalisation, relevant_from, arguments.seed)
 
 
-def _cutoffs(bed: Bed, n_folds: int) -> tuple[int, ...]:
-    """Those below the length of most lists."""
-    sizes = [
+def _sizes(bed: Bed, n_folds: int) -> Integers:
+    """Lengths of the lists of all training queries, [n_queries]."""
+    found = [
         np.diff(world_of(bed.place, fold, "train", bed.normalisation).offsets)
         for fold in range(1, n_folds + 1)
     ]
-    most = float(np.median(np.concatenate(sizes)))
-    return tuple(k for k in CUTOFFS if k < most) or CUTOFFS[:1]
+    return np.concatenate(found)
+
+
+def _share_above(k: int, sizes: Integers) -> float:
+    return float(np.mean(sizes > k))
+
+
+def _cutoffs(sizes: Integers) -> tuple[int, ...]:
+    """Those below the length of most lists."""
+    return tuple(k for k in CUTOFFS if _share_above(k, sizes) > MOST) or CUTOFFS[:1]

@@ -108,14 +108,19 @@ def report_losses(asked: Asked, results: Results, out: Path, console: Console) -
             label: points_of(runs, row, axis) for label, row in lines.items()
         }
         rows |= {(cell, metric): row for cell, row in rows_of(runs, metric).items()}
-        claims += claims_over_cutoffs(runs, lines, axis.numbers, metric)
+        claims += claims_over_cutoffs(runs, lines, asked.cutoffs, asked.claimed, metric)
     write_csv(out / f"{LOSSES}-shown.csv", [*rows.values()])
     title = f"{asked.name}: what is optimised, {axis.title}"
     picture = axis.picture(title, panels)
     (out / f"{LOSSES}-shown.svg").write_text(picture, encoding="utf-8")
     found = _all_selections(asked, results)
     _report_selection(asked, found, out, console)
-    claims += claims_over_losses([each.lost for each in found], asked.n_clicks)
+    claims += claims_over_losses(
+        [each.is_within for each in found],
+        [each.lost for each in found],
+        asked.n_clicks,
+    )
+    console.print(asked.said_of_lists(), highlight=False, soft_wrap=True)
     console.print(orderings_table(claims, f"{asked.name}: what chapter 7 says"))
 
 
@@ -137,7 +142,7 @@ def selections_of(cell: Cell, asked: Asked, results: Results) -> Selections:
         by_name = {**result["losses"], SELECTED: result["losses"][result["chosen"]]}
         for (name, what), values in figures.items():
             values[at] = by_name[name][what]
-        is_best[at] = result["chosen"] == result["best"]
+        is_best[at] = result["lost"] <= 0.0  # of equal ones either is the best
         is_within[at] = result["behind"] <= WITHIN * result["behind_error"]
         lost[at] = result["lost"]
     return Selections(figures, is_best, is_within, lost)

@@ -20,6 +20,9 @@ CUTOFFS = (1, 2, 3, 5, 7, 10)
 """Documents that are shown, by which tables go; those beyond most lists are left out.
 """
 
+MOST = 0.5
+"""More of the lists than this must be longer than k for a claim about k."""
+
 DISPLAYED = 5
 """Documents that are shown where the number of clicks varies."""
 

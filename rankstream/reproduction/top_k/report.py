@@ -25,8 +25,10 @@ from rankstream.reproduction.top_k.figures import (
     table_of,
 )
 from rankstream.reproduction.top_k.plan import (
+    CUTOFFS,
     DISPLAYED,
     ESTIMATORS,
+    MOST,
     TOP_K,
     TRUNCATED,
     Cell,
@@ -50,6 +52,8 @@ class Asked(NamedTuple):
         Documents shown.
     n_clicks
         Numbers of clicks, rising.
+    longer
+        Share of training lists that are longer than k, of all cutoffs and `DISPLAYED`.
     """
 
     name: str
@@ -58,6 +62,24 @@ class Asked(NamedTuple):
     n_clicks: tuple[int, ...]
     n_folds: int
     n_runs: int
+    longer: Mapping[int, float]
+
+    @property
+    def claimed(self) -> tuple[int, ...]:
+        """Cutoffs of which the chapter says something: they hide part of most lists.
+
+        The lists decide, not what was found.
+        """
+        return tuple(
+            k for k in self.cutoffs if k <= CUTOFFS[-1] and self.longer[k] > MOST
+        )
+
+    def said_of_lists(self) -> str:
+        """How many lists are cut, and where nothing is claimed."""
+        shares = ", ".join(f"{self.longer[k]:.0%} at {k}" for k in self.cutoffs)
+        text = f"training lists that are longer than k: {shares}"
+        others = [str(k) for k in self.cutoffs if k not in self.claimed]
+        return f"{text}; nothing is claimed at {', '.join(others)}" if others else text
 
     def runs(self, cells: Sequence[Cell], results: Results, metric: str) -> Runs:
         """A metric of all runs of cells."""
@@ -87,10 +109,10 @@ def top_k_cells(asked: Asked) -> list[Cell]:
 
 def report_top_k(asked: Asked, results: Results, out: Path, console: Console) -> None:
     """Estimators over the number of documents shown, and over clicks."""
-    shown = Axis(
-        "cutoff", asked.cutoffs, f"after {asked.n_clicks[-1]:,} clicks, k documents"
-    )
-    clicks = Axis("n_clicks", asked.n_clicks, f"by clicks on {DISPLAYED} documents")
+    after = f"after {asked.n_clicks[-1]:,} clicks, by documents shown"
+    shown = Axis("cutoff", asked.cutoffs, after)
+    on = f"by clicks on {DISPLAYED} documents shown"
+    clicks = Axis("n_clicks", asked.n_clicks, on)
     rows: dict[Cell, dict[str, Any]] = {}
     claims: list[Claim] = []
     for axis, cells in (
@@ -106,7 +128,11 @@ def report_top_k(asked: Asked, results: Results, out: Path, console: Console) ->
             axis.picture(title, {NAMED[NDCG]: drawn}), encoding="utf-8"
         )
         rows |= rows_of(runs, NDCG)
-        find = claims_over_cutoffs if axis is shown else claims_over_clicks
-        claims += find(runs, lines, axis.numbers)
+        if axis is shown:
+            claims += claims_over_cutoffs(runs, lines, asked.cutoffs, asked.claimed)
+        else:
+            is_cut = asked.longer[DISPLAYED] > MOST
+            claims += claims_over_clicks(runs, lines, asked.n_clicks, is_cut=is_cut)
     write_csv(out / f"{TOP_K}.csv", [*rows.values()])
+    console.print(asked.said_of_lists(), highlight=False, soft_wrap=True)
     console.print(orderings_table(claims, f"{asked.name}: what chapter 7 says"))

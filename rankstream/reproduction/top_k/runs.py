@@ -154,7 +154,8 @@ def selected(bed: Bed, job: Job) -> dict[str, Any]:
     production = production_weights(bed, job.fold, job.run)
     trainings, held_out = logged_chunks(bed, job, production)
     truth = labelled_chunk(fold.validation, as_clicks=True)
-    found, estimated = {}, {}
+    found: dict[str, dict[str, Any]] = {}
+    estimated: dict[str, Floats] = {}
     for loss in CANDIDATES:
         each = tuned(loss, trainings, held_out, seed=_order_seed(bed, job))
         estimated[loss] = dcg_of_queries(each.weights, held_out)

@@ -14,25 +14,15 @@ from rankstream.cli import main
 from rankstream.reproduction.cost import core_hours, to_measure
 from rankstream.reproduction.data import prepare
 from rankstream.reproduction.kept_runs import finished_runs
-from rankstream.reproduction.top_k.claims import (
-    claims_over_clicks,
-    claims_over_cutoffs,
-    claims_over_losses,
-)
-from rankstream.reproduction.top_k.figures import ARP, laid_out
 from rankstream.reproduction.top_k.plan import (
     CANDIDATES,
-    ESTIMATORS,
     LABELS,
-    LINEAR_ARP,
     PRODUCTION,
     SELECTED,
     TRUNCATED,
     Cell,
     Job,
     Logging,
-    over_clicks,
-    over_cutoffs,
 )
 from rankstream.reproduction.top_k.runs import (
     Bed,
@@ -195,85 +185,6 @@ def test_labels_are_relevant_from_the_one_that_is_asked_for(folder: Path) -> Non
     assert {*lower.train.labels.tolist()} == {0, 1}
     assert lower.train.labels.sum() > higher.train.labels.sum() > 0
     assert (lower.validation.labels >= higher.validation.labels).all()
-
-
-def planted(
-    cells: list[Cell], values: dict[str, float], rng: np.random.Generator
-) -> dict[Cell, np.ndarray]:
-    """Paired runs about the values of labels."""
-    shared = rng.normal(0.0, 0.05, (5, 10))
-    return {
-        cell: values[cell.label] + shared + rng.normal(0.0, 0.003, (5, 10))
-        for cell in cells
-    }
-
-
-HIGH, LOW = 0.5, 0.4
-VALUES = {
-    "policy-aware": HIGH, "no cutoff": HIGH, LABELS: HIGH, PRODUCTION: LOW,
-    "oblivious": LOW, "rerank": LOW, "affine": LOW, "oblivious, randomised": LOW,
-    "rerank, randomised": LOW, "affine, randomised": LOW,
-}  # fmt: skip
-
-
-def test_claims_hold_where_they_are_planted() -> None:
-    """And those that are not so do not, of both metrics."""
-    rng = np.random.default_rng(0)
-    cells = over_cutoffs(ESTIMATORS, TRUNCATED, (2, 3), 1_000)
-    lines = laid_out(cells, "cutoff", (2, 3))
-    runs = planted(cells, VALUES, rng)
-    claims = claims_over_cutoffs(runs, lines, (2, 3))
-    assert len(claims) == 2 * (2 + 6)
-    assert all(holds for _, _, holds in claims)
-
-    worse = planted(cells, VALUES | {"policy-aware": LOW}, rng)
-    failed = [text for text, _, holds in claims_over_cutoffs(worse, lines, (2, 3))
-              if not holds]  # fmt: skip
-    assert len(failed) == 2 + 12
-    turned = {cell: 30.0 - 10.0 * values for cell, values in runs.items()}
-    assert all(holds for _, _, holds in claims_over_cutoffs(turned, lines, (2, 3), ARP))
-
-
-def test_at_one_document_oblivious_learning_is_as_good() -> None:
-    """And affine learning with it: that is what is claimed there, of nobody else."""
-    rng = np.random.default_rng(1)
-    cells = over_cutoffs(ESTIMATORS, LINEAR_ARP, (1,), 1_000)
-    values = VALUES | {"oblivious, randomised": HIGH, "affine, randomised": HIGH}
-    claims = claims_over_cutoffs(
-        planted(cells, values, rng), laid_out(cells, "cutoff", (1,)), (1,)
-    )
-
-    assert all(holds for _, _, holds in claims)
-    texts = [text for text, _, _ in claims]
-    assert "NDCG: oblivious, randomised at 1 as policy-aware" in texts
-    assert "NDCG: policy-aware above rerank, randomised at 1" in texts
-
-
-def test_claims_over_clicks_are_of_the_ends_of_lines() -> None:
-    """What still gains there has no plateau."""
-    rng = np.random.default_rng(2)
-    cells = over_clicks(ESTIMATORS, TRUNCATED, 5, (10, 100, 1_000))
-    lines = laid_out(cells, "n_clicks", (10, 100, 1_000))
-    runs = planted(cells, VALUES, rng)
-    claims = claims_over_clicks(runs, lines, (10, 100, 1_000))
-    assert len(claims) == 2 + 2 * 6
-    assert all(holds for _, _, holds in claims)
-
-    runs[lines["rerank"][1]] -= 0.05
-    claims = claims_over_clicks(runs, lines, (10, 100, 1_000))
-    assert [text for text, _, holds in claims if not holds] == [
-        "NDCG: rerank after 1,000 clicks as after 100"
-    ]
-
-
-def test_selection_may_lose_what_counts_for_nothing() -> None:
-    """By its mean over runs."""
-    lost = [np.full((5, 10), 0.05), np.full((5, 10), 0.001)]
-
-    assert [holds for _, _, holds in claims_over_losses(lost, (10, 100))] == [
-        False,
-        True,
-    ]
 
 
 def test_cost_is_that_of_runs_like_those_that_were_measured() -> None:

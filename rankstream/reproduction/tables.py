@@ -1,7 +1,7 @@
 """Tables of what was reproduced, beside what was published."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rich.table import Table
@@ -23,6 +23,8 @@ from rankstream.reproduction.summary import (
 )
 
 DIGITS = {OFFLINE: 4, ONLINE: 1, RECENT: 4}
+
+HOLDS = {True: "[green]yes[/]", False: "[red]no[/]", None: "[yellow]undecided[/]"}
 
 LESS_THAN = 0.03
 """What almost random users may cost PDGD against perfect ones, in chapter 6."""
@@ -156,8 +158,10 @@ def orderings(cells: Mapping[Cell, Curves]) -> list[tuple[str, Difference, bool]
     return found
 
 
-def orderings_table(found: list[tuple[str, Difference, bool]], title: str) -> Table:
-    """The orderings as people read them."""
+def orderings_table(
+    found: Sequence[tuple[str, Difference, bool | None]], title: str
+) -> Table:
+    """The orderings as people read them; None where runs do not tell."""
     table = Table(title=title, title_justify="left")
     table.add_column("claim")
     for heading in ("difference", "95 % interval", "p", "holds"):
@@ -169,6 +173,6 @@ def orderings_table(found: list[tuple[str, Difference, bool]], title: str) -> Ta
             f"{gap.value:+.4f}",
             f"{low:+.4f} to {high:+.4f}",
             f"{gap.p:.2g}",
-            "[green]yes[/]" if holds else "[red]no[/]",
+            HOLDS[holds],
         )
     return table

@@ -1,4 +1,9 @@
-"""What is claimed of learning with interventions, by how much, and whether it holds."""
+"""What is claimed of learning with interventions, by how much, and whether it holds.
+
+A claim that something is more holds where the mean over paired runs is as much as
+claimed, and more than two errors from nothing; it does not hold where two errors more
+would not do either. Else runs do not tell.
+"""
 
 import math
 from typing import NamedTuple
@@ -17,7 +22,7 @@ from rankstream.reproduction.interventions.plan import (
     SOFT,
 )
 from rankstream.reproduction.interventions.runs import LOGGING, ON_TRAINING, TRAINED
-from rankstream.reproduction.summary import Difference, figure_of, paired_difference
+from rankstream.reproduction.summary import Difference, paired_difference
 
 AHEAD, NEAR, BEHIND = 0.015, 0.01, 0.02
 """By how much interventions must help, may lag online learning, and none must."""
@@ -27,11 +32,14 @@ DROP = 0.005
 
 
 class Claim(NamedTuple):
-    """What is claimed, by how much it is so, and whether it holds."""
+    """What is claimed, by how much it is so, and whether it holds.
+
+    `holds` is None where runs do not tell.
+    """
 
     text: str
     gap: Difference
-    holds: bool
+    holds: bool | None
 
 
 def claims_of(found: Found) -> list[Claim]:
@@ -44,31 +52,51 @@ def claims_of(found: Found) -> list[Claim]:
     ]
 
 
+def is_more(gap: Difference, least: float = 0.0) -> bool | None:
+    """Whether a difference is `least` or more, and not by chance.
+
+    `least` is not negative.
+    """
+    if gap.value >= least and gap.value > 2.0 * gap.error:
+        return True
+    # Without an error no comparison is true, and nothing is decided.
+    return False if gap.value + 2.0 * gap.error < least else None
+
+
+def is_within(gap: Difference, most: float) -> bool | None:
+    """Whether a difference is less than `most` either way, errors included."""
+    size, error = abs(gap.value), 2.0 * gap.error
+    if size + error < most:
+        return True
+    return False if size - error > most else None
+
+
 def _sharp_claims(found: Found) -> list[Claim]:
     none, few, many = (curves_at(found, SHARP, AWARE, count) for count in (0, 50, 100))
     online = curves_at(found, SHARP, PDGD, CONTINUOUS)
     other = curves_at(found, SHARP, OBLIVIOUS, 50)
     claims = []
     if few and none:
-        gap = paired_difference(few.end(), none.end())
+        gap = _gap(few.end(), none.end())
         text = f"sharp: 50 interventions ahead of none by at least {AHEAD}"
-        claims.append(Claim(text, gap, gap.value >= AHEAD))
-        gap = paired_difference(few.end(LOGGING), none.end(LOGGING))
+        claims.append(Claim(text, gap, is_more(gap, AHEAD)))
+        gap = _gap(few.end(LOGGING), none.end(LOGGING))
         text = "sharp: 50 interventions show better lists than none"
-        claims.append(Claim(text, gap, gap.value - 2.0 * gap.error > 0.0))
+        claims.append(Claim(text, gap, is_more(gap)))
     if few and other:
-        gap = _spread_difference(few.end(), other.end())
-        text = "sharp, 50: intervention-aware varies less than -oblivious"
-        claims.append(Claim(text, gap, gap.value < 0.0))
+        gap = spread_difference(other.end(), few.end())
+        text = "sharp, 50: intervention-oblivious varies more than -aware"
+        claims.append(Claim(text, gap, is_more(gap)))
     if many and online:
-        gap = paired_difference(many.end(), online.end())
+        gap = _gap(many.end(), online.end())
         text = f"sharp: 100 interventions within {NEAR} of online PDGD, or 2 errors"
         near = max(NEAR, 2.0 * gap.error)
-        claims.append(Claim(text, gap, abs(gap.value) <= near))
+        holds = abs(gap.value) <= near if gap.error > 0.0 else None
+        claims.append(Claim(text, gap, holds))
     if none and online:
-        gap = paired_difference(none.end(), online.end())
-        text = f"sharp: no intervention behind online PDGD by {BEHIND}"
-        claims.append(Claim(text, gap, gap.value <= -BEHIND))
+        gap = _gap(online.end(), none.end())
+        text = f"sharp: online PDGD ahead of no intervention by at least {BEHIND}"
+        claims.append(Claim(text, gap, is_more(gap, BEHIND)))
     return claims
 
 
@@ -79,16 +107,16 @@ def _method_claims(found: Found) -> list[Claim]:
             curves_at(found, SHARP, each, count) for each in (AWARE, method)
         )
         if one and against:
-            gap = paired_difference(one.end(), against.end())
+            gap = _gap(one.end(), against.end())
             text = f"sharp, {count}: intervention-aware above {method}"
-            claims.append(Claim(text, gap, gap.value - 2.0 * gap.error > 0.0))
+            claims.append(Claim(text, gap, is_more(gap)))
     online = curves_at(found, SHARP, PDGD, CONTINUOUS)
     for method in (COLTR, BIASED_PDGD):
         worse = curves_at(found, SHARP, method, CONTINUOUS)
         if online and worse:
-            gap = paired_difference(online.end(), worse.end())
+            gap = _gap(online.end(), worse.end())
             text = f"sharp: online PDGD above {method}"
-            claims.append(Claim(text, gap, gap.value - 2.0 * gap.error > 0.0))
+            claims.append(Claim(text, gap, is_more(gap)))
     return claims
 
 
@@ -96,9 +124,9 @@ def _soft_claims(found: Found) -> list[Claim]:
     few, none = (curves_at(found, SOFT, AWARE, count) for count in (50, 0))
     if not few or not none:
         return []
-    gap = paired_difference(few.end(), none.end())
-    text = f"soft: 50 interventions are not ahead of none by {AHEAD}"
-    return [Claim(text, gap, gap.value < AHEAD)]
+    gap = _gap(few.end(), none.end())
+    text = f"soft: 50 interventions within {AHEAD} of none, errors included"
+    return [Claim(text, gap, is_within(gap, AHEAD))]
 
 
 def _decay_claims(found: Found) -> list[Claim]:
@@ -110,24 +138,48 @@ def _decay_claims(found: Found) -> list[Claim]:
         for what, where in ((TRAINED, "held-out"), (ON_TRAINING, "training")):
             values = curves.of[what]
             best = int(np.nanmean(values, axis=(0, 1)).argmax())
-            gap = paired_difference(values[:, :, best], values[:, :, -1])
+            gap = _gap(values[:, :, best], values[:, :, -1])
+            falls = is_more(gap, DROP)
+            said = "falls"
+            if count == CONTINUOUS:
+                said = "does not fall"
+                falls = None if falls is None else not falls
             at = curves.impressions[best]
-            text = f"PDGD net, {named}, {where}: falls from its best at {at:,}"
-            is_fallen = gap.value - 2.0 * gap.error > 0.0 and gap.value > DROP
-            claims.append(Claim(text, gap, is_fallen is (count == 0)))
+            text = f"PDGD net, {named}, {where}: {said} from its best at {at:,}"
+            claims.append(Claim(f"{text} by {DROP}", gap, falls))
     return claims
 
 
-def _spread_difference(one: Floats, other: Floats) -> Difference:
-    """Difference of deviations within folds, and its error for normal runs."""
-    spreads, errors = [], []
-    for values in (one, other):
-        figure = figure_of(values)
-        spread = figure.error * math.sqrt(max(figure.n_runs, 1))
-        free = max(figure.n_runs - len(values), 1)
-        spreads.append(spread)
-        errors.append(spread / math.sqrt(2.0 * free))
-    error = math.hypot(*errors)
-    value = spreads[0] - spreads[1]
+def _gap(one: Floats, other: Floats) -> Difference:
+    """Mean of differences of paired runs; one pair alone has no error."""
+    gap = paired_difference(one, other)
+    n_pairs = int(np.isfinite(one - other).sum())
+    return gap if n_pairs > 1 else gap._replace(error=math.nan)
+
+
+def spread_difference(one: Floats, other: Floats) -> Difference:
+    """Difference of deviations of runs within folds, and its error.
+
+    The error is that of normal runs, which are paired: what both share of their
+    deviations lessens it, by the square of their correlation.
+
+    Parameters
+    ----------
+    one, other : [n_folds, n_runs]
+        Pairs with NaN are left out, and folds with one pair.
+    """
+    both = np.stack([one, other], axis=-1)
+    pairs = [fold[np.isfinite(fold).all(axis=1)] for fold in both]
+    rests = [fold - fold.mean(axis=0) for fold in pairs if len(fold) > 1]
+    if not rests:
+        return Difference(math.nan, math.nan, math.nan, False)
+    rest = np.concatenate(rests)
+    free = len(rest) - len(rests)
+    moments = rest.T @ rest / free
+    spreads = np.sqrt(np.diag(moments))
+    shared = moments[0, 1] ** 2 / spreads.prod() if spreads.all() else 0.0
+    squared = (moments.trace() - 2.0 * shared) / (2.0 * free)
+    error = math.sqrt(max(squared, 0.0))
+    value = float(spreads[0] - spreads[1])
     p = math.erfc(abs(value) / error / math.sqrt(2.0)) if error > 0.0 else math.nan
     return Difference(value, error, p, p > 0.05)

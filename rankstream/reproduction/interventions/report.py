@@ -11,7 +11,7 @@ from rich.table import Table
 
 from models.closed_loops.policy_log import ESTIMATORS
 from models.closed_loops.policy_training import POLICY_GRADIENT
-from rankstream.reproduction.interventions.claims import claims_of
+from rankstream.reproduction.interventions.claims import Claim, claims_of
 from rankstream.reproduction.interventions.figures import Curves, Found, matched
 from rankstream.reproduction.interventions.plan import (
     CUTOFF,
@@ -54,8 +54,8 @@ def report(name: str, found: Found, out: Path, console: Console, *, seed: int) -
         console.print(_table(name, part, shown))
     claims = claims_of(found)
     if claims:
-        write_csv(out / f"{TABLE}-claims.csv", [_claim_row(*claim) for claim in claims])
-        console.print(orderings_table([tuple(claim) for claim in claims], "claims"))
+        write_csv(out / f"{TABLE}-claims.csv", [_claim_row(claim) for claim in claims])
+        console.print(orderings_table(claims, "claims"))
     ratio = matched(found, rng=np.random.default_rng(seed))
     if ratio is not None:
         console.print(
@@ -66,13 +66,14 @@ def report(name: str, found: Found, out: Path, console: Console, *, seed: int) -
         )
 
 
-def _claim_row(text: str, gap: Any, holds: bool) -> dict[str, Any]:
+def _claim_row(claim: Claim) -> dict[str, Any]:
+    gap = claim.gap
     return {
-        "claim": text,
+        "claim": claim.text,
         "difference": f"{gap.value:.5f}",
         "error": f"{gap.error:.5f}",
         "p": f"{gap.p:.3g}",
-        "holds": holds,
+        "holds": "undecided" if claim.holds is None else claim.holds,
     }
 
 

@@ -144,7 +144,7 @@ def _scene_of(bed: Bed, job: Job, rng: np.random.Generator) -> _Scene:
 
 def _rank_weights(users: TrustBiasModel) -> Floats:
     """How often what is relevant is clicked at each rank, [cutoff]."""
-    return np.array(users.alpha) + np.array(users.beta)
+    return np.asarray(np.array(users.alpha) + np.array(users.beta))
 
 
 def _joined(one: World, other: World) -> World:

@@ -51,7 +51,8 @@ def both_logs(n_lists: int) -> tuple[PolicyLog, LoggedPlaces, np.ndarray]:
         )  # fmt: skip
         for column, values in zip(columns, found, strict=True):
             column.append(values)
-    return log, LoggedPlaces(*map(np.concatenate, columns)), impressions
+    joined = [np.concatenate(column) for column in columns]
+    return log, LoggedPlaces._make([*joined, frozenset()]), impressions
 
 
 @pytest.mark.parametrize("least", [0.0, 0.3])

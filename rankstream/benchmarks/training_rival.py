@@ -2,6 +2,7 @@
 
 The same pairs, weights, batches, order and steps as `models.training`, so that the same
 ranker comes out but for rounding: the rival of the benchmark, and an independent check.
+Networks have one layer of sigmoid units; all items of a query go through it at once.
 """
 
 import itertools
@@ -10,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from models.training.linear_training import TrainingPlan
-from models.training.query_chunk import QueryChunk
+from models.training.query_chunk import QueryChunk, Singles
 
 Floats = npt.NDArray[np.float64]
 Queries = list[QueryChunk]
@@ -19,15 +20,23 @@ KEEP_MEAN, KEEP_SQUARE, EPSILON = 0.9, 0.999, 1e-8
 
 
 def train_in_numpy(
-    start: Floats, training: Queries, held_out: Queries, plan: TrainingPlan
+    start: Floats,
+    training: Queries,
+    held_out: Queries,
+    plan: TrainingPlan,
+    n_units: int = 0,
 ) -> tuple[Floats, list[tuple[float, float]]]:
     """The weights of the best epoch, and loss and held-out DCG of each from 1 on.
 
-    All epochs are run. `start` [n_features].
+    All epochs are run. `start` [n_parameters]; `n_units` of the hidden layer, 0 of a
+    linear ranker.
     """
     rng = np.random.default_rng(plan.seed)
-    weights = start / (_deviation(start, training) or 1.0)
-    best, best_dcg = weights.copy(), dcg_in_numpy(weights, held_out, plan.cutoff)
+    ranker, weights = _Ranker(n_units), start.copy()
+    # Of a linear ranker, with no units, all of them.
+    weights[-n_units:] /= _deviation(ranker, start, training) or 1.0
+    best_dcg = _dcg(ranker, weights, held_out, plan.cutoff)
+    best = weights.copy()
     adam = _Adam(len(weights), plan.learning_rate)
     n_queries = sum(chunk.n_queries for chunk in training)
     epochs = []
@@ -41,17 +50,20 @@ def train_in_numpy(
                 for query in order[first : first + plan.batch].tolist():
                     span = slice(chunk.offsets[query], chunk.offsets[query + 1])
                     features = chunk.features[span]
+                    scores, hidden = ranker.scored(features, weights)
                     found, slopes = loss_in_numpy(
-                        features @ weights,
+                        scores,
                         chunk.values[span],
                         chunk.is_kept[span],
                         plan.cutoff,
                     )
                     loss += chunk.weights[query] * found
                     share = chunk.weights[query] * n_queries / plan.batch
-                    gradient += share * (slopes @ features)
+                    gradient += share * ranker.gradient(
+                        slopes, features, hidden, weights
+                    )
                 weights = adam.moved(weights, gradient)
-        dcg = dcg_in_numpy(weights, held_out, plan.cutoff)
+        dcg = _dcg(ranker, weights, held_out, plan.cutoff)
         if dcg > best_dcg:
             best, best_dcg = weights.copy(), dcg
         epochs.append((float(loss), dcg))
@@ -83,8 +95,43 @@ def loss_in_numpy(
     return float(loss), slopes.sum(axis=0) - slopes.sum(axis=1)
 
 
-def dcg_in_numpy(weights: Floats, queries: Queries, cutoff: int) -> float:
-    """Estimated DCG, where scores differ; `weights` [n_features]."""
+class _Ranker:
+    """A linear one, or one with a layer of sigmoid units; all items of a query at once.
+
+    Weights of the layer lie feature by feature, then come its biases, then the weights
+    of the score.
+    """
+
+    def __init__(self, n_units: int) -> None:
+        self._n_units = n_units
+
+    def scored(self, features: Singles, weights: Floats) -> tuple[Floats, Floats]:
+        """Scores [n_items], and what hidden units give [n_items, n_units]."""
+        if not self._n_units:
+            return features @ weights, np.empty((len(features), 0))
+        layer, biases, last = self._parts(weights)
+        hidden = 1.0 / (1.0 + np.exp(-(features @ layer + biases)))
+        return hidden @ last, hidden
+
+    def gradient(
+        self, slopes: Floats, features: Singles, hidden: Floats, weights: Floats
+    ) -> Floats:
+        """Of the loss by weights, [n_parameters]; `slopes` [n_items] by scores."""
+        if not self._n_units:
+            return np.asarray(slopes @ features)
+        last = self._parts(weights)[2]
+        of_sums = slopes[:, None] * last * hidden * (1.0 - hidden)
+        parts = (features.T @ of_sums).ravel(), of_sums.sum(axis=0), slopes @ hidden
+        return np.concatenate(parts)
+
+    def _parts(self, weights: Floats) -> tuple[Floats, Floats, Floats]:
+        n = self._n_units
+        layer = weights[: -2 * n].reshape(-1, n)
+        return layer, weights[-2 * n : -n], weights[-n:]
+
+
+def _dcg(ranker: _Ranker, weights: Floats, queries: Queries, cutoff: int) -> float:
+    """Estimated DCG, where scores differ; `weights` [n_parameters]."""
     discounts = 1.0 / np.log2(np.arange(2.0, cutoff + 2.0))
     total = 0.0
     for chunk in queries:
@@ -92,20 +139,21 @@ def dcg_in_numpy(weights: Floats, queries: Queries, cutoff: int) -> float:
         shares = chunk.weights.tolist()
         spans = itertools.pairwise(chunk.offsets.tolist())
         for share, (begin, end) in zip(shares, spans, strict=True):
-            scores = chunk.features[begin:end] @ weights
+            scores, _ = ranker.scored(chunk.features[begin:end], weights)
             top = np.argsort(-scores, kind="stable")[:cutoff]
             total += share * float(gains[begin:end][top] @ discounts[: len(top)])
     return total
 
 
-def _deviation(weights: Floats, queries: Queries) -> float:
+def _deviation(ranker: _Ranker, weights: Floats, queries: Queries) -> float:
     """Mean by weight of the standard deviation of scores."""
     total = 0.0
     for chunk in queries:
         shares = chunk.weights.tolist()
         spans = itertools.pairwise(chunk.offsets.tolist())
         for share, (begin, end) in zip(shares, spans, strict=True):
-            total += share * float((chunk.features[begin:end] @ weights).std())
+            scores, _ = ranker.scored(chunk.features[begin:end], weights)
+            total += share * float(scores.std())
     return total
 
 

@@ -27,7 +27,7 @@ BENCHMARKS = {
     "evaluation": "inference of multileaving, against numpy; its fold",
     "curves": "curves of bias from sums of clicks, against raw sessions",
     "statistics": "statistics into columns, against cell after cell; memory",
-    "training": "a ranker from sums of clicks, against numpy query by query",
+    "training": "rankers from sums of clicks, against numpy query by query; losses",
     "serve": "requests over HTTP, against endpoints that only decode the same bodies",
     "interventions": "a ranker that learns from its own lists, against naive clicks",
     "pipeline": "events through the pipeline, against an empty Faust agent",
@@ -196,6 +196,8 @@ def _ratio(figure: dict[str, Any]) -> str:
     colour = COLOURS[standing(figure)]
     if figure["ratio"] is None:
         return f"[{colour}]void[/]"
+    if figure["rival"] is None:
+        return f"[{colour}]-[/]"
     return f"[{colour}]{figure['ratio']:.3g} x[/]{_spread(figure, 'ratio')}"
 
 

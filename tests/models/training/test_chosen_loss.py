@@ -70,6 +70,28 @@ def test_queries_of_their_own_may_choose() -> None:
     assert found.loss == max(worths, key=lambda loss: worths[loss])
 
 
+def test_what_ranks_are_worth_chooses_and_is_climbed() -> None:
+    """Of a second rank that alone counts, by each of the trainings too."""
+    training, held_out = sides()
+    worths = np.array([-1.0, 0.0])
+    losses = ["truncated-lambda", "policy-gradient"]
+    plan = TrainingPlan(cutoff=2, epochs=4, learning_rate=0.1)
+    found = train_by_chosen_loss(
+        RANKER, np.ones(5), training, held_out, plan, losses, worths=worths
+    )
+    alone = [
+        train_ranker(
+            RANKER, np.ones(5), training, held_out, plan.by(loss), worths=worths
+        )
+        for loss in losses
+    ]
+    worth = [mean_worth(each.weights, held_out, worths) for each in alone]
+
+    assert found.selection.values == pytest.approx(worth)
+    assert found.loss == losses[int(np.argmax(worth))] == "policy-gradient"
+    assert found.trained.weights.tobytes() == alone[1].weights.tobytes()
+
+
 def test_worths_of_queries_are_those_of_their_mean() -> None:
     """Chunk after chunk."""
     _, held_out = sides()

@@ -180,6 +180,16 @@ def test_chunks_come_in_an_order_of_their_own() -> None:
     assert one.epochs[1].loss != other.epochs[1].loss
 
 
+def test_queries_of_a_chunk_come_in_an_order_of_their_own() -> None:
+    """By the seed, and in each epoch another one."""
+    chunk = queries(12, TRUTH, np.random.default_rng(7), noise=0.5)
+    plans = [TrainingPlan(epochs=2, batch=1, seed=seed) for seed in (1, 1, 2)]
+    one, same, other = (train(np.zeros(5), [chunk], [chunk], plan) for plan in plans)
+
+    assert one.epochs == same.epochs
+    assert one.epochs[1].loss != other.epochs[1].loss
+
+
 def test_what_is_no_better_does_not_replace_the_start() -> None:
     """Held-out queries that any order suits: equal values everywhere."""
     training, held_out = both()

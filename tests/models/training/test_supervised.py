@@ -76,11 +76,37 @@ def test_a_share_of_the_queries_is_drawn_of_those_that_tell(
     chunk = chunk._replace(values=level)
     found = drawn_queries(chunk, share, rng=SEED(3))
     kept = {chunk.features[begin].tobytes() for begin in chunk.offsets[:5]}
+    value_of = {
+        row.tobytes(): value
+        for row, value in zip(chunk.features, chunk.values, strict=True)
+    }
 
     assert found.n_queries == n
     assert found.weights.sum() == pytest.approx(1.0)
     assert found.offsets[-1] == len(found.features) == len(found.values)
+    assert [value_of[row.tobytes()] for row in found.features] == found.values.tolist()
     assert not kept & {found.features[begin].tobytes() for begin in found.offsets[:-1]}
+
+
+def test_queries_are_drawn_evenly_of_either_side() -> None:
+    """Each as likely as any other, those that stop a production ranker too."""
+    chunk = labelled(20, 0)
+    firsts = {chunk.features[begin].tobytes(): 0 for begin in chunk.offsets[:-1]}
+    for seed in range(200):
+        found = drawn_queries(chunk, 0.25, rng=SEED(seed))
+        for begin in found.offsets[:-1]:
+            firsts[found.features[begin].tobytes()] += 1
+    # 50 of 200 on average, 6.1 standard deviation.
+    assert 25 < min(firsts.values()) <= max(firsts.values()) < 75
+
+    ranker = ranker_of("linear", 5)
+    training, held_out = labelled(300, 0), labelled(100, 5)
+    made = production_ranker(ranker, training, held_out, PLAN, rng=SEED(3))
+    rng = SEED(3)
+    few, stops = (drawn_queries(one, 0.01, rng=rng) for one in (training, held_out))
+    by_hand = train_on_labels(ranker, few, stops, PLAN, rng=rng)
+    assert stops.n_queries == 1
+    assert (made.epochs, made.best_epoch) == (by_hand.epochs, by_hand.best_epoch)
 
 
 def test_what_labels_cannot_tell_is_refused_in_words() -> None:

@@ -5,7 +5,9 @@ import pytest
 
 from models.losses.lambda_loss import truncated_lambda
 from models.losses.registry import LOSSES
+from models.rankers.registry import ranker_of
 from models.training.linear_training import TrainingPlan, train
+from models.training.ranker_training import train_ranker
 from rankstream.benchmarks.training import (
     CUTOFF,
     N_FEATURES,
@@ -45,6 +47,22 @@ def test_both_train_the_same_ranker() -> None:
     ]
 
 
+def test_both_train_the_same_network() -> None:
+    """Through a layer of sigmoid units, from the same start."""
+    training, held_out = generated(150, rng=np.random.default_rng(2))
+    plan = TrainingPlan(CUTOFF, 3, patience=3, learning_rate=0.03)
+    ranker = ranker_of("neural", N_FEATURES, [6])
+    start = ranker.initial_parameters(rng=np.random.default_rng(3))
+    ours = train_ranker(ranker, start, training.chunks, held_out.chunks, plan)
+    weights, epochs = train_in_numpy(start, training.chunks, held_out.chunks, plan, 6)
+
+    assert ours.best_epoch > 0
+    assert weights == pytest.approx(ours.weights, rel=1e-6, abs=1e-8)
+    assert [epoch[1:] for epoch in ours.epochs[1:]] == [
+        pytest.approx(epoch, rel=1e-6) for epoch in epochs
+    ]
+
+
 def test_generated_queries_can_be_learned_from() -> None:
     """Features within [0, 1], some values unknown, and a ranker far above chance."""
     training, held_out = generated(1_500, rng=np.random.default_rng(2))
@@ -62,6 +80,10 @@ def test_a_short_run_measures_all_parts() -> None:
     """None of its figures is void."""
     figures = measure(quick=True)
 
-    assert len(figures) == 5 + len(LOSSES) + 2
+    assert len(figures) == 7 + len(LOSSES) + 2
     assert all(figure["ratio"] is not None for figure in figures)
     assert all(figure["value"] > 0.0 for figure in figures)
+    assert all(figure["unit"] in {"s of CPU", "NDCG"} for figure in figures)
+    names = [figure["name"] for figure in figures if figure["rival"] is not None]
+    assert len(names) == 4
+    assert all("over numpy" in name for name in names)

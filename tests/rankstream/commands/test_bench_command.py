@@ -87,6 +87,8 @@ def test_goals_are_printed_as_they_are_compared() -> None:
 
     assert cells(rate, 4, 5, 6) == ["[yellow]5.8 x[/]", "15 x", "5 x"]
     assert cells(cost, 4, 5, 6) == ["[yellow]1.03 x[/]", "<= 350", "<= 569"]
+    alone = {**cost, "rival": None}
+    assert cells(alone, 4, 5, 6) == ["[yellow]-[/]", "<= 350", "<= 569"]
 
 
 def test_a_spread_is_printed_where_there_are_several_repeats() -> None:

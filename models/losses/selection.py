@@ -90,7 +90,7 @@ def select(candidates: Mapping[str, Floats], shares: Floats) -> Selection:
             f"candidates must be valued on {len(weights)} queries; got "
             f"{worths.shape[1]}"
         )
-    values = worths @ weights
+    values = _means(worths, weights)
     best = int(values.argmax())
     ahead = worths[best] - worths
     return Selection(
@@ -163,11 +163,20 @@ def _table(candidates: Mapping[str, Floats]) -> Floats:
     return worths
 
 
+def _means(worths: Floats, weights: Floats) -> Floats:
+    """By weight, [n_candidates]; `worths` [n_candidates, n_queries].
+
+    Row by row in one order: a product of matrices may give equal rows unequal means,
+    and other ones on other machines.
+    """
+    return np.asarray((worths * weights).sum(axis=1))
+
+
 def _errors(worths: Floats, weights: Floats) -> Floats:
     """Of means by weight, [n_candidates]; `worths` [n_candidates, n_queries]."""
     n = int(np.count_nonzero(weights))
     if n < 2:
         return np.full(len(worths), np.nan)
-    means = worths @ weights
+    means = _means(worths, weights)
     squares = (weights * (worths - means[:, None])) ** 2
     return np.asarray(np.sqrt(squares.sum(axis=1) * n / (n - 1.0)))

@@ -73,3 +73,16 @@ def test_what_cannot_be_compared_is_refused() -> None:
         select({"one": ones}, np.ones(3))
     with pytest.raises(ValueError, match="must be finite; got others of 'two'"):
         select({"one": ones, "two": np.array([1.0, np.nan])}, ones)
+
+
+def test_equal_rankers_are_equal_to_the_bit() -> None:
+    """Whatever stands between them: the first is chosen, and none is behind."""
+    rng = np.random.default_rng(8)
+    for n in range(2, 40):
+        one, worse = rng.random(n), rng.random(n) - 1.0
+        names = ["a", "b", "c", "d", "e"]
+        worths = [worse, one, worse, one, one]
+        found = select(dict(zip(names, worths, strict=True)), rng.random(n))
+
+        assert found.chosen == "b"
+        assert found.behind[[1, 3, 4]].tolist() == [0.0, 0.0, 0.0]

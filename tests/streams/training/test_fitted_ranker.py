@@ -21,6 +21,9 @@ PLAN = {
     "temperature": 0.5,
     "batch": 4,
 }
+ONE_HELD_OUT = 0.02
+"""Of the queries, as their hashes fall."""
+
 SOME = ["arp-linear", "truncated-lambda", "policy-gradient"]
 
 
@@ -108,13 +111,45 @@ def test_a_selected_loss_is_told_with_all_others(linear: Shop) -> None:
     assert snapshot.weights == alone.snapshot.weights
     assert (run.epochs, run.best_epoch) == (alone.run.epochs, alone.run.best_epoch)
     assert [each.loss for each in run.losses] == SOME
-    assert run.losses[SOME.index(run.loss)].behind == 0.0
+    chosen = run.losses[SOME.index(run.loss)]
+    assert (chosen.behind, chosen.behind_error) == (0.0, 0.0)
+    # On the same queries differences are known better than values.
+    assert all(
+        each.behind_error is not None
+        and each.error is not None
+        and (each.behind == 0.0 or 0.0 < each.behind_error < each.error)
+        for each in run.losses
+    )
+    assert any(each.behind > 0.0 for each in run.losses)
     assert max(each.dcg for each in run.losses) == next(
         each.dcg for each in run.losses if each.loss == run.loss
     )
     assert all(each.behind >= 0.0 for each in run.losses)
     assert all(each.error > 0.0 for each in run.losses if each.error is not None)
     assert decode_record("run", encode_record(run)) == run
+
+
+def test_one_query_that_chooses_tells_no_error(linear: Shop) -> None:
+    """It has no spread; the run can be written all the same."""
+    _, run = by(linear, loss="selected", losses=SOME, held_out=ONE_HELD_OUT)
+
+    assert run.sizes.n_held_out == 1
+    assert [(each.error, each.behind_error) for each in run.losses] == [
+        (None, None)
+    ] * 3
+    assert decode_record("run", encode_record(run)) == run
+
+
+@pytest.mark.parametrize("loss", ["truncated-lambda", "selected"])
+def test_each_number_of_the_settings_counts(linear: Shop, loss: str) -> None:
+    """None is left at what it is by default."""
+    how = {"loss": loss, "losses": SOME[:2] if loss == "selected" else []}
+    plain = by(linear, **how).run.epochs
+    for name, value in (
+        ("cutoff", 1), ("epochs", 2), ("batch", 9), ("learning_rate", 0.003),
+        ("patience", 1), ("least_gain", 100.0), ("seed", 5),
+    ):  # fmt: skip
+        assert by(linear, **how, **{name: value}).run.epochs != plain, name
 
 
 def test_values_that_choose_are_not_raised(linear: Shop) -> None:

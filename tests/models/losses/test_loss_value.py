@@ -26,13 +26,16 @@ def test_no_relevant_item_costs_nothing(loss: Loss) -> None:
         assert found.gradient.tolist() == [0.0, 0.0, 0.0]
 
 
-@EVERY
+@pytest.mark.parametrize("name", LOSSES)
 @pytest.mark.parametrize("weight", [0.0, 2.0, -2.0])
-def test_one_document_has_no_slope(loss: Loss, weight: float) -> None:
-    """It is first whatever it scores."""
-    found = loss(np.array([0.7]), np.array([weight]), np.ones(1, bool), 3)
+def test_one_document_has_no_slope(name: str, weight: float) -> None:
+    """It is first whatever it scores, and costs what it costs there."""
+    found = LOSSES[name].loss(np.array([0.7]), np.array([weight]), np.ones(1, bool), 3)
+    cost = {"lambda": 0.0, "truncated": 0.0, "arp": 1.0, "precision": -1.0 / 3.0}
 
-    assert np.isfinite(found.value)
+    assert found.value == pytest.approx(
+        cost.get(name.split("-", maxsplit=1)[0], -1.0) * weight
+    )
     assert found.gradient == pytest.approx([0.0], abs=1e-9)
 
 
@@ -107,8 +110,9 @@ def test_a_weight_that_is_no_number_is_refused(loss: Loss, weight: float) -> Non
 def test_wrong_arguments_are_refused(loss: Loss) -> None:
     """Scores that are no numbers, shapes that differ, no ranks."""
     known = np.ones(2, bool)
-    with pytest.raises(ValueError, match="scores of a loss must be finite; got inf"):
-        loss(np.array([0.0, np.inf]), np.zeros(2), known, 1)
+    for wrong in (np.inf, -np.inf, np.nan):
+        with pytest.raises(ValueError, match=f"a loss must be finite; got {wrong}"):
+            loss(np.array([0.0, wrong]), np.zeros(2), known, 1)
     with pytest.raises(ValueError, match="must be of the same items; got shapes"):
         loss(np.zeros(2), np.zeros(3), known, 1)
     with pytest.raises(ValueError, match="must be of the same items; got shapes"):

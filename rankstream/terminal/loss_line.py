@@ -16,8 +16,8 @@ def loss_line(run: RunRecord) -> str:
         f"{each.loss} {_with_error(each.behind, each.behind_error)}" for each in others
     )
     parts = [
-        f"{run.loss}, the best of {len(run.losses)} by estimated DCG of held-out "
-        f"queries, {_with_error(best.dcg, best.error)}",
+        f"{run.loss}, the best of {len(run.losses)} by unclipped estimates of DCG "
+        f"of held-out queries, {_with_error(best.dcg, best.error)}",
         f"behind: {behind}" if behind else "",
         f"diverged: {', '.join(_fallen(run))}" if _fallen(run) else "",
         "± one standard error" if best.error is not None else "",

@@ -7,6 +7,7 @@ from models.losses.discounts import discounts
 from models.rankers.linear import LinearRanker
 from models.training.chosen_loss import train_by_chosen_loss, worths_by_query
 from models.training.ranker_training import (
+    Epoch,
     TrainingDiverged,
     TrainingPlan,
     mean_worth,
@@ -30,7 +31,8 @@ def sides():
 def test_the_best_of_those_trained_alone_is_kept() -> None:
     """To the bit, with what each was worth and how far it is behind."""
     training, held_out = sides()
-    start, told = np.zeros(5), []
+    start = np.zeros(5)
+    told: list[Epoch] = []
     found = train_by_chosen_loss(
         RANKER, start, training, held_out, PLAN, LOSSES, on_epoch=told.append
     )

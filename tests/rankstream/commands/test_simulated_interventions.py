@@ -102,7 +102,7 @@ def test_a_network_tells_which_loss_it_was_trained_by(
     own = ["simulate", *LOCAL, "--config", str(trained), "--impressions", "600"]
     assert main([*own, "--interventions", "1"]) == 0
     said = " ".join(capsys.readouterr().out.split())
-    told = re.search(r"search@0\.\d+: (\S+), the best of 2 by estimated DCG", said)
+    told = re.search(r"search@0\.\d+: (\S+), the best of 2 by unclipped", said)
     assert told is not None
     (other,) = {*losses} - {told[1]}
     assert re.search(rf"behind: {other} 0\.\d+ ± 0\.\d+; ± one standard error", said)

@@ -22,8 +22,8 @@ def test_others_are_told_with_how_far_they_are_behind() -> None:
         RUN, loss="arp-linear", losses=[SECOND, FIRST], settings=WANTED
     )
     assert loss_line(run) == (
-        "arp-linear, the best of 2 by estimated DCG of held-out queries, 1.2500 ± "
-        "0.1000; behind: dcg-linear 0.0500 ± 0.0123; diverged: lambda-rank; ± one "
+        "arp-linear, the best of 2 by unclipped estimates of DCG of held-out "
+        "queries, 1.2500 ± 0.1000; behind: dcg-linear 0.0500 ± 0.0123; diverged: lambda-rank; ± one "
         "standard error"
     )
 
@@ -33,5 +33,6 @@ def test_without_errors_none_are_told() -> None:
     alone = msgspec.structs.replace(FIRST, error=None, behind_error=None)
     run = msgspec.structs.replace(RUN, loss="arp-linear", losses=[alone])
     assert loss_line(run) == (
-        "arp-linear, the best of 1 by estimated DCG of held-out queries, 1.2500"
+        "arp-linear, the best of 1 by unclipped estimates of DCG of held-out "
+        "queries, 1.2500"
     )

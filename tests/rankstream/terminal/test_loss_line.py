@@ -23,8 +23,8 @@ def test_others_are_told_with_how_far_they_are_behind() -> None:
     )
     assert loss_line(run) == (
         "arp-linear, the best of 2 by unclipped estimates of DCG of held-out "
-        "queries, 1.2500 ± 0.1000; behind: dcg-linear 0.0500 ± 0.0123; diverged: lambda-rank; ± one "
-        "standard error"
+        "queries, 1.2500 ± 0.1000; behind: dcg-linear 0.0500 ± 0.0123; diverged: "
+        "lambda-rank; ± one standard error"
     )
 
 

@@ -118,8 +118,8 @@ def claims_over_losses(
     claims = []
     for count, values in zip(counts, is_within, strict=True):
         gap = paired_difference(values, np.full_like(values, LEVEL))
-        text = f"the best loss within 2 errors of the selected after {count:,} clicks"
-        text = f"{text}, share of runs over {LEVEL:g}"
+        text = f"share of runs within 2 errors of the best, over {LEVEL:g}"
+        text = f"{text}, after {count:,} clicks"
         claims.append((text, gap, gap.value >= -2.0 * gap.error))
     gap = paired_difference(lost[-1], np.zeros_like(lost[-1]))
     text = f"the selected loss lacks no DCG@5 after {counts[-1]:,} clicks"

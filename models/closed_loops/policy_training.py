@@ -24,7 +24,13 @@ from models.closed_loops.world_placements import WorldPlacements
 from models.kernels.compilation import compiled
 from models.learners.pl_rank import add_sampled_gradients
 from models.losses.discounts import pair_discounts
-from models.losses.pair_kernel import PairWeights, Room, add_pair_loss, rooms
+from models.losses.pair_kernel import (
+    NO_RANKS,
+    PairWeights,
+    Room,
+    add_pair_loss,
+    rooms,
+)
 from models.optimisers.kernel import Optimiser, step
 from models.optimisers.optimiser import OptimiserConfig, optimiser_of
 from models.plackett_luce.placement import placement_batch
@@ -247,7 +253,7 @@ def _arrays_of(
         np.isfinite(queries.values),
         queries.weights / mean,
         rank_weights,
-        PairWeights(gaps, np.zeros(len(gaps))),
+        PairWeights(gaps, NO_RANKS),
         Room(*rooms(len(gaps))),
         plan.n_samples if plan.loss == POLICY_GRADIENT else 0,
     )

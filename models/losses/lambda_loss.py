@@ -35,7 +35,7 @@ from models.losses.loss_value import (
     checked_cutoff,
     loss_value,
 )
-from models.losses.pair_kernel import PairWeights
+from models.losses.pair_kernel import NO_RANKS, PairWeights
 
 Floats = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]
@@ -43,8 +43,7 @@ Flags = npt.NDArray[np.bool_]
 
 def truncated_pairs(n_items: int) -> PairWeights:
     """Weights of pairs by the discounts of all ranks, for lists of so many items."""
-    gaps = pair_discounts(n_items)
-    return PairWeights(gaps, np.zeros(len(gaps)))
+    return PairWeights(pair_discounts(n_items), NO_RANKS)
 
 
 def compiled_lambda_loss(cutoff: int, n_items: int) -> CompiledLoss:
@@ -57,7 +56,7 @@ def compiled_lambda_loss(cutoff: int, n_items: int) -> CompiledLoss:
 def compiled_lambda_loss_at_k(cutoff: int, n_items: int) -> CompiledLoss:
     """For kernels. Pairs of all ranks count, by how far they are apart."""
     gaps = pair_discounts(n_items, checked_cutoff(cutoff))
-    pairs = PairWeights(gaps, np.zeros(len(gaps)))
+    pairs = PairWeights(gaps, NO_RANKS)
     return CompiledLoss(PAIRS, max(n_items, 1), pairs, NO_BOUND, NO_WORTHS, 0)
 
 

@@ -47,12 +47,16 @@ class PairWeights(NamedTuple):
     ----------
     gaps : [at least n_items]
         By how many ranks the two are apart; 0 of none.
-    ranks : [at least n_items]
-        By rank from 0, falling: differences count.
+    ranks : [at least n_items] or [0]
+        By rank from 0, falling: differences count. Empty where only gaps do.
     """
 
     gaps: Floats
     ranks: Floats
+
+
+NO_RANKS = np.zeros(0)
+"""Of pairs that only count by how far they are apart."""
 
 
 class Room(NamedTuple):
@@ -148,18 +152,22 @@ def add_pair_loss(  # noqa: PLR0913  a kernel takes plain arrays
 def _pairs(n_kept: int, n_top: int, weights: PairWeights, room: Room) -> float:
     """Slopes and loss of all pairs, in units of natural logarithms."""
     loss = 0.0
-    odds, values, slopes = room.odds, room.values, room.slopes
+    ranks, scores, values = room.ranks, room.scores, room.values
+    odds, slopes = room.odds, room.slopes
     gaps, falling = weights.gaps, weights.ranks
+    is_ranked = falling.shape[0] > 0
     for i in range(n_top):
         total = 0.0
         if odds[i] < LEAST_BASE:
-            fill_exponentials(room.scores[i:n_kept], room.scores[i], odds[i:])
+            fill_exponentials(scores[i:n_kept], scores[i], odds[i:])
         for j in range(i + 1, n_kept):
-            n, m = room.ranks[i], room.ranks[j]
-            weight = (gaps[m - n] + (falling[n] - falling[m])) * (values[i] - values[j])
+            n, m = ranks[i], ranks[j]
+            counts = gaps[m - n]
+            counts = counts + (falling[n] - falling[m]) if is_ranked else counts
+            weight = counts * (values[i] - values[j])
             if weight == 0.0:
                 continue
-            gap = room.scores[i] - room.scores[j]
+            gap = scores[i] - scores[j]
             if weight < 0.0:
                 gap = -gap
             if odds[j] > LEAST_ODDS:

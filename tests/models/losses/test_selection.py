@@ -62,7 +62,7 @@ def test_settings_are_tried_one_after_another() -> None:
 def test_what_cannot_be_compared_is_refused() -> None:
     """Each sentence says what is wrong."""
     ones = np.ones(2)
-    for shares in ([0.0, 0.0], [1.0, -1.0], [np.nan, 1.0], [np.inf, 1.0]):
+    for shares in ([0.0, 0.0], [2.0, -1.0], [np.nan, 1.0], [np.inf, 1.0]):
         with pytest.raises(ValueError, match="shares of queries must be finite"):
             select({"one": ones}, np.array(shares))
     with pytest.raises(ValueError, match="candidates to select from; got none"):

@@ -11,7 +11,7 @@ from models.closed_loops.intervention_loop import (
     split_world,
     spread_over,
 )
-from models.closed_loops.policy_log import AWARE, PolicyLog
+from models.closed_loops.policy_log import AFFINE, AWARE, PolicyLog
 from models.closed_loops.policy_training import PolicyPlan, PolicyTrainer, scores_of
 from models.closed_loops.registry import loop_of
 from models.closed_loops.served_pdgd_loop import ServedPdgdLoop
@@ -21,6 +21,7 @@ from models.learners.learner import TrainingExample
 from models.learners.pdgd import PdgdConfig, PdgdLearner
 from models.plackett_luce.list_sampler import BLOCK, sample_list
 from models.rankers.registry import ranker_of
+from tests.models.closed_loops.kept_trainer import KeptTrainer
 from tests.models.closed_loops.worlds import USERS, learnable_world
 
 WORLD = learnable_world(30, 1)
@@ -76,6 +77,31 @@ def test_a_training_changes_nothing_of_what_users_do() -> None:
     assert loop.deployed.tolist() == PRODUCTION.tolist()
     assert trained.best_epoch > 0
     assert trained.parameters[0] > PRODUCTION[0]
+
+
+def test_trainings_are_told_clipped_values_and_stopped_by_others() -> None:
+    """From production, after interventions too; queries weigh as often as they came."""
+    log, ranker = PolicyLog(WORLD, USERS), ranker_of("linear", 4)
+    trainer = KeptTrainer(ranker, np.ones(3), PolicyPlan(learning_rate=0.1))
+    loop = InterventionLoop(
+        log, 20, Learning(ranker, trainer, PRODUCTION, AFFINE), [100, 200],
+        user_rng=np.random.default_rng(1), training_rng=np.random.default_rng(2),
+    )  # fmt: skip
+    loop.run(300)
+    assert loop.deployed.tolist() != PRODUCTION.tolist()
+    loop.train()
+    start, training, held_out = trainer.asked
+    at, lists = int(WORLD.offsets[20]), log.lists
+    n_lists = int(lists[:20].sum())
+
+    assert start.tolist() == PRODUCTION.tolist()
+    expected = log.training_values(AFFINE, n_lists)[:at]
+    assert training.values == pytest.approx(expected, nan_ok=True)
+    assert held_out.values == pytest.approx(log.values(AFFINE)[at:], nan_ok=True)
+    assert training.weights == pytest.approx(lists[:20] / n_lists)
+    assert held_out.weights == pytest.approx(lists[20:] / (300 - n_lists))
+    assert training.world.labels.tolist() == WORLD.labels[:at].tolist()
+    assert held_out.world.labels.tolist() == WORLD.labels[at:].tolist()
 
 
 def test_interventions_bring_better_lists_than_a_wrong_ranker() -> None:

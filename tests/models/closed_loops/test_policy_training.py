@@ -20,6 +20,7 @@ from models.closed_loops.world import World
 from models.closed_loops.world_placements import WorldPlacements
 from models.losses.registry import LOSSES
 from models.rankers.registry import ranker_of
+from tests.models.closed_loops.kept_trainer import KeptTrainer
 from tests.models.closed_loops.worlds import USERS, learnable_world
 
 RANK_WEIGHTS = np.array([1.0, 0.8, 0.3])
@@ -45,10 +46,11 @@ def reward(ranker, parameters, queries: ValuedQueries) -> float:
 
 @pytest.mark.parametrize("hidden", [(), (3, 2)])
 def test_a_step_is_the_gradient_of_the_reward(hidden: tuple[int, ...]) -> None:
-    """One query, many lists: parameters move as finite differences say."""
-    world = learnable_world(1, 5)
+    """Many lists: parameters move as finite differences say, by shares over mean."""
+    world = learnable_world(2, 5)
     queries = valued(world, noise=0.5)
     queries.values[1] = np.nan
+    queries.weights[:] = 0.8, 0.2
     ranker = ranker_of("neural" if hidden else "linear", 4, hidden)
     start = np.random.default_rng(1).standard_normal(ranker.n_parameters)
     plan = PolicyPlan(epochs=1, learning_rate=1e-3, n_samples=200_000)
@@ -62,7 +64,7 @@ def test_a_step_is_the_gradient_of_the_reward(hidden: tuple[int, ...]) -> None:
         step = np.zeros(len(start))
         step[i] = 1e-5
         up, down = (reward(ranker, start + s * step, queries) for s in (1, -1))
-        expected[i] = (up - down) / 2e-5
+        expected[i] = (up - down) / 2e-5 / queries.weights.mean()
 
     assert found.best_epoch == 1
     assert moved == pytest.approx(expected, abs=0.01 * np.abs(expected).max())
@@ -71,20 +73,22 @@ def test_a_step_is_the_gradient_of_the_reward(hidden: tuple[int, ...]) -> None:
 
 
 def test_a_step_of_lambda_loss_goes_down_it() -> None:
-    """The slopes of the registered loss, through a linear ranker."""
-    world = learnable_world(1, 5)
+    """The slopes of the registered loss, through a linear ranker, by shares."""
+    world = learnable_world(2, 5)
     queries = valued(world)
     queries.values[1] = np.nan
+    queries.weights[:] = 1.0, 0.0
     ranker, start = ranker_of("linear", 4), np.array([-1.0, 0.4, 0.0, 0.2])
     plan = PolicyPlan(LAMBDA_LOSS, epochs=1, learning_rate=1e-3)
     trainer = PolicyTrainer(ranker, RANK_WEIGHTS, plan)
     found = trainer.train(start, queries, queries, rng=np.random.default_rng(2))
-    scores = scores_of(ranker, start, world)
-    where = np.isfinite(queries.values)
+    first = slice(0, int(world.offsets[1]))
+    scores = scores_of(ranker, start, world)[first]
+    values = queries.values[first]
     loss = LOSSES["truncated-lambda"].loss(
-        scores, np.nan_to_num(queries.values), where, len(RANK_WEIGHTS)
+        scores, np.nan_to_num(values), np.isfinite(values), len(RANK_WEIGHTS)
     )
-    expected = -loss.gradient @ world.features.astype(np.float64)
+    expected = -2.0 * loss.gradient @ world.features[first].astype(np.float64)
 
     assert found.best_epoch == 1
     assert (found.parameters - start) / 1e-3 == pytest.approx(expected, rel=1e-9)
@@ -125,6 +129,19 @@ def test_training_stops_without_gain_on_held_out_queries() -> None:
     assert len(found.rewards) == 3
 
 
+def test_small_gains_do_not_keep_training_on() -> None:
+    """The best epoch is kept all the same."""
+    ranker = ranker_of("linear", 4)
+    training, held_out = (valued(learnable_world(60, s), seed=s) for s in (1, 2))
+    plan = PolicyPlan(learning_rate=0.02, epochs=9, least_gain=0.5, patience=4)
+    trainer = PolicyTrainer(ranker, RANK_WEIGHTS, plan)
+    start = np.array([-1.0, 1.0, 0.0, 0.0])
+    found = trainer.train(start, training, held_out, rng=np.random.default_rng(3))
+
+    assert len(found.rewards) == 5
+    assert found.best_epoch == np.argmax(found.rewards) > 1
+
+
 @pytest.mark.parametrize(
     ("change", "says"),
     [
@@ -161,6 +178,25 @@ def test_a_production_ranker_is_as_sure_as_it_is_asked_to_be(
 
     assert orders[0] == orders[1] == orders[2]
     assert np.corrcoef(scores_of(ranker, rough, world), world.labels)[0, 1] > 0.3
+
+
+def test_a_production_ranker_has_one_query_of_a_hundred_that_tells() -> None:
+    """And one more; those without a relevant document are left out."""
+    world = learnable_world(300, 3)
+    labels = world.labels.copy()
+    labels[int(world.offsets[8]) :] = 0
+    world = world._replace(labels=labels)
+    trainer = KeptTrainer(ranker_of("linear", 4), RANK_WEIGHTS, PolicyPlan(epochs=1))
+    production_ranker(
+        ranker_of("linear", 4), trainer, world, np.array([0.0, 0.5, 1.0]),
+        rng=np.random.default_rng(0),
+    )  # fmt: skip
+    _, training, held_out = trainer.asked
+
+    assert training is held_out
+    assert len(training.weights) == len(training.world.offsets) - 1 == 4
+    assert training.values.tolist() == (training.world.labels / 2.0).tolist()
+    assert np.add.reduceat(training.values, training.world.offsets[:-1]).min() > 0.0
 
 
 def test_chances_and_labels_that_cannot_be_are_refused() -> None:

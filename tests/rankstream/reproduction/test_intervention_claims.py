@@ -3,6 +3,7 @@
 import csv
 import math
 import zlib
+from copy import deepcopy
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +31,7 @@ from rankstream.reproduction.interventions.plan import (
     Cell,
 )
 from rankstream.reproduction.interventions.report import report
-from rankstream.reproduction.interventions.runs import FIGURES, LOGGING
+from rankstream.reproduction.interventions.runs import FIGURES, LOGGING, ON_TRAINING
 from rankstream.reproduction.summary import Difference
 
 
@@ -102,12 +103,12 @@ def test_claims_compare_what_they_say(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Means that were planted, in this order; and the words that are written."""
-    found = dict(GOOD)
+    found = {cell: curves._replace(of=deepcopy(curves.of)) for cell, curves in GOOD}
     found[GOOD[1][0]].of[LOGGING][:] += 0.1
+    found[GOOD[12][0]].of[ON_TRAINING][:, :, -1] -= 0.01
     expected = [0.04, 0.14, None, -0.002, 0.052, 0.05, 0.04, 0.02, 0.202, 0.032]
-    expected += [0.005, 0.03, 0.03, 0.0, 0.0]
+    expected += [0.005, 0.03, 0.04, 0.0, 0.0]
     claims = claims_of(found)
-    found[GOOD[1][0]].of[LOGGING][:] -= 0.1
 
     for claim, value in zip(claims, expected, strict=True):
         assert value is None or claim.gap.value == pytest.approx(value, abs=1e-9)
@@ -119,6 +120,40 @@ def test_claims_compare_what_they_say(
     assert "undecided" in capsys.readouterr().out
     with (tmp_path / "interventions-claims.csv").open() as file:
         assert [row["holds"] for row in csv.DictReader(file)] == ["undecided"]
+
+
+AHEAD = (AWARE, 50), "sharp: 50 interventions ahead of none"
+AS_ONLINE = (AWARE, 100), "sharp: 100 interventions within 0.01"
+BEHIND = (PDGD, CONTINUOUS), "sharp: online PDGD ahead of no intervention"
+
+
+@pytest.mark.parametrize(
+    ("claimed", "value", "spread", "holds"),
+    [
+        (AHEAD, 0.612, 0.0005, False),
+        (AHEAD, 0.616, 0.0005, True),
+        (AS_ONLINE, 0.625, 0.0005, False),
+        (AS_ONLINE, 0.632, 0.0005, True),
+        (AS_ONLINE, 0.648, 0.0005, True),
+        (AS_ONLINE, 0.655, 0.0005, False),
+        (AS_ONLINE, 0.61, 0.1, True),
+        (BEHIND, 0.618, 0.0005, False),
+        (BEHIND, 0.622, 0.0005, True),
+    ],
+)
+def test_claims_ask_for_as_much_as_they_say(
+    claimed: tuple[tuple[str, int], str], value: float, spread: float, holds: object
+) -> None:
+    """Little more is not enough where runs tell; two errors excuse where they say."""
+    kind, text = claimed
+    cells = [
+        planted(SHARP, AWARE, 0, 0.5, 0.6, spread=0.0005),
+        planted(SHARP, PDGD, CONTINUOUS, 0.5, 0.64, spread=0.0005),
+        planted(SHARP, *kind, 0.5, value, spread=spread),
+    ]
+    (claim,) = (one for one in claims_of(dict(cells)) if one.text.startswith(text))
+
+    assert claim.holds is holds
 
 
 @pytest.mark.parametrize(

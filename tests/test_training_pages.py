@@ -9,13 +9,17 @@ from rankstream.cli import parser_for
 from rankstream.settings import load_settings
 
 DOCS = Path(__file__).parents[1] / "docs"
-PAGES = [DOCS / "interventions.md", DOCS / "training.md"]
+PAGES = [
+    DOCS / "interventions.md",
+    DOCS / "interventions-table.md",
+    DOCS / "training.md",
+]
 BLOCK = re.compile(r"^```toml\n(.*?)^```", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"^    rankstream (.*)$", re.MULTILINE)
 
 
 def all_of(pattern: re.Pattern[str]) -> list[str]:
-    """What both pages have, in their order."""
+    """What all pages have, in their order."""
     texts = [page.read_text(encoding="utf-8") for page in PAGES]
     return [each for text in texts for each in pattern.findall(text)]
 

@@ -21,7 +21,7 @@ from rankstream.reproduction.top_k.logged_clicks import (
     shown_by,
 )
 from rankstream.reproduction.top_k.plan import WHOLE, Logging
-from rankstream.reproduction.top_k.values import estimated_chunk
+from rankstream.reproduction.top_k.values import estimated_chunk, labelled_chunk
 
 SIZES = (6, 3, 1, 8)
 OFFSETS = np.concatenate([[0], np.cumsum(SIZES)])
@@ -97,6 +97,42 @@ def test_estimators_are_as_biased_as_is_said(logging: Logging) -> None:
     assert np.isnan(values("rerank")[~is_shown]).all()
     assert values("oblivious") == pytest.approx(shown.chances * wanted)
     assert values("affine") == pytest.approx(shown.chances * RELEVANT, abs=1e-12)
+
+
+@pytest.mark.parametrize("logging", POLICIES)
+def test_what_is_learned_from_is_what_estimators_say(logging: Logging) -> None:
+    """Each with its own model of clicks; queries weigh as often as they were asked."""
+    shown = shown_by(RANKS, OFFSETS, logging)
+    clicks = mean_clicks(shown, 840 * 840 * 10)
+    rows = np.arange(sum(SIZES), dtype=np.float32)[:, None]
+    world = World(rows, RELEVANT.astype(np.int64), OFFSETS)
+    wanted, is_shown = click_chances(RELEVANT), shown.ranks > 0
+    for name, values in (
+        ("policy-aware", np.where(is_shown, wanted, 0.0)),
+        ("oblivious", shown.chances * wanted),
+        ("affine", shown.chances * RELEVANT),
+    ):
+        found = estimated_chunk(name, world, shown, clicks)
+        assert found.values == pytest.approx(values, abs=1e-12)
+        assert found.is_kept.tolist() == (
+            is_shown.tolist() if name == "policy-aware" else [True] * len(rows)
+        )
+        assert found.weights.tolist() == [0.25] * 4
+    other = clicks._replace(impressions=np.array([1, 2, 3, 4]))
+    found = estimated_chunk("oblivious", world, shown, other)
+    assert found.weights.tolist() == [0.1, 0.2, 0.3, 0.4]
+
+
+def test_labels_are_values_of_their_own_or_chances_of_clicks() -> None:
+    """Each query weighs the same."""
+    rows = np.zeros((sum(SIZES), 1), np.float32)
+    world = World(rows, RELEVANT.astype(np.int64), OFFSETS)
+    plain, clicked = (labelled_chunk(world, as_clicks=how) for how in (False, True))
+
+    assert plain.values.tolist() == RELEVANT.tolist()
+    assert clicked.values.tolist() == [1.0 if each else 0.1 for each in RELEVANT]
+    assert plain.weights.tolist() == [0.25] * 4
+    assert plain.is_kept.all()
 
 
 def test_drawn_clicks_have_the_means_and_spreads_of_single_lists() -> None:

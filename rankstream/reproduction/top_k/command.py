@@ -53,7 +53,7 @@ def run(arguments: argparse.Namespace) -> int:
         raise ValueError("--runs, --folds and --processes must be at least 1")
     bed = _bed(arguments, out, n_folds)
     sizes = _sizes(bed, n_folds)
-    cutoffs = _numbers(arguments.shown, "--shown") or _cutoffs(sizes)
+    cutoffs = _numbers(arguments.shown, "--shown") or cutoffs_below(sizes)
     asked = Asked(
         name,
         bed.key(),
@@ -61,7 +61,7 @@ def run(arguments: argparse.Namespace) -> int:
         _numbers(arguments.clicks, "--clicks") or N_CLICKS,
         n_folds,
         n_runs,
-        {k: _share_above(k, sizes) for k in (*cutoffs, DISPLAYED)},
+        {k: share_longer(k, sizes) for k in (*cutoffs, DISPLAYED)},
     )
     console = Console()
     console = console if console.is_terminal else Console(width=WIDE)
@@ -115,10 +115,11 @@ def _sizes(bed: Bed, n_folds: int) -> Integers:
     return np.concatenate(found)
 
 
-def _share_above(k: int, sizes: Integers) -> float:
+def share_longer(k: int, sizes: Integers) -> float:
+    """Of lists of these lengths, [n_queries]: those longer than k."""
     return float(np.mean(sizes > k))
 
 
-def _cutoffs(sizes: Integers) -> tuple[int, ...]:
+def cutoffs_below(sizes: Integers) -> tuple[int, ...]:
     """Those below the length of most lists."""
-    return tuple(k for k in CUTOFFS if _share_above(k, sizes) > MOST) or CUTOFFS[:1]
+    return tuple(k for k in CUTOFFS if share_longer(k, sizes) > MOST) or CUTOFFS[:1]

@@ -70,7 +70,7 @@ def fitted(
         [training],
         [held_out],
         plan,
-        worths=_worths(loss, held_out),
+        worths=worths_for(loss, held_out),
     )
     return Fitted(trained.weights, len(trained.epochs) - 1)
 
@@ -99,7 +99,7 @@ def tuned(
     if len(found) == 1:
         return next(iter(found.values()))
     worths = {
-        name: worth_of_queries(each.weights, held_out, _worths(loss, held_out))
+        name: worth_of_queries(each.weights, held_out, worths_for(loss, held_out))
         for name, each in found.items()
     }
     chosen = select(worths, held_out.weights).chosen
@@ -128,7 +128,7 @@ def worth_of_queries(weights: Floats, chunk: QueryChunk, worths: Floats) -> Floa
     )
 
 
-def _worths(loss: str, chunk: QueryChunk) -> Floats:
+def worths_for(loss: str, chunk: QueryChunk) -> Floats:
     """What a rank is worth for each unit of value, [n_ranks], by what a loss is for."""
     if loss in ARP_LOSSES:
         return worths_of("arp", int(np.diff(chunk.offsets).max()))

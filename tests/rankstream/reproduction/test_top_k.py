@@ -14,9 +14,12 @@ from rankstream.cli import main
 from rankstream.reproduction.cost import core_hours, to_measure
 from rankstream.reproduction.data import prepare
 from rankstream.reproduction.kept_runs import finished_runs
+from rankstream.reproduction.top_k.fitting import tuned, worths_for
+from rankstream.reproduction.top_k.logged_clicks import click_chances, ranks_of
 from rankstream.reproduction.top_k.plan import (
     CANDIDATES,
     LABELS,
+    LINEAR_ARP,
     PRODUCTION,
     SELECTED,
     TRUNCATED,
@@ -31,6 +34,7 @@ from rankstream.reproduction.top_k.runs import (
     logged_chunks,
     production_weights,
 )
+from rankstream.reproduction.top_k.values import labelled_chunk
 
 FEW = ("--runs", "1", "--folds", "2", "--processes", "1", "--shown", "1", "3")
 N_DOCUMENTS = 12
@@ -93,6 +97,8 @@ def test_the_table_of_estimators_goes_on_where_it_stopped(
 
     assert "runs are left: 0.0" in printed
     assert "NDCG: policy-aware at 1 as at all k" in printed
+    # Of grades 0 to 2 the two highest are relevant.
+    assert {key.split("/")[2] for key in whole} == {"1"}
     assert {path.name for path in tmp_path.glob("*.svg")} == {
         "top-k-shown.svg",
         "top-k-clicks.svg",
@@ -174,6 +180,63 @@ def test_cells_of_a_run_share_their_ranker_and_clicks(bed: Bed) -> None:
     assert clicks("oblivious", logging) != clicks("oblivious", logging, run=1)
     other = Logging(3, False, 10_000)
     assert clicks("oblivious", logging) != clicks("oblivious", other)
+
+
+def test_training_is_clipped_in_three_ways_and_what_judges_it_is_not(bed: Bed) -> None:
+    """Values times propensities, raised or not, are the same; held-out clicks are few.
+
+    Of twelve documents and five shown, the last one is any of eight.
+    """
+    logging = Logging(5, True, 10**6)
+    job = Job(Cell("policy-aware", TRUNCATED, logging), 1, 0)
+    production = production_weights(bed, 1, 0)
+    chunks, judged = logged_chunks(bed, job, production)
+    assert [*chunks] == ["none", "1/50", "1/10"]
+    train = fold_of(bed, 1).train
+    ranks = ranks_of(train.features @ production, train.offsets)
+    chances = np.where(ranks >= 5, 1 / 5 / 8, 1 / ranks)
+    for name, floor in (("none", 0.0), ("1/50", 0.02), ("1/10", 0.1)):
+        raised = chunks[name].values * np.maximum(chances, floor)
+        assert raised == pytest.approx(chunks["none"].values * chances)
+    wanted = click_chances(fold_of(bed, 1).validation.labels > 0)
+    assert judged.values.mean() == pytest.approx(wanted.mean(), rel=0.05)
+    few = Job(Cell("oblivious", TRUNCATED, Logging(5, True, 400)), 1, 0)
+    (chunk,), judged = (
+        (found := logged_chunks(bed, few, production))[0].values(),
+        found[1],
+    )
+    lists = [1.0 / each.weights[each.weights > 0.0].min() for each in (chunk, judged)]
+    assert lists[1] < 0.4 * lists[0]
+
+
+def test_a_selection_is_told_by_clicks_and_judged_by_labels(bed: Bed) -> None:
+    """After very many clicks estimates are the truth, of the same queries."""
+    cell = Cell("policy-aware", SELECTED, Logging(5, True, 10**10))
+    found = live_once(bed, Job(cell, 1, 0))
+    true = {name: each["true"] for name, each in found["losses"].items()}
+    estimated = {name: each["estimated"] for name, each in found["losses"].items()}
+
+    assert estimated == pytest.approx(true, rel=0.003)
+    assert found["chosen"] == max(estimated, key=estimated.__getitem__)
+    assert found["best"] == max(true, key=true.__getitem__)
+    assert found["lost"] == max(true.values()) - true[found["chosen"]]
+    behind = estimated[found["chosen"]] - estimated[found["best"]]
+    assert found["behind"] == pytest.approx(behind, abs=1e-12)
+
+
+def test_held_out_values_choose_between_trainings(bed: Bed) -> None:
+    """By ranks of all documents where these are optimised, else by DCG of the first."""
+    fold = fold_of(bed, 1)
+    good, held_out = labelled_chunk(fold.train), labelled_chunk(fold.validation)
+    bad = good._replace(values=1.0 - good.values)
+    for loss in (TRUNCATED, LINEAR_ARP):
+        found = tuned(loss, {"bad": bad, "good": good}, held_out, seed=1)
+        assert found.setting == "good"
+
+    assert worths_for(LINEAR_ARP, held_out).tolist() == [-1.0 * r for r in range(1, 13)]
+    assert worths_for("arp-logistic", held_out)[-1] == -12.0
+    discounts = 1.0 / np.log2(np.arange(2.0, 7.0))
+    assert worths_for(TRUNCATED, held_out) == pytest.approx(discounts)
 
 
 def test_labels_are_relevant_from_the_one_that_is_asked_for(folder: Path) -> None:

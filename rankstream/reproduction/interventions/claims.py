@@ -27,6 +27,9 @@ from rankstream.reproduction.summary import Difference, paired_difference
 AHEAD, NEAR, BEHIND = 0.015, 0.01, 0.02
 """By how much interventions must help, may lag online learning, and none must."""
 
+BEFORE = (1_000, 10_000)
+"""Lists after which it is said too, as interventions save lists before all."""
+
 DROP = 0.005
 """From its best, which is more than noise of means makes."""
 
@@ -77,9 +80,13 @@ def _sharp_claims(found: Found) -> list[Claim]:
     other = curves_at(found, SHARP, OBLIVIOUS, 50)
     claims = []
     if few and none:
-        gap = _gap(few.end(), none.end())
-        text = f"sharp: 50 interventions ahead of none by at least {AHEAD}"
-        claims.append(Claim(text, gap, is_more(gap, AHEAD)))
+        end = few.impressions[-1]
+        for at, impressions in enumerate(few.impressions):
+            if impressions in (*BEFORE, end):
+                gap = _gap(few.of[TRAINED][:, :, at], none.of[TRAINED][:, :, at])
+                text = "sharp: 50 interventions ahead of none by at least "
+                text += f"{AHEAD} after {impressions:,} lists"
+                claims.append(Claim(text, gap, is_more(gap, AHEAD)))
         gap = _gap(few.end(LOGGING), none.end(LOGGING))
         text = "sharp: 50 interventions show better lists than none"
         claims.append(Claim(text, gap, is_more(gap)))

@@ -112,6 +112,9 @@ def test_claims_compare_what_they_say(
 
     for claim, value in zip(claims, expected, strict=True):
         assert value is None or claim.gap.value == pytest.approx(value, abs=1e-9)
+    assert claims[0].text == (
+        "sharp: 50 interventions ahead of none by at least 0.015 after 200 lists"
+    )
     assert claims[-1].text == (
         "PDGD net, online, training: does not fall from its best at 500 by 0.005"
     )
@@ -154,6 +157,19 @@ def test_claims_ask_for_as_much_as_they_say(
     (claim,) = (one for one in claims_of(dict(cells)) if one.text.startswith(text))
 
     assert claim.holds is holds
+
+
+def test_what_interventions_bring_is_said_along_the_way() -> None:
+    """After 1,000 lists too, where there are more."""
+    cells = []
+    for count, values in ((0, (0.5, 0.6, 0.7)), (50, (0.55, 0.62, 0.71))):
+        cell, curves = planted(SHARP, AWARE, count, *values)
+        cells.append((cell, curves._replace(impressions=[500, 1_000, 2_000])))
+    found = {claim.text[-17:]: claim.gap.value for claim in claims_of(dict(cells))[:-1]}
+
+    assert found == pytest.approx(
+        {"after 1,000 lists": 0.02, "after 2,000 lists": 0.01}
+    )
 
 
 @pytest.mark.parametrize(

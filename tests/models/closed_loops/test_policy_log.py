@@ -55,7 +55,7 @@ def both_logs(n_lists: int) -> tuple[PolicyLog, LoggedPlaces, np.ndarray]:
     return log, LoggedPlaces._make([*joined, frozenset()]), impressions
 
 
-@pytest.mark.parametrize("least", [0.0, 0.3])
+@pytest.mark.parametrize("least", [0.0, 0.3, 0.5])
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_sums_give_what_estimators_give(name: str, least: float) -> None:
     """By their registered definitions, with and without a least propensity."""

@@ -10,11 +10,11 @@ from models.losses.ranking_worth import METRICS, query_worths, worths_of
 
 @pytest.mark.parametrize("metric", METRICS)
 def test_ties_have_the_mean_of_all_their_orders(metric: str) -> None:
-    """Of known values alone; others have their ranks."""
+    """Of known values alone; others have their ranks. The cutoff parts the last."""
     scores = np.array([1.0, 0.0, 1.0, 0.0, 2.0, 0.0])
     values = np.array([0.5, -1.0, 3.0, np.nan, 0.25, 2.0])
     is_kept = np.isfinite(values)
-    worths = worths_of(metric, 6 if metric == "arp" else 3)
+    worths = worths_of(metric, 6 if metric == "arp" else 4)
     by_rank = np.zeros(6)
     by_rank[: len(worths)] = worths
     orders = [

@@ -158,7 +158,7 @@ def test_values_that_choose_are_not_raised(linear: Shop) -> None:
     of_chosen = run.losses[SOME.index(run.loss)]
     judged_by_raised = {number: dcg for number, _, dcg in run.epochs}
 
-    assert of_chosen.dcg > judged_by_raised[of_chosen.best_epoch]
+    assert of_chosen.dcg > 1.1 * judged_by_raised[of_chosen.best_epoch]
 
 
 def test_losses_that_all_diverge_are_refused(linear: Shop) -> None:

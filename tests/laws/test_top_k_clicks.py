@@ -123,6 +123,24 @@ def test_what_is_learned_from_is_what_estimators_say(logging: Logging) -> None:
     assert found.weights.tolist() == [0.1, 0.2, 0.3, 0.4]
 
 
+def test_policy_aware_values_are_over_chances_not_over_what_was_drawn() -> None:
+    """However often the document that is drawn happened to be."""
+    shown = shown_by(RANKS, OFFSETS, Logging(3, True, 0))
+    wanted = click_chances(RELEVANT)
+    rng = np.random.default_rng(4)
+    clicks = drawn_clicks(shown, wanted, OFFSETS, 500.0, rng=rng)
+    lists = np.repeat(clicks.impressions, SIZES)
+    rows = np.zeros((sum(SIZES), 1), np.float32)
+    world = World(rows, RELEVANT.astype(np.int64), OFFSETS)
+    chances = shown.chances / shown.ranks
+
+    assert (clicks.shown != lists * shown.chances).any()
+    for least in (0.0, 0.1):
+        found = estimated_chunk("policy-aware", world, shown, clicks, least=least)
+        raised = np.maximum(chances, least)
+        assert found.values == pytest.approx(clicks.clicked / lists / raised)
+
+
 def test_labels_are_values_of_their_own_or_chances_of_clicks() -> None:
     """Each query weighs the same."""
     rows = np.zeros((sum(SIZES), 1), np.float32)

@@ -51,8 +51,8 @@ PARTS = (SHARP, SOFT, LONG, DECAY)
 FIRST_CHANCE = {SHARP: 0.84, SOFT: 0.5, LONG: 0.84, DECAY: 0.84}
 """Of the document that is first most often, under the production ranker."""
 
-MOST_RUNS = {DECAY: 2}
-"""Of each fold, in parts whose runs take minutes."""
+MOST_RUNS = {DECAY: 2, COLTR: 1}
+"""Of each fold, in parts and by methods whose runs take minutes."""
 
 LONGER, LONGEST = 10, 30
 """Times as many impressions, in parts that ask what becomes of it later."""
@@ -199,5 +199,5 @@ def jobs_of(cells: list[Cell], *, n_folds: int, n_runs: int) -> list[Job]:
         for run in range(n_runs)
         for cell in cells
         for fold in range(1, n_folds + 1)
-        if run < MOST_RUNS.get(cell.part, n_runs)
+        if run < min(MOST_RUNS.get(each, n_runs) for each in (cell.part, cell.method))
     ]

@@ -1,9 +1,11 @@
 """What chapter 7 says of its estimators and losses, and whether it holds here.
 
 Differences are over paired runs: cells of one fold and run have one production ranker.
-Of average relevant positions less is better, and differences are turned around.
+Of average relevant positions less is better, and differences are turned around. One
+pair alone has no error, and decides nothing.
 """
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
@@ -28,8 +30,8 @@ AWARE, NO_CUTOFF = "policy-aware", "no cutoff"
 AT_ONE = "oblivious, randomised", "affine, randomised"
 BIASED = "oblivious", "rerank", "affine"
 
-Claim = tuple[str, Difference, bool]
-"""What is claimed, by how much, whether it holds."""
+Claim = tuple[str, Difference, bool | None]
+"""What is claimed, by how much, whether it holds; None where runs do not tell."""
 
 
 def claims_over_cutoffs(
@@ -101,11 +103,15 @@ def claims_over_clicks(
 
 
 def claims_over_losses(
-    is_within: Sequence[Floats], lost: Sequence[Floats], counts: Sequence[int]
+    is_within: Sequence[Floats],
+    lost: Sequence[Floats],
+    gained: Floats,
+    counts: Sequence[int],
 ) -> list[Claim]:
-    """Whether selection finds the best loss, within its error; and what it costs.
+    """Whether selection finds the best loss, within its error; and what it is worth.
 
-    With few clicks another may be selected, at a cost; with many there is none.
+    With few clicks another may be selected, at a cost; with many there is none. Errors
+    are large then, and most choices are within them: so it must also gain something.
 
     Parameters
     ----------
@@ -114,16 +120,35 @@ def claims_over_losses(
         selected one, [n_folds, n_runs] each.
     lost
         True DCG that the selected one lacks, likewise.
+    gained : [n_folds, n_runs]
+        True DCG of the selected one less the mean of all, after the most clicks.
     """
-    claims = []
+    claims: list[Claim] = []
     for count, values in zip(counts, is_within, strict=True):
-        gap = paired_difference(values, np.full_like(values, LEVEL))
+        gap = _gap(values, np.full_like(values, LEVEL))
         text = f"share of runs within 2 errors of the best, over {LEVEL:g}"
         text = f"{text}, after {count:,} clicks"
-        claims.append((text, gap, gap.value >= -2.0 * gap.error))
-    gap = paired_difference(lost[-1], np.zeros_like(lost[-1]))
-    text = f"the selected loss lacks no DCG@5 after {counts[-1]:,} clicks"
-    return [*claims, (text, gap, gap.value <= NEAR_DCG)]
+        claims.append((text, gap, _told(gap, holds=gap.value >= -2.0 * gap.error)))
+    after = f"after {counts[-1]:,} clicks"
+    gap = _gap(lost[-1], np.zeros_like(lost[-1]))
+    text = f"the selected loss lacks no DCG@5 {after}"
+    claims.append((text, gap, _told(gap, holds=gap.value <= NEAR_DCG)))
+    gap = _gap(gained, np.zeros_like(gained))
+    text = f"the selected loss above one drawn at random, DCG@5 {after}"
+    claims.append((text, gap, _told(gap, holds=gap.value - 2.0 * gap.error > 0.0)))
+    return claims
+
+
+def _gap(one: Floats, other: Floats) -> Difference:
+    """Mean of differences of paired runs; one pair alone has no error."""
+    gap = paired_difference(one, other)
+    n_pairs = int(np.isfinite(one - other).sum())
+    return gap if n_pairs > 1 else gap._replace(error=math.nan)
+
+
+def _told(gap: Difference, *, holds: bool) -> bool | None:
+    """Nothing is where there is no error."""
+    return None if math.isnan(gap.error) else holds
 
 
 class _Said:
@@ -137,19 +162,20 @@ class _Said:
         self._metric = metric
 
     def near(self, text: str, one: Floats, other: Floats) -> None:
-        gap = paired_difference(one, other)
+        gap = _gap(one, other)
         self._add(text, gap, holds=abs(gap.value) <= self._slack(gap))
 
     def no_worse(self, text: str, one: Floats, other: Floats) -> None:
-        gap = paired_difference(one, other)
+        gap = _gap(one, other)
         self._add(text, gap, holds=gap.value >= -self._slack(gap))
 
     def above(self, text: str, one: Floats, other: Floats) -> None:
-        gap = paired_difference(one, other)
+        gap = _gap(one, other)
         self._add(text, gap, holds=gap.value - 2.0 * gap.error > 0.0)
 
     def _slack(self, gap: Difference) -> float:
         return max(self._near, 2.0 * gap.error)
 
     def _add(self, text: str, gap: Difference, *, holds: bool) -> None:
-        self.claims.append((f"{self._metric.upper()}: {text}", gap, holds))
+        text = f"{self._metric.upper()}: {text}"
+        self.claims.append((text, gap, _told(gap, holds=holds)))

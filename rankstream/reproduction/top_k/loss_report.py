@@ -81,6 +81,12 @@ class Selections(NamedTuple):
     is_within: Floats
     lost: Floats
 
+    @property
+    def gained(self) -> Floats:
+        """True DCG of the chosen one less that of a loss drawn at random."""
+        every = [self.figures[name, TRUE] for name in CANDIDATES]
+        return np.asarray(self.figures[SELECTED, TRUE] - np.mean(every, axis=0))
+
 
 def loss_cells(asked: Asked) -> list[Cell]:
     """Of the table of losses."""
@@ -118,6 +124,7 @@ def report_losses(asked: Asked, results: Results, out: Path, console: Console) -
     claims += claims_over_losses(
         [each.is_within for each in found],
         [each.lost for each in found],
+        found[-1].gained,
         asked.n_clicks,
     )
     console.print(asked.said_of_lists(), highlight=False, soft_wrap=True)

@@ -52,7 +52,7 @@ def apart(value: float, error: float) -> Floats:
     return value + error * 7.0 * signs
 
 
-def verdicts(claims: list[Claim]) -> dict[str, bool]:
+def verdicts(claims: list[Claim]) -> dict[str, bool | None]:
     """Whether each claim holds."""
     return {text: holds for text, _, holds in claims}
 
@@ -192,15 +192,58 @@ def test_selection_finds_the_best_within_its_error_and_loses_nothing_in_the_end(
     every, most, some = np.ones(SHAPE), np.ones(SHAPE), np.ones(SHAPE)
     most[0, :4], some[:2, :6] = 0.0, 0.0
     lost = [np.full(SHAPE, 0.05), np.full(SHAPE, 0.009), np.full(SHAPE, 0.008)]
-    claims = claims_over_losses([some, most, every], lost, (10, 100, 1_000))
+    gained = apart(0.009, 0.004)
+    claims = claims_over_losses([some, most, every], lost, gained, (10, 100, 1_000))
 
-    assert [holds for _, _, holds in claims] == [False, True, True, True]
+    assert [holds for _, _, holds in claims] == [False, True, True, True, True]
     texts = [text for text, _, _ in claims]
     assert texts[0] == (
         "share of runs within 2 errors of the best, over 0.95, after 10 clicks"
     )
-    assert texts[-1] == "the selected loss lacks no DCG@5 after 1,000 clicks"
+    assert texts[-2:] == [
+        "the selected loss lacks no DCG@5 after 1,000 clicks",
+        "the selected loss above one drawn at random, DCG@5 after 1,000 clicks",
+    ]
     assert claims[0][1].value == pytest.approx(0.76 - 0.95)
-    (*_, (_, gap, holds)) = claims_over_losses([every], [np.full(SHAPE, 0.011)], (10,))
+    (_, (_, gap, holds), _) = claims_over_losses(
+        [every], [np.full(SHAPE, 0.011)], gained, (10,)
+    )
     assert not holds
     assert gap.value == pytest.approx(0.011)
+
+
+@pytest.mark.parametrize(
+    ("gain", "error"), [(0.0, 0.0), (0.009, 0.005), (-0.01, 0.0), (0.0, 0.01)]
+)
+def test_a_selection_that_is_no_better_than_chance_is_none(
+    gain: float, error: float
+) -> None:
+    """Though each choice is within its error, and lacks little."""
+    every, few = np.ones(SHAPE), np.full(SHAPE, 0.005)
+    claims = claims_over_losses([every], [few], apart(gain, error), (10,))
+
+    assert [holds for _, _, holds in claims] == [True, True, False]
+    assert claims[-1][1].value == pytest.approx(gain)
+
+
+def test_one_pair_of_runs_decides_nothing() -> None:
+    """It has no error: whatever it says may be chance; two pairs have one."""
+    cells = over_cutoffs(ESTIMATORS, TRUNCATED, (1, 2), 1_000)
+    cells += over_clicks(ESTIMATORS, TRUNCATED, 5, (10, 100))
+    runs = planted(cells, VALUES, np.random.default_rng(3))
+    by_cutoff = laid_out(cells[:17], "cutoff", (1, 2))
+    by_clicks = laid_out(cells[17:], "n_clicks", (10, 100))
+
+    def said(n_runs: int) -> list[bool | None]:
+        few = {cell: values[:1, :n_runs] for cell, values in runs.items()}
+        one = np.ones((1, n_runs))
+        claims = [
+            *claims_over_cutoffs(few, by_cutoff, (1, 2), (1, 2)),
+            *claims_over_clicks(few, by_clicks, (10, 100), is_cut=True),
+            *claims_over_losses([one], [0.0 * one], one, (10,)),
+        ]
+        return [holds for _, _, holds in claims]
+
+    assert {*said(1)} == {None}
+    assert None not in said(2)
+    assert len(said(1)) == 2 * (2 + 6) + 2 + 2 * 6 + 3

@@ -121,3 +121,5 @@ def test_a_selection_has_the_figures_of_what_it_chose(
     assert found.is_within[0, 0] == is_within
     assert found.is_best[0, 0] == 0.0
     assert found.lost[0, 0] == 3.0
+    assert found.gained[0, 0] == pytest.approx(3.0 - (2.0 + 3.0 + 4.0 + 5.0 + 6.0) / 5)
+    assert np.isnan(found.gained[0, 1])

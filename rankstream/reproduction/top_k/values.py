@@ -18,6 +18,8 @@ import numpy.typing as npt
 
 from models.closed_loops.world import World
 from models.estimators.registry import estimator_of
+from models.losses.gains import binary_gains
+from models.training.labelled_queries import labelled_queries
 from models.training.query_chunk import QueryChunk
 from rankstream.reproduction.top_k.logged_clicks import (
     Clicks,
@@ -67,15 +69,8 @@ def labelled_chunk(world: World, *, as_clicks: bool = False) -> QueryChunk:
 
     Labels of `world` are 0 and 1.
     """
-    n_queries = len(world.offsets) - 1
-    is_relevant = world.labels > 0
-    return QueryChunk(
-        world.offsets,
-        world.features,
-        click_chances(is_relevant) if as_clicks else is_relevant.astype(np.float64),
-        np.ones(len(world.labels), np.bool_),
-        np.full(n_queries, 1.0 / n_queries),
-    )
+    gains = click_chances(np.array([False, True])) if as_clicks else binary_gains(2, 1)
+    return labelled_queries(world.features, world.labels, world.offsets, gains=gains)
 
 
 def queries_of(world: World, queries: Integers) -> World:

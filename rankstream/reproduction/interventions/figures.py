@@ -77,9 +77,10 @@ class Matched(NamedTuple):
     level
         Mean NDCG that the few reach in `impressions`.
     earlier
-        Impressions after which the more were as good.
+        Impressions after which the more were as good; infinite where they never were.
     low, high
-        Of the ratio, by resampling runs: 95 %.
+        Of the ratio, by resampling runs: 95 %. 0 where they never were as good: then
+        it is somewhere below 1.
     """
 
     level: float
@@ -90,7 +91,7 @@ class Matched(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        """How many times as many impressions."""
+        """How many times as many impressions; 0 where it is somewhere below 1."""
         return self.impressions / self.earlier
 
 
@@ -121,7 +122,7 @@ def matched(found: Found, *, rng: np.random.Generator) -> Matched | None:
 
 
 def reached_at(impressions: list[int], values: Floats, level: float) -> float:
-    """After how many impressions values first are at a level; the last if never.
+    """After how many impressions values first are at a level; infinite if never.
 
     Between checkpoints along the logarithm of impressions.
 
@@ -136,7 +137,7 @@ def reached_at(impressions: list[int], values: Floats, level: float) -> float:
     """
     above = np.flatnonzero(values >= level)
     if not len(above):
-        return float(impressions[-1])
+        return math.inf
     at = int(above[0])
     if at == 0:
         return float(impressions[0])

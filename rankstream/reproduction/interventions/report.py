@@ -60,10 +60,18 @@ def report(name: str, found: Found, out: Path, console: Console, *, seed: int) -
     if ratio is not None:
         console.print(
             f"5 interventions reach {ratio.level:.4f} in {ratio.impressions:,} lists, "
-            f"50 in {ratio.earlier:,.0f}: {ratio.ratio:.1f} times as many "
-            f"(95 %: {ratio.low:.1f} to {ratio.high:.1f})",
+            f"50 {_reached(ratio.earlier)}: {_times(ratio.ratio)} times as many "
+            f"(95 %: {_times(ratio.low)} to {_times(ratio.high)})",
             highlight=False,
         )
+
+
+def _reached(earlier: float) -> str:
+    return f"in {earlier:,.0f}" if math.isfinite(earlier) else "never"
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:.1f}" if ratio > 0.0 else "less than 1.0"
 
 
 def _claim_row(claim: Claim) -> dict[str, Any]:

@@ -245,11 +245,11 @@ def test_spreads_are_within_folds_and_of_pairs() -> None:
 
 
 def test_a_level_is_reached_between_checkpoints() -> None:
-    """Along logarithms; at once where it was there, at the end where it never is."""
+    """Along logarithms; at once where it was there; nowhere where it never is."""
     values = np.array([0.1, 0.2, 0.4])
     assert reached_at([100, 1_000, 10_000], values, 0.3) == pytest.approx(10**3.5)
     assert reached_at([100, 1_000, 10_000], values, 0.05) == 100
-    assert reached_at([100, 1_000, 10_000], values, 0.5) == 10_000
+    assert reached_at([100, 1_000, 10_000], values, 0.5) == math.inf
 
 
 def test_few_interventions_need_more_lists_by_a_ratio() -> None:
@@ -266,3 +266,8 @@ def test_few_interventions_need_more_lists_by_a_ratio() -> None:
     assert found.low <= 5.0 + 1e-9
     assert found.high >= 5.0 - 1e-9
     assert matched(dict([few]), rng=np.random.default_rng(0)) is None
+
+    never = planted(LONG, AWARE, 50, 0.5, 0.52, 0.53, 0.54)
+    behind = matched(dict([few, never]), rng=np.random.default_rng(0))
+    assert behind is not None
+    assert (behind.ratio, behind.high) == (0.0, 0.0)

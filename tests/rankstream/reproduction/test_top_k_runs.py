@@ -15,7 +15,12 @@ from models.training.query_chunk import QueryChunk
 from models.training.ranker_training import TrainingPlan, train_ranker
 from rankstream.reproduction.data import prepare
 from rankstream.reproduction.top_k import fitting, runs
-from rankstream.reproduction.top_k.fitting import fitted, worths_for
+from rankstream.reproduction.top_k.fitting import (
+    fitted,
+    tuned,
+    worth_of_queries,
+    worths_for,
+)
 from rankstream.reproduction.top_k.plan import (
     CANDIDATES,
     LABELS,
@@ -141,7 +146,7 @@ def test_test_queries_are_for_figures_alone(
         runs, "worth", lambda weights, test, **_: {"weights": weights, "of": test}
     )
     production_weights.cache_clear()
-    tuned = Kept(runs, "tuned", monkeypatch)
+    kept = Kept(runs, "tuned", monkeypatch)
     made = Kept(runs, "fitted", monkeypatch)
     job = Job(Cell(estimator, loss, LOGGED), 1, 3)
     found = (selected if loss == SELECTED else learned)(bed, job)
@@ -157,9 +162,9 @@ def test_test_queries_are_for_figures_alone(
     losses = {PRODUCTION: (), "": CANDIDATES}.get(
         "" if loss == SELECTED else estimator, (loss,)
     )
-    assert tuple(given[0] for given, _ in tuned.calls) == losses
+    assert tuple(given[0] for given, _ in kept.calls) == losses
     order = int(_rng(bed, job, "order").integers(2**31))
-    for (_, trainings, held_out), named in tuned.calls:
+    for (_, trainings, held_out), named in kept.calls:
         assert named == {"seed": order}
         assert rows(held_out) <= rows(labelled_chunk(fold.validation))
         for one in trainings.values():
@@ -167,7 +172,7 @@ def test_test_queries_are_for_figures_alone(
         if estimator == LABELS:
             assert held_out.values.tolist() == fold.validation.labels.tolist()
             assert trainings[""].values.tolist() == fold.train.labels.tolist()
-    for each, result in zip(every, tuned.results, strict=estimator != PRODUCTION):
+    for each, result in zip(every, kept.results, strict=estimator != PRODUCTION):
         assert each["weights"].tolist() == result.weights.tolist()
 
 
@@ -271,3 +276,41 @@ def test_ranks_that_lists_differ_in_are_worth_something() -> None:
     )
 
     assert worths_for(LINEAR_ARP, lists).tolist() == [-1.0, -2.0, -3.0]
+
+
+def test_production_rankers_are_others_of_each_seed_fold_and_run(
+    bed: Bed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where folds are of the same queries."""
+    fold = fold_of(bed, 1)
+    monkeypatch.setattr(fitting, "EPOCHS", 1)
+    monkeypatch.setattr(runs, "fold_of", lambda *_: fold)
+    other = Bed(bed.place, "min-max", 1, 2)
+    production_weights.cache_clear()
+    found = [
+        production_weights(*each).tobytes()
+        for each in ((bed, 1, 0), (bed, 2, 0), (bed, 1, 1), (other, 1, 0))
+    ]
+    production_weights.cache_clear()
+
+    assert len({*found}) == 4
+
+
+@pytest.mark.parametrize("loss", [TRUNCATED, LINEAR_ARP])
+def test_settings_are_chosen_by_what_the_loss_is_for(
+    loss: str, bed: Bed, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ranks of all documents, or the first ones."""
+    monkeypatch.setattr(fitting, "EPOCHS", 1)
+    select = Kept(fitting, "select", monkeypatch)
+    fold = fold_of(bed, 1)
+    good, held_out = labelled_chunk(fold.train), labelled_chunk(fold.validation)
+    bad = good._replace(values=1.0 - good.values)
+    tuned(loss, {"bad": bad, "good": good}, held_out, seed=1)
+    (((candidates, shares), _),) = select.calls
+
+    assert shares is held_out.weights
+    for name, training in (("bad", bad), ("good", good)):
+        weights = fitted(loss, training, held_out, seed=1).weights
+        wanted = worth_of_queries(weights, held_out, worths_for(loss, held_out))
+        assert candidates[name].tolist() == wanted.tolist()

@@ -90,7 +90,7 @@ def test_small_differences_and_those_within_two_errors_count_for_nothing(
     def holds(label: str, gap: float, error: float, text: str) -> bool:
         runs = plain | {lines[label][0]: HIGH + sign * apart(gap, error)}
         found = verdicts(claims_over_cutoffs(runs, lines, (2,), (2,), metric))
-        return found[f"{metric.upper()}: policy-aware {text}"]
+        return found[f"{metric.upper()}: policy-aware {text}"] is True
 
     below = "at 2 not below full information"
     assert holds("policy-aware", -0.95 * slack, 0.0, below)

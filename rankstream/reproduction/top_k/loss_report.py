@@ -1,7 +1,7 @@
 """What the table of losses prints and writes."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -50,11 +50,11 @@ WITHIN = 2.0
 
 WORDS = {
     NDCG: "NDCG@5 on test queries",
-    ESTIMATED: "estimated DCG@5, validation queries",
-    TRUE: "true DCG@5, validation queries",
-    "is_best": "share of runs that choose the best",
-    "is_within": f"the best is at most {WITHIN:g} errors ahead",
-    "lost": "true DCG@5 that the chosen one lacks",
+    ESTIMATED: "estimated DCG@5 on validation queries",
+    TRUE: "true DCG@5 on validation queries",
+    "is_best": "best loss chosen, share",
+    "is_within": f"within {WITHIN:g} errors, share",
+    "lost": "true DCG@5 it lacks",
 }
 
 _dcg = "DCG@5 on validation queries, in clicks"
@@ -168,7 +168,8 @@ def _report_selection(
     axis = Axis("n_clicks", asked.n_clicks, f"by clicks on {DISPLAYED} documents shown")
     title = f"{asked.name}: losses {axis.title}, policy-aware"
     lines = _selection_lines(found)
-    console.print(_selection_table(title, axis, lines))
+    for table in _selection_tables(title, axis, lines):
+        console.print(table)
     rows = [
         _row(name, what, count, numbers)
         for (name, what), values in lines.items()
@@ -201,17 +202,30 @@ def _selection_lines(
     return lines
 
 
-def _selection_table(
+def _selection_tables(
     title: str, axis: Axis, lines: dict[tuple[str, str], list[Floats]]
+) -> Iterator[Table]:
+    """One of each figure of the losses, and one of what is selected."""
+    for what in (NDCG, ESTIMATED, TRUE):
+        of_losses = {name: runs for (name, each), runs in lines.items() if each == what}
+        yield _counts_table(f"{title}: {WORDS[what]}", "loss", axis, of_losses)
+    of_selected = {
+        WORDS[each]: runs
+        for (name, each), runs in lines.items()
+        if name == SELECTED and each in ("is_best", "is_within", "lost")
+    }
+    yield _counts_table(f"{title}: the selected loss", "figure", axis, of_selected)
+
+
+def _counts_table(
+    title: str, first: str, axis: Axis, lines: dict[str, list[Floats]]
 ) -> Table:
     table = Table(title=title, title_justify="left")
-    table.add_column("loss")
-    table.add_column("figure")
+    table.add_column(first)
     for count in axis.numbers:
         table.add_column(f"{count:,}", justify="right", no_wrap=True)
-    for (name, what), values in lines.items():
-        first = name if what == NDCG else ""
-        table.add_row(first, WORDS[what], *map(_text, values))
+    for name, values in lines.items():
+        table.add_row(name, *map(_text, values))
     return table
 
 

@@ -64,6 +64,7 @@ GOOD = [
     planted(SOFT, AWARE, 50, 0.5, 0.645),
     planted(DECAY, PDGD, 0, 0.5, 0.6, 0.57),
     planted(DECAY, PDGD, CONTINUOUS, 0.5, 0.6, 0.62),
+    planted(SHARP, PDGD, 100, 0.5, 0.648),
 ]
 
 BAD = [
@@ -81,6 +82,7 @@ BAD = [
     planted(SOFT, AWARE, 50, 0.5, 0.645),
     planted(DECAY, PDGD, 0, 0.5, 0.6, 0.62),
     planted(DECAY, PDGD, CONTINUOUS, 0.5, 0.6, 0.57),
+    planted(SHARP, PDGD, 100, 0.5, 0.62),
 ]
 
 
@@ -95,7 +97,7 @@ def test_claims_hold_where_they_were_planted() -> None:
     assert [claim.text for claim in holding if claim.holds is not True] == []
     assert [claim.text for claim in failing if claim.holds is not False] == []
     assert [claim.text for claim in claims_of(alone) if claim.holds is not None] == []
-    assert len(holding) == len(failing) == 15
+    assert len(holding) == len(failing) == 16
     assert claims_of(dict(GOOD[:1])) == []
 
 
@@ -106,7 +108,7 @@ def test_claims_compare_what_they_say(
     found = {cell: curves._replace(of=deepcopy(curves.of)) for cell, curves in GOOD}
     found[GOOD[1][0]].of[LOGGING][:] += 0.1
     found[GOOD[12][0]].of[ON_TRAINING][:, :, -1] -= 0.01
-    expected = [0.04, 0.14, None, -0.002, 0.052, 0.05, 0.04, 0.02, 0.202, 0.032]
+    expected = [0.04, 0.14, None, -0.002, -0.004, 0.052, 0.05, 0.04, 0.02, 0.202, 0.032]
     expected += [0.005, 0.03, 0.04, 0.0, 0.0]
     claims = claims_of(found)
 
@@ -126,7 +128,8 @@ def test_claims_compare_what_they_say(
 
 
 AHEAD = (AWARE, 50), "sharp: 50 interventions ahead of none"
-AS_ONLINE = (AWARE, 100), "sharp: 100 interventions within 0.01"
+AS_ONLINE = (AWARE, 100), "sharp, 100: intervention-aware within 0.01"
+PDGD_AS_ONLINE = (PDGD, 100), "sharp, 100: pdgd within 0.01"
 BEHIND = (PDGD, CONTINUOUS), "sharp: online PDGD ahead of no intervention"
 
 
@@ -140,6 +143,8 @@ BEHIND = (PDGD, CONTINUOUS), "sharp: online PDGD ahead of no intervention"
         (AS_ONLINE, 0.648, 0.0005, True),
         (AS_ONLINE, 0.655, 0.0005, False),
         (AS_ONLINE, 0.61, 0.1, True),
+        (PDGD_AS_ONLINE, 0.625, 0.0005, False),
+        (PDGD_AS_ONLINE, 0.632, 0.0005, True),
         (BEHIND, 0.618, 0.0005, False),
         (BEHIND, 0.622, 0.0005, True),
     ],

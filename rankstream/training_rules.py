@@ -107,7 +107,7 @@ def _of_losses(place: str, training: TrainingSettings) -> Iterator[Fault]:
             yield (
                 setting,
                 f"{setting} must be set where loss is 'selected' only; got {losses}: "
-                "take it out, or set loss",
+                "take it out, or set loss = 'selected'",
             )
         return
     unknown = [each for each in losses if each not in LOSSES]

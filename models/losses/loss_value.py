@@ -91,11 +91,13 @@ def checked_cutoff(cutoff: int) -> int:
     Raises
     ------
     ValueError
-        Where it is below 1.
+        Where it is below 1, or no whole number.
     """
-    if cutoff < 1:
-        raise ValueError(f"the cutoff of a loss must be at least 1; got {cutoff}")
-    return cutoff
+    if cutoff < 1 or not float(cutoff).is_integer():
+        raise ValueError(
+            f"the cutoff of a loss must be a whole number, at least 1; got {cutoff}"
+        )
+    return int(cutoff)
 
 
 def _checked(scores: Floats, values: Floats, is_kept: Flags) -> int:

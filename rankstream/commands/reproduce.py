@@ -54,6 +54,8 @@ examples:
   rankstream reproduce MQ2008 --published
   rankstream reproduce MQ2008 --table long-run --processes 8
   rankstream reproduce MQ2008 --table multileaving --published --runs 2
+  rankstream reproduce MQ2008 --table top-k --shown 2 5 --clicks 10000 1000000
+  rankstream reproduce MQ2008 --table interventions --parts sharp --runs 2
 
 Chapters are those of Oosterhuis (2020). The output folder keeps finished runs,
 and they are not run again. So you may stop at any time: the same command

@@ -65,6 +65,12 @@ def resumed_runs(
     is_first = set(first)
     rest = [job for job in missing if job not in is_first]
     done = len(named) - len(missing)
+    if missing and not rest:
+        console.print(
+            f"{len(missing):,} runs, few of each kind: what they take is said at the "
+            "end, and is what more of them would take each",
+            highlight=False,
+        )
     with ProgressLine("runs", total=len(named), start=done, unit="runs") as line:
         for few in (first, rest):
             if few is rest and rest:
@@ -75,7 +81,7 @@ def resumed_runs(
                 done += 1
                 line.show(done)
     hours = sum(float(results[key][SECONDS]) for key in named) / 3600.0
-    console.print(f"{len(named):,} runs took {hours:.2f} core-hours")
+    console.print(f"{len(named):,} runs took {hours:.2g} core-hours")
     return results
 
 

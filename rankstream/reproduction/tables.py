@@ -168,11 +168,12 @@ def orderings_table(
         table.add_column(heading, justify="right")
     for claim, gap, holds in found:
         low, high = gap.value - 1.96 * gap.error, gap.value + 1.96 * gap.error
+        is_told = math.isfinite(gap.error)
         table.add_row(
             claim,
             f"{gap.value:+.4f}",
-            f"{low:+.4f} to {high:+.4f}",
-            f"{gap.p:.2g}",
+            f"{low:+.4f} to {high:+.4f}" if is_told else "-",
+            f"{gap.p:.2g}" if math.isfinite(gap.p) else "-",
             HOLDS[holds],
         )
     return table

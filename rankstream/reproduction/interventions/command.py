@@ -16,6 +16,7 @@ from rankstream.reproduction.data import (
 )
 from rankstream.reproduction.interventions.figures import curves_of
 from rankstream.reproduction.interventions.plan import (
+    FIRST,
     N_IMPRESSIONS,
     N_RUNS,
     PARTS,
@@ -42,6 +43,11 @@ def run(arguments: argparse.Namespace) -> int:
     n_runs = N_RUNS if arguments.runs is None else arguments.runs
     if min(n_folds, n_runs, arguments.processes) < 1:
         raise ValueError("--runs, --folds and --processes must be at least 1")
+    if arguments.impressions is not None and arguments.impressions < FIRST:
+        raise ValueError(
+            f"--impressions must be at least {FIRST}, after which the first "
+            f"intervention comes; got {arguments.impressions}"
+        )
     out = arguments.out or Path("reproduction") / name
     out.mkdir(parents=True, exist_ok=True)
     bed = _bed(arguments, out, n_folds)

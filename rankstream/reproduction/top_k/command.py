@@ -51,14 +51,16 @@ def run(arguments: argparse.Namespace) -> int:
     n_runs = N_RUNS if arguments.runs is None else arguments.runs
     if min(n_folds, n_runs, arguments.processes) < 1:
         raise ValueError("--runs, --folds and --processes must be at least 1")
+    shown = _numbers(arguments.shown, "--shown")
+    n_clicks = _numbers(arguments.clicks, "--clicks") or N_CLICKS
     bed = _bed(arguments, out, n_folds)
     sizes = _sizes(bed, n_folds)
-    cutoffs = _numbers(arguments.shown, "--shown") or cutoffs_below(sizes)
+    cutoffs = shown or cutoffs_below(sizes)
     asked = Asked(
         name,
         bed.key(),
         cutoffs,
-        _numbers(arguments.clicks, "--clicks") or N_CLICKS,
+        n_clicks,
         n_folds,
         n_runs,
         {k: share_longer(k, sizes) for k in (*cutoffs, DISPLAYED)},

@@ -117,8 +117,9 @@ def test_wrong_arguments_are_refused(loss: Loss) -> None:
         loss(np.zeros(2), np.zeros(3), known, 1)
     with pytest.raises(ValueError, match="must be of the same items; got shapes"):
         loss(np.zeros((1, 2)), np.zeros((1, 2)), known[None], 1)
-    with pytest.raises(ValueError, match="cutoff of a loss must be at least 1; got 0"):
-        loss(np.zeros(2), np.zeros(2), known, 0)
+    for cutoff in (0, 2.5, np.inf):
+        with pytest.raises(ValueError, match=f"whole number, at least 1; got {cutoff}"):
+            loss(np.zeros(2), np.zeros(2), known, cutoff)  # type: ignore[arg-type]
 
 
 def test_what_the_policy_gradient_needs_is_refused_where_it_is_wrong() -> None:

@@ -51,7 +51,7 @@ def test_what_cannot_be_valued_is_refused() -> None:
     """No such metric, no ranks, scores that are no numbers."""
     with pytest.raises(ValueError, match=r"metric must be one of dcg, .* got 'map'"):
         worths_of("map", 3)
-    with pytest.raises(ValueError, match="must be at least 1; got 0"):
+    with pytest.raises(ValueError, match="a whole number, at least 1; got 0"):
         worths_of("dcg", 0)
     with pytest.raises(ValueError, match="scores of rankings must be finite; got nan"):
         query_worths(

@@ -223,14 +223,21 @@ def test_runs_that_are_missing_are_left_out() -> None:
 
 
 @pytest.mark.parametrize(
-    "words", [["--runs", "0"], ["--folds", "0"], ["--processes", "0"]]
+    ("words", "least"),
+    [
+        (["--runs", "0"], "at least 1"),
+        (["--folds", "0"], "at least 1"),
+        (["--processes", "0"], "at least 1"),
+        (["--impressions", "0"], "at least 100"),
+        (["--impressions", "99"], "at least 100"),
+    ],
 )
 def test_wrong_calls_say_so(
-    words: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    words: list[str], least: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """One line that names what is wrong, and status 2."""
     folder = parts_folder(tmp_path / "data")
     called = ["reproduce", str(folder), "--out", str(tmp_path / "out"), *WORDS]
 
     assert main([*called, *words]) == 2
-    assert "must be at least 1" in capsys.readouterr().err
+    assert f"must be {least}" in capsys.readouterr().err

@@ -118,7 +118,7 @@ def test_the_table_of_estimators_goes_on_where_it_stopped(
     printed = capsys.readouterr().out
     assert "runs are left" not in printed
     took = sum(result["seconds"] for result in again.values()) / 3600.0
-    assert f"{len(again)} runs took {took:.2f} core-hours" in printed
+    assert f"{len(again)} runs took {took:.2g} core-hours" in printed
 
 
 def test_the_table_of_losses_tells_what_was_selected(
@@ -280,8 +280,10 @@ def test_wrong_calls_say_so(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """One line that names what is wrong, and status 2."""
-    call = ["reproduce", str(folder), "--table", "top-k", "--out", str(tmp_path)]
+    """One line that names what is wrong, and status 2, before long work on data."""
+    call = ["reproduce", str(folder), "--table", "top-k", "--out", str(tmp_path / "o")]
 
     assert main([*call, *words]) == 2
     assert said in capsys.readouterr().err
+    # What is relevant is known from labels alone.
+    assert (tmp_path / "o" / "data").exists() is (words[0] == "--relevant-from")

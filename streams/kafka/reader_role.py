@@ -100,7 +100,8 @@ async def run_reader_role(
     Raises
     ------
     Exception
-        Whatever a part of the role failed with.
+        Whatever a part of the role failed with. A part that was cancelled though nobody
+        asked has failed too: a client lets its own cancellations out now and then.
     """
     status = status or Status("")
     fares = RoleStatus(status.role, sources)
@@ -113,9 +114,11 @@ async def run_reader_role(
     working = asyncio.create_task(_work(role, level, stop, fares))
     tasks = [*reading, working]
     beating = asyncio.create_task(status.beat(lambda: _troubles(role, fares, stop)))
+    ended: set[asyncio.Task[None]] = set()
     try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
     finally:
+        is_asked = stop.is_set()
         stop.set()
         for task in reading:
             task.cancel()
@@ -124,6 +127,11 @@ async def run_reader_role(
     for result in results:
         if isinstance(result, Exception):
             raise result
+    cancelled = [task for task in ended if task.cancelled()]
+    if cancelled and not is_asked:
+        raise RuntimeError(
+            f"a part of the role {status.role!r} was cancelled, though nobody asked"
+        ) from results[tasks.index(cancelled[0])]
 
 
 async def either(*events: asyncio.Event, timeout_s: float | None = None) -> None:

@@ -207,12 +207,15 @@ async def watching(
     try:
         await asyncio.wait({working, looking}, return_when=asyncio.FIRST_COMPLETED)
     finally:
+        is_asked = stop.is_set()
         stop.set()
         looking.cancel()
         worked, looked = await asyncio.gather(working, looking, return_exceptions=True)
     for error in (looked, worked):
         if isinstance(error, Exception):
             raise error
+    if isinstance(worked, asyncio.CancelledError) and not is_asked:
+        raise RuntimeError("the work was cancelled, though nobody asked") from worked
 
 
 class ClusterTopics:

@@ -23,7 +23,7 @@ class Recorder:
     awaited = "something"
     absences = (Away,)
 
-    def __init__(self, *faults: Exception | None, turns: int = 1) -> None:
+    def __init__(self, *faults: BaseException | None, turns: int = 1) -> None:
         self.faults = list(faults)
         self.left = turns
         self.seen: list[tuple[int, bytes | None]] = []
@@ -124,6 +124,16 @@ def test_a_turn_that_fails_ends_the_role(settings: KafkaSettings, topic: str) ->
     """Reading goes on for nobody."""
     role = Recorder(ZeroDivisionError())
     with pytest.raises(ZeroDivisionError):
+        ran(settings, topic, role)
+    assert role.n_closed == 1
+
+
+def test_a_turn_that_is_cancelled_has_failed(
+    settings: KafkaSettings, topic: str
+) -> None:
+    """A client may let out a cancellation of its own; the role must not just end."""
+    role = Recorder(asyncio.CancelledError("of a client"))
+    with pytest.raises(RuntimeError, match="was cancelled, though nobody asked"):
         ran(settings, topic, role)
     assert role.n_closed == 1
 

@@ -196,6 +196,19 @@ def test_work_that_fails_is_not_hidden() -> None:
     run(body())
 
 
+def test_work_that_is_cancelled_has_failed() -> None:
+    """A client may let out a cancellation of its own; nobody asked for an end."""
+
+    async def body() -> None:
+        async def work() -> None:
+            raise asyncio.CancelledError
+
+        with pytest.raises(RuntimeError, match="was cancelled, though nobody asked"):
+            await watching(SourceWatch(KNOWN, Answers(KNOWN)), work(), asyncio.Event())
+
+    run(body())
+
+
 def test_what_topics_must_be_is_what_was_checked_at_the_start() -> None:
     """Ids as they were read, partitions as the settings say."""
     settings = Settings(namespace="shop", kafka=KafkaSettings(partitions=7))

@@ -48,7 +48,7 @@ class ExampleLoop(RankerLoop):
         self.parameters = learner.parameters()
 
     def begin_at(self, parameters: Floats) -> None:
-        """Learn on from these parameters, [n_parameters]."""
+        """Learn on from `parameters` [n_parameters]."""
         state = self._learner.state()
         begun = np.asarray(parameters, "<f8").tobytes()
         self._learner.restore({**state, "parameters": begun})

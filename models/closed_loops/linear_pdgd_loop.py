@@ -91,7 +91,7 @@ class LinearPdgdLoop:
         self.set_rate(0.1)
 
     def begin_at(self, parameters: Floats) -> None:
-        """Learn on from these parameters, [n_features]."""
+        """Learn on from `parameters` [n_features]."""
         self.parameters[:] = parameters
 
     def set_rate(self, learning_rate: float, *, decay: float = 1.0) -> None:

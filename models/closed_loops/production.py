@@ -65,7 +65,7 @@ def production_ranker(
 
 
 def queries_of(world: World, queries: Integers) -> tuple[World, Integers]:
-    """Some queries of a world as a world, and where their documents were in it."""
+    """`queries` [n_drawn] of a world as a world, and where their documents were."""
     spans = [np.arange(*world.offsets[query : query + 2]) for query in queries]
     rows = np.concatenate(spans)
     offsets = np.concatenate([[0], np.cumsum([len(span) for span in spans])])
@@ -85,7 +85,7 @@ def chance_of_first(scores: Floats, offsets: Integers) -> float:
 def sharpened(
     ranker: Ranker, parameters: Floats, world: World, chance: float
 ) -> Floats:
-    """The same order with `chance_of_first` as asked for, [n_parameters].
+    """The order of `parameters` [n_parameters] with `chance_of_first` as asked for.
 
     The weights of the last layer are multiplied, and scores with them.
 

@@ -53,7 +53,7 @@ class RankerLoop(ABC):
         self._rng = rng
 
     def begin_at(self, parameters: Floats) -> None:
-        """Learn on from these parameters, [n_parameters]."""
+        """Learn on from `parameters` [n_parameters]."""
         self.parameters[:] = parameters
 
     def run(self, n_impressions: int) -> Integers:

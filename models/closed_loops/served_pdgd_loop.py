@@ -46,7 +46,7 @@ class ServedPdgdLoop(RankerLoop):
         self.serve()
 
     def begin_at(self, parameters: Floats) -> None:
-        """Learn on from these parameters, and serve them; [n_parameters]."""
+        """Learn on from `parameters` [n_parameters], and serve them."""
         super().begin_at(parameters)
         self.serve()
 

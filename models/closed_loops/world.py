@@ -41,7 +41,7 @@ class Loop(Protocol):
         """What was learned so far."""
 
     def begin_at(self, parameters: Floats) -> None:
-        """Learn on from these parameters, [n_parameters]."""
+        """Learn on from `parameters` [n_parameters]."""
 
     def run(self, n_impressions: int) -> Integers:
         """Live through impressions.

@@ -40,6 +40,8 @@ def compiled_arp(cutoff: int, n_items: int, *, is_logistic: bool) -> CompiledLos
 def arp_linear(scores: Floats, weights: Floats, where: Flags, cutoff: int) -> LossValue:
     """ARP with a hinge for each item above; see `models.losses.loss_value.loss_value`.
 
+    Arrays are as in `loss_value`.
+
     All ranks count, whatever the cutoff.
 
     Examples
@@ -58,6 +60,8 @@ def arp_logistic(
     scores: Floats, weights: Floats, where: Flags, cutoff: int
 ) -> LossValue:
     """ARP with log2(1 + exp(difference)) for each item; else as `arp_linear`.
+
+    Arrays are as in `loss_value`.
 
     Examples
     --------

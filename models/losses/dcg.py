@@ -42,6 +42,8 @@ def compiled_dcg(
 def dcg_linear(scores: Floats, weights: Floats, where: Flags, cutoff: int) -> LossValue:
     """Minus DCG of all ranks, with a hinge for each item above.
 
+    Arrays are as in `loss_value`.
+
     Parameters are those of `models.losses.loss_value.loss_value`.
 
     Examples
@@ -58,7 +60,10 @@ def dcg_linear(scores: Floats, weights: Floats, where: Flags, cutoff: int) -> Lo
 def dcg_logistic(
     scores: Floats, weights: Floats, where: Flags, cutoff: int
 ) -> LossValue:
-    """Minus DCG of all ranks, with log2(1 + exp(difference)) for each item."""
+    """Minus DCG of all ranks, with log2(1 + exp(difference)) for each item.
+
+    Arrays are as in `loss_value`.
+    """
     loss = compiled_dcg(cutoff, len(scores), is_logistic=True, is_cut=False)
     return loss_value(loss, scores, weights, where)
 
@@ -67,6 +72,8 @@ def dcg_at_k_linear(
     scores: Floats, weights: Floats, where: Flags, cutoff: int
 ) -> LossValue:
     """Minus DCG of the first ranks; slopes are those of `dcg_linear`.
+
+    Arrays are as in `loss_value`.
 
     Examples
     --------
@@ -82,6 +89,9 @@ def dcg_at_k_linear(
 def dcg_at_k_logistic(
     scores: Floats, weights: Floats, where: Flags, cutoff: int
 ) -> LossValue:
-    """Minus DCG of the first ranks; slopes are those of `dcg_logistic`."""
+    """Minus DCG of the first ranks; slopes are those of `dcg_logistic`.
+
+    Arrays are as in `loss_value`.
+    """
     loss = compiled_dcg(cutoff, len(scores), is_logistic=True, is_cut=True)
     return loss_value(loss, scores, weights, where)

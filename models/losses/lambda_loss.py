@@ -71,6 +71,8 @@ def lambda_loss(
 ) -> LossValue:
     """LambdaLoss of DCG, whatever the cutoff.
 
+    Arrays are as in `loss_value`.
+
     Parameters are those of `models.losses.loss_value.loss_value`.
     """
     return loss_value(compiled_lambda_loss(cutoff, len(scores)), scores, weights, where)
@@ -80,6 +82,8 @@ def lambda_loss_at_k(
     scores: Floats, weights: Floats, where: Flags, cutoff: int
 ) -> LossValue:
     """LambdaLoss of DCG@k.
+
+    Arrays are as in `loss_value`.
 
     Parameters are those of `models.losses.loss_value.loss_value`.
 
@@ -96,6 +100,8 @@ def truncated_lambda(
     scores: Floats, weights: Floats, where: Flags, cutoff: int
 ) -> LossValue:
     """LambdaLoss of DCG, of pairs with one among the first ranks.
+
+    Arrays are as in `loss_value`.
 
     Parameters are those of `models.losses.loss_value.loss_value`.
 

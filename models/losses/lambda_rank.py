@@ -46,6 +46,8 @@ def lambda_rank(
 ) -> LossValue:
     """LambdaRank of DCG@k; see `models.losses.loss_value.loss_value`.
 
+    Arrays are as in `loss_value`.
+
     Examples
     --------
     The better item is below the other one, and both score alike:

@@ -80,6 +80,8 @@ def policy_gradient(  # noqa: PLR0913  what all losses take, and what this one n
 ) -> LossValue:
     """Minus the expected worth; see `models.losses.loss_value.loss_value`.
 
+    Arrays are as in `loss_value`.
+
     Parameters
     ----------
     worths : [n_ranks]

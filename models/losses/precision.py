@@ -46,6 +46,8 @@ def precision_at_k_linear(
 ) -> LossValue:
     """Minus Precision@k, with a hinge for each item above.
 
+    Arrays are as in `loss_value`.
+
     Parameters are those of `models.losses.loss_value.loss_value`.
 
     Examples
@@ -60,6 +62,9 @@ def precision_at_k_linear(
 def precision_at_k_logistic(
     scores: Floats, weights: Floats, where: Flags, cutoff: int
 ) -> LossValue:
-    """Minus Precision@k, with log2(1 + exp(difference)) for each item."""
+    """Minus Precision@k, with log2(1 + exp(difference)) for each item.
+
+    Arrays are as in `loss_value`.
+    """
     loss = compiled_precision(cutoff, len(scores), is_logistic=True)
     return loss_value(loss, scores, weights, where)

@@ -70,12 +70,16 @@ def train_by_chosen_loss(  # noqa: PLR0913  all that a training depends on
 
     Parameters
     ----------
+    start : [n_parameters]
+        Where each training begins.
     losses
         Names, each once; `plan.loss` is not looked at. Of equal ones the first is kept.
     judged
         Queries that choose: those held out if not given. Values that are raised or
         clipped, as those that weights come from may be, choose with a bias.
-    worths, on_epoch
+    worths : [n_ranks]
+        As `train_ranker`.
+    on_epoch
         As `train_ranker`; epochs of one loss follow those of another.
 
     Raises

@@ -10,7 +10,7 @@ from models.closed_loops.world import World
 from models.estimators.registry import estimator_of
 from models.evaluation.relevant_position import average_relevant_position
 from rankstream.reproduction.top_k.logged_clicks import (
-    Clicks,
+    ClickSums,
     Shown,
     click_chances,
     clicks_per_list,
@@ -67,7 +67,7 @@ def test_chances_are_those_of_all_lists(logging: Logging) -> None:
     assert ((shown.ranks > 0) == (shown.chances > 0.0)).all()
 
 
-def mean_clicks(shown: Shown, n_lists: int) -> Clicks:
+def mean_clicks(shown: Shown, n_lists: int) -> ClickSums:
     """What is expected, of so many lists of each query that it is whole numbers."""
     lists = np.repeat(n_lists, sum(SIZES))
     times = lists * shown.chances
@@ -75,7 +75,7 @@ def mean_clicks(shown: Shown, n_lists: int) -> Clicks:
     for numbers in (times, clicked):
         assert np.abs(numbers - numbers.round()).max() < 1e-6
     whole = np.full(len(SIZES), n_lists)
-    return Clicks(whole, times.round().astype(int), clicked.round().astype(int))
+    return ClickSums(whole, times.round().astype(int), clicked.round().astype(int))
 
 
 @pytest.mark.parametrize("logging", POLICIES)

@@ -115,10 +115,10 @@ def claims_over_losses(
 
     Parameters
     ----------
-    is_within
+    is_within : [n_folds, n_runs]
         By the number of clicks, whether the best loss is within two errors of the
-        selected one, [n_folds, n_runs] each.
-    lost
+        selected one.
+    lost : [n_folds, n_runs]
         True DCG that the selected one lacks, likewise.
     gained : [n_folds, n_runs]
         True DCG of the selected one less the mean of all, after the most clicks.

@@ -118,10 +118,10 @@ def _sizes(bed: Bed, n_folds: int) -> Integers:
 
 
 def share_longer(k: int, sizes: Integers) -> float:
-    """Of lists of these lengths, [n_queries]: those longer than k."""
+    """Of lists of lengths `sizes` [n_queries]: those longer than k."""
     return float(np.mean(sizes > k))
 
 
 def cutoffs_below(sizes: Integers) -> tuple[int, ...]:
-    """Those below the length of most lists."""
+    """Those below the length of most lists; `sizes` [n_queries]."""
     return tuple(k for k in CUTOFFS if share_longer(k, sizes) > MOST) or CUTOFFS[:1]

@@ -40,9 +40,9 @@ class Shown(NamedTuple):
 
     Parameters
     ----------
-    ranks
+    ranks : [n_documents]
         From 1; 0 for documents that are never shown.
-    chances
+    chances : [n_documents]
         P(shown); 0 for these.
     """
 
@@ -50,7 +50,7 @@ class Shown(NamedTuple):
     chances: Floats
 
 
-class Clicks(NamedTuple):
+class ClickSums(NamedTuple):
     """What was shown and clicked.
 
     Parameters
@@ -104,7 +104,7 @@ def shown_by(ranks: Integers, offsets: Integers, logging: Logging) -> Shown:
 def clicks_per_list(shown: Shown, wanted: Floats, offsets: Integers) -> float:
     """Expected clicks on a list of a query drawn uniformly.
 
-    `wanted` [n_documents] is P(click | looked at).
+    `wanted` [n_documents] is P(click | looked at); `offsets` [n_queries + 1].
     """
     looked = np.divide(
         shown.chances, shown.ranks, out=np.zeros(len(wanted)), where=shown.ranks > 0
@@ -119,13 +119,15 @@ def drawn_clicks(
     n_clicks: float,
     *,
     rng: np.random.Generator,
-) -> Clicks:
+) -> ClickSums:
     """So many lists that `n_clicks` clicks on them are expected.
 
     Parameters
     ----------
     wanted : [n_documents]
         P(click | looked at).
+    offsets : [n_queries + 1]
+        Of documents, from 0.
     """
     n_queries = len(offsets) - 1
     n_lists = max(1, round(n_clicks / clicks_per_list(shown, wanted, offsets)))
@@ -138,13 +140,16 @@ def drawn_clicks(
         if len(rows):
             times[rows] = rng.multinomial(impressions[query], shown.chances[rows])
     clicked = rng.binomial(times, wanted / np.maximum(shown.ranks, 1))
-    return Clicks(impressions, times, clicked)
+    return ClickSums(impressions, times, clicked)
 
 
 def logged_places(
-    clicks: Clicks, shown: Shown, offsets: Integers
+    clicks: ClickSums, shown: Shown, offsets: Integers
 ) -> tuple[LoggedPlaces, Floats]:
-    """As estimators take it: rows, and impressions [1, 1, n_documents]."""
+    """As estimators take it: rows, and impressions [1, 1, n_documents].
+
+    `offsets` [n_queries + 1] are those of the queries.
+    """
     lists = np.repeat(clicks.impressions, np.diff(offsets))
     items = np.flatnonzero((shown.ranks > 0) & (lists > 0))
     nobody = np.zeros(len(items), np.int64)

@@ -69,10 +69,10 @@ class Selections(NamedTuple):
     ----------
     figures
         By loss, "selected" too, and figure: [n_folds, n_runs], NaN where missing.
-    is_best, is_within
+    is_best, is_within : [n_folds, n_runs]
         Whether the truly best loss was chosen, and whether one was that it could not be
-        told from: [n_folds, n_runs], NaN where missing.
-    lost
+        told from; NaN where missing.
+    lost : [n_folds, n_runs]
         True DCG of the best less that of the chosen one.
     """
 

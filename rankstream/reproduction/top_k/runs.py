@@ -24,7 +24,7 @@ from rankstream.reproduction.top_k.fitting import (
     tuned,
 )
 from rankstream.reproduction.top_k.logged_clicks import (
-    Clicks,
+    ClickSums,
     Shown,
     click_chances,
     drawn_clicks,
@@ -219,13 +219,14 @@ def logged_chunks(
 ) -> tuple[dict[str, QueryChunk], QueryChunk]:
     """Training queries with what an estimator makes of clicks, by how it is clipped.
 
-    And validation queries, of which nothing is clipped.
+    And validation queries, of which nothing is clipped. `production` [n_features] are
+    the weights of what logged.
     """
     fold, cell = fold_of(bed, job.fold), job.cell
     is_clipped = cell.estimator == "policy-aware"
     least = LEAST if is_clipped else {"": 0.0}
 
-    def logged(world: World, share: float, name: str) -> tuple[Shown, Clicks]:
+    def logged(world: World, share: float, name: str) -> tuple[Shown, ClickSums]:
         ranks = ranks_of(world.features @ production, world.offsets)
         shown = shown_by(ranks, world.offsets, cell.logging)
         return shown, drawn_clicks(

@@ -22,7 +22,7 @@ from models.losses.gains import binary_gains
 from models.training.labelled_queries import labelled_queries
 from models.training.query_chunk import QueryChunk
 from rankstream.reproduction.top_k.logged_clicks import (
-    Clicks,
+    ClickSums,
     Shown,
     click_chances,
     curve_of,
@@ -36,7 +36,7 @@ RERANK, AFFINE = "rerank", "affine"
 
 
 def estimated_chunk(
-    name: str, world: World, shown: Shown, clicks: Clicks, *, least: float = 0.0
+    name: str, world: World, shown: Shown, clicks: ClickSums, *, least: float = 0.0
 ) -> QueryChunk:
     """What an estimator makes of clicks.
 
@@ -74,7 +74,7 @@ def labelled_chunk(world: World, *, as_clicks: bool = False) -> QueryChunk:
 
 
 def queries_of(world: World, queries: Integers) -> World:
-    """Some queries of a world, in the order of their numbers."""
+    """Some `queries` [n_drawn] of a world, as they are given."""
     rows = [
         np.arange(world.offsets[query], world.offsets[query + 1]) for query in queries
     ]
@@ -87,7 +87,7 @@ def queries_of(world: World, queries: Integers) -> World:
     )
 
 
-def _displayed(whole: QueryChunk, shown: Shown, clicks: Clicks) -> QueryChunk:
+def _displayed(whole: QueryChunk, shown: Shown, clicks: ClickSums) -> QueryChunk:
     """Each list that was shown as a query of its own, by how often it was."""
     rows, times = [], []
     for part, count in _lists(whole.offsets, shown, clicks):
@@ -105,7 +105,7 @@ def _displayed(whole: QueryChunk, shown: Shown, clicks: Clicks) -> QueryChunk:
 
 
 def _lists(
-    offsets: Integers, shown: Shown, clicks: Clicks
+    offsets: Integers, shown: Shown, clicks: ClickSums
 ) -> Iterator[tuple[Integers, int]]:
     """Documents of each list that was shown, and how often it was."""
     for query, (begin, end) in enumerate(itertools.pairwise(offsets.tolist())):

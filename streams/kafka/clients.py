@@ -3,6 +3,7 @@
 The protocols say all that is asked of a client; they behave and fail as aiokafka's do.
 """
 
+import asyncio
 from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -105,6 +106,27 @@ class Clients(Protocol):
         """A consumer that was not started yet."""
 
 
+class TidyConsumer(AIOKafkaConsumer):  # type: ignore[misc]
+    """A consumer of aiokafka's whose stop lets go of all that it has.
+
+    The library's own cancels its tasks and waits for them. One that has not begun, as
+    right after the start (aiokafka issue 647), or that pauses after a failed fetch,
+    lets its cancellation out: whoever stops the consumer would take it for his own, and
+    the connection would stay open.
+    """
+
+    async def stop(self) -> None:
+        """Disconnect, also right after the start and while fetches fail."""
+        await asyncio.sleep(0)  # each of its tasks begins
+        try:
+            await super().stop()
+        except asyncio.CancelledError:
+            await self._client.close()
+            asked = asyncio.current_task()
+            if asked is None or asked.cancelling():
+                raise
+
+
 class KafkaClients:
     """Clients that reach a broker."""
 
@@ -115,7 +137,7 @@ class KafkaClients:
 
     def consumer(self, **options: Any) -> Consumer:
         """One of aiokafka's."""
-        made: Consumer = AIOKafkaConsumer(**options)
+        made: Consumer = TidyConsumer(**options)
         return made
 
 

@@ -10,12 +10,13 @@ import time
 from collections.abc import AsyncGenerator
 from typing import Any, NamedTuple
 
-from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka import TopicPartition
 from aiokafka.errors import KafkaError, UnknownTopicOrPartitionError
 
 from rankstream.settings import KafkaSettings, secret
 from rankstream.tls import tls_context
 from rankstream.wire.topics import MAX_RECORD_BYTES, MIB
+from streams.kafka.clients import TidyConsumer
 
 RETRY_S = 1.0
 SAY_EVERY_S = 60.0
@@ -122,8 +123,8 @@ class Waiting:
         self._said_s = None
 
 
-def _consumer(kafka: KafkaSettings, place: TopicPartition) -> AIOKafkaConsumer:
-    consumer = AIOKafkaConsumer(
+def _consumer(kafka: KafkaSettings, place: TopicPartition) -> TidyConsumer:
+    consumer = TidyConsumer(
         **client_options(kafka),
         group_id=None,
         enable_auto_commit=False,
@@ -137,7 +138,7 @@ def _consumer(kafka: KafkaSettings, place: TopicPartition) -> AIOKafkaConsumer:
     return consumer
 
 
-async def _batch(consumer: AIOKafkaConsumer, place: TopicPartition) -> CommittedBatch:
+async def _batch(consumer: TidyConsumer, place: TopicPartition) -> CommittedBatch:
     polled = await consumer.getmany(place, timeout_ms=POLL_MS, max_records=500)
     records = [(record.key, record.value) for record in polled.get(place, [])]
     position = await consumer.position(place)

@@ -101,7 +101,7 @@ async def run_reader_role(
     ------
     Exception
         Whatever a part of the role failed with. A part that was cancelled though nobody
-        asked has failed too: a client lets its own cancellations out now and then.
+        asked has failed too: a client may let a cancellation of its own out.
     """
     status = status or Status("")
     fares = RoleStatus(status.role, sources)

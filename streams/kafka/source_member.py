@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
+from aiokafka import ConsumerRebalanceListener, TopicPartition
 from aiokafka.cluster import ClusterMetadata
 from aiokafka.coordinator.assignors.abstract import AbstractPartitionAssignor
 from aiokafka.coordinator.protocol import (
@@ -18,6 +18,7 @@ from aiokafka.coordinator.protocol import (
 )
 from aiokafka.errors import NoOffsetForPartitionError
 
+from streams.kafka.clients import TidyConsumer
 from streams.kafka.header_names import tell_all_names
 
 tell_all_names()
@@ -100,7 +101,7 @@ class SourceMember(ConsumerRebalanceListener):  # type: ignore[misc]
         self.generation = 0
         self.assigned: frozenset[TopicPartition] | None = None
         self._topics = topics
-        self.consumer = AIOKafkaConsumer(
+        self.consumer = TidyConsumer(
             **client,
             group_id=group,
             group_instance_id=instance,

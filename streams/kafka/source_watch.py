@@ -219,7 +219,7 @@ async def watching(
             raise error
     for named, task, error in (("watch", looking, looked), ("work", working, worked)):
         if task in ended and task.cancelled() and not is_asked:
-            # A client lets out a cancellation of its own now and then.
+            # A client may let a cancellation of its own out.
             raise RuntimeError(
                 f"the {named} of a role was cancelled, though nobody asked"
             ) from error

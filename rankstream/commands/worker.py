@@ -24,6 +24,7 @@ from rankstream.settings import (
 )
 from streams.kafka.child_end import CONFIGURATION_EXIT, FAILURE_EXIT, tell_parent
 from streams.kafka.lost_records import FORM, OPTION, AcceptedLoss
+from streams.kafka.memory_end import end, end_without_memory
 from streams.kafka.preloader import called
 from streams.kafka.role_processes import Preloaded
 from streams.kafka.supervisor import stop_with_parent, supervise
@@ -159,6 +160,7 @@ def _child(settings: Settings, arguments: argparse.Namespace) -> int:
     # The parent needs no page, nor what it is made with.
     from streams.kafka.status_page import Status, offer_page  # noqa: PLC0415
 
+    end_without_memory()
     role = role_of(arguments.child)
     called(role.name)
     status = Status(role.name, arguments.worker)
@@ -179,6 +181,8 @@ def _child(settings: Settings, arguments: argparse.Namespace) -> int:
     except (SettingsError, ImportError, LogRefused) as error:
         # A package or a core that is missing is missing at the next start too.
         return _refused(error)
+    except MemoryError:
+        end()
     except Exception as error:  # noqa: BLE001  the parent starts it again
         log.error("event=failed error=%s reason=%s", type(error).__name__, error)
         tell_parent(f"{type(error).__name__}: {error}")

@@ -16,6 +16,7 @@ from faust.tables import TableManager
 
 from rankstream.settings import Settings
 from rankstream.wire.topics import full_name
+from streams.kafka import memory_end
 from streams.kafka.append_time import AppendTimes, told_ms
 from streams.kafka.assignment import Assignment, Place
 from streams.kafka.bundles import WITHIN
@@ -328,16 +329,20 @@ def run_app(app: StageApp) -> int:
 
 def fail(error: BaseException) -> NoReturn:
     """Say why and end the process, with a status that says whether to start again."""
-    if isinstance(error, LogRefused):
-        log.error("event=refused reason=%s", error)
-        tell_parent(str(error))
-        status = CONFIGURATION_EXIT
-    else:
-        log.error(
-            "event=failed error=%s reason=%s cause=%r",
-            type(error).__name__, error, error.__cause__,
-        )  # fmt: skip
-        tell_parent(f"{type(error).__name__}: {error}")
-        status = FAILURE_EXIT
-    logging.shutdown()
-    os._exit(status)
+    if isinstance(error, MemoryError):
+        memory_end.end()
+    status = FAILURE_EXIT
+    try:
+        if isinstance(error, LogRefused):
+            status = CONFIGURATION_EXIT
+            log.error("event=refused reason=%s", error)
+            tell_parent(str(error))
+        else:
+            log.error(
+                "event=failed error=%s reason=%s cause=%r",
+                type(error).__name__, error, error.__cause__,
+            )  # fmt: skip
+            tell_parent(f"{type(error).__name__}: {error}")
+        logging.shutdown()
+    finally:  # also where there is no room for words
+        os._exit(status)

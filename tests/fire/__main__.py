@@ -38,7 +38,7 @@ plans
   or the faults themselves, in their order, with commas between:
           kill:ROLE  kill:ROLE@restoring  kill:publish@publishing
           kill:train@training  kill:all
-          stop:all (SIGTERM: it must end with 0 within 10 s)
+          stop:all (SIGTERM: it must end with 0 within --stop-s)
           broker:SECONDS  broker:SECONDS@kill (workers are killed, and started while it
           is away)  leader:SECONDS  redis:SECONDS
           first:leave  first:join  second:join  second:leave  second:kill
@@ -94,6 +94,7 @@ def main(words: list[str] | None = None) -> int:
         arguments.services,
         arguments.brokers,
         arguments.commit,
+        stop_s=arguments.stop_s,
     )
     folder = arguments.keep or Path(tempfile.mkdtemp(prefix="rankstream-fire-"))
     try:
@@ -134,6 +135,7 @@ def _arguments(words: list[str] | None) -> argparse.Namespace:
         metavar="COMMIT",
         help="of the first worker",
     )
+    say("--stop-s", type=float, default=10.0, metavar="S", help="a stop; default 10")
     say("--break", dest="broken", choices=BREAKS, default="", help="see below")
     say("--poison", action="store_true", help="far more bad and strange events")
     say(

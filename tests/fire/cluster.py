@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 
 from tests.fire.builds import environment
-from tests.worker_process import role_of
+from tests.worker_process import PATIENCE_S, role_of
 
 BREAKS = ("position", "watermark")
 
@@ -87,7 +87,7 @@ class Worker:
         """The process of a role, where it lives."""
         return dict(self.children()).get(role)
 
-    def awaited_child(self, role: str, timeout_s: float = 60.0) -> psutil.Process:
+    def awaited_child(self, role: str, timeout_s: float = PATIENCE_S) -> psutil.Process:
         """The process of a role; its parent may be about to start it again."""
         deadline = time.monotonic() + timeout_s
         while time.monotonic() < deadline:
@@ -117,7 +117,7 @@ class Worker:
         started = time.monotonic()
         self.process.send_signal(signal.SIGTERM)
         try:
-            status = self.process.wait(60)
+            status = self.process.wait(PATIENCE_S)
         except subprocess.TimeoutExpired:
             self.kill()
             status = -1

@@ -34,6 +34,8 @@ class Options(NamedTuple):
         Of the build that the first worker runs; "" is this one.
     settings
         More of the workers'.
+    stop_s
+        A stop may take so long.
     """
 
     n_events: int
@@ -48,6 +50,7 @@ class Options(NamedTuple):
     n_brokers: int = 1
     commit: str = ""
     settings: str = ""
+    stop_s: float = 10.0
 
 
 CONFIG = f"""

@@ -160,6 +160,7 @@ class Run:
             self._progress.say,
             (full_name(NAMESPACE, EVENTS), self.settings.kafka.partitions),
             partial(ask_for_intervention, self.settings),
+            options.stop_s,
         )
         self.workers["first"].start()
         self._await_inputs()
@@ -195,8 +196,9 @@ class Run:
 
     def result(self) -> dict[str, Any]:
         """Stop the workers and judge."""
-        if TRAINED in self.settings.models:
-            settled(self.settings)
+        # What is broken may leave nothing to be trained from.
+        if TRAINED in self.settings.models and not self._options.broken:
+            settled(self.settings, self.events.expected)
         is_served = all(
             is_newest_served(self.settings, model)
             for model in (MODEL, TRAINED)

@@ -7,6 +7,9 @@ from tests.fire.report import FIGURES
 
 pytestmark = pytest.mark.broker
 
+BUSY = "--stop-s", "600"
+"""A machine that has much else to do stops slowly."""
+
 
 def test_kills_and_a_broker_that_goes_change_nothing() -> None:
     """Killed while it restores and while it publishes; every outcome is as planned."""
@@ -20,6 +23,7 @@ def test_kills_and_a_broker_that_goes_change_nothing() -> None:
         "4",
         "--plan",
         "small",
+        *BUSY,
     )
     result = fire(*options)
     assert {name: result[name] for name in FIGURES} == dict.fromkeys(FIGURES, 0), result

@@ -68,7 +68,11 @@ def test_a_harness_without_the_resume_position_counts_twice(run: ToyRun) -> None
         wait_until(lambda: any(run.counts(p) for p in range(PARTITIONS)))
         worker.kill()
         worker.wait()
-        run.start("one", RANKSTREAM_FAULTS="no-resume-position")
+        # What comes after it has what it folds again before it.
+        second = run.start("one", RANKSTREAM_FAULTS="no-resume-position")
+        run.wait_for(second, "event=restored")
+        already = {place: len(sent) for place, sent in run.sent.items()}
+        wait_until(lambda: all(len(run.sent[p]) > n for p, n in already.items()))
     run.wait_for_all()
     stop(run)
     assert run.verdict()["double"] > 0

@@ -9,7 +9,9 @@ import functools
 import hashlib
 import itertools
 import json
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -40,6 +42,21 @@ def n_folds_of(folder: Path) -> int:
         raise ValueError(
             f"a folder must hold a folds.json, or Fold1, Fold2 ...; got {folder}"
         )
+    return n_folds
+
+
+def folds_asked(folder: Path, folds: int | None, n_runs: int, n_processes: int) -> int:
+    """How many folds of a folder are run: all, or as many as were asked for.
+
+    Raises
+    ------
+    ValueError
+        Where nothing could be run.
+    """
+    n_folds = n_folds_of(folder)
+    n_folds = n_folds if folds is None else min(n_folds, folds)
+    if min(n_folds, n_runs, n_processes) < 1:
+        raise ValueError("--runs, --folds and --processes must be at least 1")
     return n_folds
 
 
@@ -74,6 +91,34 @@ def prepare(folder: Path, fold: int, place: Path, *, normalisation: str) -> None
         np.save(target / f"{name}-labels.npy", split.labels)
         np.save(target / f"{name}-offsets.npy", split.offsets)
     (target / "done").touch()
+
+
+class Prepared(NamedTuple):
+    """Where the arrays of folds lie, and the highest label in them."""
+
+    place: Path
+    largest_label: int
+
+
+def prepared(
+    folder: Path, out: Path, n_folds: int, normalisation: str, splits: Sequence[str]
+) -> Prepared:
+    """Read the first folds, unless their arrays are there.
+
+    Parameters
+    ----------
+    out
+        Arrays lie below it, in a folder that only these documents have.
+    splits
+        Whose labels count.
+    """
+    place, largest = out / "data" / digest_of(folder), 0
+    for fold in range(1, n_folds + 1):
+        prepare(folder, fold, place, normalisation=normalisation)
+        for split in splits:
+            labels = world_of(place, fold, split, normalisation).labels
+            largest = max(largest, int(labels.max()))
+    return Prepared(place, largest)
 
 
 @functools.cache

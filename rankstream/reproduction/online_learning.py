@@ -9,10 +9,8 @@ from rich.console import Console
 from models.closed_loops.performance import Conventions
 from rankstream.reproduction.data import (
     SPLITS,
-    digest_of,
-    n_folds_of,
-    prepare,
-    world_of,
+    folds_asked,
+    prepared,
 )
 from rankstream.reproduction.kept_runs import finished_runs
 from rankstream.reproduction.literature import published_of
@@ -55,7 +53,8 @@ def run(arguments: argparse.Namespace) -> int:
     name = arguments.name or arguments.data.resolve().name
     out = arguments.out or Path("reproduction") / name
     out.mkdir(parents=True, exist_ok=True)
-    n_folds = _n_folds(arguments)
+    data, folds, n_processes = arguments.data, arguments.folds, arguments.processes
+    n_folds = folds_asked(data, folds, arguments.runs, n_processes)
     bed = _bed(arguments, out, n_folds)
     cells = _cells(arguments)
     jobs = jobs_of(cells, n_folds=n_folds, n_runs=arguments.runs)
@@ -78,27 +77,12 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _n_folds(arguments: argparse.Namespace) -> int:
-    n_folds = n_folds_of(arguments.data)
-    if arguments.folds is not None:
-        n_folds = min(n_folds, arguments.folds)
-    for option in ("runs", "processes"):
-        if getattr(arguments, option) < 1 or n_folds < 1:
-            raise ValueError(f"--{option} and --folds must be at least 1")
-    return n_folds
-
-
 def _bed(arguments: argparse.Namespace, out: Path, n_folds: int) -> Bed:
-    place = out / "data" / digest_of(arguments.data)
-    largest = 0
-    for fold in range(1, n_folds + 1):
-        prepare(arguments.data, fold, place, normalisation=arguments.normalisation)
-        for split in SPLITS:
-            world = world_of(place, fold, split, arguments.normalisation)
-            largest = max(largest, int(world.labels.max()))
+    how = arguments.normalisation
+    place, largest = prepared(arguments.data, out, n_folds, how, SPLITS)
     return Bed(
         place,
-        arguments.normalisation,
+        how,
         n_grades_of(largest),
         arguments.seed,
         _conventions(arguments),

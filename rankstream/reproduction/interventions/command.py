@@ -9,10 +9,8 @@ from rich.console import Console
 from rankstream.reproduction.data import (
     SPLITS,
     VALIDATION,
-    digest_of,
-    n_folds_of,
-    prepare,
-    world_of,
+    folds_asked,
+    prepared,
 )
 from rankstream.reproduction.interventions.figures import curves_of
 from rankstream.reproduction.interventions.plan import (
@@ -37,12 +35,9 @@ WIDE = 130
 def run(arguments: argparse.Namespace) -> int:
     """Run what is missing, then print and write all there is."""
     name = arguments.name or arguments.data.resolve().name
-    n_folds = n_folds_of(arguments.data)
-    if arguments.folds is not None:
-        n_folds = min(n_folds, arguments.folds)
     n_runs = N_RUNS if arguments.runs is None else arguments.runs
-    if min(n_folds, n_runs, arguments.processes) < 1:
-        raise ValueError("--runs, --folds and --processes must be at least 1")
+    data, folds, n_processes = arguments.data, arguments.folds, arguments.processes
+    n_folds = folds_asked(data, folds, n_runs, n_processes)
     if arguments.impressions is not None and arguments.impressions < FIRST:
         raise ValueError(
             f"--impressions must be at least {FIRST}, after which the first "
@@ -84,14 +79,9 @@ def _cells(arguments: argparse.Namespace) -> list[Cell]:
 
 
 def _bed(arguments: argparse.Namespace, out: Path, n_folds: int) -> Bed:
-    place = out / "data" / digest_of(arguments.data)
-    largest = 0
-    for fold in range(1, n_folds + 1):
-        prepare(arguments.data, fold, place, normalisation=arguments.normalisation)
-        for split in (*SPLITS, VALIDATION):
-            world = world_of(place, fold, split, arguments.normalisation)
-            largest = max(largest, int(world.labels.max()))
-    return Bed(place, arguments.normalisation, largest + 1, arguments.seed)
+    how = arguments.normalisation
+    place, largest = prepared(arguments.data, out, n_folds, how, (*SPLITS, VALIDATION))
+    return Bed(place, how, largest + 1, arguments.seed)
 
 
 def kind_of(job: Job) -> str:

@@ -11,9 +11,8 @@ from rich.console import Console
 from rankstream.reproduction.data import (
     SPLITS,
     VALIDATION,
-    digest_of,
-    n_folds_of,
-    prepare,
+    folds_asked,
+    prepared,
     world_of,
 )
 from rankstream.reproduction.kept_runs import resumed_runs
@@ -45,12 +44,9 @@ def run(arguments: argparse.Namespace) -> int:
     name = arguments.name or arguments.data.resolve().name
     out = arguments.out or Path("reproduction") / name
     out.mkdir(parents=True, exist_ok=True)
-    n_folds = n_folds_of(arguments.data)
-    if arguments.folds is not None:
-        n_folds = min(n_folds, arguments.folds)
     n_runs = N_RUNS if arguments.runs is None else arguments.runs
-    if min(n_folds, n_runs, arguments.processes) < 1:
-        raise ValueError("--runs, --folds and --processes must be at least 1")
+    data, folds, n_processes = arguments.data, arguments.folds, arguments.processes
+    n_folds = folds_asked(data, folds, n_runs, n_processes)
     shown = _numbers(arguments.shown, "--shown")
     n_clicks = _numbers(arguments.clicks, "--clicks") or N_CLICKS
     bed = _bed(arguments, out, n_folds)
@@ -90,13 +86,8 @@ def _numbers(given: list[int] | None, option: str) -> tuple[int, ...]:
 
 
 def _bed(arguments: argparse.Namespace, out: Path, n_folds: int) -> Bed:
-    place = out / "data" / digest_of(arguments.data)
-    largest = 0
-    for fold in range(1, n_folds + 1):
-        prepare(arguments.data, fold, place, normalisation=arguments.normalisation)
-        for split in (*SPLITS, VALIDATION):
-            world = world_of(place, fold, split, arguments.normalisation)
-            largest = max(largest, int(world.labels.max()))
+    how = arguments.normalisation
+    place, largest = prepared(arguments.data, out, n_folds, how, (*SPLITS, VALIDATION))
     # The two highest grades are relevant, as in the thesis.
     wanted = arguments.relevant_from
     relevant_from = max(1, largest - 1) if wanted is None else wanted
@@ -105,7 +96,7 @@ def _bed(arguments: argparse.Namespace, out: Path, n_folds: int) -> Bed:
             f"--relevant-from must lie in 1..{largest}, the labels that there are; "
             f"got {relevant_from}"
         )
-    return Bed(place, arguments.normalisation, relevant_from, arguments.seed)
+    return Bed(place, how, relevant_from, arguments.seed)
 
 
 def _sizes(bed: Bed, n_folds: int) -> Integers:

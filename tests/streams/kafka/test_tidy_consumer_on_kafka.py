@@ -65,17 +65,17 @@ def stopped(
     stop: Stop,
     topic: str,
     bootstrap: str,
-) -> tuple[bool, int]:
-    """Whether who stopped it was cancelled by it; connections that were left."""
+) -> tuple[bool, int, int]:
+    """Whether who stopped it was cancelled by it; connections and tasks left."""
 
-    async def run() -> tuple[bool, int]:
+    async def run() -> tuple[bool, int, int]:
         consumer = make(bootstrap_servers=bootstrap, auto_offset_reset="earliest")
         task = asyncio.ensure_future(stop(consumer, topic))
         await asyncio.wait({task}, timeout=PATIENCE_S)
         left = [each for each in consumer._client._conns.values() if each.connected()]
-        is_cancelled = task.cancelled()
+        is_cancelled, tasks = task.cancelled(), len(asyncio.all_tasks()) - 1
         await consumer._client.close()
-        return is_cancelled, len(left)
+        return is_cancelled, len(left), tasks
 
     return asyncio.run(run())
 
@@ -85,7 +85,7 @@ def test_who_stops_a_consumer_is_not_cancelled(
     kafka: KafkaService, topic: str, stop: Stop
 ) -> None:
     """Neither right after its start nor while its fetches fail; it lets go of all."""
-    assert stopped(TidyConsumer, stop, topic, kafka.bootstrap) == (False, 0)
+    assert stopped(TidyConsumer, stop, topic, kafka.bootstrap) == (False, 0, 0)
 
 
 @pytest.mark.parametrize("stop", STOPS)
@@ -93,7 +93,7 @@ def test_the_consumer_of_the_library_cancels(
     kafka: KafkaService, topic: str, stop: Stop
 ) -> None:
     """Where it no longer does, ours is needed no more."""
-    is_cancelled, _ = stopped(AIOKafkaConsumer, stop, topic, kafka.bootstrap)
+    is_cancelled, *_ = stopped(AIOKafkaConsumer, stop, topic, kafka.bootstrap)
     assert is_cancelled
 
 

@@ -335,14 +335,14 @@ def fail(error: BaseException) -> NoReturn:
     try:
         if isinstance(error, LogRefused):
             status = CONFIGURATION_EXIT
-            log.error("event=refused reason=%s", error)
             tell_parent(str(error))
+            log.error("event=refused reason=%s", error)
         else:
+            tell_parent(f"{type(error).__name__}: {error}")
             log.error(
                 "event=failed error=%s reason=%s cause=%r",
                 type(error).__name__, error, error.__cause__,
             )  # fmt: skip
-            tell_parent(f"{type(error).__name__}: {error}")
         logging.shutdown()
     finally:  # also where there is no room for words
         os._exit(status)

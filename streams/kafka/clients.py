@@ -4,6 +4,7 @@ The protocols say all that is asked of a client; they behave and fail as aiokafk
 """
 
 import asyncio
+import contextlib
 from collections.abc import Awaitable, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -117,14 +118,30 @@ class TidyConsumer(AIOKafkaConsumer):  # type: ignore[misc]
 
     async def stop(self) -> None:
         """Disconnect, also right after the start and while fetches fail."""
-        await asyncio.sleep(0)  # each of its tasks begins
+        # In a task of its own no cancellation but ours comes from outside.
+        closing = asyncio.ensure_future(self._let_go())
+        try:
+            await asyncio.wait({closing})
+        except asyncio.CancelledError:
+            closing.cancel()
+            await asyncio.wait({closing})
+            raise
+        if not closing.cancelled():
+            closing.result()
+
+    async def _let_go(self) -> None:
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(0)  # each of its tasks begins
         try:
             await super().stop()
         except asyncio.CancelledError:
+            # It was left where it was: the fetches of other nodes may still connect.
+            if self._fetcher is not None:
+                tasks = [self._fetcher._fetch_task, *self._fetcher._pending_tasks]  # noqa: SLF001
+                for task in tasks:
+                    task.cancel()
+                await asyncio.gather(*tasks, return_exceptions=True)
             await self._client.close()
-            asked = asyncio.current_task()
-            if asked is None or asked.cancelling():
-                raise
 
 
 class KafkaClients:

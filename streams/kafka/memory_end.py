@@ -47,8 +47,8 @@ def end() -> NoReturn:
     """Say so, as far as possible, and end."""
     _reserve.clear()
     try:
-        log.error("event=failed error=MemoryError reason=%s", REASON)
         tell_parent(REASON)
+        log.error("event=failed error=MemoryError reason=%s", REASON)
     finally:
         os._exit(FAILURE_EXIT)
 

@@ -24,6 +24,7 @@ from mode.services import Service, WaitResults
 from rankstream.wire.topics import MIB
 from streams.kafka.append_time import ClockDifference, wall_ms
 from streams.kafka.bundles import Together, bundled
+from streams.kafka.clients import TidyConsumer
 from streams.kafka.end_of_source import EndOfSource
 from streams.kafka.flow import Flow
 from streams.kafka.header_names import tell_all_names
@@ -108,6 +109,8 @@ class CommittedReadsThread(driver.AIOKafkaConsumerThread):
         self, transport: driver.Transport
     ) -> aiokafka.AIOKafkaConsumer:
         consumer = super()._create_worker_consumer(transport)
+        # Faust makes it, and would wait for a thread whose consumer cancels its stop.
+        consumer.__class__ = TidyConsumer
         # Faust gives no setting for these; the consumer has not started yet.
         consumer._isolation_level = "read_committed"  # noqa: SLF001
         # A larger record comes all the same: a broker gives at least one batch.

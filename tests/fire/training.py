@@ -125,7 +125,7 @@ def n_trained(settings: Settings) -> int:
 
 
 def settled(settings: Settings, expected: Expected) -> Written:
-    """What was written once no training is due or under way, or patience is over."""
+    """What was written once it was trained and is not any more, or patience is over."""
     deadline = time.monotonic() + PATIENCE_S
     while True:
         found = Written(settings)

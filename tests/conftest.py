@@ -1,26 +1,59 @@
 """What every test has: fixtures of real services, and unhurried properties."""
 
+import contextlib
 import os
 import uuid
 from collections.abc import Generator, Iterator
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from xdist.remote import Producer
 
 from tests.services import (
     KafkaService,
     RedisService,
     ServiceMissing,
     kafka_service,
+    our_broker,
     redis_service,
     without,
 )
+from tests.session.budget import Budget, Summary
+from tests.session.durations import kept
+from tests.session.scheduling import LongestFirst
 
 # The first example of a run may compile a kernel.
 settings.register_profile("rankstream", deadline=None)
 settings.load_profile("rankstream")
 
-SERVICES = {"kafka", "redis_server"}
+SERVICES = {"kafka", "breakable_kafka", "redis_server"}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """How the durations of a run are kept."""
+    parser.addoption(
+        "--keep-durations", type=Path, metavar="FILE",
+        help="write what each test took to this table",
+    )  # fmt: skip
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Measure where tests run, and tell where the run is told of."""
+    config.pluginmanager.register(Budget(), "budget")
+    if not hasattr(config, "workerinput"):
+        summary = Summary(config.getoption("--keep-durations"))
+        config.pluginmanager.register(summary, "durations")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(
+    config: pytest.Config, log: Producer
+) -> LongestFirst | None:
+    """Files in the order of what they took, where files are to be spread."""
+    if config.getoption("dist") != "loadfile":
+        return None
+    return LongestFirst(config, log, kept())
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -44,11 +77,27 @@ def pytest_runtest_makereport(
 
 
 @pytest.fixture(scope="session")
-def kafka() -> Iterator[KafkaService]:
-    """A real Kafka broker."""
+def kafka(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> KafkaService:
+    """A real Kafka broker, which all processes of the run share."""
+    folder = tmp_path_factory.getbasetemp()
+    if hasattr(request.config, "workerinput"):
+        folder = folder.parent
+    until_the_end = contextlib.ExitStack()
+    request.config.add_cleanup(until_the_end.close)
     try:
-        with kafka_service() as service:
-            yield service
+        return until_the_end.enter_context(kafka_service(folder))
+    except ServiceMissing as reason:
+        without(reason, os.environ)
+
+
+@pytest.fixture(scope="module")
+def breakable_kafka() -> Iterator[KafkaService]:
+    """A broker of the file's own: it can be killed and paused."""
+    try:
+        with our_broker() as broker:
+            yield KafkaService(broker.bootstrap, broker)
     except ServiceMissing as reason:
         without(reason, os.environ)
 

@@ -21,6 +21,7 @@ from deploy.broker import Broker, cluster
 from deploy.local_server import LocalServer
 from deploy.process import ServerFailed
 from deploy.redis_server import Redis
+from tests.session.shared_kafka import shared_broker
 
 Server = TypeVar("Server", bound=LocalServer)
 
@@ -72,9 +73,14 @@ class ServiceMissing(RuntimeError):
 
 @contextlib.contextmanager
 def kafka_service(
-    environment: Mapping[str, str] = os.environ,
+    folder: Path, environment: Mapping[str, str] = os.environ
 ) -> Iterator[KafkaService]:
     """A broker for as long as the context lasts.
+
+    Parameters
+    ----------
+    folder
+        Of the run: processes that name the same one share a broker.
 
     Raises
     ------
@@ -88,8 +94,18 @@ def kafka_service(
         with _kafka_container() as bootstrap:
             yield KafkaService(bootstrap)
     else:
-        with our_broker() as broker:
-            yield KafkaService(broker.bootstrap, broker)
+        with _shared(folder) as bootstrap:
+            yield KafkaService(bootstrap)
+
+
+@contextlib.contextmanager
+def _shared(folder: Path) -> Iterator[str]:
+    with contextlib.ExitStack() as until_the_end:
+        try:
+            address = until_the_end.enter_context(shared_broker(folder))
+        except ServerFailed as error:
+            raise ServiceMissing(f"no Kafka: {error}") from error
+        yield address
 
 
 @contextlib.contextmanager

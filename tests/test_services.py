@@ -18,13 +18,13 @@ from tests.services import (
 ROOT = Path(__file__).parents[1]
 
 
-def test_an_address_in_the_environment_comes_first() -> None:
+def test_an_address_in_the_environment_comes_first(tmp_path: Path) -> None:
     """Nothing is started where somebody names a running service."""
     named = {
         "RANKSTREAM_TEST_KAFKA": "elsewhere:1",
         "RANKSTREAM_TEST_REDIS": "redis://elsewhere:2/0",
     }
-    with kafka_service(named) as kafka, redis_service(named) as redis:
+    with kafka_service(tmp_path, named) as kafka, redis_service(named) as redis:
         assert kafka == KafkaService("elsewhere:1")
         assert redis == RedisService("redis://elsewhere:2/0")
         assert redis.port == 2

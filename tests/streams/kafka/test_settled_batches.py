@@ -17,6 +17,12 @@ from streams.kafka.committed_reader import (
 from tests.services import KafkaService
 
 
+@pytest.fixture(scope="module")
+def kafka(breakable_kafka: KafkaService) -> KafkaService:
+    """A broker of our own, as it is paused."""
+    return breakable_kafka
+
+
 @pytest.fixture
 def topic(kafka: KafkaService, namespace: str) -> str:
     """A topic of one partition."""
@@ -75,12 +81,12 @@ def test_an_open_transaction_or_a_silent_broker_settles_nothing(
             while not found:
                 found += await until_settled(batches)
             assert found == [(b"key", b"value")]
-            if kafka.broker is not None:
-                kafka.broker.pause()
-                try:
-                    await never_settled(batches)
-                finally:
-                    kafka.broker.resume()
-                assert await until_settled(batches) == []
+            assert kafka.broker is not None
+            kafka.broker.pause()
+            try:
+                await never_settled(batches)
+            finally:
+                kafka.broker.resume()
+            assert await until_settled(batches) == []
 
     asyncio.run(asyncio.wait_for(scenario(), 120))

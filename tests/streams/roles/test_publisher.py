@@ -54,6 +54,12 @@ def own_redis(tmp_path: Path) -> Iterator[Redis]:
     server.kill()
 
 
+@pytest.fixture(scope="module")
+def kafka(breakable_kafka: KafkaService) -> KafkaService:
+    """A broker of our own, as it is killed."""
+    return breakable_kafka
+
+
 @pytest.fixture
 def config(
     kafka: KafkaService, own_redis: Redis, namespace: str, tmp_path: Path
@@ -174,11 +180,11 @@ def test_committed_snapshots_reach_redis(
             own_redis.start()
             await until(lambda: served() == (0, 65))
             assert len(store.versions("m")) == settings.redis.keep_versions
-            if kafka.broker is not None:
-                await asyncio.to_thread(kafka.broker.kill)
-                flush(own_redis)
-                await until(lambda: served() == (0, 65))
-                await asyncio.to_thread(kafka.broker.start)
+            assert kafka.broker is not None
+            await asyncio.to_thread(kafka.broker.kill)
+            flush(own_redis)
+            await until(lambda: served() == (0, 65))
+            await asyncio.to_thread(kafka.broker.start)
             await produce(settings, range(66, 68))
             await until(lambda: served() == (0, 67))
             await produce(settings, range(68, 69))

@@ -1,0 +1,96 @@
+"""What tests may take, and what they took: told at the end of a run.
+
+A test that computes for more than 20 s fails, unless it is marked `long`. Seconds of
+processors count, not those on the wall: on a busy machine all waits are long.
+"""
+
+import os
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.session.durations import Durations, above
+
+TEST_CPU_S = 20.0
+FILE_S = 90.0
+
+CPU_S = "cpu_s"
+"""Under which name a report tells what its phase took."""
+
+_STARTED = pytest.StashKey[float]()
+
+
+def cpu_s() -> float:
+    """Seconds of processors so far: ours, and those of processes we waited for."""
+    return sum(os.times()[:4])
+
+
+class Budget:
+    """Measures each phase of each test where it runs."""
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, Any]:
+        """A test begins."""
+        item.stash[_STARTED] = cpu_s()
+        return (yield)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """A phase has ended."""
+        report = yield
+        now = cpu_s()
+        taken = now - item.stash[_STARTED]
+        report.user_properties.append((CPU_S, taken))
+        item.stash[_STARTED] = now
+        is_long = item.get_closest_marker("long") is not None
+        if call.when == "call" and report.passed and taken > TEST_CPU_S and not is_long:
+            report.outcome = "failed"
+            report.longrepr = (
+                f"a test must compute for {TEST_CPU_S:.0f} s at most; this one did for "
+                f"{taken:.1f}: choose fewer cases, or mark it `long` with the reason"
+            )
+        return report
+
+
+class Summary:
+    """What tests took by room, and what is above its budget.
+
+    Parameters
+    ----------
+    keep
+        Where the durations are to be written.
+    """
+
+    def __init__(self, keep: Path | None) -> None:
+        self._keep = keep
+        self._durations = Durations()
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """One phase of one test, wherever it ran."""
+        taken = sum(
+            float(str(value)) for name, value in report.user_properties if name == CPU_S
+        )
+        self._durations.add(report.nodeid, report.when, report.duration, taken)
+
+    def pytest_terminal_summary(
+        self, terminalreporter: pytest.TerminalReporter
+    ) -> None:
+        """The table of rooms, and long files by name."""
+        rooms = self._durations.by_room()
+        if sum(taken.seconds for taken in rooms.values()) < FILE_S:
+            return
+        say = terminalreporter.write_line
+        terminalreporter.section("durations by room")
+        say(f"{'wall s':>8} {'cpu s':>8} {'tests':>6}")
+        for room, taken in rooms.items():
+            line = f"{taken.seconds:8.1f} {taken.cpu_s:8.1f} {len(taken.cases):6}"
+            say(f"{line}  {room or '.'}")
+        for name in above(self._durations.files.items(), FILE_S):
+            say(f"above {FILE_S:.0f} s: {name}")
+        if self._keep is not None:
+            self._durations.write(self._keep)
+            say(f"written: {self._keep}")

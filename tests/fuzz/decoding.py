@@ -12,14 +12,11 @@ from tests.fuzz.decoders import TARGETS
 from tests.fuzz.guided import Explored, explore, store_corpus, stored_corpus
 
 
-def explore_all(n_records: int, seed: int) -> dict[str, Explored]:
-    """Every target with its share of the records, from the stored corpus on."""
-    stored = stored_corpus()
-    share = -(-n_records // len(TARGETS))
-    return {
-        name: explore(target, [*target.seeds(), *stored.get(name, [])], share, seed)
-        for name, target in TARGETS.items()
-    }
+def explore_one(name: str, n_records: int, seed: int) -> Explored:
+    """A target with its share of the records of all, from the stored corpus on."""
+    target, share = TARGETS[name], -(-n_records // len(TARGETS))
+    seeds = [*target.seeds(), *stored_corpus().get(name, [])]
+    return explore(target, seeds, share, seed)
 
 
 def main() -> int:
@@ -33,7 +30,9 @@ def main() -> int:
     options = parser.parse_args()
     logging.disable(logging.WARNING)  # each record that is refused would be told of
     started_s = time.monotonic()
-    explored = explore_all(options.records, options.seed)
+    explored = {
+        name: explore_one(name, options.records, options.seed) for name in TARGETS
+    }
     for name, found in explored.items():
         print(  # noqa: T201
             f"{name}: {found.n_tried} tried, {len(found.ends)} ends, "

@@ -9,6 +9,11 @@ SPELLED := README.md ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md SECURITY.md do
 LOCK := deploy/requirements.lock
 NATIVE := streams/fold/native
 NATIVE_SOURCES := $(wildcard $(NATIVE)/*.c $(NATIVE)/*.h) $(NATIVE)/compiler.py
+# Tests start hundreds of processes: each would compile our modules anew.
+unexport PYTHONDONTWRITEBYTECODE
+# More than two cores, as tests on a broker mostly wait.
+SPREAD := -n 3 --dist loadfile
+DURATIONS := tests/session/durations.csv
 PURE_TESTS := tests/models tests/laws tests/streams tests/rankstream/wire tests/rankstream/ranking
 
 help:  ## say what can be made
@@ -33,9 +38,26 @@ help:  ## say what can be made
 demo: .venv/installed  ## install, and run the demonstration in this terminal
 	@$(BIN)/rankstream demo
 
-test: .venv/installed-dev  ## install, and run all tests, those on a real Kafka and Redis too
-	$(BIN)/python -m pytest -m 'not broker' -n 2 --dist loadfile
-	$(BIN)/python -m pytest -m broker -n 2 --dist loadfile
+# Byte code of all modules and tests, written once, on two cores.
+.venv/collected: .venv/installed-dev
+	@echo "collecting the tests for the first time"
+	@$(BIN)/python -m pytest --collect-only -q tests/streams tests/laws streams >/dev/null & \
+	  $(BIN)/python -m pytest --collect-only -q tests/rankstream tests/models tests/producers models rankstream >/dev/null; wait
+	@touch $@
+
+test: .venv/collected  ## install, and run all tests, those on a real Kafka and Redis too
+	$(BIN)/python -m pytest $(SPREAD)
+
+quick: .venv/collected  ## laws and pure rooms, and style of what changed: three minutes
+	@git diff --name-only --diff-filter=d HEAD -- '*.py' | xargs -r $(BIN)/ruff check
+	@git diff --name-only --diff-filter=d HEAD -- '*.py' | xargs -r $(BIN)/ruff format --check
+	$(BIN)/python -m pytest -n 2 --dist loadfile -q -m 'not broker' --under 1.5
+
+long: .venv/collected fuzz fuzz-wire  ## what takes hours: all cases of the laws, a million broken records
+	RANKSTREAM_TEST_CASES=all $(BIN)/python -m pytest $(SPREAD)
+
+durations: .venv/collected  ## run all tests, and keep what each took
+	$(BIN)/python -m pytest $(SPREAD) --keep-durations $(DURATIONS)
 
 native: .venv/bin/python  ## compile the fold's core in C anew
 	$(BIN)/python -m streams.fold.native.compiler
@@ -89,4 +111,4 @@ release:  ## name a version: make release VERSION=1.2.3; commits and tags, sends
 	git commit --quiet --all --message "Release $(VERSION)"
 	git tag --annotate --message "rankstream $(VERSION)" "v$(VERSION)"
 
-.PHONY: help demo test native typescript fuzz fuzz-wire lint check format coverage hooks lock dist release
+.PHONY: help demo test quick long durations native typescript fuzz fuzz-wire lint check format coverage hooks lock dist release

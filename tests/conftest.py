@@ -20,7 +20,7 @@ from tests.services import (
     without,
 )
 from tests.session.budget import Budget, Summary
-from tests.session.durations import kept
+from tests.session.durations import function_of, kept
 from tests.session.scheduling import LongestFirst
 
 # The first example of a run may compile a kernel.
@@ -35,6 +35,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--keep-durations", type=Path, metavar="FILE",
         help="write what each test took to this table",
+    )  # fmt: skip
+    parser.addoption(
+        "--under", type=float, metavar="SECONDS",
+        help="leave out tests that took as long, all their cases together, before",
     )  # fmt: skip
 
 
@@ -56,11 +60,22 @@ def pytest_xdist_make_scheduler(
     return LongestFirst(config, log, kept())
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(
+    config: pytest.Config, items: list[pytest.Item]
+) -> None:
     """Mark what uses a real service, so that `-m "not broker"` leaves it out."""
     for item in items:
         if SERVICES & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.broker)
+    under = config.getoption("--under")
+    if under is not None:
+        table = kept()
+        longer = [
+            item for item in items
+            if (row := table.get(function_of(item.nodeid))) and row.seconds >= under
+        ]  # fmt: skip
+        config.hook.pytest_deselected(items=longer)
+        items[:] = [item for item in items if item not in set(longer)]
 
 
 @pytest.hookimpl(wrapper=True)

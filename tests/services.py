@@ -21,7 +21,7 @@ from deploy.broker import Broker, cluster
 from deploy.local_server import LocalServer
 from deploy.process import ServerFailed
 from deploy.redis_server import Redis
-from tests.session.shared_kafka import shared_broker
+from tests.session.shared_server import shared_port
 
 Server = TypeVar("Server", bound=LocalServer)
 
@@ -94,18 +94,18 @@ def kafka_service(
         with _kafka_container() as bootstrap:
             yield KafkaService(bootstrap)
     else:
-        with _shared(folder) as bootstrap:
+        with _shared_broker(folder) as bootstrap:
             yield KafkaService(bootstrap)
 
 
 @contextlib.contextmanager
-def _shared(folder: Path) -> Iterator[str]:
+def _shared_broker(folder: Path) -> Iterator[str]:
     with contextlib.ExitStack() as until_the_end:
         try:
-            address = until_the_end.enter_context(shared_broker(folder))
+            port = until_the_end.enter_context(shared_port(folder / "kafka", Broker))
         except ServerFailed as error:
             raise ServiceMissing(f"no Kafka: {error}") from error
-        yield address
+        yield f"127.0.0.1:{port}"
 
 
 @contextlib.contextmanager

@@ -30,6 +30,7 @@ from tests.peeking import (
     with_difference,
     without_relevance,
 )
+from tests.session.cases import n_cases
 
 
 def a_distribution(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
@@ -188,7 +189,7 @@ def test_fixed_and_clustered_intervals_cover_as_they_say() -> None:
     """Sessions of five that agree: only the clustered interval is honest."""
     rng = np.random.default_rng(3)
     covered = np.zeros(2)
-    n_runs = 400
+    n_runs = n_cases(150, 400)
     for _ in range(n_runs):
         sums = PreferenceSums.empty(2)
         for session in range(300):
@@ -229,7 +230,7 @@ def test_peeking_does_no_harm(kind: str) -> None:
         assert seen.outcome_share >= 0.9
 
 
-@pytest.mark.parametrize("strength", [0.05, 0.1, 0.2])
+@pytest.mark.parametrize("strength", (0.2, 0.1, 0.05)[: n_cases(2, 3)])
 def test_known_differences_are_covered_and_found_soon(strength: float) -> None:
     """At most three times the impressions of a sample of fixed size, at the median."""
     world = with_difference(strength)

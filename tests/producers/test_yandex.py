@@ -5,12 +5,14 @@ import json
 import re
 from collections import Counter
 from pathlib import Path
+from zlib import crc32
 
 import pytest
 
 from rankstream.cli import main
 from streams.fold.statistics_reader import Statistics
 from streams.local import read_changes
+from tests.session.cases import n_cases
 
 SESSIONS = Path("../shared/data/yandex-sessions/sessions.jsonl.gz")
 
@@ -32,6 +34,11 @@ def folded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def is_chosen(query: str) -> bool:
+    """Whether a query is recounted; all of them are in `make long`."""
+    return crc32(query.encode()) % n_cases(6, 1) == 0
+
+
 def recount() -> tuple[Counts, Counts]:
     """Count shown and clicked by query, item and rank, from the file alone."""
     shown: Counts = Counter()
@@ -51,7 +58,7 @@ def counted(folder: Path) -> tuple[Counts, Counts]:
     shown: Counts = Counter()
     clicked: Counts = Counter()
     statistics = Statistics(read_changes(folder / "statistics.bin"))
-    for query in statistics.queries():
+    for query in filter(is_chosen, statistics.queries()):
         for cell in statistics.merged(query).values():
             for item, rank, n_shown, n_clicked in cell.pairs[:, :4].tolist():
                 place = (query, cell.items[item], rank)
@@ -84,4 +91,9 @@ def test_counts_equal_an_independent_recount(folded: Path) -> None:
     shown, clicked = recount()
 
     assert sum(clicked.values()) == 10_561
-    assert counted(folded) == (shown, clicked)
+    chosen = [
+        Counter({place: n for place, n in counts.items() if is_chosen(place[0])})
+        for counts in (shown, clicked)
+    ]
+    assert sum(chosen[0].values()) > 10_000
+    assert [*counted(folded)] == chosen

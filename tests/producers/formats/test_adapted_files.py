@@ -18,11 +18,12 @@ from rankstream.adapters.registry import options_of
 from rankstream.settings import Settings
 from rankstream.wire.topics import CLICKS, QUERIES
 from streams.local import LocalPipeline, local_settings
+from tests.session.cases import n_cases
 
 SAMPLE = Path("../shared/data/ubi-sample")
 
 START_MS = 1_733_788_889_378
-N_EVENTS = 100_000
+N_EVENTS = n_cases(20_000, 100_000)
 
 Document = dict[str, Any]
 

@@ -34,7 +34,7 @@ N_PARTS, N_OF_PART = 4, n_cases(100, 500)
 N_FOR_MUTANT = 1_000
 """Schedules for each, until one notices; some need what seldom comes together."""
 
-TELLING = (33, 0, 16, 164, 210, 219, 233, 326, 510, 22, 91, 11, 3)
+TELLING = (33, 0, 5, 22, 16, 2, 14, 19, 49, 510, 153, 180, 242)
 """Those that noticed something before the others, tried first: they save a minute."""
 
 MUST_HAPPEN = (

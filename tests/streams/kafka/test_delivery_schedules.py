@@ -28,7 +28,7 @@ from tests.streams.kafka.delivery.stage import (
 )
 from tests.streams.kafka.delivery.world import World
 
-N_PARTS, N_OF_PART = 4, n_cases(100, 500)
+N_PARTS, N_OF_PART = n_cases(2, 8), 250
 """Schedules, in parts that may run beside each other."""
 
 N_FOR_MUTANT = 1_000
@@ -58,7 +58,7 @@ def test_nothing_is_lost_doubled_or_hidden(part: int) -> None:
         outcome = World(seed).run()
         assert not outcome.faults, str(outcome)
         happened += outcome.happened
-    assert all(happened[each] >= N_OF_PART // 100 for each in MUST_HAPPEN), happened
+    assert all(happened[each] >= 2 for each in MUST_HAPPEN), happened
 
 
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda each: each.__name__)

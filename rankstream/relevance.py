@@ -295,10 +295,15 @@ class GatheredQuery:
         self._name_of = class_of if has_classes else str
         self._unknown = unknown
         self._policies: dict[str, int] = {}
-        self.n_known = self.n_unknown = self.n_left_out = 0
+        self.n_known = self.n_unknown = 0
         self.n_groups = n_groups
         self._places: list[tuple[npt.NDArray[Any], ...]] = []
         self._impressions: list[tuple[npt.NDArray[Any], ...]] = []
+
+    @property
+    def n_left_out(self) -> int:
+        """Lists that do not count."""
+        return self.n_unknown if self._unknown is Unknown.LEFT_OUT else 0
 
     @property
     def interventions(self) -> Collection[str]:
@@ -311,12 +316,9 @@ class GatheredQuery:
         is_known = used_cells(chunk)
         n_lists = chunk.cells[:, IMPRESSIONS]
         self.n_known += int(n_lists[is_known].sum())
-        n_unknown = int(n_lists[~is_known].sum())
+        self.n_unknown += int(n_lists[~is_known].sum())
         is_used = is_known
-        if self._unknown is Unknown.LEFT_OUT:
-            self.n_left_out += n_unknown
-        else:
-            self.n_unknown += n_unknown
+        if self._unknown is not Unknown.LEFT_OUT:
             is_used = np.ones_like(is_known)
         is_sure = ~is_known & (self._unknown is Unknown.AS_SHOWN)
         cells = chunk.cells[is_used].tolist()

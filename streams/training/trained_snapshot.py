@@ -200,7 +200,9 @@ class _Run:
                 f"models.{self._name}.training.examination, or wait for lists that "
                 "differ"
             )
-        return KnownCurve(found.curve, found.source, found.groups, found.warning)
+        return KnownCurve(
+            found.curve, found.source, found.groups, found.warning, found.ends
+        )
 
     def _groups(
         self, splits: Splits, known: KnownCurve

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from models.estimators.adaptivity import Basis, basis_of
 from models.estimators.bias_curve import BiasCurve
-from models.estimators.choice import Choice, Known, Unknown, choice_of
+from models.estimators.choice import Choice, Known, Unknown, asked_for, choice_of
 from models.estimators.intervals import jackknife_intervals
 from models.estimators.intervention_aware import (
     LEAST_SUPPORT,
@@ -138,7 +138,7 @@ def relevance_of(  # noqa: PLR0913  all that an answer depends on
 
 def unknown_for(estimator: str | None) -> Unknown:
     """What becomes of lists of unknown policies, by the estimator that is asked for."""
-    return choice_of(Known(0, 0, is_fixed=True), estimator).unknown
+    return asked_for(estimator).unknown if estimator else Unknown.AS_SHOWN
 
 
 class RelevanceByQuery:

@@ -169,14 +169,30 @@ def choice_of(known: Known, asked: str | None = None) -> Choice:
     'by affine-shown:'
     """
     if asked:
-        asks_placements = PLACEMENTS in estimator_of(asked).needs
-        unknown = Unknown.LEFT_OUT if asks_placements else Unknown.KEPT
         own = choice_of(known).estimator
         better = "" if own == asked else f"{own}, which this log would be answered by"
-        return Choice(asked, unknown, "as --estimator asks", better)
+        return asked_for(asked)._replace(better=better)
     if known.n_unknown and not known.n_known:
         return _NOBODY_KNOWS
     return _FIXED if known.is_fixed else _CHOSEN
+
+
+def asked_for(name: str) -> Choice:
+    """An estimator that is taken whatever is known of a log.
+
+    Raises
+    ------
+    ValueError
+        Where none has the name.
+
+    Examples
+    --------
+    >>> asked_for("policy-aware").unknown.value, asked_for("affine").unknown.value
+    ('left out', 'kept')
+    """
+    asks_placements = PLACEMENTS in estimator_of(name).needs
+    unknown = Unknown.LEFT_OUT if asks_placements else Unknown.KEPT
+    return Choice(name, unknown, "as --estimator asks")
 
 
 def choice_of_sums(*, has_known: bool) -> Choice:

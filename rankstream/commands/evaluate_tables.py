@@ -75,6 +75,7 @@ def remarks_of(answer: Answer) -> Iterator[str]:
     """What who reads the figures must know, the most important first."""
     question, coverage = answer.question, answer.found.coverage
     curve = question.curve
+    yield answer.basis.warning
     yield question.choice.said(coverage.n_as_shown)
     yield _counted(answer)
     yield from _left_out(answer)
@@ -110,7 +111,6 @@ def _counted(answer: Answer) -> str:
 def _left_out(answer: Answer) -> Iterator[str]:
     """What the figures are not of."""
     coverage, curve = answer.found.coverage, answer.question.curve
-    yield answer.basis.warning
     if coverage.n_classes:
         classes = counted(coverage.n_classes, "class", "classes")
         yield f"items whose ids are equal before # count as one: {classes}"

@@ -100,7 +100,7 @@ class Trust(NamedTuple):
     fitted_on: Mapping[str, frozenset[int] | None] = {}
 
 
-def relevance_of(  # noqa: PLR0913  all that an answer depends on
+def relevance_of(
     chunks: Iterable[Columns],
     curve: BiasCurve,
     n_groups: int,
@@ -379,7 +379,9 @@ class GatheredQuery:
     def _log(self) -> LoggedPlaces:
         empty = (*(np.empty(0, np.int64) for _ in range(6)), np.empty(0))
         columns = zip(*[*self._places, empty], strict=True)
-        return LoggedPlaces(*(np.concatenate(column) for column in columns))
+        return LoggedPlaces._make(
+            [*(np.concatenate(column) for column in columns), frozenset()]
+        )
 
     def _most_groups(self) -> int:
         found = (int(groups.max(initial=-1)) + 1 for groups, *_ in self._impressions)

@@ -32,9 +32,7 @@ class Asked(NamedTuple):
         found = curve_asked(self.settings, self.arguments.curve, self.arguments.local)
         if found is not None:
             known = published_curve(found)
-            return EstimatedCurve(
-                known.curve, known.source, known.warning, known.ends
-            )
+            return EstimatedCurve(known.curve, known.source, known.warning, known.ends)
         shares = Shares(*self.settings.statistics.split_shares)
         return estimated_curve(self.statistics, shares, has_classes=self.has_classes)
 

@@ -90,10 +90,7 @@ def export(
             for suffix, schema in schemas().items()
         }
         files[COUNTED].add(counted_columns(statistics))
-        by_query = None
-        if curve is not None and statistics.counted:
-            n_groups = statistics.counted[0].groups
-            by_query = RelevanceByQuery(curve, n_groups, trust, estimator)
+        by_query = _relevance_by_query(statistics, curve, trust, estimator)
         relevance = _Relevance(files[RELEVANCE], by_query)
         query, sets = "", set[tuple[bytes, int]]()
         n_impressions, converted = 0, set[ScopeName]()
@@ -177,6 +174,17 @@ class _File:
         self.n_rows += self._n_waiting
         self._waiting = {name: [] for name in self._schema.names}
         self._n_waiting = 0
+
+
+def _relevance_by_query(
+    statistics: Statistics,
+    curve: BiasCurve | None,
+    trust: Trust,
+    estimator: str | None,
+) -> RelevanceByQuery | None:
+    if curve is None or not statistics.counted:
+        return None
+    return RelevanceByQuery(curve, statistics.counted[0].groups, trust, estimator)
 
 
 class _Relevance:

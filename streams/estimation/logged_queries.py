@@ -64,8 +64,9 @@ class LoggedQueries(NamedTuple):
         Names of the policies that logged.
     log
         See `models.estimators.logged_places`: `expected` is NaN where lists of a cell
-        are of unknown policies and kept, or `shown` where they are taken as sure. A policy is mixed where a query has several placements
-        under it: in one scope, or in several of its scopes.
+        are of unknown policies and kept, or `shown` where they are taken as sure. A
+        policy is mixed where a query has several placements under it: in one scope, or
+        in several of its scopes.
     impressions : [n_groups, n_policies, n_items]
         Lists that could have shown the item.
     sets

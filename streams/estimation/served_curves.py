@@ -17,6 +17,7 @@ from streams.estimation.curve_replicates import (
 from streams.fold.statistics_columns import Columns
 from streams.fold.statistics_reader import Statistics
 
+
 class ServedCurves:
     """The curve of each model: of its settings, else the newest, else what clicks tell.
 

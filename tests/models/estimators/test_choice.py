@@ -55,7 +55,7 @@ def test_who_asks_gets_what_was_asked_for(name):
 
 def test_a_name_of_nothing_is_refused():
     """With all names."""
-    with pytest.raises(ValueError, match="one of naive, .*; got 'magic'"):
+    with pytest.raises(ValueError, match=r"one of naive, .*; got 'magic'"):
         choice_of(Known(1, 0, is_fixed=True), "magic")
 
 
@@ -100,7 +100,8 @@ def test_of_nothing_but_unknown_lists_all_three_are_the_same():
     """Of one policy; sure lists are those of a deterministic one."""
     case = case_of(POSITION, SELECTION, TRUST)
     every = every_log_of(case)
-    log, impressions = as_shown(*as_shown(every.log, every.impressions, 0), 1)
+    log, impressions = as_shown(every.log, every.impressions, 0)
+    log, impressions = as_shown(log, impressions, 1)
     one = log._replace(policies=np.zeros_like(log.policies))
     lists = impressions.sum(axis=1, keepdims=True)
     values = [

@@ -51,7 +51,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for each in events:
         each.pop("policy", None)
         each.pop("scores", None)
-    (path / "candidates.jsonl").write_text("".join(json.dumps(x) + "\n" for x in events))
+    (path / "candidates.jsonl").write_text(
+        "".join(json.dumps(x) + "\n" for x in events)
+    )
     write_rows(path / "plain.csv", events)
     for name in ("log.jsonl", "candidates.jsonl", "plain.csv"):
         words = ["--local", "--out", str(path / f"{name}.run"), "--namespace", "test"]
@@ -153,6 +155,8 @@ def test_rankings_are_valued_at_what_they_would_get(
     logged, best = found["policies"]
     assert best["low"] < 0.7 < best["high"]
     assert best["verdict"] == "better"
+    told = f"best {best['reward']:.4f}, from {best['low']:.4f} to {best['high']:.4f}"
+    assert told.replace("0.", ".") in PAGE.replace("\n", " ")
     counted = found["logged_clicks"]
     assert counted["low"] < logged["reward"] < counted["high"]
     assert found["estimator"] == "affine-shown"

@@ -112,7 +112,8 @@ def of_groups(groups):
     """Figures of both snapshots, from clicks of some groups."""
     chunks = marked_columns(STATISTICS.batches(), STATISTICS.column_reader())
     targets = {"first": target_of(FIRST), "trained": target_of(TRAINED)}
-    asked = Question(asked_for("intervention-aware"), CURVE, click_weights_of, GROUPS, groups)
+    choice = asked_for("intervention-aware")
+    asked = Question(choice, CURVE, click_weights_of, GROUPS, groups)
     found = evaluated(chunks, targets, asked).comparison
     assert found is not None
     return found

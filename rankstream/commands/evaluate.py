@@ -189,6 +189,12 @@ def _evaluated(
 
 
 def _uncovered(coverage: Coverage) -> str:
+    if not coverage.lacking and coverage.n_left_out:
+        return (
+            "the estimator that --estimator names must have lists of known policies; "
+            f"all {counted(coverage.n_left_out, 'list')} are of unknown ones, or lie "
+            "beside such: leave --estimator out"
+        )
     if not coverage.lacking:
         return "no list of a known policy was counted in the groups that may be used"
     lacking = ", ".join(coverage.lacking)

@@ -222,7 +222,12 @@ class _Run:
         return sorted(seen), tuple(x for x in splits.selection if x not in seen)
 
     def _choice(self) -> Choice:
-        return choice_of_sums(has_known=has_known_policies(self._columns()))
+        def read() -> Iterator[Columns]:
+            for chunk in self._columns():
+                yield chunk
+                self._tell(Progress("reading"))
+
+        return choice_of_sums(has_known=has_known_policies(read()))
 
     def _gathered(
         self,

@@ -196,6 +196,10 @@ def test_an_estimator_that_is_asked_for_is_taken(
     told = capsys.readouterr().out
     assert "as --estimator asks; better: affine-shown" in told
     assert "3,000 lists left out" in told
+    best = str(folder / "best.jsonl")
+    assert main(["evaluate", best, *words, "policy-aware"]) == 1
+    told = " ".join(capsys.readouterr().err.split())
+    assert "all 6,000 lists are of unknown ones" in told
     file = str(tmp_path / "out.parquet")
     assert main(["statistics", "export", file, *words, "rerank"]) == 0
     rows = pq.read_table(tmp_path / "out.relevance.parquet").to_pylist()

@@ -175,6 +175,7 @@ def test_values_are_those_of_evaluate_and_cover_the_truth(
         assert one.unseen is not None
         assert one.unseen < 0.2
     assert "chosen from clicks of" in found.remarks[0]
+    assert found.remarks[1].startswith("by intervention-aware: policies are known")
     assert found.at_ms > 1_700_000_000_000
 
 

@@ -18,17 +18,17 @@ from models.estimators.registry import Estimator
 
 
 class PointsOfItems(NamedTuple):
-    """Of each item, [n_items] each.
+    """Of each item.
 
     Parameters
     ----------
-    values
+    values : [n_items]
         NaN where there is none.
-    support
+    support : [n_items]
         See `models.estimators.item_estimates.ItemEstimates`.
     intervals
         Without numbers where there are none.
-    impressions, clicked
+    impressions, clicked : [n_items]
         Lists that could have shown it, and clicks at ranks that the curve has.
     """
 
@@ -55,8 +55,10 @@ def points_of_items(  # noqa: PLR0913  a log, a curve, and what is made of them
 
     Parameters
     ----------
-    log, impressions
+    log
         See `models.estimators.logged_places`.
+    impressions : [n_groups, n_policies, n_items]
+        Lists that could have shown the item.
     groups
         Whose lists values are made of.
     has_intervals

@@ -5,6 +5,7 @@ from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
 from models.estimators.affine import affine
+from models.estimators.affine_shown import affine_shown
 from models.estimators.bias_curve import BiasCurve
 from models.estimators.doubly_robust import doubly_robust
 from models.estimators.intervention_aware import Floats
@@ -103,6 +104,13 @@ ESTIMATORS: Mapping[str, Entry] = MappingProxyType(
             "position trust",
             "relevance where each list shows the item",
         ),
+        "affine-shown": _entry(
+            affine_shown,
+            "curve",
+            "position selection trust",
+            "relevance of what was shown, given that it was, if what lists show was "
+            "fixed before the clicks",
+        ),
         "intervention-oblivious": _entry(
             intervention_oblivious,
             "curve placements policies",
@@ -134,26 +142,6 @@ ESTIMATORS: Mapping[str, Entry] = MappingProxyType(
         ),
     }
 )
-
-
-def recommended(*, has_placements: bool, is_fixed: bool) -> str:
-    """The name of the estimator to take where nothing else is asked for.
-
-    Parameters
-    ----------
-    has_placements
-        Whether P(item at rank) of policies that logged is known.
-    is_fixed
-        Whether these were fixed before the clicks, or chosen from others.
-
-    Examples
-    --------
-    >>> recommended(has_placements=True, is_fixed=False)
-    'intervention-oblivious'
-    """
-    if not has_placements:
-        return "affine"
-    return "intervention-aware" if is_fixed else "intervention-oblivious"
 
 
 def estimator_of(name: str) -> Entry:

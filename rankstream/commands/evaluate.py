@@ -7,6 +7,8 @@ import sys
 from pathlib import Path
 
 from models.estimators.bias_curve import BiasCurve
+from models.estimators.choice import CURVE_REMEDY
+from models.estimators.choice import NO_CURVE as UNTOLD
 from models.estimators.registry import ESTIMATORS
 from producers.stop_signal import Stop
 from rankstream.commands.evaluate_question import (
@@ -36,11 +38,7 @@ SUMMARY = "what policies would be worth, before anybody sees them"
 
 STOPPED = 130
 
-NO_CURVE = (
-    "clicks must tell where users look from what they like, to correct for it; here "
-    "items were hardly clicked, or always stood at the same ranks: give --examination, "
-    "or wait for lists that differ"
-)
+NO_CURVE = f"{UNTOLD}: {CURVE_REMEDY}"
 
 EPILOG = """examples:
   rankstream evaluate search@1.120000          a version, beside what was logged
@@ -83,7 +81,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         choices=ESTIMATORS,
         help="of the values of items (docs/estimators.md; default: intervention-aware "
         "where policies were fixed before the clicks, intervention-oblivious where "
-        "they were not, affine where nobody knows them)",
+        "they were not, affine-shown where nobody knows them)",
     )
     parser.add_argument(
         "--weights",
@@ -191,6 +189,12 @@ def _evaluated(
 
 
 def _uncovered(coverage: Coverage) -> str:
+    if not coverage.lacking and coverage.n_left_out:
+        return (
+            "the estimator that --estimator names must have lists of known policies; "
+            f"all {counted(coverage.n_left_out, 'list')} are of unknown ones, or lie "
+            "beside such: leave --estimator out"
+        )
     if not coverage.lacking:
         return "no list of a known policy was counted in the groups that may be used"
     lacking = ", ".join(coverage.lacking)

@@ -156,12 +156,14 @@ def question_of(
         Where models have several curves in the settings.
     Stopped
     """
-    grounds = grounds_of(source.statistics, *source.trust, policies.fitted_on)
+    grounds = grounds_of(
+        source.statistics, *source.trust, policies.fitted_on, arguments.estimator
+    )
     curve = _curve_of(arguments, settings, source, policies, stop)
     if curve is None:
         return None
     question = Question(
-        arguments.estimator or grounds.estimator,
+        grounds.choice,
         curve,
         WEIGHTS[arguments.weights],
         grounds.n_groups,

@@ -15,7 +15,8 @@ from rankstream.commands.statistics_asked import say
 from rankstream.terminal.counts import counted
 from rankstream.terminal.fitted_table import print_fitted, wide_console
 from rankstream.terminal.plain_text import plain
-from streams.estimation.evaluation import Evaluation, Question
+from streams.estimation.curve_replicates import CurveReplicates
+from streams.estimation.evaluation import LOGGED, Evaluation, Question
 from streams.estimation.policy_rows import PolicyRow, no_interval
 from streams.estimation.policy_rows import rows_of as policy_rows
 
@@ -74,6 +75,9 @@ def remarks_of(answer: Answer) -> Iterator[str]:
     """What who reads the figures must know, the most important first."""
     question, coverage = answer.question, answer.found.coverage
     curve = question.curve
+    yield answer.basis.warning
+    yield question.choice.said(coverage.n_as_shown)
+    yield _counted(answer)
     yield from _left_out(answer)
     if coverage.mixed and POLICIES in ESTIMATORS[question.estimator].needs:
         named = ", ".join(repr(name) for name in coverage.mixed[:3])
@@ -89,10 +93,24 @@ def remarks_of(answer: Answer) -> Iterator[str]:
         yield from _support_of(row)
 
 
+def _counted(answer: Answer) -> str:
+    """What was clicked, beside the estimate of the same."""
+    naive = answer.comparison.naive
+    told = f"{naive.values[0]:.4f} clicks per list"
+    if not naive.reasons[0]:
+        told += f" ({_ends(float(naive.low[0]), float(naive.high[0]))})"
+    if answer.weights != "clicks":
+        return f"counted, and not estimated: {told} were logged"
+    return (
+        f"counted, and not estimated: {told} were logged. The row {LOGGED!r} estimates "
+        "the same as all other rows are estimated, so that it compares with them; if "
+        "it lies far off, the curve is not that of these users"
+    )
+
+
 def _left_out(answer: Answer) -> Iterator[str]:
     """What the figures are not of."""
     coverage, curve = answer.found.coverage, answer.question.curve
-    yield answer.basis.warning
     if coverage.n_classes:
         classes = counted(coverage.n_classes, "class", "classes")
         yield f"items whose ids are equal before # count as one: {classes}"
@@ -130,16 +148,12 @@ def _support_of(row: PolicyRow) -> Iterator[str]:
 
 def print_answer(answer: Answer) -> None:
     """Print the table and what must be known of it."""
-    comparison, coverage = answer.comparison, answer.found.coverage
-    question, naive = answer.question, comparison.naive
-    clicks = f"{naive.values[0]:.4f} clicks per list as logged"
-    if not naive.reasons[0]:
-        clicks += f", {_ends(float(naive.low[0]), float(naive.high[0]))}"
+    question, coverage = answer.question, answer.found.coverage
     table = Table(
         title=f"{answer.weights} per list, by {question.estimator}",
         caption=f"{counted(coverage.n_queries, 'query', 'queries')}, "
         f"{counted(coverage.n_lists, 'list')}, {counted(coverage.n_clicks, 'click')}, "
-        f"{counted(len(question.groups), 'group')}; {clicks}",
+        f"{counted(len(question.groups), 'group')}",
     )
     against = f"less {plain(question.base)}"
     table.add_column("policy", overflow="fold")
@@ -160,7 +174,8 @@ def print_answer(answer: Answer) -> None:
         )
     console = wide_console()
     print_fitted(console, table, SPARE)
-    label = curve_label(question.curve.curve, question.curve.source)
+    curve = question.curve
+    label = curve_label(curve.curve, curve.source, curve.ends)
     for remark in (label, *remarks_of(answer)):
         say(console if console.width > 80 else Console(), remark and f"  {remark}")
 
@@ -171,6 +186,7 @@ def as_builtins(answer: Answer) -> dict[str, Any]:
     curve, naive = question.curve.curve, answer.comparison.naive
     return {
         "estimator": question.estimator,
+        "chosen": question.choice.said(coverage.n_as_shown),
         "weights": answer.weights,
         "against": question.base,
         "groups": list(question.groups),
@@ -178,6 +194,7 @@ def as_builtins(answer: Answer) -> dict[str, Any]:
             "alpha": curve.alpha.tolist(),
             "beta": curve.beta.tolist(),
             "is_ratio_only": curve.is_ratio_only,
+            **_ends_of(question.curve),
             "source": question.curve.source,
         },
         "policies": [
@@ -195,6 +212,16 @@ def as_builtins(answer: Answer) -> dict[str, Any]:
             "mixed": list(coverage.mixed),
         },
         "remarks": [remark for remark in remarks_of(answer) if remark],
+    }
+
+
+def _ends_of(curve: CurveReplicates) -> dict[str, Any]:
+    """Of alpha, null where there is no interval."""
+    ends = curve.ends
+    sides = (None, None) if ends is None else (ends.low, ends.high)
+    return {
+        name: None if side is None else [_or_none(x) for x in side.tolist()]
+        for name, side in zip(("alpha_low", "alpha_high"), sides, strict=True)
     }
 
 

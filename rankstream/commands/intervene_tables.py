@@ -10,6 +10,7 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
+from models.estimators.choice import OF_KNOWN, choice_of_sums
 from rankstream.commands.intervene_standing import WIDTH, wrapped
 from rankstream.monitoring.schedules import moment
 from rankstream.terminal.counts import counted
@@ -108,6 +109,7 @@ def _details(run: RunRecord) -> dict[str, str]:
         "lists left out": f"{sizes.n_left_out:,}, of policies that are unknown",
         "items": f"{sizes.n_items:,}, {sizes.n_below:,} of them below least_support "
         f"with {sizes.share_below:.2%} of the clicks",
+        "values": choice_of_sums(has_known=run.estimator == OF_KNOWN).said(),
         "clicks": f"{sizes.n_clicks:,}, counted in the training groups",
         "epoch": f"{run.best_epoch} of {n_epochs}, loss {_best(run)[0]:.5g}",
         "loss": loss_line(run),

@@ -5,16 +5,16 @@ import math
 from rich.table import Table
 
 from models.estimators.bias_curve import BiasCurve
+from models.estimators.choice import CURVE_REMEDY
+from models.estimators.choice import NO_CURVE as UNTOLD
 from models.estimators.intervals import FEW_CLICKS, FEW_GROUPS
 from models.estimators.intervention_aware import LEAST_SUPPORT
 from rankstream.relevance import ItemRelevance, QueryRelevance
 from rankstream.terminal.counts import counted
 from rankstream.terminal.plain_text import plain
+from streams.training.curve_ends import CurveEnds
 
-NO_CURVE = (
-    "relevance is not corrected for position, as clicks do not tell where users look: "
-    "give --examination"
-)
+NO_CURVE = f"relevance is not corrected for position: {UNTOLD}: {CURVE_REMEDY}"
 
 UNDER_EXPOSED = "under-exposed"
 
@@ -25,11 +25,27 @@ SPARE_OF_RELEVANCE = ("df", "lists", "clicks")
 """Columns that a narrow terminal can do without."""
 
 
-def curve_label(curve: BiasCurve, source: str) -> str:
+N_RANKS_SHOWN = 10
+
+
+def curve_label(curve: BiasCurve, source: str, ends: CurveEnds | None = None) -> str:
     """By what relevance is corrected; `source` says where that is from."""
     name = "alpha" if curve.has_trust_bias else "examination"
-    by_rank = ", ".join(f"{number:.2f}" for number in curve.alpha[:10])
-    return f"{name} by rank, {source}: {by_rank}"
+    numbers = [f"{number:.2f}" for number in curve.alpha[:N_RANKS_SHOWN]]
+    if ends is None:
+        return f"{name} by rank, {source}: {', '.join(numbers)}"
+    shares = zip(ends.low.tolist(), ends.high.tolist(), strict=True)
+    told = [
+        # Rank 1 is the unit.
+        number
+        if math.isnan(low) or low == high
+        else f"{number} [{low:.2f} to {high:.2f}]"
+        for number, (low, high) in zip(numbers, shares, strict=False)
+    ]
+    if not any("[" in each for each in told):
+        return f"{name} by rank, {source}, without intervals: {', '.join(told)}"
+    of = "" if ends.confidence is None else f" of {100.0 * ends.confidence:g} %"
+    return f"{name} by rank, {source}, with intervals{of} each: {', '.join(told)}"
 
 
 def relevance_table(found: QueryRelevance, limit: int) -> Table:

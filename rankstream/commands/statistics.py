@@ -1,13 +1,14 @@
 """`rankstream statistics`: what was shown and clicked, by query, item and rank."""
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
 from models.estimators.bias_curve import BiasCurve
+from models.estimators.registry import ESTIMATORS
 from rankstream.commands.newest_curve import HELP, OPTION
 from rankstream.commands.relevance_tables import NO_CURVE, curve_label
 from rankstream.commands.statistics_asked import Asked, nothing, say
@@ -106,6 +107,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             "the validation groups",
         )
         curve.add_argument(OPTION, metavar="NAME", help=HELP)
+        action.add_argument(
+            "--estimator",
+            choices=ESTIMATORS,
+            help="of relevance (docs/estimators.md; default: intervention-aware where "
+            "policies were fixed before the clicks, intervention-oblivious where they "
+            "were not, affine-shown where nobody knows them)",
+        )
     for action in (show, listing, writing, converting):
         action.add_argument(
             "--local",
@@ -172,8 +180,10 @@ def _export(asked: Asked) -> int:
     statistics = asked.statistics
     if statistics.is_empty():
         return nothing(_label_of_none(statistics))
-    curve, source, doubt = asked.curve()
-    written = export(statistics, asked.arguments.file, curve, asked.trust())
+    curve, source, doubt, ends = asked.curve()
+    written = export(
+        statistics, asked.arguments.file, curve, asked.trust(), asked.estimator
+    )
     for path, n_rows in written.files:
         Console().print(f"{path}: {counted(n_rows, 'row')}", highlight=False)
     if written.n_converted:
@@ -185,11 +195,17 @@ def _export(asked: Asked) -> int:
     if curve is None:
         say(Console(), NO_CURVE)
     else:
-        label = curve_label(curve, source)
-        for remark in (label, doubt, *curve.remarks()):
+        label = curve_label(curve, source, ends)
+        for remark in (label, doubt, *curve.remarks(), *_chosen(written.chosen)):
             say(Console(), remark)
     say(Console(), _missing(statistics, written.n_impressions))
     return 0
+
+
+def _chosen(chosen: Mapping[str, int]) -> Iterator[str]:
+    """How relevance was estimated, of how many queries."""
+    for said, n_queries in chosen.items():
+        yield f"relevance of {counted(n_queries, 'query', 'queries')} {said}"
 
 
 def _list(statistics: Statistics, limit: int) -> int:

@@ -32,9 +32,14 @@ class Asked(NamedTuple):
         found = curve_asked(self.settings, self.arguments.curve, self.arguments.local)
         if found is not None:
             known = published_curve(found)
-            return EstimatedCurve(known.curve, known.source, known.warning)
+            return EstimatedCurve(known.curve, known.source, known.warning, known.ends)
         shares = Shares(*self.settings.statistics.split_shares)
         return estimated_curve(self.statistics, shares, has_classes=self.has_classes)
+
+    @property
+    def estimator(self) -> str | None:
+        """The name of the one that is asked for; None where none is."""
+        return getattr(self.arguments, "estimator", None)
 
     @property
     def has_classes(self) -> bool:

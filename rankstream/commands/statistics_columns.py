@@ -60,6 +60,8 @@ RELEVANCE_FIELDS = [
     ("is_under_exposed", pa.bool_()),
     ("no_interval", pa.string()),
     ("warning", pa.string()),
+    ("estimator", pa.string()),
+    ("chosen", pa.string()),
 ]
 
 Columns = dict[str, list[Any]]
@@ -90,7 +92,8 @@ def set_of(one: ExportedCell) -> Columns:
 
 def relevance_columns(query: str, found: QueryRelevance) -> Columns:
     """A row for each item of a query; nothing where there is no number."""
-    rows = [(query, *map(_or_nothing, one), found.warning) for one in found.items]
+    of_query = found.warning, found.choice.estimator, found.chosen
+    rows = [(query, *map(_or_nothing, one), *of_query) for one in found.items]
     names = [name for name, _ in RELEVANCE_FIELDS]
     return {name: [row[i] for row in rows] for i, name in enumerate(names)}
 

@@ -13,6 +13,7 @@ from models.estimators.splits import Shares
 from streams.fold.statistics_columns import Columns
 from streams.fold.statistics_reader import Statistics
 from streams.training.class_columns import columns_by_class
+from streams.training.curve_ends import CurveEnds
 from streams.training.estimated_curve import estimated_curve as estimated_curve_of
 
 FORMS = (
@@ -68,11 +69,13 @@ class EstimatedCurve(NamedTuple):
     """A curve, None where clicks cannot tell it, and in words what it is from.
 
     The warning names ranks that are not well known; it is empty where there are none.
+    Ends of alpha are None where nobody says how well it is known.
     """
 
     curve: BiasCurve | None
     source: str
     warning: str = ""
+    ends: CurveEnds | None = None
 
 
 GIVEN = "given"
@@ -99,4 +102,4 @@ def estimated_curve(
     columns = curve_columns(statistics, has_classes=has_classes)
     groups = statistics.counted[0].groups if statistics.counted else 0
     found = estimated_curve_of(columns, groups, shares)
-    return EstimatedCurve(found.curve, found.source, found.warning)
+    return EstimatedCurve(found.curve, found.source, found.warning, found.ends)

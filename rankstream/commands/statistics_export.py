@@ -2,7 +2,8 @@
 
 import errno
 import os
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import NamedTuple, Self
@@ -38,11 +39,15 @@ NOBODY = Trust(())
 
 
 class Exported(NamedTuple):
-    """What was written: files with their rows, impressions, converted scopes."""
+    """What was written: files with their rows, impressions, converted scopes.
+
+    `chosen` says by which estimators relevance is, and of how many queries each.
+    """
 
     files: list[tuple[Path, int]]
     n_impressions: int
     n_converted: int
+    chosen: Mapping[str, int]
 
 
 def export(
@@ -50,6 +55,7 @@ def export(
     file: Path,
     curve: BiasCurve | None = None,
     trust: Trust = NOBODY,
+    estimator: str | None = None,
 ) -> Exported:
     """Write `file` (item and rank) and its siblings.
 
@@ -70,6 +76,8 @@ def export(
         What relevance is corrected by; its file is empty without one.
     trust
         Which policies may have been chosen from clicks.
+    estimator
+        The name of one that is asked for; see `rankstream.relevance.relevance_of`.
 
     Raises
     ------
@@ -82,7 +90,8 @@ def export(
             for suffix, schema in schemas().items()
         }
         files[COUNTED].add(counted_columns(statistics))
-        relevance = _Relevance(statistics, files[RELEVANCE], curve, trust)
+        by_query = _relevance_by_query(statistics, curve, trust, estimator)
+        relevance = _Relevance(files[RELEVANCE], by_query)
         query, sets = "", set[tuple[bytes, int]]()
         n_impressions, converted = 0, set[ScopeName]()
         for one in exported_cells(statistics, relevance.take):
@@ -103,7 +112,7 @@ def export(
         for each in files.values():
             each.take_name()
         lengths = [(each.path, each.n_rows) for each in files.values()]
-        return Exported(lengths, n_impressions, len(converted))
+        return Exported(lengths, n_impressions, len(converted), relevance.chosen)
 
 
 class _File:
@@ -167,17 +176,24 @@ class _File:
         self._n_waiting = 0
 
 
+def _relevance_by_query(
+    statistics: Statistics,
+    curve: BiasCurve | None,
+    trust: Trust,
+    estimator: str | None,
+) -> RelevanceByQuery | None:
+    if curve is None or not statistics.counted:
+        return None
+    return RelevanceByQuery(curve, statistics.counted[0].groups, trust, estimator)
+
+
 class _Relevance:
     """Writes that of each query as its columns come, if there is a curve."""
 
-    def __init__(
-        self, statistics: Statistics, file: _File, curve: BiasCurve | None, trust: Trust
-    ) -> None:
+    def __init__(self, file: _File, by_query: RelevanceByQuery | None) -> None:
         self._file = file
-        self._by_query: RelevanceByQuery | None = None
-        if curve is not None and statistics.counted:
-            n_groups = statistics.counted[0].groups
-            self._by_query = RelevanceByQuery(curve, n_groups, trust)
+        self._by_query = by_query
+        self.chosen = Counter[str]()
 
     def take(self, chunk: StatisticsColumns) -> None:
         """Add columns, which come in their order."""
@@ -192,6 +208,8 @@ class _Relevance:
     def _write(self, found: Iterator[tuple[str, QueryRelevance]]) -> None:
         for query, relevance in found:
             self._file.add(relevance_columns(query, relevance))
+            # How many lists differs from query to query.
+            self.chosen[relevance.choice.said()] += 1
 
 
 @contextmanager

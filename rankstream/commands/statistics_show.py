@@ -93,7 +93,7 @@ def show(asked: Asked) -> int:
 def _tell_relevance(console: Console, asked: Asked, names: Sequence[ScopeName]) -> None:
     """The items of all these scopes together, corrected for where they stood."""
     arguments, _, statistics = asked
-    curve, source, doubt = asked.curve()
+    curve, source, doubt, ends = asked.curve()
     if curve is None or not statistics.counted:
         console.print(NO_CURVE, highlight=False)
         return
@@ -101,12 +101,17 @@ def _tell_relevance(console: Console, asked: Asked, names: Sequence[ScopeName]) 
     columns = statistics.columns([names[0].query], is_wanted=wanted.__contains__)
     groups = statistics.counted[0].groups
     found = relevance_of(
-        columns, curve, groups, asked.trust(), has_classes=asked.has_classes
+        columns,
+        curve,
+        groups,
+        asked.trust(),
+        has_classes=asked.has_classes,
+        estimator=asked.estimator,
     )
     table = relevance_table(found, arguments.limit)
     print_fitted(console, table, SPARE_OF_RELEVANCE)
-    label = curve_label(curve, source)
-    for remark in (label, doubt, found.warning, *found.remarks):
+    label = curve_label(curve, source, ends)
+    for remark in (found.chosen, label, doubt, found.warning, *found.remarks):
         say(console, remark and f"  {remark}")
 
 

@@ -265,6 +265,8 @@ class RunRecord(msgspec.Struct, frozen=True, array_like=True):
     losses
         Those that it chose from, by their order in the settings; one that came to
         nothing is left out. None where one was set.
+    estimator
+        Of the values of items; a name of `models.estimators.registry`.
     """
 
     schema: int
@@ -296,6 +298,7 @@ class RunRecord(msgspec.Struct, frozen=True, array_like=True):
     n_partitions: int = 1
     loss: str = "truncated-lambda"
     losses: list[LossTried] = []
+    estimator: str = "intervention-aware"
 
 
 class TrainingKey(NamedTuple):

@@ -10,6 +10,7 @@ from rankstream.sections import Settings
 from rankstream.wire.envelope import Snapshot
 from streams.fold.statistics_columns import Columns
 from streams.fold.statistics_reader import Statistics
+from streams.training.curve_ends import CurveEnds
 from streams.training.curve_estimator import estimator_of
 from streams.training.estimated_curve import curve_of_groups, estimated_curve
 from streams.training.known_curve import KnownCurve, published_curve
@@ -39,6 +40,8 @@ class CurveReplicates(NamedTuple):
         What is not well known of it; see `streams.training.estimated_curve`.
     reason
         Why errors cannot have that of the fit; empty where they can.
+    ends
+        Of alpha; None where it was given.
     """
 
     curve: BiasCurve
@@ -46,6 +49,7 @@ class CurveReplicates(NamedTuple):
     without: Mapping[int, BiasCurve] = MappingProxyType({})
     warning: str = ""
     reason: str = ""
+    ends: CurveEnds | None = None
 
     def without_group(self, group: int | None) -> BiasCurve:
         """The fit that leaves out a group, or none of them."""
@@ -80,7 +84,9 @@ def replicated_curve(
     if found.curve is None:
         return None
     on_fit(1)
-    known = KnownCurve(found.curve, found.source, found.groups, found.warning)
+    known = KnownCurve(
+        found.curve, found.source, found.groups, found.warning, found.ends
+    )
     return _replicated(known, lambda rest: curve_of_groups(read(), rest), on_fit)
 
 
@@ -145,7 +151,11 @@ def _replicated(
         fitted = fit(rest) if rest else None
         if fitted is None:
             return CurveReplicates(
-                found.curve, found.source, warning=found.warning, reason=NO_FIT
+                found.curve,
+                found.source,
+                warning=found.warning,
+                reason=NO_FIT,
+                ends=found.ends,
             )
         without[group] = fitted
         on_fit(1 + len(without))
@@ -158,6 +168,7 @@ def _replicated(
         source,
         {group: _first(each, n_ranks) for group, each in without.items()},
         found.warning,
+        ends=None if found.ends is None else found.ends.first(n_ranks),
     )
 
 

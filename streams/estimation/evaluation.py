@@ -13,6 +13,7 @@ import numpy as np
 
 from models.counts.fixed_point import Floats
 from models.estimators.bias_curve import BiasCurve
+from models.estimators.choice import Choice
 from models.estimators.item_estimates import ItemEstimates
 from models.estimators.jackknife import Jackknife, jackknife
 from models.estimators.logged_places import Flags, LoggedPlaces, of_groups
@@ -23,7 +24,7 @@ from models.estimators.policy_reward import (
     RewardSums,
     reward_sums,
 )
-from models.estimators.registry import PLACEMENTS, Estimator, estimator_of
+from models.estimators.registry import Estimator, estimator_of
 from streams.estimation.curve_replicates import CurveReplicates
 from streams.estimation.left_out_groups import LeftOutGroups
 from streams.estimation.logged_queries import (
@@ -53,8 +54,8 @@ class Question(NamedTuple):
 
     Parameters
     ----------
-    estimator
-        A name of `models.estimators.registry`.
+    choice
+        The estimator, and what becomes of lists of unknown policies.
     curve
         Of bias, and its fits without each group.
     weights_of
@@ -74,7 +75,7 @@ class Question(NamedTuple):
         `models.estimators.item_classes`.
     """
 
-    estimator: str
+    choice: Choice
     curve: CurveReplicates
     weights_of: Callable[[BiasCurve], RankWeights]
     n_groups: int
@@ -83,6 +84,11 @@ class Question(NamedTuple):
     n_ranks: int = 0
     cells_at_once: int = CELLS_AT_ONCE
     has_classes: bool = False
+
+    @property
+    def estimator(self) -> str:
+        """A name of `models.estimators.registry`."""
+        return self.choice.estimator
 
 
 class Coverage(NamedTuple):
@@ -104,6 +110,8 @@ class Coverage(NamedTuple):
         Interventions under which a query had several placements, sorted.
     n_classes
         Of items, where these count as one; else 0.
+    n_as_shown
+        Lists beside unknown policies that were taken as they were shown.
     """
 
     n_queries: int
@@ -115,6 +123,7 @@ class Coverage(NamedTuple):
     n_beyond: int
     mixed: tuple[str, ...]
     n_classes: int = 0
+    n_as_shown: int = 0
 
 
 class Evaluation(NamedTuple):
@@ -162,7 +171,7 @@ def evaluated(
     gathering = Gathering(
         question.n_groups,
         question.groups,
-        PLACEMENTS in entry.needs,
+        question.choice.unknown,
         1 if question.estimator in BY_GROUP else question.cells_at_once,
     )
     n_queries = 0
@@ -192,6 +201,7 @@ class _Sums:
         self._lacking = dict.fromkeys(targets, 0)
         self._mixed: set[str] = set()
         self._n_queries = self._n_all = self._n_left_out = self._n_beyond = 0
+        self._n_as_shown = 0
         self._pool = None
         if question.has_classes:
             self._pool = PooledClasses(question.n_groups, question.curve.curve.n_ranks)
@@ -200,6 +210,7 @@ class _Sums:
         """Add some queries."""
         log, n_ranks = queries.log, self._question.curve.curve.n_ranks
         self._n_left_out += queries.n_left_out
+        self._n_as_shown += queries.n_as_shown
         self._n_beyond += int(log.clicked[log.ranks > n_ranks].sum())
         self._mixed.update(queries.interventions[policy] for policy in log.mixed)
         policies = self._policies(queries)
@@ -317,6 +328,7 @@ class _Sums:
             self._n_beyond,
             tuple(sorted(self._mixed)),
             n_classes,
+            self._n_as_shown,
         )
         if not n_lists:
             return Evaluation(None, coverage)

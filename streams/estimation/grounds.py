@@ -4,7 +4,7 @@ from collections.abc import Container, Mapping
 from typing import NamedTuple
 
 from models.estimators.adaptivity import Basis, basis_of
-from models.estimators.registry import recommended
+from models.estimators.choice import Choice, Known, choice_of
 from streams.fold.statistics_reader import Statistics
 
 FittedOn = Mapping[str, frozenset[int] | None]
@@ -18,19 +18,23 @@ class Grounds(NamedTuple):
     ----------
     basis
         Groups, and what must be said of them.
-    estimator
-        The name of the one to take where nothing else is asked for.
+    choice
+        The estimator, and why.
     n_groups
         `statistics.groups` of the statistics.
     """
 
     basis: Basis
-    estimator: str
+    choice: Choice
     n_groups: int
 
 
 def grounds_of(
-    statistics: Statistics, models: Container[str], fitted_on: FittedOn, own: FittedOn
+    statistics: Statistics,
+    models: Container[str],
+    fitted_on: FittedOn,
+    own: FittedOn,
+    asked: str | None = None,
 ) -> Grounds:
     """What policies may be valued on.
 
@@ -42,16 +46,16 @@ def grounds_of(
         Of policies that logged.
     own
         Of those that are to be valued; such as no click has moved are not there.
+    asked
+        The name of an estimator that is asked for.
     """
     counts = statistics.counted
     n_groups = counts[0].groups if counts else 1
     interventions = {name.intervention for name in statistics.scopes()}
-    known = {name: fitted_on.get(name) for name in interventions}
-    logged = basis_of(interventions, models, known, n_groups)
-    basis = basis_of({*interventions, *own}, models, {**known, **own}, n_groups)
+    told = {name: fitted_on.get(name) for name in interventions}
+    logged = basis_of(interventions, models, told, n_groups)
+    basis = basis_of({*interventions, *own}, models, {**told, **own}, n_groups)
     n_unknown = sum(one.without_exposure for one in counts)
     n_counted = sum(sum(one.sources.values()) for one in counts)
-    name = recommended(
-        has_placements=n_unknown < n_counted, is_fixed=logged.has_intervals
-    )
-    return Grounds(basis, name, n_groups)
+    known = Known(n_counted - n_unknown, n_unknown, logged.has_intervals)
+    return Grounds(basis, choice_of(known, asked), n_groups)

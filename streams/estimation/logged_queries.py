@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from models.counts.fixed_point import Floats, Int64
+from models.estimators.choice import Unknown
 from models.estimators.logged_places import Flags, LoggedPlaces
 from streams.estimation.mixed_scopes import MarkedColumns
 from streams.fold.statistics_columns import Columns
@@ -63,14 +64,17 @@ class LoggedQueries(NamedTuple):
         Names of the policies that logged.
     log
         See `models.estimators.logged_places`: `expected` is NaN where lists of a cell
-        are of unknown policies. A policy is mixed where a query has several placements
-        under it: in one scope, or in several of its scopes.
+        are of unknown policies and kept, or `shown` where they are taken as sure. A
+        policy is mixed where a query has several placements under it: in one scope, or
+        in several of its scopes.
     impressions : [n_groups, n_policies, n_items]
         Lists that could have shown the item.
     sets
         Candidate sets of the queries, in their order.
     n_left_out
         Lists that were left out, as some beside them are of unknown policies.
+    n_as_shown
+        Lists that were taken as sure for that reason.
     """
 
     queries: tuple[str, ...]
@@ -81,6 +85,7 @@ class LoggedQueries(NamedTuple):
     impressions: Floats
     sets: tuple[LoggedSet, ...]
     n_left_out: int
+    n_as_shown: int = 0
 
 
 class Gathering(NamedTuple):
@@ -92,15 +97,15 @@ class Gathering(NamedTuple):
         `statistics.groups` of the statistics.
     groups
         Whose lists are.
-    asks_placements
-        Whether cells with lists of unknown policies are left out.
+    unknown
+        What becomes of cells with lists of unknown policies.
     cells_at_once
         See `CELLS_AT_ONCE`; 1 gives each query by itself.
     """
 
     n_groups: int
     groups: Collection[int]
-    asks_placements: bool
+    unknown: Unknown
     cells_at_once: int = CELLS_AT_ONCE
 
     def of(self, chunks: Iterable[MarkedColumns]) -> Iterator[LoggedQueries]:
@@ -122,7 +127,7 @@ class Gathering(NamedTuple):
         names = sorted({name for each in queries for name in each.policies})
         number = {name: i for i, name in enumerate(names)}
         wanted = np.isin(np.arange(self.n_groups), [*self.groups])
-        rows = _Rows(wanted, self.asks_placements)
+        rows = _Rows(wanted, self.unknown)
         sets: dict[tuple[int, bytes], int] = {}
         items: list[str] = []
         owners: list[int] = []
@@ -154,6 +159,7 @@ class Gathering(NamedTuple):
             impressions,
             tuple(rows.sets([*sets], self.n_groups)),
             rows.n_left_out,
+            rows.n_as_shown,
         )
 
 
@@ -207,10 +213,10 @@ def _whole_queries(chunks: Iterable[MarkedColumns]) -> Iterator[_Query]:
 class _Rows:
     """Rows of columns with the numbers of what they are of."""
 
-    def __init__(self, wanted: Flags, asks_placements: bool) -> None:
-        self.n_left_out = 0
+    def __init__(self, wanted: Flags, unknown: Unknown) -> None:
+        self.n_left_out = self.n_as_shown = 0
         self._wanted = wanted
-        self._asks_placements = asks_placements
+        self._unknown = unknown
         # Group, policy, item, rank, shown, clicked, set; and what was expected.
         self._places: list[Int64] = [np.empty((0, 7), np.int64)]
         self._expected: list[Floats] = [np.empty(0)]
@@ -232,9 +238,12 @@ class _Rows:
         of_policy, of_set = np.array(policies, np.int64), np.array(sets, np.int64)
         is_known = used_cells(chunk)
         is_used = self._wanted[chunk.cells[:, 1]]
-        left_out = is_used & ~is_known & self._asks_placements
-        self.n_left_out += int(chunk.cells[left_out, IMPRESSIONS].sum())
-        is_used &= ~left_out
+        is_untold = is_used & ~is_known
+        is_sure = is_untold & (self._unknown is Unknown.AS_SHOWN)
+        self.n_as_shown += int(chunk.cells[is_sure, IMPRESSIONS].sum())
+        if self._unknown is Unknown.LEFT_OUT:
+            self.n_left_out += int(chunk.cells[is_untold, IMPRESSIONS].sum())
+            is_used &= is_known
         rows = used_rows(chunk, is_used)
         is_told = np.isin(rows, used_rows(chunk, is_used & is_known))
         n_items = np.array([len(own) for own in items], np.int64)
@@ -252,17 +261,20 @@ class _Rows:
         owners = of_policy[scopes], of_set[scopes]
         columns = (group, owners[0], item, chunk.rank[rows], shown, clicked, owners[1])
         self._places.append(np.column_stack(columns))
-        self._expected.append(np.where(is_told, chunk.expected[rows], np.nan))
-        # Candidates of a list of a growing set are its own items.
-        grown = np.column_stack((group, owners[0], item, shown))[growing[scopes]]
+        as_shown = np.isin(rows, used_rows(chunk, is_sure))
+        untold = np.where(as_shown, shown, np.nan)
+        self._expected.append(np.where(is_told, chunk.expected[rows], untold))
+        # Candidates of a list of a growing set are its own items; so it is where nobody
+        # knows what else it could have shown.
+        is_own = growing[scopes] | as_shown
+        grown = np.column_stack((group, owners[0], item, shown))[is_own]
         self._impressions.append(grown)
         cells = chunk.cells[is_used]
         own_set = of_set[cells[:, 0]]
         lists = np.column_stack((own_set, cells[:, 1], cells[:, IMPRESSIONS]))
         self._lists.append(lists)
-        self._add_sets(
-            cells[~growing[cells[:, 0]]], n_items, starts, numbers, of_policy
-        )
+        is_whole = ~(growing[cells[:, 0]] | is_sure[is_used])
+        self._add_sets(cells[is_whole], n_items, starts, numbers, of_policy)
 
     def _add_sets(
         self,

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping
 
 from models.estimators.bias_curve import position_curve
+from models.estimators.choice import NO_CURVE
 from models.estimators.splits import Shares
 from rankstream.curve_rules import curve_name
 from rankstream.sections import Settings
@@ -15,11 +16,6 @@ from streams.estimation.curve_replicates import (
 )
 from streams.fold.statistics_columns import Columns
 from streams.fold.statistics_reader import Statistics
-
-UNTOLD = (
-    "clicks must tell where users look from what they like; here items were hardly "
-    "clicked, or always stood at the same ranks"
-)
 
 
 class ServedCurves:
@@ -70,7 +66,7 @@ class ServedCurves:
             counts = self._statistics.counted
             shares = Shares(*self._settings.statistics.split_shares)
             n_groups = counts[0].groups if counts else 1
-            return replicated_curve(self._columns, n_groups, shares) or UNTOLD
+            return replicated_curve(self._columns, n_groups, shares) or NO_CURVE
         if name not in self._published:
             return f"{name}, the model of its curve, has no version yet"
         return published_replicates(

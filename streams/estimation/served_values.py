@@ -110,7 +110,7 @@ def values_of(
     if isinstance(curve, str):
         return _record(served, log, grounds, dict.fromkeys(every, curve) | lacking)
     question = Question(
-        grounds.estimator,
+        grounds.choice,
         curve,
         click_weights_of,
         grounds.n_groups,
@@ -140,8 +140,11 @@ def _record(
     policies: list[PolicyValue] = []
     source, coverage, remarks = "", NOTHING, [grounds.basis.warning]
     if answer is not None:
+        coverage = answer[1].coverage
+    remarks.append(grounds.choice.said(coverage.n_as_shown))
+    if answer is not None:
         curve, found = answer
-        source, coverage = curve.source, found.coverage
+        source = curve.source
         remarks += _remarks(coverage, curve)
         if found.comparison is not None:
             without = no_interval(grounds.basis, curve)
@@ -153,7 +156,7 @@ def _record(
     return ModelValues(
         model=served.model,
         at_ms=log.watermark_ms,
-        estimator=grounds.estimator,
+        estimator=grounds.choice.estimator,
         curve=source,
         groups=list(grounds.basis.groups),
         queries=coverage.n_queries,

@@ -9,6 +9,7 @@ from models.estimators.adaptivity import is_chosen_from_clicks
 from models.estimators.bias_curve import BiasCurve
 from models.estimators.splits import LEAST_TO_SPLIT, Shares, split_groups
 from streams.fold.statistics_columns import Columns
+from streams.training.curve_ends import CurveEnds
 from streams.training.curve_estimator import LEAST_RANKS, CurveEstimator
 from streams.training.curve_views import CurveViews, views_of
 
@@ -40,12 +41,15 @@ class EstimatedCurve(NamedTuple):
         Whose clicks it was estimated from.
     warning
         Ranks that are not well known, as the monitor says it; else empty.
+    ends
+        Of alpha, as far as the curve goes; None without a curve.
     """
 
     curve: BiasCurve | None
     source: str
     groups: tuple[int, ...]
     warning: str = ""
+    ends: CurveEnds | None = None
 
 
 class ViewsOfGroups(NamedTuple):
@@ -149,8 +153,12 @@ def _estimated(
     found: FittedCurve, told: ViewsOfGroups, how: CurveEstimator
 ) -> EstimatedCurve:
     curve = how.usable(found)
-    warning = "" if curve is None else found.warning()
-    return EstimatedCurve(curve, told.source, told.groups, warning)
+    if curve is None:
+        return EstimatedCurve(curve, told.source, told.groups)
+    ends = CurveEnds(found.alpha_low, found.alpha_high, how.options.confidence)
+    return EstimatedCurve(
+        curve, told.source, told.groups, found.warning(), ends.first(curve.n_ranks)
+    )
 
 
 def curve_of_groups(

@@ -7,6 +7,7 @@ import numpy as np
 
 from models.counts.fixed_point import Int64
 from models.estimators.bias_curve import BiasCurve
+from models.estimators.choice import Unknown
 from models.estimators.splits import Splits
 from rankstream.ranking.checked_weights import CheckedWeights
 from rankstream.ranking.scoring import normalised, shifted
@@ -95,6 +96,7 @@ class Gathered:
         curve: BiasCurve,
         split_of: Int64,
         on_queries: Callable[[int], object],
+        unknown: Unknown = Unknown.LEFT_OUT,
     ) -> None:
         """Read all columns.
 
@@ -107,12 +109,14 @@ class Gathered:
         on_queries
             Is told how many queries were read, now and then; what it raises ends
             reading.
+        unknown
+            See `streams.training.query_sums`.
 
         Raises
         ------
         FeaturesRefused
         """
-        for sums in QuerySummation(curve, split_of).of(chunks):
+        for sums in QuerySummation(curve, split_of, unknown).of(chunks):
             self._take(sums)
             if self.n_queries % QUERIES_AT_ONCE == 0:
                 on_queries(self.n_queries)

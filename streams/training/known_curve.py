@@ -9,6 +9,7 @@ from models.estimators.bias_curve import BiasCurve
 from rankstream.wire.curves import curve_rows
 from rankstream.wire.envelope import Snapshot, SnapshotError, is_pointer
 from rankstream.wire.training import CurveUsed
+from streams.training.curve_ends import CurveEnds
 from streams.training.curve_estimator import LEAST_RANKS
 
 GIVEN = "given"
@@ -29,12 +30,15 @@ class KnownCurve(NamedTuple):
     warning
         Ranks whose examination is not well known; see
         `models.bias.examination.ExaminationCurve.warning`.
+    ends
+        Of alpha; None where nobody says how well it is known.
     """
 
     curve: BiasCurve
     source: str
     groups: tuple[int, ...]
     warning: str = ""
+    ends: CurveEnds | None = None
 
     def used(self) -> CurveUsed:
         """What the run says of it."""
@@ -66,7 +70,7 @@ def published_curve(snapshot: Snapshot) -> KnownCurve:
     SnapshotError
         Where it is a ranker, or corrects nothing.
     """
-    alpha, low, _, beta, *_ = curve_rows(snapshot)
+    alpha, low, high, beta, *_ = curve_rows(snapshot)
     n_known = int(np.cumprod(np.isfinite(alpha) & (alpha > 0.0)).sum())
     if n_known < LEAST_RANKS:
         raise SnapshotError(
@@ -89,6 +93,7 @@ def published_curve(snapshot: Snapshot) -> KnownCurve:
         snapshot.intervention,
         tuple(snapshot.groups),
         f"the curve has no interval at {ranks}" if len(without) else "",
+        CurveEnds(low, high).first(n_known),
     )
 
 

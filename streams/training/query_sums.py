@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from models.counts.fixed_point import Int64
 from models.estimators.bias_curve import BiasCurve
+from models.estimators.choice import Unknown
 from models.estimators.intervention_aware import ItemSums
 from streams.fold.statistics_columns import Columns
 from streams.training.used_cells import (
@@ -49,7 +50,7 @@ class QuerySums(NamedTuple):
     sums : [4, n_splits, n_items]
         The tables of `ItemSums`, splits for groups.
     n_impressions : [n_splits]
-        Lists of known policies.
+        Lists that count.
     n_left_out
         Lists that were left out, as some beside them are of unknown policies.
     """
@@ -95,9 +96,23 @@ class QuerySummation:
         Ranks that it does not have are left out with their clicks.
     split_of : [n_groups]
         The split of each group, one of `N_SPLITS`.
+    unknown
+        What becomes of cells with lists of unknown policies: sums have no place for
+        those that are kept without expectations.
     """
 
-    def __init__(self, curve: BiasCurve, split_of: Int64) -> None:
+    def __init__(
+        self,
+        curve: BiasCurve,
+        split_of: Int64,
+        unknown: Unknown = Unknown.LEFT_OUT,
+    ) -> None:
+        if unknown is Unknown.KEPT:
+            raise ValueError(
+                "lists of unknown policies must be left out or taken as shown to be "
+                "summed; got kept"
+            )
+        self._as_shown = unknown is Unknown.AS_SHOWN
         self._curve = curve
         self._split_of = split_of
         self._queries: list[_Query] = []
@@ -116,7 +131,8 @@ class QuerySummation:
 
     def _take(self, chunk: Columns) -> None:
         owners, numbers = self._numbered(chunk)
-        is_used = used_cells(chunk)
+        is_known = used_cells(chunk)
+        is_used = is_known | self._as_shown
         cells, rows = chunk.cells[is_used], used_rows(chunk, is_used)
         queries = owners[cells[:, 0]]
         splits = self._split_of[cells[:, 1]]
@@ -129,14 +145,17 @@ class QuerySummation:
         starts = np.cumsum(n_items) - n_items
         all_numbers = np.concatenate(numbers)
         growing = np.array([name.is_growing for name in chunk.names])
-        closed = ~growing[cells[:, 0]]
+        closed = ~growing[cells[:, 0]] & is_known[is_used]
         self._add_sets(cells[closed], splits[closed], n_items, starts, all_numbers)
         scopes = chunk.scope[rows]
         items = all_numbers[starts[scopes] + chunk.item[rows]]
         at = items * N_SPLITS + self._split_of[chunk.group[rows]]
-        grown = growing[scopes]
+        # Of lists that nobody knows, it is what they showed that they could show.
+        as_shown = np.isin(rows, used_rows(chunk, is_known), invert=True)
+        expected = np.where(as_shown, chunk.shown[rows], chunk.expected[rows])
+        grown = growing[scopes] | as_shown
         self._add(0, at[grown], chunk.shown[rows][grown])
-        self._add_places(chunk, rows, at)
+        self._add_places(chunk, rows, at, expected)
 
     def _add_sets(
         self,
@@ -154,10 +173,12 @@ class QuerySummation:
         at = items * N_SPLITS + splits[owner]
         self._add(0, at, cells[owner, IMPRESSIONS])
 
-    def _add_places(self, chunk: Columns, rows: Int64, at: Int64) -> None:
+    def _add_places(
+        self, chunk: Columns, rows: Int64, at: Int64, expected: Floats
+    ) -> None:
         is_known = chunk.rank[rows] <= self._curve.n_ranks
-        rows, at = rows[is_known], at[is_known]
-        ranks, expected = chunk.rank[rows] - 1, chunk.expected[rows]
+        rows, at, expected = rows[is_known], at[is_known], expected[is_known]
+        ranks = chunk.rank[rows] - 1
         self._add(1, at, self._curve.alpha[ranks] * expected)
         if self._curve.has_trust_bias:
             self._add(2, at, self._curve.beta[ranks] * expected)

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from models.counts.fixed_point import Int64
 from models.estimators.bias_curve import BiasCurve, position_curve
+from models.estimators.choice import Choice, choice_of_sums
 from models.estimators.splits import Shares, Splits
 from models.training.exploration import Exploration, explored
 from models.training.ranker_training import Epoch
@@ -42,6 +43,7 @@ from streams.training.known_curve import GIVEN, KnownCurve
 from streams.training.model_lists import scopes_for
 from streams.training.progress import Progress
 from streams.training.query_sums import APART, SELECTED_ON, TRAINED_ON
+from streams.training.used_cells import has_known_policies
 
 __all__ = [
     "Inputs",
@@ -129,7 +131,8 @@ class _Run:
         pointer = self._checks.pointer(epoch)
         known = self._curve()
         seen, free = self._groups(splits, known)
-        gathered = self._gathered(weights, splits, known.curve, free)
+        choice = self._choice()
+        gathered = self._gathered(weights, splits, (known.curve, choice), free)
         (trained, loss, losses), made = self._trained(weights, gathered)
         reward = self._reward(made, gathered, known.curve, free)
         snapshot = self._snapshot(pointer, made.weights, seen)
@@ -162,6 +165,7 @@ class _Run:
             n_partitions=self._inputs.features.n_partitions,
             loss=loss,
             losses=losses,
+            estimator=choice.estimator,
         )
         return Outcome(snapshot, run)
 
@@ -200,7 +204,9 @@ class _Run:
                 f"models.{self._name}.training.examination, or wait for lists that "
                 "differ"
             )
-        return KnownCurve(found.curve, found.source, found.groups, found.warning)
+        return KnownCurve(
+            found.curve, found.source, found.groups, found.warning, found.ends
+        )
 
     def _groups(
         self, splits: Splits, known: KnownCurve
@@ -215,13 +221,22 @@ class _Run:
         seen = {*splits.training, *known.groups, *parent.groups}
         return sorted(seen), tuple(x for x in splits.selection if x not in seen)
 
+    def _choice(self) -> Choice:
+        def read() -> Iterator[Columns]:
+            for chunk in self._columns():
+                yield chunk
+                self._tell(Progress("reading"))
+
+        return choice_of_sums(has_known=has_known_policies(read()))
+
     def _gathered(
         self,
         weights: CheckedWeights,
         splits: Splits,
-        curve: BiasCurve,
+        by: tuple[BiasCurve, Choice],
         free: tuple[int, ...],
     ) -> Gathered:
+        curve, choice = by
         scaling = Scaling(weights, self._model.normalisation)
         gathered = Gathered(scaling, self._inputs.features, splits)
         try:
@@ -230,6 +245,7 @@ class _Run:
                 curve,
                 _split_of(splits, free),
                 lambda n: self._tell(Progress("reading", n)),
+                choice.unknown,
             )
         except FeaturesRefused as error:
             raise self._refused(error) from error

@@ -22,6 +22,11 @@ def used_cells(chunk: Columns) -> Flags:
     return np.asarray(~(has_none | (cells[:, WITHOUT_EXPOSURE] > 0)))
 
 
+def has_known_policies(chunks: Iterable[Columns]) -> bool:
+    """Whether any cell has; reads no further than to the first that does."""
+    return any(used_cells(chunk).any() for chunk in chunks)
+
+
 def used_rows(chunk: Columns, is_used: Flags) -> npt.NDArray[np.int64]:
     """Numbers of the rows of used cells; `is_used` [n_cells]."""
     if is_used.all():

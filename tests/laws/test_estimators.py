@@ -45,6 +45,7 @@ EXACT_FOR = {
     "rerank": "xx.x...",  # given that it was shown
     "policy-aware": "xx.x...",
     "affine": "x.x.x..",
+    "affine-shown": "xxxxxxx",  # given that it was shown
     "intervention-oblivious": "xxxxxxx",
     "intervention-aware": "xxxxxxx",
     "self-normalised": "xxxxxxx",  # given that it was shown
@@ -103,6 +104,7 @@ def test_doubly_robust_is_exact_with_the_right_regression():
         ("oblivious", 0.5 * (0.5 + 0.3) / 2),
         ("affine", 0.5 * (0.5 + 0.3) / 2),
         # No value counts 0. A click first: 1, or .75 with .9 of another look.
+        ("affine-shown", 0.25 * (1 - 0.9 * 0.25) + 0.25 * 0.1 * 0.25 + 0.5 * 0.1 * 0.5),
         ("rerank", 0.25 * (1 - 0.9 * 0.25) + 0.25 * 0.1 * 0.25 + 0.5 * 0.1 * 0.5),
     ],
 )

@@ -83,6 +83,7 @@ def test_an_item_that_was_never_exposed(name):
         "oblivious": (AS_IRRELEVANT, 0.0),
         "affine": (AS_IRRELEVANT, 0.0),
         "rerank": (NOT_SHOWN, np.nan),
+        "affine-shown": (NOT_SHOWN, np.nan),
         # One group: no other says anything.
         "doubly-robust": (OF_REGRESSION, 0.0),
     }.get(name, (NEVER_SHOWN, np.nan))

@@ -63,7 +63,7 @@ def test_policies_are_valued_by_classes(
     logged, best = found["policies"]
     truth = float(np.dot([*LIKED.values()], LOOKED))
 
-    assert found["estimator"] == "affine"
+    assert found["estimator"] == "affine-shown"
     assert found["coverage"]["n_classes"] == len(LIKED)
     assert found["curve"]["alpha"] == pytest.approx(LOOKED, abs=0.12)
     assert best["low"] < truth < best["high"]

@@ -148,7 +148,7 @@ def test_the_table_is_read_at_a_glance(
     assert "worse" in rows["logged"]
     assert "better" in rows["new"]
     assert "2 queries, 2,000 lists" in told
-    assert "clicks per list as logged" in told
+    assert "counted, and not estimated: " in told
     assert "examination by rank, estimated from clicks" in told
 
 

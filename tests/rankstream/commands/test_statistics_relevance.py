@@ -7,10 +7,12 @@ import pytest
 
 from models.counts.scope_record import CAPPED, CONVERTED
 from models.estimators.bias_curve import BiasCurve, position_curve
+from models.estimators.choice import Unknown, asked_for
 from models.estimators.intervals import FEW_CLICKS
+from models.estimators.registry import ESTIMATORS
 from models.estimators.splits import Shares
 from rankstream.commands.statistics_curve import curve_told, estimated_curve
-from rankstream.relevance import Trust, relevance_of
+from rankstream.relevance import GatheredQuery, Trust, relevance_of
 from rankstream.sections import LimitSettings, StatisticsSettings
 from rankstream.wire.events import (
     DETERMINISTIC,
@@ -95,28 +97,113 @@ def test_sets_that_grow_have_the_items_that_were_shown():
     assert (rows["a"].impressions, rows["b"].impressions) == (2, 3)
 
 
-def test_lists_of_unknown_policies_are_left_out_with_their_cells():
-    """Their clicks would count against no exposure."""
+def test_lists_of_unknown_policies_count_as_they_were_shown():
+    """With all others of their cell; by hand, and it is said of how many."""
     log = [
         *(shown("ab", unit=i, clicked="a") for i in range(3)),
         shown("ab", unit=2, clicked="b", policy=UNKNOWN),
+        shown("ca", unit=4, clicked="a", policy=UNKNOWN, candidates=[*"abc"]),
     ]
     rows, found = by_item(statistics_of(log), position_curve([1.0, 0.5]))
-    assert rows["a"].impressions == 2
-    assert rows["b"].relevance == 0.0
-    assert "2 lists left out" in found.remarks[0]
+    assert rows["a"].exposure == 4 + 0.5
+    assert rows["a"].relevance == pytest.approx(4 / 4.5)
+    # A list that did not show it says nothing of it.
+    assert (rows["b"].impressions, rows["b"].relevance) == (4, 1 / 2)
+    assert (rows["c"].impressions, rows["c"].relevance) == (1, 0.0)
+    assert found.choice.estimator == "intervention-aware"
+    assert "3 lists beside unknown policies by affine-shown" in found.chosen
+    assert not found.remarks
 
 
 @pytest.mark.parametrize("flag", [CAPPED, CONVERTED])
-def test_scopes_without_exposures_are_left_out(flag):
-    """Their clicks would count against no exposure, and they say so."""
+def test_scopes_without_exposures_count_as_they_were_shown(flag):
+    """Beside others, and alone: then nobody knows how lists came about."""
     log = [shown("ab", unit=i, clicked="b") for i in range(4)]
     chunks = [*statistics_of(log).columns(["q"])]
-    marked = [x._replace(flags=x.flags | flag) for x in chunks]
+    marked = [
+        x._replace(flags=x.flags | flag, expected=0.0 * x.expected) for x in chunks
+    ]
     found = relevance_of([*chunks, *marked], position_curve([1.0, 0.5]), GROUPS, WHOLE)
-    assert {row.item: row.impressions for row in found.items} == {"a": 4, "b": 4}
+    assert {row.item: row.impressions for row in found.items} == {"a": 8, "b": 8}
     assert {row.item: row.relevance for row in found.items} == {"a": 0.0, "b": 2.0}
-    assert "4 lists left out" in found.remarks[0]
+    assert "4 lists beside unknown policies" in found.chosen
+    alone = relevance_of(marked, position_curve([1.0, 0.5]), GROUPS, WHOLE)
+    assert {row.item: row.relevance for row in alone.items} == {"a": 0.0, "b": 2.0}
+    assert alone.choice.estimator == "affine-shown"
+
+
+def mixed_log(policies=(DETERMINISTIC, UNKNOWN), intervention=""):
+    """Lists in either order, of which some are of unknown policies."""
+    rng = np.random.default_rng(5)
+    for n in range(600):
+        items = "ab" if rng.random() < 0.7 else "ba"
+        liked = rng.random(2) < np.array([0.6, 0.3]) * [1.0, 0.5]
+        clicked = [x for x, yes in zip(items, liked, strict=True) if yes]
+        policy = policies[n % len(policies)]
+        yield shown(
+            items, clicked=clicked, unit=n, policy=policy, intervention=intervention
+        )
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_who_asks_for_an_estimator_gets_its_values(name):
+    """Those of the registry, of lists that it can take."""
+    statistics, curve = statistics_of(mixed_log()), position_curve([1.0, 0.5])
+    columns = [*statistics.columns(["q"])]
+    found = relevance_of(columns, curve, GROUPS, WHOLE, estimator=name)
+    unknown = asked_for(name).unknown
+    gathered = GatheredQuery(GROUPS, unknown=unknown)
+    for chunk in columns:
+        gathered.take(chunk)
+    values = ESTIMATORS[name].estimator(*gathered.logged(), curve).values
+    for row in found.items:
+        assert row.relevance == values[gathered.numbers[row.item]]
+        assert row.low < row.relevance < row.high
+        assert row.degrees == (2 if unknown is Unknown.LEFT_OUT else GROUPS - 1)
+    assert found.choice.estimator == name
+    left_out = [each for each in found.remarks if "300 lists left out" in each]
+    assert len(left_out) == (unknown is Unknown.LEFT_OUT)
+
+
+@pytest.mark.parametrize(
+    ("policies", "name"),
+    [((DETERMINISTIC,), "intervention-aware"), ((UNKNOWN,), "affine-shown")],
+)
+def test_sums_and_the_registry_say_the_same(policies, name):
+    """Values, support, intervals and effective clicks, of what is chosen."""
+    statistics = statistics_of(mixed_log(policies))
+    columns, curve = [*statistics.columns(["q"])], position_curve([1.0, 0.5])
+    chosen = relevance_of(columns, curve, GROUPS, WHOLE)
+    asked = relevance_of(columns, curve, GROUPS, WHOLE, estimator=name)
+    assert chosen.choice.estimator == name
+    assert chosen.effective_clicks == pytest.approx(asked.effective_clicks)
+    for one, other in zip(chosen.items, asked.items, strict=True):
+        assert one[4:7] == pytest.approx(other[4:7], rel=1e-9)
+        assert one.item == other.item
+        assert (one.clicked, one.degrees) == (other.clicked, other.degrees)
+        assert one.exposure == pytest.approx(other.exposure)
+
+
+def test_policies_chosen_from_clicks_are_corrected_each_by_itself():
+    """As `rankstream evaluate` does; together they would be biased."""
+    log = [
+        *mixed_log((DETERMINISTIC,), "m@1.3"),
+        *(shown("ba", unit=n, clicked="a" * (n % 3 == 0)) for n in range(300)),
+    ]
+    statistics, curve = statistics_of(log), position_curve([1.0, 0.5])
+    rows, found = by_item(statistics, curve)
+    gathered = GatheredQuery(GROUPS)
+    for chunk in statistics.columns(["q"]):
+        gathered.take(chunk)
+    values = {
+        name: ESTIMATORS[name].estimator(*gathered.logged(), curve).values
+        for name in ("intervention-oblivious", "intervention-aware")
+    }
+    assert found.choice.estimator == "intervention-oblivious"
+    assert rows["a"].relevance == values["intervention-oblivious"][0]
+    assert abs(rows["a"].relevance - values["intervention-aware"][0]) > 1e-3
+    assert np.isnan(rows["a"].low)
+    assert "policies are known, and some were chosen from clicks" in found.chosen
 
 
 def test_a_policy_that_learned_from_clicks_leaves_points_with_a_warning():
@@ -156,7 +243,7 @@ def test_the_curve_is_estimated_from_the_validation_groups_alone():
     rng = np.random.default_rng(1)
     log = in_groups(looked(12_000, 0.4, rng), (2, 3))
     log += in_groups(looked(12_000, 0.9, rng), (0, 1, 4, 5))
-    curve, source, _ = estimated_curve(statistics_of(log), Shares())
+    curve, source, *_ = estimated_curve(statistics_of(log), Shares())
     assert curve is not None
     assert curve.is_ratio_only
     assert curve.alpha == pytest.approx([1.0, 0.4], abs=0.05)
@@ -166,7 +253,7 @@ def test_the_curve_is_estimated_from_the_validation_groups_alone():
 def test_the_curve_is_from_training_groups_too_where_validation_cannot_tell_it():
     """Too few clicks there, or too few groups to be split; it is said."""
     log = in_groups(looked(6_000, 0.4, np.random.default_rng(2)), (0, 1, 4, 5))
-    curve, source, _ = estimated_curve(statistics_of(log), Shares())
+    curve, source, *_ = estimated_curve(statistics_of(log), Shares())
     assert curve is not None
     assert curve.alpha == pytest.approx([1.0, 0.4], abs=0.05)
     assert source.endswith(
@@ -174,7 +261,7 @@ def test_the_curve_is_from_training_groups_too_where_validation_cannot_tell_it()
         "it"
     )
     few = statistics_of(looked(4_000, 0.4, np.random.default_rng(2)), groups=5)
-    curve, source, _ = estimated_curve(few, Shares())
+    curve, source, *_ = estimated_curve(few, Shares())
     assert curve is not None
     assert source == "estimated from all clicks, as 5 groups cannot be split"
 

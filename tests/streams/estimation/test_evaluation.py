@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from models.estimators.bias_curve import position_curve
+from models.estimators.choice import Unknown, asked_for
 from models.estimators.intervals import FEW_CLICKS
 from models.estimators.jackknife import TOO_FEW
 from models.estimators.policy_comparison import Valuation, compare_policies
@@ -44,7 +45,7 @@ TARGETS = {"best": RankingTarget(BEST), "drawn": RankingTarget(DRAWN)}
 
 def question(estimator="intervention-aware", curve=GIVEN, **how):
     """Clicks per list, of all groups."""
-    whole = Question(estimator, curve, click_weights_of, GROUPS, EVERYBODY)
+    whole = Question(asked_for(estimator), curve, click_weights_of, GROUPS, EVERYBODY)
     return whole._replace(**how)
 
 
@@ -104,7 +105,7 @@ def test_figures_are_those_of_one_log_in_memory(name):
         assert one.errors == pytest.approx(other.errors, rel=1e-9, abs=1e-12)
     if name in BY_GROUP:
         return
-    how = Gathering(GROUPS, EVERYBODY, asks_placements=True)
+    how = Gathering(GROUPS, EVERYBODY, Unknown.LEFT_OUT)
     (queries,) = how.of(USERS.chunks())
     shares = USERS.shares[queries.owners]
     lists = np.sum([each.lists for each in queries.sets], axis=0, dtype=float)
@@ -166,7 +167,7 @@ def test_groups_that_a_policy_was_made_of_are_left_out():
 
 def lists_by_group():
     """How many there are."""
-    how = Gathering(GROUPS, EVERYBODY, asks_placements=True)
+    how = Gathering(GROUPS, EVERYBODY, Unknown.LEFT_OUT)
     (queries,) = how.of(USERS.chunks())
     return np.sum([each.lists for each in queries.sets], axis=0).tolist()
 

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from models.counts.definition import ClosedImpression, placement_of
+from models.estimators.choice import Unknown
 from models.estimators.logged_places import check_places
 from models.plackett_luce.placement import placement_probabilities
 from rankstream.sections import LimitSettings, StatisticsSettings
@@ -64,7 +65,7 @@ def placed(one: Interaction, items: list[str], shown: list[int]) -> Any:
     return placement_of(closed, len(items), is_growing=own.is_open_set)
 
 
-def recounted(log: list[Interaction], groups, *, asks_placements: bool):
+def recounted(log: list[Interaction], groups, unknown: Unknown):
     """Places and impressions by name, and lists by set, from each list by itself."""
     cells = {
         (scope_of(one), one.impression.unit % GROUPS)
@@ -88,14 +89,16 @@ def recounted(log: list[Interaction], groups, *, asks_placements: bool):
         if group not in groups:
             continue
         is_unknown = (scope_of(one), group) in cells
-        if is_unknown and asks_placements:
+        if is_unknown and unknown is Unknown.LEFT_OUT:
             n_left_out += 1
             continue
         items = msgspec.msgpack.decode(own.candidates)
         shown = np.frombuffer(own.shown, "<u2").tolist()
         name = own.query_id, group, own.intervention
         sets[own.query_id, scope_of(one)[1], group] += 1
-        for item in [items[x] for x in shown] if own.is_open_set else items:
+        is_sure = is_unknown and unknown is Unknown.AS_SHOWN
+        is_own = own.is_open_set or is_sure
+        for item in [items[x] for x in shown] if is_own else items:
             impressions[*name, item] += 1
         clicked = {mark.position for mark in one.clicks}
         for rank, row in enumerate(shown, 1):
@@ -104,7 +107,7 @@ def recounted(log: list[Interaction], groups, *, asks_placements: bool):
             place[1] += rank in clicked
         if is_unknown:
             for rank, row in enumerate(shown, 1):
-                places[*name, items[row], rank][2] = math.nan
+                places[*name, items[row], rank][2] += 1.0 if is_sure else math.nan
             continue
         matrix = placed(one, items, shown)
         for row, rank in np.argwhere(matrix > 0).tolist():
@@ -142,28 +145,31 @@ def gathered(found: list[LoggedQueries]):
     return places, impressions, sets, sum(one.n_left_out for one in found)
 
 
-@pytest.mark.parametrize("asks_placements", [False, True])
+@pytest.mark.parametrize("unknown", Unknown)
 @pytest.mark.parametrize("groups", [EVERYBODY, (1, 4, 6)])
-def test_it_is_what_each_list_says(groups, asks_placements):
-    """Of all policies, sets and eras; unknown lists are NaN, or left out."""
+def test_it_is_what_each_list_says(groups, unknown):
+    """Of all policies, sets and eras; unknown lists are NaN, as shown, or left out."""
     log = [*lists(600, np.random.default_rng(8))]
-    expected = recounted(log, groups, asks_placements=asks_placements)
-    how = Gathering(GROUPS, groups, asks_placements)
-    found = gathered([*how.of(marked(counted(log)))])
+    expected = recounted(log, groups, unknown)
+    how = Gathering(GROUPS, groups, unknown)
+    queries = [*how.of(marked(counted(log)))]
+    found = gathered(queries)
     assert found[1:] == expected[1:]
     nothing = [0, 0, 0.0]
     told = {name: row for name, row in found[0].items() if row != nothing}
     assert told.keys() == expected[0].keys()
     for name, row in expected[0].items():
         assert told[name] == pytest.approx(row, abs=1e-6, nan_ok=True), name
-    assert (found[3] > 0) == asks_placements
+    assert (found[3] > 0) == (unknown is Unknown.LEFT_OUT)
+    n_as_shown = sum(one.n_as_shown for one in queries)
+    assert (n_as_shown > 0) == (unknown is Unknown.AS_SHOWN)
 
 
 @pytest.mark.parametrize("cells_at_once", [1, 2_000, 1 << 20])
 def test_chunks_change_nothing(cells_at_once):
     """However columns are cut; how much is taken together alone decides of whom."""
     statistics = counted([*lists(400, np.random.default_rng(9))])
-    how = Gathering(GROUPS, EVERYBODY, True, cells_at_once)
+    how = Gathering(GROUPS, EVERYBODY, Unknown.LEFT_OUT, cells_at_once)
     whole = gathered([*how.of(marked(statistics))])
     mixed = {name for _, names in marked(statistics) for name in names}
     for seed in range(2):
@@ -203,7 +209,7 @@ def shown(items: str, **how: Any) -> Interaction:
 )
 def test_a_policy_is_mixed_where_a_query_had_several_placements(log, mixed):
     """By themselves the clicks of each cannot be told."""
-    how = Gathering(GROUPS, EVERYBODY, asks_placements=False)
+    how = Gathering(GROUPS, EVERYBODY, Unknown.KEPT)
     (found,) = how.of(marked(counted(log)))
     assert bool(found.log.mixed) == mixed
     names = {found.interventions[policy] for policy in found.log.mixed}
@@ -213,7 +219,7 @@ def test_a_policy_is_mixed_where_a_query_had_several_placements(log, mixed):
 def test_exposure_rows_are_placements():
     """Two vectors of scores are two, one that comes again is one."""
     one, other = (np.array(x, "<f4").tobytes() for x in ([1, 0, 0], [0, 1, 0]))
-    how = Gathering(GROUPS, EVERYBODY, asks_placements=True)
+    how = Gathering(GROUPS, EVERYBODY, Unknown.LEFT_OUT)
     drawn = {"policy": PLACKETT_LUCE}
     same = [shown("ab", scores=one, **drawn), shown("ba", scores=one, **drawn)]
     (found,) = how.of(marked(counted(same)))
@@ -235,11 +241,11 @@ def test_beyond_what_is_kept_apart_placements_are_several():
     )
     fold.take(closed_of(log))
     statistics = Statistics((key, value) for _, key, value in fold.changes({}))
-    how = Gathering(GROUPS, EVERYBODY, asks_placements=True)
+    how = Gathering(GROUPS, EVERYBODY, Unknown.LEFT_OUT)
     (found,) = how.of(marked(statistics))
     assert found.log.mixed
 
 
 def test_nothing_is_made_of_nothing():
     """As of an empty log."""
-    assert [*Gathering(GROUPS, EVERYBODY, asks_placements=True).of([])] == []
+    assert [*Gathering(GROUPS, EVERYBODY, Unknown.LEFT_OUT).of([])] == []

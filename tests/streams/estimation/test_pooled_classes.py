@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from models.estimators.bias_curve import BiasCurve
+from models.estimators.choice import Unknown, asked_for
 from models.estimators.item_classes import class_of, item_classes
 from models.estimators.logged_places import LoggedPlaces
 from models.estimators.policy_comparison import Valuation, compare_policies
@@ -89,7 +90,7 @@ def chunks_of(log):
 def asked(estimator, **how):
     """Clicks per list, of all groups, items by class."""
     groups = tuple(range(GROUPS))
-    whole = Question(estimator, CURVE, click_weights_of, GROUPS, groups)
+    whole = Question(asked_for(estimator), CURVE, click_weights_of, GROUPS, groups)
     return whole._replace(**{"has_classes": True, **how})
 
 
@@ -102,7 +103,7 @@ def valued(chunks, targets, question):
 
 def by_class(log, estimator, targets):
     """Figures of a log in memory whose items are classes, taken apart here."""
-    how = Gathering(GROUPS, range(GROUPS), "placements" in ESTIMATORS[estimator].needs)
+    how = Gathering(GROUPS, range(GROUPS), asked_for(estimator).unknown)
     (queries,) = how.of(log.chunks())
     names, numbers = item_classes(queries.items)
     shape = *queries.impressions.shape[:2], len(names)
@@ -196,7 +197,7 @@ def test_what_policies_show_adds_up_over_queries():
     """By class, and what is none of the items of any query."""
     log = graded_log(40)
     pool, n_parts = PooledClasses(GROUPS, 3), 0
-    for queries in Gathering(GROUPS, range(GROUPS), False, 1).of(log.chunks()):
+    for queries in Gathering(GROUPS, range(GROUPS), Unknown.KEPT, 1).of(log.chunks()):
         shape = len(queries.items), 3
         pool.take(queries, {"x": Worth(np.ones(shape), np.array([2.0, 1.0, 0.0]))})
         n_parts += 1

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from models.estimators.bias_curve import position_curve
+from models.estimators.choice import asked_for
 from models.estimators.policy_reward import click_weights_of
 from models.plackett_luce.placement import placement_probabilities
 from rankstream.ranking.scoring import normalised, scores_of
@@ -111,7 +112,8 @@ def of_groups(groups):
     """Figures of both snapshots, from clicks of some groups."""
     chunks = marked_columns(STATISTICS.batches(), STATISTICS.column_reader())
     targets = {"first": target_of(FIRST), "trained": target_of(TRAINED)}
-    asked = Question("intervention-aware", CURVE, click_weights_of, GROUPS, groups)
+    choice = asked_for("intervention-aware")
+    asked = Question(choice, CURVE, click_weights_of, GROUPS, groups)
     found = evaluated(chunks, targets, asked).comparison
     assert found is not None
     return found

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from models.estimators.bias_curve import position_curve
+from models.estimators.choice import asked_for
 from models.estimators.policy_reward import click_weights_of
 from models.plackett_luce.placement import placement_probabilities
 from rankstream.ranking.scoring import normalised, scores_of
@@ -139,7 +140,7 @@ def test_values_are_those_of_evaluate_and_cover_the_truth(
     features = FeatureRecords(world.read(CANDIDATES), newest.features_hash, 3)
     groups = tuple(sorted({*range(20)} - {*newest.groups}))
     question = Question(
-        "intervention-aware",
+        asked_for("intervention-aware"),
         CurveReplicates(position_curve(EXAMINATION), "given"),
         click_weights_of,
         20,
@@ -174,6 +175,7 @@ def test_values_are_those_of_evaluate_and_cover_the_truth(
         assert one.unseen is not None
         assert one.unseen < 0.2
     assert "chosen from clicks of" in found.remarks[0]
+    assert found.remarks[1].startswith("by intervention-aware: policies are known")
     assert found.at_ms > 1_700_000_000_000
 
 

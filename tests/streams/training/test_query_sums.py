@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from models.estimators.bias_curve import BiasCurve
+from models.estimators.choice import Unknown
 from rankstream.relevance import GatheredQuery
 from rankstream.wire.events import DETERMINISTIC, Interaction
 from streams.fold.statistics_reader import Statistics
@@ -57,15 +58,17 @@ def cut(chunks, rng):
             first = end
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_sums_are_those_of_the_estimator(seed):
+@pytest.mark.parametrize(
+    ("seed", "unknown"), [(1, Unknown.LEFT_OUT), (2, Unknown.AS_SHOWN)]
+)
+def test_sums_are_those_of_the_estimator(seed, unknown):
     """Query by query, as relevance gathers them, groups added up by split."""
     statistics = statistics_of(seed)
-    found = summed(statistics.columns())
+    found = [*QuerySummation(CURVE, SPLIT_OF, unknown).of(statistics.columns())]
     assert [each.query for each in found] == [*statistics.queries()]
     left_out = 0
     for each in found:
-        gathered = GatheredQuery(GROUPS)
+        gathered = GatheredQuery(GROUPS, unknown=unknown)
         for chunk in statistics.columns([each.query]):
             gathered.take(chunk)
         expected = gathered.sums(CURVE)
@@ -78,7 +81,7 @@ def test_sums_are_those_of_the_estimator(seed):
                 assert table[split] == pytest.approx(of_groups, rel=1e-12, abs=1e-12)
         assert each.n_left_out == gathered.n_left_out
         left_out += each.n_left_out
-    assert left_out > 0
+    assert (left_out > 0) == (unknown is Unknown.LEFT_OUT)
     clicked = sum(each.sums[3].sum() for each in found)
     assert clicked > 300
     assert all(len(each.sets) > 1 for each in found)

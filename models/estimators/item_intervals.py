@@ -1,0 +1,113 @@
+"""Values of items by any estimator, and how far they may be off, by groups left out."""
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import stdtrit
+
+from models.estimators.bias_curve import BiasCurve
+from models.estimators.intervals import (
+    FEW_CLICKS,
+    FEW_GROUPS,
+    Intervals,
+    spread_without_each,
+)
+from models.estimators.intervention_aware import Floats
+from models.estimators.logged_places import Flags, LoggedPlaces, of_groups
+from models.estimators.registry import Estimator
+
+
+class PointsOfItems(NamedTuple):
+    """Of each item.
+
+    Parameters
+    ----------
+    values : [n_items]
+        NaN where there is none.
+    support : [n_items]
+        See `models.estimators.item_estimates.ItemEstimates`.
+    intervals
+        Without numbers where there are none.
+    impressions, clicked : [n_items]
+        Lists that could have shown it, and clicks at ranks that the curve has.
+    """
+
+    values: Floats
+    support: Floats
+    intervals: Intervals
+    impressions: Floats
+    clicked: Floats
+
+
+def points_of_items(  # noqa: PLR0913  a log, a curve, and what is made of them
+    estimator: Estimator,
+    log: LoggedPlaces,
+    impressions: Floats,
+    curve: BiasCurve,
+    groups: tuple[int, ...],
+    *,
+    has_intervals: bool = True,
+    confidence: float = 0.95,
+) -> tuple[PointsOfItems, float]:
+    """Values with intervals as those of `jackknife_intervals`, of any estimator.
+
+    The estimate is made again without each group; see `models.estimators.intervals`.
+
+    Parameters
+    ----------
+    log
+        See `models.estimators.logged_places`.
+    impressions : [n_groups, n_policies, n_items]
+        Lists that could have shown the item.
+    groups
+        Whose lists values are made of.
+    has_intervals
+        Whether there may be any: else nothing is made again.
+    confidence
+        In (0, 1).
+
+    Returns
+    -------
+    The points, and how many clicks of one weight vary as little as all of them.
+    """
+    wanted = np.isin(np.arange(len(impressions)), groups)
+    kept, lists = of_groups(log, impressions, wanted)
+    found = estimator(kept, lists, curve)
+    by_group = lists.sum(axis=1)
+    is_known = kept.ranks <= curve.n_ranks
+    clicked = np.zeros(by_group.shape)
+    places = kept.groups[is_known], kept.items[is_known]
+    np.add.at(clicked, places, kept.clicked[is_known])
+    has_item = by_group > 0.0
+    without = np.full(by_group.shape, np.nan)
+    if has_intervals:
+        for group in np.flatnonzero(has_item.any(axis=1)).tolist():
+            rest = wanted & (np.arange(len(impressions)) != group)
+            without[group] = estimator(*of_groups(log, impressions, rest), curve).values
+    reasons = _reasons(has_item, clicked, without, found.values)
+    n_groups = has_item.sum(axis=0)
+    degrees = np.maximum(n_groups - 1.0, 0.0)
+    quantile = stdtrit(np.maximum(degrees, 1.0), 0.5 + 0.5 * confidence)
+    is_there = np.array([not reason for reason in reasons], np.bool_)
+    spread = spread_without_each(without, has_item)
+    half = np.where(is_there, quantile * spread, np.nan)
+    values, n_lists = found.values, by_group.sum(axis=0)
+    intervals = Intervals(values - half, values + half, degrees, reasons)
+    total = float((n_lists * found.clicks.total).sum())
+    squares = float((n_lists**2 * found.clicks.squares).sum())
+    points = PointsOfItems(
+        values, found.support, intervals, n_lists, clicked.sum(axis=0)
+    )
+    return points, total**2 / squares if squares else 0.0
+
+
+def _reasons(
+    has_item: Flags, clicked: Floats, without: Floats, values: Floats
+) -> tuple[str, ...]:
+    """Why items have no interval; see `models.estimators.intervals`."""
+    is_told = np.isfinite(values) & np.isfinite(np.where(has_item, without, 0.0)).all(
+        axis=0
+    )
+    reasons = np.where(is_told, "", FEW_GROUPS)
+    reasons = np.where((clicked > 0.0).sum(axis=0) < 2, FEW_CLICKS, reasons)
+    return tuple(np.where(has_item.sum(axis=0) < 2, FEW_GROUPS, reasons).tolist())

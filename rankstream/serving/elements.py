@@ -38,8 +38,18 @@ def n_values(text: bytes) -> int:
     (6, 1, 2)
     """
     codes = np.frombuffer(text, np.uint8)
-    n_commas = np.count_nonzero(codes == COMMA)
-    return int(1 + n_commas + np.count_nonzero((codes | SIDE) == OPEN))
+    return 1 + n_commas(text) + int(np.count_nonzero((codes | SIDE) == OPEN))
+
+
+def n_commas(text: bytes) -> int:
+    """How many commas there are, in texts too; faster than `bytes.count`.
+
+    Examples
+    --------
+    >>> n_commas(b'[1, 2, "a,b"]')
+    3
+    """
+    return int(np.count_nonzero(np.frombuffer(text, np.uint8) == COMMA))
 
 
 def lines_of(body: bytes) -> list[bytes]:
@@ -93,8 +103,8 @@ class Elements:
         self._of_values = most_values, refusal_of_values
         self._are_lines = are_lines
         self._count: Callable[[bytes], None] | None = None
-        self._unscanned: list[bytes] | None = None
-        self._n_commas = 0
+        self._unscanned: list[bytes] | None = []
+        self._n_unscanned = self._n_counted = self._n_commas = 0
         self._depth = 0
         self._is_in_text = self._is_in_line = False
         self._escape = b""
@@ -107,24 +117,33 @@ class Elements:
         Problem
             Where there are too many.
         """
+        if self._unscanned is None:
+            self._take(piece)
+            return
+        self._unscanned.append(piece)
+        self._n_unscanned += len(piece)
+        if self._n_unscanned <= self.free:
+            return
         if self._count is None:
-            start = piece.lstrip()[:1]
+            starts = (each.lstrip()[:1] for each in self._unscanned)
+            start = next(filter(None, starts), b"")
             if not start:
+                self._unscanned.clear()  # blanks
                 return
             self._count = self._way(start)
-        if self._unscanned is None:
-            self._take(piece, self._count)
-            return
-        # Commas are counted at once; where each of them is matters if they are many.
-        self._unscanned.append(piece)
-        codes = np.frombuffer(piece, np.uint8)
-        self._n_commas += int(np.count_nonzero(codes == COMMA))
-        if self._n_commas >= self._most:
-            waiting, self._unscanned = self._unscanned, None
-            for each in waiting:
-                self._take(each, self._count)
+        if self._count == self._scan:
+            # All commas are counted at once; which of them count matters if all may.
+            new = self._unscanned[self._n_counted :]
+            self._n_counted += len(new)
+            self._n_commas += sum(map(n_commas, new))
+            if self._n_commas < self._most:
+                return
+        waiting, self._unscanned = self._unscanned, None
+        for each in waiting:
+            self._take(each)
 
-    def _take(self, piece: bytes, count: Callable[[bytes], None]) -> None:
+    def _take(self, piece: bytes) -> None:
+        count = self._count or self._values
         for start in range(0, len(piece), WINDOW_BYTES):
             window = piece[start : start + WINDOW_BYTES]
             self.n_bytes += len(window)
@@ -137,7 +156,6 @@ class Elements:
             self.n = 0
             return self._lines
         if first == b"[":
-            self._unscanned = []
             return self._scan
         self._most, self._refusal = self._of_values
         return self._values

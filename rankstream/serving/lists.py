@@ -16,7 +16,7 @@ from rankstream.ranking.multileaving import Multileaving
 from rankstream.ranking.ranked_list import Ranking
 from rankstream.serving.calls import Answer, Call
 from rankstream.serving.documents import Documents
-from rankstream.serving.elements import n_values
+from rankstream.serving.elements import n_commas
 from rankstream.serving.exposures import exposures_of
 from rankstream.serving.features import features_of
 from rankstream.serving.problems import Problem, busy, malformed
@@ -41,7 +41,7 @@ MOST_BYTES = MAX_EVENT_BYTES - (1 << 17)
 """An event of this size is accepted, whatever its texts take in the log."""
 
 MOST_AT_ONCE = 20_000
-"""Values of a request that does not wait for its turn."""
+"""Bytes, else commas, of a request that does not wait for its turn."""
 
 MOST_EXPOSURES = 100_000
 """Numbers of one answer."""
@@ -107,7 +107,7 @@ class Lists:
     async def _body(self, call: Call) -> bytes:
         """The body, at its turn where that is long work."""
         body = await call.body(self._values.elements())
-        if len(body) > MOST_AT_ONCE and n_values(body) > MOST_AT_ONCE:
+        if len(body) > MOST_AT_ONCE and n_commas(body) > MOST_AT_ONCE:
             await call.turn.begin()
             self._values.check(body)
         return body
@@ -119,6 +119,12 @@ class Lists:
         kept = self._kept(asked, digest)
         if kept is not None:
             return kept
+        if asked.log and len(asked.items) > self._most_documents:
+            raise _unprocessable(
+                "too-many-documents",
+                f"items must be at most {self._most_documents:,} (limits.documents); "
+                f"got {len(asked.items):,}",
+            )
         impression = asked.impression_id or new_impression_id(asked.query_id)
         ranking = self._ranking(asked, impression)
         event = self._event_of(asked, ranking, impression) if asked.log else None
@@ -234,12 +240,6 @@ class Lists:
         if len(set(ids)) < len(ids):
             raise _unprocessable(
                 "candidates", "items must have an id each; one has two"
-            )
-        if len(ids) > self._most_documents:
-            raise _unprocessable(
-                "too-many-documents",
-                f"items must be at most {self._most_documents:,} (limits.documents); "
-                f"got {len(ids):,}",
             )
         if len(event) > MOST_BYTES:
             raise _unprocessable(

@@ -97,6 +97,13 @@ def test_lines_are_those_that_are_not_blank() -> None:
         assert refused(pieces, len(lines) - 1, lines=True) == "elements"
 
 
+def test_blanks_before_an_array_hide_nothing() -> None:
+    """However many there are."""
+    pieces = [b" " * 100, b"\n" * 100, b"  [1,", b"2,3]"]
+    assert refused(pieces, 3) == ""
+    assert refused(pieces, 2) == "elements"
+
+
 def test_no_more_is_looked_at_than_holds_too_many() -> None:
     """Of a body of megabytes."""
     elements = Elements(10_000, refusal, 10**9, refusal_of_values)

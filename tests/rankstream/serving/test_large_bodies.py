@@ -102,8 +102,12 @@ def test_of_each_attack_little_is_read_and_unpacked(
     coming, room, turns = Coming(body, WINDOW_BYTES), Room(64 * MIB), Turns(1.0)
     call = Call(scope, coming, room, turns, most=4 * MIB, within_s=60.0)
     handlers = {place.path: place.handler for place in places_of(server.parts)}
+
+    async def asked() -> None:
+        await handlers[path](call)
+
     with pytest.raises(Problem) as refused:
-        asyncio.run(handlers[path](call))
+        asyncio.run(asked())
 
     assert (refused.value.status, refused.value.code) == (413, "too-many")
     serve = server.parts.serve

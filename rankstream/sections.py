@@ -308,6 +308,7 @@ class ServeSettings(Section, frozen=True):
     body_bytes: Annotated[int, msgspec.Meta(ge=1_024, le=64 << 20)] = 4 << 20
     head_bytes: Annotated[int, msgspec.Meta(ge=1_024, le=1 << 20)] = 16 << 10
     events: Annotated[int, msgspec.Meta(gt=0, le=65_536)] = 10_000
+    values: Annotated[int, msgspec.Meta(ge=1_000)] = 200_000
     under_way_bytes: Annotated[int, msgspec.Meta(ge=1 << 20)] = 64 << 20
     connections: Positive = 2_000
     head_s: PositiveFloat = 5.0

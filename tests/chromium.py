@@ -7,12 +7,15 @@ import shutil
 import subprocess
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 
 from tests.services import ServiceMissing, without
+
+PATIENCE_S = 30.0
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 
@@ -27,10 +30,37 @@ def path(environment: Mapping[str, str] = os.environ) -> str:
     return found
 
 
+@dataclass
+class Opened:
+    """What came of opening a page.
+
+    `answers` are what expressions come to, each once it is true; `milestones` what the
+    browser said of its loading, such as `load` and `networkIdle`; `unanswered` the
+    addresses that were asked for and did not end.
+    """
+
+    answers: list[Any]
+    complaints: list[str]
+    milestones: list[str]
+    unanswered: list[str]
+
+
 def answers(
     browser: str, url: str, questions: Sequence[str], folder: Path
 ) -> tuple[list[Any], list[str]]:
     """What expressions come to in the page, each once it is true; and complaints."""
+    found = opened(browser, url, questions, folder)
+    return found.answers, found.complaints
+
+
+def opened(
+    browser: str,
+    url: str,
+    questions: Sequence[str],
+    folder: Path,
+    milestones: Sequence[str] = (),
+) -> Opened:
+    """A page once its milestones are reached and its questions answered."""
     process = subprocess.Popen(
         [
             browser, "--headless", "--no-sandbox", "--disable-gpu",
@@ -41,15 +71,15 @@ def answers(
         stderr=subprocess.DEVNULL,
     )  # fmt: skip
     try:
-        return asyncio.run(_asked(folder, url, questions))
+        return asyncio.run(_asked(folder, url, questions, milestones))
     finally:
         process.terminate()
         process.wait(timeout=20)
 
 
 async def _asked(
-    folder: Path, url: str, questions: Sequence[str]
-) -> tuple[list[Any], list[str]]:
+    folder: Path, url: str, questions: Sequence[str], milestones: Sequence[str]
+) -> Opened:
     place = folder / "DevToolsActivePort"
     deadline = time.monotonic() + 60.0
     while not (place.exists() and place.read_text().strip()):
@@ -61,11 +91,18 @@ async def _asked(
             pages = [each for each in await listed.json() if each["type"] == "page"]
         async with session.ws_connect(pages[0]["webSocketDebuggerUrl"]) as socket:
             talk = _Talk(socket)
-            for method in ("Page.enable", "Runtime.enable", "Log.enable"):
-                await talk.call(method)
-            await talk.call("Page.navigate", url=url)
+            for domain in ("Page", "Runtime", "Log", "Network"):
+                await talk.call(f"{domain}.enable")
+            await talk.call("Page.setLifecycleEventsEnabled", enabled=True)
+            loading = (await talk.call("Page.navigate", url=url))["loaderId"]
+            await talk.until_reached(loading, milestones)
             found = [await talk.once_true(question) for question in questions]
-            return found, talk.complaints
+            return Opened(
+                found,
+                talk.complaints,
+                talk.milestones_of(loading),
+                list(talk.unanswered.values()),
+            )
 
 
 class _Talk:
@@ -73,6 +110,8 @@ class _Talk:
 
     def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
         self.complaints: list[str] = []
+        self.unanswered: dict[str, str] = {}
+        self._milestones: list[tuple[str, str]] = []
         self._socket = socket
         self._number = 0
 
@@ -84,11 +123,32 @@ class _Talk:
             said = json.loads((await self._socket.receive()).data)
             if said.get("id") == self._number:
                 return dict(said.get("result", {}))
-            if said.get("method") in ("Runtime.exceptionThrown", "Log.entryAdded"):
-                self.complaints.append(json.dumps(said["params"]))
+            self._hear(said.get("method", ""), said.get("params", {}))
+
+    def _hear(self, method: str, said: dict[str, Any]) -> None:
+        if method in ("Runtime.exceptionThrown", "Log.entryAdded"):
+            self.complaints.append(json.dumps(said))
+        elif method == "Network.requestWillBeSent":
+            self.unanswered[said["requestId"]] = said["request"]["url"]
+        elif method in ("Network.loadingFinished", "Network.loadingFailed"):
+            self.unanswered.pop(said["requestId"], None)
+        elif method == "Page.lifecycleEvent":
+            self._milestones.append((said["loaderId"], said["name"]))
+
+    def milestones_of(self, loading: str) -> list[str]:
+        """What was reached, in its order."""
+        return [name for each, name in self._milestones if each == loading]
+
+    async def until_reached(self, loading: str, wanted: Sequence[str]) -> None:
+        deadline = time.monotonic() + PATIENCE_S
+        while not set(wanted) <= set(self.milestones_of(loading)):
+            if time.monotonic() > deadline:
+                return
+            await self.once_true("true")
+            await asyncio.sleep(0.05)
 
     async def once_true(self, expression: str) -> Any:
-        deadline = time.monotonic() + 30.0
+        deadline = time.monotonic() + PATIENCE_S
         while True:
             answer = await self.call(
                 "Runtime.evaluate", expression=expression, returnByValue=True

@@ -33,15 +33,21 @@ class Load(NamedTuple):
 
 
 class Client(asyncio.Protocol):
-    """One connection that asks for these bodies in turn until it is told to stop."""
+    """One connection that asks for these bodies in turn until it is told to stop.
 
-    def __init__(self, requests: list[bytes], first: int, ends_s: float) -> None:
+    It rests `pause_s` between an answer and the next request.
+    """
+
+    def __init__(
+        self, requests: list[bytes], first: int, ends_s: float, pause_s: float = 0.0
+    ) -> None:
         self.answered: list[tuple[float, float]] = []
         self.n_refused = 0
         self.done = asyncio.get_running_loop().create_future()
         self._requests = requests
         self._next = first
         self._ends_s = ends_s
+        self._pause_s = pause_s
         self._asked_s = 0.0
         self._waiting = b""
 
@@ -67,7 +73,10 @@ class Client(asyncio.Protocol):
             self.n_refused += 1
         self._waiting = b""
         if now_s < self._ends_s:
-            self._ask()
+            if self._pause_s:
+                asyncio.get_running_loop().call_later(self._pause_s, self._ask)
+            else:
+                self._ask()
         elif not self.done.done():
             self.done.set_result(None)
 
@@ -91,7 +100,9 @@ def request_of(path: str, body: bytes) -> bytes:
     return head.encode() + body
 
 
-async def asked(port: int, requests: list[bytes], n_clients: int, s: float) -> Load:
+async def asked(
+    port: int, requests: list[bytes], n_clients: int, s: float, pause_s: float = 0.0
+) -> Load:
     """Let clients ask for so many seconds."""
     loop = asyncio.get_running_loop()
     before_s = time.process_time()
@@ -100,7 +111,7 @@ async def asked(port: int, requests: list[bytes], n_clients: int, s: float) -> L
     for number in range(n_clients):
         first = number * len(requests) // n_clients
         _, client = await loop.create_connection(
-            lambda first=first: Client(requests, first, begun_s + s),  # type: ignore[misc]
+            lambda first=first: Client(requests, first, begun_s + s, pause_s),  # type: ignore[misc]
             "127.0.0.1",
             port,
         )
@@ -114,19 +125,21 @@ async def asked(port: int, requests: list[bytes], n_clients: int, s: float) -> L
     return Load(len(counted) / s, slow_s, len(every), refused, cpu_s)
 
 
-def load(port: int, requests: Path, n_clients: int, s: float) -> Load:
+def load(
+    port: int, requests: Path, n_clients: int, s: float, pause_s: float = 0.0
+) -> Load:
     """The same in a process of its own, with requests from a file."""
     command = [sys.executable, *path_options(), "-m", __name__]
-    command += [str(port), str(requests), str(n_clients), str(s)]
+    command += [str(port), str(requests), str(n_clients), str(s), str(pause_s)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)  # noqa: S603
     return Load(*json.loads(done.stdout))
 
 
 def main(words: list[str]) -> None:
     """Ask, and print what came of it."""
-    port, path, n_clients, s = words
+    port, path, n_clients, s, pause_s = words
     requests = [bytes.fromhex(line) for line in Path(path).read_text().split()]
-    run = asked(int(port), requests, int(n_clients), float(s))
+    run = asked(int(port), requests, int(n_clients), float(s), float(pause_s))
     sys.stdout.write(json.dumps(uvloop.run(run)))
 
 

@@ -3,7 +3,8 @@
 Both are the same server with the same options, and take the same bodies from the same
 clients, in turns. Ours ranks, checks, and answers once a broker on the same machine has
 the event; what the broker has is counted afterwards. Rates share the cores with clients
-and broker, so the CPU of a request is told beside them.
+and broker, so the CPU of a request is told beside them. Then a few good clients ask
+ours alone, and beside others who attack it.
 """
 
 import contextlib
@@ -26,6 +27,7 @@ from rankstream.benchmarks.http_load import Load, load, request_of
 from rankstream.benchmarks.pipeline_bed import BenchmarkFailed, running_bed
 from rankstream.benchmarks.pipeline_repeats import Figure, in_turns
 from rankstream.benchmarks.pipeline_roles import cpu_s
+from rankstream.benchmarks.serve_beside import beside_figures
 from rankstream.installation import path_options
 from rankstream.settings import Settings
 from rankstream.snapshots import Snapshot, encode_snapshot, features_hash, store_of
@@ -80,6 +82,12 @@ def measure(*, quick: bool = False) -> list[Figure]:
                 )
                 found = _n_events(settings, work.topic) - before
                 figures += figures_of(work, pairs, found)
+            for work in works()[:2]:
+                path = bed.folder / "requests"
+                path.write_text("\n".join(each.hex() for each in work.requests))
+                figures += beside_figures(
+                    work.name, ours.port, ours.pid, path, s, n_repeats
+                )
     return figures
 
 

@@ -1,6 +1,7 @@
 """`rankstream serve`: events, rankings and combined lists over HTTP."""
 
 import argparse
+import gc
 import logging
 import sys
 
@@ -54,6 +55,10 @@ def run(arguments: argparse.Namespace) -> int:
         logging.getLogger(noisy).setLevel(logging.CRITICAL)
     settings = with_namespace(load_settings(arguments.config), arguments.namespace)
     server = Server(parts_of(_with_options(settings, arguments)), _tell)
+    # Modules stay: to look through all of them, as lists of a body make the collector
+    # do, holds up everybody for tens of milliseconds.
+    gc.collect()
+    gc.freeze()
     try:
         server.run()
     except SystemExit as ended:

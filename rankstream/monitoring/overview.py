@@ -112,7 +112,7 @@ class Gathered:
     """
 
     def __init__(self, trained: Mapping[str, TrainingSettings] | None = None) -> None:
-        self._lock = threading.Condition()
+        self._lock = threading.RLock()
         self._verdicts: dict[str, Verdict] = {}
         self._courses: dict[tuple[str, int], Course] = {}
         self._counts: dict[str, int] = {}
@@ -248,12 +248,6 @@ class Gathered:
                 self._losses = found
                 self._moved()
 
-    def wait(self, number: int, timeout_s: float) -> int:
-        """Wait until something moved after `number`; the number of the last move."""
-        with self._lock:
-            self._lock.wait_for(lambda: self._number != number, timeout_s)
-            return self._number
-
     def overview(self) -> dict[str, Any]:
         """A line for each experiment, and everything else."""
         with self._lock:
@@ -304,7 +298,6 @@ class Gathered:
 
     def _moved(self) -> None:
         self._number += 1
-        self._lock.notify_all()
 
 
 def _row_of(verdict: Verdict) -> dict[str, Any]:

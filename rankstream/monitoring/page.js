@@ -5,6 +5,8 @@ const SVG = "http://www.w3.org/2000/svg";
 const byId = (id) => document.getElementById(id);
 const whole = new Intl.NumberFormat("en");
 const MOST_PAIRS = 60;
+const EVERY_MS = 2000;
+const PATIENCE_MS = 10000;
 let selected = null;
 let shownPair = 0;
 let detail = null;
@@ -285,7 +287,7 @@ async function fetchDetail() {
       detail = await answer.json();
       isNew = true;
     }
-  } catch { /* the stream of events says that the monitor is away */ }
+  } catch { /* the next look says that the monitor is away */ }
   isFetching = false;
   if (isNew) drawDetail();
   if (isStale) { isStale = false; fetchDetail(); }
@@ -420,17 +422,29 @@ function drawCourse(pairs) {
 
 byId("method").addEventListener("change", () => { if (detail) drawDetail(); });
 
-const events = new EventSource("/events");
-events.addEventListener("message", (event) => {
-  overview = JSON.parse(event.data);
-  byId("state").textContent = "live";
-  requestAnimationFrame(drawOverview);
-  requestAnimationFrame(() => {
+// An event stream never ends, and who waits for the network to rest would wait for ever.
+async function look() {
+  let found = null;
+  try {
+    const answer = await fetch("/overview", { signal: AbortSignal.timeout(PATIENCE_MS) });
+    if (answer.ok) found = await answer.json();
+  } catch { /* told below */ }
+  setTimeout(look, EVERY_MS);
+  if (found !== null) { await take(found); return; }
+  overview = null;
+  byId("state").textContent = "the monitor is away; trying again";
+}
+
+async function take(found) {
+  if (overview === null || found.number !== overview.number) {
+    overview = found;
+    drawOverview();
     const chosen = overview.experiments.find((each) => each.name === selected);
     const seen = chosen && [chosen.name, chosen.epoch, chosen.impressions, chosen.health].join("/");
-    if (chosen && seen !== fetched) { fetched = seen; fetchDetail(); }
-  });
-});
-events.addEventListener("error", () => {
-  byId("state").textContent = "the monitor is away; trying again";
-});
+    if (chosen && seen !== fetched) { fetched = seen; await fetchDetail(); }
+  }
+  byId("state").textContent = "live";
+  document.body.setAttribute("aria-busy", "false");
+}
+
+look();

@@ -1,4 +1,4 @@
-"""The monitor's page: static files, JSON, and events as they happen.
+"""The monitor's page: static files, and JSON that it asks for again and again.
 
 Loopback only unless told otherwise. Nothing is taken from a request but the name of
 an experiment and the number of a pair. A page elsewhere cannot read ours: the host
@@ -6,8 +6,6 @@ must be one that was bound, and everything is said to be for this origin only.
 """
 
 import sys
-import threading
-import time
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from importlib.resources import files
@@ -18,10 +16,6 @@ import msgspec
 
 from rankstream.listening import openness
 from rankstream.monitoring.overview import Gathered
-
-HEARTBEAT_S = 10.0
-LEAST_S = 0.5
-"""Between two events of one page."""
 
 STATIC = {
     "/": ("page.html", "text/html; charset=utf-8"),
@@ -70,8 +64,6 @@ class Handler(BaseHTTPRequestHandler):
             self._json(self.server.gathered.experiment(name, number))
         elif place.path == "/favicon.ico":
             self._send(HTTPStatus.NO_CONTENT, "image/x-icon", b"")
-        elif place.path == "/events":
-            self._events()
         else:
             self._send(HTTPStatus.NOT_FOUND, "text/plain", b"not here\n")
 
@@ -94,31 +86,6 @@ class Handler(BaseHTTPRequestHandler):
         if self.command != "HEAD":
             self.wfile.write(body)
 
-    def _events(self) -> None:
-        self.send_response(HTTPStatus.OK)
-        self.send_header("Content-Type", "text/event-stream")
-        self.send_header("Connection", "close")
-        for name, value in HEADERS.items():
-            self.send_header(name, value)
-        self.end_headers()
-        self.close_connection = True
-        if self.command == "HEAD":
-            return
-        number = -1
-        try:
-            while not self.server.is_closing.is_set():
-                moved = self.server.gathered.wait(number, HEARTBEAT_S)
-                if moved == number:
-                    self.wfile.write(b": still here\n\n")
-                else:
-                    number = moved
-                    overview = self.server.gathered.overview()
-                    self.wfile.write(b"data: " + _to_json(overview) + b"\n\n")
-                self.wfile.flush()
-                time.sleep(LEAST_S)
-        except (BrokenPipeError, ConnectionResetError, TimeoutError):
-            return
-
 
 class Server(ThreadingHTTPServer):
     """The page of one monitor."""
@@ -128,7 +95,6 @@ class Server(ThreadingHTTPServer):
     def __init__(self, host: str, port: int, gathered: Gathered) -> None:
         super().__init__((host, port), Handler)
         self.gathered = gathered
-        self.is_closing = threading.Event()
         bound = self.server_address[1]
         names = {host, "localhost", "127.0.0.1", "[::1]"}
         self.hosts = {f"{name}:{bound}" for name in names}
@@ -151,8 +117,7 @@ class Server(ThreadingHTTPServer):
         return openness(str(host), port)
 
     def close(self) -> None:
-        """End open event streams too."""
-        self.is_closing.set()
+        """Answer nobody any more."""
         self.shutdown()
         self.server_close()
 

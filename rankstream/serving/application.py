@@ -29,6 +29,7 @@ from rankstream.serving.pages import Counts, Pages
 from rankstream.serving.problems import Problem, malformed
 from rankstream.serving.room import Room
 from rankstream.serving.sender import Sender
+from rankstream.serving.turns import Turns
 from rankstream.settings import Settings
 from rankstream.snapshots import SnapshotStore, store_of
 
@@ -65,6 +66,7 @@ class Parts:
     counts: Counts
     pages: Pages
     access: Access
+    turns: Turns
 
     @property
     def serve(self) -> ServeSettings:
@@ -107,8 +109,18 @@ def parts_of(
     described = msgspec.json.encode(description())
     pages = Pages(counts, sender, rankers, experiments, described)
     access = Access(settings.serve)
+    turns = Turns(settings.serve.answer_s)
     return Parts(
-        settings, room, sender, store, rankers, experiments, counts, pages, access
+        settings,
+        room,
+        sender,
+        store,
+        rankers,
+        experiments,
+        counts,
+        pages,
+        access,
+        turns,
     )
 
 
@@ -197,6 +209,7 @@ class _Door:
         self._app = app
         self._serve = parts.serve
         self._room = parts.room
+        self._turns = parts.turns
         self._access = parts.access
         self._answers = parts.counts.answers
         self._places = {place.path: place for place in places}
@@ -212,7 +225,12 @@ class _Door:
         path = scope["path"]
         place = self._places.get(path)
         call = Call(
-            scope, receive, self._room, self._serve.body_bytes, self._serve.body_s
+            scope,
+            receive,
+            self._room,
+            self._turns,
+            most=self._serve.body_bytes,
+            within_s=self._serve.body_s,
         )
         scope["rankstream.call"] = call
         origin = call.header(b"origin")
@@ -221,6 +239,7 @@ class _Door:
         except ClientGone:
             return
         except Problem as problem:
+            call.close()
             if problem.is_last:
                 await call.drain()
             answer = Answer(problem.body(), problem.status, PROBLEM, problem.headers)
@@ -297,13 +316,21 @@ def _check_head(call: Call, most: int) -> None:
         names.count(each) > 1 for each in ONCE
     )
     if is_twice or {b"content-length", b"transfer-encoding"} <= call.headers.keys():
-        problem = malformed(
+        raise _ambiguous(
             "host, origin, token, type and length must be said once; a header comes "
-            "twice, or two headers say the length",
-            "head",
+            "twice, or two headers say the length"
         )
-        problem.headers = ((b"connection", b"close"),)
-        raise problem
+    coding = call.header(b"transfer-encoding")
+    if coding and coding.strip().lower() != "chunked":
+        raise _ambiguous(
+            f"transfer-encoding must be chunked and nothing else; got {coding[:100]!r}"
+        )
+
+
+def _ambiguous(detail: str) -> Problem:
+    problem = malformed(detail, "head")
+    problem.headers = ((b"connection", b"close"),)
+    return problem
 
 
 async def _sent(

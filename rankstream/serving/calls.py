@@ -6,8 +6,10 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
+from rankstream.serving.elements import Elements
 from rankstream.serving.problems import Problem, malformed
 from rankstream.serving.room import Room
+from rankstream.serving.turns import Turn, Turns
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -15,7 +17,7 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 JSON = b"application/json"
 
-GZIP_PIECE = 64 * 1_024
+GZIP_PIECE = 16 * 1_024
 """Bytes that are unpacked at a time, so that a bomb is seen before it grows."""
 
 DRAINED_BYTES, DRAINED_S = 32 << 20, 1.0
@@ -45,6 +47,8 @@ class Call:
     ----------
     room
         What is read of the body takes room in it, until `close`.
+    turns
+        Where a large body waits for its turn.
     most
         Bytes of a body, packed and unpacked.
     within_s
@@ -54,12 +58,22 @@ class Call:
     ----------
     headers
         By name in small letters; the door refuses those that may not come twice.
+    turn
+        Of this request, until `close`.
     """
 
     def __init__(
-        self, scope: Scope, receive: Receive, room: Room, most: int, within_s: float
+        self,
+        scope: Scope,
+        receive: Receive,
+        room: Room,
+        turns: Turns,
+        *,
+        most: int,
+        within_s: float,
     ) -> None:
         self.scope = scope
+        self.turn = Turn(turns)
         self.headers: dict[bytes, bytes] = dict(scope["headers"])
         self._receive = receive
         self._room = room
@@ -78,13 +92,20 @@ class Call:
         """Media type of the body, in small letters, without parameters."""
         return self.header(b"content-type").partition(";")[0].strip().lower()
 
-    async def body(self) -> bytes:
+    async def body(self, elements: Elements) -> bytes:
         """All of the body, unpacked.
+
+        Parameters
+        ----------
+        elements
+            Counts what is in it while it comes, so that what would be too much is
+            neither read nor unpacked.
 
         Raises
         ------
         Problem
-            Where it is too large or too slow, or packed otherwise than by gzip.
+            Where it is too large or too slow, holds too much, or is packed otherwise
+            than by gzip.
         ClientGone
             Where it ended early.
         """
@@ -99,7 +120,9 @@ class Call:
         self._check_length()
         try:
             async with asyncio.timeout(self._within_s):
-                read = await self._read()
+                if packing != "gzip":
+                    return await self._read(elements)
+                packed = await self._read(None)
         except TimeoutError:
             raise Problem(
                 HTTPStatus.REQUEST_TIMEOUT,
@@ -108,7 +131,7 @@ class Call:
                 "at once",
                 is_last=True,
             ) from None
-        return self._unpacked(read) if packing == "gzip" else read
+        return await self._unpacked(packed, elements)
 
     async def drain(self) -> None:
         """Read on for a moment, and keep nothing.
@@ -129,7 +152,8 @@ class Call:
             return
 
     def close(self) -> None:
-        """Give back the room that the body took."""
+        """Give back the room that the body took, and the turn."""
+        self.turn.end()
         self._room.give(self._taken)
         self._taken = 0
 
@@ -142,10 +166,13 @@ class Call:
             if self._room.taken + int(said) > self._room.n_bytes:
                 self._room.take(int(said), is_last=True)
 
-    async def _read(self) -> bytes:
+    async def _read(self, elements: Elements | None) -> bytes:
         message = await self._receive()
         chunk = self._chunk_of(message)
-        if not message.get("more_body", False):
+        is_whole = not message.get("more_body", False)
+        if elements is not None and not (is_whole and len(chunk) <= elements.free):
+            elements.take(chunk)
+        if is_whole:
             return chunk
         chunks, size = [chunk], len(chunk)
         while message.get("more_body", False):
@@ -154,6 +181,8 @@ class Call:
             size += len(chunk)
             if size > self._most:
                 raise self._too_large()
+            if elements is not None:
+                elements.take(chunk)
             chunks.append(chunk)
         return b"".join(chunks)
 
@@ -171,25 +200,29 @@ class Call:
         self._room.take(n_bytes, is_last=True)
         self._taken += n_bytes
 
-    def _unpacked(self, packed: bytes) -> bytes:
+    async def _unpacked(self, packed: bytes, elements: Elements) -> bytes:
         unpacking = zlib.decompressobj(wbits=31)
         pieces, size = [], 0
         try:
-            while packed and not unpacking.eof:
-                piece = unpacking.decompress(packed, GZIP_PIECE)
-                packed = unpacking.unconsumed_tail
-                size += len(piece)
-                if size > self._most:
-                    raise self._too_large()
-                self._take(len(piece))
-                pieces.append(piece)
+            for start in range(0, len(packed), GZIP_PIECE):
+                rest = packed[start : start + GZIP_PIECE]
+                while rest and not unpacking.eof:
+                    piece = unpacking.decompress(rest, GZIP_PIECE)
+                    rest = unpacking.unconsumed_tail
+                    size += len(piece)
+                    if size > self._most:
+                        raise self._too_large()
+                    self._take(len(piece))
+                    if not (unpacking.eof and size <= elements.free):
+                        elements.take(piece)
+                    pieces.append(piece)
+                    await self.turn.spend(len(piece))
+                if unpacking.eof and start + GZIP_PIECE < len(packed):
+                    raise _not_one_stream()
         except zlib.error as error:
             raise malformed(f"a body must be whole gzip; {error}", "gzip") from error
         if not unpacking.eof or unpacking.unused_data:
-            raise malformed(
-                "a body must be one whole stream of gzip; it is cut off, or goes on",
-                "gzip",
-            )
+            raise _not_one_stream()
         return b"".join(pieces)
 
     def _too_large(self) -> Problem:
@@ -200,3 +233,9 @@ class Call:
             "(serve.body_bytes): send less at once",
             is_last=True,
         )
+
+
+def _not_one_stream() -> Problem:
+    return malformed(
+        "a body must be one whole stream of gzip; it is cut off, or goes on", "gzip"
+    )

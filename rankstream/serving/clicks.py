@@ -9,6 +9,7 @@ import msgspec
 
 from rankstream.serving.calls import Answer, Call
 from rankstream.serving.documents import JSON_KINDS, Documents
+from rankstream.serving.elements import Elements
 from rankstream.serving.problems import Problem, malformed
 from rankstream.serving.requests import ClickRequest, EventsAnswer
 from rankstream.serving.sender import Outgoing, Sender
@@ -18,6 +19,9 @@ from streams.ingest.refusal import Refused
 
 MOST_CLICKS = 100
 """Of one request: a page has no more to tell at once."""
+
+MOST_VALUES = 1_000
+"""Of a click, which has seven."""
 
 _decode = msgspec.json.Decoder(ClickRequest | list[ClickRequest]).decode
 _to_json = msgspec.json.Encoder().encode
@@ -45,7 +49,9 @@ class Clicks:
                 "content-type must be application/json or text/plain; got "
                 f"{call.kind[:100]!r}",
             )
-        body = await call.body()
+        body = await call.body(
+            Elements(MOST_CLICKS, _wrong_number, MOST_VALUES, _wrong_number)
+        )
         try:
             found = decoded(_decode, body)
         except msgspec.ValidationError as error:
@@ -54,10 +60,10 @@ class Clicks:
             raise malformed(f"a body must be JSON; {error}", "not-json") from error
         clicks = found if isinstance(found, list) else [found]
         if not 1 <= len(clicks) <= MOST_CLICKS:
-            raise malformed(
-                f"a request must hold 1 to {MOST_CLICKS} clicks; got {len(clicks)}"
-            )
-        await self._sender.send([self._event_of(click) for click in clicks])
+            raise _wrong_number(f"{len(clicks)}")
+        events = [self._event_of(click) for click in clicks]
+        call.close()
+        await self._sender.send(events)
         answer = EventsAnswer(queries=0, clicks=len(clicks))
         return Answer(_to_json(answer), HTTPStatus.ACCEPTED)
 
@@ -88,3 +94,7 @@ class Clicks:
                 HTTPStatus.UNPROCESSABLE_ENTITY, str(error.code), str(error)
             ) from error
         return Outgoing(CLICKS, event)
+
+
+def _wrong_number(got: str = "more") -> Problem:
+    return malformed(f"a request must hold 1 to {MOST_CLICKS} clicks; got {got}")

@@ -17,10 +17,13 @@ from rankstream.adapters.adapter import AdapterOptions, NotAdapted
 from rankstream.adapters.adapter import Headers as Carried
 from rankstream.adapters.registry import ADAPTERS, options_of, resembled
 from rankstream.serving.calls import Answer, Call
+from rankstream.serving.elements import Elements, lines_of
 from rankstream.serving.plain_clicks import plain_clicks
 from rankstream.serving.problems import Problem, malformed
 from rankstream.serving.requests import EventsAnswer, Rejected
 from rankstream.serving.sender import Outgoing, Sender
+from rankstream.serving.turns import SLICE_BYTES, Turn
+from rankstream.serving.values import Values
 from rankstream.settings import Settings
 from rankstream.wire.bounds import LETTER_BYTES, WIRE_BYTES
 from rankstream.wire.input_events import kind_of
@@ -40,6 +43,9 @@ MOST_CHARACTERS = 512
 
 MOST_BYTES = MAX_EVENT_BYTES - WIRE_BYTES - LETTER_BYTES
 """Of an event, or of a document with the reason why it is none: Kafka takes no more."""
+
+DOCUMENT_BYTES = 1_536
+"""What it takes to check a document, beside its bytes, as bytes that are checked."""
 
 MOST_OPTIONS = 30
 
@@ -113,6 +119,7 @@ class Documents:
 
     def __init__(self, settings: Settings, sender: Sender) -> None:
         self._most = settings.serve.events
+        self._bounds = Values(settings.serve.values)
         self._max_documents = settings.limits.documents
         self._ahead_ms = settings.time.ahead_ms
         self._sender = sender
@@ -129,32 +136,48 @@ class Documents:
         ------
         Problem
         """
-        sending, answer = self._begun(call, await call.body())
+        asked = self._asked(call)
+        body = await call.body(self._elements(call, asked))
+        sending, answer = await self._begun(call, asked, body)
         # What was read is not held while others wait for Kafka too.
         call.close()
         if sending is not None:
             await self._sender.wait(sending)
         return Answer(_to_json(answer), HTTPStatus.ACCEPTED)
 
-    def _begun(
-        self, call: Call, body: bytes
+    def _elements(self, call: Call, asked: _Asked) -> Elements:
+        """What counts in a body: its documents, or the values of the only one."""
+        is_one = asked.name == CLOUD and _is_binary(call)
+        return Elements(
+            self._bounds.most_loose if is_one else self._most,
+            self._bounds.too_many_values if is_one else self._too_many,
+            self._bounds.most,
+            self._bounds.too_many_values,
+            are_lines=call.kind in LINE_KINDS and not is_one,
+        )
+
+    def _too_many(self) -> Problem:
+        return Problem(
+            HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+            "too-many",
+            f"a request must hold at most {self._most:,} documents (serve.events); "
+            "this one holds more: send several",
+            is_last=True,
+        )
+
+    async def _begun(
+        self, call: Call, asked: _Asked, body: bytes
     ) -> tuple[asyncio.Task[None] | None, EventsAnswer]:
         """Events on their way, if there are any, and what to answer then."""
-        asked = self._asked(call)
+        if len(body) > SLICE_BYTES:
+            await call.turn.begin()
         if asked == PLAIN and (plain := self._plain(body)):
             sending = self._sender.begin_values(CLICKS, plain)
             return sending, EventsAnswer(queries=0, clicks=len(plain))
         carried = _carried(call) if asked.name == CLOUD else ()
         # Headers name one event, so the body is one.
         documents = [body] if carried else documents_of(body, call.kind)
-        if len(documents) > self._most:
-            raise Problem(
-                HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-                "too-many",
-                f"a request must hold at most {self._most:,} documents "
-                f"(serve.events); got {len(documents):,}: send several",
-            )
-        found = self._found(documents, asked, carried)
+        found = await self._found(call.turn, documents, asked, carried)
         if found.rejected:
             raise _refused(found.rejected, len(documents))
         n_queries = sum(each.kind == QUERIES for each in found.events)
@@ -192,7 +215,7 @@ class Documents:
             latest_ms=time.time_ns() // 1_000_000 + self._ahead_ms,
             most=self._max_documents,
         )
-        return values if values and len(values) <= self._most else []
+        return values or []
 
     def _asked(self, call: Call) -> _Asked:
         text = call.scope["query_string"].decode("latin-1")
@@ -223,13 +246,17 @@ class Documents:
             raise malformed(str(error), "format") from error
         return _Asked(name, read, refused == "dead-letter")
 
-    def _found(self, documents: list[bytes], asked: _Asked, carried: Carried) -> _Found:
+    async def _found(
+        self, turn: Turn, documents: list[bytes], asked: _Asked, carried: Carried
+    ) -> _Found:
         adapter = self._adapters[asked.name]
         events: list[Outgoing] = []
         rejected: list[Rejected] = []
         letters: list[Outgoing] = []
         n_ignored = 0
         for index, document in enumerate(documents):
+            await turn.spend(len(document) + DOCUMENT_BYTES)
+            self._bounds.check(document, is_own=asked.name == PLAIN.name)
             try:
                 adapted = adapter.adapt(document, asked.options, carried, self._queries)
                 for event in adapted:
@@ -261,7 +288,7 @@ def documents_of(body: bytes, kind: str) -> list[bytes]:
         Where it holds none, or is of another type.
     """
     if kind in LINE_KINDS:
-        return _some([line for line in body.split(b"\n") if line.strip()])
+        return _some(lines_of(body))
     if kind not in JSON_KINDS | {CLOUD_EVENT, CLOUD_EVENTS}:
         raise Problem(
             HTTPStatus.UNSUPPORTED_MEDIA_TYPE,

@@ -16,6 +16,7 @@ from rankstream.ranking.multileaving import Multileaving
 from rankstream.ranking.ranked_list import Ranking
 from rankstream.serving.calls import Answer, Call
 from rankstream.serving.documents import Documents
+from rankstream.serving.elements import n_commas
 from rankstream.serving.exposures import exposures_of
 from rankstream.serving.features import features_of
 from rankstream.serving.problems import Problem, busy, malformed
@@ -28,6 +29,7 @@ from rankstream.serving.requests import (
     RankRequest,
 )
 from rankstream.serving.sender import Outgoing, Sender
+from rankstream.serving.values import Values
 from rankstream.settings import Settings
 from rankstream.wire.schemas import decoded
 from rankstream.wire.topics import MAX_EVENT_BYTES, QUERIES
@@ -37,6 +39,9 @@ Asked = TypeVar("Asked", bound=Listing)
 
 MOST_BYTES = MAX_EVENT_BYTES - (1 << 17)
 """An event of this size is accepted, whatever its texts take in the log."""
+
+MOST_AT_ONCE = 20_000
+"""Bytes, else commas, of a request that does not wait for its turn."""
 
 MOST_EXPOSURES = 100_000
 """Numbers of one answer."""
@@ -65,6 +70,7 @@ class Lists:
         rankers: dict[str, Ranker],
         experiments: Experiments,
     ) -> None:
+        self._values = Values(settings.serve.values)
         self._most_documents = settings.limits.documents
         self._needs = {
             name: _Needs(
@@ -85,7 +91,7 @@ class Lists:
         ------
         Problem
         """
-        kept = await self._ranked_list(await call.body())
+        kept = await self._ranked_list(await self._body(call))
         return await self._answered(call, kept)
 
     async def combine(self, call: Call) -> Answer:
@@ -95,8 +101,16 @@ class Lists:
         ------
         Problem
         """
-        kept = self._combined_list(await call.body())
+        kept = self._combined_list(await self._body(call))
         return await self._answered(call, kept)
+
+    async def _body(self, call: Call) -> bytes:
+        """The body, at its turn where that is long work."""
+        body = await call.body(self._values.elements())
+        if len(body) > MOST_AT_ONCE and n_commas(body) > MOST_AT_ONCE:
+            await call.turn.begin()
+            self._values.check(body)
+        return body
 
     async def _ranked_list(self, body: bytes) -> Kept:
         """The answer, and its event on the way; nothing else of the request is held."""
@@ -105,6 +119,12 @@ class Lists:
         kept = self._kept(asked, digest)
         if kept is not None:
             return kept
+        if asked.log and len(asked.items) > self._most_documents:
+            raise _unprocessable(
+                "too-many-documents",
+                f"items must be at most {self._most_documents:,} (limits.documents); "
+                f"got {len(asked.items):,}",
+            )
         impression = asked.impression_id or new_impression_id(asked.query_id)
         ranking = self._ranking(asked, impression)
         event = self._event_of(asked, ranking, impression) if asked.log else None
@@ -220,12 +240,6 @@ class Lists:
         if len(set(ids)) < len(ids):
             raise _unprocessable(
                 "candidates", "items must have an id each; one has two"
-            )
-        if len(ids) > self._most_documents:
-            raise _unprocessable(
-                "too-many-documents",
-                f"items must be at most {self._most_documents:,} (limits.documents); "
-                f"got {len(ids):,}",
             )
         if len(event) > MOST_BYTES:
             raise _unprocessable(

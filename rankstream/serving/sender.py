@@ -38,6 +38,9 @@ RETIRED_S = 120.0
 
 SAY_EVERY_S = 60.0
 
+RECORDS_AT_ONCE = 64
+"""Given to the producer before others are looked at."""
+
 NOT_USABLE = "it cannot be used; the log of the server says why"
 SILENT = "it does not answer"
 REFUSES = "it refused a record"
@@ -192,7 +195,9 @@ class Sender:
     ) -> None:
         futures: list[asyncio.Future[Any]] = []
         try:
-            for kind, partition, value, headers in records:
+            for number, (kind, partition, value, headers) in enumerate(records, 1):
+                if number % RECORDS_AT_ONCE == 0:
+                    await asyncio.sleep(0)  # to send waits only where a batch is full
                 futures.append(
                     await producer.send(
                         self._names[kind],

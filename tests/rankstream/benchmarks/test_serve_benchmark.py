@@ -1,5 +1,6 @@
 """What the figures of the server count; none of their times is looked at."""
 
+import os
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,8 +12,10 @@ import uvicorn
 
 from deploy.process import free_port
 from rankstream.benchmarks import serve_bare
+from rankstream.benchmarks import serve_beside as beside
 from rankstream.benchmarks.http_load import Load, load
 from rankstream.benchmarks.serve import TOGETHER, Turn, figures_of, works
+from rankstream.benchmarks.serve_beside import Beside, beside_figures, peak_mib
 from rankstream.ranker import Ranker
 from rankstream.sections import ModelSettings
 from rankstream.serving.application import parts_of
@@ -80,6 +83,37 @@ def test_the_rival_has_our_options_and_nothing_more() -> None:
         assert getattr(ours, name) == getattr(bare, name), name
     bare.load()
     assert bare.loaded_app is serve_bare.application
+
+
+def test_good_clients_are_measured_beside_attackers(
+    ours: Served, tmp_path: Path
+) -> None:
+    """Every good request is answered, and every attack refused."""
+    path = tmp_path / "requests"
+    path.write_text("\n".join(each.hex() for each in works()[1].requests))
+    slow, peak = beside_figures("click", ours.port, os.getpid(), path, 0.2, 1)
+    assert slow["faults"] == peak["faults"] == []
+    assert slow["value"] > 0.0
+    assert peak["value"] == pytest.approx(peak_mib(os.getpid()), rel=0.5)
+    assert (slow["goal"], peak["goal"]) == (100.0, 150.0)
+
+
+def test_a_figure_beside_attackers_is_void_where_one_succeeds() -> None:
+    """Or where a good client was refused, or nobody attacked."""
+    good, alone = (
+        Load(30.0, 0.02, 90, 0, 0.9),
+        Beside(Load(30.0, 0.01, 90, 0, 0), 99, {}),
+    )
+    slow, peak = beside.figures_of("x", [(Beside(good, 120.0, {"413": 9}), alone)])
+    assert (slow["value"], slow["rival"]) == pytest.approx((20.0, 10.0))
+    assert (slow["ratio"], slow["faults"]) == (pytest.approx(2.0), [])
+    assert (peak["value"], peak["rival"]) == (120.0, 99)
+    for turn in (
+        Beside(good, 120.0, {"413": 9, "202": 1}),
+        Beside(good._replace(n_refused=1), 120.0, {"413": 9}),
+        Beside(good, 120.0, {}),
+    ):
+        assert beside.figures_of("x", [(turn, alone)])[0]["ratio"] is None
 
 
 def test_a_figure_is_void_where_the_broker_has_something_else() -> None:

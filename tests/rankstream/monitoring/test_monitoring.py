@@ -124,13 +124,13 @@ def test_readers_hear_of_news_and_of_nothing_else() -> None:
     """The number moves with every change only."""
     gathered = Gathered()
     gathered.set_counts({"late": 3, "unheard": 1})
-    first = gathered.wait(-1, 0.0)
+    first = gathered.overview()["number"]
     gathered.set_counts({"late": 3})
     gathered.set_trouble("")
 
-    assert gathered.wait(first, 0.01) == first
+    assert gathered.overview()["number"] == first
     gathered.set_trouble("Redis must answer")
-    assert gathered.wait(first, 0.01) == first + 1
+    assert gathered.overview()["number"] == first + 1
     assert gathered.overview()["counts"] == {"late": 3}
 
 
@@ -185,12 +185,12 @@ def test_a_verdict_of_an_earlier_release_is_passed_over_and_said_once() -> None:
     gathered.take_verdict(msgspec.json.encode(verdict("good")))
     gathered.take_verdict(msgspec.json.encode(before_sessions("good")))
     assert gathered.overview()["trouble"] == ""
-    first = gathered.wait(-1, 0.0)
+    first = gathered.overview()["number"]
     for _ in range(3):
         gathered.take_verdict(msgspec.json.encode(before_sessions("old")))
     told = gathered.overview()["trouble"]
 
-    assert gathered.wait(first, 0.0) == first + 1
+    assert gathered.overview()["number"] == first + 1
     assert told.count("old") == 1
     assert "another release" in told
     assert "another release" in printed(gathered)
@@ -253,13 +253,13 @@ def got(
 
 
 def test_a_head_is_a_get_without_its_body(page: tuple[Server, Gathered]) -> None:
-    """Same status, same length said, nothing sent; also of the endless stream."""
+    """Same status, same length said, nothing sent."""
     for path in (*STATIC, "/overview", "/experiment?name=else", "/nowhere"):
         status, _, body = got(page[0], path)
         only = got(page[0], path, method="HEAD")
         assert (only[0], only[1]["Content-Length"]) == (status, str(len(body)))
         assert only[2] == b""
-    assert got(page[0], "/events", method="HEAD")[0] == 200
+    assert got(page[0], "/events")[0] == 404
 
 
 def test_the_page_and_its_data(page: tuple[Server, Gathered]) -> None:
@@ -320,22 +320,19 @@ def test_who_hangs_up_leaves_no_trace(
         assert ("Traceback" in capsys.readouterr().err) == is_ours
 
 
-def test_events_come_as_they_happen(page: tuple[Server, Gathered]) -> None:
-    """The first overview at once, another with the next verdict."""
+def test_the_overview_is_numbered_by_what_moved(
+    page: tuple[Server, Gathered],
+) -> None:
+    """So that the page draws anew with the next verdict, and not without one."""
     server, gathered = page
-    port = server.server_address[1]
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
-    connection.request("GET", "/events")
-    answer = connection.getresponse()
-    first = answer.readline()
-    answer.readline()
+    first = json.loads(got(server, "/overview")[2])
+    again = json.loads(got(server, "/overview")[2])
     gathered.take_verdict(msgspec.json.encode(verdict()))
-    second = answer.readline()
-    connection.close()
+    second = json.loads(got(server, "/overview")[2])
 
-    assert json.loads(first.removeprefix(b"data: "))["experiments"] == []
-    rows = json.loads(second.removeprefix(b"data: "))["experiments"]
-    assert [row["name"] for row in rows] == ["boost"]
+    assert (first["experiments"], again["number"]) == ([], first["number"])
+    assert second["number"] == first["number"] + 1
+    assert [row["name"] for row in second["experiments"]] == ["boost"]
 
 
 def counted(orders: Iterable[np.ndarray], planted: np.ndarray) -> list[Record]:

@@ -19,17 +19,57 @@ EVIL = "<img src=x onerror=alert(1)>"
 
 def asked(gathered: Gathered, questions: Sequence[str], folder: Path) -> list[Any]:
     """Answers of the page; it must not complain of anything."""
+    return opened(gathered, questions, folder).answers
+
+
+def opened(
+    gathered: Gathered,
+    questions: Sequence[str],
+    folder: Path,
+    milestones: Sequence[str] = (),
+) -> chromium.Opened:
+    """The page in a browser; it must not complain of anything."""
     browser = chromium.path()
     server = Server("127.0.0.1", 0, gathered)
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     try:
-        found, complaints = chromium.answers(browser, server.url, questions, folder)
+        found = chromium.opened(browser, server.url, questions, folder, milestones)
     finally:
         server.close()
         thread.join()
-    assert complaints == []
+    assert found.complaints == []
     return found
+
+
+def test_the_page_loads_and_the_network_rests(tmp_path: Path) -> None:
+    """No request hangs; it is complete, and says so; and it still hears of news."""
+    settings = ExperimentSettings(rankers={"a": "", "b": ""})
+    fold = PreferencesFold({"boost": settings}, 0)
+    gathered = Gathered()
+    (comparison,) = fold.comparisons()
+    verdict = verdict_of(comparison)
+    gathered.take_verdict(msgspec.json.encode(verdict))
+    later = threading.Timer(
+        3.0, gathered.set_trouble, ["Redis must answer; it is away"]
+    )
+    later.start()
+    found = opened(
+        gathered,
+        [
+            "document.readyState === 'complete'",
+            "document.body.getAttribute('aria-busy') === 'false'",
+            "document.getElementById('title').textContent === 'boost, epoch 1'",
+            "document.getElementById('trouble').textContent",
+        ],
+        tmp_path,
+        milestones=("load", "networkIdle"),
+    )
+    later.join()
+
+    assert {"load", "networkIdle"} <= set(found.milestones)
+    assert found.unanswered == []
+    assert found.answers == [True] * 3 + ["Redis must answer; it is away"]
 
 
 def test_names_are_text_and_verdicts_are_drawn(tmp_path: Path) -> None:

@@ -216,6 +216,7 @@ def test_a_client_that_reads_nothing_is_closed(server: Served) -> None:
         [b"Content-Length: 99999999999999999999999"],
         [b"Transfer-Encoding: chunked", b"Transfer-Encoding: identity"],
         [b"Transfer-Encoding: chunked, identity"],
+        [b"Transfer-Encoding: identity"],
         [b"Transfer-Encoding: xchunked"],
         [b"Transfer-Encoding: \x0bchunked"],
         [b"Transfer-Encoding : chunked"],
@@ -238,6 +239,23 @@ def test_a_request_that_two_servers_could_read_differently_is_refused(
     assert status_of(answer) in (400, 413, 501)
     assert answer.count(b"HTTP/1.1 ") == 1
     assert n_sent(server) == before
+
+
+@pytest.mark.parametrize(
+    "coding", ["identity, chunked", "gzip, chunked", "chunked, chunked", ", chunked"]
+)
+def test_a_body_is_in_chunks_and_coded_in_no_other_way(
+    server: Served, coding: str
+) -> None:
+    """Some servers look at the first coding, and others at the last."""
+    chunked = b"%x\r\n%b\r\n0\r\n\r\n" % (len(BODY), BODY)
+    for said, status in ((coding, 400), ("Chunked", 202)):
+        head = HEAD + b"Transfer-Encoding: %b\r\n" % said.encode()
+        closing = b"Connection: close\r\n\r\n"
+        before = n_sent(server)
+        answer = server.raw(head + closing + chunked)
+        assert status_of(answer) == status
+        assert n_sent(server) - before == (status == 202)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """What `rankstream replay --local --out DIR` leaves in its folder, by name.
 
-`rankstream train --out DIR` leaves the same, and what else a training is made again from.
+`rankstream train --out DIR` leaves the same, and what it takes to train again.
 
 Loads nothing: readers of a file need no runtime.
 """

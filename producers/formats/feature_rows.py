@@ -83,6 +83,7 @@ def read_feature_rows(
     *,
     columns: Mapping[str, str] | None = None,
     names: Sequence[str] = (),
+    queries: Sequence[str] = QUERY,
 ) -> FeatureRows:
     """The rows of files, in their order.
 
@@ -95,6 +96,8 @@ def read_feature_rows(
     names
         Names of features that are wanted, in their order; without them those that
         `columns` names, else all columns of numbers.
+    queries
+        Names that the column of queries may have, where none is named.
 
     Raises
     ------
@@ -106,7 +109,7 @@ def read_feature_rows(
     has_queries: bool | None = None
     for path in paths:
         before = len(taken.items)
-        found = _read(path, columns or {}, names or taken.names, taken)
+        found = _read(path, columns or {}, names or taken.names, queries, taken)
         if len(taken.items) == before:
             raise FileUnreadable(path, 0, "a file must hold rows of items; got none")
         if has_queries not in (None, found):
@@ -155,18 +158,22 @@ def chosen_columns(told: str, there: Sequence[str], path: Path) -> list[str]:
 
 
 def _read(
-    path: Path, columns: Mapping[str, str], names: Sequence[str], taken: _Taken
+    path: Path,
+    columns: Mapping[str, str],
+    names: Sequence[str],
+    queries: Sequence[str],
+    taken: _Taken,
 ) -> bool:
     """Take the rows of a file; whether they name queries."""
     with opened(path) as file:
         start = file.read(1 << 16)
     if start.startswith(b"PAR1"):
-        return _read_table(path, _parquet_rows(path), columns, names, taken)
+        return _read_table(path, _parquet_rows(path), columns, names, queries, taken)
     if start.lstrip(b"\xef\xbb\xbf \r\n\t").startswith(b"{"):
-        return _read_table(path, _json_rows(path), columns, names, taken)
+        return _read_table(path, _json_rows(path), columns, names, queries, taken)
     if b"qid:" in start.split(b"\n", 1)[0]:
         return _read_letor(path, names, taken)
-    return _read_table(path, _csv_rows(path, columns), columns, names, taken)
+    return _read_table(path, _csv_rows(path), columns, names, queries, taken)
 
 
 def _read_table(
@@ -174,6 +181,7 @@ def _read_table(
     rows: Iterator[tuple[int, Mapping[str, Any]]],
     columns: Mapping[str, str],
     names: Sequence[str],
+    queries: Sequence[str],
     taken: _Taken,
 ) -> bool:
     """Rows by the names of their columns; the first one decides which are there."""
@@ -181,8 +189,17 @@ def _read_table(
     if first is None:
         return False
     there = [*first[1]]
-    item = _column("item", ITEM, columns, there, path)
-    query = _column("query", QUERY, columns, there, path, is_needed=False)
+    item = _column("item", ITEM, columns, there)
+    if item is None:
+        known = " or ".join(repr(x) for x in [columns.get("item"), *ITEM] if x)
+        raise FileUnreadable(
+            path,
+            1,
+            f"a column item must be there; no {known} among "
+            f"{', '.join(there)!r:.300}: rename it, or name it with --columns "
+            "item=COLUMN",
+        )
+    query = _column("query", queries, columns, there)
     if not names:
         names, taken.left_out = _features_in(first[1], columns, {item, query}, path)
     elif missing := [each for each in names if each not in there]:
@@ -212,27 +229,12 @@ def _chained(
     yield from rows
 
 
-def _column(  # noqa: PLR0913  a column and where it is looked for
-    role: str,
-    usual: Sequence[str],
-    columns: Mapping[str, str],
-    there: Sequence[str],
-    path: Path,
-    *,
-    is_needed: bool = True,
+def _column(
+    role: str, usual: Sequence[str], columns: Mapping[str, str], there: Sequence[str]
 ) -> str | None:
-    named = columns.get(role)
-    known = [named] if named else [*usual]
-    found = next((each for each in known if each in there), None)
-    if found is None and is_needed:
-        raise FileUnreadable(
-            path,
-            1,
-            f"a column {role} must be there; no {' or '.join(map(repr, known))} among "
-            f"{', '.join(there)!r:.300}: rename it, or name it with --columns "
-            f"{role}=COLUMN",
-        )
-    return found
+    """The column that is named for a role, else one of a usual name."""
+    known = (columns.get(role), *usual)
+    return next((each for each in known if each and each in there), None)
 
 
 def _features_in(
@@ -296,15 +298,13 @@ def _check_finite(taken: _Taken, width: int, path: Path) -> None:
         raise FileUnreadable(
             path,
             0,
-            f"features must be finite, at most {LARGEST:.3g}; {taken.names[place % width]!r} "
-            f"of item {taken.items[place // width]!r:.60} is "
-            f"{values[place]}: correct it",
+            f"features must be finite, at most {LARGEST:.3g}; "
+            f"{taken.names[place % width]!r} of item "
+            f"{taken.items[place // width]!r:.60} is {values[place]}: correct it",
         )
 
 
-def _csv_rows(
-    path: Path, columns: Mapping[str, str]
-) -> Iterator[tuple[int, Mapping[str, Any]]]:
+def _csv_rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
     number = 1
     try:
         with opened(path) as file:
@@ -355,7 +355,9 @@ def _parquet_rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
     except (OSError, ValueError, pa.ArrowException) as error:
         if isinstance(error, FileUnreadable):
             raise
-        raise FileUnreadable(path, number, f"a file must be Parquet; {error}") from error
+        raise FileUnreadable(
+            path, number, f"a file must be Parquet; {error}"
+        ) from error
 
 
 def _json_rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
@@ -364,7 +366,9 @@ def _json_rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
         try:
             row = msgspec.json.decode(line.removeprefix(b"\xef\xbb\xbf"))
         except (msgspec.DecodeError, RecursionError) as error:
-            raise FileUnreadable(path, number, f"a line must be JSON; {error}") from error
+            raise FileUnreadable(
+                path, number, f"a line must be JSON; {error}"
+            ) from error
         if not isinstance(row, dict):
             raise FileUnreadable(
                 path,

@@ -161,9 +161,9 @@ class FeatureTable:
             has = ", ".join(rows.items[:3])
             raise ValueError(
                 f"features must be of the items of the log; none of {found.lists:,} "
-                f"lists has all; item {item!r:.60} of query {query!r:.60} is none of the "
-                f"table, which begins with {has!r:.100}: name items and queries alike "
-                "in both"
+                f"lists has all; item {item!r:.60} of query {query!r:.60} is none of "
+                f"the table, which begins with {has!r:.100}: name items and queries "
+                "alike in both"
             )
         of = "items" if self.is_of_items else "queries and items"
         said = [

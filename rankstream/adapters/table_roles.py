@@ -12,8 +12,8 @@ class Role(NamedTuple):
     Parameters
     ----------
     name
-        As `--columns ROLE=COLUMN` and `[formats.NAME.columns]` take it. A column of this
-        name is it, unless another is named.
+        As `--columns ROLE=COLUMN` and `[formats.NAME.columns]` take it. A column of
+        this name is it, unless another is named.
     doc
         What the column holds.
     also
@@ -42,10 +42,20 @@ ROLE_TABLE = (
     Role("session", "what lists share", ("session_id",)),
     Role("action", "what the user did"),
     Role("event", "tells a repeated click", ("event_id",), (CLICKS,)),
+    Role("policy", "how the list was drawn", of=(LISTS,)),
+    Role("scores", "the score that the item was drawn or sorted by", of=(LISTS,)),
+    Role(
+        "exposures", "how likely the item was at rank 1, 2, ...: an array", of=(LISTS,)
+    ),
+    Role("features", "features of the item: A+B, or PREFIX* for several", of=(LISTS,)),
 )
 """In the order in which help texts tell of them; a new role is a row here."""
 
 ROLES = tuple(each.name for each in ROLE_TABLE)
+
+
+FEATURES = "features"
+"""Of several columns, which are read as a table of their own, beside the lists."""
 
 
 def roles_of(table: str) -> tuple[Role, ...]:

@@ -71,6 +71,7 @@ def folded_log(
         settings = msgspec.structs.replace(settings, kafka=kafka)
     replay = LocalReplay(settings)
     candidates: dict[bytes, bytes | None] = {}
+    names: dict[bytes, list[str]] = {}
 
     def take(output: Output) -> None:
         if output.topic == CANDIDATES and output.key and output.value:
@@ -78,11 +79,11 @@ def folded_log(
 
     replay.pipeline.show_also(take)
     is_whole = (
-        fold_events(arguments, replay, stop)
+        fold_events(arguments, replay, stop, names)
         if dump is None
         else _fold_dump(dump, replay, stop)
     )
-    return FoldedLog(replay, candidates, settings, {}) if is_whole else None
+    return FoldedLog(replay, candidates, settings, names) if is_whole else None
 
 
 def _fold_dump(dump: Path, local: LocalReplay, stop: Stop) -> bool:

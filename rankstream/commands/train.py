@@ -38,7 +38,6 @@ from rankstream.wire.training import RunRecord
 from streams.training.progress import Progress
 from streams.training.recorded_inputs import (
     Recorded,
-    TrainedOnce,
     first_version,
     train_once,
     trained_again,
@@ -71,7 +70,7 @@ exit status: 0 if it is done, 1 if nothing can be trained, or a snapshot differs
 """
 
 
-class Stopped(Exception):  # noqa: N818  nothing went wrong
+class Stopped(Exception):
     """Somebody asked to stop."""
 
 
@@ -157,6 +156,9 @@ def _check(arguments: argparse.Namespace, settings: Settings) -> None:
         if not value:
             raise ValueError(f"{option} must be given; it is missing: name {remedy}")
     check_model(settings, arguments.model)
+    if arguments.model in settings.models:
+        # Columns go by these names, whatever their order is.
+        arguments.feature_names = settings.models[arguments.model].feature_names
     check_is_free(arguments.out)
 
 

@@ -1,4 +1,4 @@
-"""The folder of a training: its snapshot, its records, and all that it was made from."""
+"""The folder of a training: its snapshot, its records, and what it was made from."""
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path

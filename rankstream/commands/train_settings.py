@@ -1,4 +1,4 @@
-"""Settings of a model that is trained from files: those of the file, else by the log."""
+"""Settings of a model that is trained from files: given ones, else by the log."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -124,9 +124,9 @@ def _by_the_log(
     features_hash, n_features = next(iter(lists.items()))
     if features_hash not in names and features_hash != hash_of_list(n_features):
         raise TrainingRefused(
-            f"names of the features must be known; the log says of their list only that "
-            f"its hash is {features_hash.hex()}, of {n_features}: set feature_names in "
-            f"[models.{name}] of a file, and name it with --config"
+            f"names of the features must be known; the log says of their list only "
+            f"that its hash is {features_hash.hex()}, of {n_features}: set "
+            f"feature_names in [models.{name}] of a file, and name it with --config"
         )
     queries = statistics.queries()
     n_lists = sum(n for n, _ in queries.values())

@@ -1,17 +1,19 @@
 """Settings of a model that is trained from files: given ones, else by the log."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import msgspec
 
+from models.estimators.splits import LEAST_TO_SPLIT, Shares, split_groups
 from rankstream.ranking.learner_options import TRAINED
 from rankstream.sections import ModelSettings, Settings, TrainingSettings
 from rankstream.terminal.counts import counted
 from rankstream.wire.candidates import decode_candidates, decode_candidates_key
 from rankstream.wire.envelope import features_hash as hash_of_list
 from rankstream.wire.envelope import is_pointer
+from streams.fold.statistics_keys import ScopeName
 from streams.fold.statistics_reader import Statistics
 from streams.training.inputs import TrainingRefused, list_hash
 from streams.training.model_lists import logged_by
@@ -22,6 +24,12 @@ FEW_QUERIES = 1_000
 
 FEW_LISTS = 200
 """Of a query: with fewer no item has the support that is asked for by default."""
+
+HELD_OUT = (0.2, 0.3, 0.4, 0.5)
+"""Shares of queries to hold out, the first by which there are enough."""
+
+LEAST_HELD_OUT = 0.1
+"""Of all queries."""
 
 NO_FEATURES = (
     "a log must have features to train a ranker from; it has none: give a table of "
@@ -135,6 +143,8 @@ def _by_the_log(
         plan = msgspec.structs.replace(plan, batch=4, learning_rate=0.1)
     if n_lists < FEW_LISTS * len(queries):
         plan = msgspec.structs.replace(plan, least_support=1.0)
+    share = _held_out(statistics.scopes())
+    plan = msgspec.structs.replace(plan, held_out=share)
     model = ModelSettings(
         features=n_features,
         feature_names=names.get(features_hash, []),
@@ -145,7 +155,8 @@ def _by_the_log(
     said = [
         f"no settings of {name!r}: {model.kind} of {counted(n_features, 'feature')}, "
         f"batch {plan.batch}, learning_rate {plan.learning_rate:g}, least_support "
-        f"{plan.least_support:g}, for {counted(len(queries), 'query', 'queries')} of "
+        f"{plan.least_support:g}, held_out {share:g}, for "
+        f"{counted(len(queries), 'query', 'queries')} of "
         f"{counted(n_lists, 'list')}; model.toml has them, to be changed with --config"
     ]
     if len(lists) > 1:
@@ -154,6 +165,20 @@ def _by_the_log(
             f"taken, {features_hash.hex()}"
         )
     return model, said
+
+
+def _held_out(scopes: Iterable[ScopeName]) -> float:
+    """The share of queries to hold out, by which some are: a hash may take none.
+
+    Queries that have no features, as their sets grow, are in no part.
+    """
+    queries = {scope.query for scope in scopes if not scope.is_growing}
+    for share in HELD_OUT:
+        splits = split_groups(LEAST_TO_SPLIT, Shares(held_out=share))
+        n_held_out = sum(map(splits.is_held_out, queries))
+        if LEAST_HELD_OUT * len(queries) <= n_held_out < len(queries):
+            return share
+    return HELD_OUT[0]
 
 
 def _sources(name: str, makers: list[str]) -> list[str]:

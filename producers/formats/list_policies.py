@@ -53,7 +53,7 @@ def drawn_by(shown: Sequence[Row], others: Sequence[Row]) -> dict[str, Any]:
     policy = text(shown[0].get("policy"), "policy", QUERIES)
     if policy and policy not in POLICIES:
         raise NotAdapted(
-            "policy",
+            "type",
             f"policy must be one of {', '.join(POLICIES)}; got {policy!r:.60}",
             kind=QUERIES,
         )

@@ -35,6 +35,7 @@ from rankstream.wire.curves import CurveRecord
 from rankstream.wire.envelope import Snapshot, encode_snapshot
 from rankstream.wire.parents import sha256_of
 from rankstream.wire.training import RunRecord
+from streams.training.inputs import TrainingRefused
 from streams.training.progress import Progress
 from streams.training.recorded_inputs import (
     Recorded,
@@ -132,6 +133,9 @@ def run(arguments: argparse.Namespace) -> int:
     except Stopped:
         sys.stderr.write("stopped; nothing was written\n")
         return STOPPED
+    except TrainingRefused as error:
+        sys.stderr.write(f"nothing was trained: {visible(str(error))}\n")
+        return 1
 
 
 def _check(arguments: argparse.Namespace, settings: Settings) -> None:

@@ -337,7 +337,8 @@ def test_what_cannot_be_is_refused_with_the_remedy(
     Path("on.toml").write_text("[models.on]\nfeatures = 3\n")
     Path("others.csv").write_text("item,price\nx,1\n")
     Path("gaps.csv").write_text("item,price\nsku-1,1\nsku-2,\n")
-    assert main(["train", *words]) == 2
+    is_of_the_log = said.startswith("a log must have features")
+    assert main(["train", *words]) == (1 if is_of_the_log else 2)
     assert said in " ".join(capsys.readouterr().err.split())
     assert not Path("new").exists()
 

@@ -20,6 +20,8 @@ COMMANDS = {
     "validate": "judge files of events offline, as ingestion and the join would",
     "simulate": "closed loop of simulated users, a ranker and its learner",
     "statistics": "what was counted: show one query, list queries, export",
+    "train": "train a ranker from a log in files, without Kafka",
+    "rank": "score and rank the items of a file by a trained ranker",
     "evaluate": "what policies would be worth, before anybody sees them",
     "experiments": "comparisons of rankers: list, publish, show verdicts",
     "monitor": "experiments, interventions, health and the log; --web in a browser",

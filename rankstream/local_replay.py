@@ -62,6 +62,14 @@ class LocalReplay:
         counts = self.counters()
         return [(name, sum(map(counts.__getitem__, each))) for name, each in OUTCOMES]
 
+    def told_of_lost(self) -> str:
+        """Events that are in no sum, and where that is explained; empty without any."""
+        lost = [(name, n) for name, n in self.outcomes() if n and name in LOST]
+        if not lost:
+            return ""
+        told = ", ".join(f"{n:,} {name}" for name, n in lost)
+        return f"not applied: {told}; `rankstream validate` says why, event by event"
+
     def _look(self, output: Output) -> None:
         if output.topic in _LETTERS:
             codes = [content for name, content in output.headers if name == _CODE]

@@ -1,5 +1,7 @@
 """What `rankstream replay --local --out DIR` leaves in its folder, by name.
 
+`rankstream train --out DIR` leaves the same, and what it takes to train again.
+
 Loads nothing: readers of a file need no runtime.
 """
 
@@ -10,6 +12,21 @@ STATISTICS_FILE = "statistics.bin"
 
 SNAPSHOTS_FILE = "snapshots.bin"
 """The last snapshot of each model."""
+
+CANDIDATES_FILE = "candidates.bin"
+"""What the topic `candidates` would hold: features."""
+
+TRAINING_FILE = "training.bin"
+"""Records of the topic `training`: the run, and the fit of the curve that it took."""
+
+PARENTS_FILE = "parents.bin"
+"""The snapshot that training went on from."""
+
+MODEL_SETTINGS_FILE = "model.toml"
+"""Settings of the model, for the role `train`."""
+
+SNAPSHOT_ENDING = ".snapshot"
+"""Of the file with one envelope, that services and `rankstream rank` read."""
 
 
 def statistics_in(folder: Path) -> Path:

@@ -59,8 +59,15 @@ def _of_sources(
     setting: str, model: ModelSettings, kafka: KafkaSettings
 ) -> Iterator[Fault]:
     sources = model.learns_from
-    if not all(sources) or len(set(sources)) < len(sources):
+    if len(set(sources)) < len(sources):
         yield setting, f"{setting} must be names, each once; got {sources}"
+    elif model.learns_online and not all(sources):
+        yield (
+            setting,
+            f"{setting} must be names of models, as an online learner goes by them; "
+            f"got {sources}: take '' out, or set learner = 'trained', which can learn "
+            "from lists of no model",
+        )
     elif model.learns_online:
         at = [partition_of_model(each, kafka.learner_partitions) for each in sources]
         if len(set(at)) > 1:

@@ -20,6 +20,7 @@ from rankstream.adapters import (
 )
 from rankstream.adapters.adapter import AdapterOptions
 from rankstream.adapters.registry import NAMES, options_of
+from rankstream.adapters.table_roles import FEATURES
 from rankstream.cli import main
 from tests.pages import rows_below
 
@@ -64,7 +65,7 @@ def test_an_example_loses_nothing(
 def test_options_and_roles_are_all_there() -> None:
     """And no others."""
     assert names_in("| option | default | is |") == {*AdapterOptions.__struct_fields__}
-    assert names_in("| role | the column holds |") == {*ROLES}
+    assert names_in("| role | the column holds |") == {*ROLES, FEATURES}
     formats = names_in("| format | a list | a click | says nothing |")
     assert {*NAMES} - {"rankstream"} <= formats
 

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from producers.formats.adapted import Adapted
+from producers.formats.list_policies import drawn_by, shown_and_not
 from producers.formats.source_file import UNPACKING_ERRORS, FileUnreadable, opened
 from rankstream.adapters.adapter import AdapterOptions, NotAdapted
 from rankstream.adapters.events import clicked, listed
@@ -32,6 +33,9 @@ OPTIONAL = (
     "user",
     "session",
     "action",
+    "policy",
+    "scores",
+    "exposures",
 )
 ROLES = (*NEEDED, *OPTIONAL)
 """What a column may be; one of the same name is it, unless another is named."""
@@ -196,6 +200,7 @@ def _of_list(rows: list[Row], options: AdapterOptions) -> list[Event]:
     first = rows[0]
     names = "it says which rows are one list"
     list_id = needed(first["impression"], "impression", QUERIES, names)
+    rows, others = shown_and_not(rows)
     if "position" in first and options.ordinals:
         rows = _ordered(rows, options.ordinal_base)
     shown = [
@@ -216,6 +221,7 @@ def _of_list(rows: list[Row], options: AdapterOptions) -> list[Event]:
         queries=queries,
         user=text(first.get("user"), "user", QUERIES),
         session=text(first.get("session"), "session", QUERIES),
+        beside=drawn_by(rows, others),
     )
     for place, (row, item) in enumerate(zip(rows, shown, strict=True), 1):
         if _is_yes(row.get("clicked")):

@@ -1,5 +1,6 @@
 """Our events, made of what an adapter found."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -28,6 +29,7 @@ def listed(  # noqa: PLR0913  what a list has
     user: str = "",
     session: str = "",
     features: list[list[float]] | None = None,
+    beside: Mapping[str, Any] | None = None,
 ) -> list[Event]:
     """The event of a list that was shown.
 
@@ -35,6 +37,8 @@ def listed(  # noqa: PLR0913  what a list has
     ----------
     asked
         What the user asked for; empty where that is not known.
+    beside
+        Further fields of the event.
     """
     # A text without a visible character names no query.
     is_named = options.query == "text" and normalised_query(asked)
@@ -54,6 +58,7 @@ def listed(  # noqa: PLR0913  what a list has
         ("features", features),
     )
     event |= {name: value for name, value in optional if value}
+    event |= beside or {}
     return [Event(at_ms, QUERIES, _encode(event))]
 
 

@@ -6,18 +6,12 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-import msgspec
-
-from producers.formats.canonical_dump import read_dump, read_header
-from producers.formats.registry import files_of
 from producers.stop_signal import Stop
 from rankstream.commands.deployed_groups import DeployedGroups, learned_in
-from rankstream.commands.folded_files import fold_events
-from rankstream.local_replay import LocalReplay, dump_among
+from rankstream.commands.folded_log import folded_log
 from rankstream.local_results import SNAPSHOTS_FILE, statistics_in
 from rankstream.relevance import Trust
 from rankstream.settings import Settings
-from rankstream.terminal.progress_line import ProgressLine
 from rankstream.wire.envelope import (
     Pointer,
     Snapshot,
@@ -25,11 +19,10 @@ from rankstream.wire.envelope import (
     decode_snapshot,
     pointer_of,
 )
-from rankstream.wire.topics import CANDIDATES, EVENTS, STATISTICS
+from rankstream.wire.topics import CANDIDATES, STATISTICS
 from streams.estimation.learned_online import LearnedOnline
 from streams.fold.statistics_reader import Statistics
 from streams.local import local_settings
-from streams.stage import Output
 from streams.training.feature_records import FeatureRecords
 
 Items = Iterable[tuple[bytes, bytes | None]]
@@ -155,59 +148,22 @@ def _of_files(
     arguments: argparse.Namespace, settings: Settings, stop: Stop
 ) -> Source | None:
     """Events in files, or a dump of `events`, folded in this process."""
-    dump = dump_among(files_of(arguments.paths), arguments.form)
-    own = local_settings(settings)
-    if dump is not None:
-        header = read_header(dump)
-        if header.topic != EVENTS:
-            raise ValueError(
-                f"a dump must be one of `{EVENTS}` to be counted; {dump} is of "
-                f"`{header.topic}`: `rankstream dump` writes what is needed"
-            )
-        kafka = msgspec.structs.replace(own.kafka, partitions=header.n_partitions)
-        own = msgspec.structs.replace(own, kafka=kafka)
-    local = LocalReplay(own)
-    candidates: dict[bytes, bytes | None] = {}
-
-    def take(output: Output) -> None:
-        # What leaves is still asked for by statistics of a moment ago.
-        if output.topic == CANDIDATES and output.key and output.value:
-            candidates[output.key] = output.value
-
-    local.pipeline.show_also(take)
-    is_whole = (
-        fold_events(arguments, local, stop)
-        if dump is None
-        else _fold_dump(dump, local, stop)
-    )
-    if not is_whole:
+    log = folded_log(arguments, local_settings(settings), stop)
+    if log is None:
         return None
-    changes = local.pipeline.statistics()
-    snapshots = local.pipeline.snapshots
+    snapshots = log.replay.pipeline.snapshots
 
     def learned() -> Iterable[str]:
         found = (decode_snapshot(value) for value in snapshots.values())
         return [each.model for each in found if each.version]
 
     return Source(
-        Statistics((change.key, change.value) for change in changes),
-        candidates.items,
+        Statistics((change.key, change.value) for change in log.changes()),
+        log.candidates.items,
         partial(_among, snapshots),
         Trust(LearnedOnline(settings, learned)),
-        own.kafka.partitions,
+        log.settings.kafka.partitions,
     )
-
-
-def _fold_dump(dump: Path, local: LocalReplay, stop: Stop) -> bool:
-    local.pipeline.start_past_ingestion()
-    with ProgressLine("folding", total=None, unit="records") as line:
-        for number, (partition, value) in enumerate(read_dump(dump), 1):
-            local.pipeline.fold_log(EVENTS, partition, value)
-            if number % 64 == 0:
-                line.show(number)
-            if stop.asked:
-                return False
-    return True
 
 
 def _among(

@@ -9,11 +9,24 @@ from rankstream.local_replay import LocalReplay
 from rankstream.terminal.progress_line import ProgressLine
 
 
-def fold_events(arguments: argparse.Namespace, local: LocalReplay, stop: Stop) -> bool:
-    """Fold all of them, all windows at the end; whether it was not stopped before."""
+def fold_events(
+    arguments: argparse.Namespace,
+    local: LocalReplay,
+    stop: Stop,
+    names: dict[bytes, list[str]] | None = None,
+) -> bool:
+    """Fold all of them, all windows at the end; whether it was not stopped before.
+
+    Parameters
+    ----------
+    names
+        Takes names of features by the hash of their list, where files have them.
+    """
     with recorded_events(arguments, stop) as events:
         if events is None:
             return False
+        if names is not None:
+            names.update(events.names)
         local.pipeline.start()
         with ProgressLine("folding", total=events.n_events) as line:
             state = replay(

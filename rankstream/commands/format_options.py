@@ -6,11 +6,14 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from producers.formats.columns import ROLES
+from producers.formats.columns import ROLES as LIST_ROLES
 from producers.formats.registry import AUTO, FORMATS
 from producers.formats.yandex_sessions import EPOCH_MS
 from rankstream.adapters.adapter import AdapterOptions
 from rankstream.adapters.registry import options_of
+from rankstream.adapters.table_roles import FEATURES
+
+ROLES = (*LIST_ROLES, FEATURES)
 
 _YES_OR_NO = {"true": True, "false": False}
 
@@ -44,7 +47,23 @@ def add_folded_format(parser: argparse.ArgumentParser) -> None:
         metavar="MS",
         help="time zero of formats that do not say it (default: 2020-01-01 UTC)",
     )
+    add_features(parser)
     parser.set_defaults(memory_mb=256, scratch=None, as_is=False, pass_bad_lines=False)
+
+
+def add_features(parser: argparse.ArgumentParser) -> None:
+    """Declare features of items, in files beside the log."""
+    parser.add_argument(
+        "--features",
+        nargs="+",
+        type=Path,
+        metavar="FILE",
+        help="features of items, which are put beside lists that have none: CSV, "
+        "Parquet, JSON lines or LETOR with a row for each item, or for each query and "
+        "item; --columns names those of query and item as in the log, and features=A+B "
+        "or features=PREFIX* which columns are features (default: all of numbers). "
+        "Without --features, features=... are columns of the log itself",
+    )
 
 
 def add_option(parser: argparse.ArgumentParser) -> None:

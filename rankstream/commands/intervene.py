@@ -28,7 +28,8 @@ from rankstream.commands.intervene_tables import (
     print_runs,
     write_json,
 )
-from rankstream.commands.intervene_verify import told_of, verdict_of
+from rankstream.commands.intervene_verify import verdict_of
+from rankstream.commands.verdicts import told_of
 from rankstream.settings import Settings, load_settings, with_namespace
 from rankstream.snapshots import pointer_from
 from rankstream.terminal.plain_text import visible

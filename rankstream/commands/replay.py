@@ -22,8 +22,11 @@ from producers.replay import (
     utc,
 )
 from producers.stop_signal import Stop
+from rankstream.adapters.table_roles import FEATURES
 from rankstream.commands.fate_report import add_strict, lines_of_adapted
+from rankstream.commands.feature_options import features_asked, names_of
 from rankstream.commands.format_options import (
+    add_features,
     add_files,
     columns_asked,
     options_asked,
@@ -68,6 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = EPILOG.format(formats="\n".join(map(_told, CATALOGUE)))
     add_files(parser)
+    add_features(parser)
     parser.add_argument(
         "--epoch-ms",
         type=int,
@@ -226,17 +230,28 @@ def recorded_events(
     files = files_of(arguments.paths)
     bad_lines: list[int] | None = [] if arguments.pass_bad_lines else None
     adapted = Adapted()
-    events = read_events(
-        files,
-        form=arguments.form,
-        epoch_ms=arguments.epoch_ms,
-        bad_lines=bad_lines,
-        adapter_options=options_asked(arguments),
-        columns=columns_asked(arguments),
-        adapted=adapted,
-    )
+    columns = columns_asked(arguments)
+    features = features_asked(arguments, columns, files)
+
+    def read(adapted: Adapted, bad_lines: list[int] | None) -> Iterator[Event]:
+        return read_events(
+            files,
+            form=arguments.form,
+            epoch_ms=arguments.epoch_ms,
+            bad_lines=bad_lines,
+            adapter_options=options_asked(arguments),
+            columns={name: columns[name] for name in columns if name != FEATURES},
+            adapted=adapted,
+        )
+
     memory_bytes = max(1, arguments.memory_mb) << 20
     with ProgressLine("reading", total=None) as line:
+        events = read(adapted, bad_lines)
+        if features is not None:
+            if features.is_of_items:
+                line.note("which items each query showed")
+                features.note_shown(_watched(read(Adapted(), []), line, stop))
+            events = features.beside(events)
         seen = _watched(events, line, stop)
         ordered = OrderedEvents(
             seen,
@@ -256,9 +271,11 @@ def recorded_events(
         forms = sorted({form_of(file, arguments.form) for file in files})
         for told in lines_of_adapted(adapted, " and ".join(forms)):
             line.say(told)
+        for told in features.told() if features is not None else ():
+            line.say(told)
         if bad_lines:
             line.say(f"passed on, though no events: {counted(len(bad_lines), 'line')}")
-        yield RecordedLog(files, ordered, ordered.n_events)
+        yield RecordedLog(files, ordered, ordered.n_events, names_of(features))
 
 
 def _watched(

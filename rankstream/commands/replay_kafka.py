@@ -3,7 +3,7 @@
 import argparse
 import itertools
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -35,11 +35,18 @@ GRACE_S = 10.0
 
 @dataclass(frozen=True)
 class RecordedLog:
-    """The events that a command line names, readable more than once."""
+    """The events that a command line names, readable more than once.
+
+    Parameters
+    ----------
+    names
+        Names of features by the hash of their list, where files have them.
+    """
 
     files: list[Path]
     events: OrderedEvents | list[Event]
     n_events: int
+    names: dict[bytes, list[str]] = field(default_factory=dict)
 
 
 def send(

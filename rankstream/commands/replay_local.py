@@ -13,7 +13,7 @@ from producers.formats.canonical_dump import read_dump, read_header
 from producers.replay import Pace, Replayed, replay
 from producers.stop_signal import Stop
 from rankstream.commands.statistics_tables import left_label
-from rankstream.local_replay import LOST, LocalReplay, write_results
+from rankstream.local_replay import LocalReplay, write_results
 from rankstream.settings import Settings
 from rankstream.terminal.progress_line import ProgressLine
 from rankstream.wire.input_events import Event
@@ -70,12 +70,9 @@ def replay_events(  # noqa: PLR0913  what a replay is made of
     status = _conclude(local, line, "events", out)
     if out is not None:
         Console().print(NOT_COUNTED_AGAIN, highlight=False)
-    lost = [(name, n) for name, n in local.outcomes() if n and name in LOST]
+    lost = local.told_of_lost()
     if lost:
-        told = ", ".join(f"{n:,} {name}" for name, n in lost)
-        sys.stderr.write(
-            f"not applied: {told}; `rankstream validate` says why, event by event\n"
-        )
+        sys.stderr.write(f"{lost}\n")
     return 1 if lost and is_strict else status
 
 

@@ -115,6 +115,8 @@ class ProgressLine:
         return f"{self._rate:,.{digits}f} {self._unit}/s"
 
     def _line(self) -> str:
+        if not self._done and self._total is None:
+            return f"{self._label}: {self._note}"
         text = f"{self._label}: {self._done:,}"
         if self._total is not None:
             text += f" of {self._total:,} {self._unit}"

@@ -27,6 +27,7 @@ from streams.training.inputs import (
     sets_known,
 )
 from streams.training.known_curve import KnownCurve, curve_of_run
+from streams.training.progress import Progress
 from streams.training.trained_snapshot import Outcome, train_model
 from streams.training.used_features import UsedFeatures
 
@@ -74,13 +75,39 @@ def made_again(
     TrainingRefused
         Where training refuses what was counted.
     """
+    return made_of(settings, run, parent, lambda own: _inputs(own, run, events))
+
+
+def made_of(
+    settings: Settings,
+    run: RunRecord,
+    parent: Snapshot,
+    inputs_of: Callable[[Settings], Inputs],
+    *,
+    on_progress: Callable[[Progress], object] = lambda _: None,
+) -> Outcome:
+    """The snapshot of a run and its record, made from inputs that are there.
+
+    Parameters
+    ----------
+    settings, parent
+        As in `made_again`.
+    inputs_of
+        Gives the inputs of the run, of its settings.
+
+    Raises
+    ------
+    VerificationRefused
+        Where parent and run do not belong together, or the record was changed.
+    TrainingRefused
+        Where training refuses what was counted.
+    """
     _check_parent(run, parent)
     curve = _curve_of(run)
-    settings = _settings_of(run, settings)
-    inputs = _inputs(settings, run, events)
+    own = _settings_of(run, settings)
     return train_model(
-        run.model, settings, inputs, parent, reason=run.reason, epoch=run.epoch,
-        curve=curve,
+        run.model, own, inputs_of(own), parent, reason=run.reason, epoch=run.epoch,
+        curve=curve, on_progress=on_progress,
     )  # fmt: skip
 
 
@@ -94,17 +121,33 @@ def curve_made_again(
     parent
         The version before; None of the first one.
     """
+
+    def counted(own: Settings) -> Statistics:
+        changes = _Refold(own, run).until_counts(events(), lambda _: None)
+        return Statistics(changes)
+
+    return curve_made_of(settings, run, parent, counted)
+
+
+def curve_made_of(
+    settings: Settings,
+    run: CurveRecord,
+    parent: Snapshot | None,
+    statistics_of: Callable[[Settings], Statistics],
+    *,
+    on_progress: Callable[[Progress], object] = lambda _: None,
+) -> CurveOutcome:
+    """The curve of a fit and its record, made from statistics; as `made_of`."""
     given = None if parent is None else parent_of(parent)
     if given != run.parent:
         raise VerificationRefused(
             f"the version before {run.intervention} must be the one that its record "
             f"names, {_named(run.parent)}; got {_named(given)}: give that"
         )
-    settings = _settings_of(run, settings)
-    changes = _Refold(settings, run).until_counts(events(), lambda _: None)
+    own = _settings_of(run, settings)
     return fit_curve(
-        run.model, settings, Statistics(changes), parent,
-        reason=run.reason, epoch=run.epoch,
+        run.model, own, statistics_of(own), parent,
+        reason=run.reason, epoch=run.epoch, on_progress=on_progress,
     )  # fmt: skip
 
 

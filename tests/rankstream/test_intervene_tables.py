@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from rankstream.commands.intervene_tables import as_builtins, print_run, print_runs
-from rankstream.commands.intervene_verify import Verdict, told_of
+from rankstream.commands.verdicts import Verdict, told_of
 from rankstream.terminal.loss_line import loss_line
 from rankstream.wire.parents import Parent
 from rankstream.wire.training import CurveUsed, LossTried

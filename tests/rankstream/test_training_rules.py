@@ -129,7 +129,11 @@ def loaded(tmp_path: Path, text: str) -> Settings:
             "models.m.training.curve must be one of ['c', 'd'], as there are several",
         ),
         (MODEL + "learns_from = ['a', 'a']", "learns_from must be names, each once"),
-        (MODEL + "learns_from = ['']", "learns_from must be names, each once"),
+        (
+            MODEL + "learns_from = ['']",
+            "learns_from must be names of models, as an online learner goes by them; "
+            "got ['']: take '' out, or set learner = 'trained'",
+        ),
         (
             MODEL + "learns_from = ['b', 'c']",
             "models.m.learns_from must be models of one partition of interactions, as "

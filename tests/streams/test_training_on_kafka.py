@@ -18,7 +18,13 @@ from rankstream.cli import main
 from rankstream.ranker import Ranker
 from rankstream.recount.log import recount_topics
 from rankstream.settings import Settings
-from rankstream.snapshots import Snapshot, SnapshotStore, decode_at, pointer_from
+from rankstream.snapshots import (
+    Snapshot,
+    SnapshotStore,
+    decode_at,
+    encode_snapshot,
+    pointer_from,
+)
 from rankstream.wire.deployments import is_deployment
 from rankstream.wire.topics import SNAPSHOTS, STATISTICS, TRAINING, full_name
 from rankstream.wire.training import RunRecord, decode_record, decode_training_key
@@ -263,6 +269,16 @@ def by_hand(config: Path, capsys: pytest.CaptureFixture[str]) -> str:
     return str(run["intervention"])
 
 
+def without_kafka(dump: Path, config: Path, parent: Snapshot) -> bytes:
+    """What `rankstream train` makes of the whole log, from the same parent."""
+    file, out = dump.with_name("m.snapshot"), dump.with_name("out")
+    file.write_bytes(encode_snapshot(parent))
+    words = ["--log", str(dump), "--parent", str(file), "--out", str(out)]
+    assert main(["train", "--model", "m", *words, "--config", str(config)]) == 0
+    (made,) = out.glob("*.snapshot")
+    return made.read_bytes()
+
+
 @pytest.mark.broker
 def test_a_model_trains_itself_whatever_becomes_of_its_trainer(
     gate: Gate,
@@ -322,4 +338,5 @@ def test_a_model_trains_itself_whatever_becomes_of_its_trainer(
         words = ["--verify", version, "--events", str(dump), "--config", str(config)]
         assert main(["intervene", *words]) == 0, capsys.readouterr()
     assert capsys.readouterr().out.count("equal bytes") == len(runs)
+    assert without_kafka(dump, config, snapshots[-2]) == encode_snapshot(snapshots[-1])
     store.close()

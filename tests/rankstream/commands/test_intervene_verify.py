@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from rankstream.commands import intervene_verify
-from rankstream.commands.intervene_verify import Verdict, told_of, verdict_of
+from rankstream.commands.intervene_verify import verdict_of
+from rankstream.commands.verdicts import Verdict, told_of
 from rankstream.snapshots import Pointer, Snapshot, decode_snapshot, encode_snapshot
 from rankstream.wire.parents import sha256_of
 from rankstream.wire.topics import SNAPSHOTS, TRAINING

@@ -265,6 +265,9 @@ class RunRecord(msgspec.Struct, frozen=True, array_like=True):
     losses
         Those that it chose from, by their order in the settings; one that came to
         nothing is left out. None where one was set.
+    online
+        As that of `rankstream.wire.curves.CurveRecord`, where the training estimated
+        its curve itself; else none.
     """
 
     schema: int
@@ -296,6 +299,7 @@ class RunRecord(msgspec.Struct, frozen=True, array_like=True):
     n_partitions: int = 1
     loss: str = "truncated-lambda"
     losses: list[LossTried] = []
+    online: list[str] = []
 
 
 class TrainingKey(NamedTuple):

@@ -80,7 +80,7 @@ def made_again(
     inputs = _inputs(settings, run, events)
     return train_model(
         run.model, settings, inputs, parent, reason=run.reason, epoch=run.epoch,
-        curve=curve,
+        curve=curve, online=frozenset(run.online),
     )  # fmt: skip
 
 
@@ -104,7 +104,7 @@ def curve_made_again(
     changes = _Refold(settings, run).until_counts(events(), lambda _: None)
     return fit_curve(
         run.model, settings, Statistics(changes), parent,
-        reason=run.reason, epoch=run.epoch,
+        reason=run.reason, epoch=run.epoch, online=frozenset(run.online),
     )  # fmt: skip
 
 

@@ -47,7 +47,7 @@ class ShownLists(NamedTuple):
         return Views(queries, nobody, items, ranks, once, clicked)
 
 
-def online_lists(
+def online_lists(  # noqa: PLR0913  a world and who lives in it
     planted: Planted,
     n_rounds: int,
     rng: np.random.Generator,

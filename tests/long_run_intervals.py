@@ -1,6 +1,6 @@
 """How often intervals hold what is planted: `python -m tests.long_run_intervals FILE`.
 
-Takes about a quarter of a core-hour. Each line that is appended to FILE is one cell:
+Takes about half a core-hour. Each line that is appended to FILE is one cell:
 intervals of items by how many clicks are expected of each, and curves of lists of PDGD
 that learned from their clicks. Cells that FILE has already are left out, so a run that
 was cut short goes on. `python -m tests.long_run_intervals FILE N` takes N logs a curve.

@@ -3,7 +3,7 @@
 Shapes: `n_pairs` rows of (document, rank); ranks are 1-based.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 import numpy as np
@@ -56,6 +56,17 @@ class ExaminationCurve:
     low: Floats
     high: Floats
     reasons: tuple[str, ...]
+
+    @property
+    def n_known(self) -> int:
+        """Ranks with a ratio."""
+        return int(np.isfinite(self.ratios).sum())
+
+    def without_intervals(self, reason: str) -> "ExaminationCurve":
+        """The same ratios, none of them with an interval."""
+        nothing = np.full(len(self.ratios), np.nan)
+        reasons = np.where(np.isfinite(self.ratios), reason, self.reasons)
+        return replace(self, low=nothing, high=nothing, reasons=tuple(reasons.tolist()))
 
     def warning(self) -> str:
         """Ranks without a ratio or an interval, and why; empty where there are none.

@@ -210,6 +210,7 @@ def _curve_of(
             counts[0].groups if counts else 1,
             shares,
             on_fit,
+            source.trust.models,
         )
 
 
@@ -231,7 +232,9 @@ def _published(
     if found is None:
         return None
     with _fits_shown(stop) as on_fit:
-        return published_replicates(settings, found, source.statistics, on_fit)
+        return published_replicates(
+            settings, found, source.statistics, on_fit, source.trust.models
+        )
 
 
 @contextlib.contextmanager

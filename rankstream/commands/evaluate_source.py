@@ -20,10 +20,10 @@ from rankstream.wire.envelope import (
     pointer_of,
 )
 from rankstream.wire.topics import CANDIDATES, STATISTICS
-from streams.estimation.learned_online import LearnedOnline
 from streams.fold.statistics_reader import Statistics
 from streams.local import local_settings
 from streams.training.feature_records import FeatureRecords
+from streams.training.learned_online import LearnedOnline
 
 Items = Iterable[tuple[bytes, bytes | None]]
 

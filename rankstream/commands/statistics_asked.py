@@ -13,9 +13,9 @@ from rankstream.commands.newest_curve import curve_asked
 from rankstream.commands.statistics_curve import GIVEN, EstimatedCurve, estimated_curve
 from rankstream.relevance import Trust
 from rankstream.settings import Settings
-from streams.estimation.learned_online import LearnedOnline
 from streams.fold.statistics_reader import Statistics
 from streams.training.known_curve import published_curve
+from streams.training.learned_online import LearnedOnline
 
 
 class Asked(NamedTuple):
@@ -34,7 +34,12 @@ class Asked(NamedTuple):
             known = published_curve(found)
             return EstimatedCurve(known.curve, known.source, known.warning, known.ends)
         shares = Shares(*self.settings.statistics.split_shares)
-        return estimated_curve(self.statistics, shares, has_classes=self.has_classes)
+        return estimated_curve(
+            self.statistics,
+            shares,
+            has_classes=self.has_classes,
+            online=self.trust().models,
+        )
 
     @property
     def estimator(self) -> str | None:

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -88,7 +88,11 @@ def curve_columns(statistics: Statistics, *, has_classes: bool) -> Iterable[Colu
 
 
 def estimated_curve(
-    statistics: Statistics, shares: Shares, *, has_classes: bool = False
+    statistics: Statistics,
+    shares: Shares,
+    *,
+    has_classes: bool = False,
+    online: Container[str] = (),
 ) -> EstimatedCurve:
     """The curve of what was counted, from the validation groups where there are some.
 
@@ -98,8 +102,11 @@ def estimated_curve(
     ----------
     has_classes
         Whether items of one class count as one; see `models.estimators.item_classes`.
+    online
+        Interventions whose lists a model that learns online may have made; see
+        `streams.training.learned_online`.
     """
     columns = curve_columns(statistics, has_classes=has_classes)
     groups = statistics.counted[0].groups if statistics.counted else 0
-    found = estimated_curve_of(columns, groups, shares)
+    found = estimated_curve_of(columns, groups, shares, online=online)
     return EstimatedCurve(found.curve, found.source, found.warning, found.ends)

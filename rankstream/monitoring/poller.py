@@ -23,6 +23,7 @@ from rankstream.snapshots import (
 )
 from rankstream.wire.topics import EVALUATIONS, TRAINING
 from streams.topology import kinds_of
+from streams.training.learned_online import LearnedOnline
 from streams.worker_roles import ROLES
 
 EVERY_S = 2.0
@@ -41,7 +42,7 @@ class Poller:
         self._thread = threading.Thread(target=self._run, name="gather", daemon=True)
         self._next_offset = -1
         self._next_training = 0
-        self._bias = PositionBias()
+        self._bias = PositionBias(LearnedOnline(settings, tuple))
         self._counted = CountedSoFar(settings.kafka.partitions)
         self._examine_at_s = 0.0
 

@@ -71,6 +71,9 @@ class CurveRecord(msgspec.Struct, frozen=True, array_like=True):
         Id of the request that it answers; empty where the schedule began it.
     n_partitions
         Of `events` then.
+    online
+        Interventions of the statistics whose lists models that learn online made, as
+        far as was known then, sorted.
     """
 
     schema: int
@@ -105,6 +108,7 @@ class CurveRecord(msgspec.Struct, frozen=True, array_like=True):
     sha256: bytes
     request: str = ""
     n_partitions: int = 1
+    online: list[str] = []
 
     @property
     def n_ranks(self) -> int:

@@ -267,6 +267,9 @@ class RunRecord(msgspec.Struct, frozen=True, array_like=True):
         nothing is left out. None where one was set.
     estimator
         Of the values of items; a name of `models.estimators.registry`.
+    online
+        As that of `rankstream.wire.curves.CurveRecord`, where the training estimated
+        its curve itself; else none.
     """
 
     schema: int
@@ -299,6 +302,7 @@ class RunRecord(msgspec.Struct, frozen=True, array_like=True):
     loss: str = "truncated-lambda"
     losses: list[LossTried] = []
     estimator: str = "intervention-aware"
+    online: list[str] = []
 
 
 class TrainingKey(NamedTuple):

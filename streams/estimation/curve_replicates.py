@@ -1,9 +1,10 @@
 """The curve that rewards are estimated under, and what it is without each group."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
+from models.estimators.adaptivity import is_chosen_from_clicks
 from models.estimators.bias_curve import BiasCurve
 from models.estimators.splits import Shares
 from rankstream.sections import Settings
@@ -11,8 +12,16 @@ from rankstream.wire.envelope import Snapshot
 from streams.fold.statistics_columns import Columns
 from streams.fold.statistics_reader import Statistics
 from streams.training.curve_ends import CurveEnds
-from streams.training.curve_estimator import estimator_of
-from streams.training.estimated_curve import curve_of_groups, estimated_curve
+from streams.training.curve_estimator import CurveEstimator, estimator_of
+from streams.training.curve_views import every
+from streams.training.estimated_curve import (
+    BY_POSITION,
+    NO_INTERVAL,
+    EstimatedCurve,
+    Takes,
+    curve_of_groups,
+    estimated_curve,
+)
 from streams.training.known_curve import KnownCurve, published_curve
 from streams.training.model_lists import scopes_for
 
@@ -61,6 +70,7 @@ def replicated_curve(
     n_groups: int,
     shares: Shares,
     on_fit: Callable[[int], object] = lambda _: None,
+    online: Container[str] = (),
 ) -> CurveReplicates | None:
     """The curve that trainings would estimate, and its fits without each group.
 
@@ -75,19 +85,39 @@ def replicated_curve(
         `statistics.groups` of the statistics.
     on_fit
         Is told how many fits are done; what it raises ends all.
+    online
+        Interventions whose lists a model that learns online may have made; see
+        `streams.training.learned_online`.
 
     Returns
     -------
     None where clicks do not tell it.
     """
-    found = estimated_curve(read(), n_groups, shares)
+    found = estimated_curve(read(), n_groups, shares, online=online)
     if found.curve is None:
         return None
     on_fit(1)
     known = KnownCurve(
         found.curve, found.source, found.groups, found.warning, found.ends
     )
-    return _replicated(known, lambda rest: curve_of_groups(read(), rest), on_fit)
+    if found.is_chosen:
+        return _alone(known, NO_INTERVAL)
+
+    def fit(rest: Sequence[int]) -> BiasCurve | None:
+        return curve_of_groups(read(), rest, BY_POSITION, found.takes)
+
+    return _replicated(known, fit, on_fit)
+
+
+def _alone(known: KnownCurve, reason: str) -> CurveReplicates:
+    """A curve whose errors nobody knows, and why."""
+    return CurveReplicates(
+        known.curve,
+        known.source,
+        warning=known.warning,
+        reason=reason,
+        ends=known.ends,
+    )
 
 
 def published_replicates(
@@ -95,11 +125,13 @@ def published_replicates(
     published: Snapshot,
     statistics: Statistics,
     on_fit: Callable[[int], object] = lambda _: None,
+    online: Container[str] = (),
 ) -> CurveReplicates:
     """A curve that a model published, and its fits without each group.
 
     By the model's estimator, of what is counted now of the groups that it is from, but
-    one. What was counted since it was fitted is in these too.
+    one. What was counted since it was fitted is in these too. Lists are left out as a
+    fit would leave them out now.
 
     Parameters
     ----------
@@ -107,6 +139,8 @@ def published_replicates(
         Of a model of the settings whose learner is "examination".
     on_fit
         As in `replicated_curve`; is called while columns are read too.
+    online
+        As in `replicated_curve`.
 
     Raises
     ------
@@ -129,14 +163,44 @@ def published_replicates(
         n_done = n - 1
         on_fit(n_done)
 
-    def fit(rest: Sequence[int]) -> BiasCurve | None:
-        try:
-            return curve_of_groups(read(), rest, how)
-        except ValueError:
-            # Without some group its ratios do not go with the anchor.
-            return None
+    takes: Takes = every
+    names = {scope.intervention for scope in statistics.scopes() if is_wanted(scope)}
+    if any(is_chosen_from_clicks(name, online) for name in names):
+        now = _fitted_now(read(), settings, statistics, how, online)
+        if now.groups == known.groups:
+            takes = now.takes
+            if now.is_chosen:
+                return _alone(known, NO_INTERVAL)
 
-    return _replicated(known, fit, count)
+    return _replicated(
+        known, lambda rest: _fitted_without(read(), rest, how, takes), count
+    )
+
+
+def _fitted_without(
+    chunks: Iterable[Columns], rest: Sequence[int], how: CurveEstimator, takes: Takes
+) -> BiasCurve | None:
+    try:
+        return curve_of_groups(chunks, rest, how, takes)
+    except ValueError:
+        # Without some group its ratios do not go with the anchor.
+        return None
+
+
+def _fitted_now(
+    chunks: Iterable[Columns],
+    settings: Settings,
+    statistics: Statistics,
+    how: CurveEstimator,
+    online: Container[str],
+) -> EstimatedCurve:
+    """What a fit would be of; of nobody where ratios do not go with the anchor now."""
+    shares = Shares(*settings.statistics.split_shares)
+    n_groups = statistics.counted[0].groups
+    try:
+        return estimated_curve(chunks, n_groups, shares, how, online)
+    except ValueError:
+        return EstimatedCurve(None, "", ())
 
 
 def _replicated(
@@ -150,13 +214,7 @@ def _replicated(
         rest = [other for other in found.groups if other != group]
         fitted = fit(rest) if rest else None
         if fitted is None:
-            return CurveReplicates(
-                found.curve,
-                found.source,
-                warning=found.warning,
-                reason=NO_FIT,
-                ends=found.ends,
-            )
+            return _alone(found, NO_FIT)
         without[group] = fitted
         on_fit(1 + len(without))
     n_ranks = min(each.n_ranks for each in (found.curve, *without.values()))

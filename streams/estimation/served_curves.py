@@ -1,6 +1,6 @@
 """The curves of bias that versions of models are valued under."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 
 from models.estimators.bias_curve import position_curve
 from models.estimators.choice import NO_CURVE
@@ -27,6 +27,8 @@ class ServedCurves:
         The newest version of each model of curves that has one.
     check
         Is called again and again while one is fitted; what it raises ends all.
+    online
+        Interventions whose lists a model that learns online may have made.
     """
 
     def __init__(
@@ -35,11 +37,13 @@ class ServedCurves:
         statistics: Statistics,
         published: Mapping[str, Snapshot],
         check: Callable[[], object] = lambda: None,
+        online: Container[str] = (),
     ) -> None:
         self._settings = settings
         self._statistics = statistics
         self._published = published
         self._check = check
+        self._online = online
         self._fitted: dict[str, CurveReplicates | str] = {}
 
     def of(self, model: str) -> CurveReplicates | str:
@@ -66,7 +70,10 @@ class ServedCurves:
             counts = self._statistics.counted
             shares = Shares(*self._settings.statistics.split_shares)
             n_groups = counts[0].groups if counts else 1
-            return replicated_curve(self._columns, n_groups, shares) or NO_CURVE
+            found = replicated_curve(
+                self._columns, n_groups, shares, online=self._online
+            )
+            return found or NO_CURVE
         if name not in self._published:
             return f"{name}, the model of its curve, has no version yet"
         return published_replicates(
@@ -74,6 +81,7 @@ class ServedCurves:
             self._published[name],
             self._statistics,
             lambda _: self._check(),
+            self._online,
         )
 
     def _columns(self) -> Iterator[Columns]:

@@ -54,6 +54,7 @@ from streams.stage import Output
 from streams.training.curve_snapshot import CurveOutcome, fit_curve
 from streams.training.inputs import Inputs, TrainingRefused, feature_records_for
 from streams.training.known_curve import KnownCurve, published_curve
+from streams.training.learned_online import LearnedOnline
 from streams.training.model_records import ModelRecords
 from streams.training.schedule import NOWHERE, position_after
 from streams.training.trained_snapshot import Outcome, train_model
@@ -171,6 +172,7 @@ class Intervention:
             reason=self._task.reason,
             epoch=parent.epoch + 1 if records.is_put_back(name) else None,
             on_progress=self._told.take,
+            online=LearnedOnline(self._settings, lambda: records.learned),
             **_curve_for(self._settings, name, records),
         )
         return await self._beside(asyncio.to_thread(self._made, train))
@@ -190,6 +192,7 @@ class Intervention:
             reason=self._task.reason,
             epoch=before.epoch + 1 if before and is_put_back else None,
             on_progress=self._told.take,
+            online=LearnedOnline(self._settings, lambda: records.learned),
         )
         return await self._beside(asyncio.to_thread(self._made, fit))
 

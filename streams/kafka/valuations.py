@@ -22,7 +22,6 @@ from rankstream.snapshots import (
     pointer_of,
     store_of,
 )
-from streams.estimation.learned_online import LearnedOnline
 from streams.estimation.served_curves import ServedCurves
 from streams.estimation.served_snapshots import ServedSnapshots
 from streams.estimation.served_values import Served
@@ -32,6 +31,7 @@ from streams.kafka.memory_limit import MemoryLimit
 from streams.kafka.state_log import Cluster
 from streams.kafka.told_thread import Stopped, Task, Told
 from streams.kafka.valuation import Valuation
+from streams.training.learned_online import LearnedOnline
 from streams.training.retries import form_of
 
 REST = 9.0
@@ -159,7 +159,11 @@ class Valuations:
             return
         self._refused.pop(ALL, None)
         newest = dict(self._curves.newest)
-        curves = ServedCurves(self._settings, lists.statistics, newest, told.check)
+        learned = frozenset(self._snapshots.learned)
+        online = LearnedOnline(self._settings, lambda: learned)
+        curves = ServedCurves(
+            self._settings, lists.statistics, newest, told.check, online
+        )
         for each in served:
             try:
                 is_written = await valuation.write(each, lists, curves)

@@ -4,7 +4,7 @@ From the validation groups' columns, where these tell one, so that nothing else 
 fitted on the same clicks. Nothing folds for it, and it needs no features.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from typing import NamedTuple
 
 import msgspec
@@ -29,13 +29,18 @@ from streams.fold.statistics_columns import Columns
 from streams.fold.statistics_reader import Statistics
 from streams.training.class_columns import TooManyClasses
 from streams.training.curve_estimator import LEAST_RANKS, estimator_of
-from streams.training.estimated_curve import ViewsOfGroups, views_by_preference
+from streams.training.estimated_curve import (
+    ViewsOfGroups,
+    fit_of_groups,
+    interventions_learned_online,
+)
 from streams.training.inputs import (
     TrainingRefused,
     counts_of,
     least_watermark_of,
     watermarks_of,
 )
+from streams.training.learned_online import LearnedOnline
 from streams.training.model_lists import scopes_for
 from streams.training.progress import Progress
 
@@ -56,6 +61,7 @@ def fit_curve(  # noqa: PLR0913  all that a fit depends on
     reason: str,
     epoch: int | None = None,
     on_progress: Callable[[Progress], object] = lambda _: None,
+    online: Container[str] | None = None,
 ) -> CurveOutcome:
     """Fit the curve of a name.
 
@@ -71,6 +77,9 @@ def fit_curve(  # noqa: PLR0913  all that a fit depends on
         that is of as many interactions, or more.
     on_progress
         Is told how far it is, from this thread; what it raises ends the fit.
+    online
+        Interventions whose lists a model that learns online may have made; if not given
+        those that settings tell. The record has them.
 
     Raises
     ------
@@ -82,7 +91,10 @@ def fit_curve(  # noqa: PLR0913  all that a fit depends on
     Oosterhuis (PhD thesis, 2020), section 3.3 and section 8.3, for what a curve
     corrects.
     """
-    return _Fit(name, settings, statistics, parent, on_progress).outcome(reason, epoch)
+    if online is None:
+        online = LearnedOnline(settings, tuple)
+    fit = _Fit(name, settings, statistics, parent, on_progress, online)
+    return fit.outcome(reason, epoch)
 
 
 class _Fit:
@@ -93,6 +105,7 @@ class _Fit:
         statistics: Statistics,
         parent: Snapshot | None,
         on_progress: Callable[[Progress], object],
+        online: Container[str],
     ) -> None:
         self._name = name
         self._settings = settings
@@ -100,6 +113,7 @@ class _Fit:
         self._statistics = statistics
         self._parent = parent
         self._tell = on_progress
+        self._online = interventions_learned_online(statistics, online)
         self._how = estimator_of(self._model)
 
     def outcome(self, reason: str, epoch: int | None) -> CurveOutcome:
@@ -141,6 +155,7 @@ class _Fit:
             n_turns=found.n_turns,
             sha256=sha256_of(encode_snapshot(snapshot)),
             n_partitions=self._settings.kafka.partitions,
+            online=self._online,
         )
         return CurveOutcome(snapshot, run)
 
@@ -174,14 +189,15 @@ class _Fit:
     def _fitted(self) -> tuple[FittedCurve, ViewsOfGroups]:
         n_groups = self._statistics.counted[0].groups
         shares = Shares(*self._settings.statistics.split_shares)
-        told = views_by_preference(self._columns(), n_groups, shares, self._how)
+        chunks, how = self._columns(), self._how
         try:
-            for each in told:
-                found = self._fit_of(each)
-                if found.n_known >= LEAST_RANKS:
-                    return found, each
+            found, told = fit_of_groups(
+                chunks, n_groups, shares, how, self._online, self._fit_of
+            )
         except TooManyClasses as error:
             raise TrainingRefused(f"{self._name!r}: {error}") from error
+        if found.n_known >= LEAST_RANKS:
+            return found, told
         needs = bias_estimator(self._how.options.estimator).needs
         raise TrainingRefused(
             f"clicks must tell {LEAST_RANKS} ranks of {self._name!r} or more, from "

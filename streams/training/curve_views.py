@@ -5,7 +5,7 @@ sample of queries are kept.
 """
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -20,8 +20,11 @@ from streams.training.used_cells import counted_scopes
 MOST_ROWS = 1 << 19
 """Pairs of document and rank that an estimate is made of."""
 
-DOCUMENT, POLICY, RANK, SOME_SHOWN, SOME_CLICKED, SHOWN, CLICKED = range(7)
-"""Columns of views: of some groups, and of these with others."""
+DOCUMENT, POLICY, RANK, COUNTS = range(4)
+"""Columns of views; from `COUNTS` on how often shown, and clicked, part by part."""
+
+CLICKED = -1
+"""The last part has all others."""
 
 
 class ViewsAsked(NamedTuple):
@@ -46,6 +49,27 @@ class ViewsAsked(NamedTuple):
     has_classes: bool = False
 
 
+def every(intervention: str) -> bool:
+    """Lists of any intervention."""
+    del intervention
+    return True
+
+
+class Part(NamedTuple):
+    """Some lists.
+
+    Parameters
+    ----------
+    groups
+        Whose they are, of the statistics.
+    takes
+        Whether lists of an intervention are among them.
+    """
+
+    groups: Sequence[int]
+    takes: Callable[[str], bool] = every
+
+
 class CurveViews:
     """Rows of documents that were shown at two ranks or more, and sums of the others.
 
@@ -53,16 +77,13 @@ class CurveViews:
     ----------
     asked
         By the estimator.
-    groups, wider
-        Groups of the statistics, and these with others.
+    parts
+        Each is counted by itself; the last one has all lists of the others.
     """
 
-    def __init__(
-        self, asked: ViewsAsked, groups: Sequence[int], wider: Sequence[int]
-    ) -> None:
+    def __init__(self, asked: ViewsAsked, parts: Sequence[Part]) -> None:
         self._asked = asked
-        self._groups = groups
-        self._wider = wider
+        self._parts = parts
         self._documents: dict[tuple[str, tuple[str, ...]], int] = {}
         self._policies: dict[str, int] = {}
         self._n_sets = 0
@@ -72,7 +93,7 @@ class CurveViews:
         self._kept: list[tuple[npt.NDArray[np.uint64], Int64]] = []
         self._n_kept = 0
         self._n_halved = 0
-        self._rest = np.zeros((asked.n_ranks, 4), np.int64)
+        self._rest = np.zeros((asked.n_ranks, 2 * len(parts)), np.int64)
         self.interventions: set[str] = set()
         """Names under which lists were logged."""
 
@@ -85,16 +106,16 @@ class CurveViews:
         last = chunk.names[-1].query
         self._documents = {x: n for x, n in self._documents.items() if x[0] == last}
         is_there = (chunk.rank <= self._asked.n_ranks) & (chunk.shown > 0)
-        is_there &= np.isin(chunk.group, self._wider)
+        is_there &= np.isin(chunk.group, self._parts[-1].groups)
         rank, shown = chunk.rank[is_there], chunk.shown[is_there]
         clicked = chunk.by_class[chunk.reward][is_there]
-        is_some = np.isin(chunk.group[is_there], self._groups)
-        scope = chunk.scope[is_there]
+        group, scope = chunk.group[is_there], chunk.scope[is_there]
         document = (sets[scope] << 32) + chunk.item[is_there]
-        views = (
-            document, policies[scope], rank, shown * is_some, clicked * is_some, shown,
-            clicked,
-        )  # fmt: skip
+        views = [document, policies[scope], rank]
+        for part in self._parts:
+            takes = np.array([part.takes(x.intervention) for x in chunk.names])
+            is_some = np.isin(group, part.groups) & takes[scope]
+            views += [shown * is_some, clicked * is_some]
         table = _added_up(np.column_stack(views))
         self._waiting.append(table)
         self._n_waiting += len(table)
@@ -129,9 +150,7 @@ class CurveViews:
         self._n_waiting = len(self._waiting[0])
         table = table[is_whole]
         tells = _tells(table, self._asked.keeps_unclicked)
-        np.add.at(
-            self._rest, table[~tells, RANK] - 1, table[~tells, SOME_SHOWN : CLICKED + 1]
-        )
+        np.add.at(self._rest, table[~tells, RANK] - 1, table[~tells, COUNTS:])
         table = table[tells]
         firsts = np.array([first for first, _ in self._hashes], np.int64)
         hashes = np.array([each for _, each in self._hashes], np.uint64)
@@ -154,14 +173,14 @@ class CurveViews:
         ]
         self._n_kept = sum(len(table) for _, table in self._kept)
 
-    def views(self, *, is_wider: bool = False) -> Views:
-        """Rows of documents shown at two ranks or more, those that were shown."""
-        tables = [table for _, table in self._kept]
-        table = np.concatenate([np.empty((0, 7), np.int64), *tables])
+    def views(self, part: int) -> Views:
+        """Rows of documents shown at two ranks or more, those that a part showed."""
+        nothing = np.empty((0, COUNTS + self._rest.shape[1]), np.int64)
+        table = np.concatenate([nothing, *(table for _, table in self._kept)])
         queries = np.concatenate(
             [np.empty(0, np.uint64), *(hashes for hashes, _ in self._kept)]
         )
-        first = SHOWN if is_wider else SOME_SHOWN
+        first = COUNTS + 2 * part
         is_shown = table[:, first] > 0
         table, queries = table[is_shown], queries[is_shown]
         _, numbers = np.unique(queries, return_inverse=True)
@@ -170,13 +189,12 @@ class CurveViews:
             table[:, RANK], table[:, first], table[:, first + 1],
         )  # fmt: skip
 
-    def others(self, *, is_wider: bool = False) -> Views:
+    def others(self, part: int) -> Views:
         """All other documents, rank by rank, each rank as one item that was only there.
 
         They tell no ratio, but that a rank was shown, and clicked.
         """
-        first = 2 if is_wider else 0
-        shown, clicked = self._rest[:, first], self._rest[:, first + 1]
+        shown, clicked = self._rest[:, 2 * part], self._rest[:, 2 * part + 1]
         ranks = np.flatnonzero(shown) + 1
         names, none = -ranks, np.zeros(len(ranks), np.int64)
         return Views(names, none, names, ranks, shown[ranks - 1], clicked[ranks - 1])
@@ -189,10 +207,7 @@ class CurveViews:
 
 
 def views_of(
-    chunks: Iterable[Columns],
-    asked: ViewsAsked,
-    groups: Sequence[int],
-    wider: Sequence[int],
+    chunks: Iterable[Columns], asked: ViewsAsked, parts: Sequence[Part]
 ) -> CurveViews:
     """The views of columns, in their order; see `CurveViews`.
 
@@ -201,7 +216,7 @@ def views_of(
     TooManyClasses
         See `streams.training.class_columns`.
     """
-    views = CurveViews(asked, groups, wider)
+    views = CurveViews(asked, parts)
     counted = counted_scopes(chunks)
     for chunk in columns_by_class(counted) if asked.has_classes else counted:
         views.take(chunk)
@@ -226,12 +241,12 @@ def _added_up(table: Int64) -> Int64:
     order = np.lexsort((table[:, RANK], table[:, POLICY], table[:, DOCUMENT]))
     table = table[order]
     is_first = np.ones(len(table), np.bool_)
-    is_first[1:] = (np.diff(table[:, :SOME_SHOWN], axis=0) != 0).any(axis=1)
+    is_first[1:] = (np.diff(table[:, :COUNTS], axis=0) != 0).any(axis=1)
     starts = np.flatnonzero(is_first)
     if not len(starts):
         return table
-    sums = np.add.reduceat(table[:, SOME_SHOWN:], starts, axis=0)
-    return np.column_stack((table[starts, :SOME_SHOWN], sums))
+    sums = np.add.reduceat(table[:, COUNTS:], starts, axis=0)
+    return np.column_stack((table[starts, :COUNTS], sums))
 
 
 def _tells(table: Int64, keeps_unclicked: bool) -> npt.NDArray[np.bool_]:

@@ -11,7 +11,12 @@ from rankstream.snapshots import (
     decode_snapshot,
     pointer_of,
 )
-from rankstream.wire.deployments import Deployment, decode_deployment, is_deployment
+from rankstream.wire.deployments import (
+    Deployment,
+    decode_deployment,
+    is_deployment,
+    learned_models,
+)
 from rankstream.wire.schemas import LogRefused, SchemaRefused
 from rankstream.wire.topics import SNAPSHOTS, TRAINING
 from rankstream.wire.training import (
@@ -45,6 +50,8 @@ class ModelRecords:
         self.statuses: dict[str, Status] = {}
         self.trained: set[str] = set()
         """Interventions that came of a training."""
+        self.learned: set[str] = set()
+        """Models that learned online, also such as no settings name any more."""
         self._models = models
         self._on_passed = on_passed
         self._deployments: dict[bytes, Deployment] = {}
@@ -52,6 +59,7 @@ class ModelRecords:
 
     def take_snapshot(self, key: bytes, value: bytes | None) -> None:
         """Take a record of `snapshots`; one that is damaged is passed over."""
+        self.learned |= learned_models([(key, value)])
         if value is None:
             self._deployments.pop(key, None)
         elif is_deployment(key, value):

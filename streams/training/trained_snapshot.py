@@ -6,7 +6,7 @@ that it does not learn from, and brought to a temperature that explores. What it
 be clicked is estimated from groups that it has seen nothing of.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from typing import NamedTuple
 
 import msgspec
@@ -34,12 +34,16 @@ from rankstream.wire.training import SCHEMA, RunRecord
 from streams.fold.native.placing import placements_of_scores
 from streams.fold.statistics_columns import Columns
 from streams.training.checks import Checks
-from streams.training.estimated_curve import estimated_curve
+from streams.training.estimated_curve import (
+    estimated_curve,
+    interventions_learned_online,
+)
 from streams.training.feature_records import FeaturesRefused
 from streams.training.fitted_ranker import Fitted, fitted_ranker, ranker_of_model
 from streams.training.gathering import Gathered, Scaling
 from streams.training.inputs import Inputs, TrainingRefused, feature_records_for
 from streams.training.known_curve import GIVEN, KnownCurve
+from streams.training.learned_online import LearnedOnline
 from streams.training.model_lists import scopes_for
 from streams.training.progress import Progress
 from streams.training.query_sums import APART, SELECTED_ON, TRAINED_ON
@@ -72,6 +76,7 @@ def train_model(  # noqa: PLR0913  all that a training depends on
     epoch: int | None = None,
     on_progress: Callable[[Progress], object] = lambda _: None,
     curve: KnownCurve | None = None,
+    online: Container[str] | None = None,
 ) -> Outcome:
     """Train the model of a name.
 
@@ -89,6 +94,9 @@ def train_model(  # noqa: PLR0913  all that a training depends on
     curve
         The newest one of the model of curves that the settings name, if there is one;
         see `rankstream.curve_rules.curve_name`.
+    online
+        As that of `streams.training.curve_snapshot.fit_curve`, for a curve that the
+        training estimates itself.
 
     Raises
     ------
@@ -106,7 +114,10 @@ def train_model(  # noqa: PLR0913  all that a training depends on
     shares = Shares(training, validation, selection, model.training.held_out)
     checks = Checks(name, model, inputs, parent)
     awaited = "" if curve else curve_name(settings, model)
-    return _Run(checks, shares, on_progress, curve, awaited).outcome(reason, epoch)
+    if online is None:
+        online = LearnedOnline(settings, tuple)
+    run = _Run(checks, shares, on_progress, curve, awaited, online)
+    return run.outcome(reason, epoch)
 
 
 class _Run:
@@ -117,7 +128,9 @@ class _Run:
         on_progress: Callable[[Progress], object],
         curve: KnownCurve | None,
         awaited: str,
+        online: Container[str],
     ) -> None:
+        self._online, self._learned = online, list[str]()
         self._published, self._awaited = curve, awaited
         self._checks = checks
         self._name, self._model, self._inputs, self._parent = checks
@@ -166,6 +179,7 @@ class _Run:
             loss=loss,
             losses=losses,
             estimator=choice.estimator,
+            online=self._learned,
         )
         return Outcome(snapshot, run)
 
@@ -194,7 +208,10 @@ class _Run:
             self._tell(Progress("curve"))
 
         n_groups = self._inputs.statistics.counted[0].groups
-        found = estimated_curve(seen(), n_groups, self._shares)
+        self._learned = interventions_learned_online(
+            self._inputs.statistics, self._online
+        )
+        found = estimated_curve(seen(), n_groups, self._shares, online=self._learned)
         self._checks.lists(n_seen)
         if found.curve is None:
             raise TrainingRefused(

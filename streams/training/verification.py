@@ -107,7 +107,7 @@ def made_of(
     own = _settings_of(run, settings)
     return train_model(
         run.model, own, inputs_of(own), parent, reason=run.reason, epoch=run.epoch,
-        curve=curve, on_progress=on_progress,
+        curve=curve, online=frozenset(run.online), on_progress=on_progress,
     )  # fmt: skip
 
 
@@ -147,7 +147,8 @@ def curve_made_of(
     own = _settings_of(run, settings)
     return fit_curve(
         run.model, own, statistics_of(own), parent,
-        reason=run.reason, epoch=run.epoch, on_progress=on_progress,
+        reason=run.reason, epoch=run.epoch, online=frozenset(run.online),
+        on_progress=on_progress,
     )  # fmt: skip
 
 

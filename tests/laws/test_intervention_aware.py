@@ -260,11 +260,11 @@ def clicks_of_unlike_weights(real):
 
 def the_jackknife_of_a_mean(real):
     """Where groups are alike in exposure the interval is that of their mean."""
-    clicks = np.array([3, 5, 4, 8])
+    clicks = np.array([30, 50, 40, 80])
     curve = BiasCurve(np.array([0.5]), np.array([0.1]))
-    sums = one_item(real, [10.0] * 4, clicks, groups=range(4), curve=curve)
+    sums = one_item(real, [100.0] * 4, clicks, groups=range(4), curve=curve)
     found = real.intervals.jackknife_intervals(sums, confidence=0.9)
-    each = (clicks - 1.0) / 5.0
+    each = (clicks - 10.0) / 50.0
     half = student.ppf(0.95, 3) * each.std(ddof=1) / 2
     assert abs(found.low[0] - (each.mean() - half)) < EXACT
     assert abs(found.high[0] - (each.mean() + half)) < EXACT
@@ -275,17 +275,17 @@ def the_jackknife_of_a_ratio(real):
     """Groups of unlike exposure at unlike ranks, each left out by hand."""
     curve = BiasCurve(np.array([0.5, 0.4]), np.array([0.2, 0.1]))
     groups, ranks = np.arange(3), np.array([1, 2, 1])
-    expected, clicks = np.array([10.0, 30.0, 4.0]), np.array([6, 9, 4])
+    expected, clicks = np.array([100.0, 300.0, 40.0]), np.array([60, 90, 40])
     places = real.aware.Places(groups, groups * 0, ranks, clicks, expected)
-    sums = real.aware.item_sums(places, np.full((3, 1), 40.0), curve)
+    sums = real.aware.item_sums(places, np.full((3, 1), 400.0), curve)
     found = real.intervals.jackknife_intervals(sums)
-    alpha, beta = np.array([5.0, 12.0, 2.0]), np.array([2.0, 3.0, 0.8])
+    alpha, beta = np.array([50.0, 120.0, 20.0]), np.array([20.0, 30.0, 8.0])
     without = [
         (clicks - beta)[rest].sum() / alpha[rest].sum()
         for rest in ([1, 2], [0, 2], [0, 1])
     ]
     half = student.ppf(0.975, 2) * np.std(without) * math.sqrt(2)
-    value = (19 - 5.8) / 19
+    value = (190 - 58) / 190
     assert abs(found.low[0] - (value - half)) < EXACT
     assert abs(found.high[0] - (value + half)) < EXACT
 

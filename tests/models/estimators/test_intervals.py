@@ -24,15 +24,38 @@ def test_one_group_has_no_interval():
 
 
 def test_an_item_that_one_group_clicked_has_no_interval():
-    """All others are alike: what differs is one draw."""
-    found = jackknife_intervals(sums_of([[9.0]] * 3, [[3.0], [0.0], [0.0]]))
+    """All others are alike: what differs is one draw. Few clicks may be anybody's."""
+    found = jackknife_intervals(sums_of([[90.0]] * 3, [[25.0], [0.0], [0.0]]))
     assert found.reasons == (FEW_CLICKS,)
     assert np.isnan(found.high[0])
+    found = jackknife_intervals(sums_of([[90.0]] * 3, [[24.0], [0.0], [0.0]]))
+    assert found.reasons == ("",)
+    assert 0.0 <= found.low[0] < 24 / 270 < found.high[0]
+
+
+def test_no_click_has_an_interval_from_none_on():
+    """Up to what would give one in all but a fortieth of such logs; less by trust."""
+    none = np.zeros((4, 1))
+    sums = ItemSums(none + 10.0, none + 5.0, none + 0.25, none)
+    found = jackknife_intervals(sums)
+    assert found.reasons == ("",)
+    assert found.low[0] == pytest.approx(-1.0 / 20.0)
+    assert found.high[0] == pytest.approx((-np.log(0.025) - 1.0) / 20.0)
+
+
+def test_groups_that_differ_widen_the_interval_of_few_clicks():
+    """Of as many clicks, those that groups share vary less than those of one."""
+    even, uneven = (
+        jackknife_intervals(sums_of([[30.0]] * 4, [[x] for x in clicks]))
+        for clicks in ([3.0, 3.0, 3.0, 3.0], [12.0, 0.0, 0.0, 0.0])
+    )
+    assert 0.0 <= uneven.low[0] < 0.5 * even.low[0]
+    assert uneven.high[0] > 2.0 * even.high[0]
 
 
 def test_groups_count_for_the_items_that_they_could_show():
     """Beside items of more groups an interval is as it is alone."""
-    alpha, clicked = [[5.0], [12.0], [2.0], [0.0]], [[4.0], [6.0], [2.0], [0.0]]
+    alpha, clicked = [[50.0], [120.0], [20.0], [0.0]], [[14.0], [6.0], [5.0], [0.0]]
     alone = jackknife_intervals(sums_of(alpha[:3], clicked[:3]))
     wide = [np.hstack((np.array(x), np.full((4, 1), 7.0))) for x in (alpha, clicked)]
     beside = jackknife_intervals(sums_of(*wide))

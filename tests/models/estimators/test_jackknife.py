@@ -34,8 +34,8 @@ def test_of_a_mean_it_is_that_of_students_t():
 
 
 def test_intervals_of_relevance_are_a_jackknife():
-    """Of the ratio of sums, where all groups have the item."""
-    alpha, clicked = np.array([[5.0], [12.0], [2.0]]), np.array([[4.0], [6.0], [2.0]])
+    """Of the ratio of sums, where all groups have the item and clicks are many."""
+    alpha, clicked = np.array([[50.0], [90.0], [9.0]]), np.array([[40.0], [60.0], [2]])
     sums = ItemSums(alpha, alpha, 0.1 * alpha, clicked)
 
     def ratio(is_kept):

@@ -7,9 +7,9 @@ import pytest
 from rankstream.commands.deployed_groups import learned_in
 from rankstream.local_results import SNAPSHOTS_FILE
 from rankstream.sections import ExperimentSettings, ModelSettings, Settings
-from streams.estimation.learned_online import LearnedOnline
 from streams.local import write_changes
 from streams.stage import Change
+from streams.training.learned_online import LearnedOnline
 from tests.snapshot_factory import envelope
 
 MODELS = {

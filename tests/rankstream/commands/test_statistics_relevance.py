@@ -8,7 +8,6 @@ import pytest
 from models.counts.scope_record import CAPPED, CONVERTED
 from models.estimators.bias_curve import BiasCurve, position_curve
 from models.estimators.choice import Unknown, asked_for
-from models.estimators.intervals import FEW_CLICKS
 from models.estimators.registry import ESTIMATORS
 from models.estimators.splits import Shares
 from rankstream.commands.statistics_curve import curve_told, estimated_curve
@@ -82,7 +81,9 @@ def test_policies_and_candidate_sets_are_added_up_by_item():
     assert rows["b"].relevance == pytest.approx(6 / 5.5)
     assert (rows["a"].impressions, rows["c"].impressions) == (8, 2)
     assert rows["c"].relevance == 0.0
-    assert rows["c"].reason == FEW_CLICKS
+    # Of twice that it was looked at: so many clicks would seldom all be missed.
+    assert (rows["c"].low, rows["c"].reason) == (0.0, "")
+    assert rows["c"].high == pytest.approx(-np.log(0.025) / 2.0)
     assert all(row.is_under_exposed for row in found.items)
     assert not found.warning
 

@@ -5,7 +5,7 @@ import io
 import json
 import socket
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -25,6 +25,8 @@ from rankstream.monitoring.overview import (
 from rankstream.monitoring.position_bias import PositionBias
 from rankstream.monitoring.terminal import view_of
 from rankstream.monitoring.web import STATIC, Server
+from streams.fold.statistics_keys import ScopeName
+from streams.training.estimated_curve import NO_INTERVAL
 from tests.models.counts.scope_values import ScopeValue
 from tests.streams.fold.statistics_records import NAME, scope_records
 
@@ -335,7 +337,9 @@ def test_the_overview_is_numbered_by_what_moved(
     assert [row["name"] for row in second["experiments"]] == ["boost"]
 
 
-def counted(orders: Iterable[np.ndarray], planted: np.ndarray) -> list[Record]:
+def counted(
+    orders: Iterable[np.ndarray], planted: np.ndarray, name: ScopeName = NAME
+) -> list[Record]:
     """Lists of ten items and the clicks of users who like every second one more.
 
     Every fourth list is of the other era; of those, cells of some groups lie apart.
@@ -350,14 +354,16 @@ def counted(orders: Iterable[np.ndarray], planted: np.ndarray) -> list[Record]:
     items = [f"d{row}" for row in range(10)]
     early = ScopeValue(items).take(lists[0])
     late = ScopeValue(items, most_lists=0, pieces=range(0, 20, 8)).take(lists[1])
-    records = [*scope_records(NAME, early)]
-    records += scope_records(NAME._replace(era=NAME.era + 1), late)
+    records = [*scope_records(name, early)]
+    records += scope_records(name._replace(era=name.era + 1), late)
     return [Record(0, i, 0, *pair, ()) for i, pair in enumerate(records)]
 
 
-def estimated(records: list[Record]) -> list[dict[str, Any]]:
+def estimated(
+    records: list[Record], online: Container[str] = ()
+) -> list[dict[str, Any]]:
     """What the monitor makes of it."""
-    bias = PositionBias()
+    bias = PositionBias(online)
     bias.take(records)
     assert not bias.refused
     return bias.estimate()
@@ -405,6 +411,21 @@ def test_ranks_without_an_interval_say_why() -> None:
     assert found[2]["interval"] is None
     assert found[2]["reason"] in printed(gathered)
     assert gathered.overview()["examination"] == found
+
+
+@pytest.mark.parametrize("name", ["m", "other@1.200"])
+def test_position_bias_has_no_intervals_where_policies_were_chosen(name: str) -> None:
+    """From the same clicks; lists that were fixed beside them are taken alone."""
+    planted, rng = np.arange(1.0, 11.0) ** -0.8, np.random.default_rng(5)
+    orders = [rng.permutation(10) for _ in range(400)]
+    chosen = counted(orders, planted, NAME._replace(intervention=name))
+    found = estimated(chosen, ["m"])
+    assert [each["ratio"] is None for each in found] == [False] * 10
+    assert {each["interval"] for each in found} == {None}
+    assert {each["reason"] for each in found} == {NO_INTERVAL}
+    fixed = counted(orders[::-1], planted, NAME._replace(intervention="v2"))
+    assert estimated([*chosen, *fixed], ["m"]) == estimated(fixed)
+    assert estimated(fixed)[1]["interval"] is not None
 
 
 def test_position_bias_is_computed_again_only_where_counts_changed(

@@ -15,8 +15,8 @@ other end is still free, and theta[r] / theta[1] is known as soon as theta[1] is
 References
 ----------
 Agarwal, Wang, Li, Bendersky & Najork (WWW 2019), section 4, for the model and for
-expectation maximisation, which a search begins with; Vardasbi, Oosterhuis & de Rijke (CIKM 2020), section 3, for
-alpha and beta.
+expectation maximisation, with which a search begins; Vardasbi, Oosterhuis & de Rijke
+(CIKM 2020), section 3, for alpha and beta.
 """
 
 from dataclasses import dataclass, replace
@@ -27,7 +27,7 @@ import numpy.typing as npt
 from scipy.special import ndtri
 
 from models.bias.examination import FEW_VIEWS, NOT_CONVERGED
-from models.bias.expectation_maximisation import Turn, ascend
+from models.bias.expectation_maximisation import Ascent, Turn, ascend
 from models.bias.fitted_curve import FittedCurve
 from models.bias.logged_views import Cells, Floats, Integers, Views, cells_of
 from models.bias.trust_identification import (
@@ -37,7 +37,7 @@ from models.bias.trust_identification import (
     is_held,
     reasons_without,
 )
-from models.bias.trust_likelihood import MOST_STEPS, Peak, Sums, climb
+from models.bias.trust_likelihood import MOST_STEPS, Peak, climb, sums_of
 from models.kernels.compilation import compiled
 
 TOO_ALIKE = "items that lead from there to rank 1 are too much alike"
@@ -107,9 +107,9 @@ def estimate_trust(
 
     Intervals are those of the observed information, with every relevance unknown, and
     take clicks as independent given item and rank. A click probability that would leave
-    [0, 1] if it could is taken as known there, and its rank has none. Nor has any where more than
-    `MOST_FEW` of the clicks are on items with fewer than `ENOUGH_VIEWS` views: what
-    is not known of each relevance makes ratios too small.
+    [0, 1] if it could is taken as known there, and its rank has none. Nor has any where
+    more than `MOST_FEW` of the clicks are on items with fewer than `ENOUGH_VIEWS`
+    views: what is not known of each relevance makes ratios too small.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ def estimate_trust(
     every = cells_of(views, n_ranks)
     alpha, beta, alpha_half, beta_half = np.full((4, n_ranks), np.nan)
     reasons = reasons_without(every, n_ranks)
-    cells = _told_cells(every, reasons)
+    cells = told_cells(every, reasons)
     if not len(cells.rows):
         curve = _curve(alpha, beta, alpha_half, beta_half, reasons)
         return TrustFit(curve, cells.names, np.zeros(0), np.zeros(0), 0)
@@ -188,7 +188,7 @@ def _with_one_item(views: Views, irrelevant: Integers) -> Views:
     return views._replace(items=np.where(is_known, irrelevant.min(), views.items))
 
 
-def _told_cells(every: Cells, reasons: list[str]) -> Cells:
+def told_cells(every: Cells, reasons: list[str]) -> Cells:
     """The cells of ranks that are told; says why others are not."""
     while True:
         cells = every.at(identified_cells(every, len(reasons)))
@@ -207,29 +207,31 @@ def _told_cells(every: Cells, reasons: list[str]) -> Cells:
 
 def _maximum(cells: Cells, most_turns: int) -> _Maximum:
     """Where the likelihood is largest: some turns to get near, then Newton's method."""
-    rows, numbers = np.unique(cells.rows, return_inverse=True)
-    places = numbers.astype(np.int64)
-    near, likelihoods, n_turns = _near(cells, places, min(FIRST_TURNS, most_turns))
-    n_items, k = len(cells.names), len(rows)
-    offsets = np.searchsorted(cells.items, np.arange(n_items + 1))
-    missed = cells.shown - cells.clicked
-    found = climb(
-        Sums(offsets, places, cells.clicked, missed, k),
-        near[:n_items],
-        near[n_items:],
-        lambda ends: np.concatenate(_ratios(*np.split(ends, 2))),
-        most_steps=min(MOST_STEPS, most_turns - n_turns),
-    )
+    rows, sums = sums_of(cells)
+    turns = _near(cells, sums.rows, min(FIRST_TURNS, most_turns))
+    relevance, ends = np.split(turns.point, [len(cells.names)])
+    most_steps = min(MOST_STEPS, most_turns - turns.n_turns)
+    found = climb(sums, relevance, ends, ratios_of, most_steps=most_steps)
     if_relevant, if_not = np.split(found.ends, 2)
     alpha, beta = _ratios(if_relevant, if_not)
     q = (if_relevant[0] - if_not[0]) * found.relevance + if_not[0]
     errors = errors_of(found.ends, found.slopes, found.curvature)
-    likelihoods = np.concatenate([likelihoods, found.log_likelihoods])
-    n_steps = len(found.log_likelihoods) - 1
+    likelihoods = np.concatenate([turns.log_likelihoods, found.log_likelihoods])
+    n_turns = turns.n_turns + len(found.log_likelihoods) - 1
+    is_bound = _bound(found, _added_up(sums.rows, cells.shown, len(rows)))
     return _Maximum(
-        likelihoods, n_turns + n_steps, found.is_converged, rows, alpha, beta, q, errors,
-        _bound(found, _added_up(places, cells.shown, k)),
-    )  # fmt: skip
+        likelihoods, n_turns, found.is_converged, rows, alpha, beta, q, errors, is_bound
+    )
+
+
+def ratios_of(ends: Floats) -> Floats:
+    """Alpha and beta in units of the first rank, of u and v; all [2 n_ranks]."""
+    return np.concatenate(_ratios(*np.split(ends, 2)))
+
+
+def near_maximum(cells: Cells, places: Integers) -> Floats:
+    """Relevance of items, u and v where a search begins; `places` number the ranks."""
+    return _near(cells, places, FIRST_TURNS).point
 
 
 def _bound(found: Peak, shown_at: Floats) -> npt.NDArray[np.bool_]:
@@ -242,10 +244,8 @@ def _bound(found: Peak, shown_at: Floats) -> npt.NDArray[np.bool_]:
     return np.asarray(is_bound.reshape(2, -1).any(axis=0))
 
 
-def _near(
-    cells: Cells, places: Integers, most_turns: int
-) -> tuple[Floats, Floats, int]:
-    """A point near the maximum, by expectation maximisation; likelihoods and turns."""
+def _near(cells: Cells, places: Integers, most_turns: int) -> Ascent:
+    """Near the maximum, by expectation maximisation."""
     n_items, k = len(cells.names), int(places.max()) + 1
     missed = cells.shown - cells.clicked
     shown_of = _added_up(cells.items, cells.shown, n_items)
@@ -268,14 +268,13 @@ def _near(
             total,
         )  # fmt: skip
 
-    found = ascend(
+    return ascend(
         _start(cells, shown_of, clicked_at / shown_at, places),
         turn,
         lambda x: np.clip(x, 0.0, 1.0),
         lambda point: point[n_items:],
         most_turns=most_turns,
     )
-    return found.point, found.log_likelihoods, found.n_turns
 
 
 @compiled

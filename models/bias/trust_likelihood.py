@@ -22,11 +22,13 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from models.bias.logged_views import Cells
 from models.bias.trust_identification import is_held
 from models.kernels.compilation import compiled
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
 
 LEAST_GAIN = 1e-13
 """Of the log likelihood of one interaction: what less promises is rest.
@@ -40,7 +42,7 @@ MOST_STEPS = 200
 """Newton's method takes 5 to 30."""
 
 FIRST_DAMPING = 1e-3
-"""Added to curvatures, of ones on the diagonal: far from the maximum they say little."""
+"""Added to curvatures with ones on the diagonal: far away they say little."""
 
 MOST_DAMPING = 1e9
 """With which no step leads anywhere."""
@@ -74,6 +76,16 @@ class Sums(NamedTuple):
     n_ranks: int
 
 
+def sums_of(cells: Cells) -> tuple[Integers, Sums]:
+    """Ranks of cells from 0, and the cells with these numbered; cells are sorted."""
+    rows, places = np.unique(cells.rows, return_inverse=True)
+    offsets = np.searchsorted(cells.items, np.arange(len(cells.names) + 1))
+    missed = cells.shown - cells.clicked
+    return rows, Sums(
+        offsets, places.astype(np.int64), cells.clicked, missed, len(rows)
+    )
+
+
 class Peak(NamedTuple):
     """Where the likelihood is largest.
 
@@ -99,7 +111,9 @@ class Peak(NamedTuple):
     is_converged: bool
 
 
-class _Profile(NamedTuple):
+class Profile(NamedTuple):
+    """Log likelihood, slopes and minus the curvature in u and v, each R at its best."""
+
     log_likelihood: float
     slopes: Floats
     curvature: Floats
@@ -112,6 +126,7 @@ def climb(
     ends: Floats,
     told: Callable[[Floats], Floats],
     *,
+    is_fixed: Flags | None = None,
     most_steps: int = MOST_STEPS,
 ) -> Peak:
     """Steps from a point of finite likelihood until it is at rest.
@@ -124,22 +139,27 @@ def climb(
     ----------
     told
         What is asked of u and v.
+    is_fixed : [2 n_ranks]
+        Ends that stay as they are; if not given none.
+    most_steps
+        After which it is given up.
     """
+    fixed = np.zeros(len(ends), np.bool_) if is_fixed is None else is_fixed
     total = float(sums.clicked.sum() + sums.missed.sum())
-    now, damping = _profile(sums, ends, relevance), FIRST_DAMPING
+    now, damping = profile_of(sums, ends, relevance), FIRST_DAMPING
     likelihoods = [now.log_likelihood]
     is_over, n_steps = False, 0
     while not is_over and n_steps < most_steps and damping < MOST_DAMPING:
-        step, gain = _step(ends, now, damping)
+        step, gain = _step(ends, now, fixed, damping)
         is_calm = abs(gain) <= LEAST_GAIN * total
         if is_calm:
             # What is damped promises less than it could.
-            step, gain = _step(ends, now, FLAT)
+            step, gain = _step(ends, now, fixed, FLAT)
             move = np.abs(told(ends + step) - told(ends)).max(initial=0.0)
             is_calm = abs(gain) <= LEAST_GAIN * total
             is_over = is_calm and bool(move <= LEAST_MOVE)
         moved = np.clip(ends + step, 0.0, 1.0)
-        found = _profile(sums, moved, now.relevance)
+        found = profile_of(sums, moved, now.relevance)
         n_steps += 1
         if found.log_likelihood > now.log_likelihood + ENOUGH * max(gain, 0.0):
             ends, now, damping = moved, found, max(0.1 * damping, FLAT)
@@ -152,14 +172,17 @@ def climb(
     )
 
 
-def _step(ends: Floats, now: _Profile, damping: float) -> tuple[Floats, float]:
+def _step(
+    ends: Floats, now: Profile, fixed: Flags, damping: float
+) -> tuple[Floats, float]:
     """A step of Newton's method within bounds, and what it promises.
 
     What it would lead out of bounds goes to its bound, and the others as is best then.
     """
     slopes, curvature = now.slopes, now.curvature
-    free = ~is_held(ends, slopes)
-    step = np.where(free, 0.0, np.rint(ends) - ends)
+    held = is_held(ends, slopes) & ~fixed
+    free = ~(held | fixed)
+    step = np.where(held, np.rint(ends) - ends, 0.0)
     while free.any():
         inner = curvature[np.ix_(free, free)]
         diagonal = np.abs(inner.diagonal())
@@ -176,43 +199,37 @@ def _step(ends: Floats, now: _Profile, damping: float) -> tuple[Floats, float]:
     return step, float(slopes @ step - 0.5 * step @ curvature @ step)
 
 
-def _profile(sums: Sums, ends: Floats, relevance: Floats) -> _Profile:
-    """Log likelihood, slopes and minus the curvature, each R at its best."""
+def profile_of(sums: Sums, ends: Floats, relevance: Floats) -> Profile:
+    """What the likelihood is at u and v; `relevance` is where each search begins."""
     k = sums.n_ranks
     best, slopes = relevance.copy(), np.zeros(2 * k)
     curvature = np.zeros((2 * k, 2 * k))
-    total = _fill(
-        sums.offsets, sums.rows, sums.clicked, sums.missed, ends, best, slopes,
-        curvature,
-    )  # fmt: skip
-    return _Profile(total, slopes, curvature, best)
+    total = _fill(sums, ends, best, slopes, curvature)
+    return Profile(total, slopes, curvature, best)
 
 
 @compiled
-def _fill(
-    offsets: Integers,
-    rows: Integers,
-    clicked: Floats,
-    missed: Floats,
+def _fill(  # noqa: C901  one pass over cells, compiled
+    sums: Sums,
     ends: Floats,
     relevance: Floats,
     slopes: Floats,
     curvature: Floats,
 ) -> float:
     """Add up what all items say, and fill in the best relevance of each."""
-    k = len(ends) // 2
+    k, rows = len(ends) // 2, sums.rows
     total = 0.0
     cross = np.empty(2 * k)
     for item in range(len(relevance)):
-        begin, end = offsets[item], offsets[item + 1]
-        r, is_inner = _best(begin, end, rows, clicked, missed, ends, relevance[item])
+        begin, end = sums.offsets[item], sums.offsets[item + 1]
+        r, is_inner = _best(sums, item, ends, relevance[item])
         relevance[item] = r
         own = 0.0
         for i in range(begin, end):
             row = rows[i]
             a = ends[row] - ends[row + k]
             p = r * ends[row] + (1.0 - r) * ends[row + k]
-            c, m = clicked[i], missed[i]
+            c, m = sums.clicked[i], sums.missed[i]
             if (c > 0.0 and p <= 0.0) or (m > 0.0 and p >= 1.0):
                 return -np.inf
             slope, weight = 0.0, 0.0
@@ -248,34 +265,22 @@ def _fill(
 
 
 @compiled
-def _best(
-    begin: int,
-    end: int,
-    rows: Integers,
-    clicked: Floats,
-    missed: Floats,
-    ends: Floats,
-    r: float,
-) -> tuple[float, bool]:
+def _best(sums: Sums, item: int, ends: Floats, r: float) -> tuple[float, bool]:
     """The relevance in [0, 1] of the largest likelihood, and whether it is inside.
 
     Newton's method on the slope, which falls, within bounds that close in.
     """
-    if _slope(begin, end, rows, clicked, missed, ends, 0.0)[0] <= 0.0:
+    if _slope(sums, item, ends, 0.0)[0] <= 0.0:
         return 0.0, False
-    if _slope(begin, end, rows, clicked, missed, ends, 1.0)[0] >= 0.0:
+    if _slope(sums, item, ends, 1.0)[0] >= 0.0:
         return 1.0, False
     low, high = 0.0, 1.0
-    if r <= 0.0 or r >= 1.0:
-        r = 0.5
+    r = r if low < r < high else 0.5
     for _ in range(200):
-        slope, fall, size = _slope(begin, end, rows, clicked, missed, ends, r)
+        slope, fall, size = _slope(sums, item, ends, r)
         if abs(slope) <= CLOSE * 0.01 * size:
             break
-        if slope > 0.0:
-            low = r
-        else:
-            high = r
+        low, high = (r, high) if slope > 0.0 else (low, r)
         moved = r + slope / fall if fall > 0.0 else 0.5 * (low + high)
         if not low < moved < high:
             moved = 0.5 * (low + high)
@@ -286,31 +291,22 @@ def _best(
 
 
 @compiled
-def _slope(
-    begin: int,
-    end: int,
-    rows: Integers,
-    clicked: Floats,
-    missed: Floats,
-    ends: Floats,
-    r: float,
-) -> tuple[float, float, float]:
+def _slope(sums: Sums, item: int, ends: Floats, r: float) -> tuple[float, float, float]:
     """Slope in R, how fast it falls, and the size of what it is made of."""
     k = len(ends) // 2
     slope, fall, size = 0.0, 0.0, 0.0
-    for i in range(begin, end):
-        a = ends[rows[i]] - ends[rows[i] + k]
-        p = r * ends[rows[i]] + (1.0 - r) * ends[rows[i] + k]
-        if clicked[i] > 0.0 and a != 0.0:
-            if p <= 0.0:
-                return np.sign(a) * np.inf, np.inf, np.inf
-            slope += a * clicked[i] / p
-            size += abs(a) * clicked[i] / p
-            fall += a * a * clicked[i] / (p * p)
-        if missed[i] > 0.0 and a != 0.0:
-            if p >= 1.0:
-                return -np.sign(a) * np.inf, np.inf, np.inf
-            slope -= a * missed[i] / (1.0 - p)
-            size += abs(a) * missed[i] / (1.0 - p)
-            fall += a * a * missed[i] / ((1.0 - p) * (1.0 - p))
+    for i in range(sums.offsets[item], sums.offsets[item + 1]):
+        u, v = ends[sums.rows[i]], ends[sums.rows[i] + k]
+        a, p = u - v, r * u + (1.0 - r) * v
+        c, m = sums.clicked[i], sums.missed[i]
+        if a == 0.0:
+            continue
+        if (c > 0.0 and p <= 0.0) or (m > 0.0 and p >= 1.0):
+            return (np.inf if (p <= 0.0) == (a > 0.0) else -np.inf), np.inf, np.inf
+        by_click = a * c / p if c > 0.0 else 0.0
+        by_miss = a * m / (1.0 - p) if m > 0.0 else 0.0
+        slope += by_click - by_miss
+        size += abs(by_click) + abs(by_miss)
+        fall += by_click * a / p if c > 0.0 else 0.0
+        fall += by_miss * a / (1.0 - p) if m > 0.0 else 0.0
     return slope, fall, size

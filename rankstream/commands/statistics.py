@@ -172,7 +172,7 @@ def _export(asked: Asked) -> int:
     statistics = asked.statistics
     if statistics.is_empty():
         return nothing(_label_of_none(statistics))
-    curve, source, doubt = asked.curve()
+    curve, source, doubt, bias = asked.curve()
     written = export(statistics, asked.arguments.file, curve, asked.trust())
     for path, n_rows in written.files:
         Console().print(f"{path}: {counted(n_rows, 'row')}", highlight=False)
@@ -186,7 +186,7 @@ def _export(asked: Asked) -> int:
         say(Console(), NO_CURVE)
     else:
         label = curve_label(curve, source)
-        for remark in (label, doubt, *curve.remarks()):
+        for remark in (label, bias, doubt, *curve.remarks()):
             say(Console(), remark)
     say(Console(), _missing(statistics, written.n_impressions))
     return 0

@@ -64,13 +64,15 @@ class CurveRecord(msgspec.Struct, frozen=True, array_like=True):
     n_shown, n_clicked
         Of these rows.
     log_likelihood, n_turns
-        Of expectation maximisation; None and 0 of what takes no turns.
+        Of a search in turns; None and 0 of what takes none.
     sha256
         Of the snapshot's envelope.
     request
         Id of the request that it answers; empty where the schedule began it.
     n_partitions
         Of `events` then.
+    bias
+        Whether these clicks show trust bias, in words; empty of records of before.
     """
 
     schema: int
@@ -105,6 +107,7 @@ class CurveRecord(msgspec.Struct, frozen=True, array_like=True):
     sha256: bytes
     request: str = ""
     n_partitions: int = 1
+    bias: str = ""
 
     @property
     def n_ranks(self) -> int:
@@ -165,6 +168,8 @@ class PublishedCurve(msgspec.Struct, frozen=True, kw_only=True, tag=TYPE):
         Of each rank's interval, by itself.
     digest
         SHA-256 of the snapshot's envelope, in hexadecimal digits.
+    bias
+        Whether these clicks show trust bias, in words; empty of records of before.
     """
 
     model: str
@@ -185,6 +190,7 @@ class PublishedCurve(msgspec.Struct, frozen=True, kw_only=True, tag=TYPE):
     log_likelihood: float | None
     turns: int
     digest: str
+    bias: str = ""
 
 
 def published(record: CurveRecord) -> PublishedCurve:
@@ -208,6 +214,7 @@ def published(record: CurveRecord) -> PublishedCurve:
         log_likelihood=record.log_likelihood,
         turns=record.n_turns,
         digest=record.sha256.hex(),
+        bias=record.bias,
     )
 
 

@@ -39,6 +39,11 @@ class CurveReplicates(NamedTuple):
         What is not well known of it; see `streams.training.estimated_curve`.
     reason
         Why errors cannot have that of the fit; empty where they can.
+    groups
+        That it is from; empty where it was given.
+    bias
+        Whether clicks show trust bias, where that was asked; see
+        `streams.training.bias_told`.
     """
 
     curve: BiasCurve
@@ -46,6 +51,8 @@ class CurveReplicates(NamedTuple):
     without: Mapping[int, BiasCurve] = MappingProxyType({})
     warning: str = ""
     reason: str = ""
+    groups: tuple[int, ...] = ()
+    bias: str = ""
 
     def without_group(self, group: int | None) -> BiasCurve:
         """The fit that leaves out a group, or none of them."""
@@ -145,7 +152,11 @@ def _replicated(
         fitted = fit(rest) if rest else None
         if fitted is None:
             return CurveReplicates(
-                found.curve, found.source, warning=found.warning, reason=NO_FIT
+                found.curve,
+                found.source,
+                warning=found.warning,
+                reason=NO_FIT,
+                groups=found.groups,
             )
         without[group] = fitted
         on_fit(1 + len(without))
@@ -158,6 +169,7 @@ def _replicated(
         source,
         {group: _first(each, n_ranks) for group, each in without.items()},
         found.warning,
+        groups=found.groups,
     )
 
 

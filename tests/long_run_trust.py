@@ -15,6 +15,7 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,8 @@ import numpy as np
 
 from models.bias.examination import NOT_CONVERGED
 from models.bias.logged_views import Views
+from models.bias.position_alone import LEVEL, trust_test
 from models.bias.trust import LEAST_CLICKS, estimate_trust
-from models.bias.trust_test import LEVEL, trust_test
 from tests.planted_bias import Planted, log_of, with_examination, with_trust
 from tests.planted_lists import lists_of
 
@@ -98,15 +99,10 @@ def cells(n_logs: int) -> dict[str, Callable[[], dict[str, Any]]]:
     found: dict[str, Callable[[], dict[str, Any]]] = {}
     for kind, plant in PLANTED.items():
         for name, (k, log) in TESTED.items():
-            found[f"test {kind}, {name}"] = lambda plant=plant, k=k, log=log: rejected(
-                plant(k), log, n_logs
-            )
+            found[f"test {kind}, {name}"] = partial(rejected, plant(k), log, n_logs)
         for name, (k, n_items, views) in SIZES.items():
-            found[f"fit {kind}, {name}"] = (
-                lambda plant=plant, k=k, n=n_items, views=views: fits(
-                    plant(k), n, views, n_logs
-                )
-            )
+            made = partial(fits, plant(k), n_items, views, n_logs)
+            found[f"fit {kind}, {name}"] = made
     return found
 
 

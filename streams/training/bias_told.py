@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from models.bias.trust_test import NOT_TOLD, trust_test
+from models.bias.position_alone import NOT_TOLD, trust_test
 from streams.fold.statistics_columns import Columns
 from streams.training.curve_estimator import CurveEstimator
 from streams.training.curve_views import views_of
@@ -19,7 +19,7 @@ def bias_told(
     source: str,
     how: CurveEstimator = BY_POSITION,
 ) -> str:
-    """In words which of both holds, by `models.bias.trust_test`; one pass over columns.
+    """In words which holds, by `models.bias.position_alone`; one pass over columns.
 
     Parameters
     ----------

@@ -67,6 +67,8 @@ class TrustTest(NamedTuple):
         By which clicks of a query vary more than independent ones, at least 1.
     reason
         Why there is no test; else empty.
+    gain
+        Twice what trust bias adds to the log likelihood.
     """
 
     statistic: float
@@ -74,6 +76,7 @@ class TrustTest(NamedTuple):
     p_value: float
     scale: float
     reason: str = ""
+    gain: float = np.nan
 
     @property
     def has_trust_bias(self) -> bool:
@@ -119,9 +122,10 @@ def trust_test(views: Views, rng: np.random.Generator, *, n_ranks: int) -> Trust
         return TrustTest(np.nan, 0, np.nan, 1.0, NOT_CONVERGED)
     usual = _usual(cells, sums, without, rng)
     scale = _scale(views, cells, rows, without)
-    statistic, degrees = _gain(without, beside) / (usual * scale), len(rows) - 1
+    gain, degrees = _gain(without, beside), len(rows) - 1
+    statistic = gain / (usual * scale)
     p_value = float(fdtrc(degrees, N_DRAWN * degrees, statistic))
-    return TrustTest(statistic, degrees, p_value, scale)
+    return TrustTest(statistic, degrees, p_value, scale, gain=gain)
 
 
 def _gain(without: Peak, beside: Peak) -> float:

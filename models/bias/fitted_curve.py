@@ -32,7 +32,7 @@ class FittedCurve:
     reasons : [n_ranks]
         Why there is no ratio or no interval; empty where there are both.
     log_likelihood, n_turns
-        Of expectation maximisation; None and 0 of what takes no turns.
+        Of a search in turns; None and 0 of what takes none.
     subject
         What a warning calls it.
     """

@@ -15,8 +15,8 @@ other end is still free, and theta[r] / theta[1] is known as soon as theta[1] is
 References
 ----------
 Agarwal, Wang, Li, Bendersky & Najork (WWW 2019), section 4, for the model and for
-expectation maximisation; Vardasbi, Oosterhuis & de Rijke (CIKM 2020), section 3, for
-alpha and beta.
+expectation maximisation, with which a search begins; Vardasbi, Oosterhuis & de Rijke
+(CIKM 2020), section 3, for alpha and beta.
 """
 
 from dataclasses import dataclass, replace
@@ -27,20 +27,29 @@ import numpy.typing as npt
 from scipy.special import ndtri
 
 from models.bias.examination import FEW_VIEWS, NOT_CONVERGED
-from models.bias.expectation_maximisation import MOST_TURNS, Ascent, Turn, ascend
+from models.bias.expectation_maximisation import Ascent, Turn, ascend
 from models.bias.fitted_curve import FittedCurve
 from models.bias.logged_views import Cells, Floats, Integers, Views, cells_of
 from models.bias.trust_identification import (
     MOST_ERROR,
     errors_of,
     identified_cells,
+    is_held,
     reasons_without,
 )
+from models.bias.trust_likelihood import MOST_STEPS, Peak, climb, sums_of
 from models.kernels.compilation import compiled
 
 TOO_ALIKE = "items that lead from there to rank 1 are too much alike"
 REVERSED = "what is more relevant is not clicked more there"
 AT_BOUND = "one of its click probabilities is 0 or 1"
+
+LEAST_CLICKS = 100
+"""At a rank and at the first one, on items that lead from one to the other. With fewer
+ratios are off by half, and intervals are not what they say."""
+
+FEW_CLICKS = f"fewer than {LEAST_CLICKS} clicks"
+FEW_AT_FIRST = f"{FEW_CLICKS} at rank 1"
 
 ENOUGH_VIEWS = 40
 """Of an item, for its relevance to be known well enough for an interval."""
@@ -48,8 +57,13 @@ ENOUGH_VIEWS = 40
 MOST_FEW = 0.1
 """Share of clicks that may be on items with fewer views."""
 
-CLOSE = 1e-7
-"""To a bound, for a probability to be at it."""
+LEAST_SLOPE = 1e-7
+"""Of the log likelihood of one interaction, for an end to bind it."""
+
+FIRST_TURNS = 20
+"""Of expectation maximisation, which gets near from everywhere, and then no further."""
+
+MOST_TURNS = FIRST_TURNS + MOST_STEPS
 
 
 @dataclass(frozen=True)
@@ -87,14 +101,15 @@ def estimate_trust(
 
     A rank takes part where items of different relevance were seen both there and at
     ranks that lead to the first: two items at least, one for alpha and one for beta.
+    They must have `LEAST_CLICKS` clicks there, and at rank 1.
     Where those items are so much alike that the ratio could as well be another, the
     rank is refused too.
 
     Intervals are those of the observed information, with every relevance unknown, and
-    take clicks as independent given item and rank. Items whose relevance is at an end
-    of what the curve allows tell nothing in them. There is none where more than
-    `MOST_FEW` of the clicks are on items with fewer than `ENOUGH_VIEWS` views: what
-    is not known of each relevance makes ratios too small.
+    take clicks as independent given item and rank. A click probability that would leave
+    [0, 1] if it could is taken as known there, and its rank has none. Nor has any where
+    more than `MOST_FEW` of the clicks are on items with fewer than `ENOUGH_VIEWS`
+    views: what is not known of each relevance makes ratios too small.
 
     Parameters
     ----------
@@ -105,7 +120,7 @@ def estimate_trust(
     confidence
         Of the intervals, in (0, 1).
     most_turns
-        Of expectation maximisation.
+        Of expectation maximisation, then steps of Newton's method.
 
     Raises
     ------
@@ -118,10 +133,11 @@ def estimate_trust(
     every = cells_of(views, n_ranks)
     alpha, beta, alpha_half, beta_half = np.full((4, n_ranks), np.nan)
     reasons = reasons_without(every, n_ranks)
-    cells, best = _identified_maximum(every, reasons, most_turns)
-    if best is None:
+    cells = told_cells(every, reasons)
+    if not len(cells.rows):
         curve = _curve(alpha, beta, alpha_half, beta_half, reasons)
         return TrustFit(curve, cells.names, np.zeros(0), np.zeros(0), 0)
+    best = _maximum(cells, most_turns)
     why = [NOT_CONVERGED] * len(best.rows)
     if best.is_converged:
         why = _reasons(cells, best)
@@ -134,35 +150,30 @@ def estimate_trust(
             alpha_half[row] = beta_half[row] = np.nan
         if reason in (REVERSED, TOO_ALIKE):
             alpha[row] = beta[row] = np.nan
-    found = best.ascent
     curve = replace(
         _curve(alpha, beta, alpha_half, beta_half, reasons),
-        log_likelihood=float(found.log_likelihoods[-1]),
-        n_turns=found.n_turns,
+        log_likelihood=float(best.likelihoods[-1]),
+        n_turns=best.n_turns,
     )
-    return TrustFit(
-        curve, cells.names, best.relevance, found.log_likelihoods, found.n_turns
-    )
+    return TrustFit(curve, cells.names, best.relevance, best.likelihoods, best.n_turns)
 
 
 class _Maximum(NamedTuple):
     """Where the likelihood of some cells is largest, and how sharply.
 
     `alpha`, `beta` and `errors` are of `rows`; `relevance` is in units of the first
-    rank, and `ends` are the click probabilities of what is relevant and what is not.
+    rank. `is_bound` are ranks where a click probability would leave [0, 1].
     """
 
-    ascent: Ascent
+    likelihoods: Floats
+    n_turns: int
+    is_converged: bool
     rows: Integers
     alpha: Floats
     beta: Floats
     relevance: Floats
     errors: Floats
-    ends: Floats
-
-    @property
-    def is_converged(self) -> bool:
-        return self.ascent.is_converged
+    is_bound: npt.NDArray[np.bool_]
 
     @property
     def is_vague(self) -> npt.NDArray[np.bool_]:
@@ -177,42 +188,64 @@ def _with_one_item(views: Views, irrelevant: Integers) -> Views:
     return views._replace(items=np.where(is_known, irrelevant.min(), views.items))
 
 
-def _identified_maximum(
-    every: Cells, reasons: list[str], most_turns: int
-) -> tuple[Cells, _Maximum | None]:
-    """The maximum of ranks that are told, and their cells; says why others are not.
-
-    A rank that is hardly told makes the search long, for all the others too: where it
-    has no end such ranks are left out.
-    """
+def told_cells(every: Cells, reasons: list[str]) -> Cells:
+    """The cells of ranks that are told; says why others are not."""
     while True:
         cells = every.at(identified_cells(every, len(reasons)))
-        if not len(cells.rows):
-            return cells, None
-        best = _maximum(cells, most_turns)
-        vague = best.rows[best.is_vague]
-        if best.is_converged or not len(vague):
-            return cells, best
-        for row in vague.tolist():
-            reasons[row] = TOO_ALIKE
-        every = every.at(~np.isin(every.rows, vague))
+        clicks = np.bincount(cells.rows, cells.clicked, len(reasons))
+        is_rare = np.bincount(cells.rows, minlength=len(reasons)) > 0
+        is_rare &= clicks < LEAST_CLICKS
+        if not is_rare.any():
+            return cells
+        for row in np.flatnonzero(is_rare).tolist():
+            reasons[row] = FEW_CLICKS
+        if is_rare[0]:
+            for row in np.unique(cells.rows[cells.rows > 0]).tolist():
+                reasons[row] = reasons[row] if is_rare[row] else FEW_AT_FIRST
+        every = every.at(~is_rare[every.rows])
 
 
 def _maximum(cells: Cells, most_turns: int) -> _Maximum:
-    """Where the likelihood is largest, by expectation maximisation."""
-    rows, numbers = np.unique(cells.rows, return_inverse=True)
-    places = numbers.astype(np.int64)
-    found = _ascent(cells, places, most_turns)
-    relevance, if_relevant, if_not = _parts(found.point, len(cells.names))
+    """Where the likelihood is largest: some turns to get near, then Newton's method."""
+    rows, sums = sums_of(cells)
+    turns = _near(cells, sums.rows, min(FIRST_TURNS, most_turns))
+    relevance, ends = np.split(turns.point, [len(cells.names)])
+    most_steps = min(MOST_STEPS, most_turns - turns.n_turns)
+    found = climb(sums, relevance, ends, ratios_of, most_steps=most_steps)
+    if_relevant, if_not = np.split(found.ends, 2)
     alpha, beta = _ratios(if_relevant, if_not)
-    q = (if_relevant[0] - if_not[0]) * relevance + if_not[0]
-    inner = (relevance > CLOSE) & (relevance < 1.0 - CLOSE)
-    errors = errors_of(cells._replace(rows=places), alpha, beta, q, inner)
-    ends = np.stack([if_relevant, if_not])
-    return _Maximum(found, rows, alpha, beta, q, errors, ends)
+    q = (if_relevant[0] - if_not[0]) * found.relevance + if_not[0]
+    errors = errors_of(found.ends, found.slopes, found.curvature)
+    likelihoods = np.concatenate([turns.log_likelihoods, found.log_likelihoods])
+    n_turns = turns.n_turns + len(found.log_likelihoods) - 1
+    is_bound = _bound(found, _added_up(sums.rows, cells.shown, len(rows)))
+    return _Maximum(
+        likelihoods, n_turns, found.is_converged, rows, alpha, beta, q, errors, is_bound
+    )
 
 
-def _ascent(cells: Cells, places: Integers, most_turns: int) -> Ascent:
+def ratios_of(ends: Floats) -> Floats:
+    """Alpha and beta in units of the first rank, of u and v; all [2 n_ranks]."""
+    return np.concatenate(_ratios(*np.split(ends, 2)))
+
+
+def near_maximum(cells: Cells, places: Integers) -> Floats:
+    """Relevance of items, u and v where a search begins; `places` number the ranks."""
+    return _near(cells, places, FIRST_TURNS).point
+
+
+def _bound(found: Peak, shown_at: Floats) -> npt.NDArray[np.bool_]:
+    """Ranks at which a click probability would be below 0, or above 1, if it could.
+
+    One that lies at its end by chance of units has no slope there.
+    """
+    is_bound = is_held(found.ends, found.slopes)
+    is_bound &= np.abs(found.slopes) > LEAST_SLOPE * np.tile(shown_at, 2)
+    return np.asarray(is_bound.reshape(2, -1).any(axis=0))
+
+
+def _near(cells: Cells, places: Integers, most_turns: int) -> Ascent:
+    """Near the maximum, by expectation maximisation."""
     n_items, k = len(cells.names), int(places.max()) + 1
     missed = cells.shown - cells.clicked
     shown_of = _added_up(cells.items, cells.shown, n_items)
@@ -235,12 +268,12 @@ def _ascent(cells: Cells, places: Integers, most_turns: int) -> Ascent:
             total,
         )  # fmt: skip
 
-    def told(point: Floats) -> Floats:
-        return np.concatenate(_ratios(*_parts(point, n_items)[1:]))
-
-    start = _start(cells, shown_of, clicked_at / shown_at, places)
     return ascend(
-        start, turn, lambda x: np.clip(x, 0.0, 1.0), told, most_turns=most_turns
+        _start(cells, shown_of, clicked_at / shown_at, places),
+        turn,
+        lambda x: np.clip(x, 0.0, 1.0),
+        lambda point: point[n_items:],
+        most_turns=most_turns,
     )
 
 
@@ -298,8 +331,8 @@ def _parts(point: Floats, n_items: int) -> tuple[Floats, Floats, Floats]:
 def _ratios(if_relevant: Floats, if_not: Floats) -> tuple[Floats, Floats]:
     difference = if_relevant - if_not
     with np.errstate(divide="ignore", invalid="ignore"):
-        alpha = difference / difference[0]
-    return np.nan_to_num(alpha), np.nan_to_num(if_not - if_not[0] * alpha)
+        alpha = np.nan_to_num(difference / difference[0])
+    return alpha, np.nan_to_num(if_not - if_not[0] * alpha)
 
 
 def _added_up(places: Integers, counts: Floats, n: int) -> Floats:
@@ -314,7 +347,6 @@ def _divided(above: Floats, below: Floats, otherwise: Floats) -> Floats:
 
 def _reasons(cells: Cells, best: _Maximum) -> list[str]:
     """Why ranks that took part have no ratio or no interval."""
-    is_bound = np.minimum(best.ends, 1.0 - best.ends).min(axis=0) < CLOSE
     views = np.bincount(cells.items, cells.shown)
     few = cells.clicked[views[cells.items] < ENOUGH_VIEWS].sum()
     is_few = few > MOST_FEW * cells.clicked.sum()
@@ -326,7 +358,7 @@ def _reasons(cells: Cells, best: _Maximum) -> list[str]:
             found[row] = REVERSED
         elif is_few:
             found[row] = FEW_VIEWS
-        elif is_bound[row]:
+        elif best.is_bound[row]:
             found[row] = AT_BOUND
     return found
 

@@ -23,6 +23,9 @@ MOST_ERROR = 1.0
 ZERO = 1e-9
 """Share of an eigenvalue, or of a direction, that is rounding."""
 
+AT_END = 1e-7
+"""From 0 or 1, for a probability to be there."""
+
 GOLDEN = 0.6180339887498949
 """Multiples of it, modulo 1, are as different from one another as can be."""
 
@@ -85,40 +88,52 @@ def _spread(n: int, step: float) -> Floats:
     return np.asarray(np.arange(1.0, n + 1.0) * step % 1.0, np.float64)
 
 
-def errors_of(
-    cells: Cells, alpha: Floats, beta: Floats, q: Floats, is_inner: Flags
-) -> Floats:
+def errors_of(ends: Floats, slopes: Floats, curvature: Floats) -> Floats:
     """Standard errors of alpha and beta from the observed information, [2, n_ranks].
+
+    A click probability that would leave [0, 1] if it could is taken as known to be at
+    its end: the information there is of no inner maximum.
 
     Parameters
     ----------
-    alpha, beta : [n_ranks]
-        Where the likelihood is largest; ranks of the cells are numbers of these.
-    q : [n_items]
-        Probabilities of a click at rank 1.
-    is_inner : [n_items]
-        Items whose relevance is free to move.
+    ends : [2 n_ranks]
+        Click probabilities of what is relevant, and of what is not, where the
+        likelihood is largest.
+    slopes : [2 n_ranks]
+        Of the log likelihood there.
+    curvature : [2 n_ranks, 2 n_ranks]
+        Minus its second derivative, every relevance at its best.
     """
-    errors = np.full((2, len(alpha)), np.nan)
-    errors[:, 0] = 0.0
-    p = alpha[cells.rows] * q[cells.items] + beta[cells.rows]
-    is_used = is_inner[cells.items] & (p > ZERO) & (p < 1.0 - ZERO)
-    p, missed = p[is_used], (cells.shown - cells.clicked)[is_used]
-    clicked = cells.clicked[is_used]
-    weights = clicked / p**2 + missed / (1.0 - p) ** 2
-    slopes = clicked / p - missed / (1.0 - p)
-    used = Cells(
-        cells.items[is_used], cells.rows[is_used], cells.shown[is_used], clicked,
-        cells.names,
-    )  # fmt: skip
-    information, scale = _scaled(_profiled(used, alpha, q, weights, slopes))
+    k = len(ends) // 2
+    free = ~is_held(ends, slopes)
+    information, scale = _scaled(curvature[np.ix_(free, free)])
     values, vectors = np.linalg.eigh(information)
+    along = (_derivatives(ends)[:, free] / scale) @ vectors
     is_known = values > ZERO
-    inverse = (vectors[:, is_known] ** 2 / values[is_known]).sum(axis=1)
-    is_fixed = (vectors[:, ~is_known] ** 2).sum(axis=1) <= ZERO
-    variances = np.where(is_fixed & (inverse > 0.0), inverse / scale**2, np.nan)
-    errors[:, 1:] = np.sqrt(variances).reshape(2, -1)
-    return errors
+    variances = (along[:, is_known] ** 2 / values[is_known]).sum(axis=1)
+    unknown = (along[:, ~is_known] ** 2).sum(axis=1)
+    is_fixed = unknown <= ZERO * (along**2).sum(axis=1)
+    errors = np.sqrt(np.where(is_fixed, variances, np.nan)).reshape(2, k)
+    errors[:, 0] = 0.0
+    return np.asarray(errors)
+
+
+def is_held(ends: Floats, slopes: Floats) -> Flags:
+    """Click probabilities at an end that they would leave if they could."""
+    is_low, is_high = ends <= AT_END, ends >= 1.0 - AT_END
+    return np.asarray((is_low & (slopes <= 0.0)) | (is_high & (slopes >= 0.0)))
+
+
+def _derivatives(ends: Floats) -> Floats:
+    """Of alpha of all ranks, then beta, with regard to `ends`; [2 k, 2 k]."""
+    u, v = np.split(ends, 2)
+    one, zero = np.eye(len(u)), np.zeros((len(u), len(u)))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        alpha = (u - v) / (u[0] - v[0])
+        by_u = (one - np.outer(alpha, one[0])) / (u[0] - v[0])
+    of_alpha = np.hstack([by_u, -by_u])
+    of_beta = np.hstack([zero, one - np.outer(alpha, one[0])]) - v[0] * of_alpha
+    return np.vstack([of_alpha, of_beta])
 
 
 def _profiled(

@@ -78,6 +78,7 @@ def _details(record: CurveRecord) -> dict[str, str]:
         "log likelihood": "-"
         if record.log_likelihood is None
         else f"{record.log_likelihood:.6g}{turns}",
+        "trust bias": record.bias or "-",
         "alpha and beta": UNITS if record.is_ratio_only else "as the anchor has it",
         "sha256": record.sha256.hex(),
     }

@@ -35,6 +35,7 @@ from streams.estimation.curve_replicates import (
 from streams.estimation.evaluation import LOGGED, Question
 from streams.estimation.grounds import grounds_of
 from streams.estimation.targets import RankingTarget, SnapshotTarget, Target
+from streams.training.bias_told import bias_told
 from streams.training.feature_records import FeatureRecords
 
 JSONL = ".jsonl"
@@ -204,14 +205,19 @@ def _curve_of(
         return published
     counts = source.statistics.counted
     shares = Shares(*settings.statistics.split_shares)
+    columns = partial(curve_columns, source.statistics, has_classes=arguments.classes)
     with _fits_shown(stop) as on_fit:
-        return replicated_curve(
-            partial(curve_columns, source.statistics, has_classes=arguments.classes),
+        found = replicated_curve(
+            columns,
             counts[0].groups if counts else 1,
             shares,
             on_fit,
             source.trust.models,
         )
+    if found is None:
+        return None
+    bias = bias_told(columns(), found.groups, found.source, takes=found.takes)
+    return found._replace(bias=bias)
 
 
 def _published(

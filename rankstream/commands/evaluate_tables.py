@@ -88,6 +88,7 @@ def remarks_of(answer: Answer) -> Iterator[str]:
             "is corrected by their mean"
         )
     yield from curve.curve.remarks()
+    yield curve.bias
     yield curve.warning
     for row in rows_of(answer):
         yield from _support_of(row)

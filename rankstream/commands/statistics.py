@@ -180,7 +180,7 @@ def _export(asked: Asked) -> int:
     statistics = asked.statistics
     if statistics.is_empty():
         return nothing(_label_of_none(statistics))
-    curve, source, doubt, ends = asked.curve()
+    curve, source, doubt, ends, bias = asked.curve()
     written = export(
         statistics, asked.arguments.file, curve, asked.trust(), asked.estimator
     )
@@ -196,7 +196,7 @@ def _export(asked: Asked) -> int:
         say(Console(), NO_CURVE)
     else:
         label = curve_label(curve, source, ends)
-        for remark in (label, doubt, *curve.remarks(), *_chosen(written.chosen)):
+        for remark in (label, bias, doubt, *curve.remarks(), *_chosen(written.chosen)):
             say(Console(), remark)
     say(Console(), _missing(statistics, written.n_impressions))
     return 0

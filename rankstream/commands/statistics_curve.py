@@ -12,6 +12,7 @@ from models.estimators.bias_curve import BiasCurve, position_curve
 from models.estimators.splits import Shares
 from streams.fold.statistics_columns import Columns
 from streams.fold.statistics_reader import Statistics
+from streams.training.bias_told import bias_told
 from streams.training.class_columns import columns_by_class
 from streams.training.curve_ends import CurveEnds
 from streams.training.estimated_curve import estimated_curve as estimated_curve_of
@@ -69,13 +70,15 @@ class EstimatedCurve(NamedTuple):
     """A curve, None where clicks cannot tell it, and in words what it is from.
 
     The warning names ranks that are not well known; it is empty where there are none.
-    Ends of alpha are None where nobody says how well it is known.
+    Ends of alpha are None where nobody says how well it is known. `bias` says whether
+    clicks show trust bias, where the curve was estimated for this.
     """
 
     curve: BiasCurve | None
     source: str
     warning: str = ""
     ends: CurveEnds | None = None
+    bias: str = ""
 
 
 GIVEN = "given"
@@ -109,4 +112,9 @@ def estimated_curve(
     columns = curve_columns(statistics, has_classes=has_classes)
     groups = statistics.counted[0].groups if statistics.counted else 0
     found = estimated_curve_of(columns, groups, shares, online=online)
-    return EstimatedCurve(found.curve, found.source, found.warning, found.ends)
+    bias = ""
+    if found.curve is not None:
+        # Both read all columns, one after the other.
+        columns = curve_columns(statistics, has_classes=has_classes)
+        bias = bias_told(columns, found.groups, found.source, takes=found.takes)
+    return EstimatedCurve(found.curve, found.source, found.warning, found.ends, bias)

@@ -93,7 +93,7 @@ def show(asked: Asked) -> int:
 def _tell_relevance(console: Console, asked: Asked, names: Sequence[ScopeName]) -> None:
     """The items of all these scopes together, corrected for where they stood."""
     arguments, _, statistics = asked
-    curve, source, doubt, ends = asked.curve()
+    curve, source, doubt, ends, bias = asked.curve()
     if curve is None or not statistics.counted:
         console.print(NO_CURVE, highlight=False)
         return
@@ -111,7 +111,7 @@ def _tell_relevance(console: Console, asked: Asked, names: Sequence[ScopeName]) 
     table = relevance_table(found, arguments.limit)
     print_fitted(console, table, SPARE_OF_RELEVANCE)
     label = curve_label(curve, source, ends)
-    for remark in (found.chosen, label, doubt, found.warning, *found.remarks):
+    for remark in (found.chosen, label, bias, doubt, found.warning, *found.remarks):
         say(console, remark and f"  {remark}")
 
 

@@ -64,7 +64,7 @@ class CurveRecord(msgspec.Struct, frozen=True, array_like=True):
     n_shown, n_clicked
         Of these rows.
     log_likelihood, n_turns
-        Of expectation maximisation; None and 0 of what takes no turns.
+        Of a search in turns; None and 0 of what takes none.
     sha256
         Of the snapshot's envelope.
     request
@@ -74,6 +74,8 @@ class CurveRecord(msgspec.Struct, frozen=True, array_like=True):
     online
         Interventions of the statistics whose lists models that learn online made, as
         far as was known then, sorted.
+    bias
+        Whether these clicks show trust bias, in words; empty of records of before.
     """
 
     schema: int
@@ -109,6 +111,7 @@ class CurveRecord(msgspec.Struct, frozen=True, array_like=True):
     request: str = ""
     n_partitions: int = 1
     online: list[str] = []
+    bias: str = ""
 
     @property
     def n_ranks(self) -> int:
@@ -169,6 +172,8 @@ class PublishedCurve(msgspec.Struct, frozen=True, kw_only=True, tag=TYPE):
         Of each rank's interval, by itself.
     digest
         SHA-256 of the snapshot's envelope, in hexadecimal digits.
+    bias
+        Whether these clicks show trust bias, in words; empty of records of before.
     """
 
     model: str
@@ -189,6 +194,7 @@ class PublishedCurve(msgspec.Struct, frozen=True, kw_only=True, tag=TYPE):
     log_likelihood: float | None
     turns: int
     digest: str
+    bias: str = ""
 
 
 def published(record: CurveRecord) -> PublishedCurve:
@@ -212,6 +218,7 @@ def published(record: CurveRecord) -> PublishedCurve:
         log_likelihood=record.log_likelihood,
         turns=record.n_turns,
         digest=record.sha256.hex(),
+        bias=record.bias,
     )
 
 

@@ -51,6 +51,13 @@ class CurveReplicates(NamedTuple):
         Why errors cannot have that of the fit; empty where they can.
     ends
         Of alpha; None where it was given.
+    groups
+        That it is from; empty where it was given.
+    bias
+        Whether clicks show trust bias, where that was asked; see
+        `streams.training.bias_told`.
+    takes
+        Whether it is from lists of an intervention.
     """
 
     curve: BiasCurve
@@ -59,6 +66,9 @@ class CurveReplicates(NamedTuple):
     warning: str = ""
     reason: str = ""
     ends: CurveEnds | None = None
+    groups: tuple[int, ...] = ()
+    bias: str = ""
+    takes: Takes = every
 
     def without_group(self, group: int | None) -> BiasCurve:
         """The fit that leaves out a group, or none of them."""
@@ -101,12 +111,12 @@ def replicated_curve(
         found.curve, found.source, found.groups, found.warning, found.ends
     )
     if found.is_chosen:
-        return _alone(known, NO_INTERVAL)
+        return _alone(known, NO_INTERVAL)._replace(takes=found.takes)
 
     def fit(rest: Sequence[int]) -> BiasCurve | None:
         return curve_of_groups(read(), rest, BY_POSITION, found.takes)
 
-    return _replicated(known, fit, on_fit)
+    return _replicated(known, fit, on_fit)._replace(takes=found.takes)
 
 
 def _alone(known: KnownCurve, reason: str) -> CurveReplicates:
@@ -117,6 +127,7 @@ def _alone(known: KnownCurve, reason: str) -> CurveReplicates:
         warning=known.warning,
         reason=reason,
         ends=known.ends,
+        groups=known.groups,
     )
 
 
@@ -227,6 +238,7 @@ def _replicated(
         {group: _first(each, n_ranks) for group, each in without.items()},
         found.warning,
         ends=None if found.ends is None else found.ends.first(n_ranks),
+        groups=found.groups,
     )
 
 

@@ -27,6 +27,7 @@ from rankstream.wire.parents import parent_of, sha256_of
 from rankstream.wire.training import SCHEMA
 from streams.fold.statistics_columns import Columns
 from streams.fold.statistics_reader import Statistics
+from streams.training.bias_told import bias_told
 from streams.training.class_columns import TooManyClasses
 from streams.training.curve_estimator import LEAST_RANKS, estimator_of
 from streams.training.estimated_curve import (
@@ -156,6 +157,7 @@ class _Fit:
             sha256=sha256_of(encode_snapshot(snapshot)),
             n_partitions=self._settings.kafka.partitions,
             online=self._online,
+            bias=bias_told(self._columns(), told.groups, told.source, how, told.takes),
         )
         return CurveOutcome(snapshot, run)
 

@@ -161,14 +161,14 @@ def test_without_trust_bias_some_probability_may_be_at_its_end() -> None:
     """Then there is a ratio, and no interval by the information."""
     curves = [
         estimate_trust(
-            log_of(with_examination(4), np.random.default_rng(seed), views=2_000.0),
+            log_of(with_examination(4), np.random.default_rng(seed), views=100.0),
             n_ranks=4,
         ).curve
         for seed in range(5)
     ]
 
     for curve in curves:
-        assert np.abs(curve.beta).max() < 0.05
+        assert np.abs(curve.beta).max() < 0.1
         assert set(curve.reasons) <= {"", AT_BOUND}
     assert any(AT_BOUND in curve.reasons for curve in curves)
 

@@ -15,7 +15,6 @@ import select
 import signal
 import sys
 import time
-from pathlib import Path
 from typing import Any
 
 import psutil
@@ -166,9 +165,11 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "w")
     for line in sys.stdin:
         asked = json.loads(line)
-        asked["log"] = str(Path(asked["log"]))
-        answers.write(json.dumps(run_forked(asked)) + "\n")
-        answers.flush()
+        try:
+            answers.write(json.dumps(run_forked(asked)) + "\n")
+            answers.flush()
+        except BrokenPipeError:  # nobody asks any more
+            os._exit(0)
 
 
 if __name__ == "__main__":

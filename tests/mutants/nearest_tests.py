@@ -23,8 +23,10 @@ _COMPILES = re.compile(r"^from models\.kernels\.compilation import", re.M)
 
 _TEST = re.compile(r"tests/(?:.*/)?test_\w+\.py")
 
-CORE = "streams/fold/native/core_library.py"
-"""The module that loads what is written in C."""
+_EXPORTED = re.compile(r"^(?!static|return|else)[a-z][\w ]*[ *](\w+)\(", re.M)
+"""Functions of a source in C that others call."""
+
+NATIVE = "streams/fold/native/"
 
 
 class Imports:
@@ -38,7 +40,13 @@ class Imports:
         }
         self._texts |= {
             path.relative_to(tree).as_posix(): path.read_bytes()
-            for path in sorted((tree / "streams/fold/native").glob("*.[ch]"))
+            for path in sorted((tree / NATIVE).glob("*.[ch]"))
+        }
+        self._exports = {
+            name: path
+            for path, text in self._texts.items()
+            if path.endswith(".c")
+            for name in _EXPORTED.findall(text.decode())
         }
         self._of = {path: self._imported(path) for path in self._texts}
         self._by: dict[str, set[str]] = defaultdict(set)
@@ -49,9 +57,13 @@ class Imports:
 
     def _imported(self, path: str) -> set[str]:
         found: set[str] = set()
-        if path == CORE:
-            return {one for one in self._texts if one.endswith((".c", ".h"))}
-        for module, names in _OURS.findall(self._texts[path].decode()):
+        text = self._texts[path].decode()
+        if path.startswith(NATIVE):  # in C, or what calls it
+            words = set(re.findall(r"\w+", text))
+            found |= {self._exports[word] for word in words & self._exports.keys()}
+            headers = re.findall(r'#include "(\w+\.h)"', text)
+            found |= {NATIVE + header for header in headers}
+        for module, names in _OURS.findall(text):
             found |= self._files_of(module)
             for name in re.findall(r"\w+", re.sub(r" as \w+|#.*", "", names)):
                 found |= self._files_of(f"{module}.{name}")

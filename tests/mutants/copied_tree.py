@@ -23,6 +23,10 @@ LEFT_OUT = (
 )  # fmt: skip
 
 
+SAYS_SOURCES = b"FOLD_SOURCES"
+"""In the source that says which ones the loader must find beside the library."""
+
+
 class CopiedTree:
     """A copy, with the objects of the core beside it.
 
@@ -118,18 +122,20 @@ class CopiedTree:
             changed.write_bytes(now)
         objects = [self._objects / f"{path.stem}.o" for path in sources]
         for i, path in enumerate(sources):
-            # One of them says which sources the loader must find beside the library.
-            if path == changed or b"FOLD_SOURCES" in path.read_bytes():
+            if path == changed or SAYS_SOURCES in path.read_bytes():
                 objects[i] = self._objects / f"{path.stem}.changed.o"
                 self._compile(path, objects[i])
         self._say([*compiler(), *FLAGS, *objects, "-o", made, "-lm"])
         return made
 
     def _compile(self, path: Path, made: Path) -> None:
-        code = "from streams.fold.native import compiler; "
-        code += "print(compiler.sources_digest())"
-        digest = self._say([sys.executable, "-c", code]).strip()
-        command = [*compiler(), *FLAGS, "-fPIC", "-w", f'-DFOLD_SOURCES="{digest}"']
+        defined = []
+        if SAYS_SOURCES in path.read_bytes():
+            code = "from streams.fold.native import compiler as c; "
+            code += "print(c.sources_digest())"
+            digest = self._say([sys.executable, "-c", code]).strip()
+            defined = [f'-DFOLD_SOURCES="{digest}"']
+        command = [*compiler(), *FLAGS, "-fPIC", "-w", *defined]
         self._say([*command, "-c", path, "-o", made])
 
     def _say(self, command: Sequence[str | Path]) -> str:

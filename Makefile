@@ -72,6 +72,9 @@ fuzz: .venv/installed-dev  ## a million broken records through the core, under s
 fuzz-wire: .venv/installed-dev  ## a hundred thousand broken records through the decoders in Python
 	$(BIN)/python -W error -m tests.fuzz.decoding
 
+mutants: .venv/installed-dev  ## plant 300 faults, one at a time: which no test sees; an hour
+	$(BIN)/python -m tests.mutants
+
 lint: .venv/installed-dev  ## style, types, import contracts and spelling
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -111,4 +114,4 @@ release:  ## name a version: make release VERSION=1.2.3; commits and tags, sends
 	git commit --quiet --all --message "Release $(VERSION)"
 	git tag --annotate --message "rankstream $(VERSION)" "v$(VERSION)"
 
-.PHONY: help demo test quick long durations native typescript fuzz fuzz-wire lint check format coverage hooks lock dist release
+.PHONY: help demo test quick long durations native typescript fuzz fuzz-wire mutants lint check format coverage hooks lock dist release

@@ -200,11 +200,11 @@ def test_a_dead_letter_keeps_no_more_than_fits(n_beyond: int) -> None:
     raw = b"x" * MAX_LETTER_BYTES + b"y" * n_beyond
     letter = dead_letter(Origin("queries", 1, 0, 0), raw, {})
     headers = dict(letter.headers)
-    digest = sha256(raw).hexdigest().encode()
+    digest = sha256(raw).hexdigest().encode() if n_beyond else None
 
     assert letter.value == raw[:MAX_LETTER_BYTES]
     assert (HEADER_PREFIX + "truncated" in headers) == bool(n_beyond)
-    assert headers.get(HEADER_PREFIX + "sha256", digest) == digest
+    assert headers.get(HEADER_PREFIX + "sha256") == digest
 
 
 def test_records_of_each_partition_are_numbered_without_a_gap() -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from producers.formats.columns import ROLES
 from rankstream.adapters import (
     adapter,
     cloud_events,
@@ -20,6 +19,7 @@ from rankstream.adapters import (
 )
 from rankstream.adapters.adapter import AdapterOptions
 from rankstream.adapters.registry import NAMES, options_of
+from rankstream.adapters.table_roles import ROLES
 from rankstream.cli import main
 from tests.pages import rows_below
 

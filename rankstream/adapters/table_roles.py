@@ -12,8 +12,8 @@ class Role(NamedTuple):
     Parameters
     ----------
     name
-        As `--columns ROLE=COLUMN` and `[formats.NAME.columns]` take it. A column of this
-        name is it, unless another is named.
+        As `--columns ROLE=COLUMN` and `[formats.NAME.columns]` take it. A column of
+        this name is it, unless another is named.
     doc
         What the column holds.
     also
@@ -27,6 +27,11 @@ class Role(NamedTuple):
     doc: str
     also: tuple[str, ...] = ()
     of: tuple[str, ...] = (LISTS, CLICKS)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All by which a column is known."""
+        return (self.name, *self.also)
 
 
 ROLE_TABLE = (

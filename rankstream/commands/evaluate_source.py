@@ -9,11 +9,11 @@ from typing import NamedTuple
 import msgspec
 
 from producers.formats.canonical_dump import read_dump, read_header
-from producers.formats.registry import files_of
 from producers.stop_signal import Stop
 from rankstream.commands.deployed_groups import DeployedGroups, learned_in
 from rankstream.commands.folded_files import fold_events
-from rankstream.local_replay import LocalReplay, dump_among
+from rankstream.commands.log_asked import has_files, log_asked
+from rankstream.local_replay import LocalReplay, dump_of
 from rankstream.local_results import SNAPSHOTS_FILE, statistics_in
 from rankstream.relevance import Trust
 from rankstream.settings import Settings
@@ -80,8 +80,13 @@ def source_of(
     TopicUnreadable
     """
     if arguments.local is not None:
+        if has_files(arguments):
+            raise ValueError(
+                "a log must be a folder or files; got --local beside --queries and "
+                "--clicks: leave out one"
+            )
         return _of_folder(arguments.local, settings)
-    if arguments.paths:
+    if has_files(arguments):
         return _of_files(arguments, settings, stop)
     return _of_kafka(settings)
 
@@ -155,7 +160,7 @@ def _of_files(
     arguments: argparse.Namespace, settings: Settings, stop: Stop
 ) -> Source | None:
     """Events in files, or a dump of `events`, folded in this process."""
-    dump = dump_among(files_of(arguments.paths), arguments.form)
+    dump = dump_of(log_asked(arguments))
     own = local_settings(settings)
     if dump is not None:
         header = read_header(dump)

@@ -3,7 +3,7 @@
 import argparse
 import itertools
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -35,11 +35,15 @@ GRACE_S = 10.0
 
 @dataclass(frozen=True)
 class RecordedLog:
-    """The events that a command line names, readable more than once."""
+    """The events that a command line names, readable more than once.
+
+    `identity` is what else makes them the same, beside the options of the call.
+    """
 
     files: list[Path]
     events: OrderedEvents | list[Event]
     n_events: int
+    identity: dict[str, Any] = field(default_factory=dict)
 
 
 def send(
@@ -100,6 +104,7 @@ def _progress(
             "columns",
         )
     }
+    options |= log.identity
     options["partitions"] = settings.kafka.input_partitions
     target = f"{settings.kafka.bootstrap}/{settings.namespace}"
     identity = identity_of(log.files, options=options, target=target)

@@ -85,15 +85,10 @@ def _check(
     joins_sessions: bool,
 ) -> None:
     rows = {role.name: role for role in roles_of(table)}
-    needed = ["session", "at"] if joins_sessions else ["impression"]
     if table == LISTS:
-        needed += [] if "items" in found else ["item"]
-    elif "position" not in found:
-        needed.append("item")
-    if table == LISTS and "at" not in needed and _has_time(found, names):
-        needed.append("at")
-    if table != LISTS and "clicked_at" in found:
-        needed = [name for name in needed if name != "at"]
+        needed = _needed_of_lists(found, names, joins_sessions=joins_sessions)
+    else:
+        needed = _needed_of_clicks(found, joins_sessions=joins_sessions)
     for name in needed:
         if name not in found:
             raise _missing(rows[name], name, names, path, found.values())
@@ -109,6 +104,26 @@ def _check(
             f"beside {found['items']!r:.60}, which holds many: give clicks in a table "
             "of their own, with --clicks, and name no clicked here",
         )
+
+
+def _needed_of_lists(
+    found: Mapping[str, str], names: Sequence[str], *, joins_sessions: bool
+) -> list[str]:
+    needed = ["session", "at"] if joins_sessions else ["impression"]
+    if "items" not in found:
+        needed.append("item")
+    if not joins_sessions and _has_time(found, names):
+        needed.append("at")
+    return needed
+
+
+def _needed_of_clicks(found: Mapping[str, str], *, joins_sessions: bool) -> list[str]:
+    needed = ["session"] if joins_sessions else ["impression"]
+    if joins_sessions and "clicked_at" not in found:
+        needed.append("at")
+    if "position" not in found:
+        needed.append("item")
+    return needed
 
 
 def _has_time(found: Mapping[str, str], names: Sequence[str]) -> bool:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from producers.formats import joined
 from rankstream.adapters import (
     adapter,
     cloud_events,
@@ -78,7 +79,10 @@ def test_the_settings_can_be_read() -> None:
 
 def test_every_reason_has_a_row() -> None:
     """As the adapters give them."""
-    modules = (adapter, cloud_events, events, fields, metarank, own, times, ubi)
+    modules = (
+        *(adapter, cloud_events, events, fields, metarank, own, times, ubi),
+        joined,
+    )
     sources = [Path(str(each.__file__)).read_text(encoding="utf-8") for each in modules]
     given = {
         name for text in sources for found in REFUSAL.findall(text) for name in found

@@ -49,29 +49,38 @@ def in_one_unit(
     """
     n_before = Counter(adapted.units)
     events = iter(events)
-    first = list(itertools.islice(events, MOST_LOOKED_AT))
+    # Readers say where each is from while they read: that is kept with it.
+    first, lines = [], []
+    for each in itertools.islice(events, MOST_LOOKED_AT):
+        first.append(each)
+        lines.append(adapted.line)
     found = Counter(adapted.units)
     found.subtract(n_before)
-    if unit != "ms":
-        # What is in no unit is for ingestion to judge.
-        found.update(unit_of(at_ms) for at_ms in _times(first))
+    expected = unit or "ms"
+    good = Counter(unit_of(at_ms) for at_ms in _times(first))
+    # A reader that was told the unit refuses all others itself. What is in none is for
+    # ingestion to judge.
+    found.update({expected: good.total()} if unit else good)
     del found[""]
-    other = next((name for name, n in found.most_common(1) if n > 0), "ms")
-    n_other, n_all = found[other], sum(found.values())
-    if other != "ms" and 2 * n_other > n_all:
+    n_all = sum(found.values())
+    other, n_other = next(iter(found.most_common(1)), (expected, 0))
+    if other != expected and 2 * n_other > n_all:
         own = (at_ms for at_ms in _times(first) if unit_of(at_ms) == other)
         number = adapted.odd_times.get(other) or next(own)
         when = datetime.fromtimestamp(in_ms(number, other) / 1_000, UTC)
         raise OtherUnit(
             path,
             0,
-            f"times must be in {WORDS[unit or 'ms']}"
-            f"{'' if unit else ' where nothing is said'}; {n_other:,} of the first "
+            f"times must be in {WORDS[expected]}; {n_other:,} of the first "
             f"{n_all:,} are in {WORDS[other]}, such as {number}, which is "
             f"{when:%Y-%m-%d %H:%M:%S} UTC: give --option {part}time_unit={other}; "
             "nothing was sent",
         )
-    return itertools.chain(first, events)
+    last = adapted.line
+    for each, adapted.line in zip(first, lines, strict=True):
+        yield each
+    adapted.line = last
+    yield from events
 
 
 def _times(taken: Iterable[Event | Click]) -> Iterator[int]:

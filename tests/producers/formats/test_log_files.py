@@ -43,7 +43,8 @@ def log_of(lists: Path, clicks: Path, **options: Any) -> LogFiles:
 
 def events_of(log: LogFiles, **options: Any) -> list[Event]:
     """Its events."""
-    return list(read_log(log, **{"adapted": Adapted(), "epoch_ms": 0} | options))
+    told: dict[str, Any] = {"adapted": Adapted(), "epoch_ms": 0}
+    return list(read_log(log, **told | options))
 
 
 def fields(event: Event, *names: str) -> tuple[Any, ...]:

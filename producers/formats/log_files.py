@@ -145,8 +145,9 @@ def _lists(
             part=f"{QUERY_FILES}.",
             **options,
         )
+        has_lines = _is_table(file, part)
         for number, event in enumerate(events, 1):
-            adapted.line = adapted.line if _is_table(file, part) else number
+            adapted.line = adapted.line if has_lines else number
             if are_asked and event.kind == QUERIES and not event.refusal:
                 _remember(event, adapted)
             yield event

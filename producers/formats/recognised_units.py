@@ -68,13 +68,14 @@ def in_one_unit(
         own = (at_ms for at_ms in _times(first) if unit_of(at_ms) == other)
         number = adapted.odd_times.get(other) or next(own)
         when = datetime.fromtimestamp(in_ms(number, other) / 1_000, UTC)
+        both = f", or time_unit={other} for both files" if part else ""
         raise OtherUnit(
             path,
             0,
             f"times must be in {WORDS[expected]}; {n_other:,} of the first "
             f"{n_all:,} are in {WORDS[other]}, such as {number}, which is "
-            f"{when:%Y-%m-%d %H:%M:%S} UTC: give --option {part}time_unit={other}; "
-            "nothing was sent",
+            f"{when:%Y-%m-%d %H:%M:%S} UTC: give --option {part}time_unit={other}"
+            f"{both}; nothing was sent",
         )
     last = adapted.line
     for each, adapted.line in zip(first, lines, strict=True):

@@ -11,6 +11,7 @@ import msgspec
 from rankstream.sections import (
     DeliverySettings,
     ExperimentSettings,
+    FormatSettings,
     KafkaSettings,
     LimitSettings,
     MetricsSettings,
@@ -20,6 +21,7 @@ from rankstream.sections import (
     Settings,
     SourceSettings,
     StatisticsSettings,
+    TableSettings,
     TimeSettings,
     TrainingSettings,
     TrainSettings,
@@ -29,6 +31,7 @@ from rankstream.settings_rules import contradiction, fault, renamed
 __all__ = [
     "DeliverySettings",
     "ExperimentSettings",
+    "FormatSettings",
     "KafkaSettings",
     "LimitSettings",
     "MetricsSettings",
@@ -39,6 +42,7 @@ __all__ = [
     "SettingsError",
     "SourceSettings",
     "StatisticsSettings",
+    "TableSettings",
     "TimeSettings",
     "TrainSettings",
     "TrainingSettings",

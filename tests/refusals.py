@@ -21,7 +21,8 @@ REFUSING = {
     "ExperimentError", "ExplorationRefused", "FeaturesRefused", "FileUnreadable",
     "InteractionsBroken", "KafkaAway", "KafkaRefused", "LearnerStuck", "LogBroken",
     "LogRefused", "ModelChanged", "ModelMissed", "NoSnapshot", "NoSuchLetter",
-    "NotCompiled", "NotInstalled", "ProgressMismatch", "RollbackRefused",
+    "NotCompiled", "NotInstalled", "NothingJoined", "OtherUnit",
+    "ProgressMismatch", "RollbackRefused",
     "RuntimeError", "SchemaRefused", "SendFailed", "SettingsError", "SnapshotError",
     "StateRefused", "StatisticsRefused", "StoreUnavailable", "TargetAhead",
     "TooManyClasses",
@@ -50,6 +51,7 @@ OTHERS = {
 SETTINGS_RULES = (
     "rankstream/settings_rules.py",
     "rankstream/source_rules.py",
+    "rankstream/format_rules.py",
     "rankstream/serve_rules.py",
     "rankstream/training_rules.py",
     "rankstream/curve_rules.py",

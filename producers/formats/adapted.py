@@ -34,6 +34,14 @@ class Adapted:
         The query of each list.
     line
         Where the list of a table begins whose events come now; 0 for other documents.
+    file
+        From which of the files of a log they are, where these are joined.
+    units
+        How many times were refused for their unit, by that unit.
+    odd_times
+        The first of these, by unit.
+    notes
+        What else a person should know.
     """
 
     documents: int = 0
@@ -41,6 +49,22 @@ class Adapted:
     refused: Counter[str] = field(default_factory=Counter)
     queries: Queries = field(default_factory=KnownQueries)
     line: int = 0
+    file: int = 0
+    units: Counter[str] = field(default_factory=Counter)
+    odd_times: dict[str, float] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    def refuse(self, error: NotAdapted) -> None:
+        """Count a document that cannot be adapted."""
+        self.refused[error.code] += 1
+        if error.unit:
+            self.units[error.unit] += 1
+            self.odd_times.setdefault(error.unit, error.number)
+
+    def note(self, words: str) -> None:
+        """Keep what is to be told, once."""
+        if words not in self.notes:
+            self.notes.append(words)
 
 
 class LineAdapter:
@@ -75,7 +99,7 @@ class LineAdapter:
         told.documents += 1
         found = take(self._adapter, document, self._options, told.queries)
         if isinstance(found, NotAdapted):
-            told.refused[found.code] += 1
+            told.refuse(found)
             return [Event(at_ms, found.kind, document, f"{found.code}: {found}")]
         told.silent += not found
         return found

@@ -53,6 +53,9 @@ class AdapterOptions(
     items
         Names of results that have no ids, in result pages: `place`, the query and the
         rank, or `graded`, the grade, the type and the rank.
+    separator
+        What stands between the items of a list in one cell of a table. Without it the
+        first of `|`, `;` and `,` that the cell has.
     """
 
     ordinal_base: Literal[0, 1] = 1
@@ -61,10 +64,11 @@ class AdapterOptions(
     impression_actions: tuple[str, ...] = ("impression", "view")
     actions: tuple[str, ...] = ()
     query: Literal["text", "id"] = "text"
-    time_unit: Literal["", "s", "ms", "us"] = ""
+    time_unit: Literal["", "s", "ms", "us", "ns"] = ""
     model: str = ""
     data: str = "rankstream"
     items: Literal["place", "graded"] = "place"
+    separator: str = ""
 
 
 NO_QUERY = "no-query"
@@ -80,12 +84,26 @@ class NotAdapted(ValueError):
     ----------
     kind
         The input topic whose dead letters take the document.
+    unit
+        That of its time, where it is refused for that: the option `time_unit`.
+    number
+        That time.
     """
 
-    def __init__(self, code: str, words: str, *, kind: str = CLICKS) -> None:
+    def __init__(
+        self,
+        code: str,
+        words: str,
+        *,
+        kind: str = CLICKS,
+        unit: str = "",
+        number: float = 0,
+    ) -> None:
         super().__init__(words)
         self.code = code
         self.kind = kind
+        self.unit = unit
+        self.number = number
 
     @property
     def header(self) -> tuple[str, bytes]:

@@ -26,11 +26,12 @@ from rankstream.serving.turns import SLICE_BYTES, Turn
 from rankstream.serving.values import Values
 from rankstream.settings import Settings
 from rankstream.wire.bounds import LETTER_BYTES, WIRE_BYTES
-from rankstream.wire.input_events import kind_of
+from rankstream.wire.input_events import kind_of, recognised
 from rankstream.wire.refusal_codes import Code
 from rankstream.wire.refused_header import refused_header
 from rankstream.wire.schemas import decoded
 from rankstream.wire.topics import CLICKS, MAX_EVENT_BYTES, QUERIES
+from rankstream.wire.units_of_time import unit_of
 from streams.dead_letter import Origin
 from streams.ingest.refusal import Refused, refuse
 from streams.ingest.validation import EventValidator
@@ -265,7 +266,9 @@ class Documents:
                 if asked.makes_letters and len(document) <= MOST_BYTES:
                     letters.append(_letter(document, error))
                 else:
-                    rejected.append(_rejected(index, error, _hint(document, asked)))
+                    rejected.append(
+                        _rejected(index, error, _hint(document, asked, error))
+                    )
                 continue
             n_ignored += not adapted
             events += [Outgoing(event.kind, event.value) for event in adapted]
@@ -354,10 +357,28 @@ def _rejected(index: int, error: NotAdapted | Refused, hint: str) -> Rejected:
     return Rejected(index=index, code=str(error.code), reason=f"{error}{hint}")
 
 
-def _hint(document: bytes, asked: _Asked) -> str:
-    """Which format to name, where a document looks like one of another system."""
+def _hint(document: bytes, asked: _Asked, error: NotAdapted | Refused) -> str:
+    """Which parameter to give: the format that a document looks like, or its unit."""
     form = resembled(document) if asked.name == PLAIN.name else ""
-    return f"; it looks like {form}: name it with ?format={form}" if form else ""
+    if form:
+        return f"; it looks like {form}: name it with ?format={form}"
+    unit = _unit(document, error)
+    if not unit:
+        return ""
+    return f": with ?format={asked.name}&time_unit={unit} it is taken as such"
+
+
+def _unit(document: bytes, error: NotAdapted | Refused) -> str:
+    """Of a time that is refused as it is in no milliseconds; empty for all else."""
+    if isinstance(error, NotAdapted):
+        return error.unit
+    if error.code != Code.TIME:
+        return ""
+    try:
+        unit = unit_of(recognised(document).at_ms)
+    except ValueError:
+        return ""
+    return "" if unit == "ms" else unit
 
 
 def _refused(rejected: list[Rejected], n_documents: int) -> Problem:

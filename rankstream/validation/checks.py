@@ -78,8 +78,8 @@ CHECKS = (
     Check(
         EPOCH_UNIT,
         "times are milliseconds since 1970, or in foreign formats ISO 8601 with a zone",
-        "send these; of a foreign format with numbers in another unit, say which with "
-        "--option time_unit=s or us",
+        "send these; where numbers are in another unit, say which with --option "
+        "time_unit=s, us or ns",
     ),
     Check(
         FIELDS,
@@ -163,7 +163,12 @@ CHECK_OF_CODE: dict[str, str] = {
 """Where a dead letter of a code is told; all others are of `FIELDS`."""
 
 
-CHECK_OF_REASON = {"not-json": READABLE, "time": EPOCH_UNIT, "ordinal": ORDINALS}
+CHECK_OF_REASON = {
+    "not-json": READABLE,
+    "time": EPOCH_UNIT,
+    "ordinal": ORDINALS,
+    "not-joined": HAS_LIST,
+}
 """Where a reason of an adapter is told; all others are of `ADAPTED`."""
 
 

@@ -213,6 +213,28 @@ def test_an_unknown_format_or_option_is_refused(server: Served, query: str) -> N
     assert (answer.status, answer.json["code"]) == (400, "format")
 
 
+@pytest.mark.parametrize("form", ["rankstream", "ubi"])
+def test_a_time_in_seconds_names_the_parameter_that_converts_it(
+    server: Served, form: str
+) -> None:
+    """In the refusal; with that parameter the same document is taken."""
+    name = f"seconds-{form}"
+    body = {"impression_id": name, "query_id": "q", "at_ms": 1_750_000_000}
+    body |= {"shown": ["a"]}
+    if form == "ubi":
+        body = {"query_id": name, "timestamp": 1_750_000_000}
+        body |= {"query_response_hit_ids": ["a"]}
+    answer = server.ask(f"/v1/events?format={form}", body)
+    assert (answer.status, answer.json["rejected"][0]["code"]) == (422, "time")
+    reason = answer.json["rejected"][0]["reason"]
+    assert "seconds" in reason
+    parameters = f"?format={form}&time_unit=s"
+    assert parameters in reason
+    assert server.ask(f"/v1/events{parameters}", body).status == 202
+    (event,) = named(server, QUERIES, name)
+    assert event["at_ms"] == 1_750_000_000_000
+
+
 def test_ubi_is_taken_as_it_is(server: Served) -> None:
     """A query and its click, from the names that UBI has."""
     body = [

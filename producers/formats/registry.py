@@ -7,7 +7,7 @@ from typing import Any
 
 from producers.formats.adapted import (
     Adapted,
-    learn_queries,
+    learn_lists,
     read_cloud_events,
     read_metarank,
     read_ubi,
@@ -189,17 +189,17 @@ def read_events(
 
 
 def learn(files: Sequence[Path], form: str, options: Mapping[str, Any]) -> None:
-    """Note the query of each list, where clicks may need it.
+    """Note the query of each list, and the items of lists that only impressions tell.
 
-    They may stand in an earlier file than the lists.
+    Clicks, and impressions, may stand in an earlier file than the rest.
 
     Raises
     ------
     FileUnreadable
     """
     asked = options.get("adapter_options") or AdapterOptions()
-    if form in ADAPTED_FORMATS and asked.query == "text":
-        learn_queries(files, form, asked, options["adapted"].queries)
+    if form in ADAPTED_FORMATS:
+        learn_lists(files, form, asked, options["adapted"])
 
 
 def _named(form: str) -> Format:

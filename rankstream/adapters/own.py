@@ -2,6 +2,7 @@
 
 from rankstream.adapters.adapter import AdapterOptions, Headers, NotAdapted, Queries
 from rankstream.adapters.fields import refusing
+from rankstream.adapters.impressions import Seen
 from rankstream.wire.input_events import Event, kind_of, recognised
 
 
@@ -19,6 +20,7 @@ class Own:
         options: AdapterOptions,  # noqa: ARG002
         headers: Headers = (),  # noqa: ARG002
         queries: Queries | None = None,  # noqa: ARG002
+        seen: Seen | None = None,  # noqa: ARG002
     ) -> list[Event]:
         """The event itself; ingestion judges its fields."""
         try:

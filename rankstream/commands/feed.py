@@ -13,7 +13,7 @@ from producers.feed import (
     lines_of_descriptor,
     lines_of_followed,
 )
-from producers.formats.adapted import LineAdapter
+from producers.formats.adapted import LiveAdapter
 from producers.stop_signal import Stop
 from rankstream.adapters.registry import NAMES
 from rankstream.commands.fate_report import FateReport, add_strict, lines_of_adapted
@@ -124,7 +124,7 @@ def run(arguments: argparse.Namespace) -> int:
         )
 
 
-def _adapter(arguments: argparse.Namespace) -> LineAdapter | None:
+def _adapter(arguments: argparse.Namespace) -> LiveAdapter | None:
     options = options_asked(arguments)
     if arguments.form == NAMES[0]:
         if arguments.format_options:
@@ -135,7 +135,7 @@ def _adapter(arguments: argparse.Namespace) -> LineAdapter | None:
             f"--kind must be auto with --format {arguments.form}, whose documents say "
             f"what they are; got {arguments.kind!r}"
         )
-    return LineAdapter(arguments.form, options)
+    return LiveAdapter(arguments.form, options)
 
 
 def _report(producer: EventProducer) -> None:

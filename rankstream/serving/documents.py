@@ -5,8 +5,9 @@ sender learns of it. The time of the server stands for the broker's.
 """
 
 import asyncio
+import contextlib
 import time
-from collections import OrderedDict
+from collections import ChainMap, OrderedDict
 from http import HTTPStatus
 from typing import NamedTuple
 from urllib.parse import parse_qsl
@@ -15,6 +16,8 @@ import msgspec
 
 from rankstream.adapters.adapter import AdapterOptions, NotAdapted
 from rankstream.adapters.adapter import Headers as Carried
+from rankstream.adapters.fields import marks_of, may_tell_of_list
+from rankstream.adapters.impressions import Making, Seen, SeenItems
 from rankstream.adapters.registry import ADAPTERS, options_of, resembled
 from rankstream.serving.calls import Answer, Call
 from rankstream.serving.plain_clicks import plain_clicks
@@ -51,7 +54,7 @@ CLOUD = "cloudevents"
 LISTS = {"hit_fields", "impression_actions", "actions"}
 """Options that are several words, with commas between them."""
 
-NUMBERS, SWITCHED = {"ordinal_base"}, {"ordinals"}
+NUMBERS, SWITCHED = {"ordinal_base", "impression_ms"}, {"ordinals"}
 SWITCHES = {"true": True, "false": False}
 
 JSON_KINDS = {
@@ -129,15 +132,22 @@ class Documents:
         ------
         Problem
         """
-        sending, answer = self._begun(call, await call.body())
-        # What was read is not held while others wait for Kafka too.
-        call.close()
-        if sending is not None:
-            await self._sender.wait(sending)
+        seen = SeenItems()
+        try:
+            sending, answer = self._begun(call, await call.body(), seen)
+            # What was read is not held while others wait for Kafka too.
+            call.close()
+            if sending is not None:
+                await self._sender.wait(sending)
+        except BaseException:
+            # A list that may not be in Kafka is made again of the next request.
+            for list_id in seen.made:
+                self._queries.pop(list_id, None)
+            raise
         return Answer(_to_json(answer), HTTPStatus.ACCEPTED)
 
     def _begun(
-        self, call: Call, body: bytes
+        self, call: Call, body: bytes, seen: SeenItems
     ) -> tuple[asyncio.Task[None] | None, EventsAnswer]:
         """Events on their way, if there are any, and what to answer then."""
         asked = self._asked(call)
@@ -154,7 +164,7 @@ class Documents:
                 f"a request must hold at most {self._most:,} documents "
                 f"(serve.events); got {len(documents):,}: send several",
             )
-        found = self._found(documents, asked, carried)
+        found = self._found(documents, asked, carried, seen)
         if found.rejected:
             raise _refused(found.rejected, len(documents))
         n_queries = sum(each.kind == QUERIES for each in found.events)
@@ -223,15 +233,23 @@ class Documents:
             raise malformed(str(error), "format") from error
         return _Asked(name, read, refused == "dead-letter")
 
-    def _found(self, documents: list[bytes], asked: _Asked, carried: Carried) -> _Found:
+    def _found(
+        self, documents: list[bytes], asked: _Asked, carried: Carried, seen: SeenItems
+    ) -> _Found:
         adapter = self._adapters[asked.name]
+        # An impression that comes alone is no list: its others are not known.
+        making = Making(seen) if len(documents) > 1 else None
+        if making is not None and asked.name != PLAIN.name:
+            self._read_ahead(documents, asked, carried, Seen(seen))
         events: list[Outgoing] = []
         rejected: list[Rejected] = []
         letters: list[Outgoing] = []
         n_ignored = 0
         for index, document in enumerate(documents):
             try:
-                adapted = adapter.adapt(document, asked.options, carried, self._queries)
+                adapted = adapter.adapt(
+                    document, asked.options, carried, self._queries, making
+                )
                 for event in adapted:
                     self.check(event.kind, event.value)
             except (NotAdapted, Refused) as error:
@@ -243,6 +261,20 @@ class Documents:
             n_ignored += not adapted
             events += [Outgoing(event.kind, event.value) for event in adapted]
         return _Found(events, rejected, letters, n_ignored)
+
+    def _read_ahead(
+        self, documents: list[bytes], asked: _Asked, carried: Carried, noting: Seen
+    ) -> None:
+        """Note what impressions say of lists; lists of their own count before them."""
+        adapter, marks = self._adapters[asked.name], marks_of(asked.options)
+        found: dict[str, str] = {}
+        known = ChainMap(found, self._queries)
+        for document in documents:
+            if may_tell_of_list(document, marks):
+                with contextlib.suppress(NotAdapted):
+                    adapter.adapt(document, asked.options, carried, known, noting)
+        for list_id, query in found.items():
+            self._queries.setdefault(list_id, query)
 
 
 PLAIN = _Asked("rankstream", AdapterOptions(), makes_letters=False)

@@ -7,7 +7,7 @@ import time
 import pytest
 
 from producers.feed import feed, lines_of_descriptor, lines_of_followed
-from producers.formats.adapted import LineAdapter
+from producers.formats.adapted import LiveAdapter
 from producers.formats.event import EventTooLarge
 from producers.stop_signal import Stop
 from rankstream.adapters.adapter import AdapterOptions
@@ -77,7 +77,7 @@ def test_a_named_kind_holds_for_every_line():
 def test_lines_of_another_format_are_adapted_or_go_with_the_reason():
     """One line may hold several documents, and a click what its list was asked for."""
     sink = Collected()
-    adapt = LineAdapter("metarank", AdapterOptions())
+    adapt = LiveAdapter("metarank", AdapterOptions())
     shown = (
         b'{"event": "ranking", "id": "r", "timestamp": 5, "items": [{"id": "a"}], '
         b'"fields": [{"name": "query", "value": "q"}]}'

@@ -28,6 +28,7 @@ from rankstream.validation.examination import Examination
 from rankstream.validation.reading import Places, read_file
 from rankstream.validation.report import Report
 from rankstream.wire.input_events import Event
+from rankstream.wire.topics import QUERIES
 
 SUMMARY = "judge files of events offline, as ingestion and the join would"
 
@@ -114,9 +115,10 @@ def _read(
     examination: Examination,
 ) -> Iterator[Event]:
     """The events of all files; what is none is told at once."""
+    adapted = Adapted()
     options = {
         "adapter_options": options_asked(arguments),
-        "adapted": Adapted(),
+        "adapted": adapted,
         "columns": columns_asked(arguments),
     }
     with contextlib.suppress(FileUnreadable):
@@ -131,8 +133,13 @@ def _read(
                     examination.refuse(at, check, why, code)
                 else:
                     examination.miss(at, check, why)
+            made = len(adapted.seen.made)
+            adapted.seen.made.clear()
             for event in taken.events:
-                examination.order(places.add(number, taken.line), event)
+                at = places.add(number, taken.line)
+                if made and event.kind == QUERIES:
+                    examination.note_made(at)
+                examination.order(at, event)
                 yield event
 
 

@@ -110,6 +110,10 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         settings = with_namespace(load_settings(arguments.config), arguments.namespace)
     except SettingsError as error:
+        if not arguments.child:
+            # Whoever typed the command reads a sentence; logs come of what runs.
+            sys.stderr.write(f"rankstream worker: {error}\n")
+            return CONFIGURATION_EXIT
         return _refused(error)
     if arguments.child:
         if arguments.instance:

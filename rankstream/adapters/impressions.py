@@ -95,7 +95,7 @@ def shown_items(noted: Iterable[Impression], options: AdapterOptions) -> list[st
             f"list {every[0].list_id!r:.60} begins at {first}: {remedy}",
             kind=QUERIES,
         )
-    shown = []
+    shown: list[str] = []
     while base + len(shown) in places:
         shown.append(places[base + len(shown)])
     return shown

@@ -175,7 +175,7 @@ def _whole(ordinal: Any, kind: str) -> int:
     if not isinstance(ordinal, int) or isinstance(ordinal, bool):
         words = f"ordinal must be a whole number; got {ordinal!r:.60}"
         raise NotAdapted("type", words, kind=kind)
-    return ordinal
+    return int(ordinal)
 
 
 def _position(attributes: dict[str, Any], options: AdapterOptions) -> int | None:
@@ -194,4 +194,4 @@ def _position(attributes: dict[str, Any], options: AdapterOptions) -> int | None
             f"ordinal must be at least {options.ordinal_base}, ordinal_base; got "
             f"{ordinal}{remedy}",
         )
-    return ordinal + 1 - options.ordinal_base
+    return int(ordinal) + 1 - options.ordinal_base

@@ -179,9 +179,7 @@ def test_every_document_has_one_outcome(tmp_path, form, made, counted) -> None:
 
     # Random items are at random places: impressions would make lists of some.
     options = AdapterOptions(impression_ms=0)
-    events = list(
-        read_events([path], form=form, adapted=told, adapter_options=options)
-    )
+    events = list(read_events([path], form=form, adapted=told, adapter_options=options))
 
     expected = counted(documents)
     assert expected.total() == N_EVENTS == told.documents
@@ -377,7 +375,7 @@ DASHBOARDS = ("dashboards_ubi_events.json.gz", "dashboards_ubi_queries.json.gz")
         (DASHBOARDS, 0, 81, 200, 8),
     ],
 )
-def test_lists_of_the_published_sample_are_counted_by_hand(  # noqa: PLR0913
+def test_lists_of_the_published_sample_are_counted_by_hand(
     names: tuple[str, ...], base: int, n_own: int, n_made: int, n_refused: int
 ) -> None:
     """Each with its items, and each that has no first place refused once."""
@@ -387,7 +385,7 @@ def test_lists_of_the_published_sample_are_counted_by_hand(  # noqa: PLR0913
     files = [SAMPLE / name for name in names]
     found = read_events(files, form="ubi", adapted=told, adapter_options=options)
     made, own = {}, 0
-    refused: Counter[str] = Counter()
+    refused: Counter[tuple[str, str]] = Counter()
     for event in found:
         if event.refusal:
             refused[event.kind, event.refusal.split(":")[0]] += 1

@@ -154,12 +154,15 @@ def files_of(paths: Sequence[Path]) -> list[Path]:
         if not inside:
             wanted = ", ".join(ENDINGS)
             raise FileUnreadable(
-                path, 0, f"a directory must hold event files: {wanted}"
+                path,
+                0,
+                f"a directory must hold event files: {wanted}: name others "
+                "themselves, with their --format",
             )
         files += inside
     for file in files:
         if not file.exists():
-            raise FileUnreadable(file, 0, "a file must be there")
+            raise FileUnreadable(file, 0, "a file must be there: correct the path")
     return files
 
 

@@ -89,6 +89,10 @@ def run(arguments: argparse.Namespace) -> int:
     adapt = _adapter(arguments)
     if arguments.from_end and arguments.follow is None:
         raise ValueError("--from-end needs a file that is followed; give --follow FILE")
+    if arguments.follow is not None and arguments.follow.is_dir():
+        raise ValueError(
+            f"--follow must be a file; {arguments.follow} is a folder: name one in it"
+        )
     settings = with_namespace(load_settings(arguments.config), arguments.namespace)
     with Stop() as stop:
         report = FateReport(settings, stop, is_strict=arguments.strict)

@@ -256,6 +256,8 @@ def recorded_events(
         forms = sorted({form_of(file, arguments.form) for file in files})
         for told in lines_of_adapted(adapted, " and ".join(forms)):
             line.say(told)
+        if not ordered.n_events:
+            line.say("there is nothing to count: `rankstream validate` says why")
         if bad_lines:
             line.say(f"passed on, though no events: {counted(len(bad_lines), 'line')}")
         yield RecordedLog(files, ordered, ordered.n_events)

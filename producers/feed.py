@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
 from producers.event_sink import EventSink
 from producers.formats.event import EventTooLarge
@@ -28,8 +28,17 @@ CHUNK_BYTES = 1 << 18
 POLL_S = 0.2
 
 
-Adapt = Callable[[bytes], Iterable[Event]]
-"""Makes events of a line; one with a refusal is a document that is none."""
+class Adapt(Protocol):
+    """Makes events of lines; one with a refusal is a document that is none."""
+
+    def __call__(self, line: bytes) -> Iterable[Event]:
+        """The events that can be told once this line is there."""
+
+    def due(self) -> Iterable[Event]:
+        """Those that have waited long enough."""
+
+    def rest(self) -> Iterable[Event]:
+        """All that wait still, at the end of the lines."""
 
 
 @dataclass
@@ -169,12 +178,17 @@ def feed(  # noqa: PLR0913  what is asked for, and who hears of what
             if adapt is None:
                 _pass_on(line, sink, KINDS[kind], fed, on_unit)
             else:
+                fed.lines += 1
                 _pass_adapted(adapt(line), sink, fed)
         if line is None or (
             fed.lines % 64 == 0 and time.monotonic() - called_s >= idle_every_s
         ):
             called_s = time.monotonic()
+            if adapt is not None:
+                _pass_adapted(adapt.due(), sink, fed)
             on_idle(fed)
+    if adapt is not None:
+        _pass_adapted(adapt.rest(), sink, fed)
     return fed
 
 
@@ -206,7 +220,6 @@ def _pass_on(
 
 
 def _pass_adapted(events: Iterable[Event], sink: EventSink, fed: Fed) -> None:
-    fed.lines += 1
     for event in events:
         try:
             if event.refusal:

@@ -146,7 +146,8 @@ def _read_toml(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise SettingsError(
-            f"a settings file must be readable; got {path}: {error.strerror}"
+            f"a settings file must be readable; got {path}: {error.strerror}: correct "
+            f"--config, or {ENVIRONMENT_PREFIX}CONFIG"
         ) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SettingsError(f"a settings file must be TOML; {path}: {error}") from error

@@ -32,6 +32,7 @@ REFUSING = {
 """Exceptions whose sentences belong into the table."""
 
 OTHERS = {
+    "Awaited": "an impression waits a little for the others of its list",
     "BrokerAway": "the watch of topics waits and says so",
     "BenchmarkFailed": "a measurement says that it measured nothing",
     "ClientGone": "a client has hung up, and is not answered",

@@ -13,6 +13,7 @@ from rankstream.adapters import (
     cloud_events,
     events,
     fields,
+    impressions,
     metarank,
     own,
     times,
@@ -80,8 +81,16 @@ def test_the_settings_can_be_read() -> None:
 def test_every_reason_has_a_row() -> None:
     """As the adapters give them."""
     modules = (
-        *(adapter, cloud_events, events, fields, metarank, own, times, ubi),
+        adapter,
+        cloud_events,
+        events,
+        fields,
+        impressions,
         joined,
+        metarank,
+        own,
+        times,
+        ubi,
     )
     sources = [Path(str(each.__file__)).read_text(encoding="utf-8") for each in modules]
     given = {

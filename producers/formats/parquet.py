@@ -92,7 +92,12 @@ def read_parquet(
                 "--columns which are those of a table of shown items",
             )
         if "at_ms" not in names:
-            raise FileUnreadable(path, 0, "a column at_ms must be there")
+            raise FileUnreadable(
+                path,
+                0,
+                "a column at_ms must be there: name that of the time, and the "
+                "others, with --columns",
+            )
         number = 0
         for rows in _batches(file, path):
             for row in rows:
@@ -142,7 +147,9 @@ def _opened(path: Path) -> pq.ParquetFile:
     try:
         return pq.ParquetFile(path)
     except (OSError, pa.ArrowException) as error:
-        raise FileUnreadable(path, 0, f"a file must be Parquet; {error}") from error
+        raise FileUnreadable(
+            path, 0, f"a file must be Parquet; {error}: correct --format"
+        ) from error
 
 
 def _batches(
@@ -190,7 +197,10 @@ def _event(row: dict[str, Any], path: Path, number: int) -> Event:
     kind, at_ms = KINDS.get(named), row.get("at_ms")
     if kind is None:
         raise FileUnreadable(
-            path, number, f"kind must be query or click; got {named!r}"
+            path,
+            number,
+            f"kind must be query or click; got {named!r}: correct the "
+            "column, or leave it out",
         )
     if not isinstance(at_ms, int) or abs(at_ms) > LARGEST_TIME:
         raise FileUnreadable(

@@ -7,7 +7,7 @@ from typing import Any
 
 from producers.formats.adapted import (
     Adapted,
-    learn_queries,
+    learn_lists,
     read_cloud_events,
     read_metarank,
     read_ubi,
@@ -177,12 +177,15 @@ def files_of(paths: Sequence[Path]) -> list[Path]:
         if not inside:
             wanted = ", ".join(ENDINGS)
             raise FileUnreadable(
-                path, 0, f"a directory must hold event files: {wanted}"
+                path,
+                0,
+                f"a directory must hold event files: {wanted}: name others "
+                "themselves, with their --format",
             )
         files += inside
     for file in files:
         if not file.exists():
-            raise FileUnreadable(file, 0, "a file must be there")
+            raise FileUnreadable(file, 0, "a file must be there: correct the path")
     return files
 
 
@@ -225,17 +228,17 @@ def read_events(
 
 
 def learn(files: Sequence[Path], form: str, options: Mapping[str, Any]) -> None:
-    """Note the query of each list, where clicks may need it.
+    """Note the query of each list, and the items of lists that only impressions tell.
 
-    They may stand in an earlier file than the lists.
+    Clicks, and impressions, may stand in an earlier file than the rest.
 
     Raises
     ------
     FileUnreadable
     """
     asked = options.get("adapter_options") or AdapterOptions()
-    if form in ADAPTED_FORMATS and asked.query == "text":
-        learn_queries(files, form, asked, options["adapted"].queries)
+    if form in ADAPTED_FORMATS:
+        learn_lists(files, form, asked, options["adapted"])
 
 
 def _named(form: str) -> Format:

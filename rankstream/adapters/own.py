@@ -6,6 +6,7 @@ import msgspec
 
 from rankstream.adapters.adapter import AdapterOptions, Headers, NotAdapted, Queries
 from rankstream.adapters.fields import refusing
+from rankstream.adapters.impressions import Seen
 from rankstream.adapters.times import at_ms_of
 from rankstream.wire.input_events import Event, kind_of, recognised
 
@@ -24,6 +25,7 @@ class Own:
         options: AdapterOptions,
         headers: Headers = (),  # noqa: ARG002
         queries: Queries | None = None,  # noqa: ARG002
+        seen: Seen | None = None,  # noqa: ARG002
     ) -> list[Event]:
         """The event itself; ingestion judges its fields."""
         try:

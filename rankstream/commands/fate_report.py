@@ -110,6 +110,8 @@ def lines_of_adapted(adapted: Adapted, form: str) -> list[str]:
         f"{counted(adapted.documents, 'document')} of {form}, of which "
         f"{adapted.silent:,} say nothing of lists or clicks"
     ]
+    if n_made := adapted.seen.n_made:
+        lines.append(f"made of impression events: {counted(n_made, 'list')}")
     if n_refused := adapted.refused.total():
         lines.append(
             f"not adapted, and sent to the dead letters: "

@@ -9,13 +9,12 @@ from producers.event_producer import EventProducer
 from producers.feed import (
     AUTO,
     KINDS,
-    Adapt,
     Fed,
     feed,
     lines_of_descriptor,
     lines_of_followed,
 )
-from producers.formats.adapted import LineAdapter
+from producers.formats.adapted import LiveAdapter
 from producers.formats.yandex_sessions import EPOCH_MS
 from producers.replay import Pace, replay
 from producers.stop_signal import Stop
@@ -126,7 +125,7 @@ def run(arguments: argparse.Namespace) -> int:
                 lines,
                 producer,
                 kind=arguments.kind,
-                adapt=_telling(adapt) if adapt else None,
+                adapt=_Telling(adapt) if adapt else None,
                 on_idle=lambda _: producer.nudge(),
                 on_unit=_tell_unit,
             )
@@ -189,6 +188,10 @@ def _check(arguments: argparse.Namespace) -> None:
                 "they hold; leave these out"
             )
         return
+    if arguments.follow is not None and arguments.follow.is_dir():
+        raise ValueError(
+            f"--follow must be a file; {arguments.follow} is a folder: name one in it"
+        )
     if arguments.columns or arguments.session_join:
         raise ValueError(
             "--columns and --session-join must come with files, as no table comes by "
@@ -196,18 +199,30 @@ def _check(arguments: argparse.Namespace) -> None:
         )
 
 
-def _telling(adapt: LineAdapter) -> Adapt:
+class _Telling:
     """The same, which tells of the first time in each other unit at once."""
-    told: set[str] = set()
 
-    def adapted(line: bytes) -> Iterator[Event]:
-        yield from adapt(line)
-        for unit, number in adapt.adapted.odd_times.items():
-            if unit not in told:
-                told.add(unit)
+    def __init__(self, adapt: LiveAdapter) -> None:
+        self._adapt = adapt
+        self._told: set[str] = set()
+
+    def __call__(self, line: bytes) -> Iterator[Event]:
+        yield from self._watched(self._adapt(line))
+
+    def due(self) -> Iterator[Event]:
+        """What has waited long enough."""
+        yield from self._watched(self._adapt.due())
+
+    def rest(self) -> Iterator[Event]:
+        """All that waits still."""
+        yield from self._watched(self._adapt.rest())
+
+    def _watched(self, events: Iterator[Event]) -> Iterator[Event]:
+        yield from events
+        for unit, number in self._adapt.adapted.odd_times.items():
+            if unit not in self._told:
+                self._told.add(unit)
                 _tell_unit(unit, number)
-
-    return adapted
 
 
 def _tell_unit(unit: str, number: float) -> None:
@@ -217,7 +232,7 @@ def _tell_unit(unit: str, number: float) -> None:
     )
 
 
-def _adapter(arguments: argparse.Namespace) -> LineAdapter | None:
+def _adapter(arguments: argparse.Namespace) -> LiveAdapter | None:
     options = options_asked(arguments)
     form = NAMES[0] if arguments.form == FILES_AUTO else arguments.form
     if form not in NAMES:
@@ -232,7 +247,7 @@ def _adapter(arguments: argparse.Namespace) -> LineAdapter | None:
             f"--kind must be auto with --format {form} and its options, whose "
             f"documents say what they are; got {arguments.kind!r}"
         )
-    return LineAdapter(form, options)
+    return LiveAdapter(form, options)
 
 
 def _report(producer: EventProducer) -> None:

@@ -156,5 +156,6 @@ def _value(text: str, kind: Any) -> Any:
     if kind is bool:
         return _YES_OR_NO.get(text, text)
     # Only numbers are whole; a model's name may be one.
-    is_number = typing.get_origin(kind) is typing.Literal and text.isdecimal()
+    is_choice = typing.get_origin(kind) is typing.Literal
+    is_number = (is_choice or kind is int) and text.isdecimal()
     return int(text) if is_number else text

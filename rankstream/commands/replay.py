@@ -8,7 +8,8 @@ from pathlib import Path
 
 from producers.external_sort import OrderedEvents
 from producers.formats.adapted import Adapted
-from producers.formats.log_files import read_log
+from producers.formats.joined_features import FeatureTable
+from producers.formats.log_files import LogFiles, read_log
 from producers.formats.registry import CATALOGUE, Format
 from producers.formats.rows_together import Tables
 from producers.formats.yandex_sessions import EPOCH_MS
@@ -220,7 +221,6 @@ def recorded_events(
     before anything of it is sent.
     """
     asked = log_asked(arguments)
-    files = asked.files
     bad_lines: list[int] | None = [] if arguments.pass_bad_lines else None
     adapted = Adapted()
     features = features_asked(arguments, asked)
@@ -253,26 +253,38 @@ def recorded_events(
         if stop.asked:
             yield None
             return
-        where = f", sorted in {ordered.n_runs + 1} runs" if ordered.n_runs else ""
-        line.say(
-            f"{counted(ordered.n_events, 'event')} in {counted(len(files), 'file')}, "
-            f"{ordered.n_disordered:,} out of order{where}"
-        )
-        for told in lines_of_adapted(adapted, " and ".join(asked.forms())):
-            line.say(told)
-        for told in features.told() if features is not None else ():
+        for told in _told_of_read(ordered, asked, adapted, features):
             line.say(told)
         if bad_lines:
             line.say(f"passed on, though no events: {counted(len(bad_lines), 'line')}")
         identity = identity_of_log(arguments, asked)
         beside = getattr(arguments, "features", None) or []
         yield RecordedLog(
-            [*files, *beside],
+            [*asked.files, *beside],
             ordered,
             ordered.n_events,
             identity,
             names_of(features),
         )
+
+
+def _told_of_read(
+    ordered: OrderedEvents,
+    log: LogFiles,
+    adapted: Adapted,
+    features: FeatureTable | None,
+) -> Iterator[str]:
+    """What was found in the files, in words."""
+    where = f", sorted in {ordered.n_runs + 1} runs" if ordered.n_runs else ""
+    yield (
+        f"{counted(ordered.n_events, 'event')} in {counted(len(log.files), 'file')}, "
+        f"{ordered.n_disordered:,} out of order{where}"
+    )
+    yield from lines_of_adapted(adapted, " and ".join(log.forms()))
+    if features is not None:
+        yield from features.told()
+    if not ordered.n_events:
+        yield "there is nothing to count: `rankstream validate` says why"
 
 
 def _watched(

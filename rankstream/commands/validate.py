@@ -6,9 +6,10 @@ import gc
 import json
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import msgspec
 from rich.console import Console
 
 from producers.external_sort import OrderedEvents
@@ -20,7 +21,8 @@ from producers.formats.registry import learn
 from producers.formats.rows_together import Tables
 from producers.formats.source_file import FileUnreadable
 from producers.stop_signal import Stop
-from rankstream.commands.format_options import add_files
+from rankstream.commands.feature_options import features_asked
+from rankstream.commands.format_options import add_features, add_files
 from rankstream.commands.log_asked import log_asked
 from rankstream.settings import load_settings, with_namespace
 from rankstream.terminal.progress_line import ProgressLine
@@ -30,6 +32,7 @@ from rankstream.validation.examination import Examination
 from rankstream.validation.reading import Fault, Places, fault_of_refusal, read_file
 from rankstream.validation.report import Report
 from rankstream.wire.input_events import Event
+from rankstream.wire.topics import QUERIES
 
 SUMMARY = "judge files of events offline, as ingestion and the join would"
 
@@ -41,6 +44,7 @@ EPILOG = """examples:
   rankstream validate log.jsonl.zst --config shop.toml
   rankstream validate queries.ndjson events.ndjson --format ubi
   rankstream validate --queries lists.csv --clicks clicks.parquet
+  rankstream validate shown.csv --features products.csv
   rankstream validate logs/ --json | jq '.checks[] | select(.status != "PASS")'
 
 Each check says PASS, WARN or FAIL, how much it found, and ten examples with
@@ -60,6 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = EPILOG
     add_files(parser)
+    add_features(parser)
     parser.add_argument(
         "--as-is", action="store_true", help="judge them in the order of the files"
     )
@@ -83,6 +88,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Judge; 1 where a check failed, 130 if stopped."""
     settings = with_namespace(load_settings(arguments.config), arguments.namespace)
     log = log_asked(arguments)
+    features = features_asked(arguments, log)
     files = log.files
     adapted = Adapted()
     places = Places(files)
@@ -97,6 +103,10 @@ def run(arguments: argparse.Namespace) -> int:
             )
             read = _read_joined if log.clicks else _read
             events = read(log, tables, adapted, places, examination)
+            if features is not None:
+                line.note("which items each query showed")
+                features.note_shown(_watched(_lists(log, tables), line, stop))
+                events = features.beside(events)
             ordered = OrderedEvents(
                 _watched(events, line, stop),
                 memory_bytes=max(1, arguments.memory_mb) << 20,
@@ -113,10 +123,16 @@ def run(arguments: argparse.Namespace) -> int:
         if stop.asked:
             sys.stderr.write("stopped; nothing was judged\n")
             return STOPPED
-    for told in adapted.notes:
+    for told in [*adapted.notes, *(features.told() if features is not None else ())]:
         sys.stderr.write(f"{told}\n")
     examination.conclude()
     return _tell(Report(files, places, examination), arguments)
+
+
+def _lists(log: LogFiles, tables: Tables) -> Iterator[Event]:
+    """The events as far as they can be read; what cannot is told later."""
+    with contextlib.suppress(FileUnreadable, NothingJoined):
+        yield from read_log(log, tables=tables, adapted=Adapted(), bad_lines=[])
 
 
 def _read(
@@ -141,8 +157,13 @@ def _read(
         for taken in read_file(file, form=form, **options):
             if taken.fault is not None:
                 _tell_fault(taken.fault, number, taken.line, places, examination)
+            made = len(adapted.seen.made)
+            adapted.seen.made.clear()
             for event in taken.events:
-                examination.order(places.add(number, taken.line), event)
+                at = places.add(number, taken.line)
+                if made and event.kind == QUERIES:
+                    examination.note_made(at)
+                examination.order(at, event)
                 yield event
 
 
@@ -160,7 +181,10 @@ def _read_joined(
                 fault = fault_of_refusal(event.refusal)
                 _tell_fault(fault, adapted.file, adapted.line, places, examination)
                 continue
-            examination.order(places.add(adapted.file, adapted.line), event)
+            at = places.add(adapted.file, adapted.line)
+            if _is_made(event, adapted.seen.made):
+                examination.note_made(at)
+            examination.order(at, event)
             yield event
     except (FileUnreadable, NothingJoined) as error:
         check = checks.HAS_LIST
@@ -174,6 +198,13 @@ def _read_joined(
             check = checks.EPOCH_UNIT
         fault = Fault(check, str(error), is_document=False)
         _tell_fault(fault, adapted.file, line, places, examination)
+
+
+def _is_made(event: Event, made: Sequence[str]) -> bool:
+    """Whether an event is one of the lists that were made of impression events."""
+    if not made or event.kind != QUERIES:
+        return False
+    return str(msgspec.json.decode(event.value)["impression_id"]) in made
 
 
 def _tell_fault(

@@ -5,8 +5,9 @@ sender learns of it. The time of the server stands for the broker's.
 """
 
 import asyncio
+import contextlib
 import time
-from collections import OrderedDict
+from collections import ChainMap, OrderedDict
 from http import HTTPStatus
 from typing import NamedTuple
 from urllib.parse import parse_qsl
@@ -15,6 +16,8 @@ import msgspec
 
 from rankstream.adapters.adapter import AdapterOptions, NotAdapted
 from rankstream.adapters.adapter import Headers as Carried
+from rankstream.adapters.fields import marks_of, may_tell_of_list
+from rankstream.adapters.impressions import Making, Seen, SeenItems
 from rankstream.adapters.registry import ADAPTERS, options_of, resembled
 from rankstream.serving.calls import Answer, Call
 from rankstream.serving.elements import Elements, lines_of
@@ -58,7 +61,7 @@ CLOUD = "cloudevents"
 LISTS = {"hit_fields", "impression_actions", "actions"}
 """Options that are several words, with commas between them."""
 
-NUMBERS, SWITCHED = {"ordinal_base"}, {"ordinals"}
+NUMBERS, SWITCHED = {"ordinal_base", "impression_ms"}, {"ordinals"}
 SWITCHES = {"true": True, "false": False}
 
 JSON_KINDS = {
@@ -139,11 +142,18 @@ class Documents:
         """
         asked = self._asked(call)
         body = await call.body(self._elements(call, asked))
-        sending, answer = await self._begun(call, asked, body)
-        # What was read is not held while others wait for Kafka too.
-        call.close()
-        if sending is not None:
-            await self._sender.wait(sending)
+        seen = SeenItems()
+        try:
+            sending, answer = await self._begun(call, asked, body, seen)
+            # What was read is not held while others wait for Kafka too.
+            call.close()
+            if sending is not None:
+                await self._sender.wait(sending)
+        except BaseException:
+            # A list that may not be in Kafka is made again of the next request.
+            for list_id in seen.made:
+                self._queries.pop(list_id, None)
+            raise
         return Answer(_to_json(answer), HTTPStatus.ACCEPTED)
 
     def _elements(self, call: Call, asked: _Asked) -> Elements:
@@ -167,7 +177,7 @@ class Documents:
         )
 
     async def _begun(
-        self, call: Call, asked: _Asked, body: bytes
+        self, call: Call, asked: _Asked, body: bytes, seen: SeenItems
     ) -> tuple[asyncio.Task[None] | None, EventsAnswer]:
         """Events on their way, if there are any, and what to answer then."""
         if len(body) > SLICE_BYTES:
@@ -178,7 +188,7 @@ class Documents:
         carried = _carried(call) if asked.name == CLOUD else ()
         # Headers name one event, so the body is one.
         documents = [body] if carried else documents_of(body, call.kind)
-        found = await self._found(call.turn, documents, asked, carried)
+        found = await self._found(call.turn, documents, asked, carried, seen)
         if found.rejected:
             raise _refused(found.rejected, len(documents))
         n_queries = sum(each.kind == QUERIES for each in found.events)
@@ -248,9 +258,18 @@ class Documents:
         return _Asked(name, read, refused == "dead-letter")
 
     async def _found(
-        self, turn: Turn, documents: list[bytes], asked: _Asked, carried: Carried
+        self,
+        turn: Turn,
+        documents: list[bytes],
+        asked: _Asked,
+        carried: Carried,
+        seen: SeenItems,
     ) -> _Found:
         adapter = self._adapters[asked.name]
+        # An impression that comes alone is no list: its others are not known.
+        making = Making(seen) if len(documents) > 1 else None
+        if making is not None and asked.name != PLAIN.name:
+            await self._read_ahead(turn, documents, asked, carried, Seen(seen))
         events: list[Outgoing] = []
         rejected: list[Rejected] = []
         letters: list[Outgoing] = []
@@ -259,7 +278,9 @@ class Documents:
             await turn.spend(len(document) + DOCUMENT_BYTES)
             self._bounds.check(document, is_own=asked.name == PLAIN.name)
             try:
-                adapted = adapter.adapt(document, asked.options, carried, self._queries)
+                adapted = adapter.adapt(
+                    document, asked.options, carried, self._queries, making
+                )
                 for event in adapted:
                     self.check(event.kind, event.value)
             except (NotAdapted, Refused) as error:
@@ -273,6 +294,27 @@ class Documents:
             n_ignored += not adapted
             events += [Outgoing(event.kind, event.value) for event in adapted]
         return _Found(events, rejected, letters, n_ignored)
+
+    async def _read_ahead(
+        self,
+        turn: Turn,
+        documents: list[bytes],
+        asked: _Asked,
+        carried: Carried,
+        noting: Seen,
+    ) -> None:
+        """Note what impressions say of lists; lists of their own count before them."""
+        adapter, marks = self._adapters[asked.name], marks_of(asked.options)
+        found: dict[str, str] = {}
+        known = ChainMap(found, self._queries)
+        for document in documents:
+            await turn.spend(len(document) + DOCUMENT_BYTES)
+            if may_tell_of_list(document, marks):
+                self._bounds.check(document, is_own=False)
+                with contextlib.suppress(NotAdapted):
+                    adapter.adapt(document, asked.options, carried, known, noting)
+        for list_id, query in found.items():
+            self._queries.setdefault(list_id, query)
 
 
 PLAIN = _Asked("rankstream", AdapterOptions(), makes_letters=False)

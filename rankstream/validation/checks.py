@@ -106,7 +106,8 @@ CHECKS = (
     Check(
         BOTH_KINDS,
         "there are lists and clicks",
-        "give the files of both in one call",
+        "give the files of both in one call; where both are there, see which column, "
+        "action or field says that an item was clicked",
         is_lost=False,
     ),
     Check(

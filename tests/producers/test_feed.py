@@ -8,7 +8,7 @@ import time
 import pytest
 
 from producers.feed import feed, lines_of_descriptor, lines_of_followed
-from producers.formats.adapted import LineAdapter
+from producers.formats.adapted import LiveAdapter
 from producers.formats.event import EventTooLarge
 from producers.stop_signal import Stop
 from rankstream.adapters.adapter import AdapterOptions
@@ -81,7 +81,7 @@ def test_a_named_kind_holds_for_every_line():
 def test_lines_of_another_format_are_adapted_or_go_with_the_reason():
     """One line may hold several documents, and a click what its list was asked for."""
     sink = Collected()
-    adapt = LineAdapter("metarank", AdapterOptions())
+    adapt = LiveAdapter("metarank", AdapterOptions())
     shown = (
         b'{"event": "ranking", "id": "r", "timestamp": 5, "items": [{"id": "a"}], '
         b'"fields": [{"name": "query", "value": "q"}]}'
@@ -122,7 +122,7 @@ def test_the_first_time_in_another_unit_is_told_at_once():
 def test_a_unit_that_is_said_converts_our_own_events():
     """What is in another one goes with the reason."""
     sink = Collected()
-    adapt = LineAdapter("rankstream", AdapterOptions(time_unit="s"))
+    adapt = LiveAdapter("rankstream", AdapterOptions(time_unit="s"))
     lines = [QUERY.replace(b"5", b"%d" % at) for at in (AT_S, AT_S * 1_000)]
     feed(iter(lines), sink, adapt=adapt)
     (_, converted), (name, value) = sink.values

@@ -258,6 +258,44 @@ def test_ubi_is_taken_as_it_is(server: Served) -> None:
     assert click["query_id"] == named(server, QUERIES, "u1")[0]["query_id"]
 
 
+def seen(name: str, place: int) -> dict[str, Any]:
+    """An impression of UBI."""
+    return {
+        "action_name": "impression", "query_id": name, "user_query": "red",
+        "timestamp": "2026-01-01T10:00:05Z",
+        "event_attributes": {
+            "object": {"object_id": f"p{place}"}, "position": {"ordinal": place},
+        },
+    }  # fmt: skip
+
+
+def test_impressions_of_one_request_are_a_list(server: Served) -> None:
+    """One that comes alone is none, as nobody knows what else was seen."""
+    alone = server.ask("/v1/events?format=ubi", seen("u3", 1))
+    assert (alone.status, alone.json["ignored"]) == (202, 1)
+    body = [seen("u3", 2), seen("u3", 1), {"query_id": "u3", "timestamp": NOW_MS}]
+    answer = server.ask("/v1/events?format=ubi", body)
+    assert (answer.status, answer.json["queries"], answer.json["ignored"]) == (
+        202, 1, 2,
+    )  # fmt: skip
+    (event,) = named(server, QUERIES, "u3")
+    assert (event["shown"], event["query_id"]) == (["p1", "p2"], "red")
+    again = server.ask("/v1/events?format=ubi", body)
+    assert (again.status, again.json["ignored"]) == (202, 3)
+    off = server.ask("/v1/events?format=ubi&impression_ms=0", [seen("u4", 1)] * 2)
+    assert (off.status, off.json["ignored"]) == (202, 2)
+
+
+def test_a_list_of_a_refused_request_is_made_of_the_next_one(server: Served) -> None:
+    """It was not sent, so it is not known."""
+    wrong = seen("u5", 1) | {"action_name": "click", "timestamp": "soon"}
+    refused = server.ask("/v1/events?format=ubi", [seen("u5", 1), wrong])
+    assert refused.status == 422
+    answer = server.ask("/v1/events?format=ubi", [seen("u5", 1), seen("u5", 2)])
+    assert answer.json["queries"] == 1
+    assert named(server, QUERIES, "u5")[0]["shown"] == ["p1", "p2"]
+
+
 @pytest.mark.parametrize(
     ("query", "n_clicks"),
     [("actions=", 2), ("actions=click", 1), ("actions=click,buy", 2),

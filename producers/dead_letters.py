@@ -135,7 +135,10 @@ def read_letter(reader: TopicReader, place: str) -> DeadLetter:
         if record.offset == int(offset):
             return letter_of(source, record)
         break
-    raise NoSuchLetter(f"a dead letter must be there; none at {place}")
+    raise NoSuchLetter(
+        f"a dead letter must be there; none at {place}: `rankstream dlq list` "
+        "has those that are"
+    )
 
 
 def counts(letters: Iterable[DeadLetter]) -> Counter[tuple[str, str, str]]:

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
 from producers.event_sink import EventSink
 from producers.formats.event import EventTooLarge
@@ -19,6 +19,7 @@ from producers.stop_signal import Stop
 from rankstream.adapters.registry import resembled
 from rankstream.wire.input_events import Event, kind_of, recognised
 from rankstream.wire.topics import CLICKS, MAX_EVENT_BYTES, QUERIES
+from rankstream.wire.units_of_time import unit_of
 
 AUTO = "auto"
 KINDS = {AUTO: "", "query": QUERIES, "click": CLICKS}
@@ -27,15 +28,25 @@ CHUNK_BYTES = 1 << 18
 POLL_S = 0.2
 
 
-Adapt = Callable[[bytes], Iterable[Event]]
-"""Makes events of a line; one with a refusal is a document that is none."""
+class Adapt(Protocol):
+    """Makes events of lines; one with a refusal is a document that is none."""
+
+    def __call__(self, line: bytes) -> Iterable[Event]:
+        """The events that can be told once this line is there."""
+
+    def due(self) -> Iterable[Event]:
+        """Those that have waited long enough."""
+
+    def rest(self) -> Iterable[Event]:
+        """All that wait still, at the end of the lines."""
 
 
 @dataclass
 class Fed:
     """Counts of what came in; `resembled` is of formats that lines look like.
 
-    `newest_click_ms` is the latest time of a click that was sent.
+    `newest_click_ms` is the latest time of a click that was sent; `units` are those of
+    times that were not in milliseconds.
     """
 
     lines: int = 0
@@ -43,6 +54,7 @@ class Fed:
     refused: int = 0
     resembled: Counter[str] = field(default_factory=Counter)
     newest_click_ms: int | None = None
+    units: set[str] = field(default_factory=set)
 
     def note(self, kind: str, at_ms: int) -> None:
         """Note the time of an event that was sent."""
@@ -136,13 +148,14 @@ def _is_replaced(path: Path, file: BinaryIO) -> bool:
     return (named.st_dev, named.st_ino) != (opened.st_dev, opened.st_ino)
 
 
-def feed(
+def feed(  # noqa: PLR0913  what is asked for, and who hears of what
     lines: Iterator[bytes | None],
     sink: EventSink,
     *,
     kind: str = AUTO,
     adapt: Adapt | None = None,
     on_idle: Callable[[Fed], None] = lambda _: None,
+    on_unit: Callable[[str, int], None] = lambda _unit, _number: None,
     idle_every_s: float = 1.0,
 ) -> Fed:
     """Pass lines to the sink until they end.
@@ -153,6 +166,8 @@ def feed(
         One of `KINDS`; `auto` takes a line with `shown` for a query event.
     adapt
         Makes events of a line of another format.
+    on_unit
+        Hears of the first time in another unit than milliseconds, of each unit.
     on_idle
         Called while nothing comes, and every `idle_every_s` seconds.
     """
@@ -161,18 +176,29 @@ def feed(
     for line in lines:
         if line is not None:
             if adapt is None:
-                _pass_on(line, sink, KINDS[kind], fed)
+                _pass_on(line, sink, KINDS[kind], fed, on_unit)
             else:
+                fed.lines += 1
                 _pass_adapted(adapt(line), sink, fed)
         if line is None or (
             fed.lines % 64 == 0 and time.monotonic() - called_s >= idle_every_s
         ):
             called_s = time.monotonic()
+            if adapt is not None:
+                _pass_adapted(adapt.due(), sink, fed)
             on_idle(fed)
+    if adapt is not None:
+        _pass_adapted(adapt.rest(), sink, fed)
     return fed
 
 
-def _pass_on(line: bytes, sink: EventSink, kind: str, fed: Fed) -> None:
+def _pass_on(
+    line: bytes,
+    sink: EventSink,
+    kind: str,
+    fed: Fed,
+    on_unit: Callable[[str, int], None],
+) -> None:
     fed.lines += 1
     try:
         try:
@@ -183,6 +209,10 @@ def _pass_on(line: bytes, sink: EventSink, kind: str, fed: Fed) -> None:
                 fed.resembled[form] += 1
             sink.send_raw(kind or kind_of(line), line)
         else:
+            unit = unit_of(event.at_ms)
+            if unit not in ("", "ms") and unit not in fed.units:
+                fed.units.add(unit)
+                on_unit(unit, event.at_ms)
             sink.send(kind or event.kind, line)
             fed.note(kind or event.kind, event.at_ms)
     except EventTooLarge:
@@ -190,7 +220,6 @@ def _pass_on(line: bytes, sink: EventSink, kind: str, fed: Fed) -> None:
 
 
 def _pass_adapted(events: Iterable[Event], sink: EventSink, fed: Fed) -> None:
-    fed.lines += 1
     for event in events:
         try:
             if event.refusal:

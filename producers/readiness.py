@@ -1,6 +1,8 @@
 """Patience with services that are not there yet: one line now and then."""
 
+import select
 import socket
+import struct
 import sys
 import time
 from collections.abc import Callable
@@ -10,7 +12,21 @@ from rankstream.settings import KafkaSettings
 
 SAY_EVERY_S = 60.0
 TRY_EVERY_S = 0.5
+FIRST_S, LONGEST_S = 2.0, 32.0
+"""How long the first attempt may take, so how soon there is a word; and the longest,
+as each may take twice as long: a broker under load may need more."""
+
+LOOK_S = 0.2
+"""How often an attempt looks whether the user has stopped it."""
+
 KAFKA_PORT, REDIS_PORT = 9092, 6379
+
+VERSIONS = struct.pack(">ihhih", 10, 18, 0, 1, -1)
+"""A request for the versions of Kafka's protocol: a broker answers it to anybody."""
+
+PING = b"PING\r\n"
+
+STOPS = "Ctrl-C ends the wait"
 
 
 class Interrupted(RuntimeError):
@@ -42,7 +58,8 @@ class Waiting:
         if not self._said_s or now - self._said_s >= SAY_EVERY_S:
             self._said_s = now
             reason = f": {why}" if why else ""
-            self._say(f"waiting for {what} ({now - self._since_s:.0f} s){reason}")
+            waited_s = now - self._since_s
+            self._say(f"waiting for {what} ({waited_s:.0f} s){reason}; {STOPS}")
 
     def over(self) -> None:
         """Hear that it came."""
@@ -56,7 +73,7 @@ def wait_for_kafka(
     is_stopped: Callable[[], bool] = lambda: False,
     within_s: float | None = None,
 ) -> None:
-    """Return as soon as some broker takes a connection.
+    """Return as soon as some broker answers.
 
     Parameters
     ----------
@@ -70,12 +87,13 @@ def wait_for_kafka(
     RuntimeError
         Where nobody answered for so long.
     """
-    since_s = time.monotonic()
+    since_s, attempt_s = time.monotonic(), FIRST_S
     while True:
-        why = why_no_kafka(kafka)
+        why = why_no_kafka(kafka, attempt_s, is_stopped=is_stopped)
         if not why:
             waiting.over()
             return
+        attempt_s = min(LONGEST_S, 2 * attempt_s)
         if is_stopped():
             raise Interrupted(f"stopped while waiting for Kafka at {kafka.bootstrap}")
         if within_s is not None and time.monotonic() - since_s >= within_s:
@@ -87,19 +105,42 @@ def wait_for_kafka(
         time.sleep(TRY_EVERY_S)
 
 
-def why_no_kafka(kafka: KafkaSettings) -> str:
-    """Why no broker takes a connection; empty where one does."""
-    refusals = [_refusal(*_place(each)) for each in kafka.bootstrap.split(",")]
-    return "" if "" in refusals else refusals[0]
+def why_no_kafka(
+    kafka: KafkaSettings,
+    attempt_s: float = FIRST_S,
+    *,
+    is_stopped: Callable[[], bool] = lambda: False,
+) -> str:
+    """Why no broker answers; empty where one does.
+
+    Parameters
+    ----------
+    attempt_s
+        How long all of them together may take.
+    """
+    # Behind TLS only the connection can be seen: the client shakes hands.
+    said = VERSIONS if "SSL" not in kafka.security_protocol else b""
+    addresses = kafka.bootstrap.split(",")
+    why = ""
+    for address in addresses:
+        each_s = attempt_s / len(addresses)
+        found = _silence(*_place(address), said, each_s, is_stopped)
+        if not found:
+            return ""
+        why = why or found
+    return why
 
 
 def wait_for_redis(url: str, waiting: Waiting) -> None:
-    """Return as soon as somebody listens at the address of a Redis."""
-    place = urlsplit(url)
+    """Return as soon as a Redis answers at its address."""
+    place, attempt_s = urlsplit(url), FIRST_S
+    said = PING if place.scheme == "redis" else b""
     while place.hostname:
-        why = _refusal(place.hostname, place.port or REDIS_PORT)
+        at = place.hostname, place.port or REDIS_PORT
+        why = _silence(*at, said, attempt_s, lambda: False)
         if not why:
             return
+        attempt_s = min(LONGEST_S, 2 * attempt_s)
         shown = place._replace(netloc=place.netloc.rpartition("@")[2]).geturl()
         waiting.waits(f"Redis at {shown}", why)
         time.sleep(TRY_EVERY_S)
@@ -112,13 +153,33 @@ def _place(address: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
-def _refusal(host: str, port: int) -> str:
-    """Why nobody answers there; empty if somebody does."""
+def _silence(
+    host: str,
+    port: int,
+    said: bytes,
+    within_s: float,
+    is_stopped: Callable[[], bool],
+) -> str:
+    """Why nobody answers there; empty if somebody does.
+
+    Parameters
+    ----------
+    said
+        What is to be answered; a connection is answer enough where it is empty.
+    """
+    until_s = time.monotonic() + within_s
     try:
-        socket.create_connection((host, port), timeout=3).close()
+        with socket.create_connection((host, port), timeout=within_s) as connection:
+            if not said:
+                return ""
+            connection.sendall(said)
+            while not is_stopped() and time.monotonic() < until_s:
+                if select.select([connection], [], [], LOOK_S)[0]:
+                    # An end without a word is a refusal: of TLS, say.
+                    return "" if connection.recv(1) else f"{host}, port {port}: hung up"
     except OSError as error:
         return f"{host}, port {port}: {error.strerror or error}"
-    return ""
+    return f"{host}, port {port}: connected, but no answer"
 
 
 def _to_standard_error(line: str) -> None:

@@ -199,7 +199,9 @@ class ProgressFile:
             return 0, False
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise ProgressMismatch(
-                f"a progress file must be readable; {error!r}; at {self.path}"
+                f"a progress file must be readable; {error!r}; at {self.path}: "
+                "delete it, "
+                "and the replay begins anew"
             ) from error
         if identity != json.loads(json.dumps(self._identity)):
             changed = [

@@ -84,9 +84,15 @@ def follow_again(settings: Settings, store: SnapshotStore, model: str) -> Pointe
         )
     learned = _learned(settings, store, model)
     if learned.envelope is None:
-        raise RollbackRefused(f"a model must have been learned; {model!r} was not")
+        raise RollbackRefused(
+            f"a model must have been learned; {model!r} was not: "
+            "`rankstream snapshots list` has those that were"
+        )
     if learned.epoch == 0:
-        raise RollbackRefused(f"a model must be rolled back; {model!r} is not")
+        raise RollbackRefused(
+            f"a model must be rolled back; {model!r} is not: it follows what "
+            "is learned already"
+        )
     return deploy(
         settings,
         store,

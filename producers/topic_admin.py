@@ -91,7 +91,8 @@ class TopicAdmin:
         except (KafkaError, OSError) as error:
             raise KafkaAway(
                 f"Kafka must answer at {settings.kafka.bootstrap}; "
-                f"{type(error).__name__}"
+                f"{type(error).__name__}: start it, or name another with "
+                "kafka.bootstrap"
             ) from error
 
     def create(self, *, alter: bool = False) -> Done:

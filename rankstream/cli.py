@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from rankstream.installation import NotInstalled, check_rooms, not_installed
+from rankstream.terminal.option_parser import OptionParser
 
 COMMANDS = {
     "demo": "show the whole pipeline at work, in one process",
@@ -120,7 +121,7 @@ def _command_of(words: list[str]) -> str:
 
 def parser_for(words: list[str]) -> argparse.ArgumentParser:
     """The parser; only the module of the command at hand is loaded."""
-    parser = argparse.ArgumentParser(
+    parser = OptionParser(
         prog="rankstream",
         description="Turn clicks into unbiased statistics and into rankers that learn.",
         epilog=EPILOG,

@@ -9,7 +9,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from producers.formats.registry import AUTO, CANONICAL, format_of
+from producers.formats.log_files import LogFiles
+from producers.formats.registry import format_of
+from rankstream.adapters.file_formats import AUTO, CANONICAL
 from rankstream.local_results import SNAPSHOTS_FILE, STATISTICS_FILE
 from rankstream.settings import Settings
 from rankstream.wire.topics import CLICKS, QUERIES, dead_letters
@@ -95,6 +97,11 @@ def dump_among(files: Sequence[Path], form: str) -> Path | None:
             f"a dump must be folded alone; got {len(files)} files; at {dumps[0]}"
         )
     return dumps[0] if dumps else None
+
+
+def dump_of(log: LogFiles) -> Path | None:
+    """The dump that a log is; see `dump_among`."""
+    return None if log.clicks else dump_among(log.files, log.lists.form)
 
 
 def write_results(

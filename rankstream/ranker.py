@@ -376,7 +376,10 @@ class Ranker:
 
     def _without(self) -> NoSnapshot:
         why = f"{self.awaited} does not answer" if self.awaited else "it has none"
-        return NoSnapshot(f"model {self.model!r} must have a snapshot; {why}")
+        return NoSnapshot(
+            f"model {self.model!r} must have a snapshot; {why}: start a worker with "
+            f"[models.{self.model}]"
+        )
 
     def _follow(self) -> None:
         while not self._stop.is_set():

@@ -277,6 +277,31 @@ class SourceSettings(Section, frozen=True):
     start: str = "earliest"
 
 
+class TableSettings(Section, frozen=True):
+    """How the files of lists, or those of clicks, of a log are read.
+
+    An empty `format` is that of the log; `columns` are by role, `options` those of the
+    format.
+    """
+
+    format: str = ""
+    columns: dict[str, str] = {}
+    options: dict[str, Any] = {}
+
+
+class FormatSettings(TableSettings, frozen=True):
+    """A format of files by a name of one's own, which `--format NAME` takes.
+
+    `queries` and `clicks` are of files that hold one of both, and go before what is
+    said of the log. With `session_join` clicks find their lists by session, query and
+    time.
+    """
+
+    session_join: bool = False
+    queries: TableSettings = TableSettings()
+    clicks: TableSettings = TableSettings()
+
+
 class MetricsSettings(Section, frozen=True):
     """The pages of a worker's processes; port 0 means none."""
 
@@ -335,6 +360,7 @@ class Settings(Section, frozen=True):
     models: dict[str, ModelSettings] = {}
     experiments: dict[str, ExperimentSettings] = {}
     sources: dict[str, SourceSettings] = {}
+    formats: dict[str, FormatSettings] = {}
     file: str = ""
 
     @property

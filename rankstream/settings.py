@@ -11,6 +11,7 @@ import msgspec
 from rankstream.sections import (
     DeliverySettings,
     ExperimentSettings,
+    FormatSettings,
     KafkaSettings,
     LimitSettings,
     MetricsSettings,
@@ -20,6 +21,7 @@ from rankstream.sections import (
     Settings,
     SourceSettings,
     StatisticsSettings,
+    TableSettings,
     TimeSettings,
     TrainingSettings,
     TrainSettings,
@@ -29,6 +31,7 @@ from rankstream.settings_rules import contradiction, fault, renamed
 __all__ = [
     "DeliverySettings",
     "ExperimentSettings",
+    "FormatSettings",
     "KafkaSettings",
     "LimitSettings",
     "MetricsSettings",
@@ -39,6 +42,7 @@ __all__ = [
     "SettingsError",
     "SourceSettings",
     "StatisticsSettings",
+    "TableSettings",
     "TimeSettings",
     "TrainSettings",
     "TrainingSettings",
@@ -142,7 +146,8 @@ def _read_toml(path: Path) -> dict[str, Any]:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise SettingsError(
-            f"a settings file must be readable; got {path}: {error.strerror}"
+            f"a settings file must be readable; got {path}: {error.strerror}: correct "
+            f"--config, or {ENVIRONMENT_PREFIX}CONFIG"
         ) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SettingsError(f"a settings file must be TOML; {path}: {error}") from error

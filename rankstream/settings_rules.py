@@ -1,6 +1,5 @@
 """What settings that are read may not be: malformed, or at odds with each other."""
 
-import difflib
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -8,6 +7,7 @@ from typing import Any
 import msgspec
 
 from rankstream.curve_rules import curve_faults
+from rankstream.format_rules import format_faults
 from rankstream.ranking.learner_options import check_learner
 from rankstream.ranking.methods import METHODS
 from rankstream.ranking.scored_beside import scored_methods
@@ -17,6 +17,7 @@ from rankstream.sections import (
     MOST_CLASSES,
     SPLIT_SHARES,
     ExperimentSettings,
+    FormatSettings,
     KafkaSettings,
     LimitSettings,
     ModelSettings,
@@ -41,6 +42,7 @@ from rankstream.wire.envelope import (
     fault_of_names,
     n_weights,
 )
+from rankstream.wire.nearest_name import meant
 from rankstream.wire.topics import LEAST_DAYS
 
 RENAMED = {
@@ -56,6 +58,7 @@ NAMED_TABLES: dict[str, type[msgspec.Struct]] = {
     "models": ModelSettings,
     "experiments": ExperimentSettings,
     "sources": SourceSettings,
+    "formats": FormatSettings,
 }
 
 WORDS = {
@@ -141,10 +144,7 @@ def _meant(name: str, form: type[msgspec.Struct], place: str) -> str:
     if not place and section in known and rest:
         setting = f"RANKSTREAM_{section}__{rest}".upper()
         return f"a variable has two underscores between: {setting}"
-    near = difflib.get_close_matches(name, known, n=1)
-    if near:
-        return f"did you mean {near[0]}?"
-    return f"there is {', '.join(known)}"
+    return meant(name, known)
 
 
 def contradiction(settings: Settings) -> tuple[str, str] | None:
@@ -163,6 +163,7 @@ def _contradictions(settings: Settings) -> Iterator[tuple[str, str]]:
     yield from curve_faults(settings)
     for name, experiment in settings.experiments.items():
         yield from _of_experiment(f"experiments.{name}", experiment)
+    yield from format_faults(settings.formats)
     yield from source_faults(settings.sources)
     yield from _of_kafka(settings.kafka)
     yield from _of_retention(settings.kafka)

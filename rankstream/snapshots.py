@@ -364,7 +364,8 @@ class SnapshotStore:
         told = getattr(error.__context__, "reason", "") or (code[0] if code else "")
         kind = f"{type(error).__name__} {told}".strip()
         return StoreUnavailable(
-            f"Redis must answer at {self.place}; {kind}",
+            f"Redis must answer at {self.place}; {kind}: see that it runs, or "
+            "correct redis.url",
             is_answered=isinstance(error, redis.ResponseError),
         )
 

@@ -21,7 +21,8 @@ REFUSING = {
     "ExperimentError", "ExplorationRefused", "FeaturesRefused", "FileUnreadable",
     "InteractionsBroken", "KafkaAway", "KafkaRefused", "LearnerStuck", "LogBroken",
     "LogRefused", "ModelChanged", "ModelMissed", "NoSnapshot", "NoSuchLetter",
-    "NotCompiled", "NotInstalled", "ProgressMismatch", "RollbackRefused",
+    "NotCompiled", "NotInstalled", "NothingJoined", "OtherUnit",
+    "ProgressMismatch", "RollbackRefused",
     "RuntimeError", "SchemaRefused", "SendFailed", "SettingsError", "SnapshotError",
     "StateRefused", "StatisticsRefused", "StoreUnavailable", "TargetAhead",
     "TooManyClasses",
@@ -31,6 +32,7 @@ REFUSING = {
 """Exceptions whose sentences belong into the table."""
 
 OTHERS = {
+    "Awaited": "an impression waits a little for the others of its list",
     "BrokerAway": "the watch of topics waits and says so",
     "BenchmarkFailed": "a measurement says that it measured nothing",
     "ClientGone": "a client has hung up, and is not answered",
@@ -50,6 +52,7 @@ OTHERS = {
 SETTINGS_RULES = (
     "rankstream/settings_rules.py",
     "rankstream/source_rules.py",
+    "rankstream/format_rules.py",
     "rankstream/serve_rules.py",
     "rankstream/training_rules.py",
     "rankstream/curve_rules.py",

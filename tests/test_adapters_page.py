@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from producers.formats.columns import ROLES
+from producers.formats import joined
 from rankstream.adapters import (
     adapter,
     cloud_events,
     events,
     fields,
+    impressions,
     metarank,
     own,
     times,
@@ -20,7 +21,7 @@ from rankstream.adapters import (
 )
 from rankstream.adapters.adapter import AdapterOptions
 from rankstream.adapters.registry import NAMES, options_of
-from rankstream.adapters.table_roles import FEATURES
+from rankstream.adapters.table_roles import ROLES
 from rankstream.cli import main
 from tests.pages import rows_below
 
@@ -65,7 +66,7 @@ def test_an_example_loses_nothing(
 def test_options_and_roles_are_all_there() -> None:
     """And no others."""
     assert names_in("| option | default | is |") == {*AdapterOptions.__struct_fields__}
-    assert names_in("| role | the column holds |") == {*ROLES, FEATURES}
+    assert names_in("| role | the column holds |") == {*ROLES}
     formats = names_in("| format | a list | a click | says nothing |")
     assert {*NAMES} - {"rankstream"} <= formats
 
@@ -79,7 +80,18 @@ def test_the_settings_can_be_read() -> None:
 
 def test_every_reason_has_a_row() -> None:
     """As the adapters give them."""
-    modules = (adapter, cloud_events, events, fields, metarank, own, times, ubi)
+    modules = (
+        adapter,
+        cloud_events,
+        events,
+        fields,
+        impressions,
+        joined,
+        metarank,
+        own,
+        times,
+        ubi,
+    )
     sources = [Path(str(each.__file__)).read_text(encoding="utf-8") for each in modules]
     given = {
         name for text in sources for found in REFUSAL.findall(text) for name in found

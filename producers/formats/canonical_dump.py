@@ -181,7 +181,11 @@ def _write(file: IO[bytes], body: list[Any]) -> None:
 def _bodies(path: Path, file: IO[bytes]) -> Iterator[list[Any]]:
     try:
         if file.read(len(MAGIC)) != MAGIC:
-            raise FileUnreadable(path, 0, "a file must be a dump")
+            raise FileUnreadable(
+                path,
+                0,
+                "a file must be a dump: `rankstream dump` makes one; correct --format",
+            )
         while head := file.read(_frame.size):
             if len(head) < _frame.size:
                 raise EOFError("the last frame is cut off")

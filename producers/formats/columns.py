@@ -1,55 +1,84 @@
 """Tables of shown items, CSV or Parquet: a row an item, its columns named by roles.
 
-Rows of a list follow one another. They make its query event, and a click for each row
-that says so.
+Rows of a list make its query event, and a click for each row that says so. A table may
+have a row a list instead, with all its items in one column.
 """
 
 import csv
 import io
-import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
 from producers.formats.adapted import Adapted
 from producers.formats.list_policies import drawn_by, shown_and_not
+from producers.formats.rows_together import (
+    PLAIN,
+    EpochMs,
+    Numbered,
+    ReadRows,
+    Row,
+    Tables,
+    rows_together,
+)
 from producers.formats.source_file import UNPACKING_ERRORS, FileUnreadable, opened
+from producers.formats.table_columns import columns_by_role
 from rankstream.adapters.adapter import AdapterOptions, NotAdapted
 from rankstream.adapters.events import clicked, listed
 from rankstream.adapters.fields import needed, text
+from rankstream.adapters.table_roles import LISTS, roles_of
 from rankstream.adapters.times import at_ms_of
 from rankstream.wire.input_events import Event
+from rankstream.wire.routing import identity
 from rankstream.wire.topics import QUERIES
 
-NEEDED = ("impression", "item", "at")
-OPTIONAL = (
-    "position",
-    "clicked",
-    "clicked_at",
-    "query",
-    "user",
-    "session",
-    "action",
-    "policy",
-    "scores",
-    "exposures",
-)
-ROLES = (*NEEDED, *OPTIONAL)
-"""What a column may be; one of the same name is it, unless another is named."""
-
 DELIMITERS = ",;\t|"
+
+SEPARATORS = "|;,"
+"""Between items of a list in one cell: the first of these that is there."""
+
+EPOCH_MS = 1_577_836_800_000
+"""2020-01-01: when the first list was shown of a table that has no times."""
+
+STEP_MS = 10
+"""Between lists of such a table: those of 90 days are 777 million."""
+
+NO_TIME = "no column says when lists were shown: they are taken one after another"
 
 _TRUE = frozenset({"1", "true", "t", "yes", "y"})
 _FALSE = frozenset({"0", "false", "f", "no", "n", ""})
 
-Row = Mapping[str, Any]
 
+class TableForm(NamedTuple):
+    """Which columns a table has, as what, and how they are read.
 
-class EpochMs(int):
-    """A time whose unit is known, of any year."""
+    Parameters
+    ----------
+    columns
+        The column of each role, where it has another name.
+    table
+        `LISTS` or `CLICKS`.
+    joins_sessions
+        Whether session and time may stand for the id of a list.
+    """
+
+    columns: Mapping[str, str] = {}
+    table: str = LISTS
+    joins_sessions: bool = False
+
+    def names(self) -> set[str]:
+        """Names that its columns may have."""
+        known = {each for role in roles_of(self.table) for each in role.names}
+        return known | {*self.columns.values()}
+
+    def by_role(self, names: list[str], path: Path) -> dict[str, str]:
+        """The column of each role that there is; see `columns_by_role`."""
+        return columns_by_role(
+            names, self.columns, path, self.table, joins_sessions=self.joins_sessions
+        )
 
 
 T = TypeVar("T", int, float)
@@ -63,65 +92,91 @@ def read_csv(
     columns: Mapping[str, str] | None = None,
     adapter_options: AdapterOptions | None = None,
     adapted: Adapted | None = None,
+    epoch_ms: int = EPOCH_MS,
+    tables: Tables = PLAIN,
 ) -> Iterator[Event]:
-    """The lists of a table and their clicks, in the order of the file.
+    """The lists of a table and their clicks, in the order of their first rows.
 
     Parameters
     ----------
     columns
-        The column of each of `ROLES`, where it has another name.
+        The column of each role, where it has another name.
+    epoch_ms
+        The time of the first list, where the table has none.
+    tables
+        Where rows are sorted that are not together.
 
     Raises
     ------
     FileUnreadable
-        Where a column is missing, rows of a list lie apart, or one has another number
-        of cells than the head.
+        Where a column is missing, or a row has another number of cells than the head.
+    """
+    form = TableForm(columns or {}, joins_sessions=tables.joins_sessions)
+    yield from events_of(
+        csv_table(path, form),
+        options=adapter_options or AdapterOptions(),
+        adapted=adapted or Adapted(),
+        epoch_ms=epoch_ms,
+        tables=tables,
+    )
+
+
+def csv_table(path: Path, form: TableForm) -> ReadRows:
+    """The rows of a CSV file, named by roles."""
+
+    def read(roles: tuple[str, ...]) -> Iterator[Numbered]:
+        with opened(path) as file:
+            lines = io.TextIOWrapper(file, "utf-8-sig", newline="")
+            yield from _csv_rows(path, lines, form, roles)
+
+    return ReadRows(read, path)
+
+
+def csv_names(path: Path, asked: Iterable[str]) -> list[str]:
+    """The head of a CSV file.
+
+    Parameters
+    ----------
+    asked
+        Names that are likely to be in it, which tell what separates them.
     """
     with opened(path) as file:
         lines = io.TextIOWrapper(file, "utf-8-sig", newline="")
-        yield from events_of(
-            _csv_rows(path, lines, columns or {}),
-            path,
-            options=adapter_options or AdapterOptions(),
-            adapted=adapted or Adapted(),
-        )
+        try:
+            return _head(lines.readline(), {*asked})[0]
+        except (*UNPACKING_ERRORS, UnicodeError, csv.Error) as error:
+            raise FileUnreadable(
+                path, 1, f"a file must be readable to its end; {error}"
+            ) from error
 
 
 def events_of(
-    rows: Iterable[tuple[int, Row]],
-    path: Path,
+    table: ReadRows,
     *,
     options: AdapterOptions,
     adapted: Adapted,
+    epoch_ms: int = EPOCH_MS,
+    tables: Tables = PLAIN,
 ) -> Iterable[Event]:
-    """The lists in rows that are named by roles, each with its number.
+    """The lists in rows that are named by roles, and their clicks.
 
     Raises
     ------
     FileUnreadable
-        Where rows of a list lie apart.
     """
-    # Hashes of texts: those of the numbers -1 and -2 are the same.
-    seen: set[int] = set()
     at_ms = 0
-    for list_id, group in itertools.groupby(rows, lambda each: each[1]["impression"]):
-        together = list(group)
-        if isinstance(list_id, str | int) and list_id != "":
-            if hash(str(list_id)) in seen:
-                raise FileUnreadable(
-                    path,
-                    together[0][0],
-                    "rows of a list must follow one another; "
-                    f"{list_id!r:.60} was there before: sort the file by that column",
-                )
-            seen.add(hash(str(list_id)))
+    for place, together in enumerate(rows_together(table, tables)):
         adapted.documents += 1
         adapted.line = together[0][0]
         shown = [row for _, row in together]
+        if "at" not in shown[0]:
+            adapted.note(NO_TIME)
+            now = {"at": EpochMs(epoch_ms + STEP_MS * place)}
+            shown = [{**row, **now} for row in shown]
         try:
             events = _of_list(shown, options)
         except NotAdapted as error:
-            adapted.refused[error.code] += 1
+            adapted.refuse(error)
             words = f"{error.code}: {error}"
             events = [Event(at_ms, QUERIES, _encode(shown), words)]
         for event in events:
@@ -129,49 +184,16 @@ def events_of(
             yield event
 
 
-def columns_by_role(
-    names: Sequence[str], asked: Mapping[str, str], path: Path
-) -> dict[str, str]:
-    """The column of each role that a table has.
-
-    Raises
-    ------
-    FileUnreadable
-        Where one is missing, or there twice.
-    """
-    found = {role: asked.get(role, role) for role in ROLES}
-    for role, name in found.items():
-        if name not in names and (role in NEEDED or role in asked):
-            raise FileUnreadable(
-                path,
-                1,
-                f"a column {role} must be there; no {name!r} among "
-                f"{', '.join(names)!r:.300}: name it with --columns {role}=COLUMN",
-            )
-        if names.count(name) > 1:
-            raise FileUnreadable(
-                path,
-                1,
-                f"a column {role} must be there once; {names.count(name)} are named "
-                f"{name!r:.60}: rename the others",
-            )
-    return {role: name for role, name in found.items() if name in names}
-
-
 def _csv_rows(
-    path: Path, lines: io.TextIOWrapper, asked: Mapping[str, str]
-) -> Iterator[tuple[int, Row]]:
+    path: Path, lines: io.TextIOWrapper, form: TableForm, roles: tuple[str, ...]
+) -> Iterator[Numbered]:
     number = 1
     try:
-        head = lines.readline()
-        wanted = {asked.get(role, role) for role in NEEDED}
-        delimiter = max(
-            DELIMITERS, key=lambda each: len(wanted & {*_cells(head, each)})
-        )
-        names = _cells(head, delimiter)
+        names, delimiter = _head(lines.readline(), form.names())
         places = {
             role: names.index(name)
-            for role, name in columns_by_role(names, asked, path).items()
+            for role, name in form.by_role(names, path).items()
+            if not roles or role in roles
         }
         reader = csv.reader(lines, delimiter=delimiter, strict=True)
         for cells in reader:
@@ -192,24 +214,37 @@ def _csv_rows(
         ) from error
 
 
+def _head(line: str, known: set[str]) -> tuple[list[str], str]:
+    """The names in it, and what separates them: what parts most known ones."""
+    delimiter = max(DELIMITERS, key=lambda each: len(known & {*_cells(line, each)}))
+    return _cells(line, delimiter), delimiter
+
+
 def _cells(head: str, delimiter: str) -> list[str]:
     return next(csv.reader([head], delimiter=delimiter), [])
 
 
 def _of_list(rows: list[Row], options: AdapterOptions) -> list[Event]:
     first = rows[0]
-    names = "it says which rows are one list"
-    list_id = needed(first["impression"], "impression", QUERIES, names)
+    if "impression" in first:
+        names = "it says which rows are one list"
+        list_id = needed(first["impression"], "impression", QUERIES, names)
+    else:
+        list_id = list_of_session(first)
     rows, others = shown_and_not(rows)
-    if "position" in first and options.ordinals:
+    if "items" in first:
+        rows = [
+            {**first, "item": item} for row in rows for item in _items(row, options)
+        ]
+    elif "position" in first and options.ordinals:
         rows = _ordered(rows, options.ordinal_base)
     shown = [
         needed(row["item"], "item", QUERIES, "it names what was shown") for row in rows
     ]
-    at_ms = _at_ms(first["at"], "at", options)
+    at_ms = time_of(first["at"], "at", options)
     for row in rows:
         if row["at"] != first["at"]:
-            _at_ms(row["at"], "at", options)
+            time_of(row["at"], "at", options)
     query = text(first.get("query"), "query", QUERIES)
     queries: dict[str, str] = {}
     events = listed(
@@ -224,12 +259,12 @@ def _of_list(rows: list[Row], options: AdapterOptions) -> list[Event]:
         beside=drawn_by(rows, others),
     )
     for place, (row, item) in enumerate(zip(rows, shown, strict=True), 1):
-        if _is_yes(row.get("clicked")):
+        if is_yes(row.get("clicked")):
             when = row.get("clicked_at")
             events += clicked(
                 list_id,
                 query,
-                at_ms if when in (None, "") else _at_ms(when, "clicked_at", options),
+                at_ms if when in (None, "") else time_of(when, "clicked_at", options),
                 item,
                 text(row.get("action"), "action", QUERIES) or "click",
                 options=options,
@@ -240,8 +275,32 @@ def _of_list(rows: list[Row], options: AdapterOptions) -> list[Event]:
     return events
 
 
+def list_of_session(row: Row) -> str:
+    """The id of a list that has none: made of its session, query and time."""
+    told = [text(row.get(name), name, QUERIES) for name in ("session", "query")]
+    session = needed(told[0], "session", QUERIES, "it says which rows are one list")
+    return identity(session, told[1], str(row["at"])).hex()
+
+
+def _items(row: Row, options: AdapterOptions) -> list[Any]:
+    """All items in a cell: an array, or text that separates them."""
+    cell = row["items"]
+    if isinstance(cell, list):
+        return cell
+    words = text(cell, "items", QUERIES).strip()
+    if words.startswith("["):
+        try:
+            return list(msgspec.json.decode(words, type=list))
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise NotAdapted(
+                "type", f"items must be a JSON array; {error}", kind=QUERIES
+            ) from error
+    separator = options.separator or next(filter(words.__contains__, SEPARATORS), "|")
+    return [each.strip() for each in words.split(separator) if each.strip()]
+
+
 def _ordered(rows: list[Row], base: int) -> list[Row]:
-    places = [_whole(row["position"]) for row in rows]
+    places = [whole(row["position"]) for row in rows]
     if sorted(places) != list(range(base, base + len(rows))):
         remedy = ""
         if base and 0 in places:
@@ -259,11 +318,23 @@ def _place(pair: tuple[int, Row]) -> int:
     return pair[0]
 
 
-def _whole(value: Any) -> int:
+def whole(value: Any) -> int:
+    """A place, which a cell may have as text.
+
+    Raises
+    ------
+    NotAdapted
+    """
     return _converted(value, int, "position must be a whole number")
 
 
-def _is_yes(value: Any) -> bool:
+def is_yes(value: Any) -> bool:
+    """Whether a cell says yes, or a number above 0.
+
+    Raises
+    ------
+    NotAdapted
+    """
     word = str(value).strip().lower() if value is not None else ""
     if word in _TRUE or word in _FALSE:
         return word in _TRUE
@@ -280,6 +351,12 @@ def _converted(value: Any, kind: Callable[[Any], T], rule: str) -> T:
     raise NotAdapted("type", f"{rule}; got {value!r:.60}", kind=QUERIES)
 
 
-def _at_ms(value: Any, name: str, options: AdapterOptions) -> int:
+def time_of(value: Any, name: str, options: AdapterOptions, kind: str = QUERIES) -> int:
+    """Epoch milliseconds of a cell.
+
+    Raises
+    ------
+    NotAdapted
+    """
     unit = "ms" if isinstance(value, EpochMs) else options.time_unit
-    return at_ms_of(value, unit, name, kind=QUERIES)
+    return at_ms_of(value, unit, name, kind=kind)

@@ -5,8 +5,12 @@ from pathlib import Path
 
 import msgspec
 
-from producers.formats.jsonl import BYTE_ORDER_MARK
-from producers.formats.source_file import UNPACKING_ERRORS, FileUnreadable, opened
+from producers.formats.source_file import (
+    BYTE_ORDER_MARK,
+    UNPACKING_ERRORS,
+    FileUnreadable,
+    opened,
+)
 from producers.formats.source_file import lines_of as stripped_lines
 
 BULK_ACTIONS = ("index", "create", "update", "delete")

@@ -6,18 +6,27 @@ A query event is one that has `shown`. Lines are passed on byte for byte.
 from collections.abc import Iterator
 from pathlib import Path
 
-from producers.formats.source_file import FileUnreadable, lines_of
+from producers.formats.adapted import Adapted
+from producers.formats.source_file import BYTE_ORDER_MARK, FileUnreadable, lines_of
+from rankstream.adapters.adapter import AdapterOptions, NotAdapted
+from rankstream.adapters.own import with_time_in_ms
 from rankstream.adapters.registry import resembled
 from rankstream.wire.input_events import Event, kind_of, recognised
 
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
-
-def read_jsonl(path: Path, *, bad_lines: list[int] | None = None) -> Iterator[Event]:
+def read_jsonl(
+    path: Path,
+    *,
+    bad_lines: list[int] | None = None,
+    adapter_options: AdapterOptions | None = None,
+    adapted: Adapted | None = None,
+) -> Iterator[Event]:
     """The events of a file, plain, gzip or zstd, in its order.
 
     Parameters
     ----------
+    adapter_options, adapted
+        Their `time_unit`, if it is said, converts times, and refusals are counted.
     bad_lines
         Takes the numbers of lines that are no events. They are passed on
         at the time of the event before them, for ingestion to bury.
@@ -28,6 +37,7 @@ def read_jsonl(path: Path, *, bad_lines: list[int] | None = None) -> Iterator[Ev
         At the first line that is no event, where `bad_lines` is not given.
     """
     at_ms = 0
+    unit = adapter_options.time_unit if adapter_options else ""
     for number, line in lines_of(path):
         text = line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line
         try:
@@ -40,5 +50,17 @@ def read_jsonl(path: Path, *, bad_lines: list[int] | None = None) -> Iterator[Ev
                 raise FileUnreadable(path, number, f"{error}; {remedy}") from error
             bad_lines.append(number)
             event = Event(at_ms, kind_of(line), line)
+        else:
+            event = converted(event, unit, adapted or Adapted()) if unit else event
         at_ms = event.at_ms
         yield event
+
+
+def converted(event: Event, unit: str, adapted: Adapted) -> Event:
+    """The same event with its time in milliseconds; a refusal where it is none."""
+    try:
+        return with_time_in_ms(event, unit)
+    except NotAdapted as error:
+        adapted.documents += 1
+        adapted.refuse(error)
+        return event._replace(at_ms=0, refusal=f"{error.code}: {error}")

@@ -177,7 +177,9 @@ def _read(path: Path, columns: _Columns) -> None:
         if found := _docid.search(comment):
             columns.documents.append(found[1].decode("utf-8", "replace"))
     if len(columns.labels) == before:
-        raise FileUnreadable(path, 0, "a file must hold documents; got 0 documents")
+        raise FileUnreadable(
+            path, 0, "a file must hold documents; got 0 documents: correct the path"
+        )
     if not columns.queries[before]:
         columns.queries[before:] = _grouped(path, len(columns.labels) - before)
 

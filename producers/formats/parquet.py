@@ -7,7 +7,7 @@ of numbers or little-endian float32 bytes, and the fields with a structure
 """
 
 import base64
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from producers.formats.adapted import Adapted
-from producers.formats.columns import NEEDED, EpochMs, columns_by_role, events_of
+from producers.formats.columns import EPOCH_MS, TableForm, events_of
+from producers.formats.jsonl import converted
+from producers.formats.rows_together import (
+    PLAIN,
+    EpochMs,
+    Numbered,
+    ReadRows,
+    Tables,
+)
 from producers.formats.source_file import FileUnreadable
 from rankstream.adapters.adapter import AdapterOptions
 from rankstream.wire.events import ClickEvent, QueryEvent
@@ -31,6 +39,9 @@ KINDS = {"query": QUERIES, "click": CLICKS, QUERIES: QUERIES, CLICKS: CLICKS}
 
 STRUCTURED = frozenset({"experiment", "rankings", "attributes"})
 
+TABLE_NAMES = frozenset({"impression", "item", "items", "at", "clicked"})
+"""Columns that a table of shown items has, and no event."""
+
 FIELDS = frozenset({*QueryEvent.__struct_fields__, *ClickEvent.__struct_fields__})
 
 _encode = msgspec.json.Encoder(enc_hook=int).encode
@@ -42,6 +53,8 @@ def read_parquet(
     columns: Mapping[str, str] | None = None,
     adapter_options: AdapterOptions | None = None,
     adapted: Adapted | None = None,
+    epoch_ms: int = EPOCH_MS,
+    tables: Tables = PLAIN,
 ) -> Iterator[Event]:
     """The events of a file, in its order; rows count as lines in errors.
 
@@ -57,18 +70,17 @@ def read_parquet(
         Where the file is no Parquet, has columns that no event has, or a row is no
         event.
     """
-    try:
-        file = pq.ParquetFile(path)
-    except (OSError, pa.ArrowException) as error:
-        raise FileUnreadable(path, 0, f"a file must be Parquet; {error}") from error
-    with file:
+    options = adapter_options or AdapterOptions()
+    with _opened(path) as file:
         names = set(file.schema_arrow.names)
-        if columns or not names.isdisjoint(NEEDED):
+        if is_table(names, columns or {}, tables.joins_sessions):
+            form = TableForm(columns or {}, joins_sessions=tables.joins_sessions)
             yield from events_of(
-                _table_rows(file, path, columns or {}),
-                path,
-                options=adapter_options or AdapterOptions(),
+                parquet_table(path, form),
+                options=options,
                 adapted=adapted or Adapted(),
+                epoch_ms=epoch_ms,
+                tables=tables,
             )
             return
         if unknown := names - FIELDS - {"kind"}:
@@ -80,12 +92,64 @@ def read_parquet(
                 "--columns which are those of a table of shown items",
             )
         if "at_ms" not in names:
-            raise FileUnreadable(path, 0, "a column at_ms must be there")
+            raise FileUnreadable(
+                path,
+                0,
+                "a column at_ms must be there: name that of the time, and the "
+                "others, with --columns",
+            )
         number = 0
         for rows in _batches(file, path):
             for row in rows:
                 number += 1
-                yield _event(row, path, number)
+                is_ms = isinstance(row.get("at_ms"), EpochMs)
+                event = _event(row, path, number)
+                if options.time_unit and not is_ms:
+                    event = converted(event, options.time_unit, adapted or Adapted())
+                yield event
+
+
+def is_table(
+    names: Collection[str], columns: Mapping[str, str], joins_sessions: bool
+) -> bool:
+    """Whether columns of these names are those of a table, and not of events."""
+    return bool(columns) or joins_sessions or not TABLE_NAMES.isdisjoint(names)
+
+
+def parquet_names(path: Path) -> list[str]:
+    """The names of the columns of a file.
+
+    Raises
+    ------
+    FileUnreadable
+    """
+    with _opened(path) as file:
+        return list(file.schema_arrow.names)
+
+
+def parquet_table(path: Path, form: TableForm) -> ReadRows:
+    """The rows of a file, named by roles."""
+
+    def read(roles: tuple[str, ...]) -> Iterator[Numbered]:
+        with _opened(path) as file:
+            names = form.by_role(file.schema_arrow.names, path)
+            chosen = {x: name for x, name in names.items() if not roles or x in roles}
+            number = 0
+            for rows in _batches(file, path, sorted({*chosen.values()})):
+                for row in rows:
+                    number += 1
+                    yield number, {x: row.get(name) for x, name in chosen.items()}
+
+    return ReadRows(read, path)
+
+
+def _opened(path: Path) -> pq.ParquetFile:
+    try:
+        return pq.ParquetFile(path)
+    except (OSError, pa.ArrowException) as error:
+        raise FileUnreadable(
+            path, 0, f"a file must be Parquet; {error}: correct --format"
+        ) from error
 
 
 def _batches(
@@ -128,23 +192,15 @@ def _values(column: pa.Array) -> list[Any]:
     ]
 
 
-def _table_rows(
-    file: pq.ParquetFile, path: Path, asked: Mapping[str, str]
-) -> Iterator[tuple[int, dict[str, Any]]]:
-    names = columns_by_role(file.schema_arrow.names, asked, path)
-    number = 0
-    for rows in _batches(file, path, sorted(set(names.values()))):
-        for row in rows:
-            number += 1
-            yield number, {role: row.get(name) for role, name in names.items()}
-
-
 def _event(row: dict[str, Any], path: Path, number: int) -> Event:
     named = row.pop("kind", "query" if "shown" in row else "click")
     kind, at_ms = KINDS.get(named), row.get("at_ms")
     if kind is None:
         raise FileUnreadable(
-            path, number, f"kind must be query or click; got {named!r}"
+            path,
+            number,
+            f"kind must be query or click; got {named!r}: correct the "
+            "column, or leave it out",
         )
     if not isinstance(at_ms, int) or abs(at_ms) > LARGEST_TIME:
         raise FileUnreadable(

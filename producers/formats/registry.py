@@ -7,7 +7,7 @@ from typing import Any
 
 from producers.formats.adapted import (
     Adapted,
-    learn_queries,
+    learn_lists,
     read_cloud_events,
     read_metarank,
     read_ubi,
@@ -17,20 +17,32 @@ from producers.formats.columns import read_csv
 from producers.formats.jsonl import read_jsonl
 from producers.formats.obd import read_obd
 from producers.formats.parquet import read_parquet
+from producers.formats.recognised_units import in_one_unit
 from producers.formats.source_file import FileUnreadable
 from producers.formats.yandex_sessions import read_yandex_sessions
 from rankstream.adapters.adapter import AdapterOptions
+from rankstream.adapters.file_formats import (
+    AUTO,
+    CANONICAL,
+    CLOUD_EVENTS,
+    CSV,
+    FILE_FORMATS,
+    JSONL,
+    METARANK,
+    OBD,
+    PARQUET,
+    UBI,
+    YANDEX_SESSIONS,
+)
 from rankstream.adapters.registry import adapter_named
 from rankstream.wire.input_events import Event
 
-AUTO, JSONL, PARQUET, CANONICAL = "auto", "jsonl", "parquet", "canonical"
-YANDEX_SESSIONS, OBD, CSV = "yandex-sessions", "obd", "csv"
 TABLE_ENDINGS = (".csv", ".tsv")
 
 ADAPTED_FORMATS = {
-    "ubi": read_ubi,
-    "metarank": read_metarank,
-    "cloudevents": read_cloud_events,
+    UBI: read_ubi,
+    METARANK: read_metarank,
+    CLOUD_EVENTS: read_cloud_events,
 }
 """Readers of formats that an adapter reads, by its name."""
 
@@ -55,6 +67,8 @@ class Format:
         Its events. It takes the path and, by name, its options.
     options
         Names of those of `read_events` that it takes.
+    has_units
+        Whether its times may be in another unit than milliseconds.
     endings
         Names of such files in a directory, before `.gz` or `.zst`.
     """
@@ -64,6 +78,7 @@ class Format:
     sniff: Callable[[Path, bytes], bool] | None
     read: Callable[..., Iterator[Event]]
     options: tuple[str, ...] = ()
+    has_units: bool = False
     endings: tuple[str, ...] = ()
 
 
@@ -73,8 +88,9 @@ CATALOGUE = (
         "one query or click event a line; plain, .gz or .zst",
         None,
         read_jsonl,
-        ("bad_lines",),
-        (".jsonl", ".ndjson", ".json"),
+        ("bad_lines", "adapter_options", "adapted"),
+        has_units=True,
+        endings=(".jsonl", ".ndjson", ".json"),
     ),
     Format(
         PARQUET,
@@ -82,7 +98,8 @@ CATALOGUE = (
         "columns that have the names of roles, a table as csv",
         lambda _, start: start == PARQUET_MAGIC,
         read_parquet,
-        ("columns", "adapter_options", "adapted"),
+        ("columns", "adapter_options", "adapted", "epoch_ms", "tables"),
+        has_units=True,
         endings=(".parquet",),
     ),
     Format(
@@ -111,16 +128,22 @@ CATALOGUE = (
     ),
     Format(
         CSV,
-        "a table with a row for each shown item, those of a list together; --columns "
-        "says which column is what (docs/adapters.md)",
+        "a table with a row for each shown item, or a row for each list; --columns "
+        "says which column is what (docs/events.md)",
         lambda path, _: unpacked_name(path).endswith(TABLE_ENDINGS),
         read_csv,
-        ("columns", "adapter_options", "adapted"),
-        TABLE_ENDINGS,
+        ("columns", "adapter_options", "adapted", "epoch_ms", "tables"),
+        has_units=True,
+        endings=TABLE_ENDINGS,
     ),
     *(
         Format(
-            name, adapter_named(name).doc, None, read, ("adapter_options", "adapted")
+            name,
+            adapter_named(name).doc,
+            None,
+            read,
+            ("adapter_options", "adapted"),
+            has_units=True,
         )
         for name, read in ADAPTED_FORMATS.items()
     ),
@@ -130,7 +153,7 @@ CATALOGUE = (
 FALLBACK = JSONL
 """What `auto` takes a file for that no format claims."""
 
-FORMATS = (AUTO, *(each.name for each in CATALOGUE))
+FORMATS = FILE_FORMATS
 
 ENDINGS = tuple(ending for each in CATALOGUE for ending in each.endings)
 
@@ -154,17 +177,20 @@ def files_of(paths: Sequence[Path]) -> list[Path]:
         if not inside:
             wanted = ", ".join(ENDINGS)
             raise FileUnreadable(
-                path, 0, f"a directory must hold event files: {wanted}"
+                path,
+                0,
+                f"a directory must hold event files: {wanted}: name others "
+                "themselves, with their --format",
             )
         files += inside
     for file in files:
         if not file.exists():
-            raise FileUnreadable(file, 0, "a file must be there")
+            raise FileUnreadable(file, 0, "a file must be there: correct the path")
     return files
 
 
 def read_events(
-    files: Sequence[Path], *, form: str = AUTO, **options: Any
+    files: Sequence[Path], *, form: str = AUTO, part: str = "", **options: Any
 ) -> Iterator[Event]:
     """The events of files one after another.
 
@@ -172,34 +198,47 @@ def read_events(
     ----------
     form
         One of `FORMATS`; `auto` goes by what the file holds.
+    part
+        Before the names of options in words, where a log has two parts.
     options
         Each goes to the formats that take it. `epoch_ms`, for files whose zero of time
         is unknown; `bad_lines`, a list that takes the numbers of JSON lines that are no
         events, which are passed on then: without it the first of them ends the reading.
         `adapter_options` and `adapted`, which counts, for formats of other systems;
-        `columns` for tables.
+        `columns` and `tables` for tables.
+
+    Raises
+    ------
+    FileUnreadable
+        Where a file is not what it must be, or its times are in another unit.
     """
+    options["adapted"] = options.get("adapted") or Adapted()
     if form in ADAPTED_FORMATS:
-        options["adapted"] = options.get("adapted") or Adapted()
         learn(files, form, options)
     for file in files:
         found = format_of(file) if form == AUTO else _named(form)
         taken = {name: options[name] for name in found.options if name in options}
-        yield from found.read(file, **taken)
+        events = found.read(file, **taken)
+        if found.has_units:
+            asked = options.get("adapter_options") or AdapterOptions()
+            events = in_one_unit(
+                events, file, options["adapted"], unit=asked.time_unit, part=part
+            )
+        yield from events
 
 
 def learn(files: Sequence[Path], form: str, options: Mapping[str, Any]) -> None:
-    """Note the query of each list, where clicks may need it.
+    """Note the query of each list, and the items of lists that only impressions tell.
 
-    They may stand in an earlier file than the lists.
+    Clicks, and impressions, may stand in an earlier file than the rest.
 
     Raises
     ------
     FileUnreadable
     """
     asked = options.get("adapter_options") or AdapterOptions()
-    if form in ADAPTED_FORMATS and asked.query == "text":
-        learn_queries(files, form, asked, options["adapted"].queries)
+    if form in ADAPTED_FORMATS:
+        learn_lists(files, form, asked, options["adapted"])
 
 
 def _named(form: str) -> Format:

@@ -14,6 +14,8 @@ CHUNK_BYTES = 1 << 18
 GZIP_MAGIC = b"\x1f\x8b"
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
 UNPACKING_ERRORS = (OSError, EOFError, zlib.error, zstandard.ZstdError)
 """What reading a damaged packed file raises."""
 

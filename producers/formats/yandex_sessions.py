@@ -72,7 +72,7 @@ def read_yandex_sessions(
             page = _decode(line)
         except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
             raise FileUnreadable(
-                path, number, f"a line must be a result page; {error}"
+                path, number, f"a line must be a result page; {error}: correct --format"
             ) from error
         if not page.rel:
             raise FileUnreadable(path, number, "a page must have results; got 0")

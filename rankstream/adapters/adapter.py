@@ -1,13 +1,16 @@
 """What an adapter is: a document of another system in, events of ours out."""
 
 from collections.abc import MutableMapping
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Annotated, Literal, Protocol
 
 import msgspec
 
 from rankstream.wire.input_events import Event
 from rankstream.wire.refused_header import refused_header
 from rankstream.wire.topics import CLICKS
+
+if TYPE_CHECKING:
+    from rankstream.adapters.impressions import Seen
 
 Headers = tuple[tuple[str, bytes], ...]
 
@@ -37,7 +40,11 @@ class AdapterOptions(
         Names that the list of shown items may have in UBI; the first that is there
         counts.
     impression_actions
-        Actions that say that an item was seen: they are no clicks.
+        Actions that say that an item was seen: they are no clicks. Where a query's
+        answer has no list of its own, they make it.
+    impression_ms
+        How long after the first item of a list the others are seen. With 0 lists are
+        never made of impressions.
     actions
         Actions that count as clicks; all others on an item where there are none here.
     query
@@ -53,18 +60,23 @@ class AdapterOptions(
     items
         Names of results that have no ids, in result pages: `place`, the query and the
         rank, or `graded`, the grade, the type and the rank.
+    separator
+        What stands between the items of a list in one cell of a table. Without it the
+        first of `|`, `;` and `,` that the cell has.
     """
 
     ordinal_base: Literal[0, 1] = 1
     ordinals: bool = True
     hit_fields: tuple[str, ...] = HIT_FIELDS
     impression_actions: tuple[str, ...] = ("impression", "view")
+    impression_ms: Annotated[int, msgspec.Meta(ge=0, le=3_600_000)] = 10_000
     actions: tuple[str, ...] = ()
     query: Literal["text", "id"] = "text"
-    time_unit: Literal["", "s", "ms", "us"] = ""
+    time_unit: Literal["", "s", "ms", "us", "ns"] = ""
     model: str = ""
     data: str = "rankstream"
     items: Literal["place", "graded"] = "place"
+    separator: str = ""
 
 
 NO_QUERY = "no-query"
@@ -80,12 +92,26 @@ class NotAdapted(ValueError):
     ----------
     kind
         The input topic whose dead letters take the document.
+    unit
+        That of its time, where it is refused for that: the option `time_unit`.
+    number
+        That time.
     """
 
-    def __init__(self, code: str, words: str, *, kind: str = CLICKS) -> None:
+    def __init__(
+        self,
+        code: str,
+        words: str,
+        *,
+        kind: str = CLICKS,
+        unit: str = "",
+        number: float = 0,
+    ) -> None:
         super().__init__(words)
         self.code = code
         self.kind = kind
+        self.unit = unit
+        self.number = number
 
     @property
     def header(self) -> tuple[str, bytes]:
@@ -114,6 +140,7 @@ class Adapter(Protocol):
         options: AdapterOptions,
         headers: Headers = (),
         queries: Queries | None = None,
+        seen: "Seen | None" = None,
     ) -> list[Event]:
         """The events in a document, in their order; none where it says nothing to us.
 
@@ -125,6 +152,8 @@ class Adapter(Protocol):
             Of the record or request that brought it; only CloudEvents have any.
         queries
             Takes the query of each list, and gives it to clicks that do not name it.
+        seen
+            Takes impressions, and makes lists of them. Without it they say nothing.
 
         Raises
         ------

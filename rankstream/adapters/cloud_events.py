@@ -19,6 +19,7 @@ from rankstream.adapters.adapter import (
     Queries,
 )
 from rankstream.adapters.fields import UNREADABLE, place_of, refusing
+from rankstream.adapters.impressions import Seen
 from rankstream.adapters.times import at_ms_of
 from rankstream.wire.bounds import MAX_ID_CHARACTERS
 from rankstream.wire.input_events import Event
@@ -71,6 +72,7 @@ class CloudEvents:
         options: AdapterOptions,
         headers: Headers = (),
         queries: Queries | None = None,
+        seen: Seen | None = None,
     ) -> list[Event]:
         """The events in what the envelope carries."""
         inner = self._inner(options.data)
@@ -93,7 +95,7 @@ class CloudEvents:
         if not data.strip() or data == b"null":
             raise NotAdapted("no-data", "a CloudEvent must carry data", kind=place)
         data = _with_time(data, inner.time_field, attributes.get("time"), place)
-        events = inner.adapt(data, options, (), queries)
+        events = inner.adapt(data, options, (), queries, seen)
         own_id = _event_id(attributes, place)
         return [_with_id(event, own_id) for event in events]
 

@@ -18,6 +18,13 @@ from rankstream.wire.topics import CLICKS, QUERIES
 _encode = msgspec.json.Encoder().encode
 
 
+def query_of_list(list_id: str, asked: str, options: AdapterOptions) -> str:
+    """The query that a list and its clicks go by."""
+    # A text without a visible character names no query.
+    is_named = options.query == "text" and normalised_query(asked)
+    return asked if is_named else list_id
+
+
 def listed(  # noqa: PLR0913  what a list has
     list_id: str,
     asked: str,
@@ -40,9 +47,7 @@ def listed(  # noqa: PLR0913  what a list has
     beside
         Further fields of the event.
     """
-    # A text without a visible character names no query.
-    is_named = options.query == "text" and normalised_query(asked)
-    query = asked if is_named else list_id
+    query = query_of_list(list_id, asked, options)
     if queries is not None:
         queries[list_id] = query
     event: dict[str, Any] = {

@@ -6,7 +6,7 @@ from typing import Any, TypeVar, cast
 
 import msgspec
 
-from rankstream.adapters.adapter import NotAdapted
+from rankstream.adapters.adapter import AdapterOptions, NotAdapted
 from rankstream.wire.input_events import Event
 from rankstream.wire.topics import CLICKS, QUERIES
 
@@ -30,6 +30,19 @@ QUERY_MARKS = (b'"query_response_', b'"shown"', b'"items"')
 def place_of(document: bytes) -> str:
     """The topic whose letters take a document that cannot be read."""
     return QUERIES if any(mark in document for mark in QUERY_MARKS) else CLICKS
+
+
+def marks_of(options: AdapterOptions) -> tuple[bytes, ...]:
+    """What documents have in them that tell of lists, or of items of one."""
+    names = (*options.impression_actions, *options.hit_fields, "data_base64")
+    return (*QUERY_MARKS, *(f'"{name}"'.encode() for name in names))
+
+
+def may_tell_of_list(document: bytes, marks: tuple[bytes, ...]) -> bool:
+    """Whether a document must be read ahead, as others may need what it tells."""
+    return any(mark in document for mark in marks) or (
+        b'"user_query"' in document and b'"action_name"' not in document
+    )
 
 
 def refusing(adapt: Adapting) -> Adapting:

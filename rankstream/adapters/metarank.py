@@ -13,6 +13,7 @@ from rankstream.adapters.fields import (
     refusing,
     text,
 )
+from rankstream.adapters.impressions import Seen
 from rankstream.adapters.times import at_ms_of
 from rankstream.wire.input_events import Event
 from rankstream.wire.topics import CLICKS, QUERIES
@@ -38,6 +39,7 @@ class Metarank:
         options: AdapterOptions,
         headers: Headers = (),  # noqa: ARG002
         queries: Queries | None = None,
+        seen: Seen | None = None,  # noqa: ARG002
     ) -> list[Event]:
         """The list or the click in an event; none in metadata."""
         fields = object_in(document)

@@ -9,6 +9,7 @@ from rankstream.adapters.cloud_events import CloudEvents
 from rankstream.adapters.metarank import Metarank
 from rankstream.adapters.own import Own
 from rankstream.adapters.ubi import Ubi
+from rankstream.wire.nearest_name import suggestion
 
 _CARRIED: dict[str, Adapter] = {each.name: each for each in (Own(), Ubi(), Metarank())}
 
@@ -29,7 +30,9 @@ def adapter_named(name: str) -> Adapter:
     for each in ADAPTERS:
         if each.name == name:
             return each
-    raise ValueError(f"a format must be one of {NAMES}; got {name!r}")
+    raise ValueError(
+        f"a format must be one of {NAMES}; got {name!r}{suggestion(name, NAMES)}"
+    )
 
 
 def options_of(fields: dict[str, Any]) -> AdapterOptions:
@@ -40,10 +43,17 @@ def options_of(fields: dict[str, Any]) -> AdapterOptions:
     ValueError
         Where one is unknown, or cannot be what it is.
     """
+    known = AdapterOptions.__struct_fields__
+    for name in fields:
+        if name not in known:
+            raise ValueError(
+                f"options of a format must be some of {', '.join(known)}; got "
+                f"{name!r:.60}{suggestion(name, known)}"
+            )
     try:
         options = msgspec.convert(fields, AdapterOptions)
     except msgspec.ValidationError as error:
-        names = ", ".join(AdapterOptions.__struct_fields__)
+        names = ", ".join(known)
         raise ValueError(
             f"options of a format must be some of {names}; {error}"
         ) from error

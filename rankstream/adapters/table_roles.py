@@ -28,6 +28,11 @@ class Role(NamedTuple):
     also: tuple[str, ...] = ()
     of: tuple[str, ...] = (LISTS, CLICKS)
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All by which a column is known."""
+        return (self.name, *self.also)
+
 
 ROLE_TABLE = (
     Role("impression", "the list", ("impression_id",)),

@@ -10,7 +10,7 @@ from typing import Any
 
 from rankstream.adapters.adapter import NotAdapted
 from rankstream.wire.bounds import LAST_MS
-from rankstream.wire.units_of_time import unit_of
+from rankstream.wire.units_of_time import WORDS, unit_of
 
 CODE = "time"
 
@@ -23,7 +23,8 @@ IN_NO_YEAR = -1
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MS = timedelta(milliseconds=1)
 _NUMBER = re.compile(r"[0-9]{1,20}(?:\.[0-9]{1,20})?")
-_WITHIN_MS = {"s": 1_000, "ms": 1}
+_MS_OF = {"s": 1_000, "ms": 1}
+_OF_MS = {"us": 1_000, "ns": 1_000_000}
 
 
 def at_ms_of(value: Any, unit: str, name: str = "timestamp", *, kind: str) -> int:
@@ -34,7 +35,8 @@ def at_ms_of(value: Any, unit: str, name: str = "timestamp", *, kind: str) -> in
     value
         A number, a number as text, or ISO 8601 with a zone.
     unit
-        `s`, `ms` or `us` where numbers are such; empty where they must be milliseconds.
+        `s`, `ms`, `us` or `ns` where numbers are such; empty where they must be
+        milliseconds.
     name
         Of the field, for who must be told.
     kind
@@ -69,20 +71,26 @@ def _of_number(value: float, unit: str, name: str, kind: str) -> int:
     # Such as not-a-number, or whole numbers for which a float has no room.
     if not abs(value) <= LAST_NS:
         return IN_NO_YEAR
-    if unit == "us":
-        return int(value) // 1_000
-    if unit:
-        return int(value * _WITHIN_MS[unit])
     found = unit_of(int(value))
-    if found in ("s", "us"):
-        word = {"s": "seconds", "us": "microseconds"}[found]
-        raise NotAdapted(
-            CODE,
-            f'{name} must be in milliseconds; {value} is in {word}: set time_unit = "'
-            f'{found}"',
-            kind=kind,
-        )
-    return int(value)
+    if unit and found in ("", unit):
+        return in_ms(value, unit)
+    if found in ("", "ms") and not unit:
+        return int(value)
+    raise NotAdapted(
+        CODE,
+        f"{name} must be in {WORDS[unit or 'ms']}; {value} is in {WORDS[found]}: set "
+        f'time_unit = "{found}"',
+        kind=kind,
+        unit=found,
+        number=value,
+    )
+
+
+def in_ms(value: float, unit: str) -> int:
+    """Milliseconds of a number in a unit."""
+    if unit in _OF_MS:
+        return int(value) // _OF_MS[unit]
+    return int(value * _MS_OF[unit])
 
 
 def _of_iso(text: str, name: str, kind: str) -> int:

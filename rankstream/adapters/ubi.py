@@ -4,7 +4,7 @@ Documents are taken by their fields, never by a published schema: real ones do n
 to it. One with `action_name` is an event, any other a query.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from rankstream.adapters.adapter import AdapterOptions, Headers, NotAdapted, Queries
 from rankstream.adapters.events import clicked, listed
@@ -16,6 +16,7 @@ from rankstream.adapters.fields import (
     refusing,
     text,
 )
+from rankstream.adapters.impressions import Impression, Seen
 from rankstream.adapters.times import at_ms_of
 from rankstream.wire.input_events import Event
 from rankstream.wire.topics import CLICKS, QUERIES
@@ -24,7 +25,10 @@ JOIN_KEY = "it joins clicks to their list"
 
 
 class Ubi:
-    """A query with its hits is a list, an action on an object of it a click."""
+    """A query with its hits is a list, an action on an object of it a click.
+
+    Where its answer has no hits, what was seen of it is the list.
+    """
 
     name = "ubi"
     doc = (
@@ -40,16 +44,34 @@ class Ubi:
         options: AdapterOptions,
         headers: Headers = (),  # noqa: ARG002
         queries: Queries | None = None,
+        seen: Seen | None = None,
     ) -> list[Event]:
         """The list or the click in a document; none in what is neither."""
         fields = object_in(document)
+        lists = None
+        if seen is not None and queries is not None and options.impression_ms:
+            lists = _Lists(seen, queries)
         if fields.get("action_name") is None:
-            return _list(fields, options, queries)
-        return _click(fields, options, queries)
+            return _list(fields, options, queries, lists)
+        return _click(fields, options, queries, lists)
+
+
+class _Lists(NamedTuple):
+    """Where lists are made of impressions, and which are known already."""
+
+    seen: Seen
+    queries: Queries
+
+    def knows(self, list_id: str) -> bool:
+        """Whether a list is there, or was refused."""
+        return self.seen.is_known(list_id, self.queries)
 
 
 def _list(
-    fields: dict[str, Any], options: AdapterOptions, queries: Queries | None
+    fields: dict[str, Any],
+    options: AdapterOptions,
+    queries: Queries | None,
+    lists: _Lists | None,
 ) -> list[Event]:
     name = next(
         (each for each in options.hit_fields if fields.get(each) is not None), ""
@@ -57,10 +79,14 @@ def _list(
     list_id = needed(fields.get("query_id"), "query_id", QUERIES, JOIN_KEY)
     asked = text(fields.get("user_query"), "user_query", QUERIES)
     if not name and not any(each in fields for each in options.hit_fields):
+        if lists is not None:
+            at_ms = at_ms_of(fields.get("timestamp"), options.time_unit, kind=QUERIES)
+            if lists.knows(list_id) or lists.seen.is_listed(list_id, asked, at_ms):
+                return []
         raise NotAdapted(
             "no-list",
             f"a query must have the items that it showed in {options.hit_fields[0]}, "
-            "or in another of hit_fields",
+            "or in another of hit_fields, or impression events with its query_id",
             kind=QUERIES,
         )
     shown = [
@@ -85,22 +111,30 @@ def _list(
 
 
 def _click(
-    fields: dict[str, Any], options: AdapterOptions, queries: Queries | None
+    fields: dict[str, Any],
+    options: AdapterOptions,
+    queries: Queries | None,
+    lists: _Lists | None,
 ) -> list[Event]:
     action = needed(
         fields["action_name"], "action_name", CLICKS, "it says what", "type"
     )
     attributes = objects(fields.get("event_attributes"), "event_attributes", CLICKS)
-    seen = objects(attributes.get("object"), "object", CLICKS)
-    item = text(seen.get("object_id"), "object_id", CLICKS)
-    if not item or action in options.impression_actions:
+    target = objects(attributes.get("object"), "object", CLICKS)
+    item = text(target.get("object_id"), "object_id", CLICKS)
+    if not item:
         return []
+    if action in options.impression_actions:
+        if lists is None:
+            return []
+        return _impression(fields, attributes, item, options, lists)
     if options.actions and action not in options.actions:
         return []
     list_id = needed(fields.get("query_id"), "query_id", CLICKS, JOIN_KEY)
+    under_way = lists.seen.query_of(list_id, options) if lists is not None else ""
     return clicked(
         list_id,
-        text(fields.get("user_query"), "user_query", CLICKS),
+        under_way or text(fields.get("user_query"), "user_query", CLICKS),
         at_ms_of(fields.get("timestamp"), options.time_unit, kind=CLICKS),
         item,
         action,
@@ -112,14 +146,44 @@ def _click(
     )
 
 
+def _impression(
+    fields: dict[str, Any],
+    attributes: dict[str, Any],
+    item: str,
+    options: AdapterOptions,
+    lists: _Lists,
+) -> list[Event]:
+    """The list that an item was seen in; none where it does not say in which place."""
+    ordinal = objects(attributes.get("position"), "position", QUERIES).get("ordinal")
+    list_id = text(fields.get("query_id"), "query_id", QUERIES)
+    if ordinal is None or not list_id or lists.knows(list_id):
+        return []
+    user = text(fields.get("user_id"), "user_id", QUERIES)
+    seen = Impression(
+        at_ms_of(fields.get("timestamp"), options.time_unit, kind=QUERIES),
+        _whole(ordinal, QUERIES),
+        item,
+        list_id,
+        text(fields.get("user_query"), "user_query", QUERIES),
+        user or text(fields.get("client_id"), "client_id", QUERIES),
+        text(fields.get("session_id"), "session_id", QUERIES),
+    )
+    return lists.seen.impression(seen, options, lists.queries)
+
+
+def _whole(ordinal: Any, kind: str) -> int:
+    if not isinstance(ordinal, int) or isinstance(ordinal, bool):
+        words = f"ordinal must be a whole number; got {ordinal!r:.60}"
+        raise NotAdapted("type", words, kind=kind)
+    return int(ordinal)
+
+
 def _position(attributes: dict[str, Any], options: AdapterOptions) -> int | None:
     place = objects(attributes.get("position"), "position", CLICKS)
     ordinal = place.get("ordinal")
     if ordinal is None or not options.ordinals:
         return None
-    if not isinstance(ordinal, int) or isinstance(ordinal, bool):
-        raise NotAdapted("type", f"ordinal must be a whole number; got {ordinal!r:.60}")
-    if ordinal < options.ordinal_base:
+    if _whole(ordinal, CLICKS) < options.ordinal_base:
         remedy = (
             ": set ordinal_base = 0 where places are counted from 0"
             if ordinal == 0
@@ -130,4 +194,4 @@ def _position(attributes: dict[str, Any], options: AdapterOptions) -> int | None
             f"ordinal must be at least {options.ordinal_base}, ordinal_base; got "
             f"{ordinal}{remedy}",
         )
-    return ordinal + 1 - options.ordinal_base
+    return int(ordinal) + 1 - options.ordinal_base

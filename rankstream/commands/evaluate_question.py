@@ -21,6 +21,7 @@ from models.estimators.splits import Shares
 from producers.stop_signal import Stop
 from rankstream.commands.evaluate_rankings import rankings_of
 from rankstream.commands.evaluate_source import Source
+from rankstream.commands.log_asked import has_files
 from rankstream.commands.newest_curve import OPTION, curve_asked
 from rankstream.commands.statistics_curve import curve_columns
 from rankstream.settings import Settings
@@ -227,7 +228,7 @@ def _published(
 
     A log in files has no versions of models.
     """
-    if arguments.paths:
+    if has_files(arguments):
         if arguments.curve is None:
             return None
         raise ValueError(

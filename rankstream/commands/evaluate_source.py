@@ -9,6 +9,7 @@ from typing import NamedTuple
 from producers.stop_signal import Stop
 from rankstream.commands.deployed_groups import DeployedGroups, learned_in
 from rankstream.commands.folded_log import folded_log
+from rankstream.commands.log_asked import has_files
 from rankstream.local_results import SNAPSHOTS_FILE, statistics_in
 from rankstream.relevance import Trust
 from rankstream.settings import Settings
@@ -73,8 +74,13 @@ def source_of(
     TopicUnreadable
     """
     if arguments.local is not None:
+        if has_files(arguments):
+            raise ValueError(
+                "a log must be a folder or files; got --local beside --queries and "
+                "--clicks: leave out one"
+            )
         return _of_folder(arguments.local, settings)
-    if arguments.paths:
+    if has_files(arguments):
         return _of_files(arguments, settings, stop)
     return _of_kafka(settings)
 

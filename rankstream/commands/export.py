@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 
 from producers.formats.canonical_dump import read_dump, read_header
-from producers.formats.registry import files_of
 from producers.stop_signal import Stop
 from rankstream.bandit_log import BanditLog, Part, interactions_of, write_arrays
 from rankstream.commands.folded_files import fold_events
 from rankstream.commands.format_options import add_folded_format
-from rankstream.local_replay import LocalReplay, dump_among
+from rankstream.commands.log_asked import has_files, log_asked
+from rankstream.local_replay import LocalReplay, dump_of
 from rankstream.settings import Settings, load_settings, with_namespace
 from rankstream.terminal.counts import counted
 from rankstream.wire.topics import INTERACTIONS
@@ -119,7 +119,7 @@ def _records(
     arguments: argparse.Namespace, settings: Settings, stop: Stop
 ) -> Iterator[bytes]:
     """Records of `interactions`: of Kafka, of a dump, or folded from files."""
-    if not arguments.paths:
+    if not has_files(arguments):
         # Kafka's client is not loaded for files.
         from producers.topic_reader import TopicReader  # noqa: PLC0415
 
@@ -127,7 +127,7 @@ def _records(
             for record in reader.records(INTERACTIONS):
                 yield record.value or b""
         return
-    dump = dump_among(files_of(arguments.paths), arguments.form)
+    dump = dump_of(log_asked(arguments))
     if dump is not None and read_header(dump).topic == INTERACTIONS:
         for _, value in read_dump(dump):
             if stop.asked:

@@ -105,17 +105,19 @@ def lines_of(fates: Fates, settings: Settings) -> list[str]:
 def lines_of_adapted(adapted: Adapted, form: str) -> list[str]:
     """What a person is told of documents of another format."""
     if not adapted.documents:
-        return []
+        return [*adapted.notes]
     lines = [
         f"{counted(adapted.documents, 'document')} of {form}, of which "
         f"{adapted.silent:,} say nothing of lists or clicks"
     ]
+    if n_made := adapted.seen.n_made:
+        lines.append(f"made of impression events: {counted(n_made, 'list')}")
     if n_refused := adapted.refused.total():
         lines.append(
             f"not adapted, and sent to the dead letters: "
             f"{counted(n_refused, 'document')} ({_each(adapted.refused)})"
         )
-    return lines
+    return lines + adapted.notes
 
 
 def _each(counts: Counter[str]) -> str:

@@ -6,20 +6,12 @@ from pathlib import Path
 
 from producers.formats.feature_rows import QUERY, read_feature_rows
 from producers.formats.joined_features import FeatureTable
+from producers.formats.log_files import LogFiles
 from rankstream.adapters.table_roles import FEATURES
 
 
-def features_asked(
-    arguments: argparse.Namespace, columns: Mapping[str, str], files: Sequence[Path]
-) -> FeatureTable | None:
-    """The table of `--features`, else of columns of the log; None without either.
-
-    Parameters
-    ----------
-    columns
-        Those of `--columns`, by role.
-    files
-        Of the log.
+def features_asked(arguments: argparse.Namespace, log: LogFiles) -> FeatureTable | None:
+    """The table of `--features`, else of columns of its lists; None without either.
 
     Raises
     ------
@@ -28,23 +20,23 @@ def features_asked(
     """
     paths: Sequence[Path] | None = getattr(arguments, "features", None)
     names: Sequence[str] = getattr(arguments, "feature_names", ())
+    columns = {**log.columns, **log.lists.columns}
+    keys = _keys(columns, log.features)
     if paths:
-        rows = read_feature_rows(paths, columns=_keys(columns), names=names)
-        return FeatureTable(rows)
-    if FEATURES not in columns:
+        return FeatureTable(read_feature_rows(paths, columns=keys, names=names))
+    if not log.features:
         return None
     # A list without a query is one of its own.
     lists = columns.get("impression", "impression"), "impression_id"
     rows = read_feature_rows(
-        files, columns=_keys(columns), names=names, queries=(*QUERY, *lists)
+        log.lists.files, columns=keys, names=names, queries=(*QUERY, *lists)
     )
     return FeatureTable(rows)
 
 
-def _keys(columns: Mapping[str, str]) -> dict[str, str]:
-    return {
-        role: columns[role] for role in ("query", "item", FEATURES) if role in columns
-    }
+def _keys(columns: Mapping[str, str], features: str) -> dict[str, str]:
+    keys = {role: columns[role] for role in ("query", "item") if role in columns}
+    return {**keys, FEATURES: features} if features else keys
 
 
 def names_of(table: FeatureTable | None) -> dict[bytes, list[str]]:

@@ -8,10 +8,10 @@ from typing import NamedTuple
 import msgspec
 
 from producers.formats.canonical_dump import read_dump, read_header
-from producers.formats.registry import files_of
 from producers.stop_signal import Stop
 from rankstream.commands.folded_files import fold_events
-from rankstream.local_replay import LocalReplay, dump_among
+from rankstream.commands.log_asked import log_asked
+from rankstream.local_replay import LocalReplay, dump_of
 from rankstream.settings import Settings
 from rankstream.terminal.progress_line import ProgressLine
 from rankstream.wire.topics import CANDIDATES, EVENTS
@@ -59,7 +59,7 @@ def folded_log(
     ValueError
         Where a dump is of another topic, or a file is not what it must be.
     """
-    dump = dump_among(files_of(arguments.paths), arguments.form)
+    dump = dump_of(log_asked(arguments))
     if dump is not None:
         header = read_header(dump)
         if header.topic != EVENTS:

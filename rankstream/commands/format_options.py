@@ -1,4 +1,4 @@
-"""`--option NAME=VALUE`: how documents of other systems are to be read."""
+"""How files of events are to be read: options that commands share."""
 
 import argparse
 import typing
@@ -6,14 +6,12 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from producers.formats.columns import ROLES as LIST_ROLES
-from producers.formats.registry import AUTO, FORMATS
+from producers.formats.log_files import CLICK_FILES, QUERY_FILES
 from producers.formats.yandex_sessions import EPOCH_MS
 from rankstream.adapters.adapter import AdapterOptions
+from rankstream.adapters.file_formats import AUTO, FILE_FORMATS
 from rankstream.adapters.registry import options_of
-from rankstream.adapters.table_roles import FEATURES
-
-ROLES = (*LIST_ROLES, FEATURES)
+from rankstream.adapters.table_roles import ROLES
 
 _YES_OR_NO = {"true": True, "false": False}
 
@@ -22,19 +20,41 @@ def add_files(parser: argparse.ArgumentParser) -> None:
     """Declare files of events, and how they are to be read."""
     parser.add_argument(
         "paths",
-        nargs="+",
+        nargs="*",
         type=Path,
         metavar="FILE",
-        help="a file, or a folder of them",
+        help="a file, or a folder of them, with lists and clicks",
     )
     add_format(parser)
 
 
 def add_format(parser: argparse.ArgumentParser) -> None:
     """Declare how files of events are to be read."""
-    parser.add_argument("--format", choices=FORMATS, default=AUTO, dest="form")
+    parser.add_argument(
+        "--format",
+        default=AUTO,
+        dest="form",
+        metavar="NAME",
+        help=f"one of {', '.join(FILE_FORMATS)}, or [formats.NAME] of the settings; "
+        "queries=NAME,clicks=NAME where files differ (default: auto)",
+    )
     add_option(parser)
     add_columns(parser)
+    for name, what in ((QUERY_FILES, "lists"), (CLICK_FILES, "clicks")):
+        parser.add_argument(
+            f"--{name}",
+            nargs="+",
+            default=[],
+            type=Path,
+            metavar="FILE",
+            help=f"files with {what} alone, of a log that has both apart "
+            "(docs/events.md)",
+        )
+    parser.add_argument(
+        "--session-join",
+        action="store_true",
+        help="clicks find their lists by session, query and time, not by the list's id",
+    )
 
 
 def add_folded_format(parser: argparse.ArgumentParser) -> None:
@@ -85,28 +105,9 @@ def add_columns(parser: argparse.ArgumentParser) -> None:
         "--columns",
         default="",
         metavar="ROLE=COLUMN,...",
-        help=f"columns of a table of shown items; roles: {', '.join(ROLES)}",
+        help=f"columns of tables; roles: {', '.join(ROLES)}; of one of two tables "
+        "queries.ROLE or clicks.ROLE",
     )
-
-
-def columns_asked(arguments: argparse.Namespace) -> dict[str, str]:
-    """The column of each role that was named.
-
-    Raises
-    ------
-    ValueError
-        Where there is no such role.
-    """
-    found = {}
-    for word in filter(None, arguments.columns.split(",")):
-        role, _, column = word.partition("=")
-        if role not in ROLES or not column:
-            raise ValueError(
-                f"--columns must be ROLE=COLUMN, with roles of {', '.join(ROLES)}; "
-                f"got {word!r}"
-            )
-        found[role] = column
-    return found
 
 
 def options_asked(arguments: argparse.Namespace) -> AdapterOptions:
@@ -117,16 +118,35 @@ def options_asked(arguments: argparse.Namespace) -> AdapterOptions:
     ValueError
         Where an option is unknown, or its value cannot be what it is.
     """
-    return options_of(dict(_fields(arguments.format_options)))
+    return options_of(dict(fields_asked(arguments.format_options)))
 
 
-def _fields(words: Iterable[str]) -> Iterable[tuple[str, Any]]:
+def parts_of(told: Iterable[tuple[str, Any]]) -> dict[str, dict[str, Any]]:
+    """What is said of a log by "", and of its parts, `queries.` and `clicks.`."""
+    found: dict[str, dict[str, Any]] = {"": {}, QUERY_FILES: {}, CLICK_FILES: {}}
+    for name, value in told:
+        part, mark, inner = name.partition(".")
+        if mark and part in found:
+            found[part][inner] = value
+        else:
+            found[""][name] = value
+    return found
+
+
+def fields_asked(words: Iterable[str]) -> Iterable[tuple[str, Any]]:
+    """Each `NAME=VALUE`, its value as a settings file would have it.
+
+    Raises
+    ------
+    ValueError
+        Where one has no value.
+    """
     types = typing.get_type_hints(AdapterOptions)
     for word in words:
         name, mark, text = word.partition("=")
         if not mark:
             raise ValueError(f"--option must be NAME=VALUE; got {word!r}")
-        yield name, _value(text, types.get(name))
+        yield name, _value(text, types.get(name.rpartition(".")[2]))
 
 
 def _value(text: str, kind: Any) -> Any:
@@ -136,5 +156,6 @@ def _value(text: str, kind: Any) -> Any:
     if kind is bool:
         return _YES_OR_NO.get(text, text)
     # Only numbers are whole; a model's name may be one.
-    is_number = typing.get_origin(kind) is typing.Literal and text.isdecimal()
+    is_choice = typing.get_origin(kind) is typing.Literal
+    is_number = (is_choice or kind is int) and text.isdecimal()
     return int(text) if is_number else text

@@ -15,7 +15,8 @@ import numpy.typing as npt
 from producers.formats.feature_rows import FeatureRows, read_feature_rows
 from producers.formats.source_file import created
 from rankstream.adapters.table_roles import FEATURES
-from rankstream.commands.format_options import add_columns, columns_asked
+from rankstream.commands.format_options import add_columns
+from rankstream.commands.log_asked import columns_asked
 from rankstream.commands.snapshot_files import snapshot_in
 from rankstream.ranking.checked_weights import checked_weights
 from rankstream.ranking.multileaving import ONE_CANDIDATE
@@ -103,7 +104,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.out is not None:
         _check_ending(arguments.out)
     snapshot = snapshot_in(arguments.model)
-    columns = columns_asked(arguments)
+    columns = columns_asked(arguments)[""]
     with ProgressLine("reading", total=None, unit="rows") as line:
         line.note("features")
         rows = read_feature_rows(

@@ -8,13 +8,10 @@ from pathlib import Path
 
 from producers.external_sort import OrderedEvents
 from producers.formats.adapted import Adapted
-from producers.formats.registry import (
-    CATALOGUE,
-    Format,
-    files_of,
-    form_of,
-    read_events,
-)
+from producers.formats.joined_features import FeatureTable
+from producers.formats.log_files import LogFiles, read_log
+from producers.formats.registry import CATALOGUE, Format
+from producers.formats.rows_together import Tables
 from producers.formats.yandex_sessions import EPOCH_MS
 from producers.prescan import Forecast, forecast
 from producers.replay import (
@@ -22,15 +19,10 @@ from producers.replay import (
     utc,
 )
 from producers.stop_signal import Stop
-from rankstream.adapters.table_roles import FEATURES
 from rankstream.commands.fate_report import add_strict, lines_of_adapted
 from rankstream.commands.feature_options import features_asked, names_of
-from rankstream.commands.format_options import (
-    add_features,
-    add_files,
-    columns_asked,
-    options_asked,
-)
+from rankstream.commands.format_options import add_features, add_files
+from rankstream.commands.log_asked import identity_of_log, log_asked
 from rankstream.commands.replay_kafka import RecordedLog, say, send
 from rankstream.settings import Settings, load_settings, with_namespace
 from rankstream.terminal.counts import counted
@@ -51,6 +43,7 @@ examples:
   rankstream replay log.jsonl --resume          go on after a kill or Ctrl-C
   rankstream replay log.jsonl --local --out run/    in this process, no Kafka
   rankstream replay queries.ndjson events.ndjson --format ubi
+  rankstream replay --queries lists.csv --clicks clicks.parquet --format csv
   rankstream replay monday.jsonl --no-end && rankstream replay tuesday.jsonl
 
 Documents of other systems that cannot be adapted are sent too, and become dead
@@ -168,9 +161,9 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.local and not arguments.check:
             # The folds are not loaded where events only go to Kafka.
             from rankstream.commands.replay_local import fold_dump  # noqa: PLC0415
-            from rankstream.local_replay import dump_among  # noqa: PLC0415
+            from rankstream.local_replay import dump_of  # noqa: PLC0415
 
-            dump = dump_among(files_of(arguments.paths), arguments.form)
+            dump = dump_of(log_asked(arguments))
             if dump is not None:
                 return fold_dump(dump, settings, stop=stop, out=arguments.out)
         with recorded_events(arguments, stop) as log:
@@ -227,24 +220,21 @@ def recorded_events(
     The files are read to their end first: a file that is broken anywhere is refused
     before anything of it is sent.
     """
-    files = files_of(arguments.paths)
+    asked = log_asked(arguments)
     bad_lines: list[int] | None = [] if arguments.pass_bad_lines else None
     adapted = Adapted()
-    columns = columns_asked(arguments)
-    features = features_asked(arguments, columns, files)
+    features = features_asked(arguments, asked)
+    memory_bytes = max(1, arguments.memory_mb) << 20
 
     def read(adapted: Adapted, bad_lines: list[int] | None) -> Iterator[Event]:
-        return read_events(
-            files,
-            form=arguments.form,
+        return read_log(
+            asked,
+            tables=Tables(memory_bytes=memory_bytes, scratch=arguments.scratch),
+            adapted=adapted,
             epoch_ms=arguments.epoch_ms,
             bad_lines=bad_lines,
-            adapter_options=options_asked(arguments),
-            columns={name: columns[name] for name in columns if name != FEATURES},
-            adapted=adapted,
         )
 
-    memory_bytes = max(1, arguments.memory_mb) << 20
     with ProgressLine("reading", total=None) as line:
         events = read(adapted, bad_lines)
         if features is not None:
@@ -263,19 +253,38 @@ def recorded_events(
         if stop.asked:
             yield None
             return
-        where = f", sorted in {ordered.n_runs + 1} runs" if ordered.n_runs else ""
-        line.say(
-            f"{counted(ordered.n_events, 'event')} in {counted(len(files), 'file')}, "
-            f"{ordered.n_disordered:,} out of order{where}"
-        )
-        forms = sorted({form_of(file, arguments.form) for file in files})
-        for told in lines_of_adapted(adapted, " and ".join(forms)):
-            line.say(told)
-        for told in features.told() if features is not None else ():
+        for told in _told_of_read(ordered, asked, adapted, features):
             line.say(told)
         if bad_lines:
             line.say(f"passed on, though no events: {counted(len(bad_lines), 'line')}")
-        yield RecordedLog(files, ordered, ordered.n_events, names_of(features))
+        identity = identity_of_log(arguments, asked)
+        beside = getattr(arguments, "features", None) or []
+        yield RecordedLog(
+            [*asked.files, *beside],
+            ordered,
+            ordered.n_events,
+            identity,
+            names_of(features),
+        )
+
+
+def _told_of_read(
+    ordered: OrderedEvents,
+    log: LogFiles,
+    adapted: Adapted,
+    features: FeatureTable | None,
+) -> Iterator[str]:
+    """What was found in the files, in words."""
+    where = f", sorted in {ordered.n_runs + 1} runs" if ordered.n_runs else ""
+    yield (
+        f"{counted(ordered.n_events, 'event')} in {counted(len(log.files), 'file')}, "
+        f"{ordered.n_disordered:,} out of order{where}"
+    )
+    yield from lines_of_adapted(adapted, " and ".join(log.forms()))
+    if features is not None:
+        yield from features.told()
+    if not ordered.n_events:
+        yield "there is nothing to count: `rankstream validate` says why"
 
 
 def _watched(

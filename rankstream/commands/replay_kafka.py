@@ -39,6 +39,8 @@ class RecordedLog:
 
     Parameters
     ----------
+    identity
+        What else makes them the same, beside the options of the call.
     names
         Names of features by the hash of their list, where files have them.
     """
@@ -46,6 +48,7 @@ class RecordedLog:
     files: list[Path]
     events: OrderedEvents | list[Event]
     n_events: int
+    identity: dict[str, Any] = field(default_factory=dict)
     names: dict[bytes, list[str]] = field(default_factory=dict)
 
 
@@ -107,6 +110,7 @@ def _progress(
             "columns",
         )
     }
+    options |= log.identity
     options["partitions"] = settings.kafka.input_partitions
     target = f"{settings.kafka.bootstrap}/{settings.namespace}"
     identity = identity_of(log.files, options=options, target=target)

@@ -13,6 +13,7 @@ from producers.stop_signal import Stop
 from rankstream.commands.folded_log import FoldedLog, folded_log
 from rankstream.commands.format_options import add_folded_format
 from rankstream.commands.intervene_tables import as_builtins, write_json
+from rankstream.commands.log_asked import has_files
 from rankstream.commands.snapshot_files import snapshot_in
 from rankstream.commands.train_folder import (
     Kept,
@@ -153,7 +154,11 @@ def _check(arguments: argparse.Namespace, settings: Settings) -> None:
             )
         return
     for option, value, remedy in (
-        ("--log", arguments.paths, "the files of the log, such as --log clicks.csv"),
+        (
+            "--log",
+            has_files(arguments),
+            "the files of the log, such as --log clicks.csv",
+        ),
         ("--model", arguments.model, "a name for the ranker, such as --model search"),
         ("--out", arguments.out, "a folder for what comes of it, such as --out run/"),
     ):
@@ -241,7 +246,7 @@ def _recorded(log: FoldedLog) -> Recorded:
 def _verify(arguments: argparse.Namespace, settings: Settings, stop: Stop) -> int:
     kept = read_training(arguments.verify)
     recorded = kept.recorded
-    if arguments.paths:
+    if has_files(arguments):
         own = _under(settings, kept.run.n_partitions)
         recorded = _recorded(_folded(arguments, own, stop))
     with _telling(kept.run.model, stop) as tell:

@@ -6,28 +6,33 @@ import gc
 import json
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import msgspec
 from rich.console import Console
 
 from producers.external_sort import OrderedEvents
 from producers.formats.adapted import Adapted
-from producers.formats.registry import files_of, learn
+from producers.formats.joined import NothingJoined
+from producers.formats.log_files import LogFiles, read_log
+from producers.formats.recognised_units import OtherUnit
+from producers.formats.registry import learn
+from producers.formats.rows_together import Tables
 from producers.formats.source_file import FileUnreadable
 from producers.stop_signal import Stop
-from rankstream.commands.format_options import (
-    add_files,
-    columns_asked,
-    options_asked,
-)
+from rankstream.commands.feature_options import features_asked
+from rankstream.commands.format_options import add_features, add_files
+from rankstream.commands.log_asked import log_asked
 from rankstream.settings import load_settings, with_namespace
 from rankstream.terminal.progress_line import ProgressLine
+from rankstream.validation import checks
 from rankstream.validation.checks import Status
 from rankstream.validation.examination import Examination
-from rankstream.validation.reading import Places, read_file
+from rankstream.validation.reading import Fault, Places, fault_of_refusal, read_file
 from rankstream.validation.report import Report
 from rankstream.wire.input_events import Event
+from rankstream.wire.topics import QUERIES
 
 SUMMARY = "judge files of events offline, as ingestion and the join would"
 
@@ -38,6 +43,8 @@ LOOK_EVERY = 4_096
 EPILOG = """examples:
   rankstream validate log.jsonl.zst --config shop.toml
   rankstream validate queries.ndjson events.ndjson --format ubi
+  rankstream validate --queries lists.csv --clicks clicks.parquet
+  rankstream validate shown.csv --features products.csv
   rankstream validate logs/ --json | jq '.checks[] | select(.status != "PASS")'
 
 Each check says PASS, WARN or FAIL, how much it found, and ten examples with
@@ -57,6 +64,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = EPILOG
     add_files(parser)
+    add_features(parser)
     parser.add_argument(
         "--as-is", action="store_true", help="judge them in the order of the files"
     )
@@ -79,14 +87,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Judge; 1 where a check failed, 130 if stopped."""
     settings = with_namespace(load_settings(arguments.config), arguments.namespace)
-    files = files_of(arguments.paths)
+    log = log_asked(arguments)
+    features = features_asked(arguments, log)
+    files = log.files
+    adapted = Adapted()
     places = Places(files)
     examination = Examination(settings, now_ms=int(time.time() * 1_000))
     # Nothing here is in cycles.
     gc.set_threshold(100_000, 50, 1_000)
     with Stop() as stop:
         with ProgressLine("reading", total=None) as line:
-            events = _read(files, arguments, places, examination)
+            tables = Tables(
+                memory_bytes=max(1, arguments.memory_mb) << 20,
+                scratch=arguments.scratch,
+            )
+            read = _read_joined if log.clicks else _read
+            events = read(log, tables, adapted, places, examination)
+            if features is not None:
+                line.note("which items each query showed")
+                features.note_shown(_watched(_lists(log, tables), line, stop))
+                events = features.beside(events)
             ordered = OrderedEvents(
                 _watched(events, line, stop),
                 memory_bytes=max(1, arguments.memory_mb) << 20,
@@ -103,37 +123,99 @@ def run(arguments: argparse.Namespace) -> int:
         if stop.asked:
             sys.stderr.write("stopped; nothing was judged\n")
             return STOPPED
+    for told in [*adapted.notes, *(features.told() if features is not None else ())]:
+        sys.stderr.write(f"{told}\n")
     examination.conclude()
     return _tell(Report(files, places, examination), arguments)
 
 
+def _lists(log: LogFiles, tables: Tables) -> Iterator[Event]:
+    """The events as far as they can be read; what cannot is told later."""
+    with contextlib.suppress(FileUnreadable, NothingJoined):
+        yield from read_log(log, tables=tables, adapted=Adapted(), bad_lines=[])
+
+
 def _read(
-    files: list[Path],
-    arguments: argparse.Namespace,
+    log: LogFiles,
+    tables: Tables,
+    adapted: Adapted,
     places: Places,
     examination: Examination,
 ) -> Iterator[Event]:
     """The events of all files; what is none is told at once."""
+    form = log.lists.form
     options = {
-        "adapter_options": options_asked(arguments),
-        "adapted": Adapted(),
-        "columns": columns_asked(arguments),
+        "adapter_options": log.lists.options,
+        "adapted": adapted,
+        "columns": {**log.columns, **log.lists.columns},
+        "tables": tables._replace(joins_sessions=log.joins_sessions),
     }
     with contextlib.suppress(FileUnreadable):
         # Said below, where the file is read.
-        learn(files, arguments.form, options)
-    for number, file in enumerate(files):
-        for taken in read_file(file, form=arguments.form, **options):
+        learn(log.files, form, options)
+    for number, file in enumerate(log.files):
+        for taken in read_file(file, form=form, **options):
             if taken.fault is not None:
-                at = places.add_fault(number, taken.line)
-                check, why, code, is_document = taken.fault
-                if is_document:
-                    examination.refuse(at, check, why, code)
-                else:
-                    examination.miss(at, check, why)
+                _tell_fault(taken.fault, number, taken.line, places, examination)
+            made = len(adapted.seen.made)
+            adapted.seen.made.clear()
             for event in taken.events:
-                examination.order(places.add(number, taken.line), event)
+                at = places.add(number, taken.line)
+                if made and event.kind == QUERIES:
+                    examination.note_made(at)
+                examination.order(at, event)
                 yield event
+
+
+def _read_joined(
+    log: LogFiles,
+    tables: Tables,
+    adapted: Adapted,
+    places: Places,
+    examination: Examination,
+) -> Iterator[Event]:
+    """As `_read`, where clicks are in files of their own."""
+    try:
+        for event in read_log(log, tables=tables, adapted=adapted):
+            if event.refusal:
+                fault = fault_of_refusal(event.refusal)
+                _tell_fault(fault, adapted.file, adapted.line, places, examination)
+                continue
+            at = places.add(adapted.file, adapted.line)
+            if _is_made(event, adapted.seen.made):
+                examination.note_made(at)
+            examination.order(at, event)
+            yield event
+    except (FileUnreadable, NothingJoined) as error:
+        check = checks.HAS_LIST
+        line = 0
+        if isinstance(error, FileUnreadable):
+            check = checks.READABLE
+            line = error.line
+            if error.path in log.files:
+                adapted.file = log.files.index(error.path)
+        if isinstance(error, OtherUnit):
+            check = checks.EPOCH_UNIT
+        fault = Fault(check, str(error), is_document=False)
+        _tell_fault(fault, adapted.file, line, places, examination)
+
+
+def _is_made(event: Event, made: Sequence[str]) -> bool:
+    """Whether an event is one of the lists that were made of impression events."""
+    if not made or event.kind != QUERIES:
+        return False
+    return str(msgspec.json.decode(event.value)["impression_id"]) in made
+
+
+def _tell_fault(
+    fault: Fault, file: int, line: int, places: Places, examination: Examination
+) -> None:
+    at = places.add_fault(file, line)
+    check, why, code, is_document = fault
+    if is_document:
+        examination.refuse(at, check, why, code)
+    else:
+        examination.miss(at, check, why)
 
 
 def _watched(

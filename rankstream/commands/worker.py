@@ -110,7 +110,7 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         settings = with_namespace(load_settings(arguments.config), arguments.namespace)
     except SettingsError as error:
-        return _refused(error)
+        return _refused(error) if arguments.child else _refused_call(error)
     if arguments.child:
         if arguments.instance:
             stop_with_parent(sys.stdin.buffer)
@@ -194,6 +194,12 @@ def _refused(*reasons: object) -> int:
         log.error("event=refused reason=%s", reason)
     more = f" (and {len(reasons) - 1} more)" if reasons[1:] else ""
     tell_parent(f"{reasons[0]}{more}")
+    return CONFIGURATION_EXIT
+
+
+def _refused_call(reason: SettingsError) -> int:
+    """Tell whoever typed the command, before anything runs that has a log."""
+    sys.stderr.write(f"rankstream worker: {reason}\n")
     return CONFIGURATION_EXIT
 
 

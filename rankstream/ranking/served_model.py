@@ -73,11 +73,18 @@ class ServedModel(NamedTuple):
     def _checked_features(self, features: npt.ArrayLike) -> Floats:
         with np.errstate(over="ignore"):
             values = np.asarray(features, np.float32)
-        n_features = self.snapshot.n_features
+        n_features, model = self.snapshot.n_features, self.snapshot.model
         if values.ndim != 2 or values.shape[1] != n_features:
             raise ValueError(
-                f"features must be documents by {n_features}; got shape {values.shape}"
+                f"features must be documents by {n_features}, as model {model!r} has "
+                f"them in version {self.pointer}; got shape {values.shape}: give it "
+                f"{n_features} numbers of each document"
             )
-        if not len(values) or not np.isfinite(values).all():
-            raise ValueError("features must be finite, of at least one document")
+        is_finite = np.isfinite(values).all(axis=1)
+        if not len(values) or not is_finite.all():
+            got = f"row {is_finite.argmin()} with others" if len(values) else "none"
+            raise ValueError(
+                f"features must be finite, of at least one document, for model "
+                f"{model!r}; got {got}: leave the document out, or give it a number"
+            )
         return values

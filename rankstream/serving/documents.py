@@ -5,8 +5,9 @@ sender learns of it. The time of the server stands for the broker's.
 """
 
 import asyncio
+import contextlib
 import time
-from collections import OrderedDict
+from collections import ChainMap, OrderedDict
 from http import HTTPStatus
 from typing import NamedTuple
 from urllib.parse import parse_qsl
@@ -15,6 +16,8 @@ import msgspec
 
 from rankstream.adapters.adapter import AdapterOptions, NotAdapted
 from rankstream.adapters.adapter import Headers as Carried
+from rankstream.adapters.fields import marks_of, may_tell_of_list
+from rankstream.adapters.impressions import Making, Seen, SeenItems
 from rankstream.adapters.registry import ADAPTERS, options_of, resembled
 from rankstream.serving.calls import Answer, Call
 from rankstream.serving.elements import Elements, lines_of
@@ -26,11 +29,12 @@ from rankstream.serving.turns import SLICE_BYTES, Turn
 from rankstream.serving.values import Values
 from rankstream.settings import Settings
 from rankstream.wire.bounds import LETTER_BYTES, WIRE_BYTES
-from rankstream.wire.input_events import kind_of
+from rankstream.wire.input_events import kind_of, recognised
 from rankstream.wire.refusal_codes import Code
 from rankstream.wire.refused_header import refused_header
 from rankstream.wire.schemas import decoded
 from rankstream.wire.topics import CLICKS, MAX_EVENT_BYTES, QUERIES
+from rankstream.wire.units_of_time import unit_of
 from streams.dead_letter import Origin
 from streams.ingest.refusal import Refused, refuse
 from streams.ingest.validation import EventValidator
@@ -57,7 +61,7 @@ CLOUD = "cloudevents"
 LISTS = {"hit_fields", "impression_actions", "actions"}
 """Options that are several words, with commas between them."""
 
-NUMBERS, SWITCHED = {"ordinal_base"}, {"ordinals"}
+NUMBERS, SWITCHED = {"ordinal_base", "impression_ms"}, {"ordinals"}
 SWITCHES = {"true": True, "false": False}
 
 JSON_KINDS = {
@@ -138,11 +142,18 @@ class Documents:
         """
         asked = self._asked(call)
         body = await call.body(self._elements(call, asked))
-        sending, answer = await self._begun(call, asked, body)
-        # What was read is not held while others wait for Kafka too.
-        call.close()
-        if sending is not None:
-            await self._sender.wait(sending)
+        seen = SeenItems()
+        try:
+            sending, answer = await self._begun(call, asked, body, seen)
+            # What was read is not held while others wait for Kafka too.
+            call.close()
+            if sending is not None:
+                await self._sender.wait(sending)
+        except BaseException:
+            # A list that may not be in Kafka is made again of the next request.
+            for list_id in seen.made:
+                self._queries.pop(list_id, None)
+            raise
         return Answer(_to_json(answer), HTTPStatus.ACCEPTED)
 
     def _elements(self, call: Call, asked: _Asked) -> Elements:
@@ -166,7 +177,7 @@ class Documents:
         )
 
     async def _begun(
-        self, call: Call, asked: _Asked, body: bytes
+        self, call: Call, asked: _Asked, body: bytes, seen: SeenItems
     ) -> tuple[asyncio.Task[None] | None, EventsAnswer]:
         """Events on their way, if there are any, and what to answer then."""
         if len(body) > SLICE_BYTES:
@@ -177,7 +188,7 @@ class Documents:
         carried = _carried(call) if asked.name == CLOUD else ()
         # Headers name one event, so the body is one.
         documents = [body] if carried else documents_of(body, call.kind)
-        found = await self._found(call.turn, documents, asked, carried)
+        found = await self._found(call.turn, documents, asked, carried, seen)
         if found.rejected:
             raise _refused(found.rejected, len(documents))
         n_queries = sum(each.kind == QUERIES for each in found.events)
@@ -247,9 +258,18 @@ class Documents:
         return _Asked(name, read, refused == "dead-letter")
 
     async def _found(
-        self, turn: Turn, documents: list[bytes], asked: _Asked, carried: Carried
+        self,
+        turn: Turn,
+        documents: list[bytes],
+        asked: _Asked,
+        carried: Carried,
+        seen: SeenItems,
     ) -> _Found:
         adapter = self._adapters[asked.name]
+        # An impression that comes alone is no list: its others are not known.
+        making = Making(seen) if len(documents) > 1 else None
+        if making is not None and asked.name != PLAIN.name:
+            await self._read_ahead(turn, documents, asked, carried, Seen(seen))
         events: list[Outgoing] = []
         rejected: list[Rejected] = []
         letters: list[Outgoing] = []
@@ -258,18 +278,43 @@ class Documents:
             await turn.spend(len(document) + DOCUMENT_BYTES)
             self._bounds.check(document, is_own=asked.name == PLAIN.name)
             try:
-                adapted = adapter.adapt(document, asked.options, carried, self._queries)
+                adapted = adapter.adapt(
+                    document, asked.options, carried, self._queries, making
+                )
                 for event in adapted:
                     self.check(event.kind, event.value)
             except (NotAdapted, Refused) as error:
                 if asked.makes_letters and len(document) <= MOST_BYTES:
                     letters.append(_letter(document, error))
                 else:
-                    rejected.append(_rejected(index, error, _hint(document, asked)))
+                    rejected.append(
+                        _rejected(index, error, _hint(document, asked, error))
+                    )
                 continue
             n_ignored += not adapted
             events += [Outgoing(event.kind, event.value) for event in adapted]
         return _Found(events, rejected, letters, n_ignored)
+
+    async def _read_ahead(
+        self,
+        turn: Turn,
+        documents: list[bytes],
+        asked: _Asked,
+        carried: Carried,
+        noting: Seen,
+    ) -> None:
+        """Note what impressions say of lists; lists of their own count before them."""
+        adapter, marks = self._adapters[asked.name], marks_of(asked.options)
+        found: dict[str, str] = {}
+        known = ChainMap(found, self._queries)
+        for document in documents:
+            await turn.spend(len(document) + DOCUMENT_BYTES)
+            if may_tell_of_list(document, marks):
+                self._bounds.check(document, is_own=False)
+                with contextlib.suppress(NotAdapted):
+                    adapter.adapt(document, asked.options, carried, known, noting)
+        for list_id, query in found.items():
+            self._queries.setdefault(list_id, query)
 
 
 PLAIN = _Asked("rankstream", AdapterOptions(), makes_letters=False)
@@ -354,10 +399,28 @@ def _rejected(index: int, error: NotAdapted | Refused, hint: str) -> Rejected:
     return Rejected(index=index, code=str(error.code), reason=f"{error}{hint}")
 
 
-def _hint(document: bytes, asked: _Asked) -> str:
-    """Which format to name, where a document looks like one of another system."""
+def _hint(document: bytes, asked: _Asked, error: NotAdapted | Refused) -> str:
+    """Which parameter to give: the format that a document looks like, or its unit."""
     form = resembled(document) if asked.name == PLAIN.name else ""
-    return f"; it looks like {form}: name it with ?format={form}" if form else ""
+    if form:
+        return f"; it looks like {form}: name it with ?format={form}"
+    unit = _unit(document, error)
+    if not unit:
+        return ""
+    return f": with ?format={asked.name}&time_unit={unit} it is taken as such"
+
+
+def _unit(document: bytes, error: NotAdapted | Refused) -> str:
+    """Of a time that is refused as it is in no milliseconds; empty for all else."""
+    if isinstance(error, NotAdapted):
+        return error.unit
+    if error.code != Code.TIME:
+        return ""
+    try:
+        unit = unit_of(recognised(document).at_ms)
+    except ValueError:
+        return ""
+    return "" if unit == "ms" else unit
 
 
 def _refused(rejected: list[Rejected], n_documents: int) -> Problem:

@@ -202,7 +202,8 @@ class Lists:
         except NoSnapshot as error:
             raise busy(str(error), code="no-snapshot") from error
         except ValueError as error:
-            raise _unprocessable("features", str(error)) from error
+            of = f"of query {asked.query_id!r:.60}, list {impression!r:.60}"
+            raise _unprocessable("features", f"{error} ({of})") from error
 
     def _event_of(self, asked: RankRequest, ranking: Ranking, impression: str) -> bytes:
         ids = [item.id for item in asked.items]

@@ -78,8 +78,8 @@ CHECKS = (
     Check(
         EPOCH_UNIT,
         "times are milliseconds since 1970, or in foreign formats ISO 8601 with a zone",
-        "send these; of a foreign format with numbers in another unit, say which with "
-        "--option time_unit=s or us",
+        "send these; where numbers are in another unit, say which with --option "
+        "time_unit=s, us or ns",
     ),
     Check(
         FIELDS,
@@ -106,7 +106,8 @@ CHECKS = (
     Check(
         BOTH_KINDS,
         "there are lists and clicks",
-        "give the files of both in one call",
+        "give the files of both in one call; where both are there, see which column, "
+        "action or field says that an item was clicked",
         is_lost=False,
     ),
     Check(
@@ -163,7 +164,12 @@ CHECK_OF_CODE: dict[str, str] = {
 """Where a dead letter of a code is told; all others are of `FIELDS`."""
 
 
-CHECK_OF_REASON = {"not-json": READABLE, "time": EPOCH_UNIT, "ordinal": ORDINALS}
+CHECK_OF_REASON = {
+    "not-json": READABLE,
+    "time": EPOCH_UNIT,
+    "ordinal": ORDINALS,
+    "not-joined": HAS_LIST,
+}
 """Where a reason of an adapter is told; all others are of `ADAPTED`."""
 
 

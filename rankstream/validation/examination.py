@@ -7,6 +7,7 @@ few events, as with their commits.
 from collections.abc import Iterable
 
 from rankstream.settings import Settings
+from rankstream.terminal.counts import counted
 from rankstream.validation import checks
 from rankstream.validation.checks import CHECK_OF_CODE, Found
 from rankstream.wire.events import Click
@@ -44,12 +45,15 @@ class Examination:
         What broke each rule, by the name of the check.
     n_lists, n_clicks
         Events of each kind that ingestion accepted.
+    n_made
+        How many of these lists were made of impression events.
     """
 
     def __init__(self, settings: Settings, *, now_ms: int) -> None:
         settings = local_settings(settings)
         self.found = {check.name: Found() for check in checks.CHECKS}
-        self.n_lists = self.n_clicks = self.n_refused = 0
+        self.n_lists = self.n_clicks = self.n_refused = self.n_made = 0
+        self._made: set[int] = set()
         self._now_ms = now_ms
         self._disorder_ms = settings.time.disorder_ms
         self._ingests = {kind: Ingest(kind, 0, settings) for kind in (QUERIES, CLICKS)}
@@ -68,6 +72,10 @@ class Examination:
             why = f"{behind_ms / 1_000:,.1f} s behind one of {event.kind} before it"
             self.found[checks.TIME_ORDER].add(document, why)
         self._latest[event.kind] = max(latest_ms, event.at_ms)
+
+    def note_made(self, document: int) -> None:
+        """Know that the list of this number was made of impression events."""
+        self._made.add(document)
 
     def refuse(self, document: int, check: str, why: str, code: str = "") -> None:
         """Count what is no event."""
@@ -103,9 +111,13 @@ class Examination:
             why = "its list bears a later time"
             self.found[checks.AFTER_LIST].add(document, why)
         found = self.found[checks.BOTH_KINDS]
-        for n, what in ((self.n_lists, "list"), (self.n_clicks, "click")):
+        lists, clicks = counted(self.n_lists, "list"), counted(self.n_clicks, "click")
+        for n, what, others in (
+            (self.n_lists, "list", clicks),
+            (self.n_clicks, "click", lists),
+        ):
             if not n and not self._is_partial:
-                found.add(None, f"there is no {what}")
+                found.add(None, f"there is no {what}, and {others}")
 
     @property
     def outcomes(self) -> dict[str, int]:
@@ -148,6 +160,8 @@ class Examination:
         n_new = join.counts["consumed"] - n_before
         if record.topic == QUERIES:
             self.n_lists += n_new
+            if record.offset in self._made:
+                self.n_made += n_new
         else:
             self.n_clicks += n_new
         for _ in range(join.counts["duplicate"] - n_duplicates):

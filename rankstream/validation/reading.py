@@ -5,16 +5,20 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
+
 from producers.formats.adapted import Adapted, LineAdapter
 from producers.formats.documents import documents_of
+from producers.formats.jsonl import converted
+from producers.formats.recognised_units import OtherUnit
 from producers.formats.registry import (
     ADAPTED_FORMATS,
-    AUTO,
-    JSONL,
     form_of,
     read_events,
 )
 from producers.formats.source_file import FileUnreadable, lines_of
+from rankstream.adapters.adapter import AdapterOptions
+from rankstream.adapters.file_formats import AUTO, JSONL
 from rankstream.adapters.registry import resembled
 from rankstream.validation import checks
 from rankstream.wire.input_events import Event, kind_of, recognised
@@ -75,8 +79,9 @@ def read_file(file: Path, *, form: str = AUTO, **options: Any) -> Iterator[Taken
     line = 0
     try:
         found = form_of(file, form)
+        _check_unit(file, found, options)
         if found == JSONL:
-            rows = _lines(file)
+            rows = _lines(file, options)
         elif found in ADAPTED_FORMATS:
             rows = _documents(
                 file,
@@ -88,12 +93,39 @@ def read_file(file: Path, *, form: str = AUTO, **options: Any) -> Iterator[Taken
             line = taken.line
             yield taken
     except FileUnreadable as error:
-        fault = Fault(checks.READABLE, str(error), is_document=False)
+        is_unit = isinstance(error, OtherUnit)
+        check = checks.EPOCH_UNIT if is_unit else checks.READABLE
+        fault = Fault(check, str(error), is_document=False)
         yield Taken(error.line or line, fault=fault)
 
 
-def _lines(file: Path) -> Iterator[Taken]:
+def _check_unit(file: Path, form: str, options: dict[str, Any]) -> None:
+    """Look at the first times, as a replay does.
+
+    Raises
+    ------
+    OtherUnit
+    """
+    asked = options.get("adapter_options") or AdapterOptions()
+    # Queries of lists need not be known for that.
+    asked = msgspec.structs.replace(asked, query="id")
+    fresh: dict[str, Any] = {
+        "adapter_options": asked,
+        "adapted": Adapted(),
+        "bad_lines": [],
+    }
+    try:
+        next(read_events([file], form=form, **options | fresh), None)
+    except OtherUnit:
+        raise
+    except FileUnreadable:
+        # Said where the file is read.
+        return
+
+
+def _lines(file: Path, options: dict[str, Any]) -> Iterator[Taken]:
     at_ms = 0
+    asked = options.get("adapter_options") or AdapterOptions()
     for line, content in lines_of(file):
         text = content.removeprefix(b"\xef\xbb\xbf") if line == 1 else content
         try:
@@ -105,6 +137,12 @@ def _lines(file: Path) -> Iterator[Taken]:
                 continue
             # As `replay` passes it on: ingestion says what is wrong.
             event = Event(at_ms, kind_of(content), content)
+        else:
+            if asked.time_unit:
+                event = converted(event, asked.time_unit, options["adapted"])
+                if event.refusal:
+                    yield Taken(line, fault=fault_of_refusal(event.refusal))
+                    continue
         at_ms = event.at_ms
         yield Taken(line, [event])
 
@@ -113,7 +151,7 @@ def _documents(file: Path, adapter: LineAdapter) -> Iterator[Taken]:
     for line, document in documents_of(file):
         events = adapter.events(document, 0)
         if events and events[0].refusal:
-            yield Taken(line, fault=_not_adapted(events[0].refusal))
+            yield Taken(line, fault=fault_of_refusal(events[0].refusal))
         else:
             yield Taken(line, events)
 
@@ -127,11 +165,12 @@ def _rows(file: Path, form: str, options: dict[str, Any]) -> Iterator[Taken]:
     for number, event in enumerate(read_events([file], form=form, **options), 1):
         line = adapted.line or number
         if event.refusal:
-            yield Taken(line, fault=_not_adapted(event.refusal))
+            yield Taken(line, fault=fault_of_refusal(event.refusal))
         else:
             yield Taken(line, [event])
 
 
-def _not_adapted(refusal: str) -> Fault:
+def fault_of_refusal(refusal: str) -> Fault:
+    """Which check tells of a document that could not be adapted, and in which words."""
     code, _, words = refusal.partition(": ")
     return Fault(checks.CHECK_OF_REASON.get(code, checks.ADAPTED), words, code)

@@ -8,6 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from rankstream.local_replay import OUTCOMES
+from rankstream.terminal.counts import counted
 from rankstream.terminal.plain_text import plain
 from rankstream.validation.checks import CHECKS, Check, Example, Status, status_of
 from rankstream.validation.examination import Examination
@@ -44,6 +45,7 @@ class Report:
             "status": str(worst),
             "files": [str(file) for file in self._files],
             "lists": self._examination.n_lists,
+            "lists_of_impressions": self._examination.n_made,
             "clicks": self._examination.n_clicks,
             "outcomes": self._outcomes(),
             "checks": [self._check(check) for check in CHECKS],
@@ -62,6 +64,13 @@ class Report:
         for check in CHECKS:
             if self.status(check) != Status.PASS:
                 self._show_examples(console, check)
+        if n_made := self._examination.n_made:
+            n_own = self._examination.n_lists - n_made
+            console.print(
+                f"\n{counted(n_made, 'list')} made of impression events, "
+                f"{n_own:,} of queries with their hits",
+                highlight=False,
+            )
         outcomes = ", ".join(f"{n:,} {name}" for name, n in self._outcomes().items())
         console.print(f"\nas workers would count: {outcomes}", highlight=False)
 

@@ -30,5 +30,11 @@ def meant(name: str, known: Iterable[str]) -> str:
     return f"did you mean {near}?" if near else f"there is {', '.join(names)}"
 
 
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """`: did you mean …?`, or nothing, behind a sentence that says all names."""
+    near = nearest(name, known)
+    return f": did you mean {near}?" if near else ""
+
+
 def _form(name: str) -> str:
     return name.lower().replace("-", "_")

@@ -9,14 +9,24 @@ LEAST_MS = 100_000_000_000
 LEAST_US = 100_000_000_000_000
 """March 1973 in microseconds; in milliseconds, the year 5138."""
 
+LEAST_NS = 100_000_000_000_000_000
+"""March 1973 in nanoseconds; in microseconds, the year 5138."""
+
+WORDS = {
+    "s": "seconds",
+    "ms": "milliseconds",
+    "us": "microseconds",
+    "ns": "nanoseconds",
+}
+"""Units as the option `time_unit` takes them, and their names."""
+
 
 def unit_of(number: int) -> str:
-    """`s`, `ms` or `us` of a time that is plausible in no other unit; else empty.
-
-    Nanoseconds are said to be `us`: to be divided, at any rate.
-    """
+    """`s`, `ms`, `us` or `ns` of a time that is plausible in no other; else empty."""
     if number < LEAST_SECONDS:
         return ""
     if number < LEAST_MS:
         return "s"
-    return "ms" if number < LEAST_US else "us"
+    if number < LEAST_US:
+        return "ms"
+    return "us" if number < LEAST_NS else "ns"

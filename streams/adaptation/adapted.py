@@ -1,6 +1,6 @@
 """Documents into records of `queries` and `clicks`, and what became of them."""
 
-from collections import Counter
+from collections import ChainMap, Counter
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -14,6 +14,14 @@ from rankstream.adapters.adapter import (
     Queries,
 )
 from rankstream.adapters.cloud_events import CloudEvents, is_binary
+from rankstream.adapters.fields import marks_of, may_tell_of_list
+from rankstream.adapters.impressions import (
+    Awaited,
+    Awaiting,
+    Making,
+    Seen,
+    SeenItems,
+)
 from rankstream.adapters.registry import adapter_named, options_of
 from rankstream.sections import SourceSettings
 from rankstream.wire.bounds import WIRE_BYTES, carried_bytes
@@ -43,7 +51,7 @@ class Refusal(NamedTuple):
 
 
 class ListAwaited(Exception):
-    """A click does not name its query, and its list has not come yet."""
+    """A click does not name its query, or a list is seen whose items are to come."""
 
 
 class Source:
@@ -53,12 +61,27 @@ class Source:
         self.name = name
         self._adapter: Adapter = adapter_named(settings.format)
         self._options: AdapterOptions = options_of(settings.options)
+        self._marks = marks_of(self._options)
         self._has_envelopes = settings.format == CloudEvents.name
 
+    def tells_of_list(self, document: Document) -> bool:
+        """Whether it must be read ahead, as others may need what it tells."""
+        return may_tell_of_list(document.value or b"", self._marks)
+
     def events(
-        self, document: Document, queries: Queries, *, may_wait: bool
+        self,
+        document: Document,
+        queries: Queries,
+        seen: Seen | None = None,
+        *,
+        may_wait: bool,
     ) -> list[Event]:
         """The events in a document, those that are refused among them.
+
+        Parameters
+        ----------
+        seen
+            What becomes of impressions; they say nothing without it.
 
         Raises
         ------
@@ -72,10 +95,11 @@ class Source:
         for one in [document.value] if is_one else _documents_in(document.value):
             try:
                 found += self._adapter.adapt(
-                    one, self._options, document.headers, queries
+                    one, self._options, document.headers, queries, seen
                 )
             except NotAdapted as error:
-                if may_wait and error.code == NO_QUERY:
+                is_awaited = isinstance(error, Awaited)
+                if is_awaited or (may_wait and error.code == NO_QUERY):
                     raise ListAwaited from error
                 refusal = f"{error.code}: {error}"
                 found.append(Event(0, error.kind, one, refusal))
@@ -110,9 +134,31 @@ class Adaptation:
         self._sources = sources
         self._n_partitions = n_partitions
         self._queries = queries
+        self._seen = SeenItems()
         self._open: dict[tuple[str, int], list[bytes]] = {}
         self._sizes: Counter[tuple[str, int]] = Counter()
         self._outputs: list[Output] = []
+
+    def note(self, topic: str, documents: Iterable[Document]) -> None:
+        """Note what documents say of lists that are read and not taken yet."""
+        source = self._sources[topic]
+        for document in documents:
+            if source.tells_of_list(document):
+                self._learn(topic, document)
+
+    def start(self) -> None:
+        """Forget what was read, and taken, and not written: it comes again."""
+        for list_id in self._seen.made:
+            self._queries.pop(list_id, None)
+        self._seen.clear()
+        self._open.clear()
+        self._sizes.clear()
+        self._outputs.clear()
+        self.refusals.clear()
+
+    def written(self) -> None:
+        """Know the lists for good that were made since the last call."""
+        self._seen.made.clear()
 
     def take(
         self,
@@ -134,12 +180,12 @@ class Adaptation:
         """
         source = self._sources[topic]
         try:
-            events = source.events(document, self._queries, may_wait=True)
+            events = self._events(source, document, may_wait=True)
         except ListAwaited:
             for other_topic, other in ahead:
                 self._learn(other_topic, other)
             try:
-                events = source.events(document, self._queries, may_wait=may_wait)
+                events = self._events(source, document, may_wait=may_wait)
             except ListAwaited:
                 return False
         self._count(source, "documents_read")
@@ -165,13 +211,20 @@ class Adaptation:
         written, self._outputs = self._outputs, []
         return written
 
+    def _events(
+        self, source: Source, document: Document, *, may_wait: bool
+    ) -> list[Event]:
+        seen = (Awaiting if may_wait else Making)(self._seen)
+        return source.events(document, self._queries, seen, may_wait=may_wait)
+
     def _learn(self, topic: str, document: Document) -> None:
-        """Note the queries of lists in a document that waits still.
+        """Note the queries of lists in a document that waits still, and impressions.
 
         Of a list that is known, the query stays.
         """
         found: dict[str, str] = {}
-        self._sources[topic].events(document, found, may_wait=False)
+        known = ChainMap(found, self._queries)
+        self._sources[topic].events(document, known, Seen(self._seen), may_wait=False)
         for list_id, query in found.items():
             self._queries.setdefault(list_id, query)
 

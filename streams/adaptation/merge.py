@@ -132,6 +132,16 @@ class Merge(Generic[Place]):
             return None
         return Next(place, self._waiting[place][0], was_held)
 
+    def is_read_ahead(self) -> bool:
+        """Whether all that was taken before the time of the head has been read.
+
+        Or as much of a partition as may wait.
+        """
+        until_ms = self._heads[0][0]
+        wanted = self._behind.intersection(self.wanted())
+        waiting = (self._waiting[place] for place in wanted)
+        return all(each and each[-1].taken_ms >= until_ms for each in waiting)
+
     def pass_on(self) -> None:
         """Let the head go."""
         _, number, place = self._heads[0]

@@ -203,7 +203,9 @@ class EventValidator:
     def _check_time(self, at_ms: int, appended_ms: int) -> None:
         if not 0 <= at_ms <= LAST_MS:
             is_us = 0 <= appended_ms - at_ms // 1_000 < OLDEST_US_MS
+            is_ns = 0 <= appended_ms - at_ms // 1_000_000 < OLDEST_US_MS
             remedy = ", microseconds: send a thousandth of it" if is_us else ""
+            remedy = ", nanoseconds: send a millionth of it" if is_ns else remedy
             refuse(
                 Code.TIME, f"at_ms must be milliseconds since 1970; got {at_ms}{remedy}"
             )

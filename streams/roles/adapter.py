@@ -189,6 +189,7 @@ class SourceAdapter:
         if not positions:
             return
         await own.write(self._adaptation.outputs(), positions)
+        self._adaptation.written()
         self._fares.wrote(self._adaptation.counts, self._lag(member))
         self._fares.tell_refusals(self._adaptation.refusals)
         self._adaptation.refusals.clear()
@@ -206,6 +207,9 @@ class SourceAdapter:
             if head is None or n_bytes >= MOST_BYTES:
                 break
             place, document, was_held = head
+            if was_held and not self._merge.is_read_ahead():
+                # In a history what it waits for was written long ago.
+                break
             at = place.topic, place.partition
             waiting = self._merge.look_ahead()
             ahead = ((behind.topic, other) for behind, other in waiting)
@@ -252,7 +256,7 @@ class SourceAdapter:
             await own.write([], begun)
         for place, start in starts.items():
             member.consumer.seek(place, start)
-        self._drop_unwritten()
+        self._adaptation.start()
         n_partitions = self._settings.kafka.input_partitions
         await learn_lists(self._cluster, n_partitions, self._queries)
         self._merge.start(places)
@@ -271,11 +275,6 @@ class SourceAdapter:
             await own.end_what_hangs(places)
             return await asyncio.to_thread(stable_positions, *asked)
 
-    def _drop_unwritten(self) -> None:
-        """Forget what a session that failed had adapted: it is adapted again."""
-        self._adaptation.outputs()
-        self._adaptation.refusals.clear()
-
     def _ready(self, n_partitions: int) -> None:
         self._fares.trouble = ""
         self._on_ready(n_partitions)
@@ -288,19 +287,18 @@ class SourceAdapter:
             raise
         now_ms = wall_ms()
         for place, records in fetched.items():
-            self._merge.add(
-                place,
-                # A sender's clock that is ahead would hold its partition back.
-                (
-                    Document(
-                        record.offset,
-                        min(record.timestamp or 0, now_ms),
-                        record.value,
-                        tuple(record.headers or ()),
-                    )
-                    for record in records
-                ),
-            )
+            documents = [
+                Document(
+                    record.offset,
+                    # A sender's clock that is ahead would hold its partition back.
+                    min(record.timestamp or 0, now_ms),
+                    record.value,
+                    tuple(record.headers or ()),
+                )
+                for record in records
+            ]
+            self._merge.add(place, documents)
+            self._adaptation.note(place.topic, documents)
 
     async def _has_more(self, member: SourceMember, place: TopicPartition) -> bool:
         """Whether there is more of a partition, as far as the broker says."""

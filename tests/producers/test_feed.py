@@ -1,5 +1,6 @@
 """Live lines: pipes, files that grow, rotation."""
 
+import json
 import os
 import threading
 import time
@@ -7,7 +8,7 @@ import time
 import pytest
 
 from producers.feed import feed, lines_of_descriptor, lines_of_followed
-from producers.formats.adapted import LineAdapter
+from producers.formats.adapted import LiveAdapter
 from producers.formats.event import EventTooLarge
 from producers.stop_signal import Stop
 from rankstream.adapters.adapter import AdapterOptions
@@ -15,6 +16,9 @@ from rankstream.wire.topics import CLICKS, QUERIES
 
 CLICK = b'{"impression_id": "i", "at_ms": 5, "position": 1}'
 QUERY = b'{"impression_id": "i", "at_ms": 5, "shown": ["a"]}'
+
+
+AT_S = 1_733_788_889
 
 
 class Collected:
@@ -77,7 +81,7 @@ def test_a_named_kind_holds_for_every_line():
 def test_lines_of_another_format_are_adapted_or_go_with_the_reason():
     """One line may hold several documents, and a click what its list was asked for."""
     sink = Collected()
-    adapt = LineAdapter("metarank", AdapterOptions())
+    adapt = LiveAdapter("metarank", AdapterOptions())
     shown = (
         b'{"event": "ranking", "id": "r", "timestamp": 5, "items": [{"id": "a"}], '
         b'"fields": [{"name": "query", "value": "q"}]}'
@@ -105,6 +109,25 @@ def test_lines_that_look_like_another_format_are_noted():
     sink = Collected()
     fed = feed(iter([b'{"action_name": "click"}', b"junk"]), sink)
     assert (fed.unrecognised, fed.resembled) == (2, {"ubi": 1})
+
+
+def test_the_first_time_in_another_unit_is_told_at_once():
+    """Each unit once, and the lines are sent all the same."""
+    heard = []
+    lines = [QUERY.replace(b"5", b"%d" % at) for at in (AT_S, AT_S + 1, AT_S * 10**6)]
+    feed(iter([CLICK, *lines]), Collected(), on_unit=lambda *told: heard.append(told))
+    assert heard == [("s", AT_S), ("us", AT_S * 10**6)]
+
+
+def test_a_unit_that_is_said_converts_our_own_events():
+    """What is in another one goes with the reason."""
+    sink = Collected()
+    adapt = LiveAdapter("rankstream", AdapterOptions(time_unit="s"))
+    lines = [QUERY.replace(b"5", b"%d" % at) for at in (AT_S, AT_S * 1_000)]
+    feed(iter(lines), sink, adapt=adapt)
+    (_, converted), (name, value) = sink.values
+    assert json.loads(converted) == json.loads(QUERY) | {"at_ms": AT_S * 1_000}
+    assert (name[:13], value) == ("queries time:", lines[1])
 
 
 def test_a_pipe_gives_lines_as_they_come_and_ends():

@@ -127,6 +127,61 @@ def test_killed_and_resumed_nothing_is_missing(start, log, settings, tmp_path, b
     assert len(everything) == len(elements_) + N_EVENTS - resumed
 
 
+@pytest.fixture
+def two_files(tmp_path):
+    """Options of a log whose clicks are in another file, in another order."""
+    lists, clicks = tmp_path / "lists.csv", tmp_path / "clicks.csv"
+    rows = range(N_EVENTS // 2)
+    lists.write_text(
+        "impression,item,at\n" + "".join(f"i{n},a,{START_MS + 2 * n}\n" for n in rows)
+    )
+    clicks.write_text(
+        "impression,item,at\n"
+        + "".join(f"i{n},a,{START_MS + 2 * n + 1}\n" for n in reversed(rows))
+    )
+    return ["--queries", lists, "--clicks", clicks]
+
+
+def test_two_files_are_resumed_in_the_same_order(start, two_files, settings, tmp_path):
+    """Nothing is missing, and what is said of the files must be the same."""
+    process = start("replay", *two_files, "--speed", "1")
+    saved = progress(tmp_path, process)
+    process.kill()
+    process.communicate()
+    n_before = len(input_elements(settings))
+    status, errors = finished(start("replay", *two_files, "--resume", "--session-join"))
+    assert status == 2, errors
+    status, errors = finished(start("replay", *two_files, "--resume"))
+    assert status == 0, errors
+    everything = input_elements(settings)
+    assert len({*everything}) == N_EVENTS
+    assert len(everything) <= n_before + N_EVENTS - saved
+    ids = Counter(json.loads(value)["impression_id"] for value, _ in {*everything})
+    assert ids == {f"i{n}": 2 for n in range(N_EVENTS // 2)}
+
+
+def test_a_feed_of_files_sends_them_in_their_time(start, two_files, settings):
+    """Each event once, and ends where that is asked for."""
+    status, errors = finished(start("feed", *two_files, "--end"))
+    assert status == 0, errors
+    assert f"{N_EVENTS // 2:,} of {N_EVENTS // 2:,} clicks joined" in errors
+    values, n_ends = sent(settings)
+    assert (len(values), values.total(), n_ends) == (N_EVENTS, N_EVENTS, 4)
+
+
+def test_times_in_seconds_send_nothing(start, log, settings):
+    """The option is named, and converts them."""
+    # Without their last three digits.
+    log.write_text(re.sub(r'("at_ms": ?\d+)\d{3}', r"\1", log.read_text()))
+    status, errors = finished(start("replay", log))
+    assert status == 2
+    assert "--option time_unit=s; nothing was sent" in errors
+    assert sent(settings)[0].total() == 0
+    status, errors = finished(start("replay", log, "--option", "time_unit=s"))
+    assert status == 0, errors
+    assert sent(settings)[0].total() == N_EVENTS
+
+
 def input_elements(settings):
     """Value and partition of every event that ingestion holds."""
     found = []

@@ -314,9 +314,9 @@ def test_events_of_the_ranker_pass_ingestion() -> None:
     ("features", "fact"),
     [
         (np.zeros((0, 3)), "at least one document"),
-        (np.zeros((2, 4)), "documents by 3"),
-        (np.zeros(3), "documents by 3"),
-        (np.array([[1.0, np.nan, 0.0]]), "finite"),
+        (np.zeros((2, 4)), r"documents by 3, as model 'm' has them in version \d"),
+        (np.zeros(3), r"documents by 3, .* got shape \(3,\): give it 3 numbers"),
+        (np.array([[1.0, 1, 0], [1, np.nan, 0]]), "finite.* model 'm'; got row 1"),
         (np.full((2, 3), 3e38), "scores must be finite"),
     ],
 )

@@ -11,6 +11,7 @@ import pytest
 from rankstream.settings import (
     DeliverySettings,
     ExperimentSettings,
+    FormatSettings,
     KafkaSettings,
     LimitSettings,
     MetricsSettings,
@@ -35,6 +36,7 @@ SECTIONS: dict[str, type[msgspec.Struct]] = {
     "delivery": DeliverySettings,
     "metrics": MetricsSettings,
     "sources.NAME": SourceSettings,
+    "formats.NAME": FormatSettings,
     "train": TrainSettings,
     "serve": ServeSettings,
     "models.NAME": ModelSettings,

@@ -5,22 +5,25 @@ import json
 import random
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from producers.formats.adapted import Adapted, LineAdapter
+from producers.formats.adapted import Adapted, LineAdapter, LiveAdapter
 from producers.formats.registry import read_events
 from producers.formats.source_file import FileUnreadable
 from rankstream.adapters.adapter import AdapterOptions
 from rankstream.adapters.registry import options_of
 from rankstream.settings import Settings
+from rankstream.wire.input_events import Event
 from rankstream.wire.topics import CLICKS, QUERIES
 from streams.local import LocalPipeline, local_settings
+from tests.data_sets import folder_of
 from tests.session.cases import n_cases
 
-SAMPLE = Path("../shared/data/ubi-sample")
+SAMPLE = folder_of("ubi-sample")
 
 START_MS = 1_733_788_889_378
 N_EVENTS = n_cases(20_000, 100_000)
@@ -171,11 +174,13 @@ def counted_cloud_events(documents: Iterable[Document]) -> Counter[str]:
     ],
 )
 def test_every_document_has_one_outcome(tmp_path, form, made, counted) -> None:
-    """Of a hundred thousand, the same counts by another way."""
+    """Of thirty thousand, the same counts by another way."""
     documents = list(made(random.Random(7)))  # noqa: S311
     path, told = written(tmp_path / "log", documents), Adapted()
 
-    events = list(read_events([path], form=form, adapted=told))
+    # Random items are at random places: impressions would make lists of some.
+    options = AdapterOptions(impression_ms=0)
+    events = list(read_events([path], form=form, adapted=told, adapter_options=options))
 
     expected = counted(documents)
     assert expected.total() == N_EVENTS == told.documents
@@ -306,86 +311,190 @@ def test_refused_documents_reach_the_dead_letters_through_the_pipeline() -> None
     assert pipeline.counters()["ingestion_dead_letter"] == 1
 
 
-def counted_sample(path: Path) -> Counter[str]:
-    """What must come of a file of the sample, told by looking at each document."""
-    lines = gzip.decompress(path.read_bytes()).splitlines()
-    documents = list(map(json.loads, lines))
-    documents = [each for each in documents if "index" not in each]
-    lists = {
-        each["query_id"]
-        for each in documents
-        if "action_name" not in each and each.get("query_response_hit_ids")
-    }
-    found: Counter[str] = Counter()
+def sample(*names: str) -> list[Document]:
+    """All documents of these files."""
+    if not SAMPLE.exists():
+        pytest.skip(f"no {SAMPLE}")
+    lines = (
+        line
+        for name in names
+        for line in gzip.decompress((SAMPLE / name).read_bytes()).splitlines()
+    )
+    return [each for each in map(json.loads, lines) if "index" not in each]
+
+
+def place_of(document: Document) -> tuple[int | None, str | None]:
+    """Ordinal and item of an event."""
+    attributes = document.get("event_attributes") or {}
+    found = attributes.get("position") or {}, attributes.get("object") or {}
+    return found[0].get("ordinal"), found[1].get("object_id")
+
+
+def at_ms_of(document: Document) -> float:
+    """The time of a document."""
+    at = document["timestamp"]
+    if isinstance(at, int):
+        return at
+    return datetime.fromisoformat(at).timestamp() * 1_000
+
+
+def seen_lists(documents: list[Document], base: int) -> dict[str, list[str]]:
+    """Lists that only impressions tell; none where the first place is missing."""
+    own = {each["query_id"] for each in documents if each.get("query_response_hit_ids")}
+    seen: dict[str, list[tuple[float, int, str]]] = {}
     for each in documents:
-        attributes = each.get("event_attributes") or {}
-        if "action_name" not in each:
-            hits = each.get("query_response_hit_ids")
-            found["no-list" if hits is None else QUERIES if hits else "silent"] += 1
-        elif each["action_name"] == "impression" or not attributes.get(
-            "object", {}
-        ).get("object_id"):
-            found["silent"] += 1
-        elif attributes.get("position", {}).get("ordinal") == 0:
-            found["ordinal"] += 1
-        elif not each.get("user_query") and each["query_id"] not in lists:
-            found["no-query"] += 1
-        else:
-            found[CLICKS] += 1
-    return found
+        if each.get("action_name") == "impression" and each["query_id"] not in own:
+            ordinal, item = place_of(each)
+            assert ordinal is not None
+            assert item is not None
+            entry = (round(at_ms_of(each)), ordinal, item)
+            seen.setdefault(each["query_id"], []).append(entry)
+    lists: dict[str, list[str]] = {}
+    for name, entries in seen.items():
+        items: dict[int, str] = {}
+        for at_ms, ordinal, item in sorted(entries):
+            if at_ms - min(entries)[0] <= 10_000 and item not in items.values():
+                items.setdefault(ordinal, item)
+        lists[name] = []
+        while min(items) == base and base + len(lists[name]) in items:
+            lists[name].append(items[base + len(lists[name])])
+    return lists
+
+
+CHORUS = "chorus_ubi_queries_events.ndjson.gz"
+DASHBOARDS = ("dashboards_ubi_events.json.gz", "dashboards_ubi_queries.json.gz")
 
 
 @pytest.mark.parametrize(
-    ("name", "expected"),
+    ("names", "base", "n_own", "n_made", "n_refused"),
     [
-        (
-            "chorus_ubi_queries_events.ndjson.gz",
-            {
-                QUERIES: 81,
-                CLICKS: 452,
-                "silent": 2_901,
-                "no-list": 200,
-                "no-query": 265,
-                "ordinal": 22,
-            },
-        ),
-        (
-            "dashboards_ubi_events.json.gz",
-            {CLICKS: 480, "silent": 2_765, "no-query": 281, "ordinal": 37},
-        ),
-        (
-            "dashboards_ubi_queries.json.gz",
-            {QUERIES: 81, "silent": 192, "no-list": 204},
-        ),
+        ((CHORUS,), 1, 81, 5, 201),
+        ((CHORUS,), 0, 81, 200, 6),
+        (DASHBOARDS[:1], 1, 0, 54, 210),
+        (DASHBOARDS[:1], 0, 0, 202, 62),
+        (DASHBOARDS, 1, 81, 5, 203),
+        (DASHBOARDS, 0, 81, 200, 8),
     ],
 )
-def test_the_published_sample_is_counted_by_hand(name, expected) -> None:
-    """Which queries have hits, and which events an item, a place and a query."""
-    if not SAMPLE.exists():
-        pytest.skip("no ../shared/data/ubi-sample")
+def test_lists_of_the_published_sample_are_counted_by_hand(
+    names: tuple[str, ...], base: int, n_own: int, n_made: int, n_refused: int
+) -> None:
+    """Each with its items, and each that has no first place refused once."""
+    documents = sample(*names)
     told = Adapted()
+    options = options_of({"ordinal_base": base})
+    files = [SAMPLE / name for name in names]
+    found = read_events(files, form="ubi", adapted=told, adapter_options=options)
+    made, own = {}, 0
+    refused: Counter[tuple[str, str]] = Counter()
+    for event in found:
+        if event.refusal:
+            refused[event.kind, event.refusal.split(":")[0]] += 1
+        elif event.kind == QUERIES:
+            fields = json.loads(event.value)
+            if is_made := told.seen.made[-1:] == [fields["impression_id"]]:
+                made[fields["impression_id"]] = fields["shown"]
+                told.seen.made.clear()
+            own += not is_made
 
-    events = list(read_events([SAMPLE / name], form="ubi", adapted=told))
+    expected = seen_lists(documents, base)
+    assert made == {name: items for name, items in expected.items() if items}
+    assert refused[QUERIES, "ordinal"] == sum(not each for each in expected.values())
+    assert (own, len(made), refused[QUERIES, "ordinal"]) == (n_own, n_made, n_refused)
+    answered = {each["query_id"] for each in documents if "action_name" in each}
+    listless = {
+        each["query_id"]
+        for each in documents
+        if "action_name" not in each and "query_response_hit_ids" not in each
+    }
+    assert refused[QUERIES, "no-list"] == len(listless - answered - set(expected))
+    assert told.documents == len(documents)
 
-    found = Counter({"silent": told.silent}) + told.refused
-    found.update(each.kind for each in events if not each.refusal)
-    assert found == counted_sample(SAMPLE / name) == expected
-    assert told.documents == sum(expected.values())
+
+def test_no_impression_of_the_sample_is_a_list_where_that_is_said() -> None:
+    """As where lists come another way."""
+    sample(CHORUS)
+    told = Adapted()
+    options = options_of({"impression_ms": 0})
+    read = read_events(
+        [SAMPLE / CHORUS], form="ubi", adapted=told, adapter_options=options
+    )
+    assert Counter(each.kind for each in read if not each.refusal) == {
+        QUERIES: 81,
+        CLICKS: 452,
+    }
+    assert told.refused == {"no-list": 200, "no-query": 265, "ordinal": 22}
+    assert told.silent == 2_901
 
 
 def test_the_published_sample_has_places_from_0_in_one_of_its_parts() -> None:
     """So the option takes what was refused."""
-    if not SAMPLE.exists():
-        pytest.skip("no ../shared/data/ubi-sample")
+    sample(CHORUS)
     told = Adapted()
     options = options_of({"ordinal_base": 0, "query": "id"})
 
     events = read_events(
-        [SAMPLE / "chorus_ubi_queries_events.ndjson.gz"],
-        form="ubi",
-        adapted=told,
-        adapter_options=options,
+        [SAMPLE / CHORUS], form="ubi", adapted=told, adapter_options=options
     )
 
-    assert Counter(each.kind for each in events) == {QUERIES: 281, CLICKS: 739}
-    assert told.refused == {"no-list": 200}
+    kinds = Counter(each.kind for each in events if not each.refusal)
+    assert kinds == {QUERIES: 281, CLICKS: 739}
+    assert told.refused == {"ordinal": 6}
+
+
+class Clock:
+    """Goes where it is told."""
+
+    def __init__(self) -> None:
+        self.now_ms = 0.0
+
+    def __call__(self) -> float:
+        """Now."""
+        return self.now_ms
+
+
+def seen(ordinal: int, item: str, at_ms: int = START_MS) -> bytes:
+    """An impression, as a line."""
+    attributes = {"object": {"object_id": item}, "position": {"ordinal": ordinal}}
+    fields = {"event_attributes": attributes, "timestamp": at_ms}
+    return json.dumps(CLICK | {"action_name": "impression"} | fields).encode()
+
+
+def lists_in(events: Iterable[Event]) -> list[list[str]]:
+    """What lists showed."""
+    return [json.loads(e.value)["shown"] for e in events if e.kind == QUERIES]
+
+
+def test_a_live_list_waits_for_its_items_by_the_clock() -> None:
+    """Clicks pass it, as ingestion lets them wait."""
+    clock = Clock()
+    live = LiveAdapter("ubi", AdapterOptions(), clock)
+    assert list(live(seen(2, "b"))) == []
+    (click,) = live(json.dumps(CLICK).encode())
+    assert click.kind == CLICKS
+    clock.now_ms = 9_999.0
+    assert list(live(seen(1, "a"))) == list(live.due()) == []
+    clock.now_ms = 10_000.0
+    assert lists_in(live.due()) == [["a", "b"]]
+    clock.now_ms = 30_000.0
+    assert list(live(seen(1, "a"))) == list(live.due()) == list(live.rest()) == []
+    assert (live.adapted.documents, live.adapted.silent) == (4, 2)
+
+
+def test_a_live_list_waits_for_its_items_by_their_times() -> None:
+    """Where a history is read faster than it happened."""
+    live = LiveAdapter("ubi", AdapterOptions(), Clock())
+    assert list(live(seen(1, "a"))) == list(live(seen(2, "b", START_MS + 9))) == []
+    later = CLICK | {"timestamp": START_MS + 10_001}
+    listed, click = live(json.dumps(later).encode())
+    assert (lists_in([listed]), click.kind) == ([["a", "b"]], CLICKS)
+
+
+def test_live_lists_that_wait_are_bounded_and_made_at_the_end() -> None:
+    """No line is lost."""
+    live = LiveAdapter("ubi", AdapterOptions(), Clock(), most=1)
+    assert lists_in(live(seen(1, "a"))) == []
+    assert lists_in(live(seen(2, "b"))) == [["a", "b"]]
+    live = LiveAdapter("ubi", AdapterOptions(), Clock())
+    assert lists_in(live(seen(1, "a"))) == []
+    assert lists_in(live.rest()) == [["a"]]

@@ -263,10 +263,6 @@ def test_a_list_that_cannot_be_one_is_a_dead_letter(tmp_path, row, code) -> None
     [
         ("a,b\n1,2\n", "a column impression must be there"),
         ("", "a column impression must be there"),
-        (
-            f"impression,item,at\ni,a,{START_MS}\nj,a,{START_MS}\ni,b,{START_MS}\n",
-            "sort",
-        ),
         ('impression,item,at\ni,"a,5', "readable to its end"),
         ('impression,item,at\ni,"a"x,5\n', "readable to its end"),
         (f"impression,item,at\ni,{'x' * 200_000},5\n", "readable to its end"),

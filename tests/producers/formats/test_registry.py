@@ -10,6 +10,8 @@ import pytest
 
 import producers.formats
 from producers.formats.canonical_dump import Header, write_dump
+from producers.formats.joined import joined
+from producers.formats.log_files import read_log
 from producers.formats.registry import CATALOGUE, FORMATS, format_of, read_events
 from rankstream.wire.input_events import Event
 from tests.modules import defined_in
@@ -24,7 +26,9 @@ def test_every_reader_of_events_has_a_row() -> None:
         and not each.__name__.startswith("_")
         and typing.get_type_hints(each).get("return") == Iterator[Event]
     }
-    assert written - {read_events} == {row.read for row in CATALOGUE}
+    # Those of a whole log ask them.
+    of_logs = {read_events, read_log, joined}
+    assert written - of_logs == {row.read for row in CATALOGUE}
 
 
 def test_every_reader_takes_its_options_and_no_other() -> None:

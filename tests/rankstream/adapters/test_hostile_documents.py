@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rankstream.adapters.adapter import AdapterOptions, Headers, NotAdapted
+from rankstream.adapters.impressions import Making, Seen, SeenItems
 from rankstream.adapters.known_queries import KnownQueries
 from rankstream.adapters.registry import NAMES, adapter_named
 from rankstream.wire.input_events import LARGEST_TIME, recognised
@@ -107,8 +108,13 @@ chosen = st.builds(
 def judge(name: str, raw: bytes, options: AdapterOptions, headers: Headers) -> None:
     """Fail where it neither adapts nor refuses as it promises."""
     events, refusal = [], None
+    items, known = SeenItems(), KnownQueries()
     try:
-        events = adapter_named(name).adapt(raw, options, headers, KnownQueries())
+        adapter_named(name).adapt(raw, options, headers, known, Seen(items))
+    except NotAdapted:
+        known = KnownQueries()
+    try:
+        events = adapter_named(name).adapt(raw, options, headers, known, Making(items))
     except NotAdapted as error:
         refusal = error
     if refusal is not None:

@@ -213,6 +213,28 @@ def test_an_unknown_format_or_option_is_refused(server: Served, query: str) -> N
     assert (answer.status, answer.json["code"]) == (400, "format")
 
 
+@pytest.mark.parametrize("form", ["rankstream", "ubi"])
+def test_a_time_in_seconds_names_the_parameter_that_converts_it(
+    server: Served, form: str
+) -> None:
+    """In the refusal; with that parameter the same document is taken."""
+    name = f"seconds-{form}"
+    body = {"impression_id": name, "query_id": "q", "at_ms": 1_750_000_000}
+    body |= {"shown": ["a"]}
+    if form == "ubi":
+        body = {"query_id": name, "timestamp": 1_750_000_000}
+        body |= {"query_response_hit_ids": ["a"]}
+    answer = server.ask(f"/v1/events?format={form}", body)
+    assert (answer.status, answer.json["rejected"][0]["code"]) == (422, "time")
+    reason = answer.json["rejected"][0]["reason"]
+    assert "seconds" in reason
+    parameters = f"?format={form}&time_unit=s"
+    assert parameters in reason
+    assert server.ask(f"/v1/events{parameters}", body).status == 202
+    (event,) = named(server, QUERIES, name)
+    assert event["at_ms"] == 1_750_000_000_000
+
+
 def test_ubi_is_taken_as_it_is(server: Served) -> None:
     """A query and its click, from the names that UBI has."""
     body = [
@@ -234,6 +256,44 @@ def test_ubi_is_taken_as_it_is(server: Served) -> None:
     (click,) = named(server, CLICKS, "u1")
     assert (click["item_id"], click["position"]) == ("p2", 2)
     assert click["query_id"] == named(server, QUERIES, "u1")[0]["query_id"]
+
+
+def seen(name: str, place: int) -> dict[str, Any]:
+    """An impression of UBI."""
+    return {
+        "action_name": "impression", "query_id": name, "user_query": "red",
+        "timestamp": "2026-01-01T10:00:05Z",
+        "event_attributes": {
+            "object": {"object_id": f"p{place}"}, "position": {"ordinal": place},
+        },
+    }  # fmt: skip
+
+
+def test_impressions_of_one_request_are_a_list(server: Served) -> None:
+    """One that comes alone is none, as nobody knows what else was seen."""
+    alone = server.ask("/v1/events?format=ubi", seen("u3", 1))
+    assert (alone.status, alone.json["ignored"]) == (202, 1)
+    body = [seen("u3", 2), seen("u3", 1), {"query_id": "u3", "timestamp": NOW_MS}]
+    answer = server.ask("/v1/events?format=ubi", body)
+    assert (answer.status, answer.json["queries"], answer.json["ignored"]) == (
+        202, 1, 2,
+    )  # fmt: skip
+    (event,) = named(server, QUERIES, "u3")
+    assert (event["shown"], event["query_id"]) == (["p1", "p2"], "red")
+    again = server.ask("/v1/events?format=ubi", body)
+    assert (again.status, again.json["ignored"]) == (202, 3)
+    off = server.ask("/v1/events?format=ubi&impression_ms=0", [seen("u4", 1)] * 2)
+    assert (off.status, off.json["ignored"]) == (202, 2)
+
+
+def test_a_list_of_a_refused_request_is_made_of_the_next_one(server: Served) -> None:
+    """It was not sent, so it is not known."""
+    wrong = seen("u5", 1) | {"action_name": "click", "timestamp": "soon"}
+    refused = server.ask("/v1/events?format=ubi", [seen("u5", 1), wrong])
+    assert refused.status == 422
+    answer = server.ask("/v1/events?format=ubi", [seen("u5", 1), seen("u5", 2)])
+    assert answer.json["queries"] == 1
+    assert named(server, QUERIES, "u5")[0]["shown"] == ["p1", "p2"]
 
 
 @pytest.mark.parametrize(

@@ -92,3 +92,52 @@ def test_a_file_that_is_no_json_is_told_by_its_check(
     path.write_text("nonsense")
     assert main(["validate", str(path), "--format", "ubi"]) == 1
     assert "correct --format" in " ".join(capsys.readouterr().out.split())
+
+
+def test_it_says_how_many_lists_impressions_made(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Beside those of queries with their hits."""
+    impressions = [
+        CLICK | {
+            "action_name": "impression", "query_id": f"l{n}", "user_query": "red",
+            "event_attributes": {
+                "object": {"object_id": f"i{place}"}, "position": {"ordinal": place},
+            },
+        }
+        for n in (1, 7, 8)
+        for place in (2, 1, 2)
+    ]  # fmt: skip
+    path = tmp_path / "log.ndjson"
+    path.write_text("\n".join(map(json.dumps, [*impressions, QUERY, CLICK])))
+    words = ["validate", str(path), "--format", "ubi", "--strict"]
+    assert main(words) == 0
+    said = capsys.readouterr().out
+    assert "2 lists made of impression events, 1 of queries with their hits" in said
+    assert main([*words, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert (told["lists"], told["lists_of_impressions"]) == (3, 2)
+    assert told["outcomes"]["impressions applied"] == 3
+
+
+@pytest.mark.parametrize(
+    ("form", "text"),
+    [
+        ("ubi", "\n".join(json.dumps(QUERY | {"query_id": f"l{n}"}) for n in range(9))),
+        (
+            "csv",
+            "impression,item,clicked,at\n"
+            + "".join(f"l{n},a,0,2024-12-10T00:01:29Z\n" for n in range(9)),
+        ),
+    ],
+)
+def test_strict_fails_a_log_without_a_click_and_says_where_to_look(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], form: str, text: str
+) -> None:
+    """Nothing can be told from it."""
+    path = tmp_path / "log"
+    path.write_text(text)
+    assert main(["validate", str(path), "--format", form, "--strict"]) == 1
+    said = " ".join(capsys.readouterr().out.split())
+    assert "there is no click, and 9 lists" in said
+    assert "which column, action or field says that an item was clicked" in said

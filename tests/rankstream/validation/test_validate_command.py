@@ -282,7 +282,8 @@ def test_an_unreadable_file_is_no_dead_letter(
 ) -> None:
     """A replay would refuse it and send nothing; what it lacks is not known."""
     path = tmp_path / "log.csv"
-    rows = [f"i{n},x{place},{place},{START_MS},1" for place in (1, 2) for n in range(3)]
+    rows = [f"i{n},x{place},{place},{START_MS},1" for n in range(3) for place in (1, 2)]
+    rows.append("i9,x1")
     path.write_text("\n".join(["impression,item,position,at,clicked", *rows]))
     assert main(["validate", str(path), "--json"]) == 1
     report = json.loads(capsys.readouterr().out)

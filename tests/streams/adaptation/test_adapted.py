@@ -1,6 +1,7 @@
 """Documents into records of the input topics."""
 
 import json
+import random
 from collections import Counter
 from typing import Any
 
@@ -29,14 +30,14 @@ AT_MS = 1_600_000_000_000
 N_PARTITIONS = 3
 
 
-def adaptation() -> Adaptation:
+def adaptation(queries: KnownQueries | None = None) -> Adaptation:
     """Of three sources: UBI, events of ours, and CloudEvents of these."""
     sources = {
         "ubi": SourceSettings(topic="ubi-topic", format="ubi"),
         "own": SourceSettings(topic="own-topic", format="rankstream"),
         "cloud": SourceSettings(topic="cloud-topic", format="cloudevents"),
     }
-    return Adaptation(sources_of(sources), N_PARTITIONS, KnownQueries())
+    return Adaptation(sources_of(sources), N_PARTITIONS, queries or KnownQueries())
 
 
 def shown(n: int, **fields: Any) -> dict[str, Any]:
@@ -274,3 +275,102 @@ def test_what_no_topic_takes_is_cut_off_and_says_so(topic: str) -> None:
         # No more is cut off than must be.
         assert len(output.value or b"") > MAX_EVENT_BYTES - 2_048
     assert [each.code for each in own.refusals] == ["too-large", "not-json"]
+
+
+def seen(n: int, place: int, later_ms: int = 0) -> dict[str, Any]:
+    """An impression of UBI: item `i<place>` of a list that no query tells."""
+    return {
+        "action_name": "impression", "query_id": f"l{n}", "user_query": f"q{n}",
+        "timestamp": AT_MS + later_ms,
+        "event_attributes": {
+            "object": {"object_id": f"i{place}"}, "position": {"ordinal": place},
+        },
+    }  # fmt: skip
+
+
+def test_impressions_wait_for_those_behind_them() -> None:
+    """Then the first makes their list, and the others say nothing."""
+    own = adaptation()
+    both = [document(seen(1, 2)), document(seen(1, 1))]
+    own.note("ubi-topic", both)
+    assert not own.take("ubi-topic", 0, both[0], may_wait=True)
+    assert own.take("ubi-topic", 0, both[0])
+    assert own.take("ubi-topic", 0, both[1], may_wait=True)
+    ((_, _, event),) = events_in(own.outputs())
+    assert (event["query_id"], event["shown"]) == ("q1", ["i1", "i2"])
+    assert own.counts["documents_silent", "ubi"] == 1
+
+
+def test_a_list_that_was_not_written_is_made_again() -> None:
+    """Though its queries were known already in the session that failed."""
+    own = adaptation()
+    for _ in range(2):
+        own.start()
+        own.note("ubi-topic", [document(seen(1, 1))])
+        assert own.take("ubi-topic", 0, document(seen(1, 1)))
+        assert len(events_in(own.outputs())) == 1
+    own.written()
+    own.start()
+    own.note("ubi-topic", [document(seen(1, 1))])
+    assert own.take("ubi-topic", 0, document(seen(1, 1)), may_wait=True)
+    assert own.outputs() == []
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_each_list_is_written_once_however_reading_is_cut_and_killed(seed: int) -> None:
+    """With all its items, though they lie in two partitions and come in pieces.
+
+    As the role reads, waits and writes; a kill is of a process, or of a session.
+    """
+    draw = random.Random(seed)  # noqa: S311
+    parts: dict[int, list[Document]] = {0: [], 1: []}
+    n_lists, n_items = 40, 4
+    for at_ms, n, place in sorted(
+        (AT_MS + 100 * n + draw.randrange(5_000), n, place)
+        for n in range(n_lists)
+        for place in [*range(1, n_items + 1), 1]
+    ):
+        part = parts[draw.randrange(2)]
+        value = json.dumps(seen(n, place, at_ms - AT_MS)).encode()
+        part.append(Document(len(part), at_ms, value))
+    written: list[dict[str, Any]] = []
+    positions, n_kills = {0: 0, 1: 0}, 0
+    own, merge = adaptation(), Merge[int]()
+    merge.start(parts)
+    read = dict(positions)
+    while any(positions[p] < len(parts[p]) for p in parts):
+        for p, part in parts.items():
+            piece = part[read[p] : read[p] + draw.randrange(1, 9)]
+            read[p] += len(piece)
+            merge.add(p, piece)
+            own.note("ubi-topic", piece)
+        merge.begin([p for p in parts if read[p] < len(parts[p])], now_ms=AT_MS + 10**6)
+        passed: dict[int, int] = {}
+        while (head := merge.head()) is not None and len(passed) < 30:
+            if head.was_held and not merge.is_read_ahead():
+                break
+            may_wait = not head.was_held
+            if own.take("ubi-topic", head.place, head.document, may_wait=may_wait):
+                merge.pass_on()
+                passed[head.place] = head.document.offset + 1
+            else:
+                merge.hold(10_000)
+        if draw.random() < 0.2 and n_kills < 9:
+            n_kills += 1
+            if draw.random() < 0.5:
+                queries = KnownQueries()
+                for event in written:
+                    queries[event["impression_id"]] = event["query_id"]
+                own = adaptation(queries)
+            own.start()
+            merge.start(parts)
+            read = dict(positions)
+            continue
+        written += [event for _, _, event in events_in(own.outputs())]
+        own.written()
+        positions |= passed
+    assert n_kills
+    assert Counter(event["impression_id"] for event in written) == {
+        f"l{n}": 1 for n in range(n_lists)
+    }
+    assert {tuple(event["shown"]) for event in written} == {("i1", "i2", "i3", "i4")}

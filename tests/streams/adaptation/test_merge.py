@@ -148,3 +148,25 @@ def test_a_full_partition_is_read_no_more() -> None:
     assert merge.wanted() == ["a", "b"]
     merge.start(["c"])
     assert merge.wanted() == ["c"]
+
+
+def test_a_head_that_waits_is_passed_on_once_all_is_read_up_to_its_time() -> None:
+    """Or as much of a partition as may wait."""
+    merge = merged(a=(10,), b=(12,))
+    for behind, n_more, is_read in (
+        ((), 0, True),
+        (("b",), 0, False),
+        (("b",), 1, True),
+    ):
+        merge.add("b", documents(*([30] * n_more)))
+        merge.begin(behind, now_ms=LATER_MS)
+        merge.hold(20)
+        # Those of b go first now.
+        while (head := merge.head()) is not None and not head.was_held:
+            merge.hold(20)
+        assert merge.is_read_ahead() == is_read
+    merge = merged(a=(10,), b=(12,) * MOST_DOCUMENTS)
+    merge.begin(("b",), now_ms=LATER_MS)
+    merge.hold(1)
+    merge.head()
+    assert merge.is_read_ahead()

@@ -171,6 +171,7 @@ def test_a_click_is_itself_whatever_else_it_says_when_it_has_an_event_id() -> No
     [
         (NOW_MS // 1_000, "seconds: send 1,000 times as much"),
         (NOW_MS * 1_000, "microseconds: send a thousandth of it"),
+        (NOW_MS * 1_000_000, "nanoseconds: send a millionth of it"),
     ],
 )
 def test_a_time_of_another_unit_is_refused_with_its_unit(

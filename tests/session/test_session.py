@@ -53,7 +53,7 @@ def test_the_longest_of_its_kind_comes_first() -> None:
         "a": Kept(9.0, 8.0), "b": Kept(30.0, 2.0), "c": Kept(50.0, 45.0)
     }  # fmt: skip
     assert next_unit(dict.fromkeys("abcd"), table, waits=False) == "c"
-    assert next_unit(dict.fromkeys("abd"), table, waits=False) == "a"
+    assert next_unit(dict.fromkeys(["a", "b", "d"]), table, waits=False) == "a"
     assert next_unit(dict.fromkeys("abcd"), table, waits=True) == "b"
     assert next_unit(dict.fromkeys("acd"), table, waits=True) == "c"
     assert next_unit(dict.fromkeys("bd"), table, waits=False) == "d"

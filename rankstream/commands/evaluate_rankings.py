@@ -26,7 +26,8 @@ class Line(msgspec.Struct, forbid_unknown_fields=True):
     scores
         One for each item.
     temperature
-        What scores are divided by; 1 where there are scores and it is not told.
+        What scores are divided by; 1 where there are scores and it is not told. At 0
+        the first item is always first, whatever its score.
     """
 
     query_id: str
@@ -49,13 +50,13 @@ class Line(msgspec.Struct, forbid_unknown_fields=True):
                 raise ValueError("a temperature must have scores beside it")
             return QueryRanking((*self.items,))
         temperature = 1.0 if self.temperature is None else self.temperature
-        if not temperature > 0.0:
-            raise ValueError(f"temperature must be above 0; got {temperature:g}")
+        if not temperature >= 0.0:
+            raise ValueError(f"temperature must be 0 or above; got {temperature:g}")
         with np.errstate(over="ignore"):
-            scores = np.array(self.scores, np.float64) / temperature
+            scores = np.array(self.scores, np.float64) / (temperature or 1.0)
         if len(scores) != n_items or not np.isfinite(scores).all():
             raise ValueError(f"scores must be {n_items} finite numbers, one of an item")
-        return QueryRanking((*self.items,), scores)
+        return QueryRanking((*self.items,), scores if temperature else None)
 
 
 _decode = msgspec.json.Decoder(Line).decode

@@ -236,7 +236,8 @@ def _write(out: Path, ranked: Iterator[Ranked]) -> None:
 
 def _json_lines(ranked: Iterator[Ranked]) -> Iterator[str]:
     for query, items, scores in ranked:
-        line = {"query_id": query, "items": items, "scores": scores}
+        # Valued as it is written, and not as lists drawn from these scores.
+        line = {"query_id": query, "items": items, "scores": scores, "temperature": 0}
         yield msgspec.json.encode(line).decode() + "\n"
 
 

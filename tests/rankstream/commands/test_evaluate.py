@@ -281,8 +281,8 @@ def test_bad_words_are_refused(
         ('{"query_id": "q", "items": ["a"], "scores": []}', "1 finite numbers"),
         ('{"query_id": "q", "items": ["a"], "temperature": 1}', "scores beside it"),
         (
-            '{"query_id": "q", "items": ["a"], "scores": [1], "temperature": 0}',
-            "above 0; got 0",
+            '{"query_id": "q", "items": ["a"], "scores": [1], "temperature": -1}',
+            "0 or above; got -1",
         ),
         (
             '{"query_id": "q", "items": ["a"], "scores": [1e300], "temperature": 1e-9}',

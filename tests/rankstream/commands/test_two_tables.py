@@ -24,8 +24,6 @@ PLANTED = {
 }
 """The best item first."""
 
-PRICES = {"a": 3, "b": 1, "c": 2, "d": 4}
-
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -64,9 +62,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     )
     write(
         path / "features.csv",
-        ["query", "item", "match", "price"],
+        ["query", "item", "match", "length"],
         [
-            [query, item, round(liked**0.5, 2), PRICES[item]]
+            [query, item, round(liked**0.5, 2), len(query)]
             for query, items in PLANTED.items()
             for item, liked in items.items()
         ],

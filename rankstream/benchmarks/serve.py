@@ -25,8 +25,8 @@ from deploy.process import free_port
 from producers.topic_reader import read_records
 from rankstream.benchmarks.http_load import Load, load, request_of
 from rankstream.benchmarks.pipeline_bed import BenchmarkFailed, running_bed
+from rankstream.benchmarks.pipeline_cpu import cpu_s
 from rankstream.benchmarks.pipeline_repeats import Figure, in_turns
-from rankstream.benchmarks.pipeline_roles import cpu_s
 from rankstream.benchmarks.serve_beside import beside_figures
 from rankstream.installation import path_options
 from rankstream.settings import Settings

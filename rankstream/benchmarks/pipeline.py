@@ -117,7 +117,7 @@ class Sizes(NamedTuple):
 
 
 FULL = Sizes(
-    rival=60_000, fold=400_000, placed=60_000, ingestion=150_000, least_s=20.0,
+    rival=20_000, fold=400_000, placed=60_000, ingestion=150_000, least_s=20.0,
     local=1_000_000, compared=20_000, state=400_000, memory=200_000, queries=2_000,
     paced_s=60.0, restart_s=600.0, roles=60_000, repeats=3,
 )  # fmt: skip

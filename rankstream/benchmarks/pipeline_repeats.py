@@ -130,26 +130,55 @@ def throughput_figure(
     pairs : [n_repeats]
         A run of ours, and one of the rival beside it.
     """
+    figure = paired_figure(
+        name,
+        "events/s",
+        [(ours.rate, rival.rate) for ours, rival in pairs],
+        bounds=(goal, floor),
+        faults=[fault for pair in pairs for run in pair for fault in run.faults],
+    )
+    ours, rival = zip(*pairs, strict=True)
+    return figure | told_of(ours) | told_of(rival, "rival_")
+
+
+def paired_figure(
+    name: str,
+    unit: str,
+    pairs: Sequence[tuple[float, float]],
+    *,
+    bounds: tuple[float | None, float | None] = (None, None),
+    less_is_better: bool = False,
+    faults: list[str],
+) -> Figure:
+    """Medians of ours, of the rival and of their ratios, with least and largest.
+
+    Parameters
+    ----------
+    pairs : [n_repeats]
+        Ours and the rival's beside it, one or more.
+    bounds
+        Goal and floor.
+    faults
+        Any voids the ratio.
+    """
     runs = {
-        "value": [ours.rate for ours, _ in pairs],
-        "rival": [rival.rate for _, rival in pairs],
+        "value": [ours for ours, _ in pairs],
+        "rival": [rival for _, rival in pairs],
     }
-    faults = [fault for pair in pairs for run in pair for fault in run.faults]
     if not faults:
-        runs["ratio"] = [ours.rate / rival.rate for ours, rival in pairs]
-    figure = {
+        runs["ratio"] = [ours / rival for ours, rival in pairs]
+    return {
         "name": name,
-        "unit": "events/s",
+        "unit": unit,
         "ratio": None,
         **{key: median(values) for key, values in runs.items()},
-        "goal": goal,
-        "floor": floor,
+        "goal": bounds[0],
+        "floor": bounds[1],
         "repeats": len(pairs),
         "spread": {key: [min(values), max(values)] for key, values in runs.items()},
         "faults": faults,
+        **({"less_is_better": True} if less_is_better else {}),
     }
-    ours, rival = zip(*pairs, strict=True)
-    return figure | told_of(ours) | told_of(rival, "rival_")
 
 
 def told_of(runs: Sequence[Run], prefix: str = "") -> Figure:

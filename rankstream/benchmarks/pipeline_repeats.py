@@ -17,6 +17,9 @@ Figure = dict[str, Any]
 SPARE = 1.5
 """So much longer than an estimate says, as speed drifts."""
 
+STILL = 0.8
+"""A broker that takes less than this much of what it took before is still compiling."""
+
 MOST_LONGER = 8.0
 """So many times longer than the last log, at most, before the spare."""
 
@@ -66,7 +69,8 @@ class Lasting:
     """Runs over a log of a length at which what is measured lasts.
 
     Until one has lasted, runs are estimates: each log is as long as the rate of the
-    last says, and a half longer. The first is a warm-up however long it lasts.
+    last says, and a half longer. The first is a warm-up however long it lasts, and so
+    is each in which the broker took much less CPU an event than in the one before.
 
     Parameters
     ----------
@@ -84,9 +88,15 @@ class Lasting:
         self._least_s = least_s
 
     def warm_up(self) -> None:
-        """Run until one lasts; none of these counts."""
-        while not self._has_lasted(self._run(self.n)):
-            pass
+        """Run until one lasts and the broker is compiled; none of these counts."""
+        before_us = math.inf
+        while True:
+            found = self._run(self.n)
+            now_us = found.cpu_us.get("broker", 0.0)
+            is_warm = now_us >= STILL * before_us
+            before_us = now_us
+            if self._has_lasted(found) and is_warm:
+                return
 
     def __call__(self) -> Run:
         """The next run that lasts; a machine may have become faster meanwhile."""

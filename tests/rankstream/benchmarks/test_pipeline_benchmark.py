@@ -107,11 +107,25 @@ def test_the_warm_up_never_counts_and_no_short_run_does() -> None:
     machine = Machine(100.0)
     runs = Lasting(machine, 5_000, least_s=20.0)
     runs.warm_up()
-    assert machine.lengths == [5_000]
+    assert machine.lengths == [5_000, 5_000]
     machine.rate = 500.0
     assert runs().lasted_s >= 20.0
-    assert machine.lengths == [5_000, 5_000, 5_000 * 2 * SPARE]
+    assert machine.lengths == [5_000, 5_000, 5_000, 5_000 * 2 * SPARE]
     assert FULL.least_s >= 20.0
+
+
+def test_it_is_warm_once_the_broker_takes_no_less() -> None:
+    """Its code is compiled while it runs, however long each run lasts."""
+    took_us = [16.0, 8.0, 6.3, 5.2, 5.0]
+    left = iter(took_us)
+
+    def run(n: int) -> Run:
+        return Run(1.0, 1.0, [], lasted_s=float(n), cpu_us={"broker": next(left)})
+
+    Lasting(run, 30, least_s=20.0).warm_up()
+
+    # 5.2 of 6.3 is more than four fifths.
+    assert list(left) == [5.0]
 
 
 def test_the_first_commit_is_start_up_and_an_idle_one_no_end() -> None:

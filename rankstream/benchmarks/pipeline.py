@@ -2,20 +2,21 @@
 
 One run brings up its own broker and Redis, writes each log beforehand, and times the
 stage that reads it by the resume positions of its commits; what the first of them
-covers is start-up, and does not count. A throughput counts only if an independent
-recount of the log agrees with what came out. Ours and the rival run in turns, ours in
-a namespace of its own each time; latency and restart are measured once.
+covers is start-up, and does not count, nor do runs before the broker is warm or over a
+log that is too short. A throughput counts only if an independent recount of the log
+agrees with what came out. Ours and the rival run in turns, ours in a namespace of its
+own each time; latency and restart are measured once.
 """
 
-import subprocess
-import sys
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from rankstream.benchmarks.pipeline_bed import Bed, running_bed, say
 from rankstream.benchmarks.pipeline_compared import compared_figure
+from rankstream.benchmarks.pipeline_cpu import Meter
 from rankstream.benchmarks.pipeline_end import await_end
 from rankstream.benchmarks.pipeline_figures import (
     COMPARED,
@@ -42,15 +43,17 @@ from rankstream.benchmarks.pipeline_ingestion import ingestion_run
 from rankstream.benchmarks.pipeline_latency import latencies_s
 from rankstream.benchmarks.pipeline_local import local_figure
 from rankstream.benchmarks.pipeline_logs import (
-    create_topic,
+    KeptLog,
+    delete_topics,
+    part_of,
     preload,
     progress_of,
-    rate_of,
 )
 from rankstream.benchmarks.pipeline_memory import list_figure, open_figure
 from rankstream.benchmarks.pipeline_recount import Recount
 from rankstream.benchmarks.pipeline_repeats import (
     Figure,
+    Lasting,
     Run,
     cost_figure,
     in_turns,
@@ -58,20 +61,18 @@ from rankstream.benchmarks.pipeline_repeats import (
 )
 from rankstream.benchmarks.pipeline_restart import restart
 from rankstream.benchmarks.pipeline_roles import (
-    end_to_end_figure,
-    learning_figure,
+    end_to_end_run,
+    learning_run,
+    roles_figure,
     scaling_figure,
 )
 from rankstream.benchmarks.pipeline_start import start_figure
 from rankstream.benchmarks.pipeline_state import query_figure, state_figure
+from rankstream.benchmarks.pipeline_stock import StockRuns
 from rankstream.benchmarks.workload import Workload, canonical_records
-from rankstream.installation import path_options
-from rankstream.settings import Settings
 from rankstream.wire.events import DETERMINISTIC, LOGGED, PLACKETT_LUCE
 from rankstream.wire.topics import EVENTS, STATISTICS, full_name, state_topic
 
-RIVAL_BYTES = 300
-RIVAL_TOPIC = "stock"
 N_PARTITIONS = 4
 N_FEATURES = 46
 
@@ -83,13 +84,27 @@ GOALS = {LOGGED: (15.0, 10.0), DETERMINISTIC: (18.0, 12.0), PLACKETT_LUCE: (3.0,
 """Goal and floor of the fold by policy, over the rival."""
 
 
+ROLES_NAMES = {
+    "events": "JSON events, one a record, to statistics and snapshots, all roles on "
+    f"({N_FEATURES} features)",
+    "interactions": "interactions that wait, through the learn role alone "
+    f"({N_FEATURES} features)",
+}
+"""Of the figures of several roles, by what they count."""
+
+
 class Sizes(NamedTuple):
-    """How long each part is; `repeats` is how often a throughput is measured."""
+    """How long each part is; `repeats` is how often a throughput is measured.
+
+    `rival`, `fold`, `placed`, `ingestion` and `roles` are the lengths of the first
+    logs: others follow until what is measured lasts `least_s`.
+    """
 
     rival: int
     fold: int
     placed: int
     ingestion: int
+    least_s: float
     local: int
     compared: int
     state: int
@@ -102,13 +117,13 @@ class Sizes(NamedTuple):
 
 
 FULL = Sizes(
-    rival=60_000, fold=400_000, placed=60_000, ingestion=150_000, local=1_000_000,
-    compared=20_000, state=400_000, memory=200_000, queries=2_000, paced_s=60.0,
-    restart_s=600.0, roles=60_000, repeats=3,
+    rival=20_000, fold=400_000, placed=60_000, ingestion=150_000, least_s=20.0,
+    local=1_000_000, compared=20_000, state=400_000, memory=200_000, queries=2_000,
+    paced_s=60.0, restart_s=600.0, roles=60_000, repeats=3,
 )  # fmt: skip
 QUICK = Sizes(
-    rival=10_000, fold=30_000, placed=10_000, ingestion=20_000, local=20_000,
-    compared=1_000, state=10_000, memory=10_000, queries=50, paced_s=5.0,
+    rival=10_000, fold=30_000, placed=10_000, ingestion=20_000, least_s=0.1,
+    local=20_000, compared=1_000, state=10_000, memory=10_000, queries=50, paced_s=5.0,
     restart_s=15.0, roles=3_000, repeats=1,
 )  # fmt: skip
 
@@ -140,35 +155,12 @@ class Session:
         self.bed = bed
         self.sizes = sizes
         self._placed_rate: float | None = None
-        self._has_rival_log = False
-
-    def stock_rate(self) -> float:
-        """Records a second of the empty agent, in one run."""
-        bootstrap, n_records = self.bed.broker.bootstrap, self.sizes.rival
-        if not self._has_rival_log:
-            create_topic(bootstrap, RIVAL_TOPIC, N_PARTITIONS)
-            value = b"x" * RIVAL_BYTES
-            places = ((RIVAL_TOPIC, n % N_PARTITIONS, value) for n in range(n_records))
-            preload(bootstrap, places)
-            self._has_rival_log = True
-        module = "rankstream.benchmarks.stock_agent"
-        command = [sys.executable, *path_options(), "-m", module]
-        command += [bootstrap, RIVAL_TOPIC, str(n_records)]
-        done = subprocess.run(  # noqa: S603  our own command
-            command, capture_output=True, text=True, check=True, timeout=300,
-            stdin=subprocess.DEVNULL, cwd=self.bed.folder,
-        )  # fmt: skip
-        rate = float(done.stdout.rpartition("rate=")[2].split()[0])
-        say(f"stock agent: {rate:,.0f} records/s")
-        return rate
+        self._stock: Lasting | None = None
 
     def fold_figure(self, policy: int) -> Figure:
         """Canonical events through the fold role."""
         is_placed = policy == PLACKETT_LUCE
-        plan = self._plan(policy)
-        pairs = in_turns(
-            lambda: fold_run(self.bed, plan), self.stock_rate, self.sizes.repeats
-        )
+        pairs = self._in_turns(self._fold_runs(policy))
         kind = {LOGGED: "logged exposures", DETERMINISTIC: "deterministic"}
         placed = (
             f"plackett-luce, 40 candidates, {N_FEATURES} features, new scores each s"
@@ -186,14 +178,26 @@ class Session:
     def ingestion_figure(self) -> Figure:
         """JSON events through the ingest role."""
 
-        def ours() -> Run:
+        def run(n_impressions: int) -> Run:
             settings = self.bed.settings(N_FEATURES)
-            return ingestion_run(self.bed, settings, self.sizes.ingestion)
+            found = ingestion_run(self.bed, settings, n_impressions)
+            delete_topics(settings)
+            return found
 
-        pairs = in_turns(ours, self.stock_rate, self.sizes.repeats)
+        pairs = self._in_turns(Lasting(run, self.sizes.ingestion, self.sizes.least_s))
         n_bytes = pairs[0][0].event_bytes
         name = f"ingestion, one JSON event a record ({n_bytes:.0f} bytes)"
         return throughput_figure(name, pairs, goal=4.0, floor=2.2)
+
+    def roles_figure(self, run: Callable[[Bed, int, int], Run], what: str) -> Figure:
+        """JSON events through several roles, or one role alone; once."""
+        runs = Lasting(
+            lambda n: run(self.bed, n, N_FEATURES),
+            self.sizes.roles,
+            self.sizes.least_s,
+        )
+        runs.warm_up()
+        return roles_figure(ROLES_NAMES[what], f"{what}/s", runs())
 
     def local_figure(self) -> Figure:
         """The in-process replay over decoding the same records."""
@@ -203,44 +207,85 @@ class Session:
     def half_speed(self) -> float:
         """Events a second that the fold of Plackett-Luce lists takes with ease."""
         if self._placed_rate is None:
-            self._placed_rate = fold_run(self.bed, self._plan(PLACKETT_LUCE)).rate
+            runs = self._fold_runs(PLACKETT_LUCE)
+            runs.warm_up()
+            self._placed_rate = runs().rate
         return self._placed_rate / 2
 
-    def _plan(self, policy: int) -> Workload:
+    def _in_turns(self, ours: Lasting) -> list[tuple[Run, Run]]:
+        """Ours and the empty agent, once both are warm and their logs long enough."""
+        if self._stock is None:
+            stock = StockRuns(self.bed)
+            self._stock = Lasting(stock, self.sizes.rival, self.sizes.least_s)
+            self._stock.warm_up()
+        ours.warm_up()
+        return in_turns(ours, self._stock, self.sizes.repeats)
+
+    def _fold_runs(self, policy: int) -> Lasting:
         is_placed = policy == PLACKETT_LUCE
-        return Workload(
-            self.sizes.placed if is_placed else self.sizes.fold,
+        plan = Workload(
+            0,
             policy,
             n_candidates=40 if is_placed else 20,
             n_features=N_FEATURES if is_placed else 0,
             n_partitions=N_PARTITIONS,
         )
+        n_first = self.sizes.placed if is_placed else self.sizes.fold
+        return Lasting(FoldRuns(self.bed, plan), n_first, self.sizes.least_s)
 
 
-def fold_run(bed: Bed, plan: Workload) -> Run:
-    """One run of the fold role over a log of its own."""
-    settings = bed.settings(N_FEATURES)
-    recount = Recount()
-    preload(settings.kafka.bootstrap, counted(plan, settings, recount))
-    n_bytes, about = recount.bytes_per_event, f"policy {plan.policy}"
-    say(f"{about}: {recount.n_events:,} events of {n_bytes:.0f} bytes written")
-    with bed.worker(settings, "fold") as worker:
-        await_end(settings, "fold", worker.check)
-    marks = progress_of(settings, state_topic("fold"), N_PARTITIONS)
-    value = rate_of(marks, recount.events_up_to)
-    wrong = recount.disagreements(settings)
-    say(f"{about}: {value:,.0f} events/s; recount: {wrong or 'agrees'}")
-    return Run(value, n_bytes, wrong)
+class FoldRuns:
+    """Runs of the fold role; those of one length have the same log.
 
+    Parameters
+    ----------
+    plan
+        Its number of impressions is that of each run.
+    """
 
-def counted(
-    plan: Workload, settings: Settings, recount: Recount
-) -> Iterator[tuple[str, int, bytes]]:
-    """The records of a log, counted as they pass."""
-    topic = full_name(settings.namespace, EVENTS)
-    for partition, value, _ in canonical_records(plan, np.random.default_rng(1)):
-        recount.take(partition, value)
-        yield topic, partition, value
+    def __init__(self, bed: Bed, plan: Workload) -> None:
+        self._bed = bed
+        self._plan = plan
+        self._log: KeptLog | None = None
+        self._recount = Recount()
+
+    def __call__(self, n_impressions: int) -> Run:
+        """One run in a namespace of its own, whose topics go with it."""
+        log, recount = self._log_of(n_impressions), self._recount
+        settings = self._bed.settings(N_FEATURES)
+        topic = full_name(settings.namespace, EVENTS)
+        preload(settings.kafka.bootstrap, ((topic, *record) for record in log))
+        about = f"policy {self._plan.policy}"
+        say(
+            f"{about}: {recount.n_events:,} events of {recount.bytes_per_event:.0f} "
+            "bytes written"
+        )
+        with self._bed.worker(settings, "fold") as worker:
+            meter = Meter(self._bed.broker_pid, lambda: worker.child("fold"))
+            await_end(settings, "fold", meter.sampling(worker.check))
+            meter.sample()
+        marks = progress_of(settings, state_topic("fold"), N_PARTITIONS)
+        part = part_of(marks, recount.events_up_to)
+        wrong = recount.disagreements(settings)
+        run = meter.measured(part, recount.bytes_per_event, wrong)
+        say(f"{about}: {run.rate:,.0f} events/s; {run.told}")
+        say(f"{about}: recount: {wrong or 'agrees'}")
+        delete_topics(settings)
+        return run
+
+    def _log_of(self, n_impressions: int) -> KeptLog:
+        if self._log is None or n_impressions != self._plan.n_impressions:
+            self._plan = replace(self._plan, n_impressions=n_impressions)
+            self._recount = Recount()
+            self._log = KeptLog(self._bed.folder / "events.log", self._counted())
+        return self._log
+
+    def _counted(self) -> Iterator[tuple[int, bytes]]:
+        """The records of a log, counted as they pass."""
+        rng = np.random.default_rng(1)
+        for partition, value, _ in canonical_records(self._plan, rng):
+            self._recount.take(partition, value)
+            yield partition, value
 
 
 def latency_figure(bed: Bed, sizes: Sizes, per_second: float) -> Figure:
@@ -310,12 +355,8 @@ MAKERS: dict[str, Callable[[Session], Figure]] = {
     RESTART: lambda session: restart_figure(
         session.bed, session.sizes, session.half_speed()
     ),
-    END_TO_END: lambda session: end_to_end_figure(
-        session.bed, session.sizes.roles, N_FEATURES
-    ),
-    LEARNING: lambda session: learning_figure(
-        session.bed, session.sizes.roles, N_FEATURES
-    ),
+    END_TO_END: lambda session: session.roles_figure(end_to_end_run, "events"),
+    LEARNING: lambda session: session.roles_figure(learning_run, "interactions"),
     SCALING: lambda session: scaling_figure(
         session.bed, session.sizes.roles, N_FEATURES
     ),

@@ -61,6 +61,18 @@ class Bed:
         self.broker.kill()
         self.redis.kill()
 
+    def broker_pid(self) -> int:
+        """Process id of the broker.
+
+        Raises
+        ------
+        BenchmarkFailed
+            Where it does not run.
+        """
+        if self.broker.pid is None:
+            raise BenchmarkFailed("a broker must run; it does not")
+        return self.broker.pid
+
     def settings(self, n_features: int) -> Settings:
         """Settings of a namespace of its own, whose topics exist then."""
         self._n_namespaces += 1

@@ -44,8 +44,8 @@ def compared_figure(n_impressions: int, n_repeats: int) -> Figure:
         )
     runs = [
         (
-            Run(n_events / ours.cpu_s, n_bytes, ours.faults + theirs.faults),
-            n_events / theirs.cpu_s,
+            Run(n_events / ours.cpu_s, n_bytes, ours.faults),
+            Run(n_events / theirs.cpu_s, n_bytes, theirs.faults),
         )
         for ours, theirs in pairs
     ]

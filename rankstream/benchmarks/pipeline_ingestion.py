@@ -4,11 +4,12 @@ from collections.abc import Iterator
 
 from rankstream.benchmarks.input_events import input_events
 from rankstream.benchmarks.pipeline_bed import Bed, say
+from rankstream.benchmarks.pipeline_cpu import Meter
 from rankstream.benchmarks.pipeline_end import await_end
 from rankstream.benchmarks.pipeline_logs import (
+    part_of,
     preload,
     progress_of,
-    rate_of,
     read_all,
 )
 from rankstream.benchmarks.pipeline_repeats import Run
@@ -37,18 +38,21 @@ def ingestion_run(bed: Bed, settings: Settings, n_impressions: int) -> Run:
     preload(settings.kafka.bootstrap, records(), ended=ended)
     say(f"ingestion: {len(sent):,} events written")
     with bed.worker(settings, "ingest") as worker:
-        await_end(settings, "ingest", worker.check)
+        meter = Meter(bed.broker_pid, lambda: worker.child("ingest"))
+        await_end(settings, "ingest", meter.sampling(worker.check))
+        meter.sample()
     marks = [
         mark._replace(partition=mark.partition + width * nth)
         for nth, state in enumerate(STATES)
         for mark in progress_of(settings, state, width)
     ]
     # The end records among them are eight of many thousand.
-    value = rate_of(sorted(marks), lambda _, offset: offset + 1)
-    n_bytes = sum(sent) / len(sent)
+    part = part_of(sorted(marks), lambda _, offset: offset + 1)
     wrong = _disagreements(settings, n_impressions, len(sent))
-    say(f"ingestion: {value:,.0f} events/s; recount: {wrong or 'agrees'}")
-    return Run(value, n_bytes, wrong)
+    run = meter.measured(part, sum(sent) / len(sent), wrong)
+    say(f"ingestion: {run.rate:,.0f} events/s; {run.told}")
+    say(f"ingestion: recount: {wrong or 'agrees'}")
+    return run
 
 
 def _disagreements(settings: Settings, n_impressions: int, n_events: int) -> list[str]:

@@ -51,7 +51,10 @@ def local_figure(plan: Workload, n_repeats: int) -> Figure:
         _replay(settings, records[:8])
         turns = in_turns(lambda: timed(ours), lambda: timed(rival), n_repeats)
     pairs = [
-        (Run(n_events / mine.wall_s, n_bytes, mine.faults), n_events / other.wall_s)
+        (
+            Run(n_events / mine.wall_s, n_bytes, mine.faults),
+            Run(n_events / other.wall_s, n_bytes, other.faults),
+        )
         for mine, other in turns
     ]
     seconds = {

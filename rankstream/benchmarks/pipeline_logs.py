@@ -5,7 +5,9 @@ the time at which it was written, and says up to where its partition was done.
 """
 
 import asyncio
+import struct
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
@@ -16,6 +18,10 @@ from rankstream.settings import Settings
 from rankstream.wire.topics import MAX_RECORD_BYTES, MIB, full_name
 from streams.ingest.ingest import END_HEADER
 from streams.kafka.resume_position import POSITION_KEY, decode_position
+from streams.topology import topics_of
+
+_PLACE = struct.Struct("<HI")
+"""Partition and length of a record of a kept log."""
 
 
 class Entry(NamedTuple):
@@ -36,6 +42,26 @@ class Progress(NamedTuple):
     offset: int
 
 
+class KeptLog:
+    """A log made once, to be written to a topic of each run anew.
+
+    Making a record takes longer than folding it.
+    """
+
+    def __init__(self, path: Path, records: Iterable[tuple[int, bytes]]) -> None:
+        self._path = path
+        with path.open("wb") as file:
+            for partition, value in records:
+                file.write(_PLACE.pack(partition, len(value)) + value)
+
+    def __iter__(self) -> Iterator[tuple[int, bytes]]:
+        """`(partition, value)` in the order in which they were made."""
+        with self._path.open("rb") as file:
+            while head := file.read(_PLACE.size):
+                partition, length = _PLACE.unpack(head)
+                yield partition, file.read(length)
+
+
 def create_topic(bootstrap: str, name: str, n_partitions: int) -> None:
     """A plain topic, for the rival."""
 
@@ -48,6 +74,25 @@ def create_topic(bootstrap: str, name: str, n_partitions: int) -> None:
             await client.close()
 
     asyncio.run(create())
+
+
+def delete_topics(settings: Settings) -> None:
+    """Delete those of a namespace: the broker would clean them beside the next run."""
+
+    async def delete() -> None:
+        client = AIOKafkaAdminClient(bootstrap_servers=settings.kafka.bootstrap)
+        await client.start()
+        try:
+            await client.delete_topics(
+                [
+                    full_name(settings.namespace, topic.name)
+                    for topic in topics_of(settings.kafka)
+                ]
+            )
+        finally:
+            await client.close()
+
+    asyncio.run(delete())
 
 
 def new_producer(bootstrap: str) -> AIOKafkaProducer:
@@ -149,8 +194,26 @@ def progress_of(settings: Settings, topic: str, n_partitions: int) -> list[Progr
     return sorted(found)
 
 
-def rate_of(progress: list[Progress], events_up_to: Callable[[int, int], int]) -> float:
-    """Events a second, from the first commit to the last.
+class Part(NamedTuple):
+    """The measured part of a run; milliseconds since 1970."""
+
+    n_events: int
+    start_ms: int
+    end_ms: int
+
+    @property
+    def lasted_s(self) -> float:
+        """Seconds, over 0."""
+        return max(1, self.end_ms - self.start_ms) / 1_000.0
+
+    @property
+    def rate(self) -> float:
+        """Events a second."""
+        return self.n_events / self.lasted_s
+
+
+def part_of(progress: list[Progress], events_up_to: Callable[[int, int], int]) -> Part:
+    """What a stage did from its first commit to its last.
 
     Parameters
     ----------
@@ -162,13 +225,13 @@ def rate_of(progress: list[Progress], events_up_to: Callable[[int, int], int]) -
     if len(progress) < 2:
         raise BenchmarkFailed("a run must last for several commits; it was over")
     at: dict[int, int] = {}
-    start_ms = end_ms = progress[0].timestamp_ms
+    first = progress[0]
+    end_ms = first.timestamp_ms
     for mark in progress:
         # A checkpoint of an idle partition is a commit that goes nowhere.
         if mark.offset > at.get(mark.partition, -1):
             at[mark.partition] = mark.offset
             end_ms = mark.timestamp_ms
-    first = progress[0]
     n_events = sum(events_up_to(partition, offset) for partition, offset in at.items())
     n_events -= events_up_to(first.partition, first.offset)
-    return 1_000.0 * n_events / max(1, end_ms - start_ms)
+    return Part(n_events, first.timestamp_ms, end_ms)

@@ -6,27 +6,28 @@ cores, where a rate is what the machine had left.
 
 import contextlib
 import json
-import os
 import re
 import subprocess
 import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 from rankstream.benchmarks.input_events import input_events
 from rankstream.benchmarks.pipeline_bed import Bed, BenchmarkFailed, Worker, say
+from rankstream.benchmarks.pipeline_cpu import Meter, cpu_s
 from rankstream.benchmarks.pipeline_end import await_end
 from rankstream.benchmarks.pipeline_logs import (
+    Part,
     Progress,
+    delete_topics,
+    part_of,
     preload,
     progress_of,
-    rate_of,
     read_all,
 )
-from rankstream.benchmarks.pipeline_repeats import Figure
+from rankstream.benchmarks.pipeline_repeats import Figure, Run, told_of
 from rankstream.installation import path_options
 from rankstream.settings import Settings
 from rankstream.wire.events import decode_interaction_record
@@ -38,8 +39,6 @@ from rankstream.wire.topics import (
     state_topic,
 )
 from streams.topology import kinds_of, n_partitions_of
-
-TICKS = os.sysconf("SC_CLK_TCK")
 
 READY_S = 300.0
 """So long processes may take to be ready: the first one to learn compiles."""
@@ -59,12 +58,6 @@ class Cost(NamedTuple):
         return 1e6 * self.cpu_s / max(1, self.n_events)
 
 
-def cpu_s(pid: int) -> float:
-    """CPU seconds of a process so far, all of its threads."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / TICKS
-
-
 def send(settings: Settings, n_impressions: int, n_features: int) -> int:
     """Write the input topics beforehand; says how many events they have."""
     width, n_events = settings.kafka.input_partitions, 0
@@ -81,33 +74,38 @@ def send(settings: Settings, n_impressions: int, n_features: int) -> int:
     return n_events
 
 
-def end_to_end_figure(bed: Bed, n_impressions: int, n_features: int) -> Figure:
-    """JSON events from the input topics to statistics and snapshots, all roles on."""
+def end_to_end_run(bed: Bed, n_impressions: int, n_features: int) -> Run:
+    """JSON events from the input topics to statistics and snapshots, all roles on.
+
+    CPU is that of each role; what binds is said of ingestion, which takes most of it.
+    """
     settings = bed.settings(n_features)
     roles = ("ingest", "fold", "learn", "publish")
     with bed.worker(settings, *roles) as worker:
         _await_ready([worker], roles[:3])
+        meter = Meter(bed.broker_pid, lambda: worker.child("ingest"))
+        meter.sample()
         before = {role: cpu_s(worker.child(role)) for role in roles}
-        started_ms = 1_000 * time.time()
+        started_ms = round(1_000 * time.time())
         n_events = send(settings, n_impressions, n_features)
         for role in roles[:3]:
-            await_end(settings, role, worker.check)
+            await_end(settings, role, meter.sampling(worker.check))
+        meter.sample()
         costs = {
-            role: Cost(cpu_s(worker.child(role)) - before[role], n_events)
+            role: Cost(cpu_s(worker.child(role)) - before[role], n_events).us_each
             for role in roles
         }
-    lasted_ms = max(1.0, _last_commit_ms(settings, roles[:3]) - started_ms)
-    rate = 1_000.0 * n_events / lasted_ms
-    told = ", ".join(f"{role} {cost.us_each:.0f}" for role, cost in costs.items())
-    say(f"end to end: {rate:,.0f} events/s; CPU s a million events: {told}")
-    return _figure(
-        "JSON events, one a record, to statistics and snapshots, all roles on "
-        f"({n_features} features); CPU seconds a million events: {told}",
-        "events/s", rate, _faults(bed, settings),
-    )  # fmt: skip
+    part = Part(n_events, started_ms, _last_commit_ms(settings, roles[:3]))
+    run = meter.measured(part, 0.0, _faults(bed, settings))
+    run = run._replace(
+        cpu_us=costs | {"broker": run.cpu_us["broker"]}, binds=f"ingest: {run.binds}"
+    )
+    say(f"end to end: {run.rate:,.0f} events/s; {run.told}")
+    delete_topics(settings)
+    return run
 
 
-def learning_figure(bed: Bed, n_impressions: int, n_features: int) -> Figure:
+def learning_run(bed: Bed, n_impressions: int, n_features: int) -> Run:
     """Interactions that wait, through the learn role alone."""
     settings = bed.settings(n_features)
     send(settings, n_impressions, n_features)
@@ -115,8 +113,9 @@ def learning_figure(bed: Bed, n_impressions: int, n_features: int) -> Figure:
         with bed.worker(settings, role) as worker:
             await_end(settings, role, worker.check)
     with bed.worker(settings, "learn") as worker:
-        await_end(settings, "learn", worker.check)
-        cost = Cost(cpu_s(worker.child("learn")), n_impressions)
+        meter = Meter(bed.broker_pid, lambda: worker.child("learn"))
+        await_end(settings, "learn", meter.sampling(worker.check))
+        meter.sample()
     width = settings.kafka.learner_partitions
     ends: dict[tuple[int, int], int] = {}
     totals = [0] * width
@@ -124,13 +123,11 @@ def learning_figure(bed: Bed, n_impressions: int, n_features: int) -> Figure:
         batch = decode_interaction_record(entry.value or b"")
         totals[entry.partition] += len(batch.interactions)
         ends[entry.partition, entry.offset] = totals[entry.partition]
-    rate = rate_of(_marks(settings, "learn"), _up_to(ends))
-    say(f"learning: {rate:,.0f} interactions/s, {cost.us_each:.0f} us of CPU each")
-    return _figure(
-        f"interactions that wait, through the learn role ({n_features} features); "
-        f"{cost.us_each:.0f} us of CPU each, start included",
-        "interactions/s", rate, _faults(bed, settings),
-    )  # fmt: skip
+    part = part_of(_marks(settings, "learn"), _up_to(ends))
+    run = meter.measured(part, 0.0, _faults(bed, settings))
+    say(f"learning: {run.rate:,.0f} interactions/s; {run.told}")
+    delete_topics(settings)
+    return run
 
 
 def scaling_figure(bed: Bed, n_impressions: int, n_features: int) -> Figure:
@@ -218,6 +215,11 @@ def _faults(bed: Bed, settings: Settings) -> list[str]:
         raise BenchmarkFailed(f"a recount must end; it said {done.stderr}")
     found: list[str] = json.loads(done.stdout)["differences"]
     return found
+
+
+def roles_figure(name: str, unit: str, run: Run) -> Figure:
+    """A figure that nothing stands beside."""
+    return _figure(name, unit, run.rate, run.faults) | told_of([run])
 
 
 def _figure(name: str, unit: str, value: float, faults: list[str]) -> Figure:

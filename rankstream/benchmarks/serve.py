@@ -15,7 +15,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from statistics import median
 from typing import Any, NamedTuple
 
 import msgspec
@@ -25,8 +24,8 @@ from deploy.process import free_port
 from producers.topic_reader import read_records
 from rankstream.benchmarks.http_load import Load, load, request_of
 from rankstream.benchmarks.pipeline_bed import BenchmarkFailed, running_bed
-from rankstream.benchmarks.pipeline_repeats import Figure, in_turns
-from rankstream.benchmarks.pipeline_roles import cpu_s
+from rankstream.benchmarks.pipeline_cpu import cpu_s
+from rankstream.benchmarks.pipeline_repeats import Figure, in_turns, paired_figure
 from rankstream.benchmarks.serve_beside import beside_figures
 from rankstream.installation import path_options
 from rankstream.settings import Settings
@@ -147,41 +146,34 @@ def figures_of(
     if refused:
         faults.append(f"{refused:,} requests were refused")
 
-    def figure(name: str, unit: str, of: Callable[[Turn], float]) -> Figure:
-        found = {
-            "value": [of(ours) for ours, _ in pairs],
-            "rival": [of(bare) for _, bare in pairs],
-            "ratio": [of(ours) / of(bare) for ours, bare in pairs],
-        }
-        return {
-            "name": name,
-            "unit": unit,
-            **{key: median(values) for key, values in found.items()},
-            **({"ratio": None} if faults else {}),
-            "goal": None,
-            "floor": None,
-            "less_is_better": True,
-            "repeats": len(pairs),
-            "spread": {key: [min(each), max(each)] for key, each in found.items()},
-            "faults": faults,
-        }
+    def values(of: Callable[[Turn], float]) -> list[tuple[float, float]]:
+        return [(of(ours), of(bare)) for ours, bare in pairs]
 
-    rate = figure(work.name, "requests/s", lambda turn: turn.load.rate)
-    rate |= {"goal": work.goal, "floor": work.floor, "less_is_better": False}
+    def cost(what: str, unit: str, of: Callable[[Turn], float]) -> Figure:
+        name = f"{work.name}: {what}"
+        found = values(of)
+        return paired_figure(name, unit, found, less_is_better=True, faults=faults)
+
     return [
-        rate,
-        figure(
-            f"{work.name}: slowest 1 %, {N_CLIENTS} clients",
+        paired_figure(
+            work.name,
+            "requests/s",
+            values(lambda turn: turn.load.rate),
+            bounds=(work.goal, work.floor),
+            faults=faults,
+        ),
+        cost(
+            f"slowest 1 %, {N_CLIENTS} clients",
             "ms",
             lambda turn: 1e3 * turn.load.p99_s,
         ),
-        figure(
-            f"{work.name}: CPU of the server, a request",
+        cost(
+            "CPU of the server, a request",
             "us",
             lambda turn: 1e6 * turn.server_s / max(1, turn.load.n_answered),
         ),
-        figure(
-            f"{work.name}: CPU of the clients, a request",
+        cost(
+            "CPU of the clients, a request",
             "us",
             lambda turn: 1e6 * turn.load.cpu_s / max(1, turn.load.n_answered),
         ),

@@ -3,12 +3,11 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
-from statistics import median
 from typing import NamedTuple
 
 from rankstream.benchmarks.hostile_load import begun
 from rankstream.benchmarks.http_load import Load, load
-from rankstream.benchmarks.pipeline_repeats import Figure, in_turns
+from rankstream.benchmarks.pipeline_repeats import Figure, in_turns, paired_figure
 
 N_SENDERS = 20
 N_CLIENTS = 8
@@ -55,23 +54,14 @@ def figures_of(name: str, pairs: list[tuple[Beside, Beside]]) -> list[Figure]:
     def figure(
         what: str, unit: str, of: Callable[[Beside], float], goal: float, floor: float
     ) -> Figure:
-        found = {
-            "value": [of(beside) for beside, _ in pairs],
-            "rival": [of(alone) for _, alone in pairs],
-            "ratio": [of(beside) / of(alone) for beside, alone in pairs],
-        }
-        return {
-            "name": f"{name}, beside {N_SENDERS} attackers: {what}",
-            "unit": unit,
-            **{key: median(values) for key, values in found.items()},
-            **({"ratio": None} if faults else {}),
-            "goal": goal,
-            "floor": floor,
-            "less_is_better": True,
-            "repeats": len(pairs),
-            "spread": {key: [min(each), max(each)] for key, each in found.items()},
-            "faults": faults,
-        }
+        return paired_figure(
+            f"{name}, beside {N_SENDERS} attackers: {what}",
+            unit,
+            [(of(beside), of(alone)) for beside, alone in pairs],
+            bounds=(goal, floor),
+            less_is_better=True,
+            faults=faults,
+        )
 
     return [
         figure(

@@ -8,6 +8,7 @@ import multiprocessing
 import os
 import platform
 import sys
+import time
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
@@ -15,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from rankstream.benchmarks.pipeline_figures import FIGURES, chosen_figures
-from rankstream.benchmarks.pipeline_repeats import standing
+from rankstream.benchmarks.pipeline_repeats import cpu_line, standing
 
 SUMMARY = "measure speed and memory, beside a rival in the same run"
 
@@ -115,21 +116,39 @@ def run(arguments: argparse.Namespace) -> int:
         sys.stdout.write(f"{figure_lines()}\n")
         return 0
     chosen_figures(arguments.figures)
+    load = os.getloadavg()
     options = {"figures": arguments.figures} if arguments.figures else {}
     figures = measured(arguments.name, quick=arguments.quick, **options)
     result = {
         "name": arguments.name,
+        "command": command_of(arguments),
+        "date": time.strftime("%Y-%m-%d"),
         "versions": versions(),
         "cores": os.cpu_count(),
+        "load": {"before": load, "after": os.getloadavg()},
         "figures": figures,
     }
     if arguments.json:
         json.dump(result, sys.stdout, indent=2)
         sys.stdout.write("\n")
     else:
-        Console().print(table_of(arguments.name, figures))
+        console = Console()
+        console.print(table_of(arguments.name, figures))
+        console.print(
+            f"{result['date']}, {result['cores']} cores; load average over a minute "
+            f"{load[0]:.1f} before, {os.getloadavg()[0]:.1f} after",
+            highlight=False,
+        )
     failing = {"void"} if arguments.quick else {"void", "below"}
     return 1 if failing & {standing(figure) for figure in figures} else 0
+
+
+def command_of(arguments: argparse.Namespace) -> str:
+    """The command that takes the same figures again."""
+    words = ["rankstream bench", arguments.name]
+    words += ["--figures", *arguments.figures] if arguments.figures else []
+    words += ["--quick"] if arguments.quick else []
+    return " ".join(words)
 
 
 def figure_lines() -> str:
@@ -173,7 +192,7 @@ def table_of(name: str, figures: list[dict[str, Any]]) -> Table:
         table.add_column(heading, justify="right")
     for figure in figures:
         table.add_row(
-            figure["name"],
+            figure["name"] + _told(figure),
             _number(figure["value"]) + _spread(figure, "value"),
             figure["unit"],
             _number(figure["rival"]) + _spread(figure, "rival"),
@@ -182,6 +201,20 @@ def table_of(name: str, figures: list[dict[str, Any]]) -> Table:
             _bound(figure, "floor"),
         )
     return table
+
+
+def _told(figure: dict[str, Any]) -> str:
+    """CPU of each process and what binds, below the name, where they are known."""
+    lines = []
+    for whose, prefix in (("", ""), ("rival: ", "rival_")):
+        if f"{prefix}binds" in figure:
+            least, most = figure[f"{prefix}lasted_s"]
+            lines += [
+                f"{whose}{least:.0f} to {most:.0f} s a run",
+                whose + cpu_line(figure[f"{prefix}cpu_us"]),
+                whose + figure[f"{prefix}binds"],
+            ]
+    return "".join(f"\n  {line}" for line in lines)
 
 
 def _number(value: object) -> str:

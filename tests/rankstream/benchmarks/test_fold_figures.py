@@ -49,7 +49,9 @@ def test_a_cost_is_better_the_less_it_is() -> None:
 def test_a_rate_is_better_the_larger_its_ratio_is() -> None:
     """Whatever its value."""
     run = Run(50.0, 1.0, [])
-    figure = throughput_figure("fold", [(run, 100.0)], goal=0.5, floor=0.3)
+    figure = throughput_figure(
+        "fold", [(run, run._replace(rate=100.0))], goal=0.5, floor=0.3
+    )
 
     assert standing(figure) == "goal"
     assert standing(figure | {"goal": 0.6}) == "floor"

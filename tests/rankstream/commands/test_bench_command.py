@@ -1,12 +1,13 @@
 """`rankstream bench`: what is measured on one core has a process for itself."""
 
 import json
+import time
 from typing import Any
 
 import pytest
 
 from rankstream.benchmarks.pipeline_figures import FIGURES
-from rankstream.benchmarks.pipeline_repeats import cost_figure
+from rankstream.benchmarks.pipeline_repeats import Run, cost_figure, throughput_figure
 from rankstream.cli import main
 from rankstream.commands import bench
 from rankstream.commands.bench import ON_ONE_CORE, THREAD_COUNTS, table_of
@@ -23,6 +24,9 @@ def test_figures_come_back_from_a_process_with_one_thread(
     result = json.loads(capsys.readouterr().out)
 
     assert code == 0
+    assert result["command"] == "rankstream bench placement --quick"
+    assert result["date"] == time.strftime("%Y-%m-%d")
+    assert len(result["load"]["before"]) == len(result["load"]["after"]) == 3
     assert result["figures"]
     assert all(figure["value"] > 0.0 for figure in result["figures"])
 
@@ -109,6 +113,18 @@ def test_a_spread_is_printed_where_there_are_several_repeats() -> None:
         "[yellow]5.8 x[/] (5.1 to 6.4)",
     ]
     assert cells(one) == ["60,900", "10,500", "[yellow]5.8 x[/]"]
+
+
+def test_what_binds_stands_below_the_name() -> None:
+    """With the CPU of each process, of the rival too."""
+    run = Run(60_000.0, 338.0, [], 21.4, {"role": 2.5, "broker": 1.25}, "main binds")
+    figure = throughput_figure("fold", [(run, run)], goal=15.0, floor=5.0)
+
+    assert cells(figure, 0) == [
+        "fold\n  21 to 21 s a run\n  us of CPU an event: role 2.5, broker 1.25\n"
+        "  main binds\n  rival: 21 to 21 s a run\n"
+        "  rival: us of CPU an event: role 2.5, broker 1.25\n  rival: main binds"
+    ]
 
 
 def cells(figure: dict[str, Any], *which: int) -> list[str]:

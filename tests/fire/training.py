@@ -1,12 +1,13 @@
 """What was trained under fire, against its records, its log, and what was shown."""
 
+import contextlib
 import threading
 import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from producers.event_producer import send_records
+from producers.event_producer import SendFailed, send_records
 from producers.formats.canonical_dump import Header, write_dump
 from producers.topic_reader import TopicReader
 from rankstream.commands.intervene_verify import verdict_of
@@ -148,8 +149,10 @@ class Asking:
 
     def _run(self) -> None:
         while not self._stopped.wait(self._every_s):
-            ask_for_intervention(self._settings)
-            self.n_asked += 1
+            # A broker that has no time for it is asked again at the next turn.
+            with contextlib.suppress(SendFailed):
+                ask_for_intervention(self._settings)
+                self.n_asked += 1
 
 
 def n_trained(settings: Settings) -> int:

@@ -354,9 +354,11 @@ class EventProducer:
 
 
 def send_records(
-    settings: Settings, topic: str, records: Iterable[tuple[bytes, bytes]]
+    settings: Settings, topic: str, records: Iterable[tuple[bytes, bytes | None]]
 ) -> None:
     """Keys and values to a topic of one partition, in order, each acknowledged.
+
+    Without a value the key leaves a topic that is compacted.
 
     Raises
     ------

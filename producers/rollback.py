@@ -12,14 +12,16 @@ from producers.topic_reader import Record, TopicReader
 from rankstream.settings import Settings
 from rankstream.snapshots import (
     Pointer,
+    Snapshot,
+    SnapshotError,
     SnapshotStore,
     decode_at,
     decode_snapshot,
     following_key,
-    pointer_from,
     pointer_of,
 )
 from rankstream.wire.deployments import Deployment, is_deployment
+from rankstream.wire.envelope import decode_record, version_key
 from rankstream.wire.topics import SNAPSHOTS
 
 
@@ -110,14 +112,33 @@ def _learned(settings: Settings, store: SnapshotStore, model: str) -> Learned:
     noted: list[Record] = []
     with TopicReader(settings) as reader:
         for record in reader.records(SNAPSHOTS):
-            key = record.key or b""
-            name, _, version = key.rpartition(b"/")
-            if record.value is None:
+            key, value = record.key or b"", record.value
+            if value is None:
                 continue
-            if is_deployment(key, record.value):
+            if is_deployment(key, value):
                 noted.append(record)
-            elif key in (model.encode(), following_key(model)):
-                epoch = max(epoch, pointer_of(decode_snapshot(record.value)).epoch)
-            elif name == model.encode() and (at := pointer_from(version)) > place:
-                newest, place = record.value, at
+                continue
+            snapshot = _readable(model, key, value)
+            if snapshot is None:
+                continue
+            at = pointer_of(snapshot)
+            if key != version_key(snapshot):
+                epoch = max(epoch, at.epoch)
+            elif at > place:
+                newest, place = value, at
     return Learned(newest, epoch, deployments_among(noted))
+
+
+def _readable(model: str, key: bytes, value: bytes) -> Snapshot | None:
+    """The snapshot of a record of this model; None of others, and where it is dead.
+
+    What publishers pass over, and serve nobody, holds no rollback up either.
+    """
+    own = model.encode()
+    if key != own and key.rpartition(b"/")[0] != own:
+        return None
+    try:
+        snapshot = decode_record(key, value)
+    except SnapshotError:
+        return None
+    return snapshot if snapshot.model == model else None

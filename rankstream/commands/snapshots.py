@@ -15,6 +15,12 @@ from rankstream.commands.export_curve import (
     EXPORT_HELP,
     add_export_arguments,
 )
+from rankstream.commands.snapshots_repair import DESCRIPTION as REPAIR_DESCRIPTION
+from rankstream.commands.snapshots_repair import HELP as REPAIR_HELP
+from rankstream.commands.snapshots_repair import (
+    add_repair_arguments,
+    repair_snapshots,
+)
 from rankstream.settings import Settings, load_settings, with_namespace
 from rankstream.snapshots import (
     Pointer,
@@ -31,7 +37,7 @@ from rankstream.terminal.counts import counted
 from rankstream.terminal.fitted_table import print_fitted, wide_console
 from rankstream.terminal.plain_text import plain
 
-SUMMARY = "model snapshots: list, show, verify, roll back, follow"
+SUMMARY = "model snapshots: list, show, verify, roll back, follow, repair"
 
 WIDTH = 100
 
@@ -51,6 +57,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "  rankstream snapshots verify --json\n"
         "  rankstream snapshots rollback search 0.1200    serve it, and stay there\n"
         "  rankstream snapshots follow search             serve the newest again\n"
+        "  rankstream snapshots repair                    records nobody can serve\n"
         "  rankstream snapshots export-curve eyes         for LightGBM and XGBoost\n"
         "\n"
         "A model that is trained (learner = 'trained') is not followed: after a\n"
@@ -88,6 +95,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "again",
     )
     following.add_argument("model")
+    repairing = actions.add_parser(
+        "repair", help=REPAIR_HELP, description=REPAIR_DESCRIPTION
+    )
+    add_repair_arguments(repairing)
     exporting = actions.add_parser(
         "export-curve", help=EXPORT_HELP, description=EXPORT_DESCRIPTION
     )
@@ -99,13 +110,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="which one (default: the newest)",
     )
     add_export_arguments(exporting)
-    for action in (listing, show, verifying, rolling, following):
+    for action in (listing, show, verifying, rolling, following, repairing):
         action.add_argument("--json", action="store_true", help="print JSON")
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Read Redis and do what was asked; 1 if there is nothing, or something is bad."""
+    """Do what was asked; 1 if there is nothing, or something is bad."""
     settings = with_namespace(load_settings(arguments.config), arguments.namespace)
+    if arguments.action == "repair":
+        return repair_snapshots(settings, arguments)
     wait_for_redis(settings.redis.url, Waiting())
     store = store_of(settings)
     try:

@@ -30,6 +30,10 @@ NORMALISATIONS = ("min-max", "standard", "none")
 
 _encode = msgspec.msgpack.Encoder().encode
 
+LARGEST_NUMBER = 10**15 - 1
+"""The largest epoch, and the largest version. Redis' scripts compare them as float64,
+which has all integers up to there."""
+
 # Without leading zeros: a version has one name.
 _NUMBER = rb"(0|[1-9][0-9]{0,14})"
 is_pointer = re.compile(_NUMBER + rb"\." + _NUMBER).fullmatch
@@ -39,8 +43,8 @@ class SnapshotError(ValueError):
     """A snapshot is not what it should be.
 
     `reason` is a stable word: truncated, magic, schema, length, checksum, payload,
-    shape, weights; of a reader also pointer, missing, misplaced, model, kind, features,
-    emptied.
+    shape, pointer, weights; of a record of the topic also misplaced; of a reader also
+    missing, misplaced, model, kind, features, emptied.
 
     Operator action: `rankstream snapshots verify`; readers keep the last good one.
     """
@@ -188,7 +192,7 @@ def decode_snapshot(envelope: bytes) -> Snapshot:
     ------
     SnapshotError
         With the reason: truncated, magic, schema, length, checksum, payload,
-        shape, weights.
+        shape, pointer, weights.
     """
     if len(envelope) < HEADER.size:
         raise SnapshotError(
@@ -234,6 +238,7 @@ def _check(snapshot: Snapshot) -> None:
             f"a snapshot must be of a known shape; got {snapshot.kind} of {sizes}, "
             f"normalisation {snapshot.normalisation}, {pointer_of(snapshot)}",
         )
+    _check_numbers(snapshot)
     expected = 4 * n_weights(snapshot.n_features, snapshot.hidden)
     if snapshot.kind == CURVE:
         expected = 8 * CURVE_ROWS * snapshot.n_features
@@ -242,6 +247,20 @@ def _check(snapshot: Snapshot) -> None:
             "weights", f"weights must be {expected} bytes; got {len(snapshot.weights)}"
         )
     _check_declared(snapshot)
+
+
+def _check_numbers(snapshot: Snapshot) -> None:
+    """That a pointer can name the snapshot, and its parent.
+
+    What no pointer names would be taken for the newest version, and never be served.
+    """
+    own, parent = pointer_of(snapshot), (snapshot.parent_epoch, snapshot.parent)
+    if max(*own, *parent) > LARGEST_NUMBER:
+        raise SnapshotError(
+            "pointer",
+            f"epochs and versions of a snapshot must be at most {LARGEST_NUMBER:,}, as "
+            f"those of pointers are; got {own}, after {Pointer(*parent)}",
+        )
 
 
 def _check_declared(snapshot: Snapshot) -> None:
@@ -292,6 +311,34 @@ def decode_at(envelope: bytes, model: str, pointer: Pointer) -> Snapshot:
     return snapshot
 
 
+def decode_record(key: bytes, envelope: bytes) -> Snapshot:
+    """The snapshot in a record of the topic `snapshots`, verified.
+
+    Parameters
+    ----------
+    key
+        `MODEL/EPOCH.VERSION`, `MODEL` of one that was deployed, or `MODEL/follow`; see
+        `following_key`.
+
+    Raises
+    ------
+    SnapshotError
+        As `decode_snapshot`; also misplaced, where the key is of another snapshot.
+    """
+    snapshot = decode_snapshot(envelope)
+    model, whole = snapshot.model, version_key(snapshot)
+    if key not in (whole, model.encode(), following_key(model)):
+        raise SnapshotError(
+            "misplaced", f"the key must be {whole!r}; got {key[:300]!r}"
+        )
+    return snapshot
+
+
+def version_key(snapshot: Snapshot) -> bytes:
+    """The key, in the topic, of what is learned online."""
+    return f"{snapshot.model}/{pointer_of(snapshot)}".encode()
+
+
 def pointer_of(snapshot: Snapshot) -> Pointer:
     """Where a snapshot stands among the versions of its model."""
     return Pointer(snapshot.epoch, snapshot.version)
@@ -314,10 +361,13 @@ def rolled_back(snapshot: Snapshot, epoch: int) -> Snapshot:
     Raises
     ------
     ValueError
-        Where the epoch is not a later one.
+        Where the epoch is not a later one, or none can be later.
     """
-    if epoch <= snapshot.epoch:
-        raise ValueError(f"epoch must be above {snapshot.epoch}; got {epoch}")
+    if not snapshot.epoch < epoch <= LARGEST_NUMBER:
+        raise ValueError(
+            f"epoch must be above {snapshot.epoch}, and at most {LARGEST_NUMBER:,}; "
+            f"got {epoch}"
+        )
     return msgspec.structs.replace(snapshot, epoch=epoch)
 
 

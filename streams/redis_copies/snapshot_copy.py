@@ -16,7 +16,6 @@ from rankstream.snapshots import (
     SnapshotError,
     SnapshotStore,
     Standing,
-    decode_snapshot,
     encode_snapshot,
     following_key,
     is_pointer,
@@ -25,6 +24,7 @@ from rankstream.snapshots import (
     rolled_back,
 )
 from rankstream.wire.deployments import is_deployment
+from rankstream.wire.envelope import decode_record, version_key
 from rankstream.wire.topics import MIB
 from streams.redis_copies.suspicions import Suspicions
 
@@ -114,12 +114,7 @@ class SnapshotCopy:
         if is_deployment(name, value):
             return
         try:
-            snapshot = decode_snapshot(value)
-            pointer = pointer_of(snapshot)
-            whole = f"{snapshot.model}/{pointer}".encode()
-            following = following_key(snapshot.model)
-            if name not in (whole, snapshot.model.encode(), following):
-                raise SnapshotError("misplaced", f"the key must be {whole!r}")
+            snapshot = decode_record(name, value)
         except SnapshotError as error:
             self._counts["snapshots_rejected"] += 1
             log.warning(
@@ -127,6 +122,8 @@ class SnapshotCopy:
                 name[:100], error.reason, error,
             )  # fmt: skip
             return
+        pointer, whole = pointer_of(snapshot), version_key(snapshot)
+        following = following_key(snapshot.model)
         model = self._models.setdefault(snapshot.model, _Model())
         if name == whole and model.follows_in > pointer.epoch:
             moved = rolled_back(snapshot, model.follows_in)

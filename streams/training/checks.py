@@ -5,7 +5,13 @@ from typing import NamedTuple
 from models.estimators.splits import Shares, Splits, split_groups
 from rankstream.ranking.checked_weights import CheckedWeights, checked_weights
 from rankstream.sections import ModelSettings
-from rankstream.wire.envelope import Pointer, Snapshot, SnapshotError, pointer_of
+from rankstream.wire.envelope import (
+    LARGEST_NUMBER,
+    Pointer,
+    Snapshot,
+    SnapshotError,
+    pointer_of,
+)
 from streams.training.gathering import Gathered
 from streams.training.inputs import Inputs, TrainingRefused, list_hash
 from streams.training.query_sums import TRAINED_ON
@@ -77,6 +83,7 @@ class Checks(NamedTuple):
         if epoch is None:
             epoch = parent.epoch + (parent.version >= version)
         pointer = Pointer(epoch, version)
+        check_pointer(self.name, pointer)
         if pointer <= pointer_of(parent):
             raise TrainingRefused(
                 f"a version of {self.name!r} must come after its parent, "
@@ -142,6 +149,21 @@ class Checks(NamedTuple):
     def sources(self) -> str:
         """Whose lists it learns from."""
         return ", ".join(map(repr, self.model.sources_of(self.name)))
+
+
+def check_pointer(name: str, pointer: Pointer) -> None:
+    """Refuse a version that no pointer could name, as nobody would serve it.
+
+    Raises
+    ------
+    TrainingRefused
+    """
+    if max(pointer) > LARGEST_NUMBER:
+        raise TrainingRefused(
+            f"epoch and version of {name!r} must be at most {LARGEST_NUMBER:,}; got "
+            f"{pointer}: something else wrote the version before, so begin anew under "
+            "another name"
+        )
 
 
 def _told(form: tuple[int, bytes, str, list[int], str]) -> str:

@@ -28,6 +28,7 @@ from rankstream.wire.training import SCHEMA
 from streams.fold.statistics_columns import Columns
 from streams.fold.statistics_reader import Statistics
 from streams.training.bias_told import bias_told
+from streams.training.checks import check_pointer
 from streams.training.class_columns import TooManyClasses
 from streams.training.curve_estimator import LEAST_RANKS, estimator_of
 from streams.training.estimated_curve import (
@@ -173,6 +174,7 @@ class _Fit:
         if epoch is None:
             epoch = parent.epoch + (parent.version >= version)
         pointer = Pointer(epoch, version)
+        check_pointer(self._name, pointer)
         if pointer <= pointer_of(parent):
             raise TrainingRefused(
                 f"a version of {self._name!r} must come after the one before, "

@@ -75,9 +75,22 @@ class Past:
     clicks: list[bytes]
 
 
-def step_of(n_events: int) -> int:
-    """Event time from one event to the next, milliseconds."""
-    return min(MOST_STEP_MS, max(LEAST_STEP_MS, WHOLE_MS // n_events))
+FASTER = 2.5
+"""Event time passes so many times as fast as the clock at least, where it may."""
+
+
+def step_of(n_events: int, rate: float | None = None) -> int:
+    """Event time from one event to the next, milliseconds.
+
+    Parameters
+    ----------
+    rate
+        Events a second, where so few are sent that event time would pass slower than
+        the clock.
+    """
+    by_the_clock = round(FASTER * 1_000 / rate) if rate else 0
+    least = max(LEAST_STEP_MS, WHOLE_MS // n_events, by_the_clock)
+    return min(MOST_STEP_MS, least)
 
 
 def _json(event: dict[str, Any]) -> bytes:
@@ -102,17 +115,26 @@ class Events:
         How many to give, the bad ones included.
     n_partitions
         Of the canonical log.
+    rate
+        See `step_of`.
     """
 
     hostile_share = 0.02
     disorder_ms = DISORDER_MS
 
     def __init__(
-        self, seed: int, start_ms: int, now_ms: int, n_events: int, n_partitions: int
+        self,
+        seed: int,
+        start_ms: int,
+        now_ms: int,
+        n_events: int,
+        n_partitions: int,
+        *,
+        rate: float | None = None,
     ) -> None:
         self.expected = Expected()
         self.now_ms = start_ms
-        self.step_ms = step_of(n_events)
+        self.step_ms = step_of(n_events, rate)
         # The least frontier may be so far behind the newest event, less the disorder.
         self._slack_ms = max(LEAST_SLACK_MS, 100 * self.step_ms)
         self._rng = np.random.default_rng(seed)

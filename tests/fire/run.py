@@ -265,12 +265,15 @@ class Run:
             live = LiveEvents(seed, n_events, partitions, rate_of(options))
             live.is_open = options.plan != "none"
             return live
-        start_ms = now_ms - n_events * step_of(n_events) - 3_600_000
+        rate = options.rate
+        start_ms = now_ms - n_events * step_of(n_events, rate) - 3_600_000
         if options.is_poisoned:
-            poisoned = PoisonedEvents(seed, start_ms, now_ms, n_events, partitions)
+            poisoned = PoisonedEvents(
+                seed, start_ms, now_ms, n_events, partitions, rate=rate
+            )
             poisoned.wall_ms = now_ms
             return poisoned
-        return Events(seed, start_ms, now_ms, n_events, partitions)
+        return Events(seed, start_ms, now_ms, n_events, partitions, rate=rate)
 
     def close(self) -> None:
         """End whatever still runs."""

@@ -1,6 +1,6 @@
 """Even work for an hour, and whether anything grows.
 
-    python -m tests.fire.soak --minutes 60 --rate 50 --json
+    python -m tests.fire.soak --minutes 60 --rate 50 --train-every 60 --json
 
 Sends events whose outcome it knows, without any fault, and samples each minute what
 every role takes (resident memory, descriptors, threads), what it holds, and how many
@@ -29,6 +29,7 @@ from tests.fire.report import FIGURES
 from tests.fire.run import Run, services
 from tests.fire.samples import Samples, Series
 from tests.fire.slopes import Slope, slope_of
+from tests.fire.training import Asking
 
 BOUNDS = {"rss_kb": 100.0, "descriptors": 0.05, "threads": 0.05}
 """What a minute may bring. The leak that was found once brought 3,300 kB."""
@@ -39,8 +40,15 @@ LINES_BOUND = 0.05
 WARM_UP_SHARE = 0.25
 
 
-def soak(
-    minutes: float, rate: float, seed: int, warm_up: float, every_s: float, folder: Path
+def soak(  # noqa: PLR0913  all that a run depends on
+    minutes: float,
+    rate: float,
+    seed: int,
+    warm_up: float,
+    every_s: float,
+    folder: Path,
+    *,
+    train_every_s: float | None = None,
 ) -> dict[str, Any]:
     """Do it; the result is what is printed.
 
@@ -50,6 +58,8 @@ def soak(
         How long events are sent, and how much of that is left out of the slopes.
     every_s
         From one sample to the next.
+    train_every_s
+        From one request for a training to the next; None asks for none.
     """
     port = free_port(len(ROLES))
     options = Options(
@@ -60,13 +70,20 @@ def soak(
     with services(folder) as (broker, redis):
         run = Run(options, folder, broker, redis)
         samples = Samples(run.workers["first"], port, every_s, run.tell)
+        asking = Asking(run.settings, train_every_s)
+
+        def on_sent() -> None:
+            samples.stop()
+            asking.stop()
+
         try:
             samples.start()
-            failure = run.under_fire([], on_sent=samples.stop)
-            samples.stop()
+            asking.start()
+            failure = run.under_fire([], on_sent=on_sent)
+            on_sent()
             result = run.result()
         finally:
-            samples.stop()
+            on_sent()
             run.close()
         said = run.workers["first"].said()
     return judged(samples, warm_up) | {
@@ -74,6 +91,8 @@ def soak(
         "warm_up_minutes": warm_up,
         "rate": rate,
         "events": result["events"],
+        "trainings_asked_for": asking.n_asked,
+        "trainings": result["trainings"],
         "seconds_sent": round(run.seconds_sent, 1),
         "failure": failure,
         **{name: result[name] for name in FIGURES},
@@ -142,7 +161,8 @@ def as_text(result: dict[str, Any]) -> str:
     """For people."""
     lines = [
         f"{result['events']:,} events in {result['seconds_sent'] / 60:.1f} minutes, "
-        f"the first {result['warm_up_minutes']:g} left out",
+        f"the first {result['warm_up_minutes']:g} left out; "
+        f"{result['trainings']} trainings",
         "",
         f"{'role':<10}{'':<24}{'from':>12}{'to':>12}{'a minute':>12}{'error':>10}",
     ]
@@ -176,16 +196,19 @@ def main(words: list[str] | None = None) -> int:
     say("--warm-up", type=float, metavar="M", help="default a quarter of --minutes")
     say("--every", type=float, default=60.0, metavar="S", help="seconds a sample, 60")
     say("--json", action="store_true", help="one JSON object instead of a table")
+    say("--train-every", type=float, metavar="S", help="ask for a training so often")
     arguments = parser.parse_args(words)
-    if min(arguments.minutes, arguments.rate, arguments.every) <= 0:
-        parser.error("--minutes, --rate and --every must be above 0")
+    train_every_s = arguments.train_every
+    given = arguments.minutes, arguments.rate, arguments.every, train_every_s or 1.0
+    if min(given) <= 0 or train_every_s == 0:
+        parser.error("--minutes, --rate, --every and --train-every must be above 0")
     warm_up = arguments.warm_up
     if warm_up is None:
         warm_up = WARM_UP_SHARE * arguments.minutes
     folder = Path(tempfile.mkdtemp(prefix="rankstream-soak-"))
     result = soak(
         arguments.minutes, arguments.rate, arguments.seed, warm_up,
-        arguments.every, folder,
+        arguments.every, folder, train_every_s=train_every_s,
     )  # fmt: skip
     result["ok"] = is_ok(result)
     if result["ok"]:

@@ -1,9 +1,10 @@
-"""The words in which a plan is told."""
+"""The words in which a plan is told, and how fast its time passes."""
 
 import itertools
 
 import pytest
 
+from tests.fire.events import FASTER, LEAST_STEP_MS, WHOLE_MS, step_of
 from tests.fire.plans import FIXED, OTHERS, Fault, fault_of, plan_of, seconds_of
 
 FAULTS = [
@@ -85,3 +86,14 @@ def test_a_plan_lasts_as_long_as_its_faults() -> None:
     """Those that say so."""
     assert seconds_of(plan_of("outages", 0, 1)) == 280
     assert seconds_of([Fault("leader", "10"), Fault("kill", "fold")]) == 10
+
+
+@pytest.mark.parametrize("rate", [5.0, 15.0, 50.0, 5_000.0])
+def test_event_time_passes_faster_than_the_clock_where_few_are_sent(
+    rate: float,
+) -> None:
+    """An hour of them closes windows early on; without a rate steps are as before."""
+    step_ms = step_of(round(3_600 * rate), rate)
+    assert step_ms * rate / 1_000 >= FASTER
+    assert step_of(4_500) == WHOLE_MS // 4_500
+    assert step_of(10**6) == step_of(10**6, 5_000.0) == LEAST_STEP_MS

@@ -1,11 +1,13 @@
 """What was trained under fire, against its records, its log, and what was shown."""
 
+import contextlib
+import threading
 import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from producers.event_producer import send_records
+from producers.event_producer import SendFailed, send_records
 from producers.formats.canonical_dump import Header, write_dump
 from producers.topic_reader import TopicReader
 from rankstream.commands.intervene_verify import verdict_of
@@ -117,6 +119,40 @@ def ask_for_intervention(settings: Settings) -> None:
     request = Request(SCHEMA, f"at {now_ms}", now_ms)
     record = training_key("request", TRAINED), encode_record(request)
     send_records(settings, TRAINING, [record])
+
+
+class Asking:
+    """Asks for a training again and again, in a thread, until stopped.
+
+    Parameters
+    ----------
+    every_s
+        From one request to the next; None asks for none.
+    """
+
+    def __init__(self, settings: Settings, every_s: float | None) -> None:
+        self.n_asked = 0
+        self._settings, self._every_s = settings, every_s
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+
+    def start(self) -> None:
+        """Begin; the first request is after a pause."""
+        if self._every_s is not None:
+            self._thread.start()
+
+    def stop(self) -> None:
+        """Ask for no more."""
+        self._stopped.set()
+        if self._thread.ident is not None:
+            self._thread.join(30)
+
+    def _run(self) -> None:
+        while not self._stopped.wait(self._every_s):
+            # A broker that has no time for it is asked again at the next turn.
+            with contextlib.suppress(SendFailed):
+                ask_for_intervention(self._settings)
+                self.n_asked += 1
 
 
 def n_trained(settings: Settings) -> int:

@@ -10,11 +10,14 @@ import pytest
 import redis
 from kafka import KafkaProducer
 
+from producers.event_producer import send_records
 from producers.topic_admin import TopicAdmin
+from producers.topic_reader import read_records
 from rankstream.cli import main
 from rankstream.ranker import Ranker
 from rankstream.settings import Settings, load_settings
 from rankstream.snapshots import store_of
+from rankstream.wire.envelope import decode_record
 from rankstream.wire.topics import SNAPSHOTS, full_name
 from streams.roles.publisher import publish_copies
 from streams.topology import topics_of
@@ -63,6 +66,11 @@ def learn(settings: Settings, *versions: int) -> None:
         producer.send(topic, envelope(version), key=key, partition=0)
     producer.flush()
     producer.close()
+
+
+def forge(settings: Settings, *records: tuple[bytes, bytes]) -> None:
+    """Write whatever it is."""
+    send_records(settings, SNAPSHOTS, records)
 
 
 def until(holds: Callable[[], bool]) -> bool:
@@ -122,4 +130,45 @@ def test_a_ranker_goes_back_stays_and_follows_again(
     assert until(lambda: ranker.pointer == (3, 5))
     assert ranker.snapshot.intervention == "m@3.5"
     ranker.close()
+    store.close()
+
+
+@pytest.mark.usefixtures("publisher")
+def test_versions_that_no_pointer_names_hold_nothing_up_and_are_repaired(
+    settings: Settings, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The model moves on and back; the repair tells first, and restores a rollback."""
+    store = store_of(settings)
+    learn(settings, 1, 2)
+    assert until(lambda: store.standing(["m"]) == {"m": (0, 2)})
+    assert main(["snapshots", "rollback", "m", "0.1", "--json"]) == 0
+    forge(
+        settings,
+        (b"m/0.1234567890123456", envelope(1_234_567_890_123_456)),
+        (b"m", envelope(2, epoch=2**63)),
+    )
+    capsys.readouterr()
+    assert main(["snapshots", "repair"]) == 1
+    told = capsys.readouterr().out
+    assert "2 records that nobody can serve" in told
+    assert "back to 1.1" in told
+    assert "nothing was changed: --yes does it" in told
+    assert main(["snapshots", "repair", "m", "--yes", "--json"]) == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert [(row["key"], row["repair"], row["is_repaired"]) for row in rows] == [
+        ("m/0.1234567890123456", "removed", True),
+        ("m", "back to 1.1", True),
+    ]
+    last = {record.key: record.value for record in read_records(settings, SNAPSHOTS)}
+    assert last[b"m/0.1234567890123456"] is None
+    assert decode_record(b"m", last[b"m"] or b"").intervention == "m@1.1"
+    assert main(["snapshots", "repair"]) == 0
+    assert "can be served" in capsys.readouterr().out
+
+    forge(settings, (b"m/0.9999999999999999", envelope(9_999_999_999_999_999)))
+    assert main(["snapshots", "rollback", "m", "0.2"]) == 0
+    assert until(lambda: store.standing(["m"]) == {"m": (2, 2)})
+    assert main(["snapshots", "follow", "m"]) == 0
+    learn(settings, 3)
+    assert until(lambda: store.standing(["m"]) == {"m": (3, 3)})
     store.close()

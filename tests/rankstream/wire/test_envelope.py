@@ -7,13 +7,16 @@ import pytest
 
 from rankstream.wire.envelope import (
     HEADER,
+    LARGEST_NUMBER,
     Pointer,
     SnapshotError,
     decode_at,
+    decode_record,
     decode_snapshot,
     deployed,
     encode_snapshot,
     features_hash,
+    is_pointer,
     n_weights,
     parent_pointer,
     pointer_from,
@@ -134,6 +137,10 @@ def test_swapped_payloads_are_refused() -> None:
         (8, 0, "shape"),
         (8, 4, "weights"),
         (1, -1, "shape"),
+        (1, LARGEST_NUMBER + 1, "pointer"),
+        (2, LARGEST_NUMBER + 1, "pointer"),
+        (2, 2**64 - 1, "pointer"),
+        (3, LARGEST_NUMBER + 1, "pointer"),
         (2, "one", "payload"),
         (12, b"", "weights"),
     ],
@@ -161,6 +168,7 @@ def test_well_sealed_nonsense_is_refused(
         (17, [-1], "shape"),
         (18, 1, "payload"),
         (19, -1, "shape"),
+        (19, LARGEST_NUMBER + 1, "pointer"),
     ],
 )
 def test_nonsense_among_what_is_declared_is_refused(
@@ -171,6 +179,27 @@ def test_nonsense_among_what_is_declared_is_refused(
     fields[9] = features_hash(NAMES)
     fields[place] = value
     assert reason_of(sealed(msgspec.msgpack.encode(fields))) == reason
+
+
+@pytest.mark.parametrize("number", [0, 10**14, 10**15 - 1, 10**15, 2**53, 2**63])
+def test_what_is_decoded_has_a_pointer_that_can_be_read(number: int) -> None:
+    """And the other way round: neither takes a version that the other refuses."""
+    for made in (snapshot(number), snapshot(1, epoch=number)):
+        is_named = is_pointer(str(pointer_of(made)).encode()) is not None
+        try:
+            is_taken = decode_snapshot(encode_snapshot(made)) == made
+        except SnapshotError:
+            is_taken = False
+        assert is_taken == is_named == (number <= LARGEST_NUMBER)
+
+
+def test_keys_of_the_topic_are_those_of_their_snapshot() -> None:
+    """Of a version, of what was deployed, or of what is followed again."""
+    for key in (b"m/2.1", b"m", b"m/follow"):
+        assert decode_record(key, envelope(1, epoch=2)) == snapshot(1, epoch=2)
+    for key in (b"", b"m/1.2", b"n", b"n/2.1", b"m/", b"m/deployed"):
+        with pytest.raises(SnapshotError, match=r"the key must be b'm/2\.1'; got"):
+            decode_record(key, envelope(1, epoch=2))
 
 
 def test_what_is_deployed_has_a_name_of_its_own() -> None:
@@ -222,6 +251,9 @@ def test_a_rollback_is_the_same_model_in_a_later_epoch() -> None:
     assert pointer_of(new) > pointer_of(snapshot(1_000_000))
     with pytest.raises(ValueError, match="epoch must be above 1"):
         rolled_back(new, 1)
+    last = rolled_back(new, LARGEST_NUMBER)
+    with pytest.raises(ValueError, match="and at most 999,999,999,999,999; got 10"):
+        rolled_back(last, LARGEST_NUMBER + 1)
 
 
 def test_pointers_are_read_strictly() -> None:

@@ -139,6 +139,48 @@ def test_bad_records_are_counted_and_tombstones_heeded(store: SnapshotStore) -> 
     assert copy.counters()["snapshots_rejected"] == 3
 
 
+@pytest.mark.parametrize(
+    ("key", "fields"),
+    [
+        (b"m/0.1234567890123456", {"version": 1_234_567_890_123_456}),
+        (b"m", {"version": 1, "epoch": 2**63}),
+        (b"m/follow", {"version": 1, "epoch": 10**15}),
+    ],
+)
+def test_a_version_that_no_pointer_names_holds_nothing_up(
+    store: SnapshotStore, key: bytes, fields: dict[str, int]
+) -> None:
+    """It is counted; what is learned and rolled back after it is served."""
+    copy = SnapshotCopy(store)
+    give(copy, 1, 2)
+    push(copy)
+    copy.take(key, envelope(**fields))
+    assert copy.counters()["snapshots_rejected"] == 1
+    give(copy, 3)
+    push(copy)
+    assert (check(copy), store.standing(["m"])) == (0, {"m": Pointer(0, 3)})
+    copy.take(b"m", envelope(2, epoch=1))
+    push(copy)
+    assert (check(copy), store.standing(["m"])) == (0, {"m": Pointer(1, 2)})
+
+
+def test_a_redis_that_an_earlier_release_misled_is_brought_back(
+    store: SnapshotStore, redis_server: RedisService, namespace: str
+) -> None:
+    """Its pointer is none: it goes, and the last good version is served."""
+    forged = "0.1234567890123456"
+    with redis.Redis.from_url(redis_server.url) as client:
+        client.set(f"{namespace}:pointer:m", forged)
+        client.rpush(f"{namespace}:versions:m", forged)
+        client.set(f"{namespace}:snapshot:m:{forged}", b"whatever")
+    copy = SnapshotCopy(store)
+    give(copy, 1, 2)
+    check(copy)
+    assert push(copy) == 2
+    assert store.current("m") == (Pointer(0, 2), envelope(2))
+    assert store.versions("m") == [(0, 1), (0, 2)]
+
+
 def test_an_emptied_redis_is_filled_again(
     store: SnapshotStore, redis_server: RedisService, namespace: str
 ) -> None:

@@ -11,7 +11,7 @@ import pytest
 from aiokafka.errors import KafkaError
 
 from rankstream import deployment_rules
-from rankstream.snapshots import decode_snapshot, encode_snapshot
+from rankstream.snapshots import decode_snapshot, encode_snapshot, pointer_of
 from rankstream.wire.deployments import deployment_record
 from rankstream.wire.schemas import LogRefused
 from rankstream.wire.topics import SNAPSHOTS, STATISTICS, TRAINING, full_name
@@ -65,6 +65,24 @@ def test_a_request_or_status_that_cannot_be_read_is_passed_over(
     (said,) = [x.getMessage() for x in caplog.records if x.name == role.log.name]
     assert f"event=passed-over topic=training record=m/{kind}: " in said
     assert len(world.trained()) == 1
+
+
+def test_a_version_that_no_pointer_names_is_passed_over(grown: World) -> None:
+    """What is trained goes on from the newest that is served."""
+    world = grown.copied()
+    served = max(
+        (decode_snapshot(value) for key, value in world.read(SNAPSHOTS) if value),
+        key=pointer_of,
+    )
+    for forged in (
+        msgspec.structs.replace(served, version=10**15),
+        msgspec.structs.replace(served, epoch=2**63 - 1),
+    ):
+        world.write(SNAPSHOTS, (b"m", encode_snapshot(forged)))
+    asyncio.run(turned(world, world.trainer()))
+    run = world.records("run")[-1]
+    assert (run.parent.epoch, run.parent.version) == pointer_of(served)
+    assert decode_snapshot(world.trained()[-1]).intervention == run.intervention
 
 
 def test_an_empty_request_is_passed_over() -> None:

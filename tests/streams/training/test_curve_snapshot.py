@@ -15,6 +15,7 @@ from rankstream.wire.curves import (
     published,
 )
 from rankstream.wire.envelope import (
+    LARGEST_NUMBER,
     SnapshotError,
     decode_snapshot,
     deployed,
@@ -231,6 +232,8 @@ def test_versions_follow_each_other() -> None:
         TrainingRefused, match=r"must come after the one before, 0\.12000"
     ):
         fitted(parent=first, epoch=0)
+    with pytest.raises(TrainingRefused, match=r"at most 999,999,999,999,999; got 1000"):
+        fitted(parent=first, epoch=LARGEST_NUMBER + 1)
     ranker = msgspec.structs.replace(
         first, kind="linear", n_features=1, weights=bytes(4), features_hash=b""
     )

@@ -7,7 +7,11 @@ import numpy as np
 import pytest
 
 from rankstream.wire.candidates import candidates_value, decode_candidates_key
-from rankstream.wire.envelope import decode_snapshot, encode_snapshot
+from rankstream.wire.envelope import (
+    LARGEST_NUMBER,
+    decode_snapshot,
+    encode_snapshot,
+)
 from rankstream.wire.parents import sha256_of
 from rankstream.wire.topics import CANDIDATES
 from rankstream.wire.training import ASKED, COUNT, decode_record, encode_record
@@ -175,6 +179,8 @@ def test_retraining_at_the_same_count_takes_the_next_epoch(shop):
     assert trained(shop, parent=first, epoch=7).snapshot.epoch == 7
     with pytest.raises(TrainingRefused, match=r"come after its parent, 0.1500; .*ep"):
         trained(shop, parent=first, epoch=0)
+    with pytest.raises(TrainingRefused, match=r"at most 999,999,999,999,999; got 1000"):
+        trained(shop, parent=first, epoch=LARGEST_NUMBER + 1)
 
 
 def test_whose_clicks_a_snapshot_saw_goes_on_to_its_heirs(shop):

@@ -131,19 +131,24 @@ def test_others_are_answered_between_the_slices_of_a_large_request(
     body = json.dumps(events).encode()
     n_least = len(events) * DOCUMENT_BYTES // SLICE_BYTES
     for packing, sent in (("identity", body), ("gzip", gzip.compress(body))):
-        before, seen = turns.n_slices, set()
-        with ThreadPoolExecutor(1) as clients:
-            large = clients.submit(
-                server.ask, "/v1/events", sent, content_encoding=packing
-            )
-            while not large.done():
-                assert server.ask("/healthz").status == 200
-                seen.add(turns.n_slices)
-        assert large.result().json == {
-            "queries": 3_000, "clicks": 0, "ignored": 0, "dead_letters": 0,
-        }  # fmt: skip
-        assert turns.n_slices - before >= n_least
-        between = seen - {before, turns.n_slices}
+        between: set[int] = set()
+        # How often a client asks meanwhile is the machine's: it asks until it has.
+        for _ in range(50):
+            before, seen = turns.n_slices, set()
+            with ThreadPoolExecutor(1) as clients:
+                large = clients.submit(
+                    server.ask, "/v1/events", sent, content_encoding=packing
+                )
+                while not large.done():
+                    assert server.ask("/healthz").status == 200
+                    seen.add(turns.n_slices)
+            assert large.result().json == {
+                "queries": 3_000, "clicks": 0, "ignored": 0, "dead_letters": 0,
+            }  # fmt: skip
+            assert turns.n_slices - before >= n_least
+            between |= seen - {before, turns.n_slices}
+            if len(between) >= 3:
+                break
         assert len(between) >= 3, between
 
 

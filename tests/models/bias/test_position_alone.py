@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from models.bias.logged_views import Views
+from models.bias.logged_views import Floats, Views
 from models.bias.position_alone import NOT_TOLD, TrustTest, trust_test
 from models.bias.trust import FEW_AT_FIRST, estimate_trust
 from tests.planted_bias import log_of, with_examination, with_trust
@@ -52,7 +52,7 @@ def test_both_likelihoods_are_those_of_other_algorithms() -> None:
     items, rows = views.items, views.ranks - 1
     n_items, missed = int(items.max()) + 1, views.shown - views.clicked
 
-    def loss(x: np.ndarray) -> float:
+    def loss(x: Floats) -> float:
         p = np.exp(-np.exp(x[:K])[rows] - np.exp(x[K:])[items])
         return -float(views.clicked @ np.log(p) + missed @ np.log1p(-p))
 

@@ -7,11 +7,20 @@ from models.bias.examination import (
     FEW_VIEWS,
     NO_CLICKS,
     NO_MISSES,
+    NOT_CONVERGED,
     NOT_SHOWN,
 )
 from models.bias.fitted_curve import FittedCurve
 from models.bias.logged_views import Views
-from models.bias.trust import AT_BOUND, REVERSED, TOO_ALIKE, TrustFit, estimate_trust
+from models.bias.trust import (
+    AT_BOUND,
+    FEW_AT_FIRST,
+    FEW_CLICKS,
+    REVERSED,
+    TOO_ALIKE,
+    TrustFit,
+    estimate_trust,
+)
 from models.bias.trust_anchor import (
     Anchor,
     anchor_of,
@@ -128,6 +137,55 @@ def test_a_rank_where_relevance_is_clicked_less_is_refused() -> None:
 
     assert curve.reasons == ("", REVERSED)
     assert curve.n_known == 1
+
+
+def test_an_end_that_does_not_bind_is_left() -> None:
+    """Where nothing lies at its bound all slopes of the likelihood are 0."""
+    k = 10
+    views = log_of(with_trust(k), np.random.default_rng(1), n_items=100, views=300.0)
+    fit = estimate_trust(views, n_ranks=k)
+    rows = views.ranks - 1
+    alpha, q = fit.curve.alpha[rows], fit.relevance[views.items]
+    p = alpha * q + fit.curve.beta[rows]
+    each = views.clicked / p - (views.shown - views.clicked) / (1.0 - p)
+    of_ranks = np.stack([np.bincount(rows, each * q)[1:], np.bincount(rows, each)[1:]])
+
+    assert set(fit.curve.reasons) == {""}
+    assert np.abs(np.bincount(views.items, each * alpha)).max() < 1e-3
+    assert np.abs(of_ranks).max() < 1e-2
+    assert fit.n_turns < 100
+
+
+@pytest.mark.parametrize("seed", [0, 5, 14, 17])
+def test_curves_that_are_hardly_told_come_to_rest(seed: int) -> None:
+    """Rare clicks on items that are much alike: the likelihood hardly knows ratios."""
+    rng, k = np.random.default_rng(seed), 10
+    planted = with_examination(k)
+    items, rows = np.divmod(np.arange(100 * k), k)
+    relevance = rng.uniform(0.005, 0.15, 100)[items]
+    shown = rng.poisson(100.0 / (1.0 + rows))
+    clicked = rng.binomial(shown, planted.alpha[rows] * relevance)
+    views = Views(items, 0 * items, items, rows + 1, shown, clicked)
+    fit = estimate_trust(views, n_ranks=k)
+
+    assert NOT_CONVERGED not in fit.curve.reasons
+    assert fit.n_turns < 100
+
+
+def test_fewer_than_a_hundred_clicks_are_refused() -> None:
+    """At a rank it is that one, and at rank 1 all others."""
+    few = (*TWO_ITEMS, (0, 3, 99, 60), (1, 3, 99, 39))
+    enough = (*TWO_ITEMS, (0, 3, 99, 61), (1, 3, 99, 39))
+    first = tuple(
+        (item, rank, shown // (150 if rank == 1 else 1), clicked // (150 if rank == 1
+         else 1)) for item, rank, shown, clicked in TWO_ITEMS
+    )  # fmt: skip
+
+    assert fit_of(*few, n_ranks=3).curve.reasons == ("", "", FEW_CLICKS)
+    assert FEW_CLICKS not in fit_of(*enough, n_ranks=3).curve.reasons
+    curve = fit_of(*first, n_ranks=2).curve
+    assert curve.reasons == (FEW_CLICKS, FEW_AT_FIRST)
+    assert np.isnan(curve.alpha).all()
 
 
 def test_few_views_have_a_ratio_and_no_interval() -> None:

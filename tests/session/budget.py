@@ -1,15 +1,18 @@
 """What tests may take, and what they took: told at the end of a run.
 
 A test that computes for more than 20 s fails, unless it is marked `long`. Seconds of
-processors count, not those on the wall: on a busy machine all waits are long.
+processors count, not those on the wall: on a busy machine all waits are long. Nor does
+the compilation of kernels: whichever test needs one first would pay for all others.
 """
 
 import os
+import time
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from numba.core.event import Listener, install_listener
 
 from tests.session.durations import Durations, above
 
@@ -22,19 +25,42 @@ CPU_S = "cpu_s"
 _STARTED = pytest.StashKey[float]()
 
 
-def cpu_s() -> float:
-    """Seconds of processors so far: ours, and those of processes we waited for."""
-    return sum(os.times()[:4])
+class _Compiled(Listener):
+    """Seconds of processors that compilations took in this process."""
+
+    def __init__(self) -> None:
+        self.cpu_s = 0.0
+        self._begun: list[float] = []
+
+    def on_start(self, event: Any) -> None:
+        """One begins, perhaps inside another."""
+        del event
+        self._begun.append(time.thread_time())
+
+    def on_end(self, event: Any) -> None:
+        """One has ended."""
+        del event
+        took = time.thread_time() - self._begun.pop()
+        if not self._begun:
+            self.cpu_s += took
 
 
 class Budget:
     """Measures each phase of each test where it runs."""
 
+    def __init__(self) -> None:
+        self._compiled = _Compiled()
+
+    def _cpu_s(self) -> float:
+        """Of processors so far: ours, and those of processes we waited for."""
+        return sum(os.times()[:4]) - self._compiled.cpu_s
+
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, Any]:
         """A test begins."""
-        item.stash[_STARTED] = cpu_s()
-        return (yield)
+        item.stash[_STARTED] = self._cpu_s()
+        with install_listener("numba:compile", self._compiled):
+            return (yield)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
@@ -42,7 +68,7 @@ class Budget:
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """A phase has ended."""
         report = yield
-        now = cpu_s()
+        now = self._cpu_s()
         taken = now - item.stash[_STARTED]
         report.user_properties.append((CPU_S, taken))
         item.stash[_STARTED] = now

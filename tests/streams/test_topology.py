@@ -46,7 +46,11 @@ ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "topics.md"
 NAMES = [topic.name for topic in topics_of(KafkaSettings())]
 COMMANDS_WRITE = {
-    SNAPSHOTS: ("rankstream snapshots rollback", "rankstream snapshots follow"),
+    SNAPSHOTS: (
+        "rankstream snapshots rollback",
+        "rankstream snapshots follow",
+        "rankstream snapshots repair",
+    ),
     EXPERIMENTS: ("rankstream experiments publish",),
     TRAINING: ("rankstream intervene",),
 }

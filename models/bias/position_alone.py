@@ -13,7 +13,8 @@ mean over them: a ratio of means that is F with k - 1 and n (k - 1) degrees.
 
 Clicks of one query are not independent of one another: the scale is by how much more
 the slopes vary from query to query than the curvature says, on average over the
-degrees, and at least 1. The statistic is divided by it.
+degrees, and at least 1. The statistic is divided by it, and the mean of drawn logs is
+then raised towards that of chi square, as their clicks are independent.
 
 References
 ----------
@@ -123,6 +124,8 @@ def trust_test(views: Views, rng: np.random.Generator, *, n_ranks: int) -> Trust
     usual = _usual(cells, sums, without, rng)
     scale = _scale(views, cells, rows, without)
     gain, degrees = _gain(without, beside), len(rows) - 1
+    # Clicks that go together wander past what room single ones have.
+    usual = max(usual, degrees * (1.0 - 1.0 / scale))
     statistic = gain / (usual * scale)
     p_value = float(fdtrc(degrees, N_DRAWN * degrees, statistic))
     return TrustTest(statistic, degrees, p_value, scale, gain=gain)

@@ -225,12 +225,32 @@ def _maximum(cells: Cells, most_turns: int) -> _Maximum:
 
 
 def ratios_of(ends: Floats) -> Floats:
-    """Alpha and beta in units of the first rank, of u and v; all [2 n_ranks]."""
+    """Alpha and beta in units of the first rank, of u and v.
+
+    Parameters
+    ----------
+    ends : [2 n_ranks]
+        Click probabilities of what is relevant at each rank, u, then of what is not, v.
+
+    Returns
+    -------
+    [2 n_ranks]
+    """
     return np.concatenate(_ratios(*np.split(ends, 2)))
 
 
 def near_maximum(cells: Cells, places: Integers) -> Floats:
-    """Relevance of items, u and v where a search begins; `places` number the ranks."""
+    """Relevance of items, u and v where a search begins.
+
+    Parameters
+    ----------
+    places : [n_cells]
+        Numbers of the ranks of cells, from 0 without a gap.
+
+    Returns
+    -------
+    [n_items + 2 n_ranks]
+    """
     return _near(cells, places, FIRST_TURNS).point
 
 

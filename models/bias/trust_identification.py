@@ -119,7 +119,17 @@ def errors_of(ends: Floats, slopes: Floats, curvature: Floats) -> Floats:
 
 
 def is_held(ends: Floats, slopes: Floats) -> Flags:
-    """Click probabilities at an end that they would leave if they could."""
+    """Click probabilities at an end that they would leave if they could.
+
+    Parameters
+    ----------
+    ends, slopes : [2 n_ranks]
+        U and v, and slopes of the log likelihood in them.
+
+    Returns
+    -------
+    [2 n_ranks]
+    """
     is_low, is_high = ends <= AT_END, ends >= 1.0 - AT_END
     return np.asarray((is_low & (slopes <= 0.0)) | (is_high & (slopes >= 0.0)))
 

@@ -112,7 +112,17 @@ class Peak(NamedTuple):
 
 
 class Profile(NamedTuple):
-    """Log likelihood, slopes and minus the curvature in u and v, each R at its best."""
+    """What the likelihood is at u and v, each relevance at its best.
+
+    Parameters
+    ----------
+    slopes : [2 n_ranks]
+        Of the log likelihood.
+    curvature : [2 n_ranks, 2 n_ranks]
+        Minus its second derivative.
+    relevance : [n_items]
+        The best, in [0, 1].
+    """
 
     log_likelihood: float
     slopes: Floats
@@ -137,6 +147,10 @@ def climb(
 
     Parameters
     ----------
+    relevance : [n_items]
+        In [0, 1].
+    ends : [2 n_ranks]
+        U, then v, in [0, 1].
     told
         What is asked of u and v.
     is_fixed : [2 n_ranks]
@@ -200,7 +214,15 @@ def _step(
 
 
 def profile_of(sums: Sums, ends: Floats, relevance: Floats) -> Profile:
-    """What the likelihood is at u and v; `relevance` is where each search begins."""
+    """What the likelihood is at u and v.
+
+    Parameters
+    ----------
+    ends : [2 n_ranks]
+        U, then v, in [0, 1].
+    relevance : [n_items]
+        Where each search begins.
+    """
     k = sums.n_ranks
     best, slopes = relevance.copy(), np.zeros(2 * k)
     curvature = np.zeros((2 * k, 2 * k))

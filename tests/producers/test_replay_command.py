@@ -21,6 +21,10 @@ from rankstream.wire.topics import CLICKS, EVENTS, QUERIES, full_name
 pytestmark = pytest.mark.broker
 
 N_EVENTS = 4_000
+
+MOST_ON_ITS_WAY = 10
+"""Batches: five requests to each of two topics."""
+
 START_MS = 1_600_000_000_000
 
 
@@ -124,7 +128,9 @@ def test_killed_and_resumed_nothing_is_missing(start, log, settings, tmp_path, b
     everything = input_elements(settings)
     assert {value for value, _ in everything} == set(log.read_bytes().split(b"\n"))
     assert len({*everything}) == N_EVENTS
-    assert len(everything) == len(elements_) + N_EVENTS - resumed
+    # What was on its way when it was killed may come after it was looked for.
+    later = len(everything) - (len(elements_) + N_EVENTS - resumed)
+    assert 0 <= later <= MOST_ON_ITS_WAY * int(batch)
 
 
 @pytest.fixture

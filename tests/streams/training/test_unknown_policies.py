@@ -87,6 +87,6 @@ def test_where_some_policies_are_known_the_others_are_left_out() -> None:
 def test_a_run_of_before_had_the_estimator_of_known_policies(plain) -> None:
     """Its record ends before the name."""
     whole = msgspec.msgpack.decode(encode_record(plain[1].run))
-    assert whole[-1] == OF_UNKNOWN
-    before: RunRecord = decode_record("run", msgspec.msgpack.encode(whole[:-1]))
+    end = whole.index(OF_UNKNOWN)
+    before: RunRecord = decode_record("run", msgspec.msgpack.encode(whole[:end]))
     assert before.estimator == OF_KNOWN

@@ -156,9 +156,15 @@ class SeenItems:
             self._n_noted += 1
 
     def note_query(self, list_id: str, asked: str) -> None:
-        """Note what a query asked for whose answer has no list of its own."""
-        if asked and len(self._asked) < self._most:
-            self._asked.setdefault(list_id, asked)
+        """Note what a query asked for whose answer has no list of its own.
+
+        Of several texts the least, whichever comes first.
+        """
+        before = self._asked.get(list_id)
+        if before is not None:
+            self._asked[list_id] = min(before, asked or before)
+        elif asked and len(self._asked) < self._most:
+            self._asked[list_id] = asked
 
     def make(
         self, seen: Impression, options: AdapterOptions, queries: Queries

@@ -99,14 +99,31 @@ def add_option(parser: argparse.ArgumentParser) -> None:
     )
 
 
+class _Added(argparse.Action):
+    """Adds to what was given before."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        """Given once more."""
+        del parser, option_string
+        before = getattr(namespace, self.dest)
+        setattr(namespace, self.dest, f"{before},{values}" if before else values)
+
+
 def add_columns(parser: argparse.ArgumentParser) -> None:
     """Declare the columns of a table."""
     parser.add_argument(
         "--columns",
+        action=_Added,
         default="",
         metavar="ROLE=COLUMN,...",
         help=f"columns of tables; roles: {', '.join(ROLES)}; of one of two tables "
-        "queries.ROLE or clicks.ROLE",
+        "queries.ROLE or clicks.ROLE; may be given more than once",
     )
 
 

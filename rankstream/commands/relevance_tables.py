@@ -43,7 +43,10 @@ def curve_label(curve: BiasCurve, source: str, ends: CurveEnds | None = None) ->
         for number, (low, high) in zip(numbers, shares, strict=False)
     ]
     if not any("[" in each for each in told):
-        return f"{name} by rank, {source}, without intervals: {', '.join(told)}"
+        return (
+            f"{name} by rank, {source}, without intervals, as their lists showed each "
+            f"item too seldom: {', '.join(told)}"
+        )
     of = "" if ends.confidence is None else f" of {100.0 * ends.confidence:g} %"
     return f"{name} by rank, {source}, with intervals{of} each: {', '.join(told)}"
 

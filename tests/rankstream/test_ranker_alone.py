@@ -90,7 +90,7 @@ def test_a_service_with_its_own_models_ranks(service: list[str]) -> None:
     ours = {name.split(".")[1] for name in answer["ours"]}  # type: ignore[attr-defined]
     beside = {"redis_scripts", "sections", "settings_rules", "store_answers", "tls"}
     beside |= {"training_rules", "serve_rules", "source_rules"}
-    beside |= {"curve_options", "curve_rules"}
+    beside |= {"curve_options", "curve_rules", "format_rules"}
     # What a format is called is a rule of the settings.
     beside |= {"adapters"}
     assert ours == imported | beside

@@ -6,6 +6,7 @@ waits at its end until the others need no server any more.
 
 import contextlib
 import fcntl
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -31,16 +32,26 @@ def shared_port(folder: Path, make: Callable[[Path], LocalServer]) -> Iterator[i
     folder.mkdir(exist_ok=True)
     port, server = folder / "port", None
     with (folder / "used").open("w") as used:
-        with (folder / "lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with _locked(folder / "lock"):
             if not port.exists():
-                server = make(folder / "server")
+                server = make(Path(tempfile.mkdtemp(prefix="server-", dir=folder)))
                 server.start()
                 port.write_text(str(server.port))
+            found = int(port.read_text())
             fcntl.flock(used, fcntl.LOCK_SH)
         try:
-            yield int(port.read_text())
+            yield found
         finally:
             if server is not None:
-                fcntl.flock(used, fcntl.LOCK_EX)
-                server.kill()
+                # Who asks from now on waits, and then starts one of its own.
+                with _locked(folder / "lock"):
+                    fcntl.flock(used, fcntl.LOCK_EX)
+                    port.unlink()
+                    server.kill()
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    with path.open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

@@ -122,6 +122,8 @@ def test_one_server_serves_all_who_ask_for_it(tmp_path: Path) -> None:
     assert ports == [port]
     assert answered == [True]
     assert not answers(port)
+    with shared_port(tmp_path / "it", Listening) as another:
+        assert answers(another)
 
 
 def test_chosen_cases_are_fewer() -> None:

@@ -150,6 +150,7 @@ class Tally:
         assert set(self.flooded.values()) <= set(range(400, 500))
 
 
+@pytest.mark.long  # the largest records that there are, as many as fill memory
 def test_in_process_the_good_are_exact_and_memory_is_flat() -> None:
     """However many large ones came before."""
     tally, letters = Tally(), Counter[str]()

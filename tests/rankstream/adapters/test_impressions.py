@@ -265,3 +265,13 @@ def test_random_impressions_are_listed_as_by_looking_at_each() -> None:
                 shown_items(seen, AdapterOptions())
         else:
             assert shown_items(seen, AdapterOptions()) == expected
+
+
+@pytest.mark.parametrize("texts", [("boots", "shoes"), ("shoes", "boots")])
+def test_of_several_texts_of_a_query_the_least_counts(texts: tuple[str, str]) -> None:
+    """In whatever order their documents come."""
+    seen = SeenItems()
+    for text in texts:
+        seen.note_query("l1", text)
+    seen.note(Impression(AT_MS, 0, "a", "l1"))
+    assert seen.query_of("l1", AdapterOptions()) == "boots"

@@ -1,5 +1,6 @@
 """How feed and replay end: counts, commands that say more, and the status."""
 
+import argparse
 from collections import Counter
 from pathlib import Path
 
@@ -9,6 +10,7 @@ from producers.fates import Fates
 from producers.formats.adapted import Adapted
 from rankstream.cli import main
 from rankstream.commands.fate_report import lines_of, lines_of_adapted
+from rankstream.commands.format_options import add_columns
 from rankstream.settings import Settings
 
 NOW_MS = 1_733_788_889_378
@@ -130,3 +132,11 @@ def test_a_table_is_called_what_it_is(
     path.write_text(f"impression,item,at,clicked\ni,a,{NOW_MS},1\n")
     assert main(["replay", str(path), "--local"]) == 0
     assert "1 document of csv" in capsys.readouterr().err
+
+
+def test_columns_that_are_told_in_turn_add_up() -> None:
+    """As options of formats do."""
+    parser = argparse.ArgumentParser()
+    add_columns(parser)
+    words = ["--columns", "item=sku,at=when", "--columns", "query=words"]
+    assert parser.parse_args(words).columns == "item=sku,at=when,query=words"

@@ -166,6 +166,10 @@ CLOUD = "application/cloudevents+json"
 ENVELOPE = {"specversion": "1.0", "id": "1", "source": "/a", "time": "2020-01-01"}
 RANK = {"model": "m", "query_id": "q"}
 
+TWICE = json.dumps(listed("a", attributes={"a": ones(600)})).encode()
+TWICE = TWICE[:-1] + b',"attributes":{}}'
+"""The decoder makes both members of one key, and keeps the last."""
+
 
 @pytest.mark.parametrize(
     ("path", "body", "headers"),
@@ -174,6 +178,7 @@ RANK = {"model": "m", "query_id": "q"}
         ("/v1/events?format=ubi", ones(301), {}),
         ("/v1/events", b"1\n" * 301, {"content_type": "application/x-ndjson"}),
         ("/v1/events", listed("a", attributes={"a": ones(600)}), {}),
+        ("/v1/events", TWICE, {}),
         ("/v1/events", [listed("a"), listed("b", attributes={"a": ones(600)})], {}),
         ("/v1/events", listed("a", features=[ones(1_100)] * 2), {}),
         ("/v1/events?format=ubi", {"a": ones(600)}, {}),

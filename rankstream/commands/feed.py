@@ -240,8 +240,15 @@ def _adapter(arguments: argparse.Namespace) -> LiveAdapter | None:
             f"--format must be one of {', '.join(NAMES)} where events come by lines; "
             f"got {form!r}{suggestion(form, NAMES)}"
         )
-    if form == NAMES[0] and not arguments.format_options:
-        return None
+    if form == NAMES[0]:
+        if not arguments.format_options:
+            return None
+        other = [x for x in arguments.format_options if not x.startswith("time_unit=")]
+        if other:
+            raise ValueError(
+                "--option must come with --format of another system, but for "
+                f"time_unit; got {other[0]!r}: name the format"
+            )
     if arguments.kind != AUTO:
         raise ValueError(
             f"--kind must be auto with --format {form} and its options, whose "

@@ -1,6 +1,7 @@
 """What tests may take, and what they took: told at the end of a run.
 
-A test that computes for more than 20 s fails, unless it is marked `long`. Seconds of
+A test that computes for more than 20 s fails, unless it is marked `long`, or `broker`
+by what it uses: a broker and a worker take what they take. Seconds of
 processors count, not those on the wall: on a busy machine all waits are long. Nor does
 the compilation of kernels: whichever test needs one first would pay for all others.
 """
@@ -72,7 +73,7 @@ class Budget:
         taken = now - item.stash[_STARTED]
         report.user_properties.append((CPU_S, taken))
         item.stash[_STARTED] = now
-        is_long = item.get_closest_marker("long") is not None
+        is_long = any(map(item.get_closest_marker, ("long", "broker")))
         if call.when == "call" and report.passed and taken > TEST_CPU_S and not is_long:
             report.outcome = "failed"
             report.longrepr = (

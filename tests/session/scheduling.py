@@ -13,8 +13,10 @@ from xdist.workermanage import WorkerController
 
 from tests.session.durations import UNKNOWN, Kept, file_of, function_of
 
-LARGEST_S = 60.0
-"""A file that takes longer is divided: each of its tests goes where there is room."""
+LARGEST_S = 300.0
+"""A file that takes longer is divided: each of its tests goes where there is room.
+
+Not a shorter one: what its tests share would be made by several processes."""
 
 
 class LongestFirst(LoadScopeScheduling):  # type: ignore[misc]  # xdist is untyped

@@ -199,4 +199,5 @@ def test_memory_stays_flat_while_kafka_is_away(server: Served) -> None:
         before = process.memory_info().rss
         assert set(clients.map(ask, range(400))) == {503}
     grown = process.memory_info().rss - before
-    assert grown < 12 << 20, f"grew by {grown:,} bytes"
+    # Held, they would be 160,000 events: several times as much.
+    assert grown < 24 << 20, f"grew by {grown:,} bytes"

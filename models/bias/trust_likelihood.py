@@ -38,6 +38,12 @@ Of a million interactions that is .0005 of a standard error, squared of course."
 LEAST_MOVE = 1e-7
 """Of what is told."""
 
+MOST_CALM = 3
+"""The first of them leaves nothing, but where the likelihood is flat."""
+
+ROUNDING = 1e-13
+"""Share of a log likelihood that may be lost by rounding."""
+
 MOST_STEPS = 200
 """Newton's method takes 5 to 30."""
 
@@ -142,8 +148,8 @@ def climb(
     """Steps from a point of finite likelihood until it is at rest.
 
     At rest is where a step of Newton's method promises less than `LEAST_GAIN` for each
-    interaction, and moves what is told by less than `LEAST_MOVE`; or where no step
-    leads up any more, as far as numbers can tell.
+    interaction, and moves what is told by less than `LEAST_MOVE`; or where `MOST_CALM`
+    steps promised as little, and what is told is not known to that.
 
     Parameters
     ----------
@@ -162,24 +168,29 @@ def climb(
     total = float(sums.clicked.sum() + sums.missed.sum())
     now, damping = profile_of(sums, ends, relevance), FIRST_DAMPING
     likelihoods = [now.log_likelihood]
-    is_over, n_steps = False, 0
+    is_over, n_steps, n_calm = False, 0, 0
     while not is_over and n_steps < most_steps and damping < MOST_DAMPING:
         step, gain = _step(ends, now, fixed, damping)
-        is_calm = abs(gain) <= LEAST_GAIN * total
-        if is_calm:
+        is_calm = is_damped = abs(gain) <= LEAST_GAIN * total
+        if is_damped:
             # What is damped promises less than it could.
             step, gain = _step(ends, now, fixed, FLAT)
             move = np.abs(told(ends + step) - told(ends)).max(initial=0.0)
             is_calm = abs(gain) <= LEAST_GAIN * total
-            is_over = is_calm and bool(move <= LEAST_MOVE)
+            n_calm += is_calm
+            is_over = is_calm and bool(move <= LEAST_MOVE or n_calm >= MOST_CALM)
+        # Slopes are known better there than what the likelihood gains.
+        lost = ROUNDING * abs(now.log_likelihood) if is_calm else 0.0
+        least = now.log_likelihood - lost + ENOUGH * max(gain, 0.0)
         moved = np.clip(ends + step, 0.0, 1.0)
         found = profile_of(sums, moved, now.relevance)
         n_steps += 1
-        if found.log_likelihood > now.log_likelihood + ENOUGH * max(gain, 0.0):
+        if found.log_likelihood > least:
             ends, now, damping = moved, found, max(0.1 * damping, FLAT)
             likelihoods.append(now.log_likelihood)
         else:
-            is_over = is_calm
+            # A longer step promised more, and does not lead up.
+            is_over = is_damped
             damping = max(10.0 * damping, FIRST_DAMPING)
     return Peak(
         now.relevance, ends, now.slopes, now.curvature, np.array(likelihoods), is_over

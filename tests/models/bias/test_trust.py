@@ -172,6 +172,14 @@ def test_curves_that_are_hardly_told_come_to_rest(seed: int) -> None:
     assert fit.n_turns < 100
 
 
+def test_a_step_that_promises_more_than_it_gives_is_the_last() -> None:
+    """At a bend of the likelihood: what is damped promises nothing there."""
+    rng = np.random.default_rng(173)
+    views = log_of(with_examination(5), rng, n_items=20, views=40.0)
+
+    assert NOT_CONVERGED not in estimate_trust(views, n_ranks=5).curve.reasons
+
+
 def test_fewer_than_a_hundred_clicks_are_refused() -> None:
     """At a rank it is that one, and at rank 1 all others."""
     few = (*TWO_ITEMS, (0, 3, 99, 60), (1, 3, 99, 39))

@@ -21,7 +21,7 @@ from rankstream.snapshots import (
     pointer_of,
 )
 from rankstream.wire.deployments import Deployment, is_deployment
-from rankstream.wire.envelope import decode_record, version_key
+from rankstream.wire.snapshot_keys import decode_record, version_key
 from rankstream.wire.topics import SNAPSHOTS
 
 

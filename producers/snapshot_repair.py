@@ -13,12 +13,8 @@ from producers.event_producer import send_records
 from producers.topic_reader import Record, TopicReader
 from rankstream.settings import Settings
 from rankstream.wire.deployments import is_deployment
-from rankstream.wire.envelope import (
-    Pointer,
-    SnapshotError,
-    decode_record,
-    pointer_of,
-)
+from rankstream.wire.envelope import Pointer, SnapshotError, pointer_of
+from rankstream.wire.snapshot_keys import decode_record
 from rankstream.wire.topics import SNAPSHOTS
 
 OTHERS_REASONS = frozenset({"schema", "shape"})

@@ -44,7 +44,6 @@ from rankstream.wire.envelope import (
     deployed,
     encode_snapshot,
     features_hash,
-    following_key,
     intervention_of,
     is_pointer,
     n_weights,
@@ -53,6 +52,7 @@ from rankstream.wire.envelope import (
     pointer_of,
     rolled_back,
 )
+from rankstream.wire.snapshot_keys import following_key
 
 __all__ = [
     "Pointer",

@@ -4,7 +4,6 @@ Rows of a list make its query event, and a click for each row that says so. A ta
 have a row a list instead, with all its items in one column.
 """
 
-import csv
 import io
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -14,6 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from producers.formats.adapted import Adapted
+from producers.formats.csv_rows import csv_rows, parted_by
 from producers.formats.list_policies import drawn_by, shown_and_not
 from producers.formats.rows_together import (
     PLAIN,
@@ -24,7 +24,7 @@ from producers.formats.rows_together import (
     Tables,
     rows_together,
 )
-from producers.formats.source_file import UNPACKING_ERRORS, FileUnreadable, opened
+from producers.formats.source_file import opened
 from producers.formats.table_columns import columns_by_role
 from rankstream.adapters.adapter import AdapterOptions, NotAdapted
 from rankstream.adapters.events import clicked, listed
@@ -34,8 +34,6 @@ from rankstream.adapters.times import at_ms_of
 from rankstream.wire.input_events import Event
 from rankstream.wire.routing import identity
 from rankstream.wire.topics import QUERIES
-
-DELIMITERS = ",;\t|"
 
 SEPARATORS = "|;,"
 """Between items of a list in one cell: the first of these that is there."""
@@ -142,12 +140,8 @@ def csv_names(path: Path, asked: Iterable[str]) -> list[str]:
     """
     with opened(path) as file:
         lines = io.TextIOWrapper(file, "utf-8-sig", newline="")
-        try:
-            return _head(lines.readline(), {*asked})[0]
-        except (*UNPACKING_ERRORS, UnicodeError, csv.Error) as error:
-            raise FileUnreadable(
-                path, 1, f"a file must be readable to its end; {error}"
-            ) from error
+        known = {*asked}
+        return next(csv_rows(path, lines, lambda head: parted_by(head, known), ""))[1]
 
 
 def events_of(
@@ -187,41 +181,17 @@ def events_of(
 def _csv_rows(
     path: Path, lines: io.TextIOWrapper, form: TableForm, roles: tuple[str, ...]
 ) -> Iterator[Numbered]:
-    number = 1
-    try:
-        names, delimiter = _head(lines.readline(), form.names())
-        places = {
-            role: names.index(name)
-            for role, name in form.by_role(names, path).items()
-            if not roles or role in roles
-        }
-        reader = csv.reader(lines, delimiter=delimiter, strict=True)
-        for cells in reader:
-            number = 1 + reader.line_num
-            if not cells:
-                continue
-            if len(cells) != len(names):
-                raise FileUnreadable(
-                    path,
-                    number,
-                    f"a row must have {len(names)} cells, as the head has; got "
-                    f"{len(cells)}: correct it, or leave out its list",
-                )
-            yield number, {role: cells[place] for role, place in places.items()}
-    except (*UNPACKING_ERRORS, UnicodeError, csv.Error) as error:
-        raise FileUnreadable(
-            path, number, f"a file must be readable to its end; {error}"
-        ) from error
-
-
-def _head(line: str, known: set[str]) -> tuple[list[str], str]:
-    """The names in it, and what separates them: what parts most known ones."""
-    delimiter = max(DELIMITERS, key=lambda each: len(known & {*_cells(line, each)}))
-    return _cells(line, delimiter), delimiter
-
-
-def _cells(head: str, delimiter: str) -> list[str]:
-    return next(csv.reader([head], delimiter=delimiter), [])
+    known = form.names()
+    remedy = "correct it, or leave out its list"
+    rows = csv_rows(path, lines, lambda head: parted_by(head, known), remedy)
+    _, names = next(rows)
+    places = {
+        role: names.index(name)
+        for role, name in form.by_role(names, path).items()
+        if not roles or role in roles
+    }
+    for number, cells in rows:
+        yield number, {role: cells[place] for role, place in places.items()}
 
 
 def _of_list(rows: list[Row], options: AdapterOptions) -> list[Event]:

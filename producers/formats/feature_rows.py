@@ -4,7 +4,6 @@ A row names an item, and a query where features are of both. Features have names
 of columns, of members of a JSON object, or `f1`, `f2` ... of a LETOR file.
 """
 
-import csv
 import io
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,6 +15,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from producers.formats.csv_rows import csv_rows, parted_by
 from producers.formats.letor import read_letor
 from producers.formats.source_file import (
     UNPACKING_ERRORS,
@@ -38,7 +38,6 @@ OTHERS = frozenset(
 )  # fmt: skip
 """Columns that are no features unless they are named."""
 
-DELIMITERS = ",;\t|"
 
 LARGEST = float(np.finfo(np.float32).max)
 
@@ -305,40 +304,23 @@ def _check_finite(taken: _Taken, width: int, path: Path) -> None:
 
 
 def _csv_rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    number = 1
     try:
         with opened(path) as file:
             lines = io.TextIOWrapper(file, "utf-8-sig", newline="")
-            head = lines.readline()
-            delimiter = max(DELIMITERS, key=lambda each: len(_cells(head, each)))
-            names = _cells(head, delimiter)
+            rows = csv_rows(path, lines, parted_by, "correct it")
+            _, names = next(rows)
             again = next((each for each in names if names.count(each) > 1), None)
             if again is not None:
                 raise FileUnreadable(
                     path, 1, f"columns must differ in names; {again!r:.60} is there "
                     "again: rename one"
                 )  # fmt: skip
-            reader = csv.reader(lines, delimiter=delimiter, strict=True)
-            for cells in reader:
-                number = 1 + reader.line_num
-                if not cells:
-                    continue
-                if len(cells) != len(names):
-                    raise FileUnreadable(
-                        path,
-                        number,
-                        f"a row must have {len(names)} cells, as the head has; got "
-                        f"{len(cells)}: correct it",
-                    )
+            for number, cells in rows:
                 yield number, dict(zip(names, cells, strict=True))
-    except (*UNPACKING_ERRORS, UnicodeError, csv.Error) as error:
+    except UNPACKING_ERRORS as error:  # it is opened
         raise FileUnreadable(
-            path, number, f"a file must be readable to its end; {error}"
+            path, 1, f"a file must be readable to its end; {error}"
         ) from error
-
-
-def _cells(head: str, delimiter: str) -> list[str]:
-    return next(csv.reader([head], delimiter=delimiter), [])
 
 
 def _parquet_rows(path: Path) -> Iterator[tuple[int, Mapping[str, Any]]]:

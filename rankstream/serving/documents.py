@@ -18,23 +18,25 @@ from rankstream.adapters.adapter import AdapterOptions, NotAdapted
 from rankstream.adapters.adapter import Headers as Carried
 from rankstream.adapters.fields import marks_of, may_tell_of_list
 from rankstream.adapters.impressions import Making, Seen, SeenItems
-from rankstream.adapters.registry import ADAPTERS, options_of, resembled
+from rankstream.adapters.registry import ADAPTERS, options_of
 from rankstream.serving.calls import Answer, Call
 from rankstream.serving.elements import Elements, lines_of
 from rankstream.serving.plain_clicks import plain_clicks
 from rankstream.serving.problems import Problem, malformed
+from rankstream.serving.refused_documents import (
+    letter_of,
+    refusal_of,
+    rejected_of,
+)
 from rankstream.serving.requests import EventsAnswer, Rejected
 from rankstream.serving.sender import Outgoing, Sender
 from rankstream.serving.turns import SLICE_BYTES, Turn
 from rankstream.serving.values import Values
 from rankstream.settings import Settings
 from rankstream.wire.bounds import LETTER_BYTES, WIRE_BYTES
-from rankstream.wire.input_events import kind_of, recognised
 from rankstream.wire.refusal_codes import Code
-from rankstream.wire.refused_header import refused_header
 from rankstream.wire.schemas import decoded
 from rankstream.wire.topics import CLICKS, MAX_EVENT_BYTES, QUERIES
-from rankstream.wire.units_of_time import unit_of
 from streams.dead_letter import Origin
 from streams.ingest.refusal import Refused, refuse
 from streams.ingest.validation import EventValidator
@@ -52,9 +54,6 @@ DOCUMENT_BYTES = 1_536
 """What it takes to check a document, beside its bytes, as bytes that are checked."""
 
 MOST_OPTIONS = 30
-
-MOST_TOLD = 100
-"""Documents whose refusal an answer tells."""
 
 CLOUD = "cloudevents"
 
@@ -190,7 +189,7 @@ class Documents:
         documents = [body] if carried else documents_of(body, call.kind)
         found = await self._found(call.turn, documents, asked, carried, seen)
         if found.rejected:
-            raise _refused(found.rejected, len(documents))
+            raise refusal_of(found.rejected, len(documents))
         n_queries = sum(each.kind == QUERIES for each in found.events)
         answer = EventsAnswer(
             queries=n_queries,
@@ -285,11 +284,9 @@ class Documents:
                     self.check(event.kind, event.value)
             except (NotAdapted, Refused) as error:
                 if asked.makes_letters and len(document) <= MOST_BYTES:
-                    letters.append(_letter(document, error))
+                    letters.append(letter_of(document, error))
                 else:
-                    rejected.append(
-                        _rejected(index, error, _hint(document, asked, error))
-                    )
+                    rejected.append(rejected_of(index, document, error, asked.name))
                 continue
             n_ignored += not adapted
             events += [Outgoing(event.kind, event.value) for event in adapted]
@@ -385,51 +382,3 @@ def _option(name: str, text: str) -> str | int | bool | list[str]:
     if name in NUMBERS and text.isdecimal():
         return int(text[:9])
     return SWITCHES.get(text, text) if name in SWITCHED else text
-
-
-def _letter(document: bytes, error: NotAdapted | Refused) -> Outgoing:
-    """The document as it came, with what ingestion is to say of it."""
-    if isinstance(error, NotAdapted):
-        return Outgoing(error.kind, document, (error.header,))
-    header = refused_header(f"{error.code}: {error}")
-    return Outgoing(kind_of(document), document, (header,))
-
-
-def _rejected(index: int, error: NotAdapted | Refused, hint: str) -> Rejected:
-    return Rejected(index=index, code=str(error.code), reason=f"{error}{hint}")
-
-
-def _hint(document: bytes, asked: _Asked, error: NotAdapted | Refused) -> str:
-    """Which parameter to give: the format that a document looks like, or its unit."""
-    form = resembled(document) if asked.name == PLAIN.name else ""
-    if form:
-        return f"; it looks like {form}: name it with ?format={form}"
-    unit = _unit(document, error)
-    if not unit:
-        return ""
-    return f": with ?format={asked.name}&time_unit={unit} it is taken as such"
-
-
-def _unit(document: bytes, error: NotAdapted | Refused) -> str:
-    """Of a time that is refused as it is in no milliseconds; empty for all else."""
-    if isinstance(error, NotAdapted):
-        return error.unit
-    if error.code != Code.TIME:
-        return ""
-    try:
-        unit = unit_of(recognised(document).at_ms)
-    except ValueError:
-        return ""
-    return "" if unit == "ms" else unit
-
-
-def _refused(rejected: list[Rejected], n_documents: int) -> Problem:
-    first = rejected[0]
-    return Problem(
-        HTTPStatus.UNPROCESSABLE_ENTITY,
-        "rejected",
-        f"every document must be taken; {len(rejected):,} of {n_documents:,} are not, "
-        f"the first at {first.index}: {first.reason}: nothing was sent, correct them "
-        "or leave them out",
-        rejected=rejected[:MOST_TOLD],
-    )

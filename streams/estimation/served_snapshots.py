@@ -12,11 +12,11 @@ from rankstream.wire.envelope import (
     Snapshot,
     SnapshotError,
     decode_snapshot,
-    following_key,
     parent_pointer,
     pointer_of,
     rolled_back,
 )
+from rankstream.wire.snapshot_keys import following_key
 
 
 class ServedSnapshots:

@@ -11,7 +11,6 @@ from rankstream.wire.envelope import (
     Pointer,
     SnapshotError,
     decode_at,
-    decode_record,
     decode_snapshot,
     deployed,
     encode_snapshot,
@@ -23,6 +22,7 @@ from rankstream.wire.envelope import (
     pointer_of,
     rolled_back,
 )
+from rankstream.wire.snapshot_keys import decode_record
 from tests.snapshot_factory import envelope, snapshot
 
 

@@ -30,7 +30,6 @@ from rankstream.ranker import Ranker
 from rankstream.settings import ModelSettings, Settings, load_settings
 from rankstream.snapshots import decode_snapshot
 from streams.local import LocalPipeline, local_settings
-from streams.training.estimated_curve import NO_INTERVAL
 
 MODEL = "demo"
 CUTOFF = 10
@@ -153,11 +152,7 @@ class Demonstration:
         state.seconds = time.monotonic() - self._started
         state.ndcg.append(self._ndcg(self._learned()))
         self._counter.take(self._pipeline)
-        estimated = self._counter.estimate()
-        if estimated is not None:
-            # Lists are those of a model that learns from these clicks.
-            estimated = estimated.without_intervals(NO_INTERVAL)
-        state.estimated = estimated
+        state.estimated = self._counter.estimate()
         counts = self._pipeline.counters()
         letters = counts["dead_letter"] + counts["ingestion_dead_letter"]
         state.counts = {**counts, "dead_letters": letters}

@@ -14,7 +14,7 @@ from models.bias.examination import ExaminationCurve
 from rankstream.terminal.counts import counted
 
 WIDE = 48
-"""Columns that intervals and bars need."""
+"""Columns that long bars need."""
 
 BLOCKS = " ▁▂▃▄▅▆▇█"
 OUTCOMES = (
@@ -118,7 +118,10 @@ def _outcomes(state: DemoState) -> RenderableType:
 
 @dataclass(frozen=True)
 class _Examination:
-    """Planted and estimated examination by rank; with intervals where there is room."""
+    """Planted and estimated examination by rank.
+
+    Without intervals: lists are those of a model that learns from these clicks.
+    """
 
     state: DemoState
 
@@ -130,27 +133,21 @@ class _Examination:
         table = Table(box=None, expand=True, pad_edge=False)
         for heading in ("rank", "truth", "estimate"):
             table.add_column(heading, justify="right", no_wrap=True)
-        if is_wide:
-            table.add_column("95 %", no_wrap=True)
         table.add_column("", ratio=1, no_wrap=True)
         for row, truth in enumerate(self.state.examination):
-            ratio, low, high = _estimate_of(self.state, row)
-            interval = "" if row == 0 or math.isnan(low) else f"{low:.3f}-{high:.3f}"
+            ratio = _estimate_of(self.state, row)
             estimate = "-" if math.isnan(ratio) else f"{ratio:.3f}"
             value = 0.0 if math.isnan(ratio) else ratio
-            bar = bar_of(value, truth, 9 if is_wide else 5)
-            cells = [interval] if is_wide else []
-            table.add_row(str(row + 1), f"{truth:.3f}", estimate, *cells, bar)
+            bar = bar_of(value, truth, 20 if is_wide else 5)
+            table.add_row(str(row + 1), f"{truth:.3f}", estimate, bar)
         note = Text("bar: estimated from clicks   │: planted truth", "dim")
         yield Panel(Group(table, note), title="examination by rank")
 
 
-def _estimate_of(state: DemoState, row: int) -> tuple[float, float, float]:
-    """Estimate and ends of its interval, NaN where there are none."""
+def _estimate_of(state: DemoState, row: int) -> float:
+    """The estimate, NaN where there is none."""
     curve = state.estimated
-    if curve is None:
-        return math.nan, math.nan, math.nan
-    return float(curve.ratios[row]), float(curve.low[row]), float(curve.high[row])
+    return math.nan if curve is None else float(curve.ratios[row])
 
 
 def bar_of(value: float, mark: float, width: int = 9) -> Text:

@@ -90,8 +90,9 @@ def _click(
     if "clicked" in row and not is_yes(row["clicked"]):
         return None
     impression, session = told("impression"), told("session")
-    if joins_sessions and not impression:
-        needed(session, "session", CLICKS, "it says whose list was clicked")
+    if joins_sessions:
+        why = "it says whose list was clicked, as --session-join asks for"
+        needed(session, "session", CLICKS, why)
     elif not impression:
         needed(impression, "impression", CLICKS, "it joins a click to its list")
     when = row.get("clicked_at")

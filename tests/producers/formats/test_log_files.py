@@ -162,6 +162,36 @@ def test_without_ids_a_session_query_and_time_are_a_list(tmp_path) -> None:
     assert fields(click, "impression_id") == fields(first, "impression_id")
 
 
+def test_joined_by_session_a_click_must_have_one(tmp_path) -> None:
+    """Also where it names its list: it is refused for that, and not as of no list."""
+    lists = [("i1", "s1", "a", START_MS), ("i2", "s2", "a", START_MS)]
+    pressed = [("i1", "", "a", START_MS + 9), ("i2", "s2", "a", START_MS + 9)]
+    log = log_of(
+        written(tmp_path / "lists.csv", "impression session item at", lists),
+        written(tmp_path / "clicks.csv", "impression session item at", pressed),
+        joins_sessions=True,
+    )
+    clicks = [each for each in events_of(log) if each.kind == CLICKS]
+    assert sorted("session" in each.refusal for each in clicks) == [False, True]
+    (joined,) = (each for each in clicks if not each.refusal)
+    assert fields(joined, "impression_id") == ("i2",)
+
+
+def test_of_a_list_that_comes_twice_the_first_counts(tmp_path) -> None:
+    """Its query is that of its clicks, in whichever file order both lie."""
+    lists = [
+        ("i", "red", "a", START_MS),
+        ("j", "x", "b", START_MS),
+        ("i", "blue", "a", START_MS),
+    ]
+    log = log_of(
+        written(tmp_path / "lists.csv", "impression query items at", lists),
+        written(tmp_path / "clicks.csv", "impression item at", [("i", "a", START_MS)]),
+    )
+    (click,) = (each for each in events_of(log) if each.kind == CLICKS)
+    assert fields(click, "query_id") == ("red",)
+
+
 def test_a_click_of_no_list_is_a_dead_letter_with_its_place(tmp_path) -> None:
     """The others are joined."""
     lists = written(

@@ -178,17 +178,17 @@ def test_joined_by_session_a_click_must_have_one(tmp_path) -> None:
 
 
 def test_of_a_list_that_comes_twice_the_first_counts(tmp_path) -> None:
-    """Its query is that of its clicks, in whichever file order both lie."""
-    lists = [
-        ("i", "red", "a", START_MS),
-        ("j", "x", "b", START_MS),
-        ("i", "blue", "a", START_MS),
-    ]
-    log = log_of(
-        written(tmp_path / "lists.csv", "impression query items at", lists),
-        written(tmp_path / "clicks.csv", "impression item at", [("i", "a", START_MS)]),
-    )
-    (click,) = (each for each in events_of(log) if each.kind == CLICKS)
+    """Its clicks are of that query; ingestion takes the other for a duplicate."""
+    lists = tmp_path / "lists.jsonl"
+    lists.write_text(
+        "".join(
+            json.dumps({"impression_id": "i", "query_id": query, "at_ms": START_MS,
+                        "shown": ["a"]}) + "\n"
+            for query in ("red", "blue")
+        )
+    )  # fmt: skip
+    clicks = written(tmp_path / "clicks.csv", "impression_id item_id", [("i", "a")])
+    *_, click = events_of(log_of(lists, clicks))
     assert fields(click, "query_id") == ("red",)
 
 

@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from models.click_models.cascade import CASCADES, cascade_of
-from models.closed_loops.linear_pdgd_loop import LinearPdgdLoop
-from models.closed_loops.world import World
 from models.evaluation.ndcg import ndcg_of_ranking
+from rankstream.lab.closed_loops.linear_pdgd_loop import LinearPdgdLoop
+from rankstream.lab.closed_loops.world import World
 from tests import mq2008
 
 CHECKPOINTS = (10_000, 100_000, 1_000_000)

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from models.closed_loops.world import World
 from models.evaluation.ndcg import mean_ndcg
 from models.rankers.normalisation import normalised
+from rankstream.lab.closed_loops.world import World
 
 FOLDER = Path(__file__).resolve().parents[2] / "shared" / "data" / "MQ2008"
 ABSENT = f"MQ2008 is not at {FOLDER}, so nothing was checked on real data"

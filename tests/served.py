@@ -13,12 +13,12 @@ from typing import Any
 
 from aiokafka import TopicPartition
 
+from rankstream.operations.serving.application import Parts, parts_of
+from rankstream.operations.serving.room import Room
+from rankstream.operations.serving.sender import Sender
+from rankstream.operations.serving.server import Server
 from rankstream.ranker import Ranker
 from rankstream.sections import KafkaSettings, ModelSettings, RedisSettings
-from rankstream.serving.application import Parts, parts_of
-from rankstream.serving.room import Room
-from rankstream.serving.sender import Sender
-from rankstream.serving.server import Server
 from rankstream.settings import ServeSettings, Settings
 from rankstream.wire.topics import CLICKS, QUERIES
 from tests.fakes.kafka import FakeKafka

@@ -22,7 +22,7 @@ from rankstream.adapters import (
 from rankstream.adapters.adapter import AdapterOptions
 from rankstream.adapters.registry import NAMES, options_of
 from rankstream.adapters.table_roles import ROLES
-from rankstream.cli import main
+from rankstream.operations.cli import main
 from tests.pages import rows_below
 
 TEXT = (Path(__file__).parents[1] / "docs" / "adapters.md").read_text(encoding="utf-8")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from rankstream.cli import main
+from rankstream.operations.cli import main
 
 TEXT = (Path(__file__).parents[1] / "docs" / "events.md").read_text(encoding="utf-8")
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rankstream.cli import parser_for
+from rankstream.operations.cli import parser_for
 from rankstream.settings import load_settings
 
 DOCS = Path(__file__).parents[1] / "docs"

@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rankstream.cli import COMMANDS
+from rankstream.operations.cli import COMMANDS
 from streams.fold.elements import WIDTH
 from streams.fold.native.build_backend import platform_tag
 from streams.fold.native.compiler import FOLDER, library_name, source_files
@@ -376,7 +376,7 @@ def test_a_stranger_s_models_are_explained(
 ) -> None:
     """Where they come first on the path: both places, and the way out."""
     pipeline = environments["pipeline"]
-    words = ("-m", "rankstream.cli", "worker")
+    words = ("-m", "rankstream", "worker")
     status, said, complaint = pipeline.run("python", *words)
     assert (status, said) == (78, "")
     assert complaint.startswith("rankstream worker: the package `models` must be")

@@ -59,7 +59,7 @@ class WorkerProcess:
         self._file = log.open("ab")
         self.process = subprocess.Popen(
             [
-                *(sys.executable, "-m", "rankstream.cli", "worker"),
+                *(sys.executable, "-m", "rankstream", "worker"),
                 *("--config", str(config), *words),
             ],
             stdout=self._file,

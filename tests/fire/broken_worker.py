@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from rankstream.cli import main as rankstream
+from rankstream.operations.cli import main as rankstream
 from rankstream.wire.events import Frontier
 from streams.event_time import Watermark
 from streams.kafka.committer import Committer

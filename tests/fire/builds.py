@@ -43,7 +43,7 @@ def create_topics(tree: Path, config: Path) -> None:
     """Topics as that build makes them: it may refuse those of a later one."""
     subprocess.run(
         [
-            *(sys.executable, "-m", "rankstream.cli", "topics", "create"),
+            *(sys.executable, "-m", "rankstream", "topics", "create"),
             *("--config", str(config)),
         ],
         cwd=tree, env=environment(tree), check=True, capture_output=True,

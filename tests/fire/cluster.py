@@ -47,7 +47,7 @@ class Worker:
         self.name = name
         self.log = folder / f"{name}.log"
         self.process: subprocess.Popen[bytes] | None = None
-        program = ["-m", "rankstream.cli", "worker"]
+        program = ["-m", "rankstream", "worker"]
         if broken:
             program = ["-m", "tests.fire.broken_worker", broken]
         self._command = [sys.executable, *program, "--config", str(config)]

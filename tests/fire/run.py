@@ -10,7 +10,7 @@ from typing import Any
 from deploy.process import ServerFailed
 from deploy.redis_server import Redis
 from producers.topic_admin import TopicAdmin
-from rankstream.recount.log import recount_topics
+from rankstream.operations.recount.log import recount_topics
 from rankstream.settings import Settings, load_settings
 from rankstream.wire.topics import CLICKS, EVENTS, QUERIES, full_name
 from streams.topology import topics_of

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from rankstream.recount.stored_statistics import stored
+from rankstream.operations.recount.stored_statistics import stored
 from rankstream.settings import Settings, TimeSettings
 from streams.recount.recount import Found as Checkpoint
 from streams.recount.recount import recount

@@ -15,7 +15,6 @@ import numpy as np
 
 import producers.deployment
 import rankstream.experiment_records
-import rankstream.monitoring.overview
 import rankstream.ranker
 import rankstream.wire.candidates
 import rankstream.wire.deployments
@@ -37,7 +36,8 @@ from rankstream.deployment_rules import DeploymentRefused
 from rankstream.experiment_records import decode_record as decode_experiment
 from rankstream.experiment_records import encode_record as encode_experiment
 from rankstream.experiment_records import running
-from rankstream.monitoring.overview import Gathered
+from rankstream.operations.monitoring import overview as overview_module
+from rankstream.operations.monitoring.overview import Gathered
 from rankstream.ranker import Ranker
 from rankstream.sections import ExperimentSettings, ModelSettings, Settings
 from rankstream.snapshots import SnapshotStore
@@ -374,5 +374,5 @@ TARGETS = {
         (rankstream.wire.deployments, producers.deployment),
     ),
     "positions": Target(_position, _position_seeds, (streams.kafka.resume_position,)),
-    "verdicts": Target(_verdict, _verdict_seeds, (rankstream.monitoring.overview,)),
+    "verdicts": Target(_verdict, _verdict_seeds, (overview_module,)),
 }

@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from models.counts.definition import ClosedImpression
-from rankstream.benchmarks.workload import START_MS, Workload, canonical_elements
+from rankstream.lab.benchmarks.workload import START_MS, Workload, canonical_elements
 from rankstream.ranking.combining import combine, draw_seed
 from rankstream.wire.events import (
     ACTIVE,

@@ -3,12 +3,12 @@
 import numpy as np
 
 from models.click_models.cascade import CascadeModel
-from models.closed_loops.pair_loop import PairLoop
-from models.closed_loops.performance import Conventions, Judge
-from models.closed_loops.world import World
 from models.learners.pdgd import PdgdConfig
 from models.rankers.registry import ranker_of
-from rankstream.benchmarks.learners_rival import live_neural_in_numpy
+from rankstream.lab.benchmarks.learners_rival import live_neural_in_numpy
+from rankstream.lab.closed_loops.pair_loop import PairLoop
+from rankstream.lab.closed_loops.performance import Conventions, Judge
+from rankstream.lab.closed_loops.world import World
 
 N_FEATURES, N_HIDDEN, N_QUERIES, N_DOCUMENTS = 10, 20, 40, 25
 N_IMPRESSIONS, N_SEEDS, CUTOFF = 2_000, 8, 5

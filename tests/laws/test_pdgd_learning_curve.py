@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from models.click_models.cascade import cascade_of
-from models.closed_loops.linear_pdgd_loop import LinearPdgdLoop
 from models.learners.learner import TrainingExample
 from models.learners.pdgd import PdgdConfig, PdgdLearner
+from rankstream.lab.closed_loops.linear_pdgd_loop import LinearPdgdLoop
 from tests import mq2008
 from tests.long_run_pdgd import offline_ndcg
 

@@ -6,10 +6,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from models.closed_loops.world import World
 from models.estimators.registry import estimator_of
 from models.evaluation.relevant_position import average_relevant_position
-from rankstream.reproduction.top_k.logged_clicks import (
+from rankstream.lab.closed_loops.world import World
+from rankstream.lab.reproduction.top_k.logged_clicks import (
     ClickSums,
     Shown,
     click_chances,
@@ -20,8 +20,8 @@ from rankstream.reproduction.top_k.logged_clicks import (
     ranks_of,
     shown_by,
 )
-from rankstream.reproduction.top_k.plan import WHOLE, Logging
-from rankstream.reproduction.top_k.values import estimated_chunk, labelled_chunk
+from rankstream.lab.reproduction.top_k.plan import WHOLE, Logging
+from rankstream.lab.reproduction.top_k.values import estimated_chunk, labelled_chunk
 
 SIZES = (6, 3, 1, 8)
 OFFSETS = np.concatenate([[0], np.cumsum(SIZES)])

@@ -18,7 +18,7 @@ from producers.dead_letters import (
     read_letters,
 )
 from producers.topic_reader import Record, TopicReader, read_records
-from rankstream.commands import dlq
+from rankstream.operations.commands import dlq
 from rankstream.wire.topics import CLICKS, QUERIES, dead_letters, full_name
 from streams.dead_letter import Origin, dead_letter
 

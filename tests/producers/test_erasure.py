@@ -12,7 +12,7 @@ from producers.erasure import Person, erase_from_dump
 from producers.formats.canonical_dump import Header, read_dump, write_dump
 from producers.formats.source_file import FileUnreadable
 from producers.topic_admin import TopicAdmin
-from rankstream.cli import main
+from rankstream.operations.cli import main
 from rankstream.settings import KafkaSettings, Settings, load_settings
 from rankstream.wire.topics import CLICKS, EVENTS, INTERACTIONS, QUERIES, full_name
 from streams.local import LocalPipeline, local_settings

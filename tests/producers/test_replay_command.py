@@ -55,7 +55,7 @@ def start(settings, tmp_path):
     }
 
     def command(*words, **options):
-        line = [sys.executable, "-m", "rankstream.cli", *map(str, words)]
+        line = [sys.executable, "-m", "rankstream", *map(str, words)]
         return subprocess.Popen(
             [*line, "--namespace", settings.namespace], env=environment,
             stderr=subprocess.PIPE, text=True, **options,

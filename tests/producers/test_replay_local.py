@@ -7,8 +7,8 @@ import pytest
 from producers.formats.canonical_dump import Header, write_dump
 from producers.formats.jsonl import read_jsonl
 from producers.formats.source_file import FileUnreadable
-from rankstream.cli import main
-from rankstream.local_replay import LocalReplay
+from rankstream.operations.cli import main
+from rankstream.operations.local_replay import LocalReplay
 from rankstream.settings import KafkaSettings, Settings
 from rankstream.wire.events import encode_event
 from rankstream.wire.topics import EVENTS

@@ -49,7 +49,13 @@ def test_what_the_join_refuses_is_in_the_status(
     config = configured(tmp_path, kafka.bootstrap, redis_server.url, namespace, TIMES)
 
     def replay(file, *words):
-        command = [sys.executable, "-m", "rankstream.cli", "replay", str(file)]
+        command = [
+            sys.executable,
+            "-m",
+            "rankstream",
+            "replay",
+            str(file),
+        ]
         command += ["--strict", "--config", str(config), *words]
         done = subprocess.run(
             command, capture_output=True, text=True, check=False,

@@ -11,7 +11,7 @@ from kafka.admin import ConfigResource, ConfigResourceType
 
 from deploy.process import free_port
 from producers.topic_admin import KafkaAway, KafkaRefused, TopicAdmin
-from rankstream.cli import main
+from rankstream.operations.cli import main
 from rankstream.settings import KafkaSettings, Settings
 from streams.topology import topics_of
 from tests.services import KafkaService

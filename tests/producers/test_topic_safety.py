@@ -30,7 +30,7 @@ from producers.topic_safety import (
     replicas_of_internal,
     safe_config,
 )
-from rankstream.cli import main
+from rankstream.operations.cli import main
 from rankstream.settings import KafkaSettings, Settings, TimeSettings
 from rankstream.wire.topics import Topic
 from streams.topology import STAGES, topics_of

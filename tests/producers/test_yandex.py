@@ -9,7 +9,7 @@ from zlib import crc32
 
 import pytest
 
-from rankstream.cli import main
+from rankstream.operations.cli import main
 from streams.fold.statistics_reader import Statistics
 from streams.local import read_changes
 from tests.session.cases import n_cases

@@ -28,7 +28,7 @@ def test_a_stranger_s_models_are_named(
     theirs.parent.mkdir(exist_ok=True)
     theirs.touch()
     done = subprocess.run(
-        [sys.executable, "-m", "rankstream.cli", command],
+        [sys.executable, "-m", "rankstream", command],
         capture_output=True, text=True, check=False, cwd=tmp_path,
         env=os.environ | {"PYTHONPATH": str(TREE)},
     )  # fmt: skip

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rankstream.cli import main
+from rankstream.operations.cli import main
 
 
 def status_of(words: str) -> int | str | None:

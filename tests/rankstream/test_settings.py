@@ -266,7 +266,14 @@ def test_a_worker_with_a_model_too_large_ends_at_once(
     """With the status after which nobody starts it again, before it looks for Kafka."""
     file = tmp_path / "shop.toml"
     file.write_text(f"[models.huge]\nfeatures = {features}\n")
-    command = [sys.executable, "-m", "rankstream.cli", "worker", "--config", str(file)]
+    command = [
+        sys.executable,
+        "-m",
+        "rankstream",
+        "worker",
+        "--config",
+        str(file),
+    ]
     # Else it would wait for Kafka for ever.
     done = subprocess.run(
         command, capture_output=True, text=True, timeout=120, check=False

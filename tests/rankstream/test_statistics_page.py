@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from pyarrow import parquet
 
-from rankstream.cli import main
-from rankstream.commands.statistics_columns import (
+from rankstream.operations.cli import main
+from rankstream.operations.commands.statistics_columns import (
     CELL_FIELDS,
     COUNTED,
     RELEVANCE,

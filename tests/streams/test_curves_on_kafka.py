@@ -19,9 +19,9 @@ from models.click_models.trust_bias import TrustBiasModel
 from models.estimators.splits import Shares, split_groups
 from producers.event_producer import EventProducer
 from producers.topic_reader import read_records
-from rankstream.cli import main
-from rankstream.monitoring.overview import Gathered
-from rankstream.monitoring.poller import Poller
+from rankstream.operations.cli import main
+from rankstream.operations.monitoring.overview import Gathered
+from rankstream.operations.monitoring.poller import Poller
 from rankstream.ranker import Ranker
 from rankstream.settings import Settings
 from rankstream.snapshots import Snapshot, SnapshotStore, decode_snapshot
@@ -42,7 +42,7 @@ from tests.clicked_lists import (
     features_of,
     relevance_of,
 )
-from tests.rankstream.commands.test_simulate_on_kafka import n_counted
+from tests.rankstream.lab.commands.test_simulate_on_kafka import n_counted
 from tests.services import KafkaService, RedisService
 from tests.worker_process import (
     PATIENCE_S,

@@ -10,10 +10,10 @@ import pytest
 
 from producers.event_producer import EventProducer
 from producers.topic_reader import read_records
-from rankstream.cli import main
 from rankstream.experiments import Experiments
-from rankstream.monitoring.overview import Gathered
-from rankstream.monitoring.poller import Poller
+from rankstream.operations.cli import main
+from rankstream.operations.monitoring.overview import Gathered
+from rankstream.operations.monitoring.poller import Poller
 from rankstream.ranker import Ranker
 from rankstream.settings import Settings
 from rankstream.snapshots import store_of

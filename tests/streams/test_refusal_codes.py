@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rankstream.cli import main
+from rankstream.operations.cli import main
 from rankstream.wire.refusal_codes import Code
 
 TREE = Path(__file__).parents[2]

@@ -14,9 +14,9 @@ from kafka import KafkaConsumer, TopicPartition
 from deploy.broker import Broker
 from producers.event_producer import EventProducer
 from producers.topic_reader import read_records
-from rankstream.cli import main
+from rankstream.operations.cli import main
+from rankstream.operations.recount.log import recount_topics
 from rankstream.ranker import Ranker
-from rankstream.recount.log import recount_topics
 from rankstream.settings import Settings
 from rankstream.snapshots import (
     Snapshot,

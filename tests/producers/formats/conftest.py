@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from rankstream.cli import main
+from rankstream.operations.cli import main
 from streams.fold.statistics_reader import Statistics
 from streams.local import read_changes
 from tests.data_sets import folder_of

@@ -10,7 +10,7 @@ import pytest
 from producers.formats.obd import read_obd
 from producers.formats.registry import files_of, read_events
 from producers.formats.source_file import FileUnreadable
-from rankstream.cli import main
+from rankstream.operations.cli import main
 from rankstream.wire.topics import CLICKS, QUERIES
 from streams.fold.statistics_reader import Statistics
 from tests.producers.formats.bandit_rows import BanditRow

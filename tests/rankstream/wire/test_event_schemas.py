@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rankstream.cli import main
-from rankstream.commands.schemas import contract, file_name
+from rankstream.operations.cli import main
+from rankstream.operations.commands.schemas import contract, file_name
 from rankstream.wire.event_schemas import DIALECT, event_schemas, schema_file
 from rankstream.wire.events import POLICIES
 from streams.dead_letter import Origin

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from models.evaluation.list_counts import TOTALS
-from rankstream.monitoring.overview import Gathered
+from rankstream.operations.monitoring.overview import Gathered
 from rankstream.ranking.combining import combine, draw_seed
 from rankstream.settings import ExperimentSettings, Settings
 from rankstream.wire.events import MULTILEAVE, ClickMark, Interaction

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from rankstream.benchmarks.workload import DISORDER_MS, Workload, canonical_elements
+from rankstream.lab.benchmarks.workload import DISORDER_MS, Workload, canonical_elements
 from rankstream.settings import KafkaSettings, Settings, TimeSettings
 from rankstream.wire.events import (
     ACTIVE,

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from rankstream.recount.stored_statistics import stored
+from rankstream.operations.recount.stored_statistics import stored
 from rankstream.settings import KafkaSettings, Settings
 from rankstream.wire.events import (
     Click,

@@ -11,7 +11,11 @@ from models.bias.examination import estimate_examination
 from models.counts.cells import merge
 from models.counts.definition import ClosedImpression, count
 from producers.topic_reader import Record
-from rankstream.monitoring.position_bias import MOST_SCOPES, PositionBias, curve_of
+from rankstream.operations.monitoring.position_bias import (
+    MOST_SCOPES,
+    PositionBias,
+    curve_of,
+)
 from streams.fold import statistics_keys as keys
 from streams.fold.newest_scopes import NewestScopes
 from streams.fold.statistics_reader import Statistics

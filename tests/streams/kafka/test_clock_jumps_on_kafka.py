@@ -12,7 +12,7 @@ import pytest
 from kafka import KafkaAdminClient
 from kafka.admin import ConfigResource, ConfigResourceType
 
-from rankstream.cli import main
+from rankstream.operations.cli import main
 from rankstream.settings import Settings
 from rankstream.wire.topics import CLICKS, QUERIES, full_name
 from streams.fold.native.compiler import compiler

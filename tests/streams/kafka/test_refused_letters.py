@@ -8,8 +8,8 @@ from kafka.admin import ConfigResource, ConfigResourceType
 
 from producers.event_producer import EventProducer
 from producers.topic_reader import read_records
-from rankstream.cli import main
-from rankstream.recount.log import recount_topics
+from rankstream.operations.cli import main
+from rankstream.operations.recount.log import recount_topics
 from rankstream.settings import Settings
 from rankstream.wire.topics import QUERIES, dead_letters, full_name
 from streams.kafka.child_end import CONFIGURATION_EXIT

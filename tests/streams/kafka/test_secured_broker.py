@@ -16,7 +16,7 @@ from deploy.process import ServerFailed, free_port
 from producers.event_producer import EventProducer
 from producers.topic_admin import KafkaAway, TopicAdmin
 from producers.topic_reader import read_records
-from rankstream.cli import main
+from rankstream.operations.cli import main
 from rankstream.settings import Settings, load_settings
 from rankstream.wire.events import decode_interaction_record
 from rankstream.wire.topics import CLICKS, INTERACTIONS, QUERIES, dead_letters

@@ -171,7 +171,7 @@ def test_every_role_has_a_page_before_kafka_is_there(role: str, tmp_path: Path) 
         "[models.m]\nfeatures = 2\n"
     )
     process = subprocess.Popen(
-        [sys.executable, "-m", "rankstream.cli", "worker", "--config", str(config),
+        [sys.executable, "-m", "rankstream", "worker", "--config", str(config),
          "--child", role],
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
         env=os.environ | {"PYTHONUNBUFFERED": "1"},

@@ -21,9 +21,9 @@ from kafka.errors import CoordinatorLoadInProgressError
 from deploy.process import ServerFailed
 from producers.event_producer import EventProducer
 from producers.topic_reader import read_records
-from rankstream.cli import main
-from rankstream.conversion.schema1 import read_statistics
-from rankstream.conversion.scopes import Situation, converted
+from rankstream.operations.cli import main
+from rankstream.operations.conversion.schema1 import read_statistics
+from rankstream.operations.conversion.scopes import Situation, converted
 from rankstream.settings import Settings, load_settings
 from rankstream.wire.topics import (
     CLICKS,
@@ -203,7 +203,13 @@ def words_of_a_refused_worker(config: Path, log: Path) -> str:
 
 def said_by_conversion(config: Path, *words: str, status: int = 0) -> str:
     """What `rankstream statistics convert` says, run as users run it."""
-    command = [sys.executable, "-m", "rankstream.cli", "statistics", "convert"]
+    command = [
+        sys.executable,
+        "-m",
+        "rankstream",
+        "statistics",
+        "convert",
+    ]
     done = subprocess.run(
         [*command, "--config", str(config), *words],
         capture_output=True,

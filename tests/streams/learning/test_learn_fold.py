@@ -10,12 +10,12 @@ import pytest
 
 from models.learners.registry import LEARNERS, learner_of
 from producers.formats.canonical_dump import Header, query_event, write_dump
-from rankstream.cli import main
 from rankstream.learner_needs import (
     multileaving_of,
     needs_candidates,
     policy_for,
 )
+from rankstream.operations.cli import main
 from rankstream.ranker import Ranker
 from rankstream.settings import ModelSettings, Settings, SettingsError
 from rankstream.snapshots import decode_snapshot, features_hash

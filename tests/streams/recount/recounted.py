@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from rankstream.recount.stored_statistics import stored
+from rankstream.operations.recount.stored_statistics import stored
 from rankstream.sections import StatisticsSettings
 from rankstream.settings import LimitSettings, Settings, TimeSettings
 from rankstream.wire.events import (

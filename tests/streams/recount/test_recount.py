@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 from producers.formats.canonical_dump import Header, write_dump
-from rankstream.cli import main
-from rankstream.commands.recount import _tell
+from rankstream.operations.cli import main
+from rankstream.operations.commands.recount import _tell
 from rankstream.wire.events import (
     ACTIVE,
     Element,

@@ -15,9 +15,9 @@ from aiokafka import AIOKafkaProducer
 
 from deploy.redis_server import Redis
 from producers.event_producer import send_records
-from rankstream.cli import main
 from rankstream.experiment_records import encode_record, running, stored_records
 from rankstream.experiments import Experiments
+from rankstream.operations.cli import main
 from rankstream.ranker import Ranker
 from rankstream.settings import ExperimentSettings, Settings
 from rankstream.snapshots import Pointer, SnapshotStore, StoreUnavailable, store_of

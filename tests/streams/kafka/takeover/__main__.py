@@ -95,7 +95,7 @@ def _ended_midway(
     theirs.write_text(f"{reached}input_partitions = 2\n{SETTINGS}{OLD_DELIVERY}")
     ours.write_text(f"{reached}input_partitions = 2\n{SETTINGS}")
     settings = load_settings(ours, {})
-    rankstream = [sys.executable, "-m", "rankstream.cli"]
+    rankstream = [sys.executable, "-m", "rankstream"]
     where = {"cwd": old, "env": {**os.environ, "PYTHONPATH": str(old)}}
     create = [*rankstream, "topics", "create", "--config", str(theirs)]
     subprocess.run(create, check=True, **where)  # type: ignore[call-overload]

@@ -1,0 +1,1 @@
+"""The lab: benchmarks, reproduced tables and simulated users; no worker needs it."""

@@ -1,0 +1,250 @@
+"""`rankstream bench`: speed and memory, each beside a rival in the same run."""
+
+import argparse
+import importlib
+import importlib.metadata
+import json
+import multiprocessing
+import os
+import platform
+import sys
+import time
+from concurrent.futures import ProcessPoolExecutor
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from rankstream.lab.benchmarks.pipeline_figures import FIGURES, chosen_figures
+from rankstream.lab.benchmarks.pipeline_repeats import cpu_line, standing
+
+SUMMARY = "measure speed and memory, beside a rival in the same run"
+
+BENCHMARKS = {
+    "placement": "exact placement probabilities, against sampled rankings",
+    "memory": "bytes of a pair and of an open impression; growth in a long run",
+    "learners": "PDGD, linear and neural, and P-MGD, against numpy; updates",
+    "pdgd": "PDGD's closed loop, against the tensor formula in numpy",
+    "evaluation": "inference of multileaving, against numpy; its fold",
+    "curves": "curves of bias from sums of clicks, against raw sessions",
+    "statistics": "statistics into columns, against cell after cell; memory",
+    "training": "rankers from sums of clicks, against numpy query by query; losses",
+    "serve": "requests over HTTP, against endpoints that only decode the same bodies",
+    "interventions": "a ranker that learns from its own lists, against naive clicks",
+    "pipeline": "events through the pipeline, against an empty Faust agent",
+}
+"""Name and one line of each benchmark; the module has the same name."""
+
+WITH_NAMED_FIGURES = "pipeline"
+
+ON_ONE_CORE = {
+    "placement",
+    "learners",
+    "pdgd",
+    "evaluation",
+    "curves",
+    "statistics",
+    "training",
+}
+"""Those where neither side may use a second thread."""
+
+EXAMPLES = """examples:
+  rankstream bench pipeline                             the short figures
+  rankstream bench pipeline --figures latency restart   the long ones
+
+A figure of pipeline is the median of its repeats; in brackets are the least
+and the largest. Ours and its rival run in turns, and each ratio is that of one
+repeat.
+
+Goals and floors of rates are those of the ratio ("0.6 x"). Of what is better the
+less it is, they are in its unit ("<= 350").
+
+exit status: 1 where a figure misses its floor or is void, else 0; with --quick
+only where one is void, as its figures say nothing else"""
+
+THREAD_COUNTS = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+
+COLOURS = {"goal": "green", "floor": "yellow", "below": "red", "void": "red"}
+"""Of a ratio, by what it reaches."""
+
+PACKAGES = ("faust-streaming", "aiokafka", "numpy", "numba", "msgspec", "redis")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = "benchmarks:\n" + "\n".join(
+        f"  {name:13} {line}" for name, line in BENCHMARKS.items()
+    )
+    parser.epilog += f"\n\nfigures of pipeline:\n{figure_lines()}\n\n{EXAMPLES}"
+    parser.add_argument("name", choices=sorted(BENCHMARKS), help="which benchmark")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument(
+        "--figures",
+        nargs="+",
+        metavar="FIGURE",
+        default=[],
+        help="only these figures of pipeline (default: those that are short)",
+    )
+    parser.add_argument(
+        "--list",
+        action="store_true",
+        help="say what the figures of pipeline are, and measure nothing",
+    )
+    parser.add_argument(
+        "--quick",
+        action="store_true",
+        help="a short run that only shows that it works; do not quote its figures",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Measure and print; 1 if a figure misses its floor, or is void.
+
+    A short run is too small for a floor: its figures must only be there.
+
+    Raises
+    ------
+    ValueError
+        Where figures are named that the benchmark does not have.
+    """
+    if arguments.name != WITH_NAMED_FIGURES and (arguments.figures or arguments.list):
+        raise ValueError(
+            f"--figures and --list go with {WITH_NAMED_FIGURES}; got {arguments.name}"
+        )
+    if arguments.list:
+        sys.stdout.write(f"{figure_lines()}\n")
+        return 0
+    chosen_figures(arguments.figures)
+    load = os.getloadavg()
+    options = {"figures": arguments.figures} if arguments.figures else {}
+    figures = measured(arguments.name, quick=arguments.quick, **options)
+    result = {
+        "name": arguments.name,
+        "command": command_of(arguments),
+        "date": time.strftime("%Y-%m-%d"),
+        "versions": versions(),
+        "cores": os.cpu_count(),
+        "load": {"before": load, "after": os.getloadavg()},
+        "figures": figures,
+    }
+    if arguments.json:
+        json.dump(result, sys.stdout, indent=2)
+        sys.stdout.write("\n")
+    else:
+        console = Console()
+        console.print(table_of(arguments.name, figures))
+        console.print(
+            f"{result['date']}, {result['cores']} cores; load average over a minute "
+            f"{load[0]:.1f} before, {os.getloadavg()[0]:.1f} after",
+            highlight=False,
+        )
+    failing = {"void"} if arguments.quick else {"void", "below"}
+    return 1 if failing & {standing(figure) for figure in figures} else 0
+
+
+def command_of(arguments: argparse.Namespace) -> str:
+    """The command that takes the same figures again."""
+    words = ["rankstream bench", arguments.name]
+    words += ["--figures", *arguments.figures] if arguments.figures else []
+    words += ["--quick"] if arguments.quick else []
+    return " ".join(words)
+
+
+def figure_lines() -> str:
+    """Name and one line of each figure of `bench pipeline`."""
+    return "\n".join(
+        f"  {name:19} {row.summary}{' (only when named)' if row.is_long else ''}"
+        for name, row in FIGURES.items()
+    )
+
+
+def measured(name: str, *, quick: bool, **options: Any) -> list[dict[str, Any]]:
+    """The figures of a benchmark; those on one core come from their own process."""
+    if name not in ON_ONE_CORE:
+        return measure(name, quick, **options)
+    # Libraries read these when they are loaded, which has already happened here.
+    os.environ.update(dict.fromkeys(THREAD_COUNTS, "1"))
+    own = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(max_workers=1, mp_context=own) as pool:
+        return pool.submit(measure, name, quick).result()
+
+
+def measure(name: str, quick: bool, **options: Any) -> list[dict[str, Any]]:
+    """The figures of a benchmark, measured in this process."""
+    module = importlib.import_module(f"rankstream.lab.benchmarks.{name}")
+    figures: list[dict[str, Any]] = module.measure(quick=quick, **options)
+    return figures
+
+
+def versions() -> dict[str, str]:
+    """Versions of what the figures depend on."""
+    found = {name: importlib.metadata.version(name) for name in PACKAGES}
+    return {"python": platform.python_version(), **found}
+
+
+def table_of(name: str, figures: list[dict[str, Any]]) -> Table:
+    """The figures as people read them."""
+    table = Table(title=f"rankstream bench {name}", title_justify="left")
+    for heading in ("figure", "value", "unit", "rival"):
+        table.add_column(heading, justify="left" if heading == "figure" else "right")
+    for heading in ("ratio", "goal", "floor"):
+        table.add_column(heading, justify="right")
+    for figure in figures:
+        table.add_row(
+            figure["name"] + _told(figure),
+            _number(figure["value"]) + _spread(figure, "value"),
+            figure["unit"],
+            _number(figure["rival"]) + _spread(figure, "rival"),
+            _ratio(figure),
+            _bound(figure, "goal"),
+            _bound(figure, "floor"),
+        )
+    return table
+
+
+def _told(figure: dict[str, Any]) -> str:
+    """CPU of each process and what binds, below the name, where they are known."""
+    lines = []
+    for whose, prefix in (("", ""), ("rival: ", "rival_")):
+        if f"{prefix}binds" in figure:
+            least, most = figure[f"{prefix}lasted_s"]
+            lines += [
+                f"{whose}{least:.0f} to {most:.0f} s a run",
+                whose + cpu_line(figure[f"{prefix}cpu_us"]),
+                whose + figure[f"{prefix}binds"],
+            ]
+    return "".join(f"\n  {line}" for line in lines)
+
+
+def _number(value: object) -> str:
+    if value is None:
+        return "-"
+    if isinstance(value, float | int):
+        return f"{value:,.0f}" if abs(value) >= 1_000 else f"{value:.3g}"
+    return str(value)
+
+
+def _ratio(figure: dict[str, Any]) -> str:
+    colour = COLOURS[standing(figure)]
+    if figure["ratio"] is None:
+        return f"[{colour}]void[/]"
+    if figure["rival"] is None:
+        return f"[{colour}]-[/]"
+    return f"[{colour}]{figure['ratio']:.3g} x[/]{_spread(figure, 'ratio')}"
+
+
+def _bound(figure: dict[str, Any], key: str) -> str:
+    """A goal or a floor, so that one sees what it is compared with."""
+    number = _number(figure[key])
+    if figure[key] is None:
+        return number
+    return f"<= {number}" if figure.get("less_is_better") else f"{number} x"
+
+
+def _spread(figure: dict[str, Any], key: str) -> str:
+    """The least and the largest of the repeats, where there are several."""
+    if figure.get("repeats", 1) == 1 or key not in figure["spread"]:
+        return ""
+    least, most = figure["spread"][key]
+    return f" ({_number(least)} to {_number(most)})"

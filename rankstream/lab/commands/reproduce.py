@@ -1,0 +1,180 @@
+"""`rankstream reproduce`: tables of the literature, from LETOR folders."""
+
+import argparse
+import os
+from pathlib import Path
+
+from models.interleaving.simulated import NAMES
+from rankstream.lab.reproduction import multileaving, online_learning
+from rankstream.lab.reproduction.interventions import command as interventions
+from rankstream.lab.reproduction.interventions.plan import N_RUNS as INTERVENTION_RUNS
+from rankstream.lab.reproduction.interventions.plan import PARTS
+from rankstream.lab.reproduction.interventions.plan import TABLE as INTERVENTIONS
+from rankstream.lab.reproduction.literature import DATA_SETS
+from rankstream.lab.reproduction.plan import (
+    BASELINES,
+    CANDIDATES_TABLE,
+    LAG_TABLE,
+    LEARNERS_TABLE,
+    LONG_RUN,
+    LONG_RUNS,
+    SCORING_ALL,
+)
+from rankstream.lab.reproduction.top_k import command as top_k
+from rankstream.lab.reproduction.top_k.plan import N_RUNS as TOP_K_RUNS
+from rankstream.lab.reproduction.top_k.plan import TABLES as TOP_K_TABLES
+
+SUMMARY = "make tables of the literature from LETOR folders"
+
+MULTILEAVING = "multileaving"
+TABLES = (
+    LEARNERS_TABLE, LONG_RUN, LAG_TABLE, CANDIDATES_TABLE, MULTILEAVING, *TOP_K_TABLES,
+    INTERVENTIONS,
+)  # fmt: skip
+N_RUNS = 25
+"""Of each fold, where nothing else is asked for."""
+
+LEARNERS = sorted({*BASELINES, *SCORING_ALL, *(learner for learner, _ in LONG_RUNS)})
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = """tables:
+  learners      online learners after 10,000 impressions (chapter 5)
+  long-run      PDGD against DBGD after 100,000 impressions (chapter 6)
+  lags          PDGD that serves a ranker 0 to 10,000 impressions behind
+  candidates    COLTR and PL-Rank beside PDGD, with known examination
+  multileaving  binary error of five methods, 10,000 impressions (chapter 4)
+  top-k         estimators by documents shown, and by clicks (chapter 7)
+  losses        losses and their selection, by clicks (chapter 7)
+  interventions estimators by interventions, beside online learners (chapter 10)
+
+examples:
+  rankstream reproduce MQ2008 --published
+  rankstream reproduce MQ2008 --table long-run --processes 8
+  rankstream reproduce MQ2008 --table multileaving --published --runs 2
+  rankstream reproduce MQ2008 --table top-k --shown 2 5 --clicks 10000 1000000
+  rankstream reproduce MQ2008 --table interventions --parts sharp --runs 2
+
+Chapters are those of Oosterhuis (2020). The output folder keeps finished runs,
+and they are not run again. So you may stop at any time: the same command
+continues. A larger --runs adds runs."""
+    parser.add_argument(
+        "data",
+        type=Path,
+        help="LETOR folder: Fold1 .. Fold5, or files with a folds.json",
+    )
+    parser.add_argument("--table", choices=TABLES, default=LEARNERS_TABLE)
+    parser.add_argument(
+        "--published",
+        action="store_true",
+        help="do as the published code did: its stop rule, decay, sign, ties, "
+        "averages, failing solver, and the noise of 10,000 sampled assignments "
+        "(default: exact forms)",
+    )
+    parser.add_argument(
+        "--runs",
+        type=int,
+        help=f"how many of each fold (default: {N_RUNS}; top-k, losses {TOP_K_RUNS}; "
+        f"interventions {INTERVENTION_RUNS})",
+    )
+    parser.add_argument(
+        "--folds", type=int, help="only the first folds, so many (default: all)"
+    )
+    parser.add_argument("--impressions", type=int, help="how many in each run")
+    parser.add_argument(
+        "--users", nargs="+", help="only these", metavar="NAME", default=None
+    )
+    parser.add_argument(
+        "--name",
+        help=f"data set to compare with: {', '.join(DATA_SETS)} "
+        "(default: the folder's name)",
+    )
+    parser.add_argument("--out", type=Path, help="folder for results")
+    parser.add_argument("--seed", type=int, default=1, help="seed of all random draws")
+    parser.add_argument(
+        "--processes",
+        type=int,
+        default=os.cpu_count() or 1,
+        help="how many runs at once",
+    )
+    _add_learning(parser.add_argument_group("learners, long-run, lags and candidates"))
+    _add_multileaving(parser.add_argument_group("multileaving"))
+    _add_top_k(parser.add_argument_group("top-k and losses"))
+    parser.add_argument_group("interventions").add_argument(
+        "--parts",
+        nargs="+",
+        choices=PARTS,
+        help="only these: a sharp production ranker, a soft one, a sharp one for ten "
+        "times as long, PDGD nets for thirty times as long",
+    )
+
+
+def _add_learning(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--learners", nargs="+", choices=LEARNERS, help="only these", metavar="NAME"
+    )
+    group.add_argument(
+        "--normalisation", choices=("min-max", "standard", "none"), default="min-max"
+    )
+    group.add_argument(
+        "--gain", choices=("exponential", "linear"), default="exponential"
+    )
+    group.add_argument(
+        "--cutoff", type=int, default=10, help="length of lists, and cutoff of NDCG"
+    )
+    group.add_argument(
+        "--keep-empty",
+        action="store_true",
+        help="count held-out queries without a relevant document as 0",
+    )
+
+
+def _add_multileaving(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("--rankers", type=int, nargs="+", default=[5, 15])
+    group.add_argument(
+        "--methods",
+        nargs="+",
+        choices=NAMES,
+        default=list(NAMES),
+        metavar="NAME",
+        help=f"only some of {', '.join(NAMES)} (default: all)",
+    )
+    group.add_argument("--json", action="store_true", help="print JSON")
+
+
+def _add_top_k(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--shown",
+        type=int,
+        nargs="+",
+        metavar="K",
+        help="documents of a list (default: 1 to 10, below the length of most lists)",
+    )
+    group.add_argument(
+        "--clicks",
+        type=int,
+        nargs="+",
+        metavar="N",
+        help="on all training queries together (default: 1,000 to 100,000,000)",
+    )
+    group.add_argument(
+        "--relevant-from",
+        type=int,
+        metavar="LABEL",
+        help="the least label that is relevant (default: the two highest are)",
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Run what is missing, then print and write all there is."""
+    if arguments.table in TOP_K_TABLES:
+        return top_k.run(arguments)
+    if arguments.table == INTERVENTIONS:
+        return interventions.run(arguments)
+    if arguments.runs is None:
+        arguments.runs = N_RUNS
+    if arguments.table == MULTILEAVING:
+        return multileaving.run(arguments)
+    return online_learning.run(arguments)

@@ -1,0 +1,1 @@
+"""What an operator runs: commands, pages, services, and what only they need."""

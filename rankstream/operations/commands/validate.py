@@ -1,0 +1,243 @@
+"""`rankstream validate`: what ingestion and the join would say of files, offline."""
+
+import argparse
+import contextlib
+import gc
+import json
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+from rich.console import Console
+
+from producers.external_sort import OrderedEvents
+from producers.formats.adapted import Adapted
+from producers.formats.joined import NothingJoined
+from producers.formats.log_files import LogFiles, read_log
+from producers.formats.recognised_units import OtherUnit
+from producers.formats.registry import learn
+from producers.formats.rows_together import Tables
+from producers.formats.source_file import FileUnreadable
+from producers.stop_signal import Stop
+from rankstream.operations.commands.feature_options import features_asked
+from rankstream.operations.commands.format_options import add_features, add_files
+from rankstream.operations.commands.log_asked import log_asked
+from rankstream.operations.terminal.progress_line import ProgressLine
+from rankstream.operations.validation import checks
+from rankstream.operations.validation.checks import Status
+from rankstream.operations.validation.examination import Examination
+from rankstream.operations.validation.reading import (
+    Fault,
+    Places,
+    fault_of_refusal,
+    read_file,
+)
+from rankstream.operations.validation.report import Report
+from rankstream.settings import load_settings, with_namespace
+from rankstream.wire.input_events import Event
+from rankstream.wire.topics import QUERIES
+
+SUMMARY = "judge files of events offline, as ingestion and the join would"
+
+STOPPED = 130
+
+LOOK_EVERY = 4_096
+
+EPILOG = """examples:
+  rankstream validate log.jsonl.zst --config shop.toml
+  rankstream validate queries.ndjson events.ndjson --format ubi
+  rankstream validate --queries lists.csv --clicks clicks.parquet
+  rankstream validate shown.csv --features products.csv
+  rankstream validate logs/ --json | jq '.checks[] | select(.status != "PASS")'
+
+Each check says PASS, WARN or FAIL, how much it found, and ten examples with
+file and line, some of each reason; in tables it is the first line of a list.
+FAIL: events would be lost, or more than half of them would be
+late, repeats, or without a list. WARN: some would. Events are judged in the
+order of their time, as 'rankstream replay' sends them; --as-is keeps that of
+the files, as 'rankstream feed' does. Windows and limits are those of --config.
+
+exit status: 0 where nothing failed, 1 where something did (with --strict also
+where something warned), 2 where the call or the settings are wrong
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = EPILOG
+    add_files(parser)
+    add_features(parser)
+    parser.add_argument(
+        "--as-is", action="store_true", help="judge them in the order of the files"
+    )
+    parser.add_argument(
+        "--strict", action="store_true", help="exit status 1 for warnings too"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument(
+        "--memory-mb",
+        type=int,
+        default=256,
+        metavar="MB",
+        help="memory for sorting; more is sorted on disk (default 256)",
+    )
+    parser.add_argument(
+        "--scratch", type=Path, metavar="DIR", help="where to sort on disk"
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Judge; 1 where a check failed, 130 if stopped."""
+    settings = with_namespace(load_settings(arguments.config), arguments.namespace)
+    log = log_asked(arguments)
+    features = features_asked(arguments, log)
+    files = log.files
+    adapted = Adapted()
+    places = Places(files)
+    examination = Examination(settings, now_ms=int(time.time() * 1_000))
+    # Nothing here is in cycles.
+    gc.set_threshold(100_000, 50, 1_000)
+    with Stop() as stop:
+        with ProgressLine("reading", total=None) as line:
+            tables = Tables(
+                memory_bytes=max(1, arguments.memory_mb) << 20,
+                scratch=arguments.scratch,
+            )
+            read = _read_joined if log.clicks else _read
+            events = read(log, tables, adapted, places, examination)
+            if features is not None:
+                line.note("which items each query showed")
+                features.note_shown(_watched(_lists(log, tables), line, stop))
+                events = features.beside(events)
+            ordered = OrderedEvents(
+                _watched(events, line, stop),
+                memory_bytes=max(1, arguments.memory_mb) << 20,
+                scratch=arguments.scratch,
+                is_sorted=not arguments.as_is,
+            )
+        with ordered, ProgressLine("judging", total=ordered.n_events) as line:
+            for n_done, (number, event) in enumerate(ordered.numbered()):
+                if n_done % LOOK_EVERY == 0:
+                    line.show(n_done)
+                    if stop.asked:
+                        break
+                examination.take(number, event)
+        if stop.asked:
+            sys.stderr.write("stopped; nothing was judged\n")
+            return STOPPED
+    for told in [*adapted.notes, *(features.told() if features is not None else ())]:
+        sys.stderr.write(f"{told}\n")
+    examination.conclude()
+    return _tell(Report(files, places, examination), arguments)
+
+
+def _lists(log: LogFiles, tables: Tables) -> Iterator[Event]:
+    """The events as far as they can be read; what cannot is told later."""
+    with contextlib.suppress(FileUnreadable, NothingJoined):
+        yield from read_log(log, tables=tables, adapted=Adapted(), bad_lines=[])
+
+
+def _read(
+    log: LogFiles,
+    tables: Tables,
+    adapted: Adapted,
+    places: Places,
+    examination: Examination,
+) -> Iterator[Event]:
+    """The events of all files; what is none is told at once."""
+    form = log.lists.form
+    options = {
+        "adapter_options": log.lists.options,
+        "adapted": adapted,
+        "columns": {**log.columns, **log.lists.columns},
+        "tables": tables._replace(joins_sessions=log.joins_sessions),
+    }
+    with contextlib.suppress(FileUnreadable):
+        # Said below, where the file is read.
+        learn(log.files, form, options)
+    for number, file in enumerate(log.files):
+        for taken in read_file(file, form=form, **options):
+            if taken.fault is not None:
+                _tell_fault(taken.fault, number, taken.line, places, examination)
+            made = len(adapted.seen.made)
+            adapted.seen.made.clear()
+            for event in taken.events:
+                at = places.add(number, taken.line)
+                if made and event.kind == QUERIES:
+                    examination.note_made(at)
+                examination.order(at, event)
+                yield event
+
+
+def _read_joined(
+    log: LogFiles,
+    tables: Tables,
+    adapted: Adapted,
+    places: Places,
+    examination: Examination,
+) -> Iterator[Event]:
+    """As `_read`, where clicks are in files of their own."""
+    try:
+        for event in read_log(log, tables=tables, adapted=adapted):
+            if event.refusal:
+                fault = fault_of_refusal(event.refusal)
+                _tell_fault(fault, adapted.file, adapted.line, places, examination)
+                continue
+            at = places.add(adapted.file, adapted.line)
+            if _is_made(event, adapted.seen.made):
+                examination.note_made(at)
+            examination.order(at, event)
+            yield event
+    except (FileUnreadable, NothingJoined) as error:
+        check = checks.HAS_LIST
+        line = 0
+        if isinstance(error, FileUnreadable):
+            check = checks.READABLE
+            line = error.line
+            if error.path in log.files:
+                adapted.file = log.files.index(error.path)
+        if isinstance(error, OtherUnit):
+            check = checks.EPOCH_UNIT
+        fault = Fault(check, str(error), is_document=False)
+        _tell_fault(fault, adapted.file, line, places, examination)
+
+
+def _is_made(event: Event, made: Sequence[str]) -> bool:
+    """Whether an event is one of the lists that were made of impression events."""
+    if not made or event.kind != QUERIES:
+        return False
+    return str(msgspec.json.decode(event.value)["impression_id"]) in made
+
+
+def _tell_fault(
+    fault: Fault, file: int, line: int, places: Places, examination: Examination
+) -> None:
+    at = places.add_fault(file, line)
+    check, why, code, is_document = fault
+    if is_document:
+        examination.refuse(at, check, why, code)
+    else:
+        examination.miss(at, check, why)
+
+
+def _watched(
+    events: Iterator[Event], line: ProgressLine, stop: Stop
+) -> Iterator[Event]:
+    for number, event in enumerate(events):
+        if number % LOOK_EVERY == 0:
+            line.show(number)
+            if stop.asked:
+                return
+        yield event
+
+
+def _tell(report: Report, arguments: argparse.Namespace) -> int:
+    if arguments.json:
+        sys.stdout.write(json.dumps(report.as_dict(), ensure_ascii=False) + "\n")
+    else:
+        report.show(Console())
+    bad = {Status.FAIL, Status.WARN} if arguments.strict else {Status.FAIL}
+    return 1 if bad & report.statuses else 0

@@ -1,0 +1,55 @@
+"""How long a worker tries to reach Kafka: longer each time, and it says so."""
+
+import logging
+
+import pytest
+
+from deploy.process import free_port
+from rankstream.operations.cli import main
+from rankstream.operations.commands.worker import waited_for
+
+
+class Away(RuntimeError):
+    """Nobody answers."""
+
+
+def test_each_attempt_may_take_twice_as_long_up_to_a_minute(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A broker that needs 50 s under load is reached, and one that is away too."""
+    given_ms: list[int] = []
+
+    def attempt(timeout_ms: int) -> str:
+        given_ms.append(timeout_ms)
+        if len(given_ms) < 7:
+            raise Away("no answer")
+        return "reached"
+
+    caplog.set_level(logging.INFO)
+    assert waited_for(attempt, Away, "Kafka at k:9", pause_s=0.0) == "reached"
+    assert given_ms == [3_000, 6_000, 12_000, 24_000, 48_000, 60_000, 60_000]
+    assert [record.getMessage() for record in caplog.records] == [
+        "event=waiting for=Kafka at k:9 attempt_s=3 next_attempt_s=6 reason=no answer"
+    ]
+
+
+def test_another_error_is_not_waited_for() -> None:
+    """A refusal does not pass."""
+
+    def attempt(timeout_ms: int) -> str:
+        raise LookupError(timeout_ms)
+
+    with pytest.raises(LookupError, match="3000"):
+        waited_for(attempt, Away, "Kafka", pause_s=0.0)
+
+
+def test_a_command_may_bound_its_wait(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It says what to do, and the status tells."""
+    place = f"127.0.0.1:{free_port()}"
+    monkeypatch.setenv("RANKSTREAM_KAFKA__BOOTSTRAP", place)
+    assert main(["topics", "check", "--wait", "0"]) == 2
+    assert f"Kafka at {place} must answer within 0 s" in capsys.readouterr().err
+    assert main(["topics", "check", "--dry-run"]) == 2
+    assert "--dry-run goes with split" in capsys.readouterr().err

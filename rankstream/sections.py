@@ -140,7 +140,8 @@ class TrainingSettings(Section, frozen=True):
     milliseconds). `loss` is one of `rankstream.training_rules.LOSSES`, or "selected":
     the best of `losses`. `examination` are probabilities by rank, `curve` names the
     model whose newest curve of bias is taken; with neither it is that of the only such
-    model, else one that is estimated from the validation groups.
+    model, else one that is estimated from the validation groups. `estimator` is one of
+    `rankstream.training_rules.ESTIMATORS`; with none the log says which.
     """
 
     after: list[Positive] = []
@@ -163,6 +164,7 @@ class TrainingSettings(Section, frozen=True):
     most_unsupported: Share = 0.05
     examination: list[PositiveFloat] = []
     curve: str = ""
+    estimator: str = ""
     held_out: Annotated[float, msgspec.Meta(gt=0, lt=1)] = 0.2
 
     @property

@@ -27,6 +27,20 @@ LOSSES = (
 )
 """Those of `models.losses`, which services do without."""
 
+ESTIMATORS = (
+    "naive",
+    "oblivious",
+    "rerank",
+    "policy-aware",
+    "affine",
+    "affine-shown",
+    "intervention-oblivious",
+    "intervention-aware",
+    "self-normalised",
+    "doubly-robust",
+)
+"""Those of `models.estimators`, which services do without."""
+
 SELECTED = "selected"
 """No loss of its own: the best of several, by held-out queries."""
 
@@ -44,6 +58,7 @@ def training_faults(
         yield from _of_schedule(f"{place}.training", model.training)
         yield from _of_examination(f"{place}.training", model.training)
         yield from _of_losses(f"{place}.training", model.training)
+        yield from _of_estimator(f"{place}.training", model.training)
     elif model.is_curve:
         yield from _of_schedule(f"{place}.training", model.training)
     elif model.training != TrainingSettings():
@@ -100,6 +115,16 @@ def _of_schedule(place: str, training: TrainingSettings) -> Iterator[Fault]:
             setting,
             f"{setting} must be {first + training.interventions - 1} or more, for "
             f"{training.interventions} interventions from {first} on; got {last}",
+        )
+
+
+def _of_estimator(place: str, training: TrainingSettings) -> Iterator[Fault]:
+    if training.estimator not in ("", *ESTIMATORS):
+        setting = f"{place}.estimator"
+        yield (
+            setting,
+            f"{setting} must be one of {', '.join(ESTIMATORS)}, or empty, so that the "
+            f"log says which; got {training.estimator!r}",
         )
 
 

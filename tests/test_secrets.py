@@ -11,7 +11,7 @@ from rankstream.settings import Settings, SettingsError, load_settings
 from rankstream.snapshots import StoreUnavailable, store_of
 from streams.kafka.app import _credentials_of
 from streams.kafka.committed_reader import client_options
-from streams.kafka.state_log import Cluster
+from streams.kafka.state.state_log import Cluster
 
 CANARY = "canary"
 SECRETS = {

@@ -54,7 +54,8 @@ from streams.recount.recount import Statistics as NoStatistics
 from streams.recount.recount import recount
 from streams.recount.rules import rules_of
 from streams.stage import Change, LogRefused, SourceRecord, Stage
-from streams.topology import STAGES, StageKind, kinds_of
+from streams.topology import STAGES, StageKind
+from streams.worker_roles import kinds_of
 from tests.event_factory import START_MS, click, impression
 from tests.models.counts.scope_values import ScopeValue
 from tests.streams.fold.statistics_records import (

@@ -28,7 +28,7 @@ from rankstream.wire.topics import (
 )
 from streams.fold.statistics_reader import Statistics
 from streams.ingest.ingest import Ingest
-from streams.kafka.resume_position import ResumePosition
+from streams.kafka.state.resume_position import ResumePosition
 from streams.local import LocalPipeline
 from streams.stage import Output, SourceRecord
 

@@ -28,7 +28,7 @@ from rankstream.snapshots import (
 from rankstream.wire.deployments import is_deployment
 from rankstream.wire.topics import SNAPSHOTS, STATISTICS, TRAINING, full_name
 from rankstream.wire.training import RunRecord, decode_record, decode_training_key
-from streams.fold.statistics_reader import Statistics
+from streams.statistics.reader import Statistics
 from tests.clicked_lists import N_FEATURES, Shown, show
 from tests.gated_broker import gated_broker
 from tests.services import RedisService

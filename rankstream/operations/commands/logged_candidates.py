@@ -9,7 +9,7 @@ from rankstream.sections import ModelSettings
 from rankstream.settings import Settings
 from rankstream.wire.routing import partition_of_route, route_of_query
 from streams.fold.candidates_fold import COUNTS, STATE_TOPIC
-from streams.fold.statistics_keys import ScopeName
+from streams.statistics.keys import ScopeName
 
 
 def sets_to_be_logged(

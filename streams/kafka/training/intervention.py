@@ -45,12 +45,12 @@ from rankstream.wire.training import (
     training_key,
 )
 from rankstream.wire.training import TRAINING as UNDER_WAY
-from streams.fold.statistics_reader import Statistics
 from streams.kafka.state.state_log import Cluster
 from streams.kafka.state.whole_topics import Pair, built_of, whole_topic
 from streams.kafka.training.told_thread import Stopped, Told
 from streams.kafka.training.training_log import TrainerFenced, TrainingLog
 from streams.stage import Output
+from streams.statistics.reader import Statistics
 from streams.training.curve_snapshot import CurveOutcome, fit_curve
 from streams.training.inputs import Inputs, TrainingRefused, feature_records_for
 from streams.training.known_curve import KnownCurve, published_curve

@@ -33,11 +33,11 @@ from streams.estimation.policy_rows import CHOSEN
 from streams.estimation.served_curves import ServedCurves
 from streams.estimation.served_values import OTHER_FEATURES, Served, values_of
 from streams.estimation.targets import SnapshotTarget
-from streams.fold import statistics_keys as keys
-from streams.fold.statistics_reader import Statistics
 from streams.kafka.state.state_log import Cluster
 from streams.kafka.training import valuation, valuations
 from streams.kafka.training.valuations import Load, Valuations
+from streams.statistics import keys
+from streams.statistics.reader import Statistics
 from streams.training.feature_records import FeatureRecords
 from streams.training.inputs import Inputs
 from tests.clicked_lists import (

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from aiokafka import TopicPartition
 
-from rankstream.sections import SourceSettings
+from rankstream.settings import SourceSettings
 from streams.kafka.resume_position import StateRefused
 from streams.kafka.source_log import Position
 

@@ -4,7 +4,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from rankstream.sections import LimitSettings, StatisticsSettings
+from rankstream.settings import LimitSettings, StatisticsSettings
 from streams.fold.closed_impressions import closed_of
 from streams.fold.statistics_fold import Pieces, StatisticsFold
 from streams.fold.statistics_keys import counted_key, decode_counted

@@ -4,7 +4,7 @@ import pytest
 from aiokafka import TopicPartition
 from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment
 
-from rankstream.sections import SourceSettings
+from rankstream.settings import SourceSettings
 from streams.kafka.resume_position import StateRefused
 from streams.kafka.source_log import Position
 from streams.kafka.source_member import OnlyOne, assignor

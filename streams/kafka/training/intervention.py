@@ -11,7 +11,6 @@ import msgspec
 from aiokafka.errors import KafkaError
 
 from models.kernels.compilation import telling_of_compilation
-from rankstream.curve_rules import curve_name
 from rankstream.deployment_rules import DeploymentRefused, check_room
 from rankstream.settings import Settings
 from rankstream.snapshots import (
@@ -344,7 +343,7 @@ def _curve_for(
     settings: Settings, name: str, records: ModelRecords
 ) -> dict[str, KnownCurve]:
     """The newest curve that a model takes, where there is one."""
-    named = curve_name(settings, settings.models[name])
+    named = settings.curve_for(settings.models[name])
     found = records.newest.get(named)
     return {} if found is None else {"curve": published_curve(found)}
 

@@ -16,7 +16,7 @@ from models.estimators.choice import asked_for
 from models.estimators.policy_reward import click_weights_of
 from models.plackett_luce.placement import placement_probabilities
 from rankstream.ranking.scoring import normalised, scores_of
-from rankstream.sections import ModelSettings
+from rankstream.settings import ModelSettings
 from rankstream.snapshots import (
     Pointer,
     Snapshot,

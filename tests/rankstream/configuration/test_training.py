@@ -6,10 +6,8 @@ import msgspec
 import pytest
 
 from models.losses.registry import DEFAULT, LOSSES
-from rankstream import training_rules
-from rankstream.curve_rules import curve_name
-from rankstream.sections import TrainingSettings
-from rankstream.settings import Settings, SettingsError, load_settings
+from rankstream.configuration import training
+from rankstream.settings import Settings, SettingsError, TrainingSettings, load_settings
 
 MODEL = "[models.m]\nfeatures = 3\n"
 CURVE = "[models.c]\nlearner = 'examination'\n"
@@ -176,8 +174,8 @@ def test_a_trained_model_takes_lists_of_any_partition(tmp_path: Path) -> None:
 
 def test_settings_know_all_losses() -> None:
     """In the order in which messages list them."""
-    assert (*LOSSES,) == training_rules.LOSSES
-    assert training_rules.SELECTED not in LOSSES
+    assert (*LOSSES,) == training.LOSSES
+    assert training.SELECTED not in LOSSES
     assert TrainingSettings().loss == DEFAULT
 
 
@@ -193,6 +191,6 @@ def test_a_training_takes_the_curve_that_it_names_or_the_only_one(
         (two + TRAINED + "examination = [1.0, 0.5]", ""),
     ):
         found = loaded(tmp_path, text)
-        assert curve_name(found, found.models["m"]) == wanted
+        assert found.curve_for(found.models["m"]) == wanted
     assert [*found.rankers] == ["m"]
     assert [*found.curves] == ["c", "d"]

@@ -1,16 +1,16 @@
 """What settings of curves, and of which curve a training takes, may not be."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from rankstream.curve_options import curve_options
+from rankstream.configuration.curve_options import curve_options
+from rankstream.configuration.experiments import ExperimentSettings
+from rankstream.configuration.models import ModelSettings
+from rankstream.configuration.section import Fault
+from rankstream.configuration.training import TrainingSettings
 from rankstream.ranking.learner_options import EXAMINATION
-from rankstream.sections import ModelSettings, Settings, TrainingSettings
 from rankstream.wire.envelope import is_pointer
-
-Fault = tuple[str, str]
-"""The full name of a setting, and a sentence about it."""
 
 OF_CURVES = ("seed", "learner", "options", "learns_from", "training")
 """Settings of a model that a curve has."""
@@ -19,48 +19,34 @@ OF_SCHEDULES = ("after", "first", "last", "interventions", "at")
 """Settings of a training that a curve has."""
 
 
-def curve_faults(settings: Settings) -> Iterator[Fault]:
+def curve_faults(
+    models: Mapping[str, ModelSettings], experiments: Mapping[str, ExperimentSettings]
+) -> Iterator[Fault]:
     """What is wrong with models that are curves, and with what names one."""
-    for name, model in settings.models.items():
+    curves = sorted(name for name, model in models.items() if model.is_curve)
+    for name, model in models.items():
         if model.is_curve:
             yield from _of_curve(f"models.{name}", model)
         elif model.is_trained:
-            yield from _of_reader(f"models.{name}.training", model, settings)
-        for source in sorted({*model.learns_from} & settings.curves.keys()):
+            yield from _of_reader(f"models.{name}.training", model, curves)
+        for source in sorted({*model.learns_from}.intersection(curves)):
             setting = f"models.{name}.learns_from"
             yield (
                 setting,
                 f"{setting} must name models that make lists; got {source!r}, which is "
                 "a curve: take it out",
             )
-    for name, experiment in settings.experiments.items():
+    for name, experiment in experiments.items():
         setting = f"experiments.{name}.rankers"
         for ranker, source in experiment.rankers.items():
             above, mark, pointer = source.rpartition("@")
             made_by = above if mark and is_pointer(pointer.encode()) else source
-            if made_by in settings.curves:
+            if made_by in curves:
                 yield (
                     setting,
                     f"{setting} must be models that rank; got {source!r} for "
                     f"{ranker!r}, which is a curve: name another",
                 )
-
-
-def curve_name(settings: Settings, model: ModelSettings) -> str:
-    """The model of curves whose newest one a training takes; "" where it takes none.
-
-    That which it names, else the only one that there is, unless its settings give a
-    curve.
-    """
-    if model.training.examination or model.training.curve:
-        return model.training.curve
-    return only_curve(settings)
-
-
-def only_curve(settings: Settings) -> str:
-    """The model that is a curve, where there is exactly one; else ""."""
-    names = [*settings.curves]
-    return names[0] if len(names) == 1 else ""
 
 
 def _of_curve(place: str, model: ModelSettings) -> Iterator[Fault]:
@@ -95,9 +81,8 @@ def _set_beside(
             yield field.name
 
 
-def _of_reader(place: str, model: ModelSettings, settings: Settings) -> Iterator[Fault]:
+def _of_reader(place: str, model: ModelSettings, known: list[str]) -> Iterator[Fault]:
     setting, named = f"{place}.curve", model.training.curve
-    known = sorted(settings.curves)
     if named and model.training.examination:
         yield (
             setting,

@@ -1,16 +1,56 @@
-"""What settings of `rankstream serve` may not be."""
+"""`rankstream serve`: where it listens, who may ask, and how much."""
 
 import ipaddress
 import re
 from collections.abc import Iterator
+from typing import Annotated
 
-from rankstream.sections import ServeSettings
+import msgspec
 
-Fault = tuple[str, str]
-"""The full name of a setting, and a sentence about it."""
+from rankstream.configuration.section import (
+    Fault,
+    NotNegative,
+    Positive,
+    PositiveFloat,
+    Section,
+)
 
 HOST = re.compile(r"[A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\]|\*")
 ORIGIN = re.compile(r"https?://([a-z0-9.-]+|\[[0-9a-f:.]+\])(:\d{1,5})?")
+
+
+class ServeSettings(Section, frozen=True):
+    """`rankstream serve`: where it listens, who may ask, and how much.
+
+    `hosts` are names that clients may ask for, `origins` those of pages whose scripts
+    may, `proxies` addresses whose X-Forwarded-For is believed. Tokens are in files, one
+    a line. With `browser_clicks` clicks need no token. Rates are requests a second of
+    one client; 0 means no limit.
+    """
+
+    host: str = "127.0.0.1"
+    port: Annotated[int, msgspec.Meta(ge=0, le=65_535)] = 8088
+    hosts: list[str] = []
+    origins: list[str] = []
+    proxies: list[str] = []
+    send_tokens_file: str = ""
+    rank_tokens_file: str = ""
+    open: bool = False
+    browser_clicks: bool = False
+    certificate_file: str = ""
+    key_file: str = ""
+    key_password_file: str = ""
+    body_bytes: Annotated[int, msgspec.Meta(ge=1_024, le=64 << 20)] = 4 << 20
+    head_bytes: Annotated[int, msgspec.Meta(ge=1_024, le=1 << 20)] = 16 << 10
+    events: Annotated[int, msgspec.Meta(gt=0, le=65_536)] = 10_000
+    values: Annotated[int, msgspec.Meta(ge=1_000)] = 200_000
+    under_way_bytes: Annotated[int, msgspec.Meta(ge=1 << 20)] = 64 << 20
+    connections: Positive = 2_000
+    head_s: PositiveFloat = 5.0
+    body_s: PositiveFloat = 15.0
+    answer_s: PositiveFloat = 10.0
+    client_rate: NotNegative = 0.0
+    click_rate: NotNegative = 20.0
 
 
 def is_loopback(host: str) -> bool:
@@ -22,7 +62,7 @@ def is_loopback(host: str) -> bool:
 
 
 def serve_faults(serve: ServeSettings) -> Iterator[Fault]:
-    """What is wrong with these settings."""
+    """Each setting of `[serve]` that cannot be so."""
     for name in ("send_tokens_file", "rank_tokens_file"):
         if not (getattr(serve, name) or serve.open or is_loopback(serve.host)):
             setting = f"serve.{name}"

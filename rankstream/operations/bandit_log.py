@@ -25,7 +25,7 @@ from models.estimators.bandit_arrays import (
     bandit_arrays,
     encoded_contexts,
 )
-from rankstream.sections import StatisticsSettings
+from rankstream.settings import StatisticsSettings
 from rankstream.wire.events import (
     LOGGED,
     Impression,

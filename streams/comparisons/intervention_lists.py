@@ -19,7 +19,7 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from rankstream.sections import Settings
+from rankstream.settings import Settings
 from rankstream.wire.events import Interaction
 from rankstream.wire.schemas import check_schema
 from rankstream.wire.topics import PREFERENCES

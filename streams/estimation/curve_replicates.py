@@ -7,7 +7,7 @@ from typing import NamedTuple
 from models.estimators.adaptivity import is_chosen_from_clicks
 from models.estimators.bias_curve import BiasCurve
 from models.estimators.splits import Shares
-from rankstream.sections import Settings
+from rankstream.settings import Settings
 from rankstream.wire.envelope import Snapshot
 from streams.statistics.columns import Columns
 from streams.statistics.reader import Statistics

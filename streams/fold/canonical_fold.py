@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 import msgspec
 import numpy as np
 
-from rankstream.sections import Settings
+from rankstream.settings import Settings
 from rankstream.wire.events import SCHEMA, Click, Impression, encode_event
 from rankstream.wire.refusal_codes import Code
 from rankstream.wire.routing import partition_of_model

@@ -12,7 +12,7 @@ import msgspec
 from models.bias.fitted_curve import FittedCurve
 from models.bias.registry import bias_estimator
 from models.estimators.splits import Shares
-from rankstream.sections import Settings
+from rankstream.settings import Settings
 from rankstream.wire.curves import ROWS, CurveRecord, curve_weights
 from rankstream.wire.envelope import (
     CURVE,

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import NamedTuple
 
-from rankstream.sections import ModelSettings, Settings
+from rankstream.settings import ModelSettings, Settings
 from rankstream.wire.envelope import features_hash
 from streams.statistics.reader import Statistics
 from streams.training.feature_records import FeatureRecords

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Collection, Mapping
 
-from rankstream.sections import ModelSettings
+from rankstream.settings import ModelSettings
 from rankstream.wire.envelope import is_pointer
 from streams.statistics.keys import ScopeName
 

@@ -5,7 +5,7 @@ from typing import NoReturn
 
 import msgspec
 
-from rankstream.sections import ModelSettings, Settings
+from rankstream.settings import ModelSettings, Settings
 from rankstream.wire.curves import CurveRecord
 from rankstream.wire.envelope import Snapshot, encode_snapshot
 from rankstream.wire.parents import Parent, parent_of

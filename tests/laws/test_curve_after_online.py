@@ -12,7 +12,7 @@ import pytest
 
 from models.bias.registry import ESTIMATORS
 from models.estimators.splits import LEAST_TO_SPLIT, Shares
-from rankstream.sections import ModelSettings, Settings
+from rankstream.settings import ModelSettings, Settings
 from rankstream.wire.curves import CurveRecord, published
 from rankstream.wire.events import DETERMINISTIC, ClickMark, Interaction
 from rankstream.wire.training import encode_record

@@ -11,7 +11,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from rankstream.sections import LimitSettings, StatisticsSettings
+from rankstream.settings import LimitSettings, StatisticsSettings
 from rankstream.wire.events import LOGGED, ClickMark, Interaction
 from rankstream.wire.exposures import pack_exposures
 from streams.fold.statistics_fold import StatisticsFold

@@ -54,7 +54,8 @@ from streams.stage import Change, LogRefused, SourceRecord, Stage
 from streams.statistics.keys import SCHEMA as STATISTICS_SCHEMA
 from streams.statistics.keys import decode, encode
 from streams.statistics.reader import Statistics
-from streams.topology import STAGES, StageKind, kinds_of
+from streams.topology import STAGES, StageKind
+from streams.worker_roles import kinds_of
 from tests.event_factory import START_MS, click, impression
 from tests.models.counts.scope_values import ScopeValue
 from tests.streams.statistics.statistics_records import (

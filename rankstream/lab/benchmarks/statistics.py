@@ -18,7 +18,7 @@ import msgspec
 import numpy as np
 
 from rankstream.lab.benchmarks.workload import Workload, canonical_elements
-from rankstream.sections import LimitSettings, StatisticsSettings
+from rankstream.settings import LimitSettings, StatisticsSettings
 from rankstream.wire.events import (
     DETERMINISTIC,
     LOGGED,

@@ -15,7 +15,7 @@ import numpy as np
 
 from rankstream.lab.benchmarks.statistics import GIB, GROUPS, KEEP_MS, many, template_of
 from rankstream.lab.benchmarks.workload import START_MS, Workload
-from rankstream.sections import ModelSettings, Settings, TrainingSettings
+from rankstream.settings import ModelSettings, Settings, TrainingSettings
 from rankstream.wire.candidates import candidates_key, candidates_value
 from rankstream.wire.envelope import Snapshot, features_hash
 from rankstream.wire.events import LOGGED

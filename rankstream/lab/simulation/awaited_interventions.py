@@ -9,7 +9,7 @@ from producers.topic_reader import TopicReader
 from rankstream.lab.simulation.interventions import Line, Refusals
 from rankstream.operations.terminal.plain_text import visible
 from rankstream.ranker import Ranker
-from rankstream.sections import Settings
+from rankstream.settings import Settings
 from rankstream.wire.curves import CurveRecord
 from rankstream.wire.topics import STATISTICS, TRAINING
 from rankstream.wire.training import (

@@ -24,7 +24,7 @@ from models.counts.scope_record import (
 from rankstream.operations.conversion.refusal import ConversionRefused
 from rankstream.operations.conversion.schema1 import OldCell, OldStatistics
 from rankstream.operations.conversion.set_names import set_name
-from rankstream.sections import Settings
+from rankstream.settings import Settings
 from rankstream.wire.topics import STATISTICS
 from streams.stage import Change
 from streams.state_pieces import Parts

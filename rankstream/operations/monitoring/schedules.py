@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from producers.topic_reader import Record
-from rankstream.sections import TrainingSettings
+from rankstream.settings import TrainingSettings
 from rankstream.wire.schemas import SchemaRefused
 from rankstream.wire.training import Position
 from streams.statistics import keys

@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from rankstream.sections import (
+from rankstream.settings import (
     LimitSettings,
     ModelSettings,
     Settings,

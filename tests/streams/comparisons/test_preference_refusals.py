@@ -5,7 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from rankstream.sections import MAX_RANKERS, ExperimentSettings
+from rankstream.configuration.experiments import MAX_RANKERS
+from rankstream.settings import ExperimentSettings
 from rankstream.wire.events import (
     ClickMark,
     Impression,

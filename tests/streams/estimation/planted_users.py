@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from models.plackett_luce.placement import placement_probabilities
-from rankstream.sections import LimitSettings, StatisticsSettings
+from rankstream.settings import LimitSettings, StatisticsSettings
 from rankstream.wire.events import PLACKETT_LUCE, ClickMark, Interaction
 from streams.estimation.targets import QueryRanking
 from streams.fold.statistics_fold import StatisticsFold

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from rankstream.sections import LimitSettings, Settings, TimeSettings
+from rankstream.settings import LimitSettings, Settings, TimeSettings
 from rankstream.wire.candidates import (
     decode_candidates,
     decode_candidates_key,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from models.counts.definition import ClosedImpression, count
-from rankstream.sections import LimitSettings, StatisticsSettings
+from rankstream.settings import LimitSettings, StatisticsSettings
 from rankstream.wire.events import ClickMark, Interaction
 from streams.fold import statistics_fold
 from streams.fold.statistics_fold import Pieces, StatisticsFold, StatisticsRefused

@@ -4,7 +4,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from rankstream.sections import LimitSettings, StatisticsSettings
+from rankstream.settings import LimitSettings, StatisticsSettings
 from streams.fold.statistics_fold import Pieces, StatisticsFold
 from streams.native.closed_impressions import closed_of
 from streams.stage import Change

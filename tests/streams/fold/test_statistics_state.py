@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from rankstream.sections import LimitSettings, StatisticsSettings
+from rankstream.settings import LimitSettings, StatisticsSettings
 from rankstream.wire.events import (
     DETERMINISTIC,
     LOGGED,

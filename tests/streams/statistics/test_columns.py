@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from models.counts.scope_record import CONVERTED
-from rankstream.sections import LimitSettings, StatisticsSettings
+from rankstream.settings import LimitSettings, StatisticsSettings
 from rankstream.wire.schemas import SchemaRefused
 from streams.fold.statistics_fold import StatisticsFold
 from streams.native.closed_impressions import closed_of

@@ -12,7 +12,7 @@ from models.counts.definition import ClosedImpression, placement_of
 from models.estimators.choice import Unknown
 from models.estimators.logged_places import check_places
 from models.plackett_luce.placement import placement_probabilities
-from rankstream.sections import LimitSettings, StatisticsSettings
+from rankstream.settings import LimitSettings, StatisticsSettings
 from rankstream.wire.events import (
     DETERMINISTIC,
     LOGGED,

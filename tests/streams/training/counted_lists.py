@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from rankstream.sections import LimitSettings, StatisticsSettings
+from rankstream.settings import LimitSettings, StatisticsSettings
 from rankstream.wire.events import (
     DETERMINISTIC,
     LOGGED,

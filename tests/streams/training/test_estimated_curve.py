@@ -5,7 +5,7 @@ import pytest
 
 from models.bias.examination import estimate_examination
 from models.estimators.splits import Shares
-from rankstream.sections import LimitSettings, StatisticsSettings
+from rankstream.settings import LimitSettings, StatisticsSettings
 from rankstream.wire.events import DETERMINISTIC, ClickMark, Interaction
 from streams.fold.statistics_fold import StatisticsFold
 from streams.native.closed_impressions import closed_of

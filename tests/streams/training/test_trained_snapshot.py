@@ -136,8 +136,8 @@ def test_the_usual_estimator_is_the_same_when_asked_for(shop):
     usual = trained(shop, settings=settings)
     named = with_training(settings, estimator="intervention-aware")
     asked = trained(shop, settings=named)
-    weights = [np.frombuffer(x.snapshot.weights, "<f4") for x in (usual, asked)]
-    np.testing.assert_allclose(*weights, rtol=1e-3)
+    one, other = (np.frombuffer(x.snapshot.weights, "<f4") for x in (usual, asked))
+    np.testing.assert_allclose(one, other, rtol=1e-3)
     assert asked.run.reward == pytest.approx(usual.run.reward, rel=1e-6)
     assert asked.run.sizes == usual.run.sizes
     assert "estimator" not in usual.run.settings["training"]

@@ -11,7 +11,7 @@ from models.estimators.intervention_aware import CLIP
 from models.estimators.splits import Shares, split_groups
 from models.plackett_luce.placement import placement_batch
 from rankstream.ranking.scoring import normalised
-from rankstream.sections import LimitSettings, StatisticsSettings, TimeSettings
+from rankstream.settings import LimitSettings, StatisticsSettings, TimeSettings
 from rankstream.wire.candidates import candidates_key, candidates_value
 from rankstream.wire.envelope import Snapshot, features_hash
 from rankstream.wire.events import PLACKETT_LUCE, UNKNOWN, ClickMark, Interaction

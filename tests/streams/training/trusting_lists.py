@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rankstream.sections import (
+from rankstream.settings import (
     KafkaSettings,
     LimitSettings,
     ModelSettings,

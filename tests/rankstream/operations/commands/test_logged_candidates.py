@@ -4,7 +4,7 @@ from rankstream.operations.commands.logged_candidates import (
     never_logged_label,
     sets_to_be_logged,
 )
-from rankstream.sections import ModelSettings
+from rankstream.settings import ModelSettings
 from streams.statistics.keys import OPEN_SET, OVERFLOW_SET, ScopeName
 
 MODELS = {

@@ -12,7 +12,7 @@ from models.estimators.registry import ESTIMATORS
 from models.estimators.splits import Shares
 from rankstream.operations.commands.statistics_curve import curve_told, estimated_curve
 from rankstream.operations.relevance import Trust, query_gatherer, relevance_of
-from rankstream.sections import LimitSettings, StatisticsSettings
+from rankstream.settings import LimitSettings, StatisticsSettings
 from rankstream.wire.events import (
     DETERMINISTIC,
     LOGGED,

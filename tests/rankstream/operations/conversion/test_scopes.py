@@ -32,7 +32,7 @@ from rankstream.operations.conversion.scopes import (
     split,
 )
 from rankstream.operations.conversion.set_names import set_name
-from rankstream.sections import (
+from rankstream.settings import (
     LimitSettings,
     Settings,
     StatisticsSettings,

@@ -14,7 +14,7 @@ from rankstream.operations.monitoring.interventions import MOST_ROWS
 from rankstream.operations.monitoring.overview import Gathered
 from rankstream.operations.monitoring.schedules import Counted, CountedSoFar
 from rankstream.operations.monitoring.terminal import view_of
-from rankstream.sections import TrainingSettings
+from rankstream.settings import TrainingSettings
 from rankstream.wire.intervention_rates import (
     InterventionRate,
     ModelRates,

@@ -27,7 +27,7 @@ from rankstream.wire.topics import (
     full_name,
 )
 from streams.ingest.ingest import Ingest
-from streams.kafka.resume_position import ResumePosition
+from streams.kafka.state.resume_position import ResumePosition
 from streams.local import LocalPipeline
 from streams.stage import Output, SourceRecord
 from streams.statistics.reader import Statistics

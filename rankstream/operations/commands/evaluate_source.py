@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from producers.stop_signal import Stop
+from rankstream.operations.answers.relevance import Trust
 from rankstream.operations.commands.deployed_groups import DeployedGroups, learned_in
 from rankstream.operations.commands.folded_log import folded_log
 from rankstream.operations.commands.log_asked import has_files
 from rankstream.operations.local_results import SNAPSHOTS_FILE, statistics_in
-from rankstream.operations.relevance import Trust
 from rankstream.settings import Settings
 from rankstream.wire.envelope import (
     Pointer,

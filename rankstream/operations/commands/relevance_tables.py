@@ -9,7 +9,7 @@ from models.estimators.choice import CURVE_REMEDY
 from models.estimators.choice import NO_CURVE as UNTOLD
 from models.estimators.intervals import FEW_CLICKS, FEW_GROUPS
 from models.estimators.intervention_aware import LEAST_SUPPORT
-from rankstream.operations.relevance import ItemRelevance, QueryRelevance
+from rankstream.operations.answers.relevance import ItemRelevance, QueryRelevance
 from rankstream.operations.terminal.counts import counted
 from rankstream.operations.terminal.plain_text import plain
 from streams.training.curve_ends import CurveEnds

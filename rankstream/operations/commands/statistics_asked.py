@@ -8,6 +8,7 @@ from typing import NamedTuple
 from rich.console import Console
 
 from models.estimators.splits import Shares
+from rankstream.operations.answers.relevance import Trust
 from rankstream.operations.commands.deployed_groups import DeployedGroups, learned_in
 from rankstream.operations.commands.newest_curve import curve_asked
 from rankstream.operations.commands.statistics_curve import (
@@ -15,7 +16,6 @@ from rankstream.operations.commands.statistics_curve import (
     EstimatedCurve,
     estimated_curve,
 )
-from rankstream.operations.relevance import Trust
 from rankstream.settings import Settings
 from streams.fold.statistics_reader import Statistics
 from streams.training.known_curve import published_curve

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from models.counts.cells import PAIR_NAMES, TOTAL_NAMES, CellSummary
+from rankstream.operations.answers.relevance import QueryRelevance
 from rankstream.operations.commands.statistics_cells import ExportedCell
-from rankstream.operations.relevance import QueryRelevance
 from rankstream.wire.events import LOGGED, POLICIES, decode_items
 from streams.fold.statistics_reader import Statistics
 

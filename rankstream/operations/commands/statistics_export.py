@@ -12,6 +12,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from models.estimators.bias_curve import BiasCurve
+from rankstream.operations.answers.relevance import (
+    QueryRelevance,
+    RelevanceByQuery,
+    Trust,
+)
 from rankstream.operations.commands.statistics_cells import exported_cells
 from rankstream.operations.commands.statistics_columns import (
     CELL_FIELDS,
@@ -25,7 +30,6 @@ from rankstream.operations.commands.statistics_columns import (
     schemas,
     set_of,
 )
-from rankstream.operations.relevance import QueryRelevance, RelevanceByQuery, Trust
 from streams.fold.statistics_columns import Columns as StatisticsColumns
 from streams.fold.statistics_keys import ScopeName
 from streams.fold.statistics_reader import CellName, Statistics

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
+from rankstream.operations.answers.relevance import relevance_of
 from rankstream.operations.commands.logged_candidates import (
     never_logged_label,
     sets_logged,
@@ -35,7 +36,6 @@ from rankstream.operations.commands.statistics_tables import (
     scope_title,
     table_of,
 )
-from rankstream.operations.relevance import relevance_of
 from rankstream.operations.terminal.counts import counted
 from rankstream.operations.terminal.fitted_table import print_fitted, wide_console
 from rankstream.operations.terminal.plain_text import plain

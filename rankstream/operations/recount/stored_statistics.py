@@ -13,7 +13,7 @@ import numpy as np
 
 from models.counts.cells import TOTAL_NAMES, CellSummary
 from models.estimators.bias_curve import BiasCurve
-from rankstream.operations.relevance import GatheredQuery
+from rankstream.operations.answers.relevance import GatheredQuery
 from rankstream.wire.schemas import SchemaRefused
 from streams.fold.statistics_reader import CellName
 from streams.fold.statistics_reader import Statistics as StoredStatistics

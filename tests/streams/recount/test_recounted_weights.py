@@ -3,7 +3,7 @@
 import pytest
 
 from models.estimators.bias_curve import BiasCurve
-from rankstream.operations.relevance import GatheredQuery
+from rankstream.operations.answers.relevance import GatheredQuery
 from streams.recount.weights import CURVES, ItemWeights, weights_of
 from tests.streams.recount.recounted import Folded, random_log, small_log
 

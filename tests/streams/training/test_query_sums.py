@@ -8,7 +8,7 @@ import pytest
 
 from models.estimators.bias_curve import BiasCurve
 from models.estimators.choice import Unknown
-from rankstream.operations.relevance import GatheredQuery
+from rankstream.operations.answers.relevance import GatheredQuery
 from rankstream.wire.events import DETERMINISTIC, Interaction
 from streams.fold.statistics_reader import Statistics
 from streams.training import query_sums as module

@@ -10,8 +10,8 @@ from models.estimators.bias_curve import BiasCurve, position_curve
 from models.estimators.choice import Unknown, asked_for
 from models.estimators.registry import ESTIMATORS
 from models.estimators.splits import Shares
+from rankstream.operations.answers.relevance import GatheredQuery, Trust, relevance_of
 from rankstream.operations.commands.statistics_curve import curve_told, estimated_curve
-from rankstream.operations.relevance import GatheredQuery, Trust, relevance_of
 from rankstream.sections import LimitSettings, StatisticsSettings
 from rankstream.wire.events import (
     DETERMINISTIC,

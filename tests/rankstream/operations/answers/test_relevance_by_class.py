@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from models.estimators.bias_curve import BiasCurve
-from rankstream.operations.relevance import Trust, relevance_of
+from rankstream.operations.answers.relevance import Trust, relevance_of
 from rankstream.wire.events import ClickMark, Interaction
 from tests.event_factory import impression
 from tests.streams.estimation.planted_users import statistics_of

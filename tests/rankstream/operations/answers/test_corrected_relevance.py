@@ -15,8 +15,8 @@ import pytest
 from models.estimators.bias_curve import position_curve
 from producers.event_producer import EventProducer, send_records
 from producers.topic_reader import read_records
+from rankstream.operations.answers.relevance import Trust, relevance_of
 from rankstream.operations.cli import main
-from rankstream.operations.relevance import Trust, relevance_of
 from rankstream.wire.deployments import deployment_record
 from rankstream.wire.topics import CLICKS, QUERIES, SNAPSHOTS, STATISTICS
 from streams.fold.statistics_keys import ScopeName

@@ -16,9 +16,9 @@ from rankstream.operations.bandit_log import (
     interactions_of,
     write_arrays,
 )
-from rankstream.operations.commands.folded_files import fold_events
-from rankstream.operations.commands.format_options import add_folded_format
+from rankstream.operations.commands.folded_log import fold_events
 from rankstream.operations.commands.log_asked import has_files, log_asked
+from rankstream.operations.commands.options import add_folded_format
 from rankstream.operations.local_replay import LocalReplay, dump_of
 from rankstream.operations.terminal.counts import counted
 from rankstream.settings import Settings, load_settings, with_namespace

@@ -25,8 +25,8 @@ from rankstream.operations.commands.fate_report import (
     add_strict,
     lines_of_adapted,
 )
-from rankstream.operations.commands.format_options import add_files, options_asked
 from rankstream.operations.commands.log_asked import has_files
+from rankstream.operations.commands.options import add_files, options_asked
 from rankstream.operations.commands.replay import recorded_events
 from rankstream.operations.terminal.counts import counted
 from rankstream.operations.terminal.progress_line import ProgressLine

@@ -1,4 +1,4 @@
-"""Events in files, or a dump of `events`, folded in process with their features."""
+"""Events in files, or a dump of `events`, folded in this process."""
 
 import argparse
 from collections.abc import Iterable
@@ -8,14 +8,48 @@ from typing import NamedTuple
 import msgspec
 
 from producers.formats.canonical_dump import read_dump, read_header
+from producers.replay import Pace, replay
 from producers.stop_signal import Stop
-from rankstream.operations.commands.folded_files import fold_events
 from rankstream.operations.commands.log_asked import log_asked
+from rankstream.operations.commands.recorded_log import recorded_events
 from rankstream.operations.local_replay import LocalReplay, dump_of
 from rankstream.operations.terminal.progress_line import ProgressLine
 from rankstream.settings import Settings
 from rankstream.wire.topics import CANDIDATES, EVENTS
 from streams.stage import Change, Output
+
+
+def fold_events(
+    arguments: argparse.Namespace,
+    local: LocalReplay,
+    stop: Stop,
+    names: dict[bytes, list[str]] | None = None,
+) -> bool:
+    """Fold all of them, all windows at the end; whether it was not stopped before.
+
+    Parameters
+    ----------
+    names
+        Takes names of features by the hash of their list, where files have them.
+    """
+    with recorded_events(arguments, stop) as events:
+        if events is None:
+            return False
+        if names is not None:
+            names.update(events.names)
+        local.pipeline.start()
+        with ProgressLine("folding", total=events.n_events) as line:
+            state = replay(
+                events.events,
+                local.pipeline,
+                pace=Pace(None),
+                stop=stop,
+                on_look=lambda state: line.show(state.done),
+            )
+        if state.is_complete:
+            local.pipeline.end()
+            local.pipeline.flush()
+        return state.is_complete
 
 
 class FoldedLog(NamedTuple):

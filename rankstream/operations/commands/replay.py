@@ -20,9 +20,13 @@ from producers.replay import (
 )
 from producers.stop_signal import Stop
 from rankstream.operations.commands.fate_report import add_strict, lines_of_adapted
-from rankstream.operations.commands.feature_options import features_asked, names_of
-from rankstream.operations.commands.format_options import add_features, add_files
-from rankstream.operations.commands.log_asked import identity_of_log, log_asked
+from rankstream.operations.commands.log_asked import (
+    features_asked,
+    identity_of_log,
+    log_asked,
+    names_of,
+)
+from rankstream.operations.commands.options import add_features, add_files
 from rankstream.operations.commands.replay_kafka import RecordedLog, say, send
 from rankstream.operations.terminal.counts import counted
 from rankstream.operations.terminal.progress_line import ProgressLine

@@ -12,7 +12,7 @@ from rich.table import Table
 from producers.formats.canonical_dump import read_dump, read_header
 from producers.replay import Pace, Replayed, replay
 from producers.stop_signal import Stop
-from rankstream.operations.commands.statistics_tables import left_label
+from rankstream.operations.answers.statistics import left_label
 from rankstream.operations.local_replay import LocalReplay, write_results
 from rankstream.operations.terminal.progress_line import ProgressLine
 from rankstream.settings import Settings

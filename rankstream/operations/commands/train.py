@@ -10,11 +10,11 @@ import msgspec
 
 from models.kernels.compilation import telling_of_compilation
 from producers.stop_signal import Stop
+from rankstream.operations.answers.folders import snapshot_in
 from rankstream.operations.commands.folded_log import FoldedLog, folded_log
-from rankstream.operations.commands.format_options import add_folded_format
 from rankstream.operations.commands.intervene_tables import as_builtins, write_json
 from rankstream.operations.commands.log_asked import has_files
-from rankstream.operations.commands.snapshot_files import snapshot_in
+from rankstream.operations.commands.options import add_folded_format
 from rankstream.operations.commands.train_folder import (
     Kept,
     check_is_free,

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from rankstream.operations.local_results import (
+from rankstream.operations.answers.folders import (
     CANDIDATES_FILE,
     MODEL_SETTINGS_FILE,
     PARENTS_FILE,

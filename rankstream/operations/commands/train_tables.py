@@ -6,9 +6,9 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from rankstream.operations.answers.folders import MODEL_SETTINGS_FILE
 from rankstream.operations.commands.curve_tables import print_curve
 from rankstream.operations.commands.intervene_tables import print_run
-from rankstream.operations.local_results import MODEL_SETTINGS_FILE
 from rankstream.operations.terminal.fitted_table import print_fitted, wide_console
 from rankstream.operations.terminal.plain_text import plain
 from rankstream.wire.envelope import Snapshot

@@ -21,9 +21,8 @@ from producers.formats.registry import learn
 from producers.formats.rows_together import Tables
 from producers.formats.source_file import FileUnreadable
 from producers.stop_signal import Stop
-from rankstream.operations.commands.feature_options import features_asked
-from rankstream.operations.commands.format_options import add_features, add_files
-from rankstream.operations.commands.log_asked import log_asked
+from rankstream.operations.commands.log_asked import features_asked, log_asked
+from rankstream.operations.commands.options import add_features, add_files
 from rankstream.operations.terminal.progress_line import ProgressLine
 from rankstream.operations.validation import checks
 from rankstream.operations.validation.checks import Status

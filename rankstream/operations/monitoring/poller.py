@@ -4,21 +4,19 @@ import contextlib
 import http.client
 import threading
 import time
-from typing import Any
 
 from producers.readiness import Interrupted, Waiting
 from producers.topic_admin import KafkaAway
 from producers.topic_reader import TopicReader, TopicUnreadable
 from rankstream.operations.accepted_losses import accepted_losses, told
+from rankstream.operations.answers.snapshots import served_versions
 from rankstream.operations.monitoring.overview import Gathered, added_up
 from rankstream.operations.monitoring.position_bias import PositionBias
 from rankstream.operations.monitoring.schedules import CountedSoFar
 from rankstream.settings import Settings
 from rankstream.snapshots import (
-    SnapshotError,
     SnapshotStore,
     StoreUnavailable,
-    decode_at,
     store_of,
 )
 from rankstream.wire.topics import EVALUATIONS, TRAINING
@@ -84,7 +82,8 @@ class Poller:
                 self._examine_at_s = time.monotonic() + EXAMINATION_EVERY_S
             trouble = self._bias.refused
             try:
-                self._into.set_snapshots(snapshots_of(store))
+                served = served_versions(store)
+                self._into.set_snapshots([each.to_dict() for each in served])
             except StoreUnavailable as error:
                 trouble = str(error)
             self._into.set_trouble(trouble)
@@ -131,29 +130,3 @@ def _page(host: str, port: int) -> str:
         return ""
     finally:
         connection.close()
-
-
-def snapshots_of(store: SnapshotStore) -> list[dict[str, Any]]:
-    """What is served of each model.
-
-    Raises
-    ------
-    StoreUnavailable
-    """
-    found = []
-    for model, pointer in sorted(store.standing(store.models()).items()):
-        try:
-            snapshot = decode_at(store.load(model, pointer) or b"", model, pointer)
-        except SnapshotError:
-            continue
-        found.append(
-            {
-                "model": model,
-                "version": str(pointer),
-                "created_ms": snapshot.created_ms,
-                "updates": snapshot.updates,
-                # What is learned online names no groups.
-                "is_trained": bool(snapshot.groups),
-            }
-        )
-    return found

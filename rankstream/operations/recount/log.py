@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from producers.formats.canonical_dump import read_dump, read_header
-from rankstream.operations.local_results import statistics_in
+from rankstream.operations.answers.folders import statistics_in
 from rankstream.operations.recount.fold_state import steady_state
 from rankstream.operations.recount.stored_statistics import stored
 from rankstream.settings import Settings

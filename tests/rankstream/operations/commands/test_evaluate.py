@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from producers.formats.canonical_dump import Header, write_dump
+from rankstream.operations.answers.policies import rankings_of
 from rankstream.operations.cli import main
-from rankstream.operations.commands.evaluate_rankings import rankings_of
 from rankstream.wire.topics import EVENTS, INTERACTIONS
 from tests.streams.training.shop import EXAMINATION, Shop, model_of, settings_of
 

@@ -7,9 +7,9 @@ import pytest
 
 from models.counts.scope_record import CONVERTED
 from models.estimators.bias_curve import position_curve
+from rankstream.operations.answers.export import export
+from rankstream.operations.answers.exported_columns import relevance_columns
 from rankstream.operations.answers.relevance import Trust, relevance_of
-from rankstream.operations.commands.statistics_columns import relevance_columns
-from rankstream.operations.commands.statistics_export import export
 from rankstream.wire.events import LOGGED, POLICIES
 from streams.fold import statistics_columns
 from streams.fold.statistics_reader import Statistics

@@ -17,7 +17,7 @@ from tests.models.counts.scope_values import ScopeValue
 from tests.rankstream.operations.conversion.__main__ import STATE
 from tests.streams.fold.statistics_records import NAME, counted_record, scope_records
 
-TREE = Path(__file__).parents[3]
+TREE = Path(__file__).parents[4]
 
 ACTIONS = (["list"], ["show", "q"], ["export", "out.parquet"], ["convert"])
 

@@ -5,34 +5,29 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
+from rankstream.operations.answers.curve import NO_CURVE, curve_for
 from rankstream.operations.answers.relevance import relevance_of
-from rankstream.operations.commands.logged_candidates import (
+from rankstream.operations.answers.sources import Source
+from rankstream.operations.answers.statistics import (
+    CountedScopes,
+    Wanted,
+    chosen,
+    counted_scope,
+    left_label,
+    missing_label,
     never_logged_label,
     sets_logged,
     sets_to_be_logged,
-)
-from rankstream.operations.commands.relevance_tables import (
-    NO_CURVE,
-    SPARE_OF_RELEVANCE,
-    curve_label,
-    relevance_table,
-)
-from rankstream.operations.commands.statistics_asked import Asked, nothing, say
-from rankstream.operations.commands.statistics_scopes import (
-    ShownScope,
-    Together,
-    Wanted,
-    chosen,
-    shown_scope,
     together,
 )
-from rankstream.operations.commands.statistics_tables import (
+from rankstream.operations.commands import nothing
+from rankstream.operations.commands.statistics.tables import (
+    SPARE_OF_RELEVANCE,
     SPARE_OF_SCOPES,
     directory_of,
-    left_label,
-    missing_label,
-    remarks_on,
+    relevance_table,
     reward_labels,
+    say,
     scope_title,
     table_of,
 )
@@ -43,9 +38,9 @@ from rankstream.wire.routing import normalised_query
 from streams.fold.statistics_keys import Counted, ScopeName
 
 
-def show(asked: Asked) -> int:
+def show(source: Source, arguments: argparse.Namespace) -> int:
     """Print one query; 1 where there is nothing to print."""
-    arguments, _, statistics = asked
+    statistics = source.statistics
     query = normalised_query(arguments.query)
     scopes = statistics.scopes(query)
     left = left_label(statistics)
@@ -72,65 +67,79 @@ def show(asked: Asked) -> int:
             "all are listed"
         )
     console = wide_console()
-    found = [shown_scope(statistics, name) for name in names]
+    found = {name: counted_scope(statistics, name) for name in names}
     if len(found) > 1 and not arguments.by_scope:
         several = f"{len(found):,} of " if len(found) < len(scopes) else ""
         title = f"{several}{counted(len(scopes), 'scope')} of {plain(query)}"
         directory = directory_of(found, title, settings, arguments.limit)
         print_fitted(console, directory, SPARE_OF_SCOPES)
-        _tell(console, together(found), "all of these together", settings, arguments)
+        _tell(
+            console,
+            together([*found.values()]),
+            "all of these together",
+            settings,
+            arguments,
+        )
         console.print("--by-scope shows each; --intervention, --era, --candidates some")
     else:
-        for one in found:
-            _tell(console, one, scope_title(one.name, settings), settings, arguments)
-    _tell_relevance(console, asked, names)
-    say(console, _never_logged(asked, names))
+        for name, one in found.items():
+            _tell(console, one, scope_title(name, settings), settings, arguments)
+    _tell_relevance(console, source, names, arguments)
+    say(console, _never_logged(source, names))
     say(console, left)
     say(console, missing)
     return 0
 
 
-def _tell_relevance(console: Console, asked: Asked, names: Sequence[ScopeName]) -> None:
+def _tell_relevance(
+    console: Console,
+    source: Source,
+    names: Sequence[ScopeName],
+    arguments: argparse.Namespace,
+) -> None:
     """The items of all these scopes together, corrected for where they stood."""
-    arguments, _, statistics = asked
-    curve, source, doubt, ends, bias = asked.curve()
-    if curve is None or not statistics.counted:
+    statistics, has_classes = source.statistics, arguments.classes
+    by = curve_for(
+        source,
+        given=arguments.examination,
+        model=arguments.curve,
+        has_classes=has_classes,
+    )
+    if by.curve is None or not statistics.counted:
         console.print(NO_CURVE, highlight=False)
         return
     wanted = set(names)
     columns = statistics.columns([names[0].query], is_wanted=wanted.__contains__)
-    groups = statistics.counted[0].groups
     found = relevance_of(
         columns,
-        curve,
-        groups,
-        asked.trust(),
-        has_classes=asked.has_classes,
-        estimator=asked.estimator,
+        by.curve,
+        statistics.counted[0].groups,
+        source.trust,
+        has_classes=has_classes,
+        estimator=arguments.estimator,
     )
     table = relevance_table(found, arguments.limit)
     print_fitted(console, table, SPARE_OF_RELEVANCE)
-    label = curve_label(curve, source, ends)
-    for remark in (found.chosen, label, bias, doubt, found.warning, *found.remarks):
+    for remark in (found.chosen, *by.said(), found.warning, *found.remarks):
         say(console, remark and f"  {remark}")
 
 
-def _never_logged(asked: Asked, names: Sequence[ScopeName]) -> str:
+def _never_logged(source: Source, names: Sequence[ScopeName]) -> str:
     """Whether features are missing; a folder of a replay has no topic of them."""
-    wanted = sets_to_be_logged(names, asked.settings.models)
-    if not wanted or asked.arguments.local is not None:
+    wanted = sets_to_be_logged(names, source.settings.models)
+    if not wanted or not source.is_of_kafka:
         return ""
-    return never_logged_label(wanted, sets_logged(asked.settings, names[0].query))
+    return never_logged_label(wanted, sets_logged(source.settings, names[0].query))
 
 
 def _tell(
     console: Console,
-    found: ShownScope | Together,
+    found: CountedScopes,
     title: str,
     settings: Counted | None,
     arguments: argparse.Namespace,
 ) -> None:
     _, rate = reward_labels(settings)
     print_fitted(console, table_of(found, title, settings, arguments.limit), [rate])
-    for remark in remarks_on(found):
+    for remark in found.remarks():
         console.print(f"  {remark}", highlight=False)

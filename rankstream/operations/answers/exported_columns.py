@@ -1,17 +1,21 @@
-"""What `rankstream statistics export` writes, in SQL-friendly rows."""
+"""What an export of statistics has: cells, in SQL-friendly rows."""
 
 import math
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from models.counts.cells import PAIR_NAMES, TOTAL_NAMES, CellSummary
+from models.counts.scope_record import CONVERTED
 from rankstream.operations.answers.relevance import QueryRelevance
-from rankstream.operations.commands.statistics_cells import ExportedCell
 from rankstream.wire.events import LOGGED, POLICIES, decode_items
-from streams.fold.statistics_reader import Statistics
+from streams.fold.batch_summaries import summaries_of_batch
+from streams.fold.scope_batches import STRIDE, ScopeBatch
+from streams.fold.statistics_columns import Columns as StatisticsColumns
+from streams.fold.statistics_keys import Row
+from streams.fold.statistics_reader import CellName, Statistics
 
 CELL_FIELDS = [
     ("query", pa.string()),
@@ -65,6 +69,115 @@ RELEVANCE_FIELDS = [
 ]
 
 Columns = dict[str, list[Any]]
+
+
+class ExportedCell(NamedTuple):
+    """A cell with what its rows need.
+
+    Parameters
+    ----------
+    name
+        Which cell.
+    cell
+        What it counted.
+    expected
+        Expected times by number of the item (as in `cell`) and rank, sorted.
+    entries
+        Entries of the batch's lists that are the cell's.
+    batch, scope
+        Where it is from, and the number of its scope there.
+    classes
+        Names of reward classes by number.
+    """
+
+    name: CellName
+    cell: CellSummary
+    expected: dict[tuple[int, int], float]
+    entries: list[int]
+    batch: ScopeBatch
+    scope: int
+    classes: tuple[str, ...]
+
+    @property
+    def flags(self) -> int:
+        """Of its scope."""
+        return int(self.batch.heads[self.scope, 0])
+
+    @property
+    def is_converted(self) -> bool:
+        """Whether an earlier release counted it, so that exposures are refused."""
+        return bool(self.flags & CONVERTED)
+
+    @property
+    def last_ms(self) -> int:
+        """When its scope was last shown, epoch milliseconds."""
+        return int(self.batch.heads[self.scope, 1])
+
+    @property
+    def items(self) -> tuple[str, ...]:
+        """Candidates of its scope, by number in the set."""
+        return self.batch.items[self.scope]
+
+    def row(self, name: bytes) -> Row:
+        """An exposure row of its scope."""
+        first, end = np.searchsorted(
+            self.batch.row_scopes, (self.scope, self.scope + 1)
+        )
+        return self.batch.rows[self.batch.row_names.index(name, int(first), int(end))]
+
+
+def exported_cells(
+    statistics: Statistics,
+    on_columns: Callable[[StatisticsColumns], None] = lambda _: None,
+) -> Iterator[ExportedCell]:
+    """All cells, sorted; `on_columns` is shown the columns, which come in between."""
+    classes = statistics.counted[0].classes if statistics.counted else ()
+    reader = statistics.column_reader()
+    for batch in statistics.batches():
+        groups = batch.lists.groups
+        order = np.argsort(groups, kind="stable")
+        sorted_groups = groups[order]
+        number = {name: i for i, name in enumerate(batch.names)}
+        expected = _expected(_shown(reader.of_batch(batch), on_columns))
+        for name, group, cell in summaries_of_batch(batch):
+            scope = number[name]
+            own = scope * STRIDE + group
+            first, end = np.searchsorted(sorted_groups, (own, own + 1))
+            entries = order[first:end].tolist()
+            yield ExportedCell(
+                CellName(*name, group),
+                cell,
+                next(expected),
+                entries,
+                batch,
+                scope,
+                classes,
+            )
+
+
+def _shown(
+    chunks: Iterable[StatisticsColumns], on_columns: Callable[[StatisticsColumns], None]
+) -> Iterator[StatisticsColumns]:
+    for chunk in chunks:
+        on_columns(chunk)
+        yield chunk
+
+
+def _expected(
+    chunks: Iterable[StatisticsColumns],
+) -> Iterator[dict[tuple[int, int], float]]:
+    """What each cell is expected to show, cell after cell."""
+    for chunk in chunks:
+        cells = chunk.cells[:, 0] * STRIDE + chunk.cells[:, 1]
+        rows = chunk.scope * STRIDE + chunk.group
+        starts = np.searchsorted(rows, cells).tolist()
+        ends = np.searchsorted(rows, cells, side="right").tolist()
+        for start, end in zip(starts, ends, strict=True):
+            of_cell = slice(start, end)
+            columns = (chunk.item, chunk.rank, chunk.expected)
+            items, ranks, sums = (column[of_cell].tolist() for column in columns)
+            places = zip(items, ranks, strict=True)
+            yield {p: n for p, n in zip(places, sums, strict=True) if n}
 
 
 def schemas() -> dict[str, pa.Schema]:

@@ -1,4 +1,4 @@
-"""How files of events are to be read: options that commands share."""
+"""Options that several commands take: files of events, and how they are read."""
 
 import argparse
 import typing
@@ -60,6 +60,13 @@ def add_format(parser: argparse.ArgumentParser) -> None:
 def add_folded_format(parser: argparse.ArgumentParser) -> None:
     """Declare how files of events are to be read that a command folds in process."""
     add_format(parser)
+    add_epoch(parser)
+    add_features(parser)
+    parser.set_defaults(memory_mb=256, scratch=None, as_is=False, pass_bad_lines=False)
+
+
+def add_epoch(parser: argparse.ArgumentParser) -> None:
+    """Declare the option."""
     parser.add_argument(
         "--epoch-ms",
         type=int,
@@ -67,8 +74,31 @@ def add_folded_format(parser: argparse.ArgumentParser) -> None:
         metavar="MS",
         help="time zero of formats that do not say it (default: 2020-01-01 UTC)",
     )
-    add_features(parser)
-    parser.set_defaults(memory_mb=256, scratch=None, as_is=False, pass_bad_lines=False)
+
+
+def add_sorting(parser: argparse.ArgumentParser) -> None:
+    """Declare where events are sorted by time."""
+    parser.add_argument(
+        "--memory-mb",
+        type=int,
+        default=256,
+        metavar="MB",
+        help="memory for sorting; more is sorted on disk (default 256)",
+    )
+    parser.add_argument(
+        "--scratch", type=Path, metavar="DIR", help="where to sort on disk"
+    )
+
+
+def add_batch(parser: argparse.ArgumentParser) -> None:
+    """Declare the option."""
+    parser.add_argument(
+        "--batch",
+        type=int,
+        default=1,
+        metavar="N",
+        help="events in one record (default 1)",
+    )
 
 
 def add_features(parser: argparse.ArgumentParser) -> None:

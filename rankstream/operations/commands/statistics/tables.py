@@ -1,33 +1,19 @@
-"""Tables of what one query counted, scope by scope or all together."""
+"""Tables of what one query counted, and of the relevance of its items."""
 
-from collections import defaultdict
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
-import numpy as np
+from rich.console import Console
 from rich.table import Table
 
-from models.counts.cells import CellSummary
-from models.counts.scope_record import CAPPED, CONVERTED, OVERFLOWED, TRUNCATED
-from rankstream.operations.commands.statistics_scopes import (
-    DAY_MS,
-    Place,
-    ShownScope,
-    Together,
-)
+from models.estimators.intervals import FEW_CLICKS, FEW_GROUPS
+from models.estimators.intervention_aware import LEAST_SUPPORT
+from rankstream.operations.answers.relevance import ItemRelevance, QueryRelevance
+from rankstream.operations.answers.statistics import DAY_MS, CountedScopes
 from rankstream.operations.terminal.counts import counted
 from rankstream.operations.terminal.plain_text import plain
 from streams.fold.statistics_keys import OPEN_SET, OVERFLOW_SET, Counted, ScopeName
-from streams.fold.statistics_reader import Statistics
-
-_FLAGS = {
-    CAPPED: "beyond the limits on sets and interventions: only shown and clicked "
-    "are counted",
-    OVERFLOWED: "more lists, masks or exposure rows than `limits` keeps apart: sums "
-    "are exact, lists are not all kept",
-    TRUNCATED: "some lists have more than 32 items: their masks are not kept",
-    CONVERTED: "converted from an earlier release: exposures are refused",
-}
 
 SET_DIGITS = 12
 """Of the hexadecimal name of a candidate set: enough to tell them apart."""
@@ -35,6 +21,20 @@ SET_DIGITS = 12
 
 SPARE_OF_SCOPES = ("to", "per list", "from")
 """Columns of the table of scopes that a narrow terminal can do without."""
+
+UNDER_EXPOSED = "under-exposed"
+
+_WITHOUT = {FEW_GROUPS: "one group", FEW_CLICKS: "few clicks"}
+"""What stands in the place of an interval."""
+
+SPARE_OF_RELEVANCE = ("df", "lists", "clicks")
+"""Columns that a narrow terminal can do without."""
+
+
+def say(console: Console, label: str) -> None:
+    """Print a line, if there is one."""
+    if label:
+        console.print(label, highlight=False)
 
 
 def scope_title(name: ScopeName, settings: Counted | None) -> str:
@@ -47,7 +47,10 @@ def scope_title(name: ScopeName, settings: Counted | None) -> str:
 
 
 def directory_of(
-    scopes: Sequence[ShownScope], title: str, settings: Counted | None, limit: int
+    scopes: Mapping[ScopeName, CountedScopes],
+    title: str,
+    settings: Counted | None,
+    limit: int,
 ) -> Table:
     """A line for each scope, most shown first.
 
@@ -66,9 +69,10 @@ def directory_of(
         table.add_column(column, no_wrap=True)
     for column in ("lists", clicks, "per list"):
         table.add_column(column, justify="right", no_wrap=True)
-    order = sorted(scopes, key=lambda one: (-one.cell.total("impressions"), one.name))
-    for name, _, cell, _ in order[:limit]:
-        shown, clicked = cell.total("impressions"), cell.total("clicks")
+    lists = {name: one.cell.total("impressions") for name, one in scopes.items()}
+    order = sorted(lists, key=lambda name: (-lists[name], name))
+    for name in order[:limit]:
+        shown, clicked = lists[name], scopes[name].cell.total("clicks")
         days = era_label(name.era, settings).removeprefix("era ").partition(" to ")
         table.add_row(
             name.candidate_set.hex()[:SET_DIGITS],
@@ -84,19 +88,8 @@ def directory_of(
     return table
 
 
-def remarks_on(found: ShownScope | Together) -> list[str]:
-    """What must be known about a scope, or about some of several."""
-    if isinstance(found, ShownScope):
-        return [words for flag, words in _FLAGS.items() if found.flags & flag]
-    return [
-        f"in {found.flags[flag]:,} of {found.n_scopes:,} scopes: {words}"
-        for flag, words in _FLAGS.items()
-        if found.flags[flag]
-    ]
-
-
 def table_of(
-    found: ShownScope | Together, title: str, settings: Counted | None, limit: int
+    found: CountedScopes, title: str, settings: Counted | None, limit: int
 ) -> Table:
     """Every item and rank of a scope, or of several together.
 
@@ -107,7 +100,7 @@ def table_of(
     limit
         Rows of the table.
     """
-    cell, exposures = found.cell, found.exposures
+    cell = found.cell
     clicks, rate = reward_labels(settings)
     n_clicks = cell.total("clicks")
     clicked = counted(n_clicks, "click")
@@ -116,32 +109,58 @@ def table_of(
     caption = f"{counted(cell.total('impressions'), 'list')}, {clicked}"
     table = Table(title=title, caption=caption)
     table.add_column("item", overflow="fold")
-    classes = np.unique(cell.rewards[:, 0]).tolist()
+    classes = found.classes()
     names = [_class_label(which, settings) for which in classes]
     columns = ("rank", "shown", clicks, rate, *names, "expected\nexposure")
     for column in columns:
         table.add_column(column, justify="right", no_wrap=True)
-    counts = _counts_of(cell)
-    rewards = _rewards_of(cell)
-    places = sorted(
-        counts.keys() | exposures.keys() | rewards.keys(),
-        key=lambda place: (place[1], -counts.get(place, (0, 0))[0], place[0]),
-    )
+    places = found.places()
     for place in places[:limit]:
-        n_shown, n_clicked = counts.get(place, (0, 0))
-        exposure = exposures.get(place)
         table.add_row(
-            plain(place[0]),
-            str(place[1]),
-            f"{n_shown:,}",
-            f"{n_clicked:,}",
-            f"{n_clicked / n_shown:.3f}" if n_shown else "-",
-            *(f"{rewards[place].get(which, 0):,}" for which in classes),
-            "-" if exposure is None else f"{exposure:,.2f}",
+            plain(place.item),
+            str(place.rank),
+            f"{place.shown:,}",
+            f"{place.clicked:,}",
+            f"{place.clicked / place.shown:.3f}" if place.shown else "-",
+            *(f"{place.rewards.get(which, 0):,}" for which in classes),
+            "-" if place.exposure is None else f"{place.exposure:,.2f}",
         )
     if len(places) > limit:
         table.add_row(f"... {len(places) - limit:,} more")
     return table
+
+
+def relevance_table(found: QueryRelevance, limit: int) -> Table:
+    """A line for each item, the most relevant first; `limit` rows."""
+    clicks = round(found.effective_clicks)
+    table = Table(
+        title="relevance, corrected for position",
+        caption=f"as precise as {counted(clicks, 'click')} of equal weight; "
+        f"{UNDER_EXPOSED}: exposure below {LEAST_SUPPORT:g}",
+    )
+    table.add_column("item", overflow="fold")
+    for column in ("lists", "clicks", "exposure", "relevance", "95 %", "df", ""):
+        table.add_column(column, justify="right", no_wrap=True)
+    for row in found.items[:limit]:
+        table.add_row(
+            plain(row.item),
+            f"{row.impressions:,}",
+            f"{row.clicked:,}",
+            f"{row.exposure:,.1f}",
+            "-" if math.isnan(row.relevance) else f"{row.relevance:.3f}",
+            _interval(row),
+            "" if row.reason else str(row.degrees),
+            UNDER_EXPOSED if row.is_under_exposed else "",
+        )
+    if len(found.items) > limit:
+        table.add_row(f"... {len(found.items) - limit:,} more")
+    return table
+
+
+def _interval(row: ItemRelevance) -> str:
+    if row.reason:
+        return _WITHOUT.get(row.reason, "-")
+    return f"{row.low:.3f} to {row.high:.3f}"
 
 
 def era_label(era: int, settings: Counted | None) -> str:
@@ -181,30 +200,6 @@ def reward_labels(settings: Counted | None) -> tuple[str, str]:
     return plain(settings.reward), f"{plain(settings.reward)} rate"
 
 
-def left_label(statistics: Statistics) -> str:
-    """How much is not in the counts any more; empty where all is."""
-    share = statistics.share_left()
-    if not share:
-        return ""
-    before = ", or they left one by one before the conversion"
-    return (
-        f"{share:.1%} of all interactions that were counted have left: their era "
-        "ended more than `time.keep_ms` ago"
-        f"{before if statistics.n_converted() else ''}"
-    )
-
-
-def missing_label(n_missing: int, one: str, several: str) -> str:
-    """That something is not in the topic any more; empty where all of it is."""
-    if n_missing < 1:
-        return ""
-    are = "is" if n_missing == 1 else "are"
-    return (
-        f"{counted(n_missing, one, several)} {are} missing: records left the topic "
-        "that should be there; `rankstream recount` says which"
-    )
-
-
 def _moment(at_ms: int, has_days: bool) -> str:
     try:
         moment = datetime.fromtimestamp(at_ms / 1000, UTC)
@@ -225,17 +220,3 @@ def _class_label(which: int, settings: Counted | None) -> str:
     if settings is None or which >= len(settings.classes):
         return f"class {which}"
     return plain(settings.classes[which])
-
-
-def _counts_of(cell: CellSummary) -> dict[Place, tuple[int, int]]:
-    return {
-        (cell.items[item], rank): (n_shown, n_clicked)
-        for item, rank, n_shown, n_clicked in cell.pairs[:, :4].tolist()
-    }
-
-
-def _rewards_of(cell: CellSummary) -> dict[Place, dict[int, int]]:
-    rewards: dict[Place, dict[int, int]] = defaultdict(dict)
-    for which, item, rank, number in cell.rewards.tolist():
-        rewards[cell.items[item], rank][which] = number
-    return rewards

@@ -7,17 +7,17 @@ import sys
 from rich.console import Console
 
 from producers.readiness import Waiting, wait_for_kafka
+from rankstream.operations.answers.folders import statistics_in
 from rankstream.operations.conversion.local_file import KEPT, convert_file
 from rankstream.operations.conversion.scopes import Report
 from rankstream.operations.conversion.topics import convert_topics
-from rankstream.operations.local_results import statistics_in
 from rankstream.operations.terminal.counts import counted
 from rankstream.operations.terminal.progress_line import ProgressLine
-from rankstream.settings import Settings, load_settings, with_namespace
+from rankstream.settings import Settings
 from rankstream.wire.topics import STATISTICS
 
 
-def convert(arguments: argparse.Namespace) -> int:
+def convert(settings: Settings, arguments: argparse.Namespace) -> int:
     """Convert what is of before; 0 also where nothing is.
 
     Raises
@@ -25,10 +25,6 @@ def convert(arguments: argparse.Namespace) -> int:
     ConversionRefused, LogRefused
         Where it cannot be, with the remedy.
     """
-    settings = with_namespace(
-        load_settings(getattr(arguments, "config", None)),
-        getattr(arguments, "namespace", None),
-    )
     found: list[tuple[str, Report | None]] = []
     if arguments.local is not None:
         file = statistics_in(arguments.local)

@@ -7,30 +7,22 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from models.estimators.bias_curve import BiasCurve
-from models.estimators.registry import ESTIMATORS
-from rankstream.operations.commands.newest_curve import HELP, OPTION
-from rankstream.operations.commands.relevance_tables import NO_CURVE, curve_label
-from rankstream.operations.commands.statistics_asked import Asked, nothing, say
-from rankstream.operations.commands.statistics_curve import (
-    curve_told,
+from rankstream.operations.answers.curve import NO_CURVE, curve_for
+from rankstream.operations.answers.export import check_target, export
+from rankstream.operations.answers.sources import Source, source_of
+from rankstream.operations.answers.statistics import left_label, missing_label
+from rankstream.operations.commands import nothing, settings_of
+from rankstream.operations.commands.curve_options import (
+    add_curve,
+    add_estimator,
+    whole_number,
 )
-from rankstream.operations.commands.statistics_export import check_target, export
-from rankstream.operations.commands.statistics_show import show
-from rankstream.operations.commands.statistics_tables import (
-    left_label,
-    missing_label,
-    reward_labels,
-)
-from rankstream.operations.local_results import statistics_in
+from rankstream.operations.commands.statistics.show import show
+from rankstream.operations.commands.statistics.tables import reward_labels, say
 from rankstream.operations.terminal.counts import counted
 from rankstream.operations.terminal.fitted_table import print_fitted, wide_console
 from rankstream.operations.terminal.plain_text import plain
-from rankstream.settings import Settings, load_settings, with_namespace
-from rankstream.wire.topics import STATISTICS
-from streams.fold.statistics_reader import Statistics, summaries_of
-
-__all__ = ["SUMMARY", "add_arguments", "run", "summaries_of"]
+from streams.fold.statistics_reader import Statistics
 
 SUMMARY = "what was counted: show one query, list queries, export"
 
@@ -55,7 +47,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "it (docs/statistics.md), they are listed, and shown together.",
     )
     show.add_argument("query")
-    show.add_argument("--limit", type=_rows, default=50, help="rows of each table")
+    show.add_argument(
+        "--limit", type=whole_number, default=50, help="rows of each table"
+    )
     show.add_argument(
         "--by-scope", action="store_true", help="a table of each scope instead"
     )
@@ -75,7 +69,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "from these (docs/estimators.md)",
     )
     listing = actions.add_parser("list", help="queries, most shown first")
-    listing.add_argument("--limit", type=_rows, default=50, help="how many queries")
+    listing.add_argument(
+        "--limit", type=whole_number, default=50, help="how many queries"
+    )
     writing = actions.add_parser(
         "export",
         help="write Parquet, one row per counter",
@@ -96,24 +92,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--dry-run", action="store_true", help="say what it would do, and do nothing"
     )
     for action in (show, writing):
-        curve = action.add_mutually_exclusive_group()
-        curve.add_argument(
-            "--examination",
-            metavar="CURVE",
-            type=_curve,
-            help="what relevance is corrected by: probabilities of looking at ranks 1, "
-            "2, ..., such as 1,0.6,0.4, or a JSON file with them or with alpha and "
-            "beta; if not given the newest of --curve, else estimated from clicks of "
-            "the validation groups",
+        add_curve(
+            action,
+            what="what relevance is corrected by",
+            default="the newest of --curve",
         )
-        curve.add_argument(OPTION, metavar="NAME", help=HELP)
-        action.add_argument(
-            "--estimator",
-            choices=ESTIMATORS,
-            help="of relevance (docs/estimators.md; default: intervention-aware where "
-            "policies were fixed before the clicks, intervention-oblivious where they "
-            "were not, affine-shown where nobody knows them)",
-        )
+        add_estimator(action, of="relevance")
     for action in (show, listing, writing, converting):
         action.add_argument(
             "--local",
@@ -123,66 +107,32 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         )
 
 
-def _curve(told: str) -> BiasCurve:
-    try:
-        return curve_told(told)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
-
-
-def _rows(told: str) -> int:
-    if not told.lstrip("+-").isdecimal() or int(told) < 1:
-        raise argparse.ArgumentTypeError(
-            f"must be a whole number, 1 or more; got {told}"
-        )
-    return int(told)
-
-
 def run(arguments: argparse.Namespace) -> int:
     """Read the statistics and do what was asked; 1 if there are none."""
-    if arguments.action == "convert":
-        # Nobody else needs the runtime on Kafka.
-        from rankstream.operations.commands.statistics_convert import convert  # noqa: PLC0415
-
-        return convert(arguments)
     if arguments.action == "export":
         # Before all of a topic is read.
         check_target(arguments.file)
     # Also beside --local: what is wrong with them would be met later.
-    settings = with_namespace(
-        load_settings(getattr(arguments, "config", None)),
-        getattr(arguments, "namespace", None),
-    )
-    statistics = Statistics(_records(arguments, settings))
-    asked = Asked(arguments, settings, statistics)
+    settings = settings_of(arguments)
+    if arguments.action == "convert":
+        # Nobody else needs the runtime on Kafka.
+        from rankstream.operations.commands.statistics.convert import convert  # noqa: PLC0415
+
+        return convert(settings, arguments)
+    source = source_of(settings, arguments.local)
     if arguments.action == "list":
-        return _list(statistics, arguments.limit)
-    return _export(asked) if arguments.action == "export" else show(asked)
+        return _list(source.statistics, arguments.limit)
+    return (_export if arguments.action == "export" else show)(source, arguments)
 
 
-def _records(
-    arguments: argparse.Namespace, settings: Settings
-) -> Iterator[tuple[bytes, bytes | None]]:
-    if arguments.local is not None:
-        # Kafka's client is not loaded for a file, nor the runtime for Kafka.
-        from streams.local import read_changes  # noqa: PLC0415
-
-        yield from read_changes(statistics_in(arguments.local))
-        return
-    from producers.topic_reader import read_topic  # noqa: PLC0415
-
-    for _, _, key, value in read_topic(settings, STATISTICS):
-        if key is not None:
-            yield key, value
-
-
-def _export(asked: Asked) -> int:
-    statistics = asked.statistics
+def _export(source: Source, arguments: argparse.Namespace) -> int:
+    statistics = source.statistics
     if statistics.is_empty():
         return nothing(_label_of_none(statistics))
-    curve, source, doubt, ends, bias = asked.curve()
+    found = curve_for(source, given=arguments.examination, model=arguments.curve)
+    curve = found.curve
     written = export(
-        statistics, asked.arguments.file, curve, asked.trust(), asked.estimator
+        statistics, arguments.file, curve, source.trust, arguments.estimator
     )
     for path, n_rows in written.files:
         Console().print(f"{path}: {counted(n_rows, 'row')}", highlight=False)
@@ -195,8 +145,8 @@ def _export(asked: Asked) -> int:
     if curve is None:
         say(Console(), NO_CURVE)
     else:
-        label = curve_label(curve, source, ends)
-        for remark in (label, bias, doubt, *curve.remarks(), *_chosen(written.chosen)):
+        chosen = _chosen(written.chosen)
+        for remark in (*found.said(), *curve.remarks(), *chosen):
             say(Console(), remark)
     say(Console(), _missing(statistics, written.n_impressions))
     return 0

@@ -12,13 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from models.estimators.bias_curve import BiasCurve
-from rankstream.operations.answers.relevance import (
-    QueryRelevance,
-    RelevanceByQuery,
-    Trust,
-)
-from rankstream.operations.commands.statistics_cells import exported_cells
-from rankstream.operations.commands.statistics_columns import (
+from rankstream.operations.answers.exported_columns import (
     CELL_FIELDS,
     COUNTED,
     FILES,
@@ -26,9 +20,15 @@ from rankstream.operations.commands.statistics_columns import (
     SETS,
     Columns,
     counted_columns,
+    exported_cells,
     relevance_columns,
     schemas,
     set_of,
+)
+from rankstream.operations.answers.relevance import (
+    QueryRelevance,
+    RelevanceByQuery,
+    Trust,
 )
 from streams.fold.statistics_columns import Columns as StatisticsColumns
 from streams.fold.statistics_keys import ScopeName

@@ -23,10 +23,11 @@ from producers.log_time import reached_ms
 from producers.replay import utc
 from producers.stop_signal import Stop
 from producers.topic_reader import TopicReader
+from rankstream.operations.commands import settings_of, tell
 from rankstream.operations.terminal.counts import counted
 from rankstream.operations.terminal.fitted_table import print_fitted, wide_console
 from rankstream.operations.terminal.plain_text import plain
-from rankstream.settings import Settings, load_settings, with_namespace
+from rankstream.settings import Settings
 from rankstream.wire.refusal_codes import Code
 
 SUMMARY = "dead letters: list, show, count, replay"
@@ -76,7 +77,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Do what was asked; 1 if there is nothing, or not all could be replayed."""
     if (arguments.action == "show") != (arguments.place is not None):
         raise ValueError("show, and only show, needs a place such as clicks/0/17")
-    settings = with_namespace(load_settings(arguments.config), arguments.namespace)
+    settings = settings_of(arguments)
     with Stop() as stop, TopicReader(settings, is_stopped=lambda: stop.asked) as reader:
         if arguments.action == "show":
             return _show(read_letter(reader, arguments.place), is_raw=arguments.raw)
@@ -105,7 +106,7 @@ def _count(found: dict[tuple[str, str, str], int]) -> int:
 
 def _list(letters: list[DeadLetter]) -> int:
     if not letters:
-        sys.stderr.write("there are no such dead letters\n")
+        tell("there are no such dead letters")
         return 1
     whole = (Column(name, no_wrap=True) for name in ("place", "arrived", "code"))
     folded = (Column(name, overflow="fold") for name in ("reason", "begins with"))
@@ -163,7 +164,7 @@ def _replay(
         return 0
     with EventProducer(settings, is_stopped=lambda: stop.asked) as producer:
         _, n_refused = send_again(letters, producer)
-    sys.stderr.write(f"{counted(producer.acknowledged, 'dead letter')} acknowledged\n")
+    tell(f"{counted(producer.acknowledged, 'dead letter')} acknowledged")
     if n_refused:
-        sys.stderr.write(f"{n_refused:,} are cut off or too large, and were not sent\n")
+        tell(f"{n_refused:,} are cut off or too large, and were not sent")
     return 1 if n_refused else 0

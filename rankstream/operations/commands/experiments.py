@@ -20,12 +20,11 @@ from rankstream.experiment_records import (
     put_records,
     stored_records,
 )
+from rankstream.operations.commands import settings_of
 from rankstream.operations.terminal.counts import counted
 from rankstream.settings import (
     ExperimentSettings,
     Settings,
-    load_settings,
-    with_namespace,
 )
 from rankstream.snapshots import SnapshotStore, store_of
 from rankstream.used_epochs import Counted
@@ -66,7 +65,7 @@ An experiment is a table of the settings:
 
 def run(arguments: argparse.Namespace) -> int:
     """Do what was asked; 1 if there is nothing."""
-    settings = with_namespace(load_settings(arguments.config), arguments.namespace)
+    settings = settings_of(arguments)
     if arguments.action == "show":
         return _show(settings, arguments)
     if arguments.action == "publish":

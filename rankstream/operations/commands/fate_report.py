@@ -2,7 +2,6 @@
 
 import argparse
 import shlex
-import sys
 from collections import Counter
 
 from producers.fates import Fates, FateWatch
@@ -10,6 +9,7 @@ from producers.formats.adapted import Adapted
 from producers.sent_records import SentRecords
 from producers.stop_signal import Stop
 from producers.topic_reader import TopicUnreadable
+from rankstream.operations.commands import tell
 from rankstream.operations.terminal.counts import counted
 from rankstream.settings import Settings
 
@@ -63,10 +63,10 @@ class FateReport:
             except TopicUnreadable as error:
                 self._unreadable = str(error)
         if fates is None:
-            _say(f"what became of them cannot be told: {self._unreadable}")
+            tell(f"what became of them cannot be told: {self._unreadable}")
             return int(self._is_strict)
         for line in lines_of(fates, self._settings):
-            _say(line)
+            tell(line)
         return int(self._is_strict and not fates.is_clean)
 
 
@@ -131,8 +131,3 @@ def _command(settings: Settings, *words: str) -> str:
     if settings.namespace:
         said += ["--namespace", settings.namespace]
     return shlex.join(said)
-
-
-def _say(line: str) -> None:
-    sys.stderr.write(f"{line}\n")
-    sys.stderr.flush()

@@ -7,7 +7,6 @@ import json
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import msgspec
 from rich.console import Console
@@ -21,8 +20,13 @@ from producers.formats.registry import learn
 from producers.formats.rows_together import Tables
 from producers.formats.source_file import FileUnreadable
 from producers.stop_signal import Stop
+from rankstream.operations.commands import STOPPED, settings_of, tell
 from rankstream.operations.commands.log_asked import features_asked, log_asked
-from rankstream.operations.commands.options import add_features, add_files
+from rankstream.operations.commands.options import (
+    add_features,
+    add_files,
+    add_sorting,
+)
 from rankstream.operations.terminal.progress_line import ProgressLine
 from rankstream.operations.validation import checks
 from rankstream.operations.validation.checks import Status
@@ -34,13 +38,10 @@ from rankstream.operations.validation.reading import (
     read_file,
 )
 from rankstream.operations.validation.report import Report
-from rankstream.settings import load_settings, with_namespace
 from rankstream.wire.input_events import Event
 from rankstream.wire.topics import QUERIES
 
 SUMMARY = "judge files of events offline, as ingestion and the join would"
-
-STOPPED = 130
 
 LOOK_EVERY = 4_096
 
@@ -76,21 +77,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--strict", action="store_true", help="exit status 1 for warnings too"
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument(
-        "--memory-mb",
-        type=int,
-        default=256,
-        metavar="MB",
-        help="memory for sorting; more is sorted on disk (default 256)",
-    )
-    parser.add_argument(
-        "--scratch", type=Path, metavar="DIR", help="where to sort on disk"
-    )
+    add_sorting(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Judge; 1 where a check failed, 130 if stopped."""
-    settings = with_namespace(load_settings(arguments.config), arguments.namespace)
+    settings = settings_of(arguments)
     log = log_asked(arguments)
     features = features_asked(arguments, log)
     files = log.files
@@ -125,10 +117,10 @@ def run(arguments: argparse.Namespace) -> int:
                         break
                 examination.take(number, event)
         if stop.asked:
-            sys.stderr.write("stopped; nothing was judged\n")
+            tell("stopped; nothing was judged")
             return STOPPED
     for told in [*adapted.notes, *(features.told() if features is not None else ())]:
-        sys.stderr.write(f"{told}\n")
+        tell(told)
     examination.conclude()
     return _tell(Report(files, places, examination), arguments)
 

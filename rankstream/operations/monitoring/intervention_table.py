@@ -8,8 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from rankstream.operations.monitoring.fitted import Fitted
-from rankstream.operations.monitoring.schedules import moment
-from rankstream.operations.terminal.counts import counted
+from rankstream.operations.terminal.counts import counted, moment
 from rankstream.operations.terminal.plain_text import visible
 from rankstream.wire.training import TRAINING as UNDER_WAY
 

@@ -11,9 +11,9 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from rankstream.operations.answers.trainings import Counted
 from rankstream.operations.monitoring.interventions import Interventions
 from rankstream.operations.monitoring.learned_curves import LearnedCurves
-from rankstream.operations.monitoring.schedules import Counted
 from rankstream.sections import TrainingSettings
 from rankstream.wire.envelope import pointer_from
 from rankstream.wire.intervention_rates import decode_rates

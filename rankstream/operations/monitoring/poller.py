@@ -10,9 +10,9 @@ from producers.topic_admin import KafkaAway
 from producers.topic_reader import TopicReader, TopicUnreadable
 from rankstream.operations.accepted_losses import accepted_losses, told
 from rankstream.operations.answers.snapshots import served_versions
+from rankstream.operations.answers.trainings import CountedSoFar
 from rankstream.operations.monitoring.overview import Gathered, added_up
 from rankstream.operations.monitoring.position_bias import PositionBias
-from rankstream.operations.monitoring.schedules import CountedSoFar
 from rankstream.settings import Settings
 from rankstream.snapshots import (
     SnapshotStore,

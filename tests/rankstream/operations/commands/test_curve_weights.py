@@ -7,9 +7,9 @@ import msgspec
 import numpy as np
 import pytest
 
+from rankstream.operations.answers.as_builtins import as_builtins
 from rankstream.operations.answers.curve import newest_curve, rows_in
-from rankstream.operations.commands.curve_tables import print_curve, print_curves
-from rankstream.operations.commands.intervene_tables import as_builtins
+from rankstream.operations.commands.intervene.tables import print_curve, print_curves
 from rankstream.operations.commands.snapshots import (
     add_export_arguments,
     export_curve,

@@ -10,9 +10,9 @@ import pytest
 from rich.console import Console
 
 from producers.topic_reader import Record
+from rankstream.operations.answers.trainings import Counted, CountedSoFar
 from rankstream.operations.monitoring.interventions import MOST_ROWS
 from rankstream.operations.monitoring.overview import Gathered
-from rankstream.operations.monitoring.schedules import Counted, CountedSoFar
 from rankstream.operations.monitoring.terminal import view_of
 from rankstream.sections import TrainingSettings
 from rankstream.wire.intervention_rates import (

@@ -1,6 +1,6 @@
 """The folder of a training: its snapshot, its records, and what it was made from."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,9 +15,15 @@ from rankstream.operations.answers.folders import (
     STATISTICS_FILE,
     TRAINING_FILE,
 )
+from rankstream.operations.answers.verification import (
+    Verification,
+    differences_of_envelopes,
+    differences_of_runs,
+)
 from rankstream.sections import ModelSettings
 from rankstream.wire.curves import CurveRecord
 from rankstream.wire.envelope import Snapshot, decode_snapshot, encode_snapshot
+from rankstream.wire.parents import sha256_of
 from rankstream.wire.topics import CANDIDATES, SNAPSHOTS, STATISTICS, TRAINING
 from rankstream.wire.training import (
     RunRecord,
@@ -28,7 +34,8 @@ from rankstream.wire.training import (
 )
 from streams.local import read_changes, write_changes
 from streams.stage import Change
-from streams.training.recorded_inputs import Recorded, TrainedOnce
+from streams.training.progress import Progress
+from streams.training.recorded_inputs import Recorded, TrainedOnce, trained_again
 
 
 class Kept(NamedTuple):
@@ -142,6 +149,46 @@ def read_training(folder: Path) -> Kept:
     }
     parent = decode_snapshot(parents[run.model.encode()])
     return Kept(run, found.get("curve"), recorded, parent, envelopes)
+
+
+def verified_training(
+    kept: Kept,
+    recorded: Recorded,
+    *,
+    on_progress: Callable[[Progress], object] = lambda _: None,
+) -> list[Verification]:
+    """Train again, and compare the curve, where one was fitted for it, and the ranker.
+
+    Parameters
+    ----------
+    recorded
+        What is trained from; that of the folder, or the same counted again.
+    """
+    again = trained_again(
+        kept.run, kept.fit, recorded, kept.parent, on_progress=on_progress
+    )
+    run = again.outcome
+    found = [_verification(kept, kept.run, run.run, run.snapshot)]
+    if kept.fit is not None and again.fitted is not None:
+        fitted = again.fitted
+        found.insert(0, _verification(kept, kept.fit, fitted.run, fitted.snapshot))
+    return found
+
+
+def _verification(
+    kept: Kept,
+    written: RunRecord | CurveRecord,
+    made: RunRecord | CurveRecord,
+    snapshot: Snapshot,
+) -> Verification:
+    envelope, again = kept.envelopes.get(written.model, b""), encode_snapshot(snapshot)
+    told = differences_of_envelopes(envelope, again)
+    if not told and written.sha256 != sha256_of(again):
+        told = ["the run has another digest than the snapshot, which is equal"]
+    told += differences_of_runs(written, made)
+    return Verification(
+        written.intervention, sha256_of(envelope), sha256_of(again), told
+    )
 
 
 def section_of(name: str, model: ModelSettings) -> str:

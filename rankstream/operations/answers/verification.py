@@ -1,17 +1,16 @@
-"""A trained snapshot made again from a dump, beside the one that was published."""
+"""Whether a snapshot that is made again is the one that was published."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import msgspec
+import numpy as np
 
 from producers.formats.canonical_dump import read_dump
 from producers.topic_reader import read_records
-from rankstream.operations.commands.verdicts import (
-    Verdict,
-    differences_of_envelopes,
-    differences_of_runs,
-)
+from rankstream.operations.answers.as_builtins import Answer
 from rankstream.settings import Settings
 from rankstream.snapshots import (
     Pointer,
@@ -25,7 +24,7 @@ from rankstream.snapshots import (
     store_of,
 )
 from rankstream.wire.curves import CurveRecord
-from rankstream.wire.envelope import is_pointer
+from rankstream.wire.envelope import CURVE, is_pointer
 from rankstream.wire.parents import Parent, sha256_of
 from rankstream.wire.topics import SNAPSHOTS, TRAINING
 from rankstream.wire.training import RunRecord, decode_record, decode_training_key
@@ -33,11 +32,62 @@ from streams.training.curve_snapshot import CurveOutcome
 from streams.training.trained_snapshot import Outcome
 from streams.training.verification import curve_made_again, made_again
 
+_encode = msgspec.msgpack.Encoder().encode
+
+NOT_KEPT = "neither `snapshots` nor Redis has it: the digest in its run was compared"
+
 MADE = ("run", "curve")
 """Kinds of records of what was made from the log."""
 
 
-def verdict_of(settings: Settings, model: str, version: str, dump: Path) -> Verdict:
+@dataclass(frozen=True)
+class Verification(Answer):
+    """Whether a snapshot that was made again is the one that was published.
+
+    Parameters
+    ----------
+    published, made
+        Digests of the two envelopes.
+    differences
+        In words; empty where they are equal, or where only the digest of what was
+        published is kept.
+    is_kept
+        Whether what was published is; else `published` is what the run says of it.
+    """
+
+    intervention: str
+    published: bytes
+    made: bytes
+    differences: list[str]
+    is_kept: bool = True
+
+    @property
+    def is_equal(self) -> bool:
+        """Whether each byte is, and the run says what came of it."""
+        return self.published == self.made and not self.differences
+
+    def to_dict(self) -> dict[str, Any]:
+        """It for JSON."""
+        return {
+            "intervention": self.intervention,
+            "is_equal": self.is_equal,
+            "published": self.published.hex(),
+            "made": self.made.hex(),
+            "is_kept": self.is_kept,
+            "differences": self.differences,
+        }
+
+    def told(self) -> str:
+        """It in words, a line for each difference."""
+        name = self.intervention
+        if self.is_equal:
+            equal = f"{name}: equal bytes, sha256 {self.made.hex()[:16]}"
+            return equal if self.is_kept else f"{equal}; {NOT_KEPT}"
+        told = self.differences or [NOT_KEPT]
+        return "\n".join([f"{name}: NOT equal", *(f"  {each}" for each in told)])
+
+
+def verified(settings: Settings, model: str, version: str, dump: Path) -> Verification:
     """Make a snapshot again, and compare it with the published one.
 
     Parameters
@@ -64,12 +114,50 @@ def verdict_of(settings: Settings, model: str, version: str, dump: Path) -> Verd
             told = [
                 f"{place}: {each}" for each in differences_of_envelopes(envelope, made)
             ]
-            return Verdict(run.intervention, sha256_of(envelope), digest, told)
+            return Verification(run.intervention, sha256_of(envelope), digest, told)
     differences = []
     if kept and run.sha256 != digest:
         differences = ["the run has another digest than what is kept, which is equal"]
     differences += differences_of_runs(run, again.run)
-    return Verdict(run.intervention, run.sha256, digest, differences, bool(kept))
+    return Verification(run.intervention, run.sha256, digest, differences, bool(kept))
+
+
+def differences_of_runs(
+    written: RunRecord | CurveRecord, made: RunRecord | CurveRecord
+) -> list[str]:
+    """What a record says that its training did not; who asked is in no log."""
+    return [
+        f"{name} of the run was {getattr(written, name)!r:.100}, is "
+        f"{getattr(made, name)!r:.100}"
+        for name in written.__struct_fields__
+        if name not in ("request", "settings", "sha256")
+        # As bytes: a number that is not known equals nothing, itself included.
+        and _encode(getattr(written, name)) != _encode(getattr(made, name))
+    ]
+
+
+def differences_of_envelopes(published: bytes, made: bytes) -> list[str]:
+    """In what two envelopes differ, in words; nothing where their bytes are equal."""
+    if published == made:
+        return []
+    try:
+        was, now = decode_snapshot(published), decode_snapshot(made)
+    except SnapshotError as error:
+        return [f"it cannot be read: {error}"]
+    told = [
+        f"{name} was {getattr(was, name)!r:.100}, is {getattr(now, name)!r:.100}"
+        for name in was.__struct_fields__
+        if name != "weights" and getattr(was, name) != getattr(now, name)
+    ]
+    if was.weights != now.weights:
+        form = "<f8" if now.kind == CURVE else "<f4"
+        before, after = (np.frombuffer(x.weights, form) for x in (was, now))
+        if len(before) == len(after):
+            largest = np.nanmax(np.abs(before - after), initial=0.0)
+            told.append(f"weights differ by {largest:.3g} at most")
+        else:
+            told.append(f"weights were {len(before)}, are {len(after)}")
+    return told or ["the same snapshot in other bytes"]
 
 
 def run_from(name: str, value: bytes, kind: str = "run") -> RunRecord | CurveRecord:

@@ -1,8 +1,7 @@
 """`rankstream replay --local`: the same folds in this process, without Kafka."""
 
+import argparse
 import gc
-import sys
-from collections.abc import Iterable
 from pathlib import Path
 
 import msgspec
@@ -13,15 +12,14 @@ from producers.formats.canonical_dump import read_dump, read_header
 from producers.replay import Pace, Replayed, replay
 from producers.stop_signal import Stop
 from rankstream.operations.answers.statistics import left_label
+from rankstream.operations.commands import STOPPED, tell
+from rankstream.operations.commands.recorded_log import RecordedLog
 from rankstream.operations.local_replay import LocalReplay, write_results
 from rankstream.operations.terminal.progress_line import ProgressLine
 from rankstream.settings import Settings
-from rankstream.wire.input_events import Event
 from rankstream.wire.topics import EVENTS
 from streams.fold.statistics_reader import Statistics
 from streams.local import local_settings
-
-STOPPED = 130
 
 NOT_COUNTED_AGAIN = (
     "`rankstream recount` cannot check these: it counts the log `events` again, and "
@@ -29,51 +27,37 @@ NOT_COUNTED_AGAIN = (
 )
 
 
-def replay_events(  # noqa: PLR0913  what a replay is made of
-    events: Iterable[Event],
-    n_events: int,
+def replay_events(
+    log: RecordedLog,
+    arguments: argparse.Namespace,
     settings: Settings,
-    *,
     pace: Pace,
     stop: Stop,
-    is_ended: bool = True,
-    out: Path | None = None,
-    is_strict: bool = False,
 ) -> int:
-    """Pass input events through every stage; 130 if stopped.
-
-    Parameters
-    ----------
-    is_ended
-        Whether the last windows close.
-    out
-        A folder for the statistics and the snapshots; written at the end only.
-    is_strict
-        Whether an event that was lost makes the exit status 1.
-    """
+    """Pass input events through every stage; 130 if stopped, and nothing written."""
     local = LocalReplay(local_settings(settings))
     local.pipeline.start()
     # Nothing here is in cycles.
     gc.set_threshold(100_000, 50, 1_000)
-    with ProgressLine("folding", total=n_events) as line:
+    with ProgressLine("folding", total=log.n_events) as line:
 
         def look(state: Replayed) -> None:
             line.show(state.done)
 
-        state = replay(events, local.pipeline, pace=pace, stop=stop, on_look=look)
+        state = replay(log.events, local.pipeline, pace=pace, stop=stop, on_look=look)
         if not state.is_complete:
             return _stopped()
-        if is_ended:
+        if not arguments.no_end:
             local.pipeline.end()
         local.pipeline.flush()
         line.show(state.done)
-    status = _conclude(local, line, "events", out)
-    if out is not None:
+    status = _conclude(local, line, "events", arguments.out)
+    if arguments.out is not None:
         Console().print(NOT_COUNTED_AGAIN, highlight=False)
     lost = local.told_of_lost()
     if lost:
-        sys.stderr.write(f"{lost}\n")
-    return 1 if lost and is_strict else status
+        tell(lost)
+    return 1 if lost and arguments.strict else status
 
 
 def fold_dump(
@@ -105,7 +89,7 @@ def fold_dump(
 
 
 def _stopped() -> int:
-    sys.stderr.write("stopped; nothing was written\n")
+    tell("stopped; nothing was written")
     return STOPPED
 
 

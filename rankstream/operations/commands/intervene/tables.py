@@ -1,25 +1,24 @@
-"""Trainings as tables and as JSON."""
+"""Trainings and fits of curves of bias as tables, and how it stands with models."""
 
-import json
 import math
 import sys
+import textwrap
 from collections.abc import Sequence
-from typing import Any
 
-import msgspec
 from rich.console import Console
 from rich.table import Table
 
 from models.estimators.choice import OF_KNOWN, choice_of_sums
-from rankstream.operations.commands.intervene_standing import WIDTH, wrapped
-from rankstream.operations.monitoring.schedules import moment
-from rankstream.operations.terminal.counts import counted
+from rankstream.operations.answers.trainings import ModelStanding
+from rankstream.operations.answers.verification import Verification
+from rankstream.operations.commands import write_json
+from rankstream.operations.terminal.counts import counted, moment
 from rankstream.operations.terminal.fitted_table import print_fitted, wide_console
 from rankstream.operations.terminal.loss_line import loss_line
-from rankstream.operations.terminal.plain_text import plain
-from rankstream.wire.curves import CurveRecord
+from rankstream.operations.terminal.plain_text import plain, visible
+from rankstream.wire.curves import CurveOfRank, CurveRecord, published
 from rankstream.wire.envelope import Pointer
-from rankstream.wire.training import CurveUsed, RunRecord
+from rankstream.wire.training import LEFT_ALONE, CurveUsed, RunRecord
 
 SPARE = ("why", "parent")
 """Columns that may go where there is no room."""
@@ -32,6 +31,14 @@ CAPTION = (
 )
 
 N_RANKS_SHOWN = 5
+
+
+SPARE_OF_CURVES = ("why", "event time")
+"""Columns that may go where there is no room."""
+
+UNITS = "in units of rank 1, which is what clicks tell"
+
+WIDTH = 100
 
 
 def print_runs(runs: Sequence[RunRecord]) -> None:
@@ -60,26 +67,82 @@ def print_run(run: RunRecord) -> None:
     print_fitted(console if console.width < WIDTH else Console(width=WIDTH), table)
 
 
-def write_json(value: Any) -> None:
-    """Write it on one line."""
-    sys.stdout.write(json.dumps(value) + "\n")
+def print_curves(records: Sequence[CurveRecord]) -> None:
+    """Print a table of fits, the first one first."""
+    table = Table(title=counted(len(records), "curve"))
+    for name in ("curve", "why", "event time", "estimator", "alpha by rank"):
+        table.add_column(name, no_wrap=True)
+    for each in records:
+        alpha = [_hundredths(rank.alpha) for rank in published(each).ranks]
+        more = " ..." if len(alpha) > N_RANKS_SHOWN else ""
+        table.add_row(
+            plain(each.intervention),
+            each.reason,
+            moment(each.created_ms),
+            plain(each.estimator),
+            " ".join(alpha[:N_RANKS_SHOWN]) + more,
+        )
+    lines = [line for each in _warnings_of(records) for line in wrapped(each)]
+    lines.append("`--show VERSION` has intervals, beta and reasons.")
+    table.caption, table.caption_justify = "\n".join(map(plain, lines)), "left"
+    print_fitted(wide_console(), table, SPARE_OF_CURVES)
 
 
-def as_builtins(run: RunRecord | CurveRecord) -> dict[str, Any]:
-    """A run with its names, bytes as hexadecimal digits, no number as null."""
-    named: dict[str, Any] = _named(run)
-    return named
+def print_curve(record: CurveRecord) -> None:
+    """Print all that is known of one: what it is from, then rank by rank."""
+    console = wide_console()
+    console = console if console.width < WIDTH else Console(width=WIDTH)
+    table = Table(show_header=False, title=plain(record.intervention))
+    for name, value in _curve_details(record).items():
+        table.add_row(name, plain(value))
+    print_fitted(console, table)
+    confidence = record.options["confidence"]
+    ranks = Table(title=f"by rank, with intervals of {confidence:.0%}, each by itself")
+    for name in ("rank", "alpha", "beta", "not known, or without interval"):
+        ranks.add_column(name, justify="left" if "not" in name else "right")
+    for rank in published(record).ranks:
+        ranks.add_row(str(rank.rank), *_with_intervals(rank), plain(rank.why))
+    print_fitted(console, ranks)
 
 
-def _named(value: Any) -> Any:
-    if isinstance(value, msgspec.Struct):
-        names = value.__struct_fields__
-        return {name: _named(getattr(value, name)) for name in names}
-    if isinstance(value, bytes):
-        return value.hex()
-    if isinstance(value, (list, tuple)):
-        return [_named(each) for each in value]
-    return None if isinstance(value, float) and math.isnan(value) else value
+def print_verification(found: Verification, *, as_json: bool) -> int:
+    """Print whether a version is what was published; the exit status."""
+    if as_json:
+        write_json(found.to_dict())
+    else:
+        sys.stdout.write(f"{found.told()}\n")
+    return 0 if found.is_equal else 1
+
+
+def lines_of(standing: ModelStanding) -> list[str]:
+    """It in words, no line wider than `WIDTH`."""
+    name, doing, refusal = standing.model, standing.doing, standing.refusal
+    said = []
+    is_left = doing is not None and doing.state == LEFT_ALONE
+    if doing is not None and not is_left:
+        said.append(f"now: {doing.said}")
+    if standing.is_asked:
+        said.append("somebody asked for a training, which is not done yet")
+    if refusal is not None:
+        after = f", after {refusal.after}" if refusal.after else ""
+        at = f"{moment(refusal.at_ms)} UTC"
+        said.append(f"last refused {at} (by {refusal.reason}){after}: {refusal.said}")
+    if doing is not None and is_left:
+        said.append(f"left alone: {doing.said}")
+    elif standing.due:
+        said.append(standing.due)
+    return [line for each in said for line in wrapped(f"{name}: {each}")]
+
+
+def wrapped(text: str) -> Sequence[str]:
+    """Lines of a text of no more than `WIDTH`, unless a word is longer."""
+    return textwrap.wrap(
+        visible(text),
+        WIDTH,
+        subsequent_indent="  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def _row(run: RunRecord) -> dict[str, str]:
@@ -185,3 +248,53 @@ def _dcg(run: RunRecord) -> str:
 
 def _reward(run: RunRecord) -> str:
     return "-" if run.reward is None else f"{run.reward:.4f}"
+
+
+def _curve_details(record: CurveRecord) -> dict[str, str]:
+    parent, version = record.parent, sum(n for _, n in record.counts)
+    asked = f", request {record.request}" if record.request else ""
+    counts = ", ".join(f"{n:,} of partition {at}" for at, n in record.counts)
+    options = ", ".join(
+        f"{name} {value}" for name, value in record.options.items() if value is not None
+    )
+    turns = f", {counted(record.n_turns, 'turn')}" if record.n_turns else ""
+    return {
+        "version before": f"{parent.epoch}.{parent.version}" if parent else "none",
+        "why": record.reason + asked,
+        "event time": f"{moment(record.created_ms)} UTC",
+        "interactions": f"{version:,}: {counts}",
+        "options": options,
+        "clicks": record.source,
+        "rests on": f"{counted(record.n_rows, 'row')} of document and rank, "
+        f"{record.n_shown:,} times shown, {counted(record.n_clicked, 'click')}",
+        "log likelihood": "-"
+        if record.log_likelihood is None
+        else f"{record.log_likelihood:.6g}{turns}",
+        "trust bias": record.bias or "-",
+        "alpha and beta": UNITS if record.is_ratio_only else "as the anchor has it",
+        "sha256": record.sha256.hex(),
+    }
+
+
+def _warnings_of(records: Sequence[CurveRecord]) -> list[str]:
+    return [
+        f"{each.intervention}: {each.warning()}" for each in records if each.warning()
+    ]
+
+
+def _with_intervals(rank: CurveOfRank) -> tuple[str, str]:
+    return (
+        _with_ends(rank.alpha, rank.alpha_interval),
+        _with_ends(rank.beta, rank.beta_interval),
+    )
+
+
+def _with_ends(value: float | None, ends: tuple[float, float] | None) -> str:
+    if value is None:
+        return "-"
+    shown = f"{value:.3f}"
+    return shown if ends is None else f"{shown} [{ends[0]:.3f}, {ends[1]:.3f}]"
+
+
+def _hundredths(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"

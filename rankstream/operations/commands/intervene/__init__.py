@@ -10,28 +10,30 @@ from pathlib import Path
 from producers.event_producer import send_records
 from producers.stop_signal import Stop
 from producers.topic_reader import TopicReader
-from rankstream.operations.commands.curve_tables import print_curve, print_curves
-from rankstream.operations.commands.intervene_answer import Answer, AnswerAwaited
-from rankstream.operations.commands.intervene_log import Trainings, read_trainings
-from rankstream.operations.commands.intervene_standing import (
+from rankstream.operations.answers.as_builtins import as_builtins
+from rankstream.operations.answers.trainings import (
     LOOK_S,
     SILENT_S,
+    AnswerAwaited,
+    Answered,
+    Trainings,
     at_work,
     counted_now,
-    lines_of,
-    standing_as_builtins,
+    read_trainings,
     standing_of,
 )
-from rankstream.operations.commands.intervene_tables import (
-    as_builtins,
+from rankstream.operations.answers.verification import verified
+from rankstream.operations.commands import STOPPED, settings_of, tell, write_json
+from rankstream.operations.commands.intervene.tables import (
+    lines_of,
+    print_curve,
+    print_curves,
     print_run,
     print_runs,
-    write_json,
+    print_verification,
 )
-from rankstream.operations.commands.intervene_verify import verdict_of
-from rankstream.operations.commands.verdicts import told_of
 from rankstream.operations.terminal.plain_text import visible
-from rankstream.settings import Settings, load_settings, with_namespace
+from rankstream.settings import Settings
 from rankstream.snapshots import pointer_from
 from rankstream.wire.curves import CurveRecord
 from rankstream.wire.topics import TRAINING
@@ -45,8 +47,6 @@ from rankstream.wire.training import (
 from streams.training.model_lists import made_in_turn
 
 SUMMARY = "train a model now, list its trainings, verify one from the log"
-
-STOPPED = 130
 
 PATIENCE_S = 10.0
 """After so long without an answer it is said what may be missing."""
@@ -100,7 +100,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Do what was asked."""
-    settings = with_namespace(load_settings(arguments.config), arguments.namespace)
+    settings = settings_of(arguments)
     if (arguments.verify is None) != (arguments.events is None):
         raise ValueError(
             "--verify must be given with --events, and only then; got "
@@ -108,9 +108,8 @@ def run(arguments: argparse.Namespace) -> int:
         )
     if arguments.verify is not None:
         name = _model_of(settings, arguments.model)
-        verdict = verdict_of(settings, name, arguments.verify, arguments.events)
-        sys.stdout.write(told_of(verdict, as_json=arguments.json) + "\n")
-        return 0 if verdict.is_equal else 1
+        found = verified(settings, name, arguments.verify, arguments.events)
+        return print_verification(found, as_json=arguments.json)
     if arguments.show is not None:
         return _show(settings, _model_of(settings, arguments.model), arguments)
     if arguments.list:
@@ -149,7 +148,7 @@ def _list(settings: Settings, arguments: argparse.Namespace) -> int:
         write_json(
             {
                 "trainings": [as_builtins(each) for each in runs],
-                "models": [standing_as_builtins(each) for each in standings],
+                "models": [each.to_dict() for each in standings],
             }
         )
     else:
@@ -157,7 +156,7 @@ def _list(settings: Settings, arguments: argparse.Namespace) -> int:
         for line in (line for each in standings for line in lines_of(each)):
             sys.stdout.write(f"{line}\n")
     if not runs:
-        sys.stderr.write("nothing was trained yet\n")
+        tell("nothing was trained yet")
     return 0 if runs else 1
 
 
@@ -213,7 +212,7 @@ def _ask(settings: Settings, name: str, arguments: argparse.Namespace) -> int:
         record = training_key("request", name), encode_record(request)
         send_records(settings, TRAINING, [record])
         if not arguments.wait:
-            sys.stderr.write(f"{name}: asked for; the role `train` does it\n")
+            tell(f"{name}: asked for; the role `train` does it")
             return 0
         answer = _followed(reader, stop, name, request.id)
     if answer is None:
@@ -242,7 +241,7 @@ def _print(runs: Sequence[RunRecord | CurveRecord]) -> None:
 
 def _followed(
     reader: TopicReader, stop: Stop, name: str, request: str
-) -> Answer | None:
+) -> Answered | None:
     """The answer to a request; None where a stop came first."""
     awaited, asked_s = AnswerAwaited(name, request), time.monotonic()
     said, by = "", request
@@ -271,4 +270,4 @@ def _followed(
 
 
 def _say(name: str, words: str) -> None:
-    sys.stderr.write(f"{name}: {visible(words)}\n")
+    tell(f"{name}: {visible(words)}")

@@ -2,13 +2,9 @@
 
 import argparse
 import itertools
-import sys
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from producers.event_producer import EventProducer
-from producers.external_sort import OrderedEvents
 from producers.log_time import reached_ms
 from producers.replay import (
     Pace,
@@ -22,34 +18,15 @@ from producers.replay import (
 )
 from producers.stop_signal import Stop
 from producers.topic_reader import TopicReader
+from rankstream.operations.commands import STOPPED, tell
 from rankstream.operations.commands.fate_report import FateReport
+from rankstream.operations.commands.recorded_log import RecordedLog
 from rankstream.operations.terminal.counts import counted
 from rankstream.operations.terminal.progress_line import ProgressLine
 from rankstream.settings import Settings
-from rankstream.wire.input_events import Event
 
-STOPPED = 130
 GRACE_S = 10.0
 """How long a stop waits for what is under way."""
-
-
-@dataclass(frozen=True)
-class RecordedLog:
-    """The events that a command line names, readable more than once.
-
-    Parameters
-    ----------
-    identity
-        What else makes them the same, beside the options of the call.
-    names
-        Names of features by the hash of their list, where files have them.
-    """
-
-    files: list[Path]
-    events: OrderedEvents | list[Event]
-    n_events: int
-    identity: dict[str, Any] = field(default_factory=dict)
-    names: dict[bytes, list[str]] = field(default_factory=dict)
 
 
 def send(
@@ -62,7 +39,7 @@ def send(
     """Send what was not sent yet; 1 if events were refused, 130 if stopped."""
     progress, skip, is_complete = _progress(log, arguments, settings)
     if is_complete:
-        say("everything was sent already; at " + str(progress.path))
+        tell("everything was sent already; at " + str(progress.path))
         return 0
     _look_at_target(log, arguments, settings, skip, stop)
     report = FateReport(settings, stop, is_strict=arguments.strict)
@@ -138,10 +115,10 @@ def _look_at_target(
     if not skip:
         refuse_older(at_ms, reached, namespace=settings.namespace)
         return
-    say(f"going on after {skip:,} acknowledged events")
+    tell(f"going on after {skip:,} acknowledged events")
     if at_ms is not None and reached is not None and reached > at_ms:
         # Time passes on an idle target: what stopped for long may be too late.
-        say(
+        tell(
             f"the target has gone on to {utc(reached)}, the next event is of "
             f"{utc(at_ms)}: what is older than a window or the disorder will be late"
         )
@@ -150,21 +127,15 @@ def _look_at_target(
 def _conclude(
     state: Replayed, producer: EventProducer, unknown: int, line: ProgressLine
 ) -> int:
-    say(
+    tell(
         f"{counted(producer.acknowledged, 'event')} acknowledged, "
         f"{line.mean_rate():,.0f} a second"
     )
     if producer.refused:
-        say(f"{counted(producer.refused, 'event')} refused; {state.first_refused}")
+        tell(f"{counted(producer.refused, 'event')} refused; {state.first_refused}")
     if unknown:
-        say(f"{unknown:,} more have no answer yet: Kafka may have them, or not")
+        tell(f"{unknown:,} more have no answer yet: Kafka may have them, or not")
     if not state.is_complete or unknown:
-        say("stopped; the same command with --resume goes on from here")
+        tell("stopped; the same command with --resume goes on from here")
         return STOPPED
     return 1 if producer.refused else 0
-
-
-def say(line: str) -> None:
-    """Tell the user, beside what is printed for programs."""
-    sys.stderr.write(f"{line}\n")
-    sys.stderr.flush()

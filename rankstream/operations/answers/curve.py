@@ -21,7 +21,6 @@ from models.estimators.bias_curve import BiasCurve
 from models.estimators.choice import CURVE_REMEDY
 from models.estimators.choice import NO_CURVE as UNTOLD
 from models.estimators.splits import Shares
-from rankstream.curve_rules import only_curve
 from rankstream.operations.answers.as_builtins import Answer, as_builtins
 from rankstream.operations.answers.sources import Source
 from rankstream.wire.curves import curve_rows
@@ -32,8 +31,8 @@ from rankstream.wire.envelope import (
     decode_snapshot,
     pointer_of,
 )
-from streams.fold.statistics_columns import Columns
-from streams.fold.statistics_reader import Statistics
+from streams.statistics.columns import Columns
+from streams.statistics.reader import Statistics
 from streams.training.bias_told import bias_told
 from streams.training.class_columns import columns_by_class
 from streams.training.curve_ends import CurveEnds
@@ -203,7 +202,7 @@ def published_version(source: Source, model: str | None) -> Snapshot | None:
         Where the model is no curve, or has no version.
     """
     settings = source.settings
-    name = only_curve(settings) if model is None else model
+    name = settings.only_curve if model is None else model
     if model is not None and source.versions is None:
         raise ValueError(
             f"{OPTION} must go with Kafka or --local, which have its versions; got it "

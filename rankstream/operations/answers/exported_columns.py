@@ -11,11 +11,11 @@ from models.counts.cells import PAIR_NAMES, TOTAL_NAMES, CellSummary
 from models.counts.scope_record import CONVERTED
 from rankstream.operations.answers.relevance import QueryRelevance
 from rankstream.wire.events import LOGGED, POLICIES, decode_items
-from streams.fold.batch_summaries import summaries_of_batch
-from streams.fold.scope_batches import STRIDE, ScopeBatch
-from streams.fold.statistics_columns import Columns as StatisticsColumns
-from streams.fold.statistics_keys import Row
-from streams.fold.statistics_reader import CellName, Statistics
+from streams.statistics.columns import Columns as StatisticsColumns
+from streams.statistics.keys import Row
+from streams.statistics.reader import CellName, Statistics
+from streams.statistics.scopes import STRIDE, ScopeBatch
+from streams.statistics.summaries import summaries_of_batch
 
 CELL_FIELDS = [
     ("query", pa.string()),

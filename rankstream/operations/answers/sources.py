@@ -22,7 +22,7 @@ from rankstream.wire.envelope import (
     pointer_of,
 )
 from rankstream.wire.topics import CANDIDATES, SNAPSHOTS, STATISTICS
-from streams.fold.statistics_reader import Statistics
+from streams.statistics.reader import Statistics
 from streams.training.learned_online import LearnedOnline
 
 Items = Iterable[tuple[bytes, bytes | None]]

@@ -14,12 +14,11 @@ from models.counts.cells import CellSummary, merge
 from models.counts.scope_record import CAPPED, CONVERTED, OVERFLOWED, TRUNCATED
 from rankstream.operations.answers.as_builtins import Answer, as_builtins
 from rankstream.operations.terminal.counts import counted
-from rankstream.sections import ModelSettings
-from rankstream.settings import Settings
+from rankstream.settings import ModelSettings, Settings
 from rankstream.wire.routing import partition_of_route, route_of_query
 from streams.fold.candidates_fold import COUNTS, STATE_TOPIC
-from streams.fold.statistics_keys import Counted, ScopeName
-from streams.fold.statistics_reader import Statistics
+from streams.statistics.keys import Counted, ScopeName
+from streams.statistics.reader import Statistics
 
 _FLAGS = {
     CAPPED: "beyond the limits on sets and interventions: only shown and clicked "

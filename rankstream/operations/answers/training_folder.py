@@ -20,7 +20,7 @@ from rankstream.operations.answers.verification import (
     differences_of_envelopes,
     differences_of_runs,
 )
-from rankstream.sections import ModelSettings
+from rankstream.settings import ModelSettings
 from rankstream.wire.curves import CurveRecord
 from rankstream.wire.envelope import Snapshot, decode_snapshot, encode_snapshot
 from rankstream.wire.parents import sha256_of

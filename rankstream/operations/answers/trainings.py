@@ -12,7 +12,7 @@ from producers.topic_reader import Record, TopicReader
 from rankstream.operations.answers.as_builtins import Answer, as_builtins
 from rankstream.operations.answers.verification import MADE, run_from
 from rankstream.operations.terminal.counts import moment
-from rankstream.sections import Settings, TrainingSettings
+from rankstream.settings import Settings, TrainingSettings
 from rankstream.wire.curves import CurveRecord
 from rankstream.wire.schemas import SchemaRefused
 from rankstream.wire.topics import STATISTICS, TRAINING
@@ -26,8 +26,8 @@ from rankstream.wire.training import (
     decode_training_key,
 )
 from rankstream.wire.training import TRAINING as UNDER_WAY
-from streams.fold.statistics_keys import Counted as StoredCounts
-from streams.fold.statistics_keys import counted_key, decode_counted
+from streams.statistics.keys import Counted as StoredCounts
+from streams.statistics.keys import counted_key, decode_counted
 from streams.training.schedule import Next, least_watermark, next_points
 
 N_LAST = 20_000

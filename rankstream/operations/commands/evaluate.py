@@ -44,8 +44,8 @@ from rankstream.operations.terminal.plain_text import plain
 from rankstream.operations.terminal.progress_line import ProgressLine
 from rankstream.settings import Settings
 from streams.estimation.evaluation import LOGGED
-from streams.fold.statistics_reader import Statistics
 from streams.local import local_settings
+from streams.statistics.reader import Statistics
 
 SUMMARY = "what policies would be worth, before anybody sees them"
 

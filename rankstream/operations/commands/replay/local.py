@@ -18,8 +18,8 @@ from rankstream.operations.local_replay import LocalReplay, write_results
 from rankstream.operations.terminal.progress_line import ProgressLine
 from rankstream.settings import Settings
 from rankstream.wire.topics import EVENTS
-from streams.fold.statistics_reader import Statistics
 from streams.local import local_settings
+from streams.statistics.reader import Statistics
 
 NOT_COUNTED_AGAIN = (
     "`rankstream recount` cannot check these: it counts the log `events` again, and "

@@ -22,7 +22,7 @@ from rankstream.operations.commands.statistics.tables import reward_labels, say
 from rankstream.operations.terminal.counts import counted
 from rankstream.operations.terminal.fitted_table import print_fitted, wide_console
 from rankstream.operations.terminal.plain_text import plain
-from streams.fold.statistics_reader import Statistics
+from streams.statistics.reader import Statistics
 
 SUMMARY = "what was counted: show one query, list queries, export"
 

@@ -12,15 +12,15 @@ from models.counts.placements import UNKNOWN
 from models.counts.scope_record import CONVERTED, OVERFLOWED
 from rankstream.operations.answers.sources import DeployedGroups
 from rankstream.operations.commands import statistics
-from streams.fold.statistics_keys import (
+from streams.statistics.keys import (
     OPEN_SET,
     OVERFLOW_SET,
     ScopeName,
     decode,
 )
-from streams.fold.statistics_reader import summaries_of
+from streams.statistics.reader import summaries_of
 from tests.models.counts.scope_values import ScopeValue
-from tests.streams.fold.statistics_records import (
+from tests.streams.statistics.statistics_records import (
     COUNTED,
     counted_record,
     logged,

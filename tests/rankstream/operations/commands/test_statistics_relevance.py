@@ -13,7 +13,7 @@ from models.estimators.splits import Shares
 from rankstream.operations.answers.curve import estimated_curve
 from rankstream.operations.answers.relevance import GatheredQuery, Trust, relevance_of
 from rankstream.operations.commands.curve_options import curve_told
-from rankstream.sections import LimitSettings, StatisticsSettings
+from rankstream.settings import LimitSettings, StatisticsSettings
 from rankstream.wire.events import (
     DETERMINISTIC,
     LOGGED,
@@ -22,9 +22,9 @@ from rankstream.wire.events import (
     Interaction,
 )
 from rankstream.wire.exposures import pack_exposures
-from streams.fold.closed_impressions import closed_of
 from streams.fold.statistics_fold import StatisticsFold
-from streams.fold.statistics_reader import Statistics
+from streams.native.closed_impressions import closed_of
+from streams.statistics.reader import Statistics
 from tests.event_factory import impression
 
 GROUPS = 6

@@ -138,7 +138,7 @@ def exported_cells(
         order = np.argsort(groups, kind="stable")
         sorted_groups = groups[order]
         number = {name: i for i, name in enumerate(batch.names)}
-        expected = _expected(_shown(reader.of_batch(batch), on_columns))
+        expected = _expected(reader.of_batch(batch), on_columns)
         for name, group, cell in summaries_of_batch(batch):
             scope = number[name]
             own = scope * STRIDE + group
@@ -155,19 +155,12 @@ def exported_cells(
             )
 
 
-def _shown(
-    chunks: Iterable[StatisticsColumns], on_columns: Callable[[StatisticsColumns], None]
-) -> Iterator[StatisticsColumns]:
-    for chunk in chunks:
-        on_columns(chunk)
-        yield chunk
-
-
 def _expected(
-    chunks: Iterable[StatisticsColumns],
+    chunks: Iterable[StatisticsColumns], on_columns: Callable[[StatisticsColumns], None]
 ) -> Iterator[dict[tuple[int, int], float]]:
     """What each cell is expected to show, cell after cell."""
     for chunk in chunks:
+        on_columns(chunk)
         cells = chunk.cells[:, 0] * STRIDE + chunk.cells[:, 1]
         rows = chunk.scope * STRIDE + chunk.group
         starts = np.searchsorted(rows, cells).tolist()

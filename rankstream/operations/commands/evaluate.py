@@ -30,14 +30,14 @@ from rankstream.operations.commands import (
     tell,
     write_json,
 )
-from rankstream.operations.commands.curve_options import (
+from rankstream.operations.commands.options.curves import (
     add_curve,
     add_estimator,
     whole_number,
 )
-from rankstream.operations.commands.folded_log import folded_log
-from rankstream.operations.commands.log_asked import has_files
-from rankstream.operations.commands.options import add_folded_format
+from rankstream.operations.commands.options.files import add_folded_format
+from rankstream.operations.commands.options.folded_log import folded_log
+from rankstream.operations.commands.options.log import has_files
 from rankstream.operations.terminal.counts import counted
 from rankstream.operations.terminal.fitted_table import print_fitted, wide_console
 from rankstream.operations.terminal.plain_text import plain

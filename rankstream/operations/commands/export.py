@@ -17,9 +17,9 @@ from rankstream.operations.bandit_log import (
     write_arrays,
 )
 from rankstream.operations.commands import STOPPED, settings_of, tell
-from rankstream.operations.commands.folded_log import fold_events
-from rankstream.operations.commands.log_asked import has_files, log_asked
-from rankstream.operations.commands.options import add_folded_format
+from rankstream.operations.commands.options.files import add_folded_format
+from rankstream.operations.commands.options.folded_log import fold_events
+from rankstream.operations.commands.options.log import has_files, log_asked
 from rankstream.operations.local_replay import LocalReplay, dump_of
 from rankstream.operations.terminal.counts import counted
 from rankstream.settings import Settings

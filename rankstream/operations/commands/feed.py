@@ -21,18 +21,18 @@ from producers.stop_signal import Stop
 from rankstream.adapters.file_formats import AUTO as FILES_AUTO
 from rankstream.adapters.registry import NAMES
 from rankstream.operations.commands import STOPPED, settings_of, tell
-from rankstream.operations.commands.fate_report import (
+from rankstream.operations.commands.options.fates import (
     FateReport,
     add_strict,
     lines_of_adapted,
 )
-from rankstream.operations.commands.log_asked import has_files
-from rankstream.operations.commands.options import (
+from rankstream.operations.commands.options.files import (
     add_batch,
     add_files,
     options_asked,
 )
-from rankstream.operations.commands.recorded_log import recorded_events
+from rankstream.operations.commands.options.log import has_files
+from rankstream.operations.commands.options.recorded_log import recorded_events
 from rankstream.operations.terminal.counts import counted
 from rankstream.operations.terminal.progress_line import ProgressLine
 from rankstream.settings import Settings

@@ -28,14 +28,14 @@ from rankstream.operations.commands import (
     tell,
     write_json,
 )
-from rankstream.operations.commands.folded_log import FoldedLog, folded_log
 from rankstream.operations.commands.intervene.tables import (
     print_curve,
     print_run,
     print_verification,
 )
-from rankstream.operations.commands.log_asked import has_files
-from rankstream.operations.commands.options import add_folded_format
+from rankstream.operations.commands.options.files import add_folded_format
+from rankstream.operations.commands.options.folded_log import FoldedLog, folded_log
+from rankstream.operations.commands.options.log import has_files
 from rankstream.operations.terminal.fitted_table import print_fitted, wide_console
 from rankstream.operations.terminal.plain_text import plain, visible
 from rankstream.operations.terminal.progress_line import ProgressLine

@@ -21,12 +21,12 @@ from producers.formats.rows_together import Tables
 from producers.formats.source_file import FileUnreadable
 from producers.stop_signal import Stop
 from rankstream.operations.commands import STOPPED, settings_of, tell
-from rankstream.operations.commands.log_asked import features_asked, log_asked
-from rankstream.operations.commands.options import (
+from rankstream.operations.commands.options.files import (
     add_features,
     add_files,
     add_sorting,
 )
+from rankstream.operations.commands.options.log import features_asked, log_asked
 from rankstream.operations.terminal.progress_line import ProgressLine
 from rankstream.operations.validation import checks
 from rankstream.operations.validation.checks import Status

@@ -12,8 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankstream.operations.answers.trainings import Counted
-from rankstream.operations.monitoring.interventions import Interventions
-from rankstream.operations.monitoring.learned_curves import LearnedCurves
+from rankstream.operations.monitoring.trainings import Interventions, LearnedCurves
 from rankstream.settings import TrainingSettings
 from rankstream.wire.envelope import pointer_from
 from rankstream.wire.intervention_rates import decode_rates

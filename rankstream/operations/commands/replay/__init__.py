@@ -9,16 +9,19 @@ from producers.prescan import forecast
 from producers.replay import Pace, utc
 from producers.stop_signal import Stop
 from rankstream.operations.commands import STOPPED, settings_of, tell
-from rankstream.operations.commands.fate_report import add_strict
-from rankstream.operations.commands.log_asked import log_asked
-from rankstream.operations.commands.options import (
+from rankstream.operations.commands.options.fates import add_strict
+from rankstream.operations.commands.options.files import (
     add_batch,
     add_epoch,
     add_features,
     add_files,
     add_sorting,
 )
-from rankstream.operations.commands.recorded_log import RecordedLog, recorded_events
+from rankstream.operations.commands.options.log import log_asked
+from rankstream.operations.commands.options.recorded_log import (
+    RecordedLog,
+    recorded_events,
+)
 from rankstream.operations.commands.replay.to_kafka import send
 from rankstream.operations.terminal.counts import counted
 from rankstream.settings import Settings

@@ -13,7 +13,7 @@ from producers.replay import Pace, Replayed, replay
 from producers.stop_signal import Stop
 from rankstream.operations.answers.statistics import left_label
 from rankstream.operations.commands import STOPPED, tell
-from rankstream.operations.commands.recorded_log import RecordedLog
+from rankstream.operations.commands.options.recorded_log import RecordedLog
 from rankstream.operations.local_replay import LocalReplay, write_results
 from rankstream.operations.terminal.progress_line import ProgressLine
 from rankstream.settings import Settings

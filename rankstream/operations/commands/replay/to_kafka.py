@@ -19,8 +19,8 @@ from producers.replay import (
 from producers.stop_signal import Stop
 from producers.topic_reader import TopicReader
 from rankstream.operations.commands import STOPPED, tell
-from rankstream.operations.commands.fate_report import FateReport
-from rankstream.operations.commands.recorded_log import RecordedLog
+from rankstream.operations.commands.options.fates import FateReport
+from rankstream.operations.commands.options.recorded_log import RecordedLog
 from rankstream.operations.terminal.counts import counted
 from rankstream.operations.terminal.progress_line import ProgressLine
 from rankstream.settings import Settings

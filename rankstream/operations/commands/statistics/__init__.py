@@ -12,7 +12,7 @@ from rankstream.operations.answers.export import check_target, export
 from rankstream.operations.answers.sources import Source, source_of
 from rankstream.operations.answers.statistics import left_label, missing_label
 from rankstream.operations.commands import nothing, settings_of
-from rankstream.operations.commands.curve_options import (
+from rankstream.operations.commands.options.curves import (
     add_curve,
     add_estimator,
     whole_number,

@@ -12,7 +12,7 @@ from models.estimators.registry import ESTIMATORS
 from models.estimators.splits import Shares
 from rankstream.operations.answers.curve import estimated_curve
 from rankstream.operations.answers.relevance import GatheredQuery, Trust, relevance_of
-from rankstream.operations.commands.curve_options import curve_told
+from rankstream.operations.commands.options.curves import curve_told
 from rankstream.settings import LimitSettings, StatisticsSettings
 from rankstream.wire.events import (
     DETERMINISTIC,

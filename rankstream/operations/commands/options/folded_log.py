@@ -10,8 +10,8 @@ import msgspec
 from producers.formats.canonical_dump import read_dump, read_header
 from producers.replay import Pace, replay
 from producers.stop_signal import Stop
-from rankstream.operations.commands.log_asked import log_asked
-from rankstream.operations.commands.recorded_log import recorded_events
+from rankstream.operations.commands.options.log import log_asked
+from rankstream.operations.commands.options.recorded_log import recorded_events
 from rankstream.operations.local_replay import LocalReplay, dump_of
 from rankstream.operations.terminal.progress_line import ProgressLine
 from rankstream.settings import Settings

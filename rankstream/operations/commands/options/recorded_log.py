@@ -13,8 +13,8 @@ from producers.formats.joined_features import FeatureTable
 from producers.formats.log_files import LogFiles, read_log
 from producers.formats.rows_together import Tables
 from producers.stop_signal import Stop
-from rankstream.operations.commands.fate_report import lines_of_adapted
-from rankstream.operations.commands.log_asked import (
+from rankstream.operations.commands.options.fates import lines_of_adapted
+from rankstream.operations.commands.options.log import (
     features_asked,
     identity_of_log,
     log_asked,

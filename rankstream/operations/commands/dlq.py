@@ -12,17 +12,19 @@ from producers.dead_letters import (
     NO_CODE,
     SOURCES,
     DeadLetter,
-    counts,
-    outlook,
     read_letter,
     read_letters,
     send_again,
 )
 from producers.event_producer import EventProducer
-from producers.log_time import reached_ms
 from producers.replay import utc
 from producers.stop_signal import Stop
 from producers.topic_reader import TopicReader
+from rankstream.operations.answers.dead_letters import (
+    LetterCount,
+    expected_of_replay,
+    letter_counts,
+)
 from rankstream.operations.commands import settings_of, tell
 from rankstream.operations.terminal.counts import counted
 from rankstream.operations.terminal.fitted_table import print_fitted, wide_console
@@ -85,7 +87,7 @@ def run(arguments: argparse.Namespace) -> int:
             return _replay(reader, arguments, settings, stop)
         letters = read_letters(reader, sources=_sources(arguments), code=arguments.code)
         if arguments.action == "count":
-            return _count(counts(letters))
+            return _count(letter_counts(letters))
         return _list(list(islice(letters, max(0, arguments.limit))))
 
 
@@ -93,13 +95,13 @@ def _sources(arguments: argparse.Namespace) -> Sequence[str]:
     return (arguments.topic,) if arguments.topic else SOURCES
 
 
-def _count(found: dict[tuple[str, str, str], int]) -> int:
+def _count(found: list[LetterCount]) -> int:
     table = Table("topic", "stage", "code")
     table.add_column("letters", justify="right")
-    for names, number in sorted(found.items(), key=lambda each: (-each[1], each[0])):
-        table.add_row(*names, f"{number:,}")
+    for each in found:
+        table.add_row(each.topic, each.stage, each.code, f"{each.letters:,}")
     table.add_section()
-    table.add_row("all", "", "", f"{sum(found.values()):,}")
+    table.add_row("all", "", "", f"{sum(each.letters for each in found):,}")
     Console().print(table)
     return 0
 
@@ -147,13 +149,7 @@ def _replay(
     letters = list(
         read_letters(reader, sources=_sources(arguments), code=arguments.code)
     )
-    time = settings.time
-    expected = outlook(
-        letters,
-        reached_ms=reached_ms(reader),
-        window_ms=time.click_window_ms,
-        disorder_ms=time.disorder_ms,
-    )
+    expected = expected_of_replay(reader, settings, letters)
     sys.stderr.write(
         f"{expected.sendable:,} of {expected.letters:,} dead letters can be sent "
         f"again; {expected.too_late:,} of them are too old and will be late or "

@@ -1,17 +1,20 @@
 """Reads the evaluation topics, the workers' metrics and Redis, again and again."""
 
 import contextlib
-import http.client
 import threading
 import time
 
 from producers.readiness import Interrupted, Waiting
 from producers.topic_admin import KafkaAway
 from producers.topic_reader import TopicReader, TopicUnreadable
-from rankstream.operations.accepted_losses import accepted_losses, told
+from rankstream.operations.answers.health import (
+    accepted_losses,
+    counts_of_workers,
+    loss_in_words,
+)
 from rankstream.operations.answers.snapshots import served_versions
 from rankstream.operations.answers.trainings import CountedSoFar
-from rankstream.operations.monitoring.overview import Gathered, added_up
+from rankstream.operations.monitoring.overview import Gathered
 from rankstream.operations.monitoring.position_bias import PositionBias
 from rankstream.settings import Settings
 from rankstream.snapshots import (
@@ -21,7 +24,6 @@ from rankstream.snapshots import (
 )
 from rankstream.wire.topics import EVALUATIONS, TRAINING
 from streams.training.learned_online import LearnedOnline
-from streams.worker_roles import ROLES, kinds_of
 
 EVERY_S = 2.0
 EXAMINATION_EVERY_S = 20.0
@@ -72,12 +74,12 @@ class Poller:
         while not self._stop.is_set():
             self._read_verdicts(reader)
             self._read_training(reader)
-            self._into.set_counts(metrics_of(self._settings))
+            self._into.set_counts(counts_of_workers(self._settings))
             if time.monotonic() >= self._examine_at_s:
                 self._bias.read(reader, self._counted.seen)
                 self._into.set_counted(self._counted.counted)
                 self._into.set_examination(self._bias.estimate())
-                self._into.set_losses(map(told, accepted_losses(reader)))
+                self._into.set_losses(map(loss_in_words, accepted_losses(reader)))
                 self._examine_at_s = time.monotonic() + EXAMINATION_EVERY_S
             trouble = self._bias.refused
             try:
@@ -105,27 +107,3 @@ class Poller:
         self._into.take_training((each.key or b"", each.value) for each in records)
         if records:
             self._next_training = records[-1].offset + 1
-
-
-def metrics_of(settings: Settings) -> dict[str, int]:
-    """Counts of all roles' pages, added up; none where a page does not answer."""
-    total: dict[str, int] = {}
-    if not settings.metrics.port:
-        return total
-    ports = [role.metrics_port for name, role in ROLES.items() if kinds_of(name)]
-    for port in ports:
-        page = _page(settings.metrics.host, settings.metrics.port + port)
-        for name, count in added_up(page).items():
-            total[name] = total.get(name, 0) + count
-    return total
-
-
-def _page(host: str, port: int) -> str:
-    connection = http.client.HTTPConnection(host, port, timeout=1.0)
-    try:
-        connection.request("GET", "/metrics")
-        return connection.getresponse().read().decode("utf-8", "replace")
-    except (OSError, http.client.HTTPException):
-        return ""
-    finally:
-        connection.close()

@@ -7,7 +7,7 @@ import pytest
 from kafka import KafkaAdminClient, KafkaProducer
 
 from producers.topic_reader import TopicReader
-from rankstream.operations.accepted_losses import accepted_losses, told
+from rankstream.operations.answers.health import accepted_losses, loss_in_words
 from rankstream.operations.commands import recount as command
 from rankstream.operations.monitoring.overview import Gathered
 from rankstream.settings import KafkaSettings, Settings
@@ -63,7 +63,7 @@ def test_losses_are_read_from_the_last_position_of_each_partition(
         AcceptedLoss("queries", 1, Loss(20, 20)),
         AcceptedLoss("clicks", 0, Loss(0, 3)),
     ]
-    assert told(found[0]) == SENTENCE
+    assert loss_in_words(found[0]) == SENTENCE
 
 
 def test_a_recount_tells_of_losses_and_is_clean(

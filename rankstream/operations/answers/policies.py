@@ -27,6 +27,9 @@ from streams.training.feature_records import FeatureRecords
 
 JSONL = ".jsonl"
 
+OTHER_FILES = (".csv", ".json", ".ndjson", ".parquet", ".tsv", ".txt")
+"""Endings of files that are no rankings, and of no name of a model."""
+
 FORM = (
     '{"query_id": "shoes", "items": ["a", "b"]}, and with "scores": [1.5, 0.2] and '
     '"temperature": 1.0 where lists are drawn by Plackett-Luce'
@@ -144,8 +147,16 @@ def files_named(words: Iterable[str]) -> dict[str, Target]:
     Raises
     ------
     ValueError, OSError
-        As `rankings_of`.
+        As `rankings_of`, and where a word names a file of another kind.
     """
+    words = [*words]
+    for word in words:
+        if word.endswith(OTHER_FILES):
+            raise ValueError(
+                f"rankings must be in a file FILE{JSONL}, with a line for each query, "
+                f"such as {FORM}; got {word}: `rankstream rank --out FILE{JSONL}` "
+                "writes such a file"
+            )
     return {
         word: RankingTarget(rankings_of(_path(word)))
         for word in words

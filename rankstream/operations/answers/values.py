@@ -160,7 +160,7 @@ class Values(Answer):
         yield curve.bias
         yield curve.warning
         for row in self.rows:
-            yield from _support_of(row)
+            yield from support_of(row, question)
 
     def to_dict(self) -> dict[str, Any]:
         """All of it, NaN as None."""
@@ -350,7 +350,7 @@ def _left_out(found: Values) -> Iterator[str]:
         )
 
 
-def _support_of(row: PolicyRow) -> Iterator[str]:
+def support_of(row: PolicyRow, question: Question) -> Iterator[str]:
     """What must be known of one policy."""
     if row.unseen > MOST_UNSEEN:
         yield (
@@ -360,8 +360,10 @@ def _support_of(row: PolicyRow) -> Iterator[str]:
     if row.largest_share > ONE_CLICK:
         yield f"one click is {row.largest_share:.0%} of what {row.name} is from"
     if row.effective_clicks < FEW_CLICKS:
-        n = round(row.effective_clicks)
-        yield f"{row.name} is as precise as {counted(n, 'click')} of equal weight"
+        n, n_groups = round(row.effective_clicks), question.n_groups
+        n_used = len(question.groups)
+        used = "" if n_used == n_groups else f", of {n_used} of {n_groups} groups"
+        yield f"{row.name} is as precise as {counted(n, 'click')} of equal weight{used}"
 
 
 def range_of(low: float, high: float, sign: str = "") -> str:

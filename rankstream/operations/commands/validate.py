@@ -20,7 +20,7 @@ from producers.formats.registry import learn
 from producers.formats.rows_together import Tables
 from producers.formats.source_file import FileUnreadable
 from producers.stop_signal import Stop
-from rankstream.operations.commands import STOPPED, settings_of, tell
+from rankstream.operations.commands import STOPPED, nothing, settings_of, tell
 from rankstream.operations.commands.options.files import (
     add_features,
     add_files,
@@ -230,5 +230,9 @@ def _tell(report: Report, arguments: argparse.Namespace) -> int:
         sys.stdout.write(json.dumps(report.as_dict(), ensure_ascii=False) + "\n")
     else:
         report.show(Console())
-    bad = {Status.FAIL, Status.WARN} if arguments.strict else {Status.FAIL}
-    return 1 if bad & report.statuses else 0
+    if Status.FAIL in report.statuses:
+        return 1
+    warned = [x.name for x in checks.CHECKS if report.status(x) == Status.WARN]
+    if not (arguments.strict and warned):
+        return 0
+    return nothing(f"--strict: exit status 1 for warnings, of {', '.join(warned)}")

@@ -44,7 +44,6 @@ from streams.estimation.evaluation import (
     evaluated,
 )
 from streams.estimation.grounds import grounds_of
-from streams.estimation.mixed_scopes import marked_columns
 from streams.estimation.policy_rows import PolicyRow, no_interval, rows_of
 from streams.training.bias_told import bias_told
 
@@ -230,7 +229,7 @@ def values_of(
     )
     statistics = source.statistics
     with valuing() as on_queries:
-        chunks = marked_columns(statistics.batches(), statistics.column_reader())
+        chunks = statistics.columns(marks_mixed=True)
         found = evaluated(chunks, policies.targets, question, on_queries)
     if found.comparison is None:
         raise NothingToValue(_uncovered(found.coverage))

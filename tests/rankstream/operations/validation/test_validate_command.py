@@ -121,7 +121,7 @@ def test_each_check_finds_its_own(
 def test_strict_says_for_which_warnings_it_fails(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Clicks from the last to the first, which `replay` sorts; of sorted ones nothing."""
+    """Clicks from the last to the first, which `replay` would sort."""
     events = clean()
     path = tmp_path / "log.jsonl"
     for log, status in ((events, 0), (events[::2] + events[::-2], 1)):

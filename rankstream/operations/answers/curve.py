@@ -149,7 +149,10 @@ def curve_for(
         return CurveOfBias(known.curve, known.source, known.warning, known.ends)
     shares = Shares(*source.settings.statistics.split_shares)
     return estimated_curve(
-        source.statistics, shares, has_classes=has_classes, online=source.trust.models
+        source.statistics,
+        shares,
+        has_classes=has_classes,
+        online=source.policies.models,
     )
 
 

@@ -25,11 +25,8 @@ from rankstream.operations.answers.exported_columns import (
     schemas,
     set_of,
 )
-from rankstream.operations.answers.relevance import (
-    QueryRelevance,
-    RelevanceByQuery,
-    Trust,
-)
+from rankstream.operations.answers.relevance import QueryRelevance, RelevanceByQuery
+from rankstream.operations.answers.sources import LoggingPolicies
 from streams.statistics.columns import Columns as StatisticsColumns
 from streams.statistics.keys import ScopeName
 from streams.statistics.reader import CellName, Statistics
@@ -38,7 +35,7 @@ ROWS_AT_ONCE = 1 << 17
 
 SUFFIX = ".parquet"
 
-NOBODY = Trust(())
+NOBODY = LoggingPolicies()
 """No model learns online."""
 
 
@@ -58,7 +55,7 @@ def export(
     statistics: Statistics,
     file: Path,
     curve: BiasCurve | None = None,
-    trust: Trust = NOBODY,
+    policies: LoggingPolicies = NOBODY,
     estimator: str | None = None,
 ) -> Exported:
     """Write `file` (item and rank) and its siblings.
@@ -78,7 +75,7 @@ def export(
     ----------
     curve
         What relevance is corrected by; its file is empty without one.
-    trust
+    policies
         Which policies may have been chosen from clicks.
     estimator
         The name of one that is asked for; see `relevance.relevance_of`.
@@ -94,7 +91,7 @@ def export(
             for suffix, schema in schemas().items()
         }
         files[COUNTED].add(counted_columns(statistics))
-        by_query = _relevance_by_query(statistics, curve, trust, estimator)
+        by_query = _relevance_by_query(statistics, curve, policies, estimator)
         relevance = _Relevance(files[RELEVANCE], by_query)
         query, sets = "", set[tuple[bytes, int]]()
         n_impressions, converted = 0, set[ScopeName]()
@@ -183,12 +180,12 @@ class _File:
 def _relevance_by_query(
     statistics: Statistics,
     curve: BiasCurve | None,
-    trust: Trust,
+    policies: LoggingPolicies,
     estimator: str | None,
 ) -> RelevanceByQuery | None:
     if curve is None or not statistics.counted:
         return None
-    return RelevanceByQuery(curve, statistics.counted[0].groups, trust, estimator)
+    return RelevanceByQuery(curve, statistics.counted[0].groups, policies, estimator)
 
 
 class _Relevance:

@@ -1,7 +1,8 @@
 """What the sums of a query say of each item's relevance, corrected for position."""
 
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,8 +20,11 @@ from models.estimators.intervention_aware import (
 from models.estimators.item_classes import class_of
 from models.estimators.item_intervals import PointsOfItems, points_of_items
 from models.estimators.registry import estimator_of
+from rankstream.operations.answers.as_builtins import Answer, as_builtins
+from rankstream.operations.answers.sources import LoggingPolicies, Source
 from rankstream.operations.terminal.counts import counted
 from streams.statistics.columns import Columns
+from streams.statistics.keys import ScopeName
 from streams.statistics.logged_queries import LoggedQueries, QueryGatherer
 
 
@@ -61,7 +65,8 @@ class ItemRelevance(NamedTuple):
     reason: str
 
 
-class QueryRelevance(NamedTuple):
+@dataclass(frozen=True)
+class QueryRelevance(Answer):
     """Items of a query, the most relevant first, and what must be known of them.
 
     Parameters
@@ -79,28 +84,45 @@ class QueryRelevance(NamedTuple):
     choice: Choice
     chosen: str
 
+    def to_dict(self) -> dict[str, Any]:
+        """Its items and words; a table of items is `table_of(items)`."""
+        named = {"items": self.items, "effective_clicks": self.effective_clicks}
+        said = {"warning": self.warning, "remarks": self.remarks, "chosen": self.chosen}
+        return {**as_builtins(named), "estimator": self.choice.estimator, **said}
 
-class Trust(NamedTuple):
-    """What is known of the policies that logged.
+
+def relevance_in(
+    source: Source,
+    scopes: Collection[ScopeName],
+    curve: BiasCurve,
+    *,
+    has_classes: bool = False,
+    estimator: str | None = None,
+) -> QueryRelevance:
+    """Corrected relevance of the items in scopes of one query that were counted.
 
     Parameters
     ----------
-    models
-        Names of models that learn online.
-    fitted_on
-        Groups whose clicks an intervention was chosen from; see
-        `models.estimators.adaptivity.basis_of`.
+    scopes
+        One or more.
     """
-
-    models: Container[str]
-    fitted_on: Mapping[str, frozenset[int] | None] = {}
+    statistics, wanted = source.statistics, {*scopes}
+    query = next(iter(wanted)).query
+    return relevance_of(
+        statistics.columns([query], is_wanted=wanted.__contains__),
+        curve,
+        statistics.counted[0].groups,
+        source.policies,
+        has_classes=has_classes,
+        estimator=estimator,
+    )
 
 
 def relevance_of(
     chunks: Iterable[Columns],
     curve: BiasCurve,
     n_groups: int,
-    trust: Trust,
+    policies: LoggingPolicies,
     *,
     has_classes: bool = False,
     estimator: str | None = None,
@@ -127,7 +149,7 @@ def relevance_of(
     """
     gatherer = query_gatherer(n_groups, estimator, has_classes=has_classes)
     (found,) = [*gatherer.of(chunks)] or [gatherer.together()]
-    return _relevance(found, curve, trust, estimator)
+    return _relevance(found, curve, policies, estimator)
 
 
 def query_gatherer(
@@ -154,7 +176,7 @@ class RelevanceByQuery:
 
     Parameters
     ----------
-    curve, n_groups, trust, estimator
+    curve, n_groups, policies, estimator
         See `relevance_of`.
     """
 
@@ -162,10 +184,10 @@ class RelevanceByQuery:
         self,
         curve: BiasCurve,
         n_groups: int,
-        trust: Trust,
+        policies: LoggingPolicies,
         estimator: str | None = None,
     ) -> None:
-        self._curve, self._trust, self._estimator = curve, trust, estimator
+        self._curve, self._policies, self._estimator = curve, policies, estimator
         self._gatherer = query_gatherer(n_groups, estimator)
 
     def take(self, chunk: Columns) -> Iterator[tuple[str, QueryRelevance]]:
@@ -177,14 +199,14 @@ class RelevanceByQuery:
         yield from map(self._told, self._gatherer.finish())
 
     def _told(self, found: LoggedQueries) -> tuple[str, QueryRelevance]:
-        told = _relevance(found, self._curve, self._trust, self._estimator)
+        told = _relevance(found, self._curve, self._policies, self._estimator)
         return found.queries[0], told
 
 
 def _relevance(
-    found: LoggedQueries, curve: BiasCurve, trust: Trust, asked: str | None
+    found: LoggedQueries, curve: BiasCurve, policies: LoggingPolicies, asked: str | None
 ) -> QueryRelevance:
-    trusted = trust.models, trust.fitted_on
+    trusted = policies.models, policies.fitted_on
     # Those of lists that count.
     counted_under = [found.interventions[x] for x in np.unique(found.lists[:, 2])]
     basis = basis_of(counted_under, *trusted, len(found.impressions))

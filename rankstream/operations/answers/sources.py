@@ -3,13 +3,13 @@
 Kafka's client is not loaded for a folder, nor the runtime in process for Kafka.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
+from typing import NamedTuple
 
 from rankstream.operations.answers.folders import SNAPSHOTS_FILE, statistics_in
-from rankstream.operations.answers.relevance import Trust
 from rankstream.settings import Settings
 from rankstream.wire.deployments import fitted_groups, learned_models
 from rankstream.wire.envelope import (
@@ -31,6 +31,22 @@ Snapshots = Mapping[bytes, bytes]
 """Envelopes by the names of their models."""
 
 
+class LoggingPolicies(NamedTuple):
+    """What is known of the policies that logged.
+
+    Parameters
+    ----------
+    models
+        Names of models that learn online.
+    fitted_on
+        Groups whose clicks an intervention was chosen from; see
+        `models.estimators.adaptivity.basis_of`.
+    """
+
+    models: Container[str] = ()
+    fitted_on: Mapping[str, frozenset[int] | None] = {}
+
+
 @dataclass(frozen=True)
 class Source:
     """A log and what is known of its policies; all of it is read when it is asked for.
@@ -39,7 +55,7 @@ class Source:
     ----------
     statistics
         What was counted.
-    trust
+    policies
         What is known of the policies that logged.
     candidates
         Gives keys and values of `candidates`, anew with each call.
@@ -56,7 +72,7 @@ class Source:
 
     settings: Settings
     statistics: Statistics
-    trust: Trust
+    policies: LoggingPolicies
     candidates: Callable[[], Items]
     snapshot: Callable[[str, Pointer | None], Snapshot]
     versions: Callable[[], Items] | None
@@ -98,7 +114,7 @@ def source_of_replay(
     return Source(
         settings,
         statistics,
-        Trust(LearnedOnline(settings, learned)),
+        LoggingPolicies(LearnedOnline(settings, learned)),
         candidates,
         partial(_among, snapshots),
         None,
@@ -118,7 +134,7 @@ def _of_kafka(settings: Settings) -> Source:
     return Source(
         settings,
         Statistics(records(STATISTICS)),
-        Trust(LearnedOnline(settings, deployed.learned), deployed),
+        LoggingPolicies(LearnedOnline(settings, deployed.learned), deployed),
         partial(records, CANDIDATES),
         partial(_in_redis, settings),
         partial(records, SNAPSHOTS),
@@ -159,7 +175,7 @@ def _of_folder(settings: Settings, folder: Path) -> Source:
     return Source(
         settings,
         Statistics(_read(statistics_in(folder))),
-        Trust(LearnedOnline(settings, partial(learned_in, folder))),
+        LoggingPolicies(LearnedOnline(settings, partial(learned_in, folder))),
         no_features,
         snapshot,
         partial(_snapshots_in, folder),

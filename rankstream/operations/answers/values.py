@@ -212,7 +212,7 @@ def values_of(
         Where models have several curves in the settings.
     """
     grounds = grounds_of(
-        source.statistics, *source.trust, policies.fitted_on, asked.estimator
+        source.statistics, *source.policies, policies.fitted_on, asked.estimator
     )
     curve = _curve_of(source, policies, asked, fitting)
     if curve is None:
@@ -271,7 +271,7 @@ def _curve_of(
             counts[0].groups if counts else 1,
             shares,
             on_fit,
-            source.trust.models,
+            source.policies.models,
         )
     if found is None:
         return None
@@ -288,7 +288,7 @@ def _published(
         return None
     with fitting() as on_fit:
         return published_replicates(
-            source.settings, found, source.statistics, on_fit, source.trust.models
+            source.settings, found, source.statistics, on_fit, source.policies.models
         )
 
 

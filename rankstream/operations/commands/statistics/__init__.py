@@ -132,7 +132,7 @@ def _export(source: Source, arguments: argparse.Namespace) -> int:
     found = curve_for(source, given=arguments.examination, model=arguments.curve)
     curve = found.curve
     written = export(
-        statistics, arguments.file, curve, source.trust, arguments.estimator
+        statistics, arguments.file, curve, source.policies, arguments.estimator
     )
     for path, n_rows in written.files:
         Console().print(f"{path}: {counted(n_rows, 'row')}", highlight=False)

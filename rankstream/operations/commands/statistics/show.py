@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from rich.console import Console
 
 from rankstream.operations.answers.curve import NO_CURVE, curve_for
-from rankstream.operations.answers.relevance import relevance_of
+from rankstream.operations.answers.relevance import relevance_in
 from rankstream.operations.answers.sources import Source
 from rankstream.operations.answers.statistics import (
     CountedScopes,
@@ -98,23 +98,20 @@ def _tell_relevance(
     arguments: argparse.Namespace,
 ) -> None:
     """The items of all these scopes together, corrected for where they stood."""
-    statistics, has_classes = source.statistics, arguments.classes
+    has_classes = arguments.classes
     by = curve_for(
         source,
         given=arguments.examination,
         model=arguments.curve,
         has_classes=has_classes,
     )
-    if by.curve is None or not statistics.counted:
+    if by.curve is None or not source.statistics.counted:
         console.print(NO_CURVE, highlight=False)
         return
-    wanted = set(names)
-    columns = statistics.columns([names[0].query], is_wanted=wanted.__contains__)
-    found = relevance_of(
-        columns,
+    found = relevance_in(
+        source,
+        names,
         by.curve,
-        statistics.counted[0].groups,
-        source.trust,
         has_classes=has_classes,
         estimator=arguments.estimator,
     )

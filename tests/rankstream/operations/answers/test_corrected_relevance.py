@@ -15,7 +15,8 @@ import pytest
 from models.estimators.bias_curve import position_curve
 from producers.event_producer import EventProducer, send_records
 from producers.topic_reader import read_records
-from rankstream.operations.answers.relevance import Trust, relevance_of
+from rankstream.operations.answers.relevance import relevance_of
+from rankstream.operations.answers.sources import LoggingPolicies
 from rankstream.operations.cli import main
 from rankstream.wire.deployments import deployment_record
 from rankstream.wire.topics import CLICKS, QUERIES, SNAPSHOTS, STATISTICS
@@ -102,7 +103,7 @@ def test_planted_relevance_lies_in_its_interval_and_click_rates_far_outside(
         waited_until(is_counted, log)
     statistics = read()
     assert {name.intervention for name in statistics.scopes()} == LISTS.keys()
-    trust = Trust((), {ROLLED_BACK: FITTED_ON})
+    trust = LoggingPolicies((), {ROLLED_BACK: FITTED_ON})
     curve = position_curve(EXAMINATION)
     for wanted in (LISTS.keys(), {"v1"}, {ROLLED_BACK}):
         chunks = [

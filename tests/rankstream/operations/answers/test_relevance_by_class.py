@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from models.estimators.bias_curve import BiasCurve
-from rankstream.operations.answers.relevance import Trust, relevance_of
+from rankstream.operations.answers.relevance import relevance_of
+from rankstream.operations.answers.sources import LoggingPolicies
 from rankstream.wire.events import ClickMark, Interaction
 from tests.event_factory import impression
 from tests.streams.estimation.planted_users import statistics_of
@@ -29,8 +30,8 @@ def statistics():
 def test_items_of_one_class_are_one_row_that_rests_on_all_of_them() -> None:
     """Its impressions are theirs: a list shows the class twice."""
     columns = statistics().columns
-    single = relevance_of(columns(), TRUST, GROUPS, Trust(()))
-    found = relevance_of(columns(), TRUST, GROUPS, Trust(()), has_classes=True)
+    single = relevance_of(columns(), TRUST, GROUPS, LoggingPolicies())
+    found = relevance_of(columns(), TRUST, GROUPS, LoggingPolicies(), has_classes=True)
 
     assert sorted(row.item for row in single.items) == ["GOOD#1", "GOOD#2"]
     (row,) = found.items

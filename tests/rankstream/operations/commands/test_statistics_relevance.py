@@ -11,7 +11,8 @@ from models.estimators.choice import Unknown, asked_for
 from models.estimators.registry import ESTIMATORS
 from models.estimators.splits import Shares
 from rankstream.operations.answers.curve import estimated_curve
-from rankstream.operations.answers.relevance import Trust, query_gatherer, relevance_of
+from rankstream.operations.answers.relevance import query_gatherer, relevance_of
+from rankstream.operations.answers.sources import LoggingPolicies
 from rankstream.operations.commands.options.curves import curve_told
 from rankstream.settings import LimitSettings, StatisticsSettings
 from rankstream.wire.events import (
@@ -29,7 +30,7 @@ from tests.event_factory import impression
 
 GROUPS = 6
 KEEP_MS = 1_000_000
-WHOLE = Trust(())
+WHOLE = LoggingPolicies()
 
 
 def shown(items, *, clicked=(), unit=0, policy=DETERMINISTIC, **how):
@@ -216,7 +217,7 @@ def test_a_policy_that_learned_from_clicks_leaves_points_with_a_warning():
     rows, found = by_item(statistics, curve)
     assert np.isnan(rows["a"].low)
     assert "'m@1.3' was chosen from clicks" in found.warning
-    known = Trust((), {"m@1.3": frozenset({0, 1})})
+    known = LoggingPolicies((), {"m@1.3": frozenset({0, 1})})
     rows, found = by_item(statistics, curve, known)
     assert rows["a"].impressions == 40
     assert rows["a"].degrees == 3

@@ -10,8 +10,8 @@ from rankstream.sections import KafkaSettings
 from rankstream.settings import Settings, SettingsError, load_settings
 from rankstream.snapshots import StoreUnavailable, store_of
 from streams.kafka.app import _credentials_of
+from streams.kafka.clients import Cluster
 from streams.kafka.committed_reader import client_options
-from streams.kafka.state.state_log import Cluster
 
 CANARY = "canary"
 SECRETS = {

@@ -18,6 +18,7 @@ from rankstream.wire.topics import CANDIDATES, EVENTS
 from streams.fold.canonical_fold import CanonicalFold
 from streams.fold.log_split import LogSplit, divided, splits_of
 from streams.fold.split_candidates import moved_features
+from streams.kafka.clients import Cluster
 from streams.kafka.state.resume_position import (
     POSITION_KEY,
     ResumePosition,
@@ -29,7 +30,7 @@ from streams.kafka.state.resume_position import (
     first_position,
     start_of,
 )
-from streams.kafka.state.state_log import Cluster, StateLog, StateRead
+from streams.kafka.state.state_log import StateLog, StateRead
 from streams.stage import Change, Output
 from streams.topology import StageKind
 

@@ -35,7 +35,7 @@ from streams.estimation.served_values import OTHER_FEATURES, Served, values_of
 from streams.estimation.targets import SnapshotTarget
 from streams.fold import statistics_keys as keys
 from streams.fold.statistics_reader import Statistics
-from streams.kafka.state.state_log import Cluster
+from streams.kafka.clients import Cluster
 from streams.kafka.training import valuation, valuations
 from streams.kafka.training.valuations import Load, Valuations
 from streams.training.feature_records import FeatureRecords

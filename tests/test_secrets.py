@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from producers.connection import client_options as of_kafka_python
-from rankstream.sections import KafkaSettings
-from rankstream.settings import Settings, SettingsError, load_settings
+from rankstream.settings import KafkaSettings, Settings, SettingsError, load_settings
 from rankstream.snapshots import StoreUnavailable, store_of
 from streams.kafka.app import _credentials_of
 from streams.kafka.clients import Cluster

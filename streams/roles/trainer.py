@@ -20,7 +20,6 @@ from rankstream.snapshots import pointer_of
 from rankstream.wire.topics import SNAPSHOTS, STATISTICS, TRAINING, full_name
 from rankstream.wire.training import ASKED, DONE, LEFT_ALONE
 from rankstream.wire.training import TRAINING as UNDER_WAY
-from streams.fold import statistics_keys as keys
 from streams.kafka.clients import Cluster
 from streams.kafka.committed_reader import CommittedBatch, client_options
 from streams.kafka.reader_role import Source, either, run_reader_role
@@ -30,6 +29,7 @@ from streams.kafka.training.memory import MemoryLimit, give_back_free_pages
 from streams.kafka.training.told_thread import Stopped, Task, Told
 from streams.kafka.training.training_log import TrainingLog
 from streams.kafka.training.valuations import Valuations
+from streams.statistics import keys
 from streams.training.model_lists import made_in_turn
 from streams.training.model_records import ModelRecords
 from streams.training.retries import Retries, Standing

@@ -39,7 +39,7 @@ from rankstream.experiment_records import running
 from rankstream.operations.monitoring import overview as overview_module
 from rankstream.operations.monitoring.overview import Gathered
 from rankstream.ranker import Ranker
-from rankstream.sections import ExperimentSettings, ModelSettings, Settings
+from rankstream.settings import ExperimentSettings, ModelSettings, Settings
 from rankstream.snapshots import SnapshotStore
 from rankstream.wire.candidates import (
     candidates_key,

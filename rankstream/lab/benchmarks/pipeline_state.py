@@ -14,8 +14,7 @@ from rankstream.lab.benchmarks.fold_log import (
 )
 from rankstream.lab.benchmarks.pipeline_repeats import Figure, cost_figure
 from rankstream.lab.benchmarks.workload import Workload
-from rankstream.sections import StatisticsSettings
-from rankstream.settings import Settings, TimeSettings
+from rankstream.settings import Settings, StatisticsSettings, TimeSettings
 from rankstream.wire.events import DETERMINISTIC, LOGGED
 from rankstream.wire.topics import STATISTICS
 from streams.partition_fold import partition_fold

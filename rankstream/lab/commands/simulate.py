@@ -38,15 +38,20 @@ from rankstream.lab.simulation.interventions import (
 from rankstream.lab.simulation.pipelines import Joined, in_process, on_kafka, settled
 from rankstream.lab.simulation.queries import n_grades_of, ndcg_of, queries_of
 from rankstream.lab.simulation.served_policies import ServedPolicies, told
-from rankstream.learner_needs import (
+from rankstream.operations.terminal.progress_line import ProgressLine
+from rankstream.ranking.learner_options import TRAINED
+from rankstream.settings import (
+    ModelSettings,
+    Settings,
+    TrainingSettings,
+    load_settings,
+    with_namespace,
+)
+from streams.learning.learner_needs import (
     multileaving_of,
     needs_candidates,
     policy_for,
 )
-from rankstream.operations.terminal.progress_line import ProgressLine
-from rankstream.ranking.learner_options import TRAINED
-from rankstream.sections import ModelSettings, Settings, TrainingSettings
-from rankstream.settings import load_settings, with_namespace
 
 STOPPED = 130
 

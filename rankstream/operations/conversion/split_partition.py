@@ -16,8 +16,6 @@ from rankstream.operations.conversion.refusal import ConversionRefused
 from rankstream.settings import Settings
 from rankstream.wire.topics import CANDIDATES, EVENTS
 from streams.fold.canonical_fold import CanonicalFold
-from streams.fold.log_split import LogSplit, divided, splits_of
-from streams.fold.split_candidates import moved_features
 from streams.kafka.clients import Cluster
 from streams.kafka.state.resume_position import (
     POSITION_KEY,
@@ -31,6 +29,8 @@ from streams.kafka.state.resume_position import (
     start_of,
 )
 from streams.kafka.state.state_log import StateLog, StateRead
+from streams.repartitioning.log_split import LogSplit, divided, splits_of
+from streams.repartitioning.records import moved_features
 from streams.stage import Change, Output
 from streams.topology import StageKind
 

@@ -7,7 +7,7 @@ import kafka
 from aiokafka import TopicPartition
 from kafka.errors import KafkaError, KafkaTimeoutError
 
-from rankstream.sections import SourceSettings
+from rankstream.settings import SourceSettings
 from streams.kafka.source.source_log import Position
 from streams.kafka.source_watch import BrokerAway
 from streams.kafka.state.resume_position import StateRefused

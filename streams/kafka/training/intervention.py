@@ -11,7 +11,6 @@ import msgspec
 from aiokafka.errors import KafkaError
 
 from models.kernels.compilation import telling_of_compilation
-from rankstream.curve_rules import curve_name
 from rankstream.deployment_rules import DeploymentRefused, check_room
 from rankstream.settings import Settings
 from rankstream.snapshots import (
@@ -45,12 +44,12 @@ from rankstream.wire.training import (
     training_key,
 )
 from rankstream.wire.training import TRAINING as UNDER_WAY
-from streams.fold.statistics_reader import Statistics
 from streams.kafka.clients import Cluster
 from streams.kafka.state.whole_topics import Pair, built_of, whole_topic
 from streams.kafka.training.told_thread import Stopped, Told
 from streams.kafka.training.training_log import TrainerFenced, TrainingLog
 from streams.stage import Output
+from streams.statistics.reader import Statistics
 from streams.training.curve_snapshot import CurveOutcome, fit_curve
 from streams.training.inputs import Inputs, TrainingRefused, feature_records_for
 from streams.training.known_curve import KnownCurve, published_curve
@@ -344,7 +343,7 @@ def _curve_for(
     settings: Settings, name: str, records: ModelRecords
 ) -> dict[str, KnownCurve]:
     """The newest curve that a model takes, where there is one."""
-    named = curve_name(settings, settings.models[name])
+    named = settings.curve_for(settings.models[name])
     found = records.newest.get(named)
     return {} if found is None else {"curve": published_curve(found)}
 

@@ -25,11 +25,11 @@ from rankstream.snapshots import (
 from streams.estimation.served_curves import ServedCurves
 from streams.estimation.served_snapshots import ServedSnapshots
 from streams.estimation.served_values import Served
-from streams.fold.statistics_keys import Counted
 from streams.kafka.clients import Cluster
 from streams.kafka.training.memory import MemoryLimit, give_back_free_pages
 from streams.kafka.training.told_thread import Stopped, Task, Told
 from streams.kafka.training.valuation import Valuation
+from streams.statistics.keys import Counted
 from streams.training.learned_online import LearnedOnline
 from streams.training.retries import form_of
 

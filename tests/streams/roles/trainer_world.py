@@ -8,13 +8,13 @@ import msgspec
 from aiokafka import TopicPartition
 
 from rankstream.ranker import Ranker
-from rankstream.sections import (
+from rankstream.settings import (
     ModelSettings,
+    Settings,
     TimeSettings,
     TrainingSettings,
     TrainSettings,
 )
-from rankstream.settings import Settings
 from rankstream.snapshots import decode_snapshot
 from rankstream.wire.deployments import decode_deployment, is_deployment
 from rankstream.wire.topics import (

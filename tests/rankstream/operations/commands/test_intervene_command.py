@@ -18,7 +18,7 @@ from rankstream.operations.commands.intervene_standing import (
     standing_of,
 )
 from rankstream.operations.monitoring.schedules import Counted
-from rankstream.sections import ModelSettings, Settings, TrainingSettings
+from rankstream.settings import ModelSettings, Settings, TrainingSettings
 from rankstream.wire.training import (
     DONE,
     LEFT_ALONE,

@@ -4,7 +4,7 @@ import pytest
 from aiokafka import TopicPartition
 from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment
 
-from rankstream.sections import SourceSettings
+from rankstream.settings import SourceSettings
 from streams.kafka.source.positions import Bounds, is_another, starts_of
 from streams.kafka.source.source_log import Position
 from streams.kafka.source.source_member import OnlyOne, assignor

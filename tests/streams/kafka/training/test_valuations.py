@@ -16,7 +16,7 @@ from models.estimators.choice import asked_for
 from models.estimators.policy_reward import click_weights_of
 from models.plackett_luce.placement import placement_probabilities
 from rankstream.ranking.scoring import normalised, scores_of
-from rankstream.sections import ModelSettings
+from rankstream.settings import ModelSettings
 from rankstream.snapshots import (
     Pointer,
     Snapshot,
@@ -33,11 +33,11 @@ from streams.estimation.policy_rows import CHOSEN
 from streams.estimation.served_curves import ServedCurves
 from streams.estimation.served_values import OTHER_FEATURES, Served, values_of
 from streams.estimation.targets import SnapshotTarget
-from streams.fold import statistics_keys as keys
-from streams.fold.statistics_reader import Statistics
 from streams.kafka.clients import Cluster
 from streams.kafka.training import valuation, valuations
 from streams.kafka.training.valuations import Load, Valuations
+from streams.statistics import keys
+from streams.statistics.reader import Statistics
 from streams.training.feature_records import FeatureRecords
 from streams.training.inputs import Inputs
 from tests.clicked_lists import (

@@ -9,7 +9,6 @@ be clicked is estimated from groups that it has seen nothing of.
 from collections.abc import Callable, Container, Iterator
 from typing import NamedTuple
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -20,6 +19,7 @@ from models.estimators.splits import Shares, Splits
 from models.training.exploration import Exploration, explored
 from models.training.ranker_training import Epoch
 from models.training.reward import Reward, estimated_reward
+from rankstream.configuration.former import recorded_model
 from rankstream.ranking.checked_weights import CheckedWeights
 from rankstream.settings import Settings
 from rankstream.wire.envelope import (
@@ -159,7 +159,7 @@ class _Run:
             counts=list(self._inputs.counts.items()),
             watermarks=list(self._inputs.watermarks.items()),
             features=gathered.features_used(),
-            settings=msgspec.to_builtins(self._model),
+            settings=recorded_model(self._model),
             split_shares=list(self._shares[:3]),
             seed=self._plan.seed,
             parent=parent_of(self._parent),
@@ -183,7 +183,7 @@ class _Run:
         return Outcome(snapshot, run)
 
     def _columns(self) -> Iterator[Columns]:
-        is_wanted = scopes_for(self._name, self._model)
+        is_wanted = scopes_for(self._model.sources_of(self._name))
         return self._inputs.statistics.columns(is_wanted=is_wanted)
 
     def _curve(self) -> KnownCurve:

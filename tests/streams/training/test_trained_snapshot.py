@@ -6,6 +6,7 @@ import msgspec
 import numpy as np
 import pytest
 
+from rankstream.configuration.former import recorded_model
 from rankstream.wire.candidates import candidates_value, decode_candidates_key
 from rankstream.wire.envelope import (
     LARGEST_NUMBER,
@@ -149,8 +150,7 @@ def test_each_setting_tells(shop, fields):
     settings = with_training(shop.settings, **fields)
     found = trained(shop, settings=settings)
     assert found.snapshot.weights != trained(shop).snapshot.weights
-    told = msgspec.to_builtins(settings.models["m"])
-    assert found.run.settings == told
+    assert found.run.settings == recorded_model(settings.models["m"])
 
 
 def test_features_are_shifted_as_the_parent_has_it(shop):

@@ -19,7 +19,7 @@ EXTRA_OF_SERVE = "rankstream[serve]"
 
 OF_SERVE = {"httptools", "starlette", "uvicorn"}
 
-CORE = "streams.fold.native.core_library"
+CORE = "streams.native.core_library"
 """What says itself what is wrong with the compiled core."""
 
 

@@ -10,7 +10,7 @@ from rankstream.settings import KafkaSettings, Settings, SettingsError, load_set
 from rankstream.snapshots import StoreUnavailable, store_of
 from streams.kafka.app import _credentials_of
 from streams.kafka.committed_reader import client_options
-from streams.kafka.state_log import Cluster
+from streams.kafka.state.state_log import Cluster
 
 CANARY = "canary"
 SECRETS = {

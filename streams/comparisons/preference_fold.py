@@ -25,8 +25,8 @@ from streams.comparisons.intervention_lists import (
     Trained,
     name_of,
 )
-from streams.fold.closed_impressions import Closed
-from streams.fold.native.comparing import count_compared
+from streams.native.closed_impressions import Closed
+from streams.native.comparing import count_compared
 from streams.stage import Change, LogRefused, Output
 from streams.state_pieces import Parts
 

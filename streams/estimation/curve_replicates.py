@@ -9,8 +9,8 @@ from models.estimators.bias_curve import BiasCurve
 from models.estimators.splits import Shares
 from rankstream.settings import Settings
 from rankstream.wire.envelope import Snapshot
-from streams.fold.statistics_columns import Columns
-from streams.fold.statistics_reader import Statistics
+from streams.statistics.columns import Columns
+from streams.statistics.reader import Statistics
 from streams.training.curve_ends import CurveEnds
 from streams.training.curve_estimator import CurveEstimator
 from streams.training.curve_views import every

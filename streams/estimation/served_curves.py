@@ -13,8 +13,8 @@ from streams.estimation.curve_replicates import (
     published_replicates,
     replicated_curve,
 )
-from streams.fold.statistics_columns import Columns
-from streams.fold.statistics_reader import Statistics
+from streams.statistics.columns import Columns
+from streams.statistics.reader import Statistics
 
 
 class ServedCurves:

@@ -11,8 +11,8 @@ from rankstream.wire.deployments import SCHEMA, Deployment
 from rankstream.wire.envelope import decode_snapshot, encode_snapshot
 from rankstream.wire.topics import CANDIDATES
 from rankstream.wire.training import ASKED, Position, RunRecord
-from streams.fold.statistics_reader import Statistics
 from streams.stage import Change, Output
+from streams.statistics.reader import Statistics
 from streams.training.curve_snapshot import CurveOutcome, fit_curve
 from streams.training.known_curve import KnownCurve, published_curve
 from streams.training.schedule import due, position_after

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection
 
 from rankstream.wire.envelope import is_pointer
-from streams.fold.statistics_keys import ScopeName
+from streams.statistics.keys import ScopeName
 
 
 def logged_by(intervention: str, models: Collection[str]) -> bool:

@@ -13,8 +13,8 @@ from rankstream.settings import ModelSettings, Settings
 from rankstream.wire.curves import CurveRecord
 from rankstream.wire.envelope import Snapshot
 from rankstream.wire.training import ASKED, RunRecord
-from streams.fold.statistics_reader import Statistics
 from streams.learning.model_fold import ModelFold
+from streams.statistics.reader import Statistics
 from streams.training.curve_snapshot import CurveOutcome, fit_curve
 from streams.training.inputs import Inputs, feature_records_for
 from streams.training.known_curve import KnownCurve, published_curve

@@ -30,8 +30,8 @@ from rankstream.wire.envelope import (
 )
 from rankstream.wire.parents import parent_of, sha256_of
 from rankstream.wire.training import SCHEMA, RunRecord
-from streams.fold.native.placing import placements_of_scores
-from streams.fold.statistics_columns import Columns
+from streams.native.placing import placements_of_scores
+from streams.statistics.columns import Columns
 from streams.training.checks import Checks
 from streams.training.estimated_curve import (
     estimated_curve,

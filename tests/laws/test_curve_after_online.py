@@ -17,8 +17,8 @@ from rankstream.wire.curves import CurveRecord, published
 from rankstream.wire.events import DETERMINISTIC, ClickMark, Interaction
 from rankstream.wire.training import encode_record
 from streams.estimation.curve_replicates import published_replicates, replicated_curve
-from streams.fold.statistics_columns import Columns
-from streams.fold.statistics_reader import Statistics
+from streams.statistics.columns import Columns
+from streams.statistics.reader import Statistics
 from streams.training.curve_snapshot import CurveOutcome, fit_curve
 from streams.training.estimated_curve import (
     CHOSEN,

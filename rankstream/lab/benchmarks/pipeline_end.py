@@ -11,8 +11,8 @@ from typing import Any
 from producers.topic_reader import TopicReader
 from rankstream.lab.benchmarks.pipeline_bed import BenchmarkFailed
 from rankstream.settings import Settings
-from streams.kafka.resume_position import POSITION_KEY, decode_position, start_of
-from streams.topology import kinds_of
+from streams.kafka.state.resume_position import POSITION_KEY, decode_position, start_of
+from streams.worker_roles import kinds_of
 
 PATIENCE_S = 900.0
 """So long no position may move: a worker may compile first, on a busy machine."""

@@ -16,7 +16,7 @@ from rankstream.lab.benchmarks.pipeline_repeats import Run
 from rankstream.settings import Settings
 from rankstream.wire.events import Click, Impression, decode_event_record
 from rankstream.wire.topics import CLICKS, EVENTS, QUERIES, full_name
-from streams.topology import kinds_of
+from streams.worker_roles import kinds_of
 
 STATES = tuple(kind.state_topics[0] for kind in kinds_of("ingest"))
 

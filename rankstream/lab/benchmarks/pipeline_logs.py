@@ -17,7 +17,7 @@ from rankstream.lab.benchmarks.pipeline_bed import BenchmarkFailed
 from rankstream.settings import Settings
 from rankstream.wire.topics import MAX_RECORD_BYTES, MIB, full_name
 from streams.ingest.ingest import END_HEADER
-from streams.kafka.resume_position import POSITION_KEY, decode_position
+from streams.kafka.state.resume_position import POSITION_KEY, decode_position
 from streams.topology import topics_of
 
 _PLACE = struct.Struct("<HI")

@@ -38,7 +38,8 @@ from rankstream.wire.topics import (
     full_name,
     state_topic,
 )
-from streams.topology import kinds_of, n_partitions_of
+from streams.topology import n_partitions_of
+from streams.worker_roles import kinds_of
 
 READY_S = 300.0
 """So long processes may take to be ready: the first one to learn compiles."""

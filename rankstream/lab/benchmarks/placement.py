@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from streams.fold.native.placing import placements_of_scores
+from streams.native.placing import placements_of_scores
 
 Floats = npt.NDArray[np.float64]
 

@@ -26,7 +26,7 @@ import numpy.typing as npt
 from rich.console import Console
 from rich.table import Table
 
-from streams.fold.native.placing import placements_of_scores
+from streams.native.placing import placements_of_scores
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]

@@ -20,8 +20,8 @@ from rankstream.wire.candidates import candidates_key, candidates_value
 from rankstream.wire.envelope import Snapshot, features_hash
 from rankstream.wire.events import LOGGED
 from rankstream.wire.training import ASKED
-from streams.fold import statistics_keys as keys
-from streams.fold.statistics_reader import Statistics
+from streams.statistics import keys
+from streams.statistics.reader import Statistics
 from streams.training.inputs import Inputs, feature_records_for
 from streams.training.trained_snapshot import train_model
 

@@ -3,9 +3,9 @@
 import numpy as np
 
 from models.bias.examination import ExaminationCurve, estimate_examination
-from streams.fold.newest_scopes import NewestScopes
-from streams.fold.statistics_keys import decode, decode_set
 from streams.local import LocalPipeline
+from streams.statistics.keys import decode, decode_set
+from streams.statistics.newest_scopes import NewestScopes
 
 
 class ExaminationCounts:

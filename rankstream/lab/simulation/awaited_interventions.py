@@ -23,7 +23,7 @@ from rankstream.wire.training import (
     decode_training_key,
 )
 from rankstream.wire.training import TRAINING as UNDER_WAY
-from streams.fold import statistics_keys as keys
+from streams.statistics import keys
 from streams.training.schedule import count_points
 
 POLL_S = 0.3

@@ -8,7 +8,7 @@ from producers.topic_reader import Record
 from rankstream.configuration.training import Schedule
 from rankstream.wire.schemas import SchemaRefused
 from rankstream.wire.training import Position
-from streams.fold import statistics_keys as keys
+from streams.statistics import keys
 from streams.training.schedule import least_watermark, next_points
 
 

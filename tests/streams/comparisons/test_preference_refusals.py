@@ -22,7 +22,7 @@ from streams.comparisons.preference_fold import (
     ExperimentChanged,
     PreferencesFold,
 )
-from streams.fold.closed_impressions import closed_of
+from streams.native.closed_impressions import closed_of
 from tests.event_factory import START_MS, impression
 from tests.streams.comparisons.compared_lists import (
     BOOST,

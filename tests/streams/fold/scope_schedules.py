@@ -25,8 +25,8 @@ from rankstream.wire.events import (
     Interaction,
 )
 from rankstream.wire.exposures import pack_exposures, unpack_exposures
-from streams.fold.statistics_keys import OPEN_SET, OVERFLOW_SET
 from streams.state_pieces import Parts
+from streams.statistics.keys import OPEN_SET, OVERFLOW_SET
 from tests import event_factory
 
 KEEP_MS = 1_000

@@ -15,9 +15,9 @@ from rankstream.settings import (
     StatisticsSettings,
 )
 from rankstream.wire.events import DETERMINISTIC, ClickMark, Interaction
-from streams.fold.closed_impressions import closed_of
 from streams.fold.statistics_fold import StatisticsFold
-from streams.fold.statistics_reader import Statistics
+from streams.native.closed_impressions import closed_of
+from streams.statistics.reader import Statistics
 from tests.event_factory import impression
 from tests.planted_bias import Planted, with_trust
 

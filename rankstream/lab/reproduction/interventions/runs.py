@@ -34,7 +34,7 @@ from rankstream.lab.reproduction.interventions.plan import (
     plan_of,
 )
 from rankstream.lab.reproduction.plan import checkpoints_of
-from streams.fold.native.placing import placements_of_scores
+from streams.native.placing import placements_of_scores
 
 TRAINED, ORDER, LOGGING, ON_TRAINING = "trained", "order", "logging", "on_training"
 

@@ -28,7 +28,7 @@ from rankstream.wire.training import (
     training_key,
 )
 from rankstream.wire.training import TRAINING as UNDER_WAY
-from streams.kafka.intervention import BEAT_S
+from streams.kafka.training.intervention import BEAT_S
 from tests.rankstream.training_topic import (
     Looks,
     Topic,

@@ -5,7 +5,7 @@ from rankstream.operations.commands.logged_candidates import (
     sets_to_be_logged,
 )
 from rankstream.settings import ModelSettings
-from streams.fold.statistics_keys import OPEN_SET, OVERFLOW_SET, ScopeName
+from streams.statistics.keys import OPEN_SET, OVERFLOW_SET, ScopeName
 
 MODELS = {
     "search": ModelSettings(features=3, log_candidates=True),

@@ -39,10 +39,10 @@ from rankstream.settings import (
     TimeSettings,
 )
 from rankstream.wire.events import DETERMINISTIC, Impression, Interaction
-from streams.fold.closed_impressions import closed_of
 from streams.fold.statistics_fold import StatisticsFold
-from streams.fold.statistics_keys import OVERFLOW_SET, counted_key
-from streams.fold.statistics_reader import Statistics
+from streams.native.closed_impressions import closed_of
+from streams.statistics.keys import OVERFLOW_SET, counted_key
+from streams.statistics.reader import Statistics
 from tests.rankstream.operations.conversion.stored import (
     KEEP_MS,
     Tables,

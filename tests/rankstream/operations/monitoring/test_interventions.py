@@ -31,7 +31,7 @@ from rankstream.wire.training import (
 from tests.rankstream.operations.monitoring.test_monitoring import printed
 from tests.rankstream.operations.monitoring.test_page_in_chromium import EVIL, asked
 from tests.rankstream.training_topic import RUN
-from tests.streams.fold.statistics_records import COUNTED, counted_record
+from tests.streams.statistics.statistics_records import COUNTED, counted_record
 
 RATE = InterventionRate(
     intervention="m@0.1200",

@@ -80,7 +80,7 @@ def test_a_command_of_the_page_shows_estimated_clicks(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Near those that the lists then got, on queries that come with the project."""
-    page = Path(__file__).parents[3] / "docs" / "interventions.md"
+    page = Path(__file__).parents[4] / "docs" / "interventions.md"
     example = re.compile(
         r"^    rankstream (simulate --local --interventions .*)$", re.M
     )

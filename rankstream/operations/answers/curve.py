@@ -213,8 +213,7 @@ def published_version(source: Source, model: str | None) -> Snapshot | None:
         )
     if model is not None and model not in settings.curves:
         raise ValueError(
-            f"{OPTION} must be a model whose learner is 'examination', of "
-            f"{sorted(settings.curves)}; got {model!r}"
+            f"{OPTION} must be a curve, of {sorted(settings.curves)}; got {model!r}"
         )
     if not name or source.versions is None:
         return None

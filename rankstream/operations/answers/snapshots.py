@@ -210,7 +210,7 @@ def check_known(settings: Settings, store: SnapshotStore, model: str) -> None:
     ------
     ValueError
     """
-    known = sorted({*store.models(), *settings.models})
+    known = sorted({*store.models(), *settings.models, *settings.curves})
     if model not in known:
         raise ValueError(
             f"a model must be one of {known}, of Redis and the settings; got {model!r}"
@@ -225,8 +225,8 @@ def held_until(settings: Settings, model: str) -> str:
     """
     follow = f"`rankstream snapshots follow {model}`"
     intervene = f"`rankstream intervene {model}`"
-    if model not in settings.models:
+    if model not in settings.models | settings.curves:
         return f"until {follow}, or, if it is trained by a schedule, {intervene}"
-    if not settings.models[model].learns_online:
+    if model in settings.schedules:
         return f"and its schedule leaves it alone, until {intervene} trains it on"
     return f"until {follow}"

@@ -9,10 +9,11 @@ import msgspec
 
 from producers.stop_signal import Stop
 from producers.topic_reader import Record, TopicReader
+from rankstream.configuration.training import Schedule
 from rankstream.operations.answers.as_builtins import Answer, as_builtins
 from rankstream.operations.answers.verification import MADE, run_from
 from rankstream.operations.terminal.counts import moment
-from rankstream.settings import Settings, TrainingSettings
+from rankstream.settings import Settings
 from rankstream.wire.curves import CurveRecord
 from rankstream.wire.schemas import SchemaRefused
 from rankstream.wire.topics import STATISTICS, TRAINING
@@ -86,7 +87,7 @@ class CountedSoFar:
 
 def next_in_words(
     model: str,
-    training: TrainingSettings,
+    schedule: Schedule,
     position: Position | None,
     counted: Counted,
     *,
@@ -103,16 +104,16 @@ def next_in_words(
 
     Examples
     --------
-    >>> plan, so_far = TrainingSettings(after=[500]), Counted(120)
+    >>> plan, so_far = Schedule(after=[500]), Counted(120)
     >>> next_in_words("m", plan, None, so_far, is_left_alone=False)
     'next intervention at 500 interactions (120 counted so far)'
     """
     by_hand = f"by hand: rankstream intervene {model}"
     if is_left_alone:
         return f"next intervention {by_hand} (the schedule leaves it alone)"
-    if not training.has_schedule:
+    if not schedule.has_points:
         return f"next intervention {by_hand}"
-    points = next_points(training, position)
+    points = next_points(schedule, position)
     said = []
     if points.n_counted is not None:
         known = "" if counted.n is None else f" ({counted.n:,} counted so far)"
@@ -360,10 +361,10 @@ def standing_of(
     doing = status if is_left else _said_lately(name, found)
     asked = found.asked.get(name, [""])[-1]
     due, points = "", Next(None, None)
-    if name in settings.models:
-        training = settings.models[name].training
-        due = next_in_words(name, training, position, counted, is_left_alone=is_left)
-        points = next_points(training, position)
+    if name in settings.models | settings.curves:
+        schedule = settings.schedules.get(name, Schedule())
+        due = next_in_words(name, schedule, position, counted, is_left_alone=is_left)
+        points = next_points(schedule, position)
     return ModelStanding(
         name,
         doing,

@@ -30,9 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Watch until Ctrl-C; the workers are never touched."""
     settings = settings_of(arguments)
-    gathered = Gathered(
-        {name: x.training for name, x in settings.models.items() if not x.learns_online}
-    )
+    gathered = Gathered(settings.schedules)
     poller = Poller(settings, gathered)
     poller.start()
     try:

@@ -73,7 +73,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "  rankstream snapshots repair                    records nobody can serve\n"
         "  rankstream snapshots export-curve eyes         for LightGBM and XGBoost\n"
         "\n"
-        "A model that is trained (learner = 'trained') is not followed: after a\n"
+        "A model that is trained (versions = 'trained') is not followed: after a\n"
         "rollback its schedule leaves it alone until `rankstream intervene MODEL`.\n"
     )
     actions = parser.add_subparsers(dest="action", required=True)

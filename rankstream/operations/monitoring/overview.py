@@ -10,9 +10,9 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from rankstream.configuration.training import Schedule
 from rankstream.operations.answers.trainings import Counted
 from rankstream.operations.monitoring.trainings import Interventions, LearnedCurves
-from rankstream.settings import TrainingSettings
 from rankstream.wire.envelope import pointer_from
 from rankstream.wire.intervention_rates import decode_rates
 from rankstream.wire.policy_values import ModelValues, decode_values
@@ -105,11 +105,10 @@ class Gathered:
     Parameters
     ----------
     trained
-        Models whose learner is "trained" or "examination", in the settings of the
-        monitor.
+        Schedules of models that are trained and of curves, by the settings.
     """
 
-    def __init__(self, trained: Mapping[str, TrainingSettings] | None = None) -> None:
+    def __init__(self, trained: Mapping[str, Schedule] | None = None) -> None:
         self._lock = threading.RLock()
         self._verdicts: dict[str, Verdict] = {}
         self._courses: dict[tuple[str, int], Course] = {}

@@ -40,8 +40,8 @@ def add_curve(parser: argparse.ArgumentParser, *, what: str, default: str) -> No
     curve.add_argument(
         OPTION,
         metavar="NAME",
-        help="a model whose learner is 'examination', of which the newest curve is "
-        "taken (default: the only one of the settings, where it has a version)",
+        help="a curve of bias, of which the newest version is taken (default: the "
+        "only one of the settings, where it has a version)",
     )
 
 

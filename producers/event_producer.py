@@ -16,7 +16,7 @@ from kafka import KafkaProducer
 from kafka.errors import KafkaError, KafkaTimeoutError
 
 from producers.connection import client_options
-from producers.formats.event import EventTooLarge
+from producers.event_sink import EventTooLarge
 from producers.readiness import Waiting
 from producers.sent_records import SentRecords
 from producers.topic_reader import TopicReader

@@ -17,3 +17,10 @@ class EventSink(Protocol):
 
     def send_raw(self, kind: str, value: bytes) -> None:
         """Take bytes that may be no event."""
+
+
+class EventTooLarge(ValueError):
+    """An event is larger than ingestion accepts; it was not sent.
+
+    Operator action: send fewer candidates or features with it.
+    """

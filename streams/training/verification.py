@@ -8,7 +8,7 @@ import msgspec
 from rankstream.settings import ModelSettings, Settings
 from rankstream.wire.curves import CurveRecord
 from rankstream.wire.envelope import Snapshot, encode_snapshot
-from rankstream.wire.parents import Parent, parent_of
+from rankstream.wire.snapshot_names import Parent, parent_of
 from rankstream.wire.topics import CANDIDATES, EVENTS, STATISTICS
 from rankstream.wire.training import FeaturesUsed, RunRecord
 from streams.fold.canonical_fold import CanonicalFold

@@ -10,7 +10,7 @@ from kafka import KafkaProducer
 
 from producers.connection import client_options
 from producers.event_producer import END_HEADER, ROOM_BYTES, EventProducer
-from producers.formats.event import EventTooLarge
+from producers.event_sink import EventTooLarge
 from producers.log_time import reached_ms
 from producers.topic_reader import (
     TopicReader,

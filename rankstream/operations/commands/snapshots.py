@@ -228,7 +228,7 @@ def _move(
     settings: Settings, store: SnapshotStore, arguments: argparse.Namespace
 ) -> int:
     # Kafka's client is loaded only where it is needed.
-    from producers.rollback import follow_again, roll_back  # noqa: PLC0415
+    from producers.snapshot_records import follow_again, roll_back  # noqa: PLC0415
 
     model = arguments.model
     if arguments.action == "follow":

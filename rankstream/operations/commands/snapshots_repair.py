@@ -39,7 +39,7 @@ def repair_snapshots(settings: Settings, arguments: argparse.Namespace) -> int:
     TopicUnreadable, SendFailed
     """
     # Kafka's client is loaded only where it is needed.
-    from producers.snapshot_repair import dead_records, repair  # noqa: PLC0415
+    from producers.snapshot_records import dead_records, repair  # noqa: PLC0415
 
     found = dead_records(settings, arguments.model or "")
     ours = [each for each in found if each.is_ours]

@@ -34,7 +34,7 @@ from rankstream.operations.terminal.progress_line import ProgressLine
 from rankstream.settings import Settings, load_settings, with_namespace
 from rankstream.wire.curves import CurveRecord
 from rankstream.wire.envelope import Snapshot, encode_snapshot
-from rankstream.wire.parents import sha256_of
+from rankstream.wire.snapshot_names import sha256_of
 from rankstream.wire.training import RunRecord
 from streams.training.inputs import TrainingRefused
 from streams.training.progress import Progress

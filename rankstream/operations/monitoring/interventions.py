@@ -8,7 +8,7 @@ import msgspec
 from rankstream.operations.monitoring.schedules import Counted, next_in_words
 from rankstream.settings import TrainingSettings
 from rankstream.wire.envelope import Pointer
-from rankstream.wire.intervention_rates import (
+from rankstream.wire.model_evaluations import (
     FIRST_POLICY,
     InterventionRate,
     ModelRates,

@@ -16,8 +16,7 @@ from rankstream.operations.monitoring.learned_curves import LearnedCurves
 from rankstream.operations.monitoring.schedules import Counted
 from rankstream.settings import TrainingSettings
 from rankstream.wire.envelope import pointer_from
-from rankstream.wire.intervention_rates import decode_rates
-from rankstream.wire.policy_values import ModelValues, decode_values
+from rankstream.wire.model_evaluations import ModelValues, decode_rates, decode_values
 from rankstream.wire.schemas import decoded
 from rankstream.wire.verdicts import Verdict, decode_verdict
 

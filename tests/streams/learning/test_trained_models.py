@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from models.learners import registry
-from producers.rollback import RollbackRefused, follow_again
+from producers.snapshot_records import RollbackRefused, follow_again
 from rankstream.ranking import learner_options
 from rankstream.settings import ModelSettings, Settings
 from rankstream.snapshots import SnapshotStore, decode_snapshot

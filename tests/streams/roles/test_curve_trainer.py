@@ -10,7 +10,7 @@ from rankstream.settings import ModelSettings, TrainingSettings
 from rankstream.snapshots import decode_snapshot
 from rankstream.wire.curves import decode_published
 from rankstream.wire.deployments import is_deployment
-from rankstream.wire.parents import sha256_of
+from rankstream.wire.snapshot_names import sha256_of
 from rankstream.wire.topics import EVALUATIONS, SNAPSHOTS, TRAINING
 from rankstream.wire.training import SCHEMA, Request, encode_record, training_key
 from streams.roles import trainer as role

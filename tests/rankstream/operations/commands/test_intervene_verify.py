@@ -11,7 +11,7 @@ from rankstream.operations.commands import intervene_verify
 from rankstream.operations.commands.intervene_verify import verdict_of
 from rankstream.operations.commands.verdicts import Verdict, told_of
 from rankstream.snapshots import Pointer, Snapshot, decode_snapshot, encode_snapshot
-from rankstream.wire.parents import sha256_of
+from rankstream.wire.snapshot_names import sha256_of
 from rankstream.wire.topics import SNAPSHOTS, TRAINING
 from rankstream.wire.training import RunRecord, encode_record, training_key
 from tests.streams.training.shop import EXAMINATION, Shop, model_of, settings_of

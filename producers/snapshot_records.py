@@ -180,12 +180,11 @@ def follow_again(settings: Settings, store: SnapshotStore, model: str) -> Pointe
     ------
     SnapshotError, StoreUnavailable, RollbackRefused, DeploymentRefused, SendFailed
     """
-    if model in settings.models and not settings.models[model].learns_online:
+    if model in settings.schedules:
         raise RollbackRefused(
-            f"a model must learn online to be followed; the learner of {model!r} is "
-            f"{settings.models[model].learner!r}: roll back to the version that is to "
-            "be served, or train it on "
-            f"with `rankstream intervene {model}`"
+            f"a model must learn online to be followed; {model!r} does not: roll back "
+            "to the version that is to be served, or train it on with `rankstream "
+            f"intervene {model}`"
         )
     learned = _learned(settings, store, model)
     if learned.envelope is None:

@@ -145,8 +145,7 @@ def curve_rows(snapshot: Snapshot) -> Floats:
         raise SnapshotError(
             "kind",
             f"a curve must be of the kind {CURVE!r}; version {pointer_of(snapshot)} of "
-            f"{snapshot.model!r} is {snapshot.kind}: name a model whose learner is "
-            "'examination'",
+            f"{snapshot.model!r} is {snapshot.kind}: name one of [curves.NAME]",
         )
     numbers = np.frombuffer(snapshot.weights, "<f8").astype(np.float64)
     return numbers.reshape(len(ROWS), snapshot.n_features)

@@ -47,7 +47,7 @@ def trained_config(n_events: int) -> str:
     return f"""
 [models.{TRAINED}]
 features = 4
-learner = "trained"
+versions = "trained"
 [models.{TRAINED}.training]
 first = {FIRST}
 last = {max(2 * FIRST, n_events // 3)}

@@ -57,12 +57,10 @@ def in_process(
         What a model that is trained serves first, instead of zeros.
     """
     model = settings.models[name]
-    own = msgspec.structs.replace(
-        local_settings(settings), models={**settings.curves, name: model}
-    )
+    own = msgspec.structs.replace(local_settings(settings), models={name: model})
     pipeline = LocalPipeline(own, now=lambda: time.time_ns() // 1_000_000)
     interventions: Interventions = NoInterventions()
-    if model.is_trained:
+    if name in own.trained:
         interventions = OwnInterventions(name, LocalTrainer(own, pipeline))
     pipeline.start()
     key = name.encode()
@@ -103,9 +101,8 @@ def on_kafka(
     try:
         with EventProducer(settings) as sink, contextlib.ExitStack() as stack:
             interventions: Interventions = NoInterventions()
-            model = settings.models.get(name)
             reader = stack.enter_context(TopicReader(settings))
-            if model is not None and model.is_trained:
+            if name in settings.trained:
                 interventions = AwaitedInterventions(
                     settings, ranker, reader, max_behind, is_stopped
                 )

@@ -42,7 +42,6 @@ from rankstream.wire.training import (
     encode_record,
     training_key,
 )
-from streams.training.model_lists import made_in_turn
 
 SUMMARY = "train a model now, list its trainings, verify one from the log"
 
@@ -126,14 +125,14 @@ def _model_of(settings: Settings, asked: str | None) -> str:
     ValueError
         Where it is not trained, or which one is not clear.
     """
-    trained = [name for name, one in settings.models.items() if one.is_trained]
+    trained = [*settings.trained]
     if asked is None and len(trained) == 1:
         return trained[0]
-    known = sorted(made_in_turn(settings.models))
+    known = sorted(settings.schedules)
     if asked not in known:
         raise ValueError(
-            f"a model must be one whose learner is 'trained' or 'examination', of "
-            f"{known}; got {asked!r}"
+            f"a model must be one that is trained, or a curve, of {known}; got "
+            f"{asked!r}"
         )
     return asked
 
@@ -169,7 +168,7 @@ def _listed(settings: Settings, asked: str | None, found: Trainings) -> list[str
     ValueError
         Where the one that was asked for is none of them.
     """
-    known = sorted({*made_in_turn(settings.models), *found.models()})
+    known = sorted({*settings.schedules, *found.models()})
     if asked is not None and asked not in known:
         raise ValueError(
             f"a model must be one that is trained, of {known}; got {asked!r}"

@@ -9,6 +9,7 @@ import msgspec
 
 from producers.stop_signal import Stop
 from producers.topic_reader import TopicReader
+from rankstream.configuration.training import Schedule
 from rankstream.operations.commands.intervene_log import Trainings, read_trainings
 from rankstream.operations.monitoring.schedules import (
     Counted,
@@ -120,10 +121,10 @@ def standing_of(
     doing = status if is_left else _said_lately(name, found)
     asked = found.asked.get(name, [""])[-1]
     due, points = "", Next(None, None)
-    if name in settings.models:
-        training = settings.models[name].training
-        due = next_in_words(name, training, position, counted, is_left_alone=is_left)
-        points = next_points(training, position)
+    if name in settings.models | settings.curves:
+        schedule = settings.schedules.get(name, Schedule())
+        due = next_in_words(name, schedule, position, counted, is_left_alone=is_left)
+        points = next_points(schedule, position)
     return ModelStanding(
         name,
         doing,

@@ -30,9 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Watch until Ctrl-C; the workers are never touched."""
     settings = with_namespace(load_settings(arguments.config), arguments.namespace)
-    gathered = Gathered(
-        {name: x.training for name, x in settings.models.items() if not x.learns_online}
-    )
+    gathered = Gathered(settings.schedules)
     poller = Poller(settings, gathered)
     poller.start()
     try:

@@ -17,8 +17,8 @@ from rankstream.wire.topics import SNAPSHOTS
 OPTION = "--curve"
 
 HELP = (
-    "a model whose learner is 'examination', of which the newest curve is taken "
-    "(default: the only one of the settings, where it has a version)"
+    "a curve of bias, of which the newest version is taken (default: the only one of "
+    "the settings, where it has a version)"
 )
 
 
@@ -44,8 +44,7 @@ def curve_asked(
     name = settings.only_curve if asked is None else asked
     if asked is not None and asked not in settings.curves:
         raise ValueError(
-            f"{OPTION} must be a model whose learner is 'examination', of "
-            f"{sorted(settings.curves)}; got {asked!r}"
+            f"{OPTION} must be a curve, of {sorted(settings.curves)}; got {asked!r}"
         )
     if not name:
         return None

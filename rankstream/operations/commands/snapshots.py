@@ -62,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "  rankstream snapshots repair                    records nobody can serve\n"
         "  rankstream snapshots export-curve eyes         for LightGBM and XGBoost\n"
         "\n"
-        "A model that is trained (learner = 'trained') is not followed: after a\n"
+        "A model that is trained (versions = 'trained') is not followed: after a\n"
         "rollback its schedule leaves it alone until `rankstream intervene MODEL`.\n"
     )
     actions = parser.add_subparsers(dest="action", required=True)
@@ -168,7 +168,7 @@ def _check_known(settings: Settings, store: SnapshotStore, model: str) -> None:
     ------
     ValueError
     """
-    known = sorted({*store.models(), *settings.models})
+    known = sorted({*store.models(), *settings.models, *settings.curves})
     if model not in known:
         raise ValueError(
             f"a model must be one of {known}, of Redis and the settings; got {model!r}"
@@ -251,9 +251,9 @@ def _held_until(settings: Settings, model: str) -> str:
     """
     follow = f"`rankstream snapshots follow {model}`"
     intervene = f"`rankstream intervene {model}`"
-    if model not in settings.models:
+    if model not in settings.models | settings.curves:
         return f"until {follow}, or, if it is trained by a schedule, {intervene}"
-    if not settings.models[model].learns_online:
+    if model in settings.schedules:
         return f"and its schedule leaves it alone, until {intervene} trains it on"
     return f"until {follow}"
 

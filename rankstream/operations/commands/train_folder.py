@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from rankstream.configuration.former import in_toml, model_of_record
 from rankstream.operations.local_results import (
     CANDIDATES_FILE,
     MODEL_SETTINGS_FILE,
@@ -98,7 +99,7 @@ def write_training(
         _write(folder / SNAPSHOTS_FILE, SNAPSHOTS, snapshots)
         parents = {name.encode(): encode_snapshot(parent)}
         _write(folder / PARENTS_FILE, SNAPSHOTS, parents)
-        model = msgspec.convert(run.settings, ModelSettings)
+        model = model_of_record(run.settings)
         (folder / MODEL_SETTINGS_FILE).write_text(section_of(name, model), "utf-8")
         file.write_bytes(snapshots[name.encode()])
         _write(folder / TRAINING_FILE, TRAINING, records)
@@ -149,39 +150,21 @@ def section_of(name: str, model: ModelSettings) -> str:
 
     Examples
     --------
-    >>> print(section_of("search", ModelSettings(features=2, learner="trained")))
+    >>> print(section_of("search", ModelSettings(features=2, versions="trained")))
     [models.search]
     features = 2
-    learner = "trained"
+    versions = "trained"
     <BLANKLINE>
     """
-    parts = [(_named("models", name), msgspec.to_builtins(model))]
-    plan = parts[0][1].pop("training")
-    parts.append((f"{parts[0][0]}.training", plan))
     default = msgspec.to_builtins(ModelSettings())
-    defaults = [default, default["training"]]
-    lines: list[str] = []
-    for (title, fields), usual in zip(parts, defaults, strict=True):
-        changed = {k: v for k, v in fields.items() if v != usual[k]}
-        if changed or not lines:
-            lines.append(f"[{title}]")
-            lines += [f"{key} = {_toml(value)}" for key, value in changed.items()]
-    return "\n".join(lines) + "\n"
+    fields = _changed(msgspec.to_builtins(model), default)
+    if plan := _changed(fields.pop("training", {}), default["training"]):
+        fields["training"] = plan
+    return in_toml("models", name, fields)
 
 
-def _named(table: str, name: str) -> str:
-    is_bare = name.replace("-", "").replace("_", "").isalnum() and name.isascii()
-    return f"{table}.{name if is_bare else _toml(name)}"
-
-
-def _toml(value: Any) -> str:
-    """JSON is TOML for all that settings of a model may be, but for tables."""
-    if isinstance(value, dict):
-        inside = ", ".join(f"{_toml(k)} = {_toml(v)}" for k, v in value.items())
-        return f"{{{inside}}}"
-    if isinstance(value, list):
-        return f"[{', '.join(map(_toml, value))}]"
-    return msgspec.json.encode(value).decode()
+def _changed(fields: dict[str, Any], usual: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in fields.items() if value != usual[key]}
 
 
 def _write(file: Path, topic: str, values: Mapping[bytes, bytes | None]) -> None:

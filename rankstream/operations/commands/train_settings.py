@@ -7,8 +7,8 @@ from typing import NamedTuple
 import msgspec
 
 from models.estimators.splits import LEAST_TO_SPLIT, Shares, split_groups
+from rankstream.configuration.models import TRAINED
 from rankstream.operations.terminal.counts import counted
-from rankstream.ranking.learner_options import TRAINED
 from rankstream.settings import ModelSettings, Settings, TrainingSettings
 from rankstream.wire.candidates import decode_candidates, decode_candidates_key
 from rankstream.wire.envelope import features_hash as hash_of_list
@@ -57,10 +57,10 @@ def check_model(settings: Settings, name: str) -> None:
     ValueError
     """
     model = settings.models.get(name)
-    if model is not None and not model.is_trained:
+    if model is not None and model.versions != TRAINED:
         raise ValueError(
-            f"--model must be one whose learner is {TRAINED!r}, or one that no "
-            f"settings have; {name!r} has {model.learner!r}: set learner = {TRAINED!r} "
+            f"--model must be one that is trained, or one that no settings have; "
+            f"versions of {name!r} are {model.versions!r}: set versions = {TRAINED!r} "
             f"in [models.{name}], or give the new model another name"
         )
 
@@ -95,7 +95,7 @@ def resolved(
         model, said = _by_the_log(name, statistics, makers, lists, names)
     else:
         model, said = _of_the_file(name, known, makers, lists, names)
-    models = {**settings.curves, name: model}
+    models = {name: model}
     return Resolved(msgspec.structs.replace(settings, models=models), tuple(said))
 
 
@@ -148,7 +148,7 @@ def _by_the_log(
     model = ModelSettings(
         features=n_features,
         feature_names=names.get(features_hash, []),
-        learner=TRAINED,
+        versions=TRAINED,
         learns_from=_sources(name, makers),
         training=plan,
     )

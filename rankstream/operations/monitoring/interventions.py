@@ -5,8 +5,8 @@ from typing import Any
 
 import msgspec
 
+from rankstream.configuration.training import Schedule
 from rankstream.operations.monitoring.schedules import Counted, next_in_words
-from rankstream.settings import TrainingSettings
 from rankstream.wire.envelope import Pointer
 from rankstream.wire.model_evaluations import (
     FIRST_POLICY,
@@ -40,7 +40,7 @@ class Interventions:
         Models whose learner is "trained", in the settings of the monitor.
     """
 
-    def __init__(self, trained: Mapping[str, TrainingSettings]) -> None:
+    def __init__(self, trained: Mapping[str, Schedule]) -> None:
         self.refused = ""
         self.counted = Counted()
         self._trained = trained

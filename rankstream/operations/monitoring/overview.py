@@ -11,10 +11,10 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from rankstream.configuration.training import Schedule
 from rankstream.operations.monitoring.interventions import Interventions
 from rankstream.operations.monitoring.learned_curves import LearnedCurves
 from rankstream.operations.monitoring.schedules import Counted
-from rankstream.settings import TrainingSettings
 from rankstream.wire.envelope import pointer_from
 from rankstream.wire.model_evaluations import ModelValues, decode_rates, decode_values
 from rankstream.wire.schemas import decoded
@@ -106,11 +106,10 @@ class Gathered:
     Parameters
     ----------
     trained
-        Models whose learner is "trained" or "examination", in the settings of the
-        monitor.
+        Schedules of models that are trained and of curves, by the settings.
     """
 
-    def __init__(self, trained: Mapping[str, TrainingSettings] | None = None) -> None:
+    def __init__(self, trained: Mapping[str, Schedule] | None = None) -> None:
         self._lock = threading.RLock()
         self._verdicts: dict[str, Verdict] = {}
         self._courses: dict[tuple[str, int], Course] = {}

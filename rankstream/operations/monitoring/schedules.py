@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from producers.topic_reader import Record
-from rankstream.settings import TrainingSettings
+from rankstream.configuration.training import Schedule
 from rankstream.wire.schemas import SchemaRefused
 from rankstream.wire.training import Position
 from streams.statistics import keys
@@ -54,7 +54,7 @@ class CountedSoFar:
 
 def next_in_words(
     model: str,
-    training: TrainingSettings,
+    schedule: Schedule,
     position: Position | None,
     counted: Counted,
     *,
@@ -71,16 +71,16 @@ def next_in_words(
 
     Examples
     --------
-    >>> plan, so_far = TrainingSettings(after=[500]), Counted(120)
+    >>> plan, so_far = Schedule(after=[500]), Counted(120)
     >>> next_in_words("m", plan, None, so_far, is_left_alone=False)
     'next intervention at 500 interactions (120 counted so far)'
     """
     by_hand = f"by hand: rankstream intervene {model}"
     if is_left_alone:
         return f"next intervention {by_hand} (the schedule leaves it alone)"
-    if not training.has_schedule:
+    if not schedule.has_points:
         return f"next intervention {by_hand}"
-    points = next_points(training, position)
+    points = next_points(schedule, position)
     said = []
     if points.n_counted is not None:
         known = "" if counted.n is None else f" ({counted.n:,} counted so far)"

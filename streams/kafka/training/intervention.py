@@ -204,7 +204,7 @@ class Intervention:
 
     @property
     def _is_curve(self) -> bool:
-        return self._settings.models[self._task.name].is_curve
+        return self._task.name in self._settings.curves
 
     def _made(self, make: Callable[[], T]) -> T:
         try:

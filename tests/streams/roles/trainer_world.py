@@ -47,7 +47,7 @@ PLAN = TrainingSettings(
     most_unsupported=1.0,
     examination=list(EXAMINATION),
 )
-MODEL = ModelSettings(features=N_FEATURES, learner="trained", training=PLAN)
+MODEL = ModelSettings(features=N_FEATURES, versions="trained", training=PLAN)
 
 
 def settings_with(**changes: Any) -> Settings:

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from models.estimators.bias_curve import BiasCurve
+from rankstream.configuration.former import recorded_model
 from rankstream.wire.candidates import candidates_value, decode_candidates_key
 from rankstream.wire.envelope import (
     LARGEST_NUMBER,
@@ -194,8 +195,7 @@ def test_each_setting_tells(shop, fields):
     settings = with_training(shop.settings, **fields)
     found = trained(shop, settings=settings)
     assert found.snapshot.weights != trained(shop).snapshot.weights
-    told = msgspec.to_builtins(settings.models["m"])
-    assert found.run.settings == told
+    assert found.run.settings == recorded_model(settings.models["m"])
 
 
 def test_features_are_shifted_as_the_parent_has_it(shop):

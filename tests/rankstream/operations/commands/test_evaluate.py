@@ -209,7 +209,7 @@ def test_a_model_is_valued_by_logged_features(
     dump = tmp_path / "events.dump"
     write_dump(dump, Header(EVENTS, 1), shop.log)
     (tmp_path / "shop.toml").write_text(
-        '[models.m]\nfeatures = 6\nlearner = "trained"\n'
+        '[models.m]\nfeatures = 6\nversions = "trained"\n'
         f"[models.m.training]\nexamination = {examination}\n"
         "[statistics]\ngroups = 10\n"
         "[time]\ndisorder_ms = 100\nclick_window_ms = 500\nremember_ms = 500\n"

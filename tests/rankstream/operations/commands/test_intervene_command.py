@@ -43,8 +43,8 @@ from tests.rankstream.training_topic import (
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["other"], "'trained' or 'examination', of ['m', 'n']; got 'other'"),
-        ([], "'trained' or 'examination', of ['m', 'n']; got None"),
+        (["other"], "that is trained, or a curve, of ['m', 'n']; got 'other'"),
+        ([], "that is trained, or a curve, of ['m', 'n']; got None"),
         (["m", "--verify", "0.3"], "--verify must be given with --events"),
         (["m", "--events", "x"], "--verify must be given with --events"),
     ],
@@ -56,7 +56,7 @@ def test_what_is_not_clear_is_refused(
     config = tmp_path / "shop.toml"
     config.write_text(
         "".join(
-            f"[models.{name}]\nfeatures = 3\nlearner = 'trained'\n" for name in "mn"
+            f"[models.{name}]\nfeatures = 3\nversions = 'trained'\n" for name in "mn"
         )
         + "[models.other]\nfeatures = 3\n"
     )
@@ -82,7 +82,7 @@ def test_what_cannot_be_read_is_passed_over() -> None:
 
 PLAN = TrainingSettings(after=[1_000, 2_000])
 SETTINGS = Settings(
-    models={"m": ModelSettings(features=3, learner="trained", training=PLAN)}
+    models={"m": ModelSettings(features=3, versions="trained", training=PLAN)}
 )
 
 
@@ -132,7 +132,7 @@ def test_a_name_that_is_unknown_is_refused_with_those_that_are(
 ) -> None:
     """Of the settings and of the topic; likewise a version."""
     config = tmp_path / "shop.toml"
-    config.write_text("[models.n]\nfeatures = 3\nlearner = 'trained'\n")
+    config.write_text("[models.n]\nfeatures = 3\nversions = 'trained'\n")
     monkeypatch.setattr(intervene, "TopicReader", lambda _: Topic([trained_for("")]))
     ask = ["intervene", *words, "--config", str(config)]
     assert main([*ask, "other"]) == 2
@@ -190,7 +190,7 @@ def test_a_dead_trainer_does_not_keep_one_from_asking(
 ) -> None:  # fmt: skip
     """Unless the user stopped while it was waited for its next word."""
     config, sent = tmp_path / "shop.toml", []
-    config.write_text("[models.m]\nfeatures = 3\nlearner = 'trained'\n")
+    config.write_text("[models.m]\nfeatures = 3\nversions = 'trained'\n")
     topic = Topic(beats("1", ahead_ms=3_600_000))
     monkeypatch.setattr(intervene, "TopicReader", lambda _: topic)
     monkeypatch.setattr(intervene, "send_records", lambda *x: sent.append(x))

@@ -14,7 +14,7 @@ from tests.snapshot_factory import envelope
 
 MODELS = {
     "search": ModelSettings(features=3),
-    "shop": ModelSettings(features=3, learner="trained"),
+    "shop": ModelSettings(features=3, versions="trained"),
 }
 
 

@@ -9,7 +9,7 @@ from streams.statistics.keys import OPEN_SET, OVERFLOW_SET, ScopeName
 
 MODELS = {
     "search": ModelSettings(features=3, log_candidates=True),
-    "shop@2": ModelSettings(features=3, learner="trained"),
+    "shop@2": ModelSettings(features=3, versions="trained"),
     "plain": ModelSettings(features=3),
 }
 

@@ -8,7 +8,7 @@ from rankstream.settings import ModelSettings, Settings
 SETTINGS = Settings(
     models={
         "online": ModelSettings(features=3),
-        "trained": ModelSettings(features=3, learner="trained"),
+        "trained": ModelSettings(features=3, versions="trained"),
     }
 )
 

@@ -19,10 +19,9 @@ from producers.dead_letters import (
     send_again,
 )
 from producers.event_producer import EventProducer
-from producers.log_time import reached_ms
 from producers.replay import utc
 from producers.stop_signal import Stop
-from producers.topic_reader import TopicReader
+from producers.topic_reader import TopicReader, reached_ms
 from rankstream.operations.terminal.counts import counted
 from rankstream.operations.terminal.fitted_table import print_fitted, wide_console
 from rankstream.operations.terminal.plain_text import plain

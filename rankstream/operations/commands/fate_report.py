@@ -5,9 +5,9 @@ import shlex
 import sys
 from collections import Counter
 
+from producers.event_sink import SentRecords
 from producers.fates import Fates, FateWatch
 from producers.formats.adapted import Adapted
-from producers.sent_records import SentRecords
 from producers.stop_signal import Stop
 from producers.topic_reader import TopicUnreadable
 from rankstream.operations.terminal.counts import counted

@@ -9,7 +9,6 @@ from typing import Any
 
 from producers.event_producer import EventProducer
 from producers.external_sort import OrderedEvents
-from producers.log_time import reached_ms
 from producers.replay import (
     Pace,
     ProgressFile,
@@ -21,7 +20,7 @@ from producers.replay import (
     utc,
 )
 from producers.stop_signal import Stop
-from producers.topic_reader import TopicReader
+from producers.topic_reader import TopicReader, reached_ms
 from rankstream.operations.commands.fate_report import FateReport
 from rankstream.operations.terminal.counts import counted
 from rankstream.operations.terminal.progress_line import ProgressLine

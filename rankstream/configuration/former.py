@@ -48,6 +48,9 @@ def recorded_model(model: ModelSettings) -> dict[str, Any]:
     form: dict[str, Any] = msgspec.to_builtins(model)
     if (versions := form.pop("versions")) != ONLINE:
         form[LEARNER] = versions
+    if not model.training.estimator:
+        # Earlier releases did not know it.
+        del form["training"]["estimator"]
     return form
 
 

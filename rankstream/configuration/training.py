@@ -35,6 +35,20 @@ LOSSES = (
 )
 """Those of `models.losses`, which services do without."""
 
+ESTIMATORS = (
+    "naive",
+    "oblivious",
+    "rerank",
+    "policy-aware",
+    "affine",
+    "affine-shown",
+    "intervention-oblivious",
+    "intervention-aware",
+    "self-normalised",
+    "doubly-robust",
+)
+"""Those of `models.estimators`, which services do without."""
+
 SELECTED = "selected"
 """No loss of its own: the best of several, by held-out queries."""
 
@@ -73,7 +87,8 @@ class TrainingSettings(Schedule, frozen=True):
     `loss` is one of `LOSSES`, or "selected": the best of `losses`. `examination` are
     probabilities by rank, `curve` names the curve of bias whose newest version is
     taken; with neither it is that of the only curve, else one that is estimated from
-    the validation groups.
+    the validation groups. `estimator` is one of `ESTIMATORS`; with none the log says
+    which.
     """
 
     cutoff: Positive = 10
@@ -91,6 +106,7 @@ class TrainingSettings(Schedule, frozen=True):
     most_unsupported: Share = 0.05
     examination: list[PositiveFloat] = []
     curve: str = ""
+    estimator: str = ""
     held_out: Annotated[float, msgspec.Meta(gt=0, lt=1)] = 0.2
 
 
@@ -109,6 +125,13 @@ def plan_faults(place: str, training: TrainingSettings) -> Iterator[Fault]:
     yield from schedule_faults(place, training)
     yield from _of_examination(place, training)
     yield from _of_losses(place, training)
+    if training.estimator not in ("", *ESTIMATORS):
+        setting = f"{place}.estimator"
+        yield (
+            setting,
+            f"{setting} must be one of {', '.join(ESTIMATORS)}, or empty, so that the "
+            f"log says which; got {training.estimator!r}",
+        )
 
 
 def schedule_faults(place: str, schedule: Schedule) -> Iterator[Fault]:

@@ -18,9 +18,9 @@ from streams.estimation.evaluation import (
     evaluated,
 )
 from streams.estimation.grounds import FittedOn, Grounds, grounds_of
-from streams.estimation.mixed_scopes import MarkedColumns, marked_columns
 from streams.estimation.policy_rows import PolicyRow, no_interval, rows_of
 from streams.estimation.targets import SnapshotTarget, Target
+from streams.statistics.columns import Columns
 from streams.training.inputs import Inputs
 
 NO_FEATURES = "of no list all policies have features of the candidates"
@@ -123,9 +123,9 @@ def values_of(
     return _record(served, log, grounds, lacking, (curve, found))
 
 
-def _chunks(log: Inputs, check: Callable[[], object]) -> Iterator[MarkedColumns]:
+def _chunks(log: Inputs, check: Callable[[], object]) -> Iterator[Columns]:
     statistics = log.statistics
-    for chunk in marked_columns(statistics.batches(), statistics.column_reader()):
+    for chunk in statistics.columns(marks_mixed=True):
         check()
         yield chunk
 

@@ -35,7 +35,6 @@ from rankstream.operations.terminal.counts import counted
 from rankstream.operations.terminal.progress_line import ProgressLine
 from rankstream.settings import load_settings, with_namespace
 from streams.estimation.evaluation import LOGGED, Coverage, Evaluation, evaluated
-from streams.estimation.mixed_scopes import marked_columns
 from streams.statistics.reader import Statistics
 
 SUMMARY = "what policies would be worth, before anybody sees them"
@@ -188,7 +187,7 @@ def _evaluated(
             if stop.asked:
                 raise Stopped
 
-        chunks = marked_columns(statistics.batches(), statistics.column_reader())
+        chunks = statistics.columns(marks_mixed=True)
         return evaluated(chunks, policies.targets, asked.question, on_queries)
 
 

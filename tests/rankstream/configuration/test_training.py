@@ -6,6 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from models.estimators.registry import ESTIMATORS
 from models.losses.registry import DEFAULT, LOSSES
 from rankstream.configuration import training
 from rankstream.settings import Settings, SettingsError, TrainingSettings, load_settings
@@ -49,6 +50,10 @@ def loaded(
         (
             TRAINED + "loss = 'hinge'",
             "models.m.training.loss must be one of truncated-lambda, ",
+        ),
+        (
+            TRAINED + "estimator = 'ips'",
+            "training.estimator must be one of naive, oblivious, ",
         ),
         (
             TRAINED + "losses = ['arp-linear']",
@@ -142,10 +147,11 @@ def test_a_trained_model_takes_lists_of_any_partition(tmp_path: Path) -> None:
     assert msgspec.structs.replace(model, learns_from=[]).sources_of("m") == ["m"]
 
 
-def test_settings_know_all_losses() -> None:
+def test_settings_know_all_losses_and_estimators() -> None:
     """In the order in which messages list them."""
     assert (*LOSSES,) == training.LOSSES
     assert training.SELECTED not in LOSSES
+    assert (*ESTIMATORS,) == training.ESTIMATORS
     assert TrainingSettings().loss == DEFAULT
 
 

@@ -11,7 +11,7 @@ from models.estimators.choice import Unknown, asked_for
 from models.estimators.registry import ESTIMATORS
 from models.estimators.splits import Shares
 from rankstream.operations.commands.statistics_curve import curve_told, estimated_curve
-from rankstream.operations.relevance import GatheredQuery, Trust, relevance_of
+from rankstream.operations.relevance import Trust, query_gatherer, relevance_of
 from rankstream.settings import LimitSettings, StatisticsSettings
 from rankstream.wire.events import (
     DETERMINISTIC,
@@ -153,12 +153,11 @@ def test_who_asks_for_an_estimator_gets_its_values(name):
     columns = [*statistics.columns(["q"])]
     found = relevance_of(columns, curve, GROUPS, WHOLE, estimator=name)
     unknown = asked_for(name).unknown
-    gathered = GatheredQuery(GROUPS, unknown=unknown)
-    for chunk in columns:
-        gathered.take(chunk)
-    values = ESTIMATORS[name].estimator(*gathered.logged(), curve).values
+    (gathered,) = query_gatherer(GROUPS, name).of(columns)
+    log, impressions = gathered.log, gathered.impressions
+    values = ESTIMATORS[name].estimator(log, impressions, curve).values
     for row in found.items:
-        assert row.relevance == values[gathered.numbers[row.item]]
+        assert row.relevance == values[gathered.items.index(row.item)]
         assert row.low < row.relevance < row.high
         assert row.degrees == (2 if unknown is Unknown.LEFT_OUT else GROUPS - 1)
     assert found.choice.estimator == name
@@ -193,11 +192,10 @@ def test_policies_chosen_from_clicks_are_corrected_each_by_itself():
     ]
     statistics, curve = statistics_of(log), position_curve([1.0, 0.5])
     rows, found = by_item(statistics, curve)
-    gathered = GatheredQuery(GROUPS)
-    for chunk in statistics.columns(["q"]):
-        gathered.take(chunk)
+    (gathered,) = query_gatherer(GROUPS).of(statistics.columns(["q"]))
+    told = gathered.log, gathered.impressions, curve
     values = {
-        name: ESTIMATORS[name].estimator(*gathered.logged(), curve).values
+        name: ESTIMATORS[name].estimator(*told).values
         for name in ("intervention-oblivious", "intervention-aware")
     }
     assert found.choice.estimator == "intervention-oblivious"

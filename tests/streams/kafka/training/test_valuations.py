@@ -28,7 +28,6 @@ from rankstream.wire.policy_values import UNKNOWN, ModelValues, decode_values
 from rankstream.wire.topics import CANDIDATES, EVALUATIONS, SNAPSHOTS, STATISTICS
 from streams.estimation.curve_replicates import CurveReplicates
 from streams.estimation.evaluation import Question, evaluated
-from streams.estimation.mixed_scopes import marked_columns
 from streams.estimation.policy_rows import CHOSEN
 from streams.estimation.served_curves import ServedCurves
 from streams.estimation.served_values import OTHER_FEATURES, Served, values_of
@@ -147,7 +146,7 @@ def test_values_are_those_of_evaluate_and_cover_the_truth(
         groups,
     )
     same = evaluated(
-        marked_columns(statistics.batches(), statistics.column_reader()),
+        statistics.columns(marks_mixed=True),
         {name: SnapshotTarget(x, features) for name, x in versions.items()},
         question,
     )

@@ -21,14 +21,18 @@ from rankstream.wire.events import (
     UNKNOWN,
     Interaction,
 )
-from streams.estimation.logged_queries import Gathering, LoggedQueries
-from streams.estimation.mixed_scopes import MarkedColumns, marked_columns
+from streams.estimation.logged_sets import sets_of
 from streams.fold.statistics_fold import StatisticsFold
 from streams.native.closed_impressions import closed_of
+from streams.statistics.logged_queries import (
+    CELLS_AT_ONCE,
+    LoggedQueries,
+    QueryGatherer,
+)
 from streams.statistics.reader import Statistics
 from tests.event_factory import impression
 from tests.streams.training.counted_lists import GROUPS, KEEP_MS, lists
-from tests.streams.training.test_query_sums import cut
+from tests.streams.training.test_item_tables import cut
 
 EVERYBODY = tuple(range(GROUPS))
 SETS = LimitSettings(candidate_sets=1_000)
@@ -43,7 +47,13 @@ def counted(log: list[Interaction]) -> Statistics:
 
 def marked(statistics: Statistics):
     """Its columns."""
-    return marked_columns(statistics.batches(), statistics.column_reader())
+    return statistics.columns(marks_mixed=True)
+
+
+def gathering(groups, unknown, cells_at_once=CELLS_AT_ONCE):
+    """What gathers lists of some groups."""
+    group_of = [group if group in groups else -1 for group in range(GROUPS)]
+    return QueryGatherer(group_of, GROUPS, unknown, cells_at_once=cells_at_once)
 
 
 def scope_of(one: Interaction) -> tuple[Any, ...]:
@@ -133,7 +143,7 @@ def gathered(found: list[LoggedQueries]):
             query = one.queries[one.owners[item]]
             where = query, group, one.interventions[policy], one.items[item]
             impressions[where] += int(one.impressions[group, policy, item])
-        for each in one.sets:
+        for each in sets_of(one):
             own_items = sorted(one.items[x] for x in each.items.tolist())
             candidates = b"" if each.is_growing else msgspec.msgpack.encode(own_items)
             for group in np.flatnonzero(each.lists).tolist():
@@ -151,7 +161,7 @@ def test_it_is_what_each_list_says(groups, unknown):
     """Of all policies, sets and eras; unknown lists are NaN, as shown, or left out."""
     log = [*lists(600, np.random.default_rng(8))]
     expected = recounted(log, groups, unknown)
-    how = Gathering(GROUPS, groups, unknown)
+    how = gathering(groups, unknown)
     queries = [*how.of(marked(counted(log)))]
     found = gathered(queries)
     assert found[1:] == expected[1:]
@@ -169,13 +179,13 @@ def test_it_is_what_each_list_says(groups, unknown):
 def test_chunks_change_nothing(cells_at_once):
     """However columns are cut; how much is taken together alone decides of whom."""
     statistics = counted([*lists(400, np.random.default_rng(9))])
-    how = Gathering(GROUPS, EVERYBODY, Unknown.LEFT_OUT, cells_at_once)
+    how = gathering(EVERYBODY, Unknown.LEFT_OUT, cells_at_once)
     whole = gathered([*how.of(marked(statistics))])
-    mixed = {name for _, names in marked(statistics) for name in names}
+    mixed = {name for each in marked(statistics) for name in each.mixed}
     for seed in range(2):
         rng = np.random.default_rng(seed)
         pieces = (
-            MarkedColumns(chunk, frozenset(mixed))
+            chunk._replace(mixed=frozenset(mixed))
             for chunk in cut(statistics.columns(), rng)
         )
         again = [*how.of(pieces)]
@@ -209,7 +219,7 @@ def shown(items: str, **how: Any) -> Interaction:
 )
 def test_a_policy_is_mixed_where_a_query_had_several_placements(log, mixed):
     """By themselves the clicks of each cannot be told."""
-    how = Gathering(GROUPS, EVERYBODY, Unknown.KEPT)
+    how = gathering(EVERYBODY, Unknown.KEPT)
     (found,) = how.of(marked(counted(log)))
     assert bool(found.log.mixed) == mixed
     names = {found.interventions[policy] for policy in found.log.mixed}
@@ -219,7 +229,7 @@ def test_a_policy_is_mixed_where_a_query_had_several_placements(log, mixed):
 def test_exposure_rows_are_placements():
     """Two vectors of scores are two, one that comes again is one."""
     one, other = (np.array(x, "<f4").tobytes() for x in ([1, 0, 0], [0, 1, 0]))
-    how = Gathering(GROUPS, EVERYBODY, Unknown.LEFT_OUT)
+    how = gathering(EVERYBODY, Unknown.LEFT_OUT)
     drawn = {"policy": PLACKETT_LUCE}
     same = [shown("ab", scores=one, **drawn), shown("ba", scores=one, **drawn)]
     (found,) = how.of(marked(counted(same)))
@@ -241,11 +251,11 @@ def test_beyond_what_is_kept_apart_placements_are_several():
     )
     fold.take(closed_of(log))
     statistics = Statistics((key, value) for _, key, value in fold.changes({}))
-    how = Gathering(GROUPS, EVERYBODY, Unknown.LEFT_OUT)
+    how = gathering(EVERYBODY, Unknown.LEFT_OUT)
     (found,) = how.of(marked(statistics))
     assert found.log.mixed
 
 
 def test_nothing_is_made_of_nothing():
     """As of an empty log."""
-    assert [*Gathering(GROUPS, EVERYBODY, Unknown.LEFT_OUT).of([])] == []
+    assert [*gathering(EVERYBODY, Unknown.LEFT_OUT).of([])] == []

@@ -1,4 +1,4 @@
-"""Sums of items by split: those of the estimator, whatever chunks columns come in."""
+"""Tables of items by split: those of the estimator, whatever chunks columns come in."""
 
 import tracemalloc
 from collections import defaultdict
@@ -7,20 +7,23 @@ import numpy as np
 import pytest
 
 from models.estimators.bias_curve import BiasCurve
-from models.estimators.choice import Unknown
-from rankstream.operations.relevance import GatheredQuery
+from models.estimators.choice import Unknown, asked_for
+from models.estimators.intervention_aware import item_sums
+from models.estimators.registry import ESTIMATORS, estimator_of
 from rankstream.wire.events import DETERMINISTIC, Interaction
+from streams.statistics import logged_queries as module
+from streams.statistics.columns import counted_scopes
+from streams.statistics.logged_queries import QueryGatherer
 from streams.statistics.reader import Statistics
-from streams.training import query_sums as module
-from streams.training.query_sums import (
+from streams.training.item_tables import (
     APART,
     N_SPLITS,
     SELECTED_ON,
-    SUMMED,
     TRAINED_ON,
-    QuerySummation,
+    EstimatedValues,
+    PooledSums,
+    query_tables,
 )
-from streams.training.used_cells import counted_scopes, used_cells
 from tests.event_factory import impression
 from tests.streams.training.counted_lists import GROUPS, lists, records_of
 
@@ -34,9 +37,15 @@ def statistics_of(seed, n=1_500, **how):
     return Statistics(records_of(log))
 
 
-def summed(chunks, curve=CURVE):
+def tables_of(chunks, how):
+    """Tables of each query."""
+    for found in how.gatherer().of(chunks):
+        yield from query_tables(how, found)
+
+
+def summed(chunks, unknown=Unknown.LEFT_OUT):
     """Sums of each query."""
-    return [*QuerySummation(curve, SPLIT_OF).of(chunks)]
+    return [*tables_of(chunks, PooledSums(CURVE, SPLIT_OF, unknown))]
 
 
 def cut(chunks, rng):
@@ -62,27 +71,22 @@ def cut(chunks, rng):
     ("seed", "unknown"), [(1, Unknown.LEFT_OUT), (2, Unknown.AS_SHOWN)]
 )
 def test_sums_are_those_of_the_estimator(seed, unknown):
-    """Query by query, as relevance gathers them, groups added up by split."""
+    """Query by query, groups and policies apart and then added up by split."""
     statistics = statistics_of(seed)
-    found = [*QuerySummation(CURVE, SPLIT_OF, unknown).of(statistics.columns())]
+    found = summed(statistics.columns(), unknown)
     assert [each.query for each in found] == [*statistics.queries()]
-    left_out = 0
     for each in found:
-        gathered = GatheredQuery(GROUPS, unknown=unknown)
-        for chunk in statistics.columns([each.query]):
-            gathered.take(chunk)
-        expected = gathered.sums(CURVE)
-        places = [gathered.numbers[item] for item in each.items]
-        assert sorted(gathered.numbers) == [*each.items]
+        apart = QueryGatherer(range(GROUPS), GROUPS, unknown)
+        (query,) = apart.of(statistics.columns([each.query]))
+        expected = item_sums(query.log, query.impressions, CURVE)
+        places = [query.items.index(item) for item in each.items]
+        assert sorted(query.items) == [*each.items]
         for split in range(N_SPLITS):
             groups = np.flatnonzero(split == SPLIT_OF)
-            for table, name in zip(each.sums, SUMMED, strict=True):
-                of_groups = getattr(expected, name)[groups][:, places].sum(axis=0)
+            for table, by_group in zip(each.tables, expected, strict=True):
+                of_groups = by_group[groups][:, places].sum(axis=0)
                 assert table[split] == pytest.approx(of_groups, rel=1e-12, abs=1e-12)
-        assert each.n_left_out == gathered.n_left_out
-        left_out += each.n_left_out
-    assert (left_out > 0) == (unknown is Unknown.LEFT_OUT)
-    clicked = sum(each.sums[3].sum() for each in found)
+    clicked = sum(each.tables[3].sum() for each in found)
     assert clicked > 300
     assert all(len(each.sets) > 1 for each in found)
 
@@ -96,10 +100,10 @@ def test_chunks_do_not_change_a_bit(seed):
         rng = np.random.default_rng(again)
         pieces = summed(cut(statistics.columns(), rng))
         for one, other in zip(whole, pieces, strict=True):
-            assert one.sums.tobytes() == other.sums.tobytes()
+            assert one.tables.tobytes() == other.tables.tobytes()
             assert one.n_impressions.tolist() == other.n_impressions.tolist()
-            assert (one.query, one.sets, one.items, one.n_left_out) == (
-                other.query, other.sets, other.items, other.n_left_out,
+            assert (one.query, one.sets, one.items) == (
+                other.query, other.sets, other.items,
             )  # fmt: skip
 
 
@@ -108,14 +112,15 @@ def test_lists_are_counted_by_query_and_split():
     statistics = statistics_of(5)
     counts: dict[tuple[str, int], int] = defaultdict(int)
     for chunk in counted_scopes(statistics.columns()):
-        for scope, group, n, *_ in chunk.cells[used_cells(chunk)].tolist():
+        for scope, group, n, *_ in chunk.cells[chunk.has_policies()].tolist():
             counts[chunk.names[scope].query, int(SPLIT_OF[group])] += n
     found = summed(statistics.columns())
     for each in found:
         expected = [counts[each.query, split] for split in range(N_SPLITS)]
         assert each.n_impressions.tolist() == expected
     n_lists = sum(shown for shown, _ in statistics.queries().values())
-    n_left_out = sum(each.n_left_out for each in found)
+    gatherer = PooledSums(CURVE, SPLIT_OF).gatherer()
+    n_left_out = sum(each.n_left_out for each in gatherer.of(statistics.columns()))
     assert sum(counts.values()) + n_left_out == n_lists == 1_500
 
 
@@ -149,9 +154,44 @@ def test_large_sets_take_bounded_memory(monkeypatch):
     for most in (1 << 30, 4 * GROUPS * n_items):
         monkeypatch.setattr(module, "PAIRS_AT_ONCE", most)
         tracemalloc.start()
-        for place, each in enumerate(QuerySummation(CURVE, SPLIT_OF).of(chunks)):
-            assert each.sums.tobytes() == whole[place].sums.tobytes()
+        for place, each in enumerate(tables_of(chunks, PooledSums(CURVE, SPLIT_OF))):
+            assert each.tables.tobytes() == whole[place].tables.tobytes()
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert place == 19
-    assert peaks[1] < peaks[0] / 3
+    assert peaks[1] < peaks[0] / 2
+
+
+@pytest.mark.parametrize("name", [*ESTIMATORS])
+def test_values_are_those_of_any_estimator(name):
+    """Of the groups of a split alone, raised by what trainings clip."""
+    statistics, n_impressions = statistics_of(7), 900
+    how = EstimatedValues(name, CURVE, SPLIT_OF, n_impressions)
+    found = [*tables_of(statistics.columns(), how)]
+    assert len(found) == len(statistics.queries())
+    n_told = 0
+    for each in found:
+        for split in (TRAINED_ON, SELECTED_ON):
+            own = [g if SPLIT_OF[g] == split else -1 for g in range(GROUPS)]
+            gatherer = QueryGatherer(own, GROUPS, asked_for(name).unknown)
+            (query,) = gatherer.of(statistics.columns([each.query]))
+            places = [query.items.index(item) for item in each.items]
+            tables = each.tables[:, split]
+            for values, least in (
+                (how.values(tables), 0.0),
+                (how.raised(tables, n_impressions), 10.0 / 30.0),
+            ):
+                expected = estimator_of(name).estimator(
+                    query.log, query.impressions, CURVE, least=least
+                )
+                np.testing.assert_allclose(
+                    values, expected.values[places], rtol=1e-9, atol=1e-12
+                )
+                np.testing.assert_allclose(
+                    how.support(tables), expected.support[places], rtol=1e-9
+                )
+                n_told += int(np.isfinite(values).sum())
+            n_clicks = query.log.clicked[query.log.ranks <= CURVE.n_ranks].sum()
+            assert how.clicked(tables).sum() == n_clicks
+            assert each.n_impressions[split] == query.lists_of_queries().sum()
+    assert n_told > 100

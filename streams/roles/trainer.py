@@ -20,9 +20,9 @@ from rankstream.snapshots import pointer_of
 from rankstream.wire.topics import SNAPSHOTS, STATISTICS, TRAINING, full_name
 from rankstream.wire.training import ASKED, DONE, LEFT_ALONE
 from rankstream.wire.training import TRAINING as UNDER_WAY
+from streams.kafka.clients import Cluster
 from streams.kafka.committed_reader import CommittedBatch, client_options
 from streams.kafka.reader_role import Source, either, run_reader_role
-from streams.kafka.state.state_log import Cluster
 from streams.kafka.status.status_page import Status
 from streams.kafka.training.intervention import BEAT_S, Ending, Intervention, Train
 from streams.kafka.training.memory import MemoryLimit, give_back_free_pages

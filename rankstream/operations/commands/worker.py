@@ -216,8 +216,8 @@ def _run_stages(
 ) -> int:
     # Faust is loaded only where it runs.
     from streams.kafka.app import build_app, run_app  # noqa: PLC0415
+    from streams.kafka.clients import Cluster  # noqa: PLC0415
     from streams.kafka.committed_reader import client_options  # noqa: PLC0415
-    from streams.kafka.state.state_log import Cluster  # noqa: PLC0415
 
     role = status.role
     kinds = kinds_of(role)

@@ -26,6 +26,7 @@ from rankstream.operations.terminal.counts import counted
 from rankstream.settings import Settings
 from rankstream.wire.topics import CANDIDATES, EVENTS, LATE
 from streams.kafka.bundles import WITHIN
+from streams.kafka.clients import Cluster
 from streams.kafka.committed_reader import client_options
 from streams.kafka.committer import Committer
 from streams.kafka.partition_life import Event
@@ -35,7 +36,7 @@ from streams.kafka.state.resume_position import (
     decode_position,
     encode_position,
 )
-from streams.kafka.state.state_log import Cluster, StateLog, StateRead
+from streams.kafka.state.state_log import StateLog, StateRead
 from streams.stage import Change, SourceRecord
 from streams.topology import StageKind, topics_of
 from streams.worker_roles import kinds_of

@@ -44,7 +44,7 @@ from rankstream.wire.training import (
     training_key,
 )
 from rankstream.wire.training import TRAINING as UNDER_WAY
-from streams.kafka.state.state_log import Cluster
+from streams.kafka.clients import Cluster
 from streams.kafka.state.whole_topics import Pair, built_of, whole_topic
 from streams.kafka.training.told_thread import Stopped, Told
 from streams.kafka.training.training_log import TrainerFenced, TrainingLog

@@ -15,7 +15,8 @@ from rankstream.wire.topics import (
 )
 from streams.estimation.served_curves import ServedCurves
 from streams.estimation.served_values import Served, values_of
-from streams.kafka.state.state_log import Cluster, delivered
+from streams.kafka.clients import Cluster
+from streams.kafka.state.transactions import delivered
 from streams.kafka.state.whole_topics import Pair, built_of, whole_topic
 from streams.kafka.training.told_thread import Told
 from streams.statistics.reader import Statistics

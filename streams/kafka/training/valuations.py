@@ -25,7 +25,7 @@ from rankstream.snapshots import (
 from streams.estimation.served_curves import ServedCurves
 from streams.estimation.served_snapshots import ServedSnapshots
 from streams.estimation.served_values import Served
-from streams.kafka.state.state_log import Cluster
+from streams.kafka.clients import Cluster
 from streams.kafka.training.memory import MemoryLimit, give_back_free_pages
 from streams.kafka.training.told_thread import Stopped, Task, Told
 from streams.kafka.training.valuation import Valuation

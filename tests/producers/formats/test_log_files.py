@@ -93,7 +93,7 @@ def test_each_click_has_the_query_of_its_list(tmp_path, ending) -> None:
     assert [fields(each, "impression_id")[0] for each in lists] == first
     assert told.notes == ["500 of 500 clicks joined to 300 lists"]
     assert found == events_of(log)
-    assert not list(tmp_path.glob("rankstream-rows-*"))
+    assert not list(tmp_path.glob("rankstream-sort-*"))
 
 
 @pytest.mark.parametrize("tables", [TINY, Tables()])

@@ -25,8 +25,8 @@ from rankstream.wire.topics import (
     TRAINING,
 )
 from rankstream.wire.training import decode_record, decode_training_key
+from streams.kafka.clients import Cluster
 from streams.kafka.committed_reader import CommittedBatch
-from streams.kafka.state.state_log import Cluster
 from streams.local import LocalPipeline, local_settings
 from streams.roles.trainer import Trainer
 from streams.stage import Output

@@ -32,7 +32,7 @@ from streams.estimation.policy_rows import CHOSEN
 from streams.estimation.served_curves import ServedCurves
 from streams.estimation.served_values import OTHER_FEATURES, Served, values_of
 from streams.estimation.targets import SnapshotTarget
-from streams.kafka.state.state_log import Cluster
+from streams.kafka.clients import Cluster
 from streams.kafka.training import valuation, valuations
 from streams.kafka.training.valuations import Load, Valuations
 from streams.statistics import keys

@@ -34,8 +34,8 @@ from streams.estimation.curve_replicates import (
     replicated_curve,
 )
 from streams.estimation.evaluation import LOGGED, Question
-from streams.estimation.grounds import grounds_of
 from streams.estimation.targets import RankingTarget, SnapshotTarget, Target
+from streams.estimation.valuation_basis import valuation_basis_of
 from streams.training.bias_told import bias_told
 from streams.training.feature_records import FeatureRecords
 
@@ -158,7 +158,7 @@ def question_of(
         Where models have several curves in the settings.
     Stopped
     """
-    grounds = grounds_of(
+    grounds = valuation_basis_of(
         source.statistics, *source.trust, policies.fitted_on, arguments.estimator
     )
     curve = _curve_of(arguments, settings, source, policies, stop)

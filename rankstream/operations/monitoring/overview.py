@@ -104,7 +104,7 @@ class Gathered:
     Parameters
     ----------
     trained
-        Schedules of models that are trained and of curves, by the settings.
+        Schedules of models that are trained, and of curves, in the settings.
     """
 
     def __init__(self, trained: Mapping[str, Schedule] | None = None) -> None:

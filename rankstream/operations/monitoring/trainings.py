@@ -38,7 +38,7 @@ class Interventions:
     Parameters
     ----------
     trained
-        Models whose learner is "trained", in the settings of the monitor.
+        Schedules of models that are trained, and of curves, in the settings.
     """
 
     def __init__(self, trained: Mapping[str, Schedule]) -> None:

@@ -73,6 +73,7 @@ def test_the_page_has_all_exit_statuses() -> None:
     numbers = {"EX_CONFIG": 78, "CONFIGURATION_EXIT": 78, "FAILURE_EXIT": 70}
     sources = [
         *(TREE / "rankstream" / "operations" / "commands").rglob("*.py"),
+        *(TREE / "rankstream" / "lab" / "commands").rglob("*.py"),
         TREE / "rankstream" / "operations" / "cli.py",
         TREE / "streams" / "kafka" / "app.py",
     ]

@@ -7,9 +7,8 @@ be clicked is estimated from groups that it has seen nothing of.
 """
 
 from collections.abc import Callable, Container, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -20,15 +19,16 @@ from models.estimators.splits import Shares, Splits
 from models.training.exploration import Exploration, explored
 from models.training.ranker_training import Epoch
 from models.training.reward import Reward, estimated_reward
+from rankstream.configuration.former import recorded_model
 from rankstream.ranking.checked_weights import CheckedWeights
-from rankstream.settings import ModelSettings, Settings
+from rankstream.settings import Settings
 from rankstream.wire.envelope import (
     Pointer,
     Snapshot,
     encode_snapshot,
     intervention_of,
 )
-from rankstream.wire.parents import parent_of, sha256_of
+from rankstream.wire.snapshot_names import parent_of, sha256_of
 from rankstream.wire.training import SCHEMA, RunRecord
 from streams.native.placing import placements_of_scores
 from streams.statistics.columns import IMPRESSIONS, Columns
@@ -166,7 +166,7 @@ class _Run:
             counts=list(self._inputs.counts.items()),
             watermarks=list(self._inputs.watermarks.items()),
             features=gathered.features_used(),
-            settings=_recorded(self._model),
+            settings=recorded_model(self._model),
             split_shares=list(self._shares[:3]),
             seed=self._plan.seed,
             parent=parent_of(self._parent),
@@ -190,7 +190,7 @@ class _Run:
         return Outcome(snapshot, run)
 
     def _columns(self) -> Iterator[Columns]:
-        is_wanted = scopes_for(self._name, self._model)
+        is_wanted = scopes_for(self._model.sources_of(self._name))
         return self._inputs.statistics.columns(is_wanted=is_wanted)
 
     def _curve(self) -> KnownCurve:
@@ -374,11 +374,3 @@ def _split_of(splits: Splits, free: tuple[int, ...]) -> Int64:
     split_of[list(splits.training)] = TRAINED_ON
     split_of[list(free)] = SELECTED_ON
     return split_of
-
-
-def _recorded(model: ModelSettings) -> dict[str, Any]:
-    """Settings in a record; one that chose no estimator is what it always was."""
-    found: dict[str, Any] = msgspec.to_builtins(model)
-    if not model.training.estimator:
-        del found["training"]["estimator"]
-    return found

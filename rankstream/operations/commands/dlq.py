@@ -32,8 +32,6 @@ from rankstream.operations.terminal.plain_text import plain
 from rankstream.settings import Settings
 from rankstream.wire.refusal_codes import Code
 
-SUMMARY = "dead letters: list, show, count, replay"
-
 SHOWN_BYTES = 60
 
 CODES = (*(code.value for code in Code), NO_CODE)

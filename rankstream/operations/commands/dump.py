@@ -14,8 +14,6 @@ from rankstream.wire.events import SCHEMA
 from rankstream.wire.schemas import check_schema
 from rankstream.wire.topics import EVENTS, INTERACTIONS
 
-SUMMARY = "copy the canonical log into a file"
-
 EPILOG = """examples:
   rankstream dump events.dump.zst --namespace shop
   rankstream dump interactions.dump --topic interactions

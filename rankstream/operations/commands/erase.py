@@ -17,8 +17,6 @@ from rankstream.operations.commands import STOPPED, settings_of, tell
 from rankstream.operations.terminal.counts import counted
 from rankstream.operations.terminal.progress_line import ProgressLine
 
-SUMMARY = "a person's events: where they are, and a dump without them"
-
 EPILOG = """examples:
   rankstream erase --user u17                    where they are, and until when
   rankstream erase --user u17 --session s3 --session s9

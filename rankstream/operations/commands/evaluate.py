@@ -47,8 +47,6 @@ from streams.estimation.evaluation import LOGGED
 from streams.local import local_settings
 from streams.statistics.reader import Statistics
 
-SUMMARY = "what policies would be worth, before anybody sees them"
-
 SPARE = ("effective clicks", "largest click", "unseen")
 """Columns that a narrow terminal can do without."""
 

@@ -20,8 +20,6 @@ from rankstream.operations.terminal.counts import counted
 from rankstream.settings import Settings
 from rankstream.wire.verdicts import Ends, MethodVerdict, Verdict, encode_verdict
 
-SUMMARY = "comparisons of rankers: list, publish, show verdicts"
-
 LIGHTS = {"ok": "green", "warning": "yellow", "alarm": "red"}
 
 

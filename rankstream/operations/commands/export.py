@@ -26,8 +26,6 @@ from rankstream.settings import Settings
 from rankstream.wire.topics import INTERACTIONS
 from streams.local import local_settings
 
-SUMMARY = "lists and clicks as arrays, for other programs"
-
 SUFFIX = ".npz"
 
 EPILOG = """examples:

@@ -40,8 +40,6 @@ from rankstream.wire.input_events import Event
 from rankstream.wire.nearest_name import suggestion
 from rankstream.wire.units_of_time import WORDS
 
-SUMMARY = "send live events, from standard input or a followed file"
-
 GRACE_S = 10.0
 """How long a stop waits for what is under way."""
 

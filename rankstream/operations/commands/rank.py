@@ -30,8 +30,6 @@ from rankstream.wire.envelope import Snapshot, pointer_of
 if TYPE_CHECKING:
     import pyarrow as pa
 
-SUMMARY = "score and rank the items of a file by a trained ranker"
-
 HEAD = ("query", "rank", "item", "score")
 
 ENDINGS = (".csv", ".jsonl", ".ndjson", ".parquet")

@@ -11,8 +11,6 @@ from rankstream.operations.terminal.plain_text import visible
 from streams.recount.differences import Verdict
 from streams.recount.rules import rules_of
 
-SUMMARY = "count the canonical log again with independent code, and compare"
-
 EPILOG = """examples:
   rankstream recount --namespace shop
                            what the workers counted; they may run meanwhile

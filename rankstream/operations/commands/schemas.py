@@ -7,8 +7,6 @@ from pathlib import Path
 from rankstream.operations.serving.openapi import description
 from rankstream.wire.event_schemas import Schema, event_schemas, schema_file
 
-SUMMARY = "JSON Schemas of events, for programs in any language"
-
 API = "openapi"
 """What `rankstream serve` takes and answers; no schema itself, it holds them."""
 

@@ -16,8 +16,6 @@ from rankstream.settings import (
     SettingsError,
 )
 
-SUMMARY = "events, rankings and combined lists over HTTP"
-
 EPILOG = """examples:
   rankstream serve --config shop.toml
   rankstream serve --port 8080

@@ -32,8 +32,6 @@ from rankstream.snapshots import (
     pointer_from,
 )
 
-SUMMARY = "model snapshots: list, show, verify, roll back, follow, repair"
-
 WIDTH = 100
 
 SPARE = ("bytes", "features", "kind")

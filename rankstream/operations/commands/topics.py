@@ -11,8 +11,6 @@ from rankstream.operations.commands import settings_of
 from rankstream.settings import Settings
 from streams.topology import topics_of
 
-SUMMARY = "create the topics, check them, or split the log"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""

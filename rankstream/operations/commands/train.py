@@ -53,8 +53,6 @@ from streams.training.recorded_inputs import (
 MOST_SHOWN = 20
 """Features whose weights are printed."""
 
-SUMMARY = "train a ranker from a log in files, without Kafka"
-
 EPILOG = """examples:
   rankstream train --log clicks.csv --features products.csv --model search --out run/
                                                a table of shown items, and features

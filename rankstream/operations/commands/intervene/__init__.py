@@ -45,8 +45,6 @@ from rankstream.wire.training import (
     training_key,
 )
 
-SUMMARY = "train a model now, list its trainings, verify one from the log"
-
 PATIENCE_S = 10.0
 """After so long without an answer it is said what may be missing."""
 

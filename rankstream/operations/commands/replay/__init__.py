@@ -26,8 +26,6 @@ from rankstream.operations.commands.replay.to_kafka import send
 from rankstream.operations.terminal.counts import counted
 from rankstream.settings import Settings
 
-SUMMARY = "send historical logs to Kafka, or fold them in this process"
-
 EPILOG = """formats (--format; auto looks at the first bytes):
 {formats}
 

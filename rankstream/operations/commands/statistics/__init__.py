@@ -24,8 +24,6 @@ from rankstream.operations.terminal.fitted_table import print_fitted, wide_conso
 from rankstream.operations.terminal.plain_text import plain
 from streams.statistics.reader import Statistics
 
-SUMMARY = "what was counted: show one query, list queries, export"
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""

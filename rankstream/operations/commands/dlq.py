@@ -26,9 +26,8 @@ from rankstream.operations.answers.dead_letters import (
     letter_counts,
 )
 from rankstream.operations.commands import settings_of, tell
-from rankstream.operations.terminal.counts import counted
 from rankstream.operations.terminal.fitted_table import print_fitted, wide_console
-from rankstream.operations.terminal.plain_text import plain
+from rankstream.operations.terminal.words import counted, plain
 from rankstream.settings import Settings
 from rankstream.wire.refusal_codes import Code
 

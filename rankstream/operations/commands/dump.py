@@ -8,8 +8,8 @@ from producers.formats.canonical_dump import Header, write_dump
 from producers.stop_signal import Stop
 from producers.topic_reader import TopicReader
 from rankstream.operations.commands import STOPPED, settings_of, tell
-from rankstream.operations.terminal.counts import counted
 from rankstream.operations.terminal.progress_line import ProgressLine
+from rankstream.operations.terminal.words import counted
 from rankstream.wire.events import SCHEMA
 from rankstream.wire.schemas import check_schema
 from rankstream.wire.topics import EVENTS, INTERACTIONS

@@ -14,8 +14,8 @@ from producers.replay import utc
 from producers.stop_signal import Stop
 from producers.topic_reader import TopicReader
 from rankstream.operations.commands import STOPPED, settings_of, tell
-from rankstream.operations.terminal.counts import counted
 from rankstream.operations.terminal.progress_line import ProgressLine
+from rankstream.operations.terminal.words import counted
 
 EPILOG = """examples:
   rankstream erase --user u17                    where they are, and until when

@@ -38,10 +38,9 @@ from rankstream.operations.commands.options.curves import (
 from rankstream.operations.commands.options.files import add_folded_format
 from rankstream.operations.commands.options.folded_log import folded_log
 from rankstream.operations.commands.options.log import has_files
-from rankstream.operations.terminal.counts import counted
 from rankstream.operations.terminal.fitted_table import print_fitted, wide_console
-from rankstream.operations.terminal.plain_text import plain
 from rankstream.operations.terminal.progress_line import ProgressLine
+from rankstream.operations.terminal.words import counted, plain
 from rankstream.settings import Settings
 from streams.estimation.evaluation import LOGGED
 from streams.local import local_settings

@@ -16,7 +16,7 @@ from rankstream.operations.answers.experiments import (
 )
 from rankstream.operations.answers.snapshots import opened_store
 from rankstream.operations.commands import settings_of, write_json
-from rankstream.operations.terminal.counts import counted
+from rankstream.operations.terminal.words import counted
 from rankstream.settings import Settings
 from rankstream.wire.verdicts import Ends, MethodVerdict, Verdict, encode_verdict
 

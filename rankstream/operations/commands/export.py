@@ -21,7 +21,7 @@ from rankstream.operations.commands.options.files import add_folded_format
 from rankstream.operations.commands.options.folded_log import fold_events
 from rankstream.operations.commands.options.log import has_files, log_asked
 from rankstream.operations.local_replay import LocalReplay, dump_of
-from rankstream.operations.terminal.counts import counted
+from rankstream.operations.terminal.words import counted
 from rankstream.settings import Settings
 from rankstream.wire.topics import INTERACTIONS
 from streams.local import local_settings

@@ -33,8 +33,8 @@ from rankstream.operations.commands.options.files import (
 )
 from rankstream.operations.commands.options.log import has_files
 from rankstream.operations.commands.options.recorded_log import recorded_events
-from rankstream.operations.terminal.counts import counted
 from rankstream.operations.terminal.progress_line import ProgressLine
+from rankstream.operations.terminal.words import counted
 from rankstream.settings import Settings
 from rankstream.wire.input_events import Event
 from rankstream.wire.nearest_name import suggestion

@@ -18,9 +18,8 @@ from rankstream.adapters.table_roles import FEATURES
 from rankstream.operations.answers.folders import snapshot_in
 from rankstream.operations.commands.options.files import add_columns
 from rankstream.operations.commands.options.log import columns_asked
-from rankstream.operations.terminal.counts import counted
-from rankstream.operations.terminal.plain_text import visible
 from rankstream.operations.terminal.progress_line import ProgressLine
+from rankstream.operations.terminal.words import counted, visible
 from rankstream.ranking.checked_weights import checked_weights
 from rankstream.ranking.multileaving import ONE_CANDIDATE
 from rankstream.ranking.served_model import ServedModel

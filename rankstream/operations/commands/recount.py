@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rankstream.operations.commands import settings_of
 from rankstream.operations.recount.log import recount_dump, recount_topics
-from rankstream.operations.terminal.plain_text import visible
+from rankstream.operations.terminal.words import visible
 from streams.recount.differences import Verdict
 from streams.recount.rules import rules_of
 

@@ -20,9 +20,8 @@ from rankstream.operations.answers.snapshots import (
     versions,
 )
 from rankstream.operations.commands import nothing, settings_of, tell, write_json
-from rankstream.operations.terminal.counts import counted
 from rankstream.operations.terminal.fitted_table import print_fitted, wide_console
-from rankstream.operations.terminal.plain_text import plain
+from rankstream.operations.terminal.words import counted, plain
 from rankstream.settings import Settings
 from rankstream.snapshots import (
     Pointer,

@@ -37,8 +37,8 @@ from rankstream.operations.commands.options.files import add_folded_format
 from rankstream.operations.commands.options.folded_log import FoldedLog, folded_log
 from rankstream.operations.commands.options.log import has_files
 from rankstream.operations.terminal.fitted_table import print_fitted, wide_console
-from rankstream.operations.terminal.plain_text import plain, visible
 from rankstream.operations.terminal.progress_line import ProgressLine
+from rankstream.operations.terminal.words import plain, visible
 from rankstream.settings import Settings
 from rankstream.wire.envelope import Snapshot
 from streams.training.inputs import TrainingRefused

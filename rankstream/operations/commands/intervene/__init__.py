@@ -32,7 +32,7 @@ from rankstream.operations.commands.intervene.tables import (
     print_runs,
     print_verification,
 )
-from rankstream.operations.terminal.plain_text import visible
+from rankstream.operations.terminal.words import visible
 from rankstream.settings import Settings
 from rankstream.snapshots import pointer_from
 from rankstream.wire.curves import CurveRecord

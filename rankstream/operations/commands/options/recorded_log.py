@@ -20,8 +20,8 @@ from rankstream.operations.commands.options.log import (
     log_asked,
     names_of,
 )
-from rankstream.operations.terminal.counts import counted
 from rankstream.operations.terminal.progress_line import ProgressLine
+from rankstream.operations.terminal.words import counted
 from rankstream.wire.input_events import Event
 
 LOOK_EVERY = 4_096

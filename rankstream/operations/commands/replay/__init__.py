@@ -23,7 +23,7 @@ from rankstream.operations.commands.options.recorded_log import (
     recorded_events,
 )
 from rankstream.operations.commands.replay.to_kafka import send
-from rankstream.operations.terminal.counts import counted
+from rankstream.operations.terminal.words import counted
 from rankstream.settings import Settings
 
 EPILOG = """formats (--format; auto looks at the first bytes):

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from producers.formats.adapted import Adapted
-from producers.formats.csv_rows import csv_rows, parted_by
 from producers.formats.list_policies import drawn_by, shown_and_not
 from producers.formats.rows_together import (
     PLAIN,
@@ -25,7 +24,7 @@ from producers.formats.rows_together import (
     rows_together,
 )
 from producers.formats.source_file import opened
-from producers.formats.table_columns import columns_by_role
+from producers.formats.tables import columns_by_role, csv_rows, parted_by
 from rankstream.adapters.adapter import AdapterOptions, NotAdapted
 from rankstream.adapters.events import clicked, listed
 from rankstream.adapters.fields import needed, text

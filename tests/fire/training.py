@@ -15,7 +15,7 @@ from rankstream.settings import Settings
 from rankstream.snapshots import SnapshotError, decode_snapshot
 from rankstream.wire.deployments import is_deployment
 from rankstream.wire.envelope import Pointer, pointer_of
-from rankstream.wire.parents import sha256_of
+from rankstream.wire.snapshot_names import sha256_of
 from rankstream.wire.topics import EVENTS, PREFERENCES, SNAPSHOTS, TRAINING
 from rankstream.wire.training import (
     SCHEMA,

@@ -4,8 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from producers.dead_letters import DeadLetter, Outlook, counts, outlook
-from producers.log_time import reached_ms
-from producers.topic_reader import TopicReader
+from producers.topic_reader import TopicReader, reached_ms
 from rankstream.operations.answers.as_builtins import Answer
 from rankstream.settings import Settings
 

@@ -24,7 +24,7 @@ from rankstream.operations.answers.verification import (
 from rankstream.settings import ModelSettings
 from rankstream.wire.curves import CurveRecord
 from rankstream.wire.envelope import Snapshot, decode_snapshot, encode_snapshot
-from rankstream.wire.parents import sha256_of
+from rankstream.wire.snapshot_names import sha256_of
 from rankstream.wire.topics import CANDIDATES, SNAPSHOTS, STATISTICS, TRAINING
 from rankstream.wire.training import (
     RunRecord,

@@ -43,8 +43,8 @@ from streams.estimation.evaluation import (
     Question,
     evaluated,
 )
-from streams.estimation.grounds import grounds_of
 from streams.estimation.policy_rows import PolicyRow, no_interval, rows_of
+from streams.estimation.valuation_basis import valuation_basis_of
 from streams.training.bias_told import bias_told
 
 WEIGHTS: Mapping[str, Callable[[BiasCurve], RankWeights]] = MappingProxyType(
@@ -211,7 +211,7 @@ def values_of(
     ValueError
         Where models have several curves in the settings.
     """
-    grounds = grounds_of(
+    grounds = valuation_basis_of(
         source.statistics, *source.policies, policies.fitted_on, asked.estimator
     )
     curve = _curve_of(source, policies, asked, fitting)

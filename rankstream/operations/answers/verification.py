@@ -25,7 +25,7 @@ from rankstream.snapshots import (
 )
 from rankstream.wire.curves import CurveRecord
 from rankstream.wire.envelope import CURVE, is_pointer
-from rankstream.wire.parents import Parent, sha256_of
+from rankstream.wire.snapshot_names import Parent, sha256_of
 from rankstream.wire.topics import SNAPSHOTS, TRAINING
 from rankstream.wire.training import RunRecord, decode_record, decode_training_key
 from streams.training.curve_snapshot import CurveOutcome

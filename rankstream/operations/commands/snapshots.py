@@ -233,7 +233,7 @@ def _move(
     settings: Settings, store: SnapshotStore, arguments: argparse.Namespace
 ) -> int:
     # Kafka's client is loaded only where it is needed.
-    from producers.rollback import follow_again, roll_back  # noqa: PLC0415
+    from producers.snapshot_records import follow_again, roll_back  # noqa: PLC0415
 
     model = arguments.model
     if arguments.action == "follow":
@@ -256,7 +256,7 @@ def _repair(settings: Settings, arguments: argparse.Namespace) -> int:
     TopicUnreadable, SendFailed
     """
     # Kafka's client is loaded only where it is needed.
-    from producers.snapshot_repair import dead_records, repair  # noqa: PLC0415
+    from producers.snapshot_records import dead_records, repair  # noqa: PLC0415
 
     found = dead_records(settings, arguments.model or "")
     ours = [each for each in found if each.is_ours]

@@ -14,8 +14,7 @@ from rankstream.configuration.training import Schedule
 from rankstream.operations.answers.trainings import Counted
 from rankstream.operations.monitoring.trainings import Interventions, LearnedCurves
 from rankstream.wire.envelope import pointer_from
-from rankstream.wire.intervention_rates import decode_rates
-from rankstream.wire.policy_values import ModelValues, decode_values
+from rankstream.wire.model_evaluations import ModelValues, decode_rates, decode_values
 from rankstream.wire.schemas import decoded
 from rankstream.wire.verdicts import Verdict, decode_verdict
 
@@ -105,7 +104,7 @@ class Gathered:
     Parameters
     ----------
     trained
-        Schedules of models that are trained and of curves, by the settings.
+        Schedules of models that are trained, and of curves, in the settings.
     """
 
     def __init__(self, trained: Mapping[str, Schedule] | None = None) -> None:

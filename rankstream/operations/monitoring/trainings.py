@@ -9,7 +9,7 @@ from rankstream.configuration.training import Schedule
 from rankstream.operations.answers.trainings import Counted, next_in_words
 from rankstream.wire.curves import CurveRecord, published
 from rankstream.wire.envelope import Pointer
-from rankstream.wire.intervention_rates import (
+from rankstream.wire.model_evaluations import (
     FIRST_POLICY,
     InterventionRate,
     ModelRates,
@@ -38,7 +38,7 @@ class Interventions:
     Parameters
     ----------
     trained
-        Models whose learner is "trained", in the settings of the monitor.
+        Schedules of models that are trained, and of curves, in the settings.
     """
 
     def __init__(self, trained: Mapping[str, Schedule]) -> None:

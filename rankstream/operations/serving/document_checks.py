@@ -12,9 +12,8 @@ from rankstream.operations.serving.requests import Rejected
 from rankstream.operations.serving.sender import Outgoing
 from rankstream.wire.bounds import LAST_MS, MAX_CLICK_BYTES, MAX_ID_CHARACTERS
 from rankstream.wire.events import SCHEMA
-from rankstream.wire.input_events import kind_of, recognised
+from rankstream.wire.input_events import kind_of, recognised, refused_header
 from rankstream.wire.refusal_codes import Code
-from rankstream.wire.refused_header import refused_header
 from rankstream.wire.schemas import decoded
 from rankstream.wire.units_of_time import LEAST_MS, unit_of
 from streams.ingest.refusal import Refused

@@ -4,9 +4,9 @@ import argparse
 import shlex
 from collections import Counter
 
+from producers.event_sink import SentRecords
 from producers.fates import Fates, FateWatch
 from producers.formats.adapted import Adapted
-from producers.sent_records import SentRecords
 from producers.stop_signal import Stop
 from producers.topic_reader import TopicUnreadable
 from rankstream.operations.commands import tell

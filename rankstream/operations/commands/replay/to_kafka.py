@@ -5,7 +5,6 @@ import itertools
 from typing import Any
 
 from producers.event_producer import EventProducer
-from producers.log_time import reached_ms
 from producers.replay import (
     Pace,
     ProgressFile,
@@ -17,7 +16,7 @@ from producers.replay import (
     utc,
 )
 from producers.stop_signal import Stop
-from producers.topic_reader import TopicReader
+from producers.topic_reader import TopicReader, reached_ms
 from rankstream.operations.commands import STOPPED, tell
 from rankstream.operations.commands.options.fates import FateReport
 from rankstream.operations.commands.options.recorded_log import RecordedLog

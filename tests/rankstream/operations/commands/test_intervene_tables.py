@@ -13,7 +13,7 @@ from rankstream.operations.commands.intervene.tables import (
     print_runs,
 )
 from rankstream.operations.terminal.words import loss_line
-from rankstream.wire.parents import Parent
+from rankstream.wire.snapshot_names import Parent
 from rankstream.wire.training import CurveUsed, LossTried
 from tests.rankstream.training_topic import RUN
 

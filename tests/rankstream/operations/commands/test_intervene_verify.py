@@ -10,7 +10,7 @@ import pytest
 from rankstream.operations.answers import verification
 from rankstream.operations.answers.verification import Verification, verified
 from rankstream.snapshots import Pointer, Snapshot, decode_snapshot, encode_snapshot
-from rankstream.wire.parents import sha256_of
+from rankstream.wire.snapshot_names import sha256_of
 from rankstream.wire.topics import SNAPSHOTS, TRAINING
 from rankstream.wire.training import RunRecord, encode_record, training_key
 from tests.streams.training.shop import EXAMINATION, Shop, model_of, settings_of

@@ -15,7 +15,7 @@ from rankstream.operations.monitoring.overview import Gathered
 from rankstream.operations.monitoring.terminal import view_of
 from rankstream.operations.monitoring.trainings import MOST_ROWS
 from rankstream.settings import TrainingSettings
-from rankstream.wire.intervention_rates import (
+from rankstream.wire.model_evaluations import (
     InterventionRate,
     ModelRates,
     encode_rates,

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from producers import sent_records
-from producers.sent_records import SentRecords
+from producers import event_sink
+from producers.event_sink import SentRecords
 
 
 class Place(NamedTuple):
@@ -44,7 +44,7 @@ def test_a_record_that_the_broker_had_already_has_no_place() -> None:
 
 def test_runs_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond the bound what lies between is taken for its own, and nothing is lost."""
-    monkeypatch.setattr(sent_records, "MAX_RUNS", 3)
+    monkeypatch.setattr(event_sink, "MAX_RUNS", 3)
     sent = SentRecords()
     for offset in range(0, 20, 2):
         sent.add("clicks", Place(0, offset))

@@ -11,7 +11,7 @@ FittedOn = Mapping[str, frozenset[int] | None]
 """Groups whose clicks policies came from, by name; None where that is not known."""
 
 
-class Grounds(NamedTuple):
+class ValuationBasis(NamedTuple):
     """What values rest on.
 
     Parameters
@@ -29,13 +29,13 @@ class Grounds(NamedTuple):
     n_groups: int
 
 
-def grounds_of(
+def valuation_basis_of(
     statistics: Statistics,
     models: Container[str],
     fitted_on: FittedOn,
     own: FittedOn,
     asked: str | None = None,
-) -> Grounds:
+) -> ValuationBasis:
     """What policies may be valued on.
 
     Parameters
@@ -58,4 +58,4 @@ def grounds_of(
     n_unknown = sum(one.without_exposure for one in counts)
     n_counted = sum(sum(one.sources.values()) for one in counts)
     known = Known(n_counted - n_unknown, n_unknown, logged.has_intervals)
-    return Grounds(basis, choice_of(known, asked), n_groups)
+    return ValuationBasis(basis, choice_of(known, asked), n_groups)

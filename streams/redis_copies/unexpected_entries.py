@@ -16,7 +16,7 @@ first may have been answered before it, and the request of the second have been 
 """
 
 
-class Suspicions(Generic[Name, Seen]):
+class UnexpectedEntries(Generic[Name, Seen]):
     """By name, what was seen, and when in terms of settled batches."""
 
     def __init__(self) -> None:

@@ -1,9 +1,14 @@
-"""Keys of records of the topic `snapshots`, and what a record of a key must hold."""
+"""How records name snapshots: keys of `snapshots`, and what something began from."""
+
+import hashlib
+
+import msgspec
 
 from rankstream.wire.envelope import (
     Snapshot,
     SnapshotError,
     decode_snapshot,
+    encode_snapshot,
     pointer_of,
 )
 
@@ -39,3 +44,22 @@ def version_key(snapshot: Snapshot) -> bytes:
 def following_key(model: str) -> bytes:
     """The key, in the topic, of the record after which learned versions are served."""
     return f"{model}/follow".encode()
+
+
+class Parent(msgspec.Struct, frozen=True, array_like=True):
+    """The version that a training, or a fit, began from; digest of its envelope."""
+
+    epoch: int
+    version: int
+    sha256: bytes
+
+
+def sha256_of(envelope: bytes) -> bytes:
+    """The digest by which records name a snapshot."""
+    return hashlib.sha256(envelope).digest()
+
+
+def parent_of(snapshot: Snapshot) -> Parent:
+    """A version as the record of the next one names it."""
+    digest = sha256_of(encode_snapshot(snapshot))
+    return Parent(snapshot.epoch, snapshot.version, digest)

@@ -24,7 +24,7 @@ class Task(NamedTuple):
     request: str = ""
 
 
-class Told:
+class BackgroundThread:
     """How far a thread that trains is, and how it is told to give up.
 
     Parameters

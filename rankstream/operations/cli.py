@@ -156,6 +156,8 @@ def parser_for(words: list[str]) -> argparse.ArgumentParser:
             check_rooms()
             module = importlib.import_module(module_of(name))
             verb.set_defaults(run=module.run)
+            verb.epilog = getattr(module, "EPILOG", None)
+            verb.formatter_class = argparse.RawDescriptionHelpFormatter
             module.add_arguments(verb)
             _add_settings(verb, None)
             say_defaults(verb)

@@ -53,8 +53,6 @@ What was applied before becomes a duplicate.
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = EPILOG
     parser.add_argument("action", choices=("count", "list", "show", "replay"))
     parser.add_argument("place", nargs="?", help="with show: topic/partition/offset")
     parser.add_argument("--topic", choices=SOURCES, help="only letters from this topic")

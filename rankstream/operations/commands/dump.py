@@ -27,8 +27,6 @@ ends in .gz or .zst makes a packed file. The file appears when it is complete.
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = EPILOG
     parser.add_argument("file", type=Path)
     parser.add_argument(
         "--topic",

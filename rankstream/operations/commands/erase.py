@@ -32,8 +32,6 @@ docs/who-counts.md says what is kept where, and what are sums only.
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = EPILOG
     parser.add_argument("--user", help="id of the user, as events have it")
     parser.add_argument(
         "--session",

@@ -69,8 +69,6 @@ exit status: 0 if policies were valued, 1 if there is nothing to value them on
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = EPILOG
     parser.add_argument(
         "policies",
         nargs="+",

@@ -25,7 +25,6 @@ LIGHTS = {"ok": "green", "warning": "yellow", "alarm": "red"}
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = """examples:
   rankstream experiments list          the settings, and what clients follow
   rankstream experiments publish       make clients follow the settings

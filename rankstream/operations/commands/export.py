@@ -43,8 +43,6 @@ what else the file has. Lists count once their click window has passed.
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = EPILOG
     parser.add_argument(
         "paths",
         nargs="*",

@@ -30,8 +30,6 @@ exit status: 0 where nothing is lost, double, wrong or extra, else 1
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = EPILOG
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument(
         "--events", type=Path, metavar="DUMP", help="a dumped log instead of Kafka"

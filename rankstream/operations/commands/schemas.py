@@ -23,7 +23,6 @@ def file_name(name: str) -> str:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = (
         "examples:\n"
         "  rankstream schemas query-event          print one\n"

@@ -32,8 +32,6 @@ status is 0.
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = EPILOG
     parser.add_argument("--host", help="where to listen (default: serve.host)")
     parser.add_argument(
         "--port", type=int, help="0 takes any free one (default: serve.port)"

@@ -14,7 +14,6 @@ from streams.topology import topics_of
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = (
         "examples:\n"
         "  rankstream topics create --namespace shop\n"

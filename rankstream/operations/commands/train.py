@@ -78,8 +78,6 @@ exit status: 0 if it is done, 1 if nothing can be trained, or a snapshot differs
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = EPILOG
     parser.add_argument(
         "--log",
         nargs="+",

@@ -63,8 +63,6 @@ where something warned), 2 where the call or the settings are wrong
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = EPILOG
     add_files(parser)
     add_features(parser)
     parser.add_argument(

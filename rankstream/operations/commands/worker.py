@@ -54,7 +54,6 @@ T = TypeVar("T")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = (
         "roles, and the port of each page, relative to metrics.port:\n"
         + "".join(map(_line_of, ROLES.values()))

@@ -70,8 +70,6 @@ exit status: 0 if it is done, 1 if it was refused or a snapshot differs
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.epilog = EPILOG
     parser.add_argument(
         "model", nargs="?", help="which one (default: the one that is trained)"
     )

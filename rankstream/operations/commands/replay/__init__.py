@@ -54,7 +54,6 @@ for bit. 'rankstream statistics show QUERY --local run/' reads what --out wrote.
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = EPILOG.format(formats="\n".join(map(_told, CATALOGUE)))
     add_files(parser)
     add_features(parser)

@@ -26,7 +26,6 @@ from streams.statistics.reader import Statistics
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.epilog = (
         "examples:\n"
         "  rankstream statistics list --limit 20\n"

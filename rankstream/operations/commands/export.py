@@ -10,7 +10,7 @@ import numpy as np
 
 from producers.formats.canonical_dump import read_dump, read_header
 from producers.stop_signal import Stop
-from rankstream.operations.bandit_log import (
+from rankstream.operations.answers.bandit_log import (
     BanditLog,
     Part,
     interactions_of,

@@ -11,11 +11,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from models.arrays import Flags, Floats, Integers
 from models.estimators.bias_curve import BiasCurve
-
-Flags = npt.NDArray[np.bool_]
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 
 class LoggedPlaces(NamedTuple):

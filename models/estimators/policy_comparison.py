@@ -11,11 +11,11 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from models.arrays import Flags, Floats
 from models.estimators.bias_curve import BiasCurve
 from models.estimators.intervals import FEW_CLICKS
-from models.estimators.intervention_aware import Floats
 from models.estimators.jackknife import Jackknife, jackknife
-from models.estimators.logged_places import Flags, LoggedPlaces, of_groups
+from models.estimators.logged_places import LoggedPlaces, of_groups
 from models.estimators.policy_reward import PolicyReward, RankWeights, policy_reward
 from models.estimators.registry import Estimator
 

@@ -13,7 +13,8 @@ Waudby-Smith & Ramdas (JRSS B 2024), section 4; Shafer (JRSS A 2021).
 
 import numpy as np
 
-from models.evaluation.sums import LOG_SCALE, Floats, PreferenceSums, pairs_of
+from models.arrays import Floats
+from models.evaluation.sums import LOG_SCALE, PreferenceSums, pairs_of
 
 
 def log_e_values(sums: PreferenceSums) -> Floats:

@@ -10,19 +10,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from models.arrays import Floats, Integers
 from models.evaluation.betting import log_e_values
 from models.evaluation.confidence_sequence import half_widths
 from models.evaluation.intervals import clustered_half_widths, fixed_half_widths
 from models.evaluation.session_sequence import session_intervals
 from models.evaluation.standings import bradley_terry, copeland, cycles
-from models.evaluation.sums import (
-    Floats,
-    Integers,
-    PreferenceSums,
-    n_pairs_of,
-    pairs_of,
-    skew,
-)
+from models.evaluation.sums import PreferenceSums, n_pairs_of, pairs_of, skew
 
 
 class Conclusion(NamedTuple):

@@ -9,7 +9,8 @@ Chapelle, Joachims, Radlinski & Yue (TOIS 2012) for interleaving; Cameron & Mill
 import numpy as np
 from scipy.stats import norm, t
 
-from models.evaluation.sums import SCALE, Floats, PreferenceSums
+from models.arrays import Floats
+from models.evaluation.sums import SCALE, PreferenceSums
 
 
 def fixed_half_widths(sums: PreferenceSums, alpha: float) -> Floats:

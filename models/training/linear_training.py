@@ -5,9 +5,7 @@ The weights are one for each feature, and the start says how many there are.
 
 from collections.abc import Callable
 
-import numpy as np
-import numpy.typing as npt
-
+from models.arrays import Floats
 from models.losses.discounts import discounts
 from models.rankers.linear import LinearRanker
 from models.training.query_chunk import ChunkSource
@@ -28,8 +26,6 @@ __all__ = [
     "mean_dcg",
     "train",
 ]
-
-Floats = npt.NDArray[np.float64]
 
 
 def train(

@@ -44,6 +44,10 @@ STEP_MS = 10
 """Between lists of such a table: those of 90 days are 777 million."""
 
 NO_TIME = "no column says when lists were shown: they are taken one after another"
+NO_QUERY = (
+    "no column says what was asked for: each list is a query of its own, of which no "
+    "other list tells; --columns query=COLUMN names it"
+)
 
 _TRUE = frozenset({"1", "true", "t", "yes", "y"})
 _FALSE = frozenset({"0", "false", "f", "no", "n", ""})
@@ -166,6 +170,8 @@ def events_of(
             adapted.note(NO_TIME)
             now = {"at": EpochMs(epoch_ms + STEP_MS * place)}
             shown = [{**row, **now} for row in shown]
+        if "query" not in shown[0]:
+            adapted.note(NO_QUERY)
         try:
             events = _of_list(shown, options)
         except NotAdapted as error:

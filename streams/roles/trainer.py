@@ -24,9 +24,9 @@ from streams.kafka.clients import Cluster
 from streams.kafka.committed_reader import CommittedBatch, client_options
 from streams.kafka.reader_role import Source, either, run_reader_role
 from streams.kafka.status.status_page import Status
+from streams.kafka.training.background_thread import BackgroundThread, Stopped, Task
 from streams.kafka.training.intervention import BEAT_S, Ending, Intervention, Train
 from streams.kafka.training.memory import MemoryLimit, give_back_free_pages
-from streams.kafka.training.told_thread import Stopped, Task, Told
 from streams.kafka.training.training_log import TrainingLog
 from streams.kafka.training.valuations import Valuations
 from streams.statistics import keys
@@ -224,9 +224,9 @@ class Trainer:
             task = self._task_of(name, records)
             if task is not None:
                 memory = MemoryLimit(self._settings.train.memory_mb)
-                told = Told(task, stop, memory)
+                thread = BackgroundThread(task, stop, memory)
                 run = Intervention(
-                    self._settings, self._cluster, own, told,
+                    self._settings, self._cluster, own, thread,
                     by=self._own_id, train=self._train,
                 )  # fmt: skip
                 known = (each.watermark_ms for each in self._counted.values())

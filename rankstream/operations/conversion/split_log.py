@@ -104,10 +104,10 @@ class _Split:
             )
             return
         for partition in range(n_there):
-            heirs = range(partition, self._n_after, n_there)
+            children = range(partition, self._n_after, n_there)
             self._tell(
                 f"{EVENTS}[{partition}] would be folded to its end, and divided into "
-                f"{', '.join(map(str, heirs))}"
+                f"{', '.join(map(str, children))}"
             )
 
     def _n_there(self) -> int:
@@ -216,7 +216,7 @@ def _sentence(partition: int, report: Report | None) -> str:
     if report is None:
         return f"{place}: nothing to divide"
     shares = "; ".join(
-        f"[{heir}] {counted(n_scopes, 'scope')}, {counted(n_open, 'open event')}"
-        for heir, (n_scopes, n_open) in report.items()
+        f"[{child}] {counted(n_scopes, 'scope')}, {counted(n_open, 'open event')}"
+        for child, (n_scopes, n_open) in report.items()
     )
     return f"{place}: {shares}"

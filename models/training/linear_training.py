@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from models.arrays import Floats
 from models.losses.discounts import discounts
-from models.rankers.linear import LinearRanker
+from models.rankers.registry import LinearRanker
 from models.training.query_chunk import ChunkSource
 from models.training.ranker_training import (
     Epoch,

@@ -7,8 +7,8 @@ import numpy as np
 
 from models.arrays import Floats, Singles
 from models.rankers.layers import Shape
-from models.rankers.linear import LinearRanker
 from models.rankers.ranker import Ranker
+from models.rankers.registry import LinearRanker
 from models.training.query_chunk import ChunkSource, QueryChunk
 from models.training.training_kernel import fill_scores
 

@@ -161,7 +161,7 @@ def query_gatherer(
         n_groups,
         unknown_for(estimator),
         sorts_policies=False,
-        name_of=class_of if has_classes else str,
+        name_of=class_of if has_classes else None,
         cells_at_once=1,
     )
 

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import stdtrit
 
+from models.arrays import Flags, Floats
 from models.estimators.bias_curve import BiasCurve
 from models.estimators.intervals import (
     FEW_CLICKS,
@@ -12,8 +13,7 @@ from models.estimators.intervals import (
     Intervals,
     spread_without_each,
 )
-from models.estimators.intervention_aware import Floats
-from models.estimators.logged_places import Flags, LoggedPlaces, of_groups
+from models.estimators.logged_places import LoggedPlaces, of_groups
 from models.estimators.registry import Estimator
 
 

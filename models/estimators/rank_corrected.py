@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from models.arrays import Floats
 from models.estimators.bias_curve import BiasCurve
-from models.estimators.intervention_aware import Floats
 from models.estimators.item_estimates import (
     AS_IRRELEVANT,
     NOT_SHOWN,

@@ -6,8 +6,9 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from models.arrays import Integers
 from models.evaluation.list_counts import BY_RANKER, TOTALS, count_list
-from models.evaluation.sums import N_GROUPS, Integers, PreferenceSums
+from models.evaluation.sums import N_GROUPS, PreferenceSums
 from models.interleaving.counterfactual import Counterfactual
 from models.interleaving.method import NO_ONE, Method, Shown
 from models.interleaving.possible_lists import is_possible, without_foreign

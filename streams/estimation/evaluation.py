@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from models.counts.fixed_point import Floats
+from models.arrays import Flags, Floats
 from models.estimators.bias_curve import BiasCurve
 from models.estimators.choice import Choice
 from models.estimators.item_estimates import ItemEstimates
 from models.estimators.jackknife import Jackknife, jackknife
-from models.estimators.logged_places import Flags, LoggedPlaces, of_groups
+from models.estimators.logged_places import LoggedPlaces, of_groups
 from models.estimators.policy_comparison import PolicyComparison, compared
 from models.estimators.policy_reward import (
     NO_REWARD,

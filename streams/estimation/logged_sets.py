@@ -5,7 +5,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from models.counts.fixed_point import Floats, Int64
+from models.arrays import Floats
+from models.counts.fixed_point import Int64
 from streams.statistics.logged_queries import LoggedQueries
 
 

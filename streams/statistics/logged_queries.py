@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from models.counts.fixed_point import Floats, Int64
+from models.arrays import Floats
+from models.counts.fixed_point import Int64
 from models.estimators.choice import Unknown
 from models.estimators.logged_places import LoggedPlaces
 from streams.statistics.columns import IMPRESSIONS, Columns

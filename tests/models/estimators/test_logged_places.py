@@ -5,14 +5,9 @@ import pytest
 
 from models.estimators.bias_curve import position_curve
 from models.estimators.intervention_aware import item_sums
-from models.estimators.logged_places import (
-    check_places,
-    logged_placements,
-    of_groups,
-    place_sums,
-    without_unknown,
-)
+from models.estimators.logged_places import check_places, of_groups, place_sums
 from tests.models.estimators.logs import lists_of, log_of
+from tests.policies_in_memory import logged_placements, without_unknown
 
 NONE = np.nan
 CURVE = position_curve([1.0, 0.5])

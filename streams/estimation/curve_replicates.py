@@ -54,7 +54,7 @@ class CurveReplicates(NamedTuple):
         That it is from; empty where it was given.
     bias
         Whether clicks show trust bias, where that was asked; see
-        `streams.training.bias_told`.
+        `streams.training.estimated_curve`.
     takes
         Whether it is from lists of an intervention.
     """

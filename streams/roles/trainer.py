@@ -31,8 +31,7 @@ from streams.kafka.training.training_log import TrainingLog
 from streams.kafka.training.valuations import Valuations
 from streams.statistics import keys
 from streams.training.model_records import ModelRecords
-from streams.training.retries import Retries, Standing
-from streams.training.schedule import due, least_watermark, n_passed
+from streams.training.schedule import Retries, Standing, due, least_watermark, n_passed
 from streams.training.trained_snapshot import train_model
 
 LOOK_S = 1.0

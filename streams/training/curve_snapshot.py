@@ -27,12 +27,12 @@ from rankstream.wire.snapshot_names import parent_of, sha256_of
 from rankstream.wire.training import SCHEMA
 from streams.statistics.columns import Columns
 from streams.statistics.reader import Statistics
-from streams.training.bias_told import bias_told
 from streams.training.checks import check_pointer
 from streams.training.curve_estimator import LEAST_RANKS, CurveEstimator
 from streams.training.curve_views import TooManyClasses
 from streams.training.estimated_curve import (
     ViewsOfGroups,
+    bias_told,
     fit_of_groups,
     interventions_learned_online,
 )

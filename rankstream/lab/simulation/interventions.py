@@ -9,8 +9,7 @@ from rankstream.settings import ModelSettings
 from rankstream.wire.curves import CurveRecord
 from rankstream.wire.training import REFUSED, RunRecord
 from streams.training.local_trainer import LocalTrainer
-from streams.training.retries import form_of
-from streams.training.schedule import count_points
+from streams.training.schedule import count_points, form_of
 from streams.training.trained_snapshot import Progress
 
 LOOK_EVERY = 50

@@ -45,7 +45,7 @@ from streams.estimation.evaluation import (
 )
 from streams.estimation.policy_rows import PolicyRow, no_interval, rows_of
 from streams.estimation.valuation_basis import valuation_basis_of
-from streams.training.bias_told import bias_told
+from streams.training.estimated_curve import bias_told
 
 WEIGHTS: Mapping[str, Callable[[BiasCurve], RankWeights]] = MappingProxyType(
     {

@@ -31,7 +31,7 @@ from streams.kafka.training.memory import MemoryLimit, give_back_free_pages
 from streams.kafka.training.valuation import Valuation
 from streams.statistics.keys import Counted
 from streams.training.model_lists import LearnedOnline
-from streams.training.retries import form_of
+from streams.training.schedule import form_of
 
 REST = 9.0
 """A valuation is followed by so many times its own duration without one."""

@@ -1,7 +1,7 @@
 """A refused training is tried ever less often, and said where its reason changes."""
 
 from rankstream.wire.envelope import Pointer
-from streams.training.retries import FIRST_WAIT_S, LONGEST_WAIT_S, Retries, Standing
+from streams.training.schedule import FIRST_WAIT_S, LONGEST_WAIT_S, Retries, Standing
 
 HERE = Standing(Pointer(0, 400), 2)
 

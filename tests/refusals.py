@@ -40,6 +40,7 @@ OTHERS = {
     "Faulty": "the fold counts such a list under its reason and goes on",
     "IllegalMove": "a fault of ours; the worker starts again",
     "Interrupted": "the user stopped a wait",
+    "NothingToValue": "an answer of `evaluate`: what a log lacks, with its remedy",
     "ListAwaited": "a click waits a little for its list",
     "NotAdapted": "becomes a dead letter, which has its words",
     "PositionsHang": "the role ends what hangs, and asks again",
@@ -65,7 +66,7 @@ SETTINGS_RULES = (
 TOPIC_RULES = (
     "producers/topic_admin.py",
     "producers/topic_safety.py",
-    "producers/topic_safety.py",
+    "producers/topic_shape.py",
 )
 """Where sentences are made about topics; each begins with the word."""
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from rankstream.lab.benchmarks.propensities import (
+from rankstream.lab.benchmarks.placement import (
     Floats,
     completed_propensities,
     counted_propensities,

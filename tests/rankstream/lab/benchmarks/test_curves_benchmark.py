@@ -5,9 +5,14 @@ import pytest
 
 from models.bias.trust import estimate_trust
 from rankstream.lab.benchmarks import curves
-from rankstream.lab.benchmarks.curves import N_ITEMS, N_RANKS, planted_sums
-from rankstream.lab.benchmarks.curves_rival import fit_raw, raw_views
-from rankstream.lab.benchmarks.propensities import table
+from rankstream.lab.benchmarks.curves import (
+    N_ITEMS,
+    N_RANKS,
+    fit_raw,
+    planted_sums,
+    raw_views,
+)
+from rankstream.lab.benchmarks.placement import table
 
 
 def test_raw_sessions_and_their_sums_have_the_same_curve() -> None:

@@ -15,13 +15,12 @@ from collections.abc import Callable
 import numpy as np
 
 from producers.topic_reader import TopicReader
-from rankstream.lab.benchmarks.pipeline_bed import (
+from rankstream.lab.benchmarks.pipeline.bed import (
     Bed,
     BenchmarkFailed,
     say,
 )
-from rankstream.lab.benchmarks.pipeline_end import ResumePositions
-from rankstream.lab.benchmarks.pipeline_logs import new_producer
+from rankstream.lab.benchmarks.pipeline.logs import ResumePositions, new_producer
 from rankstream.lab.benchmarks.workload import Workload, canonical_records
 from rankstream.settings import Settings
 from rankstream.snapshots import SnapshotStore, decode_snapshot, store_of

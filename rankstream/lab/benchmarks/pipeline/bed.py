@@ -17,7 +17,7 @@ from pathlib import Path
 from deploy.broker import Broker
 from deploy.redis_server import Redis
 from producers.topic_admin import TopicAdmin
-from rankstream.installation import path_options
+from rankstream.lab.benchmarks.harness import own_python
 from rankstream.settings import Settings, load_settings
 from streams.kafka.preloader import short_name
 from streams.topology import topics_of
@@ -101,13 +101,7 @@ class Bed:
     ) -> Iterator["Worker"]:
         """A worker, stopped gracefully at the end; each of several has its instance."""
         log = self.folder / f"{settings.namespace}.log"
-        command = [
-            sys.executable,
-            *path_options(),
-            "-m",
-            "rankstream",
-            "worker",
-        ]
+        command = own_python("rankstream", "worker")
         command += ["--config", str(self.configuration(settings))]
         command += [word for role in roles for word in ("--role", role)]
         with log.open("ab") as output:

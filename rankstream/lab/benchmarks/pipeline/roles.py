@@ -1,4 +1,4 @@
-"""What each role costs: JSON events through all of them, learning alone, several folds.
+"""What each role costs: ingestion and learning alone, all together, several folds.
 
 CPU seconds are those of the role's process: they hold on a machine of any number of
 cores, where a rate is what the machine had left.
@@ -8,37 +8,46 @@ import contextlib
 import json
 import re
 import subprocess
-import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from rankstream.installation import path_options
-from rankstream.lab.benchmarks.input_events import input_events
-from rankstream.lab.benchmarks.pipeline_bed import Bed, BenchmarkFailed, Worker, say
-from rankstream.lab.benchmarks.pipeline_cpu import Meter, cpu_s
-from rankstream.lab.benchmarks.pipeline_end import await_end
-from rankstream.lab.benchmarks.pipeline_logs import (
+from producers.topic_reader import read_records
+from rankstream.lab.benchmarks.harness import (
+    Figure,
+    Run,
+    new_figure,
+    own_python,
+    told_of,
+)
+from rankstream.lab.benchmarks.pipeline.bed import Bed, BenchmarkFailed, Worker, say
+from rankstream.lab.benchmarks.pipeline.logs import (
     Part,
-    Progress,
+    await_end,
     delete_topics,
+    last_moved,
     part_of,
     preload,
     progress_of,
-    read_all,
 )
-from rankstream.lab.benchmarks.pipeline_repeats import Figure, Run, told_of
+from rankstream.lab.benchmarks.pipeline.meter import Meter, cpu_s, metered
+from rankstream.lab.benchmarks.workload import input_events
 from rankstream.settings import Settings
-from rankstream.wire.events import decode_interaction_record
+from rankstream.wire.events import (
+    Click,
+    Impression,
+    decode_event_record,
+    decode_interaction_record,
+)
 from rankstream.wire.topics import (
     CLICKS,
+    EVENTS,
     INTERACTIONS,
     QUERIES,
     full_name,
-    state_topic,
 )
-from streams.topology import kinds_of, n_partitions_of
+from streams.topology import kinds_of
 
 READY_S = 300.0
 """So long processes may take to be ready: the first one to learn compiles."""
@@ -58,20 +67,69 @@ class Cost(NamedTuple):
         return 1e6 * self.cpu_s / max(1, self.n_events)
 
 
-def send(settings: Settings, n_impressions: int, n_features: int) -> int:
-    """Write the input topics beforehand; says how many events they have."""
-    width, n_events = settings.kafka.input_partitions, 0
+class Sent(NamedTuple):
+    """Events that were written to the input topics, and their bytes."""
+
+    n_events: int
+    n_bytes: int
+
+
+def send(settings: Settings, n_impressions: int, n_features: int = 0) -> Sent:
+    """Write the input topics beforehand."""
+    width, sizes = settings.kafka.input_partitions, list[int]()
 
     def records() -> Iterator[tuple[str, int, bytes]]:
-        nonlocal n_events
-        for topic, value in input_events(n_impressions, n_features):
-            yield full_name(settings.namespace, topic), n_events % width, value
-            n_events += 1
+        for n, (topic, value) in enumerate(input_events(n_impressions, n_features)):
+            sizes.append(len(value))
+            yield full_name(settings.namespace, topic), n % width, value
 
+    # An end, else the sources fall idle while others are still read, and tell the time
+    # for minutes.
     names = [full_name(settings.namespace, topic) for topic in (QUERIES, CLICKS)]
     ended = [(name, partition) for name in names for partition in range(width)]
     preload(settings.kafka.bootstrap, records(), ended=ended)
-    return n_events
+    return Sent(len(sizes), sum(sizes))
+
+
+def ingestion_run(bed: Bed, n_impressions: int, n_features: int) -> Run:
+    """JSON events through ingestion, one a record."""
+    settings = bed.settings(n_features)
+    sent = send(settings, n_impressions)
+    say(f"ingestion: {sent.n_events:,} events written")
+    meter = metered(bed, settings, "ingest")
+    width = settings.kafka.input_partitions
+    marks = [
+        mark._replace(partition=mark.partition + width * nth)
+        for nth, kind in enumerate(kinds_of("ingest"))
+        for mark in progress_of(settings, kind.state_topics[0])
+    ]
+    # The end records among them are eight of many thousand.
+    part = part_of(sorted(marks), lambda _, offset: offset + 1)
+    wrong = _disagreements(settings, n_impressions, sent.n_events)
+    run = meter.measured(part, sent.n_bytes / sent.n_events, wrong)
+    say(f"ingestion: {run.rate:,.0f} events/s; {run.told}")
+    say(f"ingestion: recount: {wrong or 'agrees'}")
+    delete_topics(settings)
+    return run
+
+
+def _disagreements(settings: Settings, n_impressions: int, n_events: int) -> list[str]:
+    kinds = {Impression: 0, Click: 0}
+    sequences: dict[tuple[int, int], int] = {}
+    found: list[str] = []
+    for entry in read_records(settings, EVENTS):
+        batch = decode_event_record(entry.value or b"")
+        place = (batch.source, entry.partition)
+        if batch.sequence != sequences.get(place, 0) + 1:
+            found.append(f"events {place} jump to {batch.sequence}")
+        sequences[place] = batch.sequence
+        for element in batch.elements:
+            if type(element) in kinds:
+                kinds[type(element)] += 1
+    got = (kinds[Impression], kinds[Click])
+    if got != (n_impressions, n_events - n_impressions):
+        found.append(f"{got} came out; sent {n_events}, {n_impressions} of them lists")
+    return found
 
 
 def end_to_end_run(bed: Bed, n_impressions: int, n_features: int) -> Run:
@@ -87,7 +145,7 @@ def end_to_end_run(bed: Bed, n_impressions: int, n_features: int) -> Run:
         meter.sample()
         before = {role: cpu_s(worker.child(role)) for role in roles}
         started_ms = round(1_000 * time.time())
-        n_events = send(settings, n_impressions, n_features)
+        n_events, _ = send(settings, n_impressions, n_features)
         for role in roles[:3]:
             await_end(settings, role, meter.sampling(worker.check))
         meter.sample()
@@ -95,7 +153,13 @@ def end_to_end_run(bed: Bed, n_impressions: int, n_features: int) -> Run:
             role: Cost(cpu_s(worker.child(role)) - before[role], n_events).us_each
             for role in roles
         }
-    part = Part(n_events, started_ms, _last_commit_ms(settings, roles[:3]))
+    marks = {
+        kind.name: progress_of(settings, kind.state_topics[0])
+        for role in roles[:3]
+        for kind in kinds_of(role)
+    }
+    ended_ms = max(last_moved(each)[1] for each in marks.values())
+    part = Part(n_events, started_ms, ended_ms)
     run = meter.measured(part, 0.0, _faults(bed, settings))
     run = run._replace(
         cpu_us=costs | {"broker": run.cpu_us["broker"]}, binds=f"ingest: {run.binds}"
@@ -109,21 +173,17 @@ def learning_run(bed: Bed, n_impressions: int, n_features: int) -> Run:
     """Interactions that wait, through the learn role alone."""
     settings = bed.settings(n_features)
     send(settings, n_impressions, n_features)
-    for role in ("ingest", "fold"):
-        with bed.worker(settings, role) as worker:
-            await_end(settings, role, worker.check)
-    with bed.worker(settings, "learn") as worker:
-        meter = Meter(bed.broker_pid, lambda: worker.child("learn"))
-        await_end(settings, "learn", meter.sampling(worker.check))
-        meter.sample()
-    width = settings.kafka.learner_partitions
+    for role in ("ingest", "fold", "learn"):
+        meter = metered(bed, settings, role)
     ends: dict[tuple[int, int], int] = {}
-    totals = [0] * width
-    for entry in read_all(settings, INTERACTIONS, width):
+    totals: Counter[int] = Counter()
+    for entry in read_records(settings, INTERACTIONS):
         batch = decode_interaction_record(entry.value or b"")
         totals[entry.partition] += len(batch.interactions)
         ends[entry.partition, entry.offset] = totals[entry.partition]
-    part = part_of(_marks(settings, "learn"), _up_to(ends))
+    (kind,) = kinds_of("learn")
+    marks = progress_of(settings, kind.state_topics[0])
+    part = part_of(marks, lambda partition, offset: ends.get((partition, offset), 0))
     run = meter.measured(part, 0.0, _faults(bed, settings))
     say(f"learning: {run.rate:,.0f} interactions/s; {run.told}")
     delete_topics(settings)
@@ -136,7 +196,7 @@ def scaling_figure(bed: Bed, n_impressions: int, n_features: int) -> Figure:
     faults: list[str] = []
     for n_processes in (1, 2, 4):
         settings = bed.settings(n_features)
-        n_events = send(settings, n_impressions, n_features)
+        n_events, _ = send(settings, n_impressions, n_features)
         found[n_processes] = Cost(_folded_s(bed, settings, n_processes), n_events)
         faults += _faults(bed, settings)
     told = ", ".join(f"{n}: {cost.us_each:.1f}" for n, cost in found.items())
@@ -179,41 +239,11 @@ def _await_ready(workers: Sequence[Worker], roles: Sequence[str]) -> None:
     raise BenchmarkFailed(f"processes must be ready, {wanted}; got {found}")
 
 
-def _marks(settings: Settings, role: str) -> list[Progress]:
-    (kind,) = kinds_of(role)
-    return progress_of(
-        settings, state_topic(kind.name), settings.kafka.learner_partitions
-    )
-
-
-def _up_to(ends: dict[tuple[int, int], int]) -> Callable[[int, int], int]:
-    return lambda partition, offset: ends.get((partition, offset), 0)
-
-
-def _last_commit_ms(settings: Settings, roles: Sequence[str]) -> int:
-    """When the last position of all stages of these roles moved."""
-    kafka, last_ms = settings.kafka, 0
-    for kind in (kind for role in roles for kind in kinds_of(role)):
-        at: dict[int, int] = {}
-        width = n_partitions_of(kind, kafka)
-        for mark in progress_of(settings, kind.state_topics[0], width):
-            # A checkpoint of an idle partition is a commit that goes nowhere.
-            if mark.offset > at.get(mark.partition, -1):
-                at[mark.partition] = mark.offset
-                last_ms = max(last_ms, mark.timestamp_ms)
-    return last_ms
-
-
 def _faults(bed: Bed, settings: Settings) -> list[str]:
     """What the recount says of the log, as users ask for it."""
-    command = [
-        sys.executable,
-        *path_options(),
-        "-m",
-        "rankstream",
-        "recount",
-    ]
-    command += ["--config", str(bed.configuration(settings)), "--json"]
+    command = own_python(
+        "rankstream", "recount", "--config", bed.configuration(settings), "--json"
+    )
     done = subprocess.run(  # noqa: S603  our own command
         command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
     )
@@ -229,16 +259,13 @@ def roles_figure(name: str, unit: str, run: Run) -> Figure:
 
 
 def _figure(name: str, unit: str, value: float, faults: list[str]) -> Figure:
-    """A figure that nothing stands beside."""
-    return {
-        "name": name,
-        "unit": unit,
-        "value": value,
-        "rival": None,
-        "ratio": None if faults else 1.0,
-        "goal": None,
-        "floor": None,
-        "repeats": 1,
-        "spread": {"value": [value, value]},
-        "faults": faults,
-    }
+    return new_figure(
+        name,
+        value,
+        unit,
+        None,
+        None if faults else 1.0,
+        repeats=1,
+        spread={"value": [value, value]},
+        faults=faults,
+    )

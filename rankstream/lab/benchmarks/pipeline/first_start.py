@@ -1,16 +1,21 @@
-"""From a fresh process without caches to the first fold, in seconds of CPU."""
+"""From a fresh process without caches to the first fold, in seconds of CPU.
+
+As a program it is that process.
+"""
 
 import os
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
-from rankstream.installation import path_options
-from rankstream.lab.benchmarks.pipeline_bed import say
-from rankstream.lab.benchmarks.pipeline_repeats import Figure, cost_figure
+from rankstream.lab.benchmarks.harness import Figure, cost_figure, own_python
+from rankstream.lab.benchmarks.pipeline.bed import say
+from rankstream.lab.benchmarks.workload import ONE_PARTITION, Workload, folded_records
+from rankstream.settings import Settings
+from rankstream.wire.events import LOGGED
+from streams.topology import STAGES
 
-CHILD = "rankstream.lab.benchmarks.first_fold"
+CHILD = "rankstream.lab.benchmarks.pipeline.first_start"
 
 
 def start_figure(n_repeats: int) -> Figure:
@@ -32,7 +37,7 @@ def start_s(caches: Path) -> float:
     caches
         Where it finds kernels, and leaves them.
     """
-    command = [sys.executable, *path_options(), "-m", CHILD]
+    command = own_python(CHILD)
     environment = os.environ | {"NUMBA_CACHE_DIR": str(caches)}
     process = subprocess.Popen(  # noqa: S603  our own command
         command, env=environment, stdin=subprocess.DEVNULL
@@ -43,3 +48,21 @@ def start_s(caches: Path) -> float:
     if process.returncode:
         raise subprocess.CalledProcessError(process.returncode, command)
     return used.ru_utime + used.ru_stime
+
+
+def main() -> None:
+    """Warm up, build and fold what a worker's fold takes first, as its process does."""
+    settings = Settings(kafka=ONE_PARTITION)
+    (kind,) = (kind for kind in STAGES if kind.name == "fold")
+    if kind.warm_up is not None:
+        kind.warm_up(settings)
+    fold = kind.build(settings, 0)
+    for record, _ in folded_records(Workload(100, LOGGED, n_partitions=1)):
+        fold.fold(record)
+    fold.settle()
+    if fold.counters()["applied_impressions"] != 100:
+        raise ValueError("all impressions must be folded")
+
+
+if __name__ == "__main__":
+    main()

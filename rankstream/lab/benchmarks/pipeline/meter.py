@@ -13,9 +13,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rankstream.lab.benchmarks.pipeline_bed import BenchmarkFailed
-from rankstream.lab.benchmarks.pipeline_logs import Part
-from rankstream.lab.benchmarks.pipeline_repeats import Run
+from rankstream.lab.benchmarks.harness import Run
+from rankstream.lab.benchmarks.pipeline.bed import Bed, BenchmarkFailed
+from rankstream.lab.benchmarks.pipeline.logs import Part, await_end
+from rankstream.settings import Settings
 
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -117,6 +118,15 @@ class Meter:
         )
 
 
+def metered(bed: Bed, settings: Settings, role: str) -> Meter:
+    """Samples of a role that takes its log to the end alone, and of the broker."""
+    with bed.worker(settings, role) as worker:
+        meter = Meter(bed.broker_pid, lambda: worker.child(role))
+        await_end(settings, role, meter.sampling(worker.check))
+        meter.sample()
+    return meter
+
+
 def what_binds(used: Usage, lasted_s: float, n_cores: int) -> str:
     """One line: which thread has no more to give, else whether the cores have.
 
@@ -152,23 +162,18 @@ def cpu_s(pid: int) -> float:
 
 
 def _usage(broker: int, role: int) -> Usage:
-    main_s = main_waits_s = consumer_s = consumer_waits_s = 0.0
+    main, others = np.zeros(2), np.zeros(2)
     for task in Path(f"/proc/{role}/task").iterdir():
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-            ran_s, waited_s = _scheduled(task)
-            if task.name == str(role):
-                main_s, main_waits_s = ran_s, waited_s
-            else:
-                consumer_s, consumer_waits_s = (
-                    consumer_s + ran_s,
-                    consumer_waits_s + waited_s,
-                )
+            into = main if task.name == str(role) else others
+            into += _scheduled(task)
+    (main_s, main_waits_s), (consumer_s, consumer_waits_s) = main, others
     return Usage(
         cpu_s(role),
-        main_s,
-        main_waits_s,
-        consumer_s,
-        consumer_waits_s,
+        float(main_s),
+        float(main_waits_s),
+        float(consumer_s),
+        float(consumer_waits_s),
         cpu_s(broker),
         _idle_s(),
     )

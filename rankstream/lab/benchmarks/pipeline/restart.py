@@ -12,10 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rankstream.lab.benchmarks.pipeline_bed import Bed, BenchmarkFailed, Worker
-from rankstream.lab.benchmarks.pipeline_end import await_end
-from rankstream.lab.benchmarks.pipeline_logs import preload
-from rankstream.lab.benchmarks.pipeline_recount import Recount
+from rankstream.lab.benchmarks.pipeline.bed import Bed, BenchmarkFailed, Worker
+from rankstream.lab.benchmarks.pipeline.logs import await_end, preload
+from rankstream.lab.benchmarks.pipeline.recount import Recount
 from rankstream.lab.benchmarks.workload import Workload, canonical_records
 from rankstream.settings import Settings
 from rankstream.wire.topics import EVENTS, full_name

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 
 import numpy as np
 
-from rankstream.lab.benchmarks.pipeline_logs import read_all
+from producers.topic_reader import read_records, read_topic
 from rankstream.settings import Settings
 from rankstream.wire.events import (
     Click,
@@ -90,8 +90,7 @@ class Recount:
         found: list[str] = []
         n_impressions, n_clicks = 0, 0
         expected: Counter[tuple[int, int]] = Counter()
-        width = settings.kafka.learner_partitions
-        for entry in read_all(settings, INTERACTIONS, width):
+        for entry in read_records(settings, INTERACTIONS):
             batch = decode_interaction_record(entry.value or b"")
             place = (batch.source, entry.partition)
             if batch.first_sequence != expected[place] + 1:
@@ -106,8 +105,7 @@ class Recount:
 
     def _of_statistics(self, settings: Settings) -> list[str]:
         records = (
-            (entry.key or b"", entry.value)
-            for entry in read_all(settings, STATISTICS, settings.kafka.partitions)
+            (key or b"", value) for _, _, key, value in read_topic(settings, STATISTICS)
         )
         impressions: Counter[str] = Counter()
         clicks: Counter[str] = Counter()

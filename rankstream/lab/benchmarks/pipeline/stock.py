@@ -1,20 +1,18 @@
 """Runs of the rival of the pipeline: an empty agent of stock Faust."""
 
 import subprocess
-import sys
 import time
 from pathlib import Path
 
-from rankstream.installation import path_options
-from rankstream.lab.benchmarks.pipeline_bed import Bed, BenchmarkFailed, say
-from rankstream.lab.benchmarks.pipeline_cpu import Meter
-from rankstream.lab.benchmarks.pipeline_logs import Part, create_topic, preload
-from rankstream.lab.benchmarks.pipeline_repeats import Run
+from rankstream.lab.benchmarks.harness import Run, own_python
+from rankstream.lab.benchmarks.pipeline.bed import Bed, BenchmarkFailed, say
+from rankstream.lab.benchmarks.pipeline.logs import Part, create_topic, preload
+from rankstream.lab.benchmarks.pipeline.meter import Meter
 
 N_BYTES = 300
 N_PARTITIONS = 4
 TOPIC = "stock"
-MODULE = "rankstream.lab.benchmarks.stock_agent"
+MODULE = "rankstream.lab.benchmarks.pipeline.stock_agent"
 
 PATIENCE_S = 900.0
 LOOK_S = 0.5
@@ -42,8 +40,7 @@ class StockRuns:
             Where the agent ends before it has taken them, or does not take them.
         """
         self._write(n_records)
-        command = [sys.executable, *path_options(), "-m", MODULE]
-        command += [self._bed.broker.bootstrap, TOPIC, str(n_records)]
+        command = own_python(MODULE, self._bed.broker.bootstrap, TOPIC, n_records)
         printed = self._bed.folder / "stock.log"
         with printed.open("wb") as output:
             process = subprocess.Popen(  # noqa: S603  our own command

@@ -9,9 +9,8 @@ ours alone, and beside others who attack it.
 
 import contextlib
 import http.client
-import os
+import json
 import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -22,12 +21,17 @@ import numpy as np
 
 from deploy.process import free_port
 from producers.topic_reader import read_records
-from rankstream.installation import path_options
-from rankstream.lab.benchmarks.http_load import Load, load, request_of
-from rankstream.lab.benchmarks.pipeline_bed import BenchmarkFailed, running_bed
-from rankstream.lab.benchmarks.pipeline_cpu import cpu_s
-from rankstream.lab.benchmarks.pipeline_repeats import Figure, in_turns, paired_figure
-from rankstream.lab.benchmarks.serve_beside import beside_figures
+from rankstream.lab.benchmarks.harness import (
+    Bounds,
+    Figure,
+    in_turns,
+    own_python,
+    paired_figure,
+    peak_mib,
+)
+from rankstream.lab.benchmarks.pipeline.bed import BenchmarkFailed, running_bed
+from rankstream.lab.benchmarks.pipeline.meter import cpu_s
+from rankstream.lab.benchmarks.serve.clients import Load, begun, load, posted
 from rankstream.settings import Settings
 from rankstream.snapshots import Snapshot, encode_snapshot, features_hash, store_of
 from rankstream.wire.topics import CLICKS, QUERIES
@@ -38,7 +42,17 @@ N_CLIENTS = 64
 TOGETHER = 100
 """Clicks of a request, where there are several."""
 
+JSON = b"Content-Type: application/json"
 START_S = 60.0
+RIVAL = "rankstream.lab.benchmarks.serve.rival"
+
+N_SENDERS, N_GOOD = 20, 8
+"""Who attack, and good clients beside them."""
+
+PAUSE_S = 0.05
+"""Between requests of a good client, so that they do not fill the server themselves."""
+
+SETTLE_S = 1.0
 
 
 class Work(NamedTuple):
@@ -59,6 +73,14 @@ class Turn(NamedTuple):
     server_s: float
 
 
+class Beside(NamedTuple):
+    """What the good clients saw, the server's peak, and what the others were told."""
+
+    load: Load
+    peak_mib: float
+    refused: dict[str, int]
+
+
 def measure(*, quick: bool = False) -> list[Figure]:
     """Rates, the slowest hundredth and the CPU of rankings and of events."""
     s, n_repeats = (1.0, 1) if quick else (6.0, 6)
@@ -66,27 +88,26 @@ def measure(*, quick: bool = False) -> list[Figure]:
     with running_bed() as bed:
         settings = bed.settings(N_FEATURES)
         _publish(settings)
+        one, other = free_port(), free_port()
+        served = ("serve", "--config", bed.configuration(settings), "--port", one)
         with (
-            _ours(bed.configuration(settings)) as ours,
-            _bare() as bare,
+            _server("/readyz", one, "rankstream", *served) as ours,
+            _server("/v1/events", other, RIVAL, other) as bare,
         ):
+            path = bed.folder / "requests"
             for work in works():
-                path = bed.folder / "requests"
                 path.write_text("\n".join(each.hex() for each in work.requests))
                 before = _n_events(settings, work.topic)
                 pairs = in_turns(
-                    lambda path=path: _turn(ours, path, s),  # type: ignore[misc]
-                    lambda path=path: _turn(bare, path, s),  # type: ignore[misc]
+                    lambda: _turn(ours, path, s),
+                    lambda: _turn(bare, path, s),
                     n_repeats,
                 )
                 found = _n_events(settings, work.topic) - before
                 figures += figures_of(work, pairs, found)
             for work in works()[:2]:
-                path = bed.folder / "requests"
                 path.write_text("\n".join(each.hex() for each in work.requests))
-                figures += beside_figures(
-                    work.name, ours.port, ours.pid, path, s, n_repeats
-                )
+                figures += beside_figures(work.name, ours, path, s, n_repeats)
     return figures
 
 
@@ -105,7 +126,7 @@ def works() -> list[Work]:
                 {"id": f"sku-{item}", "features": row} for item, row in enumerate(rows)
             ],
         }
-        rankings.append(request_of("/v1/rank", msgspec.json.encode(body)))
+        rankings.append(posted("/v1/rank", msgspec.json.encode(body), JSON))
 
     def click(number: int) -> dict[str, Any]:
         return {
@@ -116,16 +137,12 @@ def works() -> list[Work]:
             "event_id": f"{number:036x}",
         }
 
-    ones = [
-        request_of("/v1/events", msgspec.json.encode(click(n))) for n in range(N_BODIES)
-    ]
-    many = [
-        request_of(
-            "/v1/events",
-            msgspec.json.encode([click(n * TOGETHER + i) for i in range(TOGETHER)]),
-        )
-        for n in range(N_BODIES)
-    ]
+    def events(number: int, n_clicks: int) -> bytes:
+        clicks = [click(number * n_clicks + i) for i in range(n_clicks)]
+        body = msgspec.json.encode(clicks if n_clicks > 1 else clicks[0])
+        return posted("/v1/events", body, JSON)
+
+    ones, many = ([events(n, k) for n in range(N_BODIES)] for k in (1, TOGETHER))
     described = f"rank, {N_DOCUMENTS} documents of {N_FEATURES} features"
     return [
         Work(described, rankings, 1, QUERIES, 0.5, 0.25),
@@ -159,7 +176,7 @@ def figures_of(
             work.name,
             "requests/s",
             values(lambda turn: turn.load.rate),
-            bounds=(work.goal, work.floor),
+            (work.goal, work.floor),
             faults=faults,
         ),
         cost(
@@ -180,7 +197,65 @@ def figures_of(
     ]
 
 
-def _turn(server: "_Running", requests: Path, s: float) -> Turn:
+def beside_figures(
+    name: str, server: "Running", requests: Path, s: float, n_repeats: int
+) -> list[Figure]:
+    """The slowest hundredth of good requests and the peak, beside the same alone."""
+    pairs = in_turns(
+        lambda: _turn_beside(server, requests, s, N_SENDERS),
+        lambda: _turn_beside(server, requests, s, 0),
+        n_repeats,
+    )
+    return beside_figures_of(name, pairs)
+
+
+def beside_figures_of(name: str, pairs: list[tuple[Beside, Beside]]) -> list[Figure]:
+    """Two; void where a good request was refused, or an attack was not."""
+    faults = []
+    for turn in (turn for pair in pairs for turn in pair):
+        if turn.load.n_refused or not turn.load.n_answered:
+            faults.append(f"{turn.load.n_refused:,} good requests were refused")
+        if taken := {k: n for k, n in turn.refused.items() if k[:1] not in "045"}:
+            faults.append(f"answers to the others were {taken}")
+    if not all(sum(beside.refused.values()) for beside, _ in pairs):
+        faults.append("nothing was sent beside")
+
+    def figure(
+        what: str, unit: str, of: Callable[[Beside], float], bounds: Bounds
+    ) -> Figure:
+        return paired_figure(
+            f"{name}, beside {N_SENDERS} attackers: {what}",
+            unit,
+            [(of(beside), of(alone)) for beside, alone in pairs],
+            bounds,
+            less_is_better=True,
+            faults=faults,
+        )
+
+    return [
+        figure(
+            f"slowest 1 % of {N_GOOD} clients",
+            "ms",
+            lambda turn: 1e3 * turn.load.p99_s,
+            (100.0, 400.0),
+        ),
+        figure("peak of the server", "MiB", lambda turn: turn.peak_mib, (150.0, 200.0)),
+    ]
+
+
+def _turn_beside(server: "Running", requests: Path, s: float, n_senders: int) -> Beside:
+    Path(f"/proc/{server.pid}/clear_refs").write_text("5")  # the peak begins anew
+    refused: dict[str, int] = {}
+    if not n_senders:
+        found = load(server.port, requests, N_GOOD, s, PAUSE_S)
+    else:
+        with begun(server.port, n_senders, s + 2 * SETTLE_S) as senders:
+            found = load(server.port, requests, N_GOOD, s, PAUSE_S)
+            refused = json.loads(senders.communicate()[0])
+    return Beside(found, peak_mib(server.pid), refused)
+
+
+def _turn(server: "Running", requests: Path, s: float) -> Turn:
     before_s = cpu_s(server.pid)
     found = load(server.port, requests, N_CLIENTS, s)
     return Turn(found, cpu_s(server.pid) - before_s)
@@ -220,7 +295,7 @@ def _n_events(settings: Settings, topic: str) -> int:
     return found
 
 
-class _Running(NamedTuple):
+class Running(NamedTuple):
     """A server that is ready."""
 
     port: int
@@ -228,37 +303,16 @@ class _Running(NamedTuple):
 
 
 @contextlib.contextmanager
-def _ours(configuration: Path) -> Iterator[_Running]:
-    port = free_port()
-    command = [
-        "-m",
-        "rankstream",
-        "serve",
-        "--config",
-        str(configuration),
-    ]
-    with _server([*command, "--port", str(port)], port, "/readyz") as running:
-        yield running
-
-
-@contextlib.contextmanager
-def _bare() -> Iterator[_Running]:
-    port = free_port()
-    command = ["-m", "rankstream.lab.benchmarks.serve_bare", str(port)]
-    with _server(command, port, "/v1/events") as running:
-        yield running
-
-
-@contextlib.contextmanager
-def _server(words: list[str], port: int, path: str) -> Iterator[_Running]:
-    """A server as a process, from when it is ready."""
-    command = [sys.executable, *path_options(), *words]
+def _server(path: str, port: int, module: str, *words: object) -> Iterator[Running]:
+    """A server as a process, from when it answers at a path."""
     process = subprocess.Popen(  # noqa: S603  our own command
-        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=os.environ
+        own_python(module, *words),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
     )
     try:
         _wait(process, port, path)
-        yield _Running(port, process.pid)
+        yield Running(port, process.pid)
     finally:
         process.terminate()
         process.wait(60)

@@ -1,6 +1,6 @@
 """The rival of the pipeline: an empty agent of stock Faust with stock settings.
 
-    python -m rankstream.lab.benchmarks.stock_agent BOOTSTRAP TOPIC N_RECORDS
+    python -m rankstream.lab.benchmarks.pipeline.stock_agent BOOTSTRAP TOPIC N_RECORDS
 
 Prints when it took its first record and its last, seconds since 1970, and goes on
 until it is killed: whoever measures looks at it once more.

@@ -6,16 +6,6 @@ Loads nothing heavy: the help of the command reads it too.
 from collections.abc import Iterable
 from typing import NamedTuple
 
-LOGGED_LISTS, DETERMINISTIC_LISTS = "logged", "deterministic"
-PLACED_LISTS = "plackett-luce"
-INGESTION, IN_PROCESS = "ingestion", "in-process"
-LATENCY, RESTART = "latency", "restart"
-END_TO_END, LEARNING, SCALING = "end-to-end", "learning", "scaling"
-COMPARED = "compared"
-STATE_LOGGED, STATE_DETERMINISTIC = "state-logged", "state-deterministic"
-OPEN_MEMORY, LIST_MEMORY = "open-memory", "list-memory"
-QUERY_STATE, FIRST_START = "query-state", "first-start"
-
 
 class FigureRow(NamedTuple):
     """One line about a figure; `is_long` ones run only when named."""
@@ -26,35 +16,35 @@ class FigureRow(NamedTuple):
 
 
 FIGURES = {
-    LOGGED_LISTS: FigureRow("fold of logged exposures, over an empty Faust agent"),
-    DETERMINISTIC_LISTS: FigureRow("fold of deterministic lists, over the same"),
-    PLACED_LISTS: FigureRow("fold of Plackett-Luce lists, over the same"),
-    INGESTION: FigureRow("ingestion of JSON events, over the same"),
-    IN_PROCESS: FigureRow("in-process replay, over decoding", needs_services=False),
-    COMPARED: FigureRow(
+    "logged": FigureRow("fold of logged exposures, over an empty Faust agent"),
+    "deterministic": FigureRow("fold of deterministic lists, over the same"),
+    "plackett-luce": FigureRow("fold of Plackett-Luce lists, over the same"),
+    "ingestion": FigureRow("ingestion of JSON events, over the same"),
+    "in-process": FigureRow("in-process replay, over decoding", needs_services=False),
+    "compared": FigureRow(
         "ten rankers compared on every list, over without", needs_services=False
     ),
-    STATE_LOGGED: FigureRow(
+    "state-logged": FigureRow(
         "state written an event of logged exposures", needs_services=False
     ),
-    STATE_DETERMINISTIC: FigureRow(
+    "state-deterministic": FigureRow(
         "state written an event of deterministic lists", needs_services=False
     ),
-    OPEN_MEMORY: FigureRow("memory of an open impression", needs_services=False),
-    LIST_MEMORY: FigureRow(
+    "open-memory": FigureRow("memory of an open impression", needs_services=False),
+    "list-memory": FigureRow(
         "memory of a list in a scope, a pair of item and rank", needs_services=False
     ),
-    QUERY_STATE: FigureRow(
+    "query-state": FigureRow(
         "state and memory of a query by groups; minutes", True, needs_services=False
     ),
-    FIRST_START: FigureRow(
+    "first-start": FigureRow(
         "CPU from install to the first fold; minutes", True, needs_services=False
     ),
-    LATENCY: FigureRow("record to snapshot in Redis, at half speed; minutes", True),
-    RESTART: FigureRow("kill -9 to the next fold, after ten minutes", True),
-    END_TO_END: FigureRow("JSON events to snapshots, CPU by role", True),
-    LEARNING: FigureRow("the learn role alone, over interactions that wait", True),
-    SCALING: FigureRow("CPU of the fold by event, in 1, 2 and 4 processes", True),
+    "latency": FigureRow("record to snapshot in Redis, at half speed; minutes", True),
+    "restart": FigureRow("kill -9 to the next fold, after ten minutes", True),
+    "end-to-end": FigureRow("JSON events to snapshots, CPU by role", True),
+    "learning": FigureRow("the learn role alone, over interactions that wait", True),
+    "scaling": FigureRow("CPU of the fold by event, in 1, 2 and 4 processes", True),
 }
 """In the order in which they are measured."""
 

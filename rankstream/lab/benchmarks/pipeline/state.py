@@ -5,15 +5,18 @@ Counted, not timed: a log gives the same bytes on every machine.
 
 from typing import NamedTuple
 
-from rankstream.lab.benchmarks.fold_log import (
-    ONE_PARTITION,
-    fold_all,
-    folded_records,
+from rankstream.lab.benchmarks.harness import (
+    Figure,
+    cost_figure,
     in_fresh_process,
     resident,
 )
-from rankstream.lab.benchmarks.pipeline_repeats import Figure, cost_figure
-from rankstream.lab.benchmarks.workload import Workload
+from rankstream.lab.benchmarks.workload import (
+    ONE_PARTITION,
+    Workload,
+    fold_all,
+    folded_records,
+)
 from rankstream.sections import StatisticsSettings
 from rankstream.settings import Settings, TimeSettings
 from rankstream.wire.events import DETERMINISTIC, LOGGED

@@ -14,44 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from rankstream.lab.benchmarks.pipeline_bed import Bed, running_bed, say
-from rankstream.lab.benchmarks.pipeline_compared import compared_figure
-from rankstream.lab.benchmarks.pipeline_cpu import Meter
-from rankstream.lab.benchmarks.pipeline_end import await_end
-from rankstream.lab.benchmarks.pipeline_figures import (
-    COMPARED,
-    DETERMINISTIC_LISTS,
-    END_TO_END,
-    FIRST_START,
-    IN_PROCESS,
-    INGESTION,
-    LATENCY,
-    LEARNING,
-    LIST_MEMORY,
-    LOGGED_LISTS,
-    OPEN_MEMORY,
-    PLACED_LISTS,
-    QUERY_STATE,
-    RESTART,
-    SCALING,
-    STATE_DETERMINISTIC,
-    STATE_LOGGED,
-    chosen_figures,
-    needs_services,
-)
-from rankstream.lab.benchmarks.pipeline_ingestion import ingestion_run
-from rankstream.lab.benchmarks.pipeline_latency import latencies_s
-from rankstream.lab.benchmarks.pipeline_local import local_figure
-from rankstream.lab.benchmarks.pipeline_logs import (
-    KeptLog,
-    delete_topics,
-    part_of,
-    preload,
-    progress_of,
-)
-from rankstream.lab.benchmarks.pipeline_memory import list_figure, open_figure
-from rankstream.lab.benchmarks.pipeline_recount import Recount
-from rankstream.lab.benchmarks.pipeline_repeats import (
+from rankstream.lab.benchmarks.harness import (
     Figure,
     Lasting,
     Run,
@@ -59,16 +22,31 @@ from rankstream.lab.benchmarks.pipeline_repeats import (
     in_turns,
     throughput_figure,
 )
-from rankstream.lab.benchmarks.pipeline_restart import restart
-from rankstream.lab.benchmarks.pipeline_roles import (
+from rankstream.lab.benchmarks.memory import list_figure, open_figure
+from rankstream.lab.benchmarks.pipeline.bed import Bed, running_bed, say
+from rankstream.lab.benchmarks.pipeline.figures import chosen_figures, needs_services
+from rankstream.lab.benchmarks.pipeline.first_start import start_figure
+from rankstream.lab.benchmarks.pipeline.latency import latencies_s
+from rankstream.lab.benchmarks.pipeline.local import compared_figure, local_figure
+from rankstream.lab.benchmarks.pipeline.logs import (
+    KeptLog,
+    delete_topics,
+    part_of,
+    preload,
+    progress_of,
+)
+from rankstream.lab.benchmarks.pipeline.meter import metered
+from rankstream.lab.benchmarks.pipeline.recount import Recount
+from rankstream.lab.benchmarks.pipeline.restart import restart
+from rankstream.lab.benchmarks.pipeline.roles import (
     end_to_end_run,
+    ingestion_run,
     learning_run,
     roles_figure,
     scaling_figure,
 )
-from rankstream.lab.benchmarks.pipeline_start import start_figure
-from rankstream.lab.benchmarks.pipeline_state import query_figure, state_figure
-from rankstream.lab.benchmarks.pipeline_stock import StockRuns
+from rankstream.lab.benchmarks.pipeline.state import query_figure, state_figure
+from rankstream.lab.benchmarks.pipeline.stock import StockRuns
 from rankstream.lab.benchmarks.workload import Workload, canonical_records
 from rankstream.wire.events import DETERMINISTIC, LOGGED, PLACKETT_LUCE
 from rankstream.wire.topics import EVENTS, STATISTICS, full_name, state_topic
@@ -177,14 +155,13 @@ class Session:
 
     def ingestion_figure(self) -> Figure:
         """JSON events through the ingest role."""
-
-        def run(n_impressions: int) -> Run:
-            settings = self.bed.settings(N_FEATURES)
-            found = ingestion_run(self.bed, settings, n_impressions)
-            delete_topics(settings)
-            return found
-
-        pairs = self._in_turns(Lasting(run, self.sizes.ingestion, self.sizes.least_s))
+        pairs = self._in_turns(
+            Lasting(
+                lambda n: ingestion_run(self.bed, n, N_FEATURES),
+                self.sizes.ingestion,
+                self.sizes.least_s,
+            )
+        )
         n_bytes = pairs[0][0].event_bytes
         name = f"ingestion, one JSON event a record ({n_bytes:.0f} bytes)"
         return throughput_figure(name, pairs, goal=4.0, floor=2.2)
@@ -260,11 +237,8 @@ class FoldRuns:
             f"{about}: {recount.n_events:,} events of {recount.bytes_per_event:.0f} "
             "bytes written"
         )
-        with self._bed.worker(settings, "fold") as worker:
-            meter = Meter(self._bed.broker_pid, lambda: worker.child("fold"))
-            await_end(settings, "fold", meter.sampling(worker.check))
-            meter.sample()
-        marks = progress_of(settings, state_topic("fold"), N_PARTITIONS)
+        meter = metered(self._bed, settings, "fold")
+        marks = progress_of(settings, state_topic("fold"))
         part = part_of(marks, recount.events_up_to)
         wrong = recount.disagreements(settings)
         run = meter.measured(part, recount.bytes_per_event, wrong)
@@ -329,35 +303,35 @@ def restart_figure(bed: Bed, sizes: Sizes, per_second: float) -> Figure:
 
 
 MAKERS: dict[str, Callable[[Session], Figure]] = {
-    LOGGED_LISTS: lambda session: session.fold_figure(LOGGED),
-    DETERMINISTIC_LISTS: lambda session: session.fold_figure(DETERMINISTIC),
-    PLACED_LISTS: lambda session: session.fold_figure(PLACKETT_LUCE),
-    INGESTION: Session.ingestion_figure,
-    IN_PROCESS: Session.local_figure,
-    COMPARED: lambda session: compared_figure(
+    "logged": lambda session: session.fold_figure(LOGGED),
+    "deterministic": lambda session: session.fold_figure(DETERMINISTIC),
+    "plackett-luce": lambda session: session.fold_figure(PLACKETT_LUCE),
+    "ingestion": Session.ingestion_figure,
+    "in-process": Session.local_figure,
+    "compared": lambda session: compared_figure(
         session.sizes.compared, session.sizes.repeats
     ),
-    STATE_LOGGED: lambda session: state_figure(LOGGED, session.sizes.state),
-    STATE_DETERMINISTIC: lambda session: state_figure(
+    "state-logged": lambda session: state_figure(LOGGED, session.sizes.state),
+    "state-deterministic": lambda session: state_figure(
         DETERMINISTIC, session.sizes.state
     ),
-    OPEN_MEMORY: lambda session: open_figure(
+    "open-memory": lambda session: open_figure(
         session.sizes.memory, session.sizes.repeats
     ),
-    LIST_MEMORY: lambda session: list_figure(
+    "list-memory": lambda session: list_figure(
         session.sizes.memory, session.sizes.repeats
     ),
-    QUERY_STATE: lambda session: query_figure(session.sizes.queries),
-    FIRST_START: lambda session: start_figure(session.sizes.repeats),
-    LATENCY: lambda session: latency_figure(
+    "query-state": lambda session: query_figure(session.sizes.queries),
+    "first-start": lambda session: start_figure(session.sizes.repeats),
+    "latency": lambda session: latency_figure(
         session.bed, session.sizes, session.half_speed()
     ),
-    RESTART: lambda session: restart_figure(
+    "restart": lambda session: restart_figure(
         session.bed, session.sizes, session.half_speed()
     ),
-    END_TO_END: lambda session: session.roles_figure(end_to_end_run, "events"),
-    LEARNING: lambda session: session.roles_figure(learning_run, "interactions"),
-    SCALING: lambda session: scaling_figure(
+    "end-to-end": lambda session: session.roles_figure(end_to_end_run, "events"),
+    "learning": lambda session: session.roles_figure(learning_run, "interactions"),
+    "scaling": lambda session: scaling_figure(
         session.bed, session.sizes.roles, N_FEATURES
     ),
 }

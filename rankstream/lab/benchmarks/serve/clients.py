@@ -1,21 +1,36 @@
-"""Clients that ask again as soon as they are answered; a process of their own."""
+"""Clients of a server, in processes of their own: good ones, and some who attack it.
+
+All send again as soon as they are answered. Those who attack send a few kilobytes which
+unpack to millions of elements, and the like, and connect again where they are hung up
+on.
+"""
 
 import asyncio
+import contextlib
+import gzip
 import json
 import subprocess
 import sys
 import time
+from collections import Counter
+from functools import cache
+from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
 import uvloop
 
-from rankstream.installation import path_options
+from rankstream.lab.benchmarks.harness import own_python
 
 SETTLE_S = 0.5
 """Before what is counted: connections are made, and code is warm."""
 
 HEAD_END = b"\r\n\r\n"
+
+N_ELEMENTS = 1_900_000
+
+Refused = dict[str, int]
+"""How often a request was answered by each status; 0 where the connection ended."""
 
 
 class Load(NamedTuple):
@@ -93,11 +108,11 @@ class Client(asyncio.Protocol):
         self._next = (self._next + 1) % len(self._requests)
 
 
-def request_of(path: str, body: bytes) -> bytes:
+def posted(path: str, body: bytes, *more: bytes) -> bytes:
     """The bytes of a request."""
-    head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\n"
-    head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-    return head.encode() + body
+    length = b"Content-Length: %d" % len(body)
+    start = b"POST %b HTTP/1.1\r\nHost: localhost" % path.encode()
+    return b"\r\n".join([start, *more, length, b"", b""]) + body
 
 
 async def asked(
@@ -129,19 +144,84 @@ def load(
     port: int, requests: Path, n_clients: int, s: float, pause_s: float = 0.0
 ) -> Load:
     """The same in a process of its own, with requests from a file."""
-    command = [sys.executable, *path_options(), "-m", __name__]
-    command += [str(port), str(requests), str(n_clients), str(s), str(pause_s)]
+    command = own_python(__name__, port, s, n_clients, requests, pause_s)
     done = subprocess.run(command, check=True, capture_output=True, text=True)  # noqa: S603
     return Load(*json.loads(done.stdout))
 
 
-def main(words: list[str]) -> None:
-    """Ask, and print what came of it."""
-    port, path, n_clients, s, pause_s = words
-    requests = [bytes.fromhex(line) for line in Path(path).read_text().split()]
-    run = asked(int(port), requests, int(n_clients), float(s), float(pause_s))
-    sys.stdout.write(json.dumps(uvloop.run(run)))
+@cache
+def requests_of(n_elements: int = N_ELEMENTS) -> list[bytes]:
+    """One of each kind: an array of ones, plain and packed; nested, lines, features."""
+    ones = b"[" + b",".join([b"1"] * n_elements) + b"]"
+    empty = b"[" + b",".join([b"[]"] * n_elements) + b"]"
+    rank = b'{"model":"model","query_id":"q","items":[{"id":"a","features":%b}]}'
+    packed = b"Content-Encoding: gzip"
+    return [
+        posted("/v1/events", gzip.compress(ones), packed),
+        posted("/v1/events", ones),
+        posted("/v1/events", gzip.compress(empty), packed),
+        posted("/v1/rank", gzip.compress(rank % ones), packed),
+        posted("/v1/rank", rank % ones),
+        posted(
+            "/v1/events",
+            gzip.compress(b"1\n" * n_elements),
+            packed,
+            b"Content-Type: application/x-ndjson",
+        ),
+    ]
+
+
+async def sent(port: int, requests: list[bytes], n_senders: int, s: float) -> Refused:
+    """Send for so many seconds; no answer may be a success."""
+    found: Counter[str] = Counter()
+    ends_s = time.monotonic() + s
+
+    async def send(first: int) -> None:
+        for number in count(first):
+            if time.monotonic() > ends_s:
+                return
+            status = "0"
+            with contextlib.suppress(OSError):
+                status = await _status_of(port, requests[number % len(requests)])
+            found[status] += 1
+
+    await asyncio.gather(*(send(number) for number in range(n_senders)))
+    return dict(found)
+
+
+async def _status_of(port: int, request: bytes) -> str:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    try:
+        writer.write(request)
+        start = await reader.readline()
+        return start.split(b" ")[1].decode() if start.startswith(b"HTTP/") else "0"
+    finally:
+        writer.close()
+
+
+def begun(port: int, n_senders: int, s: float) -> "subprocess.Popen[str]":
+    """The same in a process of its own, from now on; it prints what came of it."""
+    command = own_python(__name__, port, s, n_senders)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)  # noqa: S603
+    if process.stdout is not None:
+        process.stdout.readline()  # its requests are made
+    return process
+
+
+def main(port: int, s: float, n_clients: int, *good: str) -> None:
+    """Ask what a file has, or attack where there is none, and print what came of it."""
+    found: Load | Refused
+    if good:
+        path, pause_s = good
+        requests = [bytes.fromhex(line) for line in Path(path).read_text().split()]
+        found = uvloop.run(asked(port, requests, n_clients, s, float(pause_s)))
+    else:
+        attacks = requests_of()
+        sys.stdout.write("ready\n")
+        sys.stdout.flush()
+        found = uvloop.run(sent(port, attacks, n_clients, s))
+    sys.stdout.write(json.dumps(found))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main(int(sys.argv[1]), float(sys.argv[2]), int(sys.argv[3]), *sys.argv[4:])

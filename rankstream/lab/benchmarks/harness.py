@@ -1,4 +1,4 @@
-"""Ours and the rival in turns, and what the repeats come to.
+"""What all figures share: how they are timed, repeated beside a rival, and said.
 
 The speed of a machine drifts by a factor of two within minutes, so that only runs side
 by side are compared: a ratio is the median of the ratios of the repeats, not the ratio
@@ -6,13 +6,33 @@ of two medians. Of what needs a broker, only runs that last count, and none that
 the broker's code not compiled yet.
 """
 
+import gc
 import math
+import multiprocessing
+import os
+import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
 from statistics import median
 from types import MappingProxyType
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from rankstream.installation import path_options
 
 Figure = dict[str, Any]
+"""A name, a value with its unit, that of a rival, their ratio, and what is asked for.
+
+Goals and floors are those of the ratio, or of the value where less is better. A ratio
+of None is void: the value says nothing.
+"""
+
+Bounds = tuple[float | None, float | None]
+"""A goal and a floor."""
+
+NO_BOUNDS: Bounds = (None, None)
+
 
 SPARE = 1.5
 """So much longer than an estimate says, as speed drifts."""
@@ -25,6 +45,107 @@ MOST_LONGER = 8.0
 
 Ours = TypeVar("Ours")
 Theirs = TypeVar("Theirs")
+Result = TypeVar("Result")
+
+
+class Timed(NamedTuple, Generic[Result]):
+    """Seconds of some work, and what it gave."""
+
+    seconds: float
+    result: Result
+
+
+def timed(
+    work: Callable[[], Result], clock: Callable[[], float] = time.process_time
+) -> Timed[Result]:
+    """How long it takes; what a core was busy, unless there is another clock."""
+    started_s = clock()
+    result = work()
+    return Timed(clock() - started_s, result)
+
+
+def rate(
+    work: Callable[[], object],
+    n_times: int = 1,
+    clock: Callable[[], float] = time.process_time,
+) -> float:
+    """How often a second it is done, over so many times."""
+
+    def often() -> None:
+        for _ in range(n_times):
+            work()
+
+    return n_times / timed(often, clock).seconds
+
+
+def own_python(module: str, *words: object) -> list[str]:
+    """The command that runs a module of ours as a program."""
+    return [sys.executable, *path_options(), "-m", module, *map(str, words)]
+
+
+def in_fresh_process(work: Callable[..., Result], *arguments: object) -> Result:
+    """What a function of a module gives in a process that has done nothing yet."""
+    own = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(max_workers=1, mp_context=own) as pool:
+        return pool.submit(work, *arguments).result()
+
+
+def resident() -> int:
+    """Bytes of this process in memory, after what is garbage has gone."""
+    gc.collect()
+    pages = Path("/proc/self/statm").read_text().split()[1]
+    return int(pages) * os.sysconf("SC_PAGE_SIZE")
+
+
+def peak_mib(pid: int | str = "self") -> float:
+    """The most resident memory that a process had, or since its peak was reset."""
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmHWM:"):
+            return int(line.split()[1]) / 1_024
+    raise ValueError(f"/proc/{pid}/status must have VmHWM; it has not")
+
+
+def new_figure(
+    name: str,
+    value: float,
+    unit: str,
+    rival: float | None,
+    ratio: float | None,
+    bounds: Bounds = NO_BOUNDS,
+    **more: Any,
+) -> Figure:
+    """What every figure says, and what only this one does."""
+    found = {"name": name, "value": value, "unit": unit, "rival": rival, "ratio": ratio}
+    return {**found, "goal": bounds[0], "floor": bounds[1], **more}
+
+
+def alone_figure(
+    name: str, value: float, unit: str, bounds: Bounds = NO_BOUNDS
+) -> Figure:
+    """What is better the less it is, with nothing beside it."""
+    return new_figure(name, value, unit, None, value, bounds, less_is_better=True)
+
+
+def beside_figure(
+    name: str,
+    unit: str,
+    pairs: Sequence[tuple[float, float]],
+    bounds: Bounds = NO_BOUNDS,
+    *,
+    is_same: bool = True,
+) -> Figure:
+    """Medians of ours, of the rival and of their ratios.
+
+    Parameters
+    ----------
+    pairs : [n_repeats]
+        Rates of ours and of the rival beside it, one or more.
+    is_same
+        Whether both gave the same; the ratio is void where they did not.
+    """
+    ours, rivals = zip(*pairs, strict=True)
+    ratio = median(mine / theirs for mine, theirs in pairs) if is_same else None
+    return new_figure(name, median(ours), unit, median(rivals), ratio, bounds)
 
 
 class Run(NamedTuple):
@@ -144,7 +265,7 @@ def throughput_figure(
         name,
         "events/s",
         [(ours.rate, rival.rate) for ours, rival in pairs],
-        bounds=(goal, floor),
+        (goal, floor),
         faults=[fault for pair in pairs for run in pair for fault in run.faults],
     )
     ours, rival = zip(*pairs, strict=True)
@@ -155,19 +276,17 @@ def paired_figure(
     name: str,
     unit: str,
     pairs: Sequence[tuple[float, float]],
+    bounds: Bounds = NO_BOUNDS,
     *,
-    bounds: tuple[float | None, float | None] = (None, None),
-    less_is_better: bool = False,
     faults: list[str],
+    **more: Any,
 ) -> Figure:
-    """Medians of ours, of the rival and of their ratios, with least and largest.
+    """The figure of ours beside the rival, with the least and the largest of each.
 
     Parameters
     ----------
     pairs : [n_repeats]
         Ours and the rival's beside it, one or more.
-    bounds
-        Goal and floor.
     faults
         Any voids the ratio.
     """
@@ -177,17 +296,15 @@ def paired_figure(
     }
     if not faults:
         runs["ratio"] = [ours / rival for ours, rival in pairs]
+    found = beside_figure(name, unit, pairs, bounds, is_same=not faults)
+    return found | repeats_of(runs) | {"faults": faults} | more
+
+
+def repeats_of(runs: Mapping[str, Sequence[float]]) -> Figure:
+    """How many repeats there are, and the least and the largest of each figure."""
     return {
-        "name": name,
-        "unit": unit,
-        "ratio": None,
-        **{key: median(values) for key, values in runs.items()},
-        "goal": bounds[0],
-        "floor": bounds[1],
-        "repeats": len(pairs),
+        "repeats": len(runs["value"]),
         "spread": {key: [min(values), max(values)] for key, values in runs.items()},
-        "faults": faults,
-        **({"less_is_better": True} if less_is_better else {}),
     }
 
 
@@ -227,18 +344,9 @@ def cost_figure(
         its goal, and never above its floor.
     """
     runs = {"value": values, "ratio": [value / before for value in values]}
-    return {
-        "name": name,
-        "unit": unit,
-        "rival": before,
-        **{key: median(each) for key, each in runs.items()},
-        "goal": goal,
-        "floor": floor,
-        "less_is_better": True,
-        "repeats": len(values),
-        "spread": {key: [min(each), max(each)] for key, each in runs.items()},
-        "faults": [],
-    }
+    value, ratio = (median(each) for each in runs.values())
+    found = new_figure(name, value, unit, before, ratio, (goal, floor))
+    return found | repeats_of(runs) | {"less_is_better": True, "faults": []}
 
 
 def standing(figure: Figure) -> str:

@@ -22,8 +22,7 @@ from rankstream.lab.benchmarks.harness import (
     Figure,
     new_figure,
 )
-from rankstream.lab.simulation.pipelines import in_process
-from rankstream.lab.simulation.queries import ndcg_of
+from rankstream.lab.simulation.pipelines import in_process, ndcg_of
 from rankstream.lab.simulation.served_policies import Policy, ServedPolicies
 from rankstream.ranking.learner_options import TRAINED
 from rankstream.sections import (

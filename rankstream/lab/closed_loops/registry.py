@@ -10,11 +10,11 @@ from models.learners.pairwise import PairwiseConfig
 from models.learners.parameters import ExampleLearner, LearnerConfig
 from models.learners.pdgd import PdgdConfig
 from models.learners.registry import LEARNERS
+from rankstream.lab.closed_loops.delayed_pdgd_loop import LaggingLoop
 from rankstream.lab.closed_loops.duel_loop import DuelLoop
-from rankstream.lab.closed_loops.example_loop import ExampleLoop
-from rankstream.lab.closed_loops.lag_loop import LaggingLoop
 from rankstream.lab.closed_loops.linear_pdgd_loop import LinearPdgdLoop
 from rankstream.lab.closed_loops.pair_loop import PairLoop
+from rankstream.lab.closed_loops.ranker_loop import ExampleLoop
 from rankstream.lab.closed_loops.world import Loop, World
 
 

@@ -11,15 +11,18 @@ from models.click_models.trust_bias import TrustBiasModel, trust_bias_of
 from models.learners.pdgd import PdgdConfig
 from models.rankers.ranker import Ranker
 from models.rankers.registry import ranker_of
-from rankstream.lab.closed_loops.intervention_loop import InterventionLoop, Learning
+from rankstream.lab.closed_loops.delayed_pdgd_loop import ServedPdgdLoop
+from rankstream.lab.closed_loops.intervention_loop import (
+    InterventionLoop,
+    Learning,
+    production_ranker,
+    sharpened,
+)
 from rankstream.lab.closed_loops.performance import Conventions, Judge
 from rankstream.lab.closed_loops.policy_log import PolicyLog
 from rankstream.lab.closed_loops.policy_training import PolicyTrainer, scores_of
-from rankstream.lab.closed_loops.production import production_ranker, sharpened
 from rankstream.lab.closed_loops.registry import loop_of
-from rankstream.lab.closed_loops.served_pdgd_loop import ServedPdgdLoop
-from rankstream.lab.closed_loops.world import Floats, World
-from rankstream.lab.closed_loops.world_placements import WorldPlacements
+from rankstream.lab.closed_loops.world import Floats, World, WorldPlacements
 from rankstream.lab.reproduction.cost import SECONDS
 from rankstream.lab.reproduction.data import VALIDATION, world_of
 from rankstream.lab.reproduction.interventions.plan import (

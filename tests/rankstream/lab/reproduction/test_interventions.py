@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from models.learners.pdgd import PdgdConfig
+from rankstream.lab.closed_loops.intervention_loop import chance_of_first
 from rankstream.lab.closed_loops.policy_log import (
     AFFINE,
     AWARE,
@@ -19,7 +20,6 @@ from rankstream.lab.closed_loops.policy_training import (
     POLICY_GRADIENT,
     scores_of,
 )
-from rankstream.lab.closed_loops.production import chance_of_first
 from rankstream.lab.reproduction.data import prepare, world_of
 from rankstream.lab.reproduction.interventions.figures import (
     curves_of,

@@ -1,8 +1,16 @@
-"""PDGD whose learner is behind: lists come from what it knew some impressions ago.
+"""PDGD that shows lists by what it knew before: some impressions ago, or when served.
 
 In a pipeline clicks arrive after a window, and snapshots at intervals; meanwhile
 rankers serve older weights. Here every interaction waits in a queue before it is
-learned from, with the scores that made its list.
+learned from, with the scores that made its list. Or PDGD learns at every list, while
+lists come from what was served last: with nothing served anew it learns from the log of
+another ranker, which it was not made for. Probabilities of pairs are those of the
+ranker that showed the list, always; whether slopes are too is a setting of PDGD.
+
+References
+----------
+Ai, Yang, Wang & Mao (TOIS 2021) for PDGD on logs; Oosterhuis & de Rijke (WSDM 2021),
+section 8, for what becomes of it.
 """
 
 from typing import NamedTuple
@@ -20,6 +28,7 @@ from models.learners.reversed_pairs import Pairs
 from models.optimisers.kernel import Optimiser
 from models.plackett_luce.list_sampler import BLOCK, sample_list
 from models.rankers.layers import Shape, n_activations, score_rows
+from rankstream.lab.closed_loops.policy_training import fill_world_scores
 from rankstream.lab.closed_loops.ranker_loop import RankerLoop
 from rankstream.lab.closed_loops.world import (
     Floats,
@@ -79,11 +88,13 @@ class LaggingLoop(RankerLoop):
             np.zeros((lag + 1, cutoff), np.bool_),
         )
         self._lived = 0
+        self._served = np.empty(0)
 
     def _live(self, shown: Integers) -> int:
         n_updates = live(
             self._world,
             self._users,
+            self._served,
             self.parameters,
             self._shape,
             self._optimiser,
@@ -95,6 +106,32 @@ class LaggingLoop(RankerLoop):
         )
         self._lived += len(shown)
         return n_updates
+
+
+class ServedPdgdLoop(LaggingLoop):
+    """PDGD behind a ranker that is replaced when it is told so; see `RankerLoop`."""
+
+    def __init__(
+        self,
+        config: PdgdConfig,
+        world: World,
+        users: ClickModel,
+        *,
+        cutoff: int = 10,
+        rng: np.random.Generator,
+    ) -> None:
+        super().__init__(config, world, users, lag=0, cutoff=cutoff, rng=rng)
+        self._served = np.empty(len(self._world.labels))
+        self.serve()
+
+    def begin_at(self, parameters: Floats) -> None:
+        """Learn on from `parameters` [n_parameters], and serve them."""
+        super().begin_at(parameters)
+        self.serve()
+
+    def serve(self) -> None:
+        """Show lists by what was learned so far, from now on."""
+        fill_world_scores(self.parameters, self._shape, self._world, self._served)
 
 
 @compiled
@@ -137,6 +174,7 @@ def learn_from(  # noqa: PLR0913  a kernel takes plain arrays
 def live(  # noqa: PLR0913  a kernel takes plain arrays
     world: World,
     users: Users,
+    served: Floats,
     parameters: Floats,
     shape: Shape,
     optimiser: Optimiser,
@@ -150,6 +188,8 @@ def live(  # noqa: PLR0913  a kernel takes plain arrays
 
     Parameters
     ----------
+    served : [n_documents]
+        Scores that lists are drawn by; [0] where parameters as they are give them.
     parameters : [n_parameters]
     lived
         Impressions before these.
@@ -169,7 +209,11 @@ def live(  # noqa: PLR0913  a kernel takes plain arrays
         n = last - first
         k = min(n, shown.shape[1] - 1)
         scores = queue.scores[place, :n]
-        score_rows(parameters, shape, world.features[first:last], scores, activations)
+        if served.shape[0] > 0:
+            scores[:] = served[first:last]
+        else:
+            features = world.features[first:last]
+            score_rows(parameters, shape, features, scores, activations)
         shown[i, 0] = query
         rows = shown[i, 1 : k + 1]
         blocks = np.empty((n + BLOCK - 1) // BLOCK)

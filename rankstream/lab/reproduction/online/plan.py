@@ -77,20 +77,11 @@ class Cell:
     users: str
     n_impressions: int
 
-
-@dataclass(frozen=True)
-class Job:
-    """One run of a cell."""
-
-    cell: Cell
-    fold: int
-    run: int
-
     def key(self) -> str:
-        """What tells this run from all others: names, and its learner's settings."""
-        settings = repr(config_of(self.cell, 1, seed=0)).encode()
-        cell = [*asdict(self.cell).values(), f"{zlib.crc32(settings):08x}"]
-        return "/".join(map(str, [*cell, self.fold, self.run]))
+        """What tells it from all others: names, and its learner's settings."""
+        settings = repr(config_of(self, 1, seed=0)).encode()
+        parts = [*asdict(self).values(), f"{zlib.crc32(settings):08x}"]
+        return "/".join(map(str, parts))
 
 
 def cells_of(table: str, form: str, n_impressions: int) -> list[Cell]:
@@ -114,16 +105,6 @@ def cells_of(table: str, form: str, n_impressions: int) -> list[Cell]:
 def lag_of(cell: Cell) -> int:
     """Impressions that a cell's served ranker lacks."""
     return int(cell.learner.removeprefix(BEHIND)) if BEHIND in cell.learner else 0
-
-
-def jobs_of(cells: list[Cell], *, n_folds: int, n_runs: int) -> list[Job]:
-    """All runs, fold by fold, so that a fold's data are read once."""
-    return [
-        Job(cell, fold, run)
-        for fold in range(1, n_folds + 1)
-        for cell in cells
-        for run in range(n_runs)
-    ]
 
 
 def config_of(cell: Cell, n_features: int, *, seed: int) -> LearnerConfig:
@@ -180,14 +161,3 @@ def _duel_config(
         n_samples=N_SAMPLES if is_published else 0,
         own_ties=is_published,
     )
-
-
-def checkpoints_of(n_impressions: int) -> list[int]:
-    """Impressions after which a run is measured: 1, 2, 5, 10, 20 ... and its end."""
-    found = [
-        step * 10**power
-        for power in range(2, 9)
-        for step in (1, 2, 5)
-        if step * 10**power < n_impressions
-    ]
-    return [*found, n_impressions]

@@ -1,10 +1,4 @@
-"""Runs of closed loops: one of them, and all of them over the cores."""
-
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
-from functools import partial
-from pathlib import Path
-from typing import Any
+"""One run of a closed loop: what was learned and shown by each checkpoint."""
 
 import numpy as np
 
@@ -13,11 +7,10 @@ from models.rankers.registry import ranker_of
 from rankstream.lab.closed_loops.performance import Conventions, Judge, discounted_sum
 from rankstream.lab.closed_loops.registry import loop_of
 from rankstream.lab.reproduction.data import world_of
-from rankstream.lab.reproduction.kept_runs import kept_runs
-from rankstream.lab.reproduction.plan import (
+from rankstream.lab.reproduction.engine import Job, Result, Setup, checkpoints_of
+from rankstream.lab.reproduction.online.plan import (
     PUBLISHED,
-    Job,
-    checkpoints_of,
+    Cell,
     config_of,
     lag_of,
 )
@@ -27,35 +20,6 @@ GRADES = (2, 3, 5)
 
 LAST = 1_000
 """Lists whose mean NDCG says what users see now."""
-
-
-@dataclass(frozen=True)
-class Bed:
-    """What all runs share.
-
-    Parameters
-    ----------
-    place
-        Where prepared data lie; its name tells them from all others.
-    normalisation
-        Of features, within each query.
-    n_grades
-        Of the users' tables.
-    seed
-        From which each run derives its own.
-    """
-
-    place: Path
-    normalisation: str
-    n_grades: int
-    seed: int
-    conventions: Conventions
-
-    def key(self) -> str:
-        """What of it changes results."""
-        conventions = "/".join(map(str, asdict(self.conventions).values()))
-        what = f"{self.place.name}/{self.normalisation}/{self.n_grades}"
-        return f"{what}/{self.seed}/{conventions}"
 
 
 def n_grades_of(largest_label: int) -> int:
@@ -74,30 +38,33 @@ def n_grades_of(largest_label: int) -> int:
     )
 
 
-def live_once(bed: Bed, job: Job) -> dict[str, Any]:
+def live_once(setup: Setup, job: Job[Cell]) -> Result:
     """One run: what was learned and shown by each checkpoint."""
-    train = world_of(bed.place, job.fold, "train", bed.normalisation)
-    test = world_of(bed.place, job.fold, "test", bed.normalisation)
+    conventions = setup.conventions or Conventions()
+    train, test = (
+        world_of(setup.place, job.fold, split, setup.normalisation)
+        for split in ("train", "test")
+    )
     cell = job.cell
     # Runs of all cells that share fold and number share their seed: they are paired.
-    streams = np.random.SeedSequence([bed.seed, job.fold, job.run]).spawn(3)
+    streams = np.random.SeedSequence([setup.seed, job.fold, job.run]).spawn(3)
     loop_rng, tie_rng, init_rng = map(np.random.default_rng, streams)
     config = config_of(
         cell, train.features.shape[1], seed=int(init_rng.integers(2**31))
     )
     users = click_model_of(
-        cell.users, bed.n_grades, stop_requires_click=cell.form != PUBLISHED
+        cell.users, setup.grades, stop_requires_click=cell.form != PUBLISHED
     )
     loop = loop_of(
         config,
         train,
         users,
         lag=lag_of(cell),
-        cutoff=bed.conventions.cutoff,
+        cutoff=conventions.cutoff,
         rng=loop_rng,
     )
     ranker = ranker_of(config.kind, config.n_features, config.hidden)
-    shown_judge, judge = Judge(train, bed.conventions), Judge(test, bed.conventions)
+    shown_judge, judge = Judge(train, conventions), Judge(test, conventions)
     wide = test.features.astype(np.float64)
     offline, online, recent, cumulative, before = [], [], [], 0.0, 0
     for checkpoint in checkpoints_of(cell.n_impressions):
@@ -109,16 +76,8 @@ def live_once(bed: Bed, job: Job) -> dict[str, Any]:
         offline.append(judge.held_out(scores, rng=tie_rng))
         online.append(cumulative)
     return {
-        "key": f"{bed.key()}/{job.key()}",
         "offline": offline,
         "online": online,
         "recent": recent,
         "updates": int(loop.updates),
     }
-
-
-def run_all(
-    bed: Bed, jobs: Sequence[Job], path: Path, *, n_processes: int
-) -> Iterator[dict[str, Any]]:
-    """Run jobs over processes; each result is on disk before it is handed on."""
-    return kept_runs(partial(live_once, bed), jobs, path, n_processes=n_processes)

@@ -1,4 +1,4 @@
-"""Clicks of users on the first k documents of a production ranker, as sums.
+"""Clicks on the first k documents of a production ranker, and what is made of them.
 
 Users look at rank r by chance 1 / r, and not beyond k; they click all relevant
 documents that they look at, and of the others one in ten. The last document shown may
@@ -8,14 +8,20 @@ Lists of a query differ in that document alone, and users look at each rank by i
 So its clicks are drawn document by document, each from a binomial law, and take no
 longer for more of them.
 
+The rerank baseline learns from each list that was shown as if it were a query of so
+many documents: from nothing but the order of what was displayed. All others learn from
+all documents of a query.
+
 References
 ----------
-Oosterhuis & de Rijke (SIGIR 2020), section 5.2; Oosterhuis (PhD thesis, 2020), section
-7.5.2. The chance of a document that is drawn is 1 / (k (n - k + 1)) whatever its rank
-in the production ranking; the thesis prints its own rank for k.
+Oosterhuis & de Rijke (SIGIR 2020), sections 4, 5.2 and 5.3; Oosterhuis (PhD thesis,
+2020), sections 7.5.2 and 7.5.3. The chance of a document that is drawn is
+1 / (k (n - k + 1)) whatever its rank in the production ranking; the thesis prints its
+own rank for k.
 """
 
 import itertools
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -23,11 +29,18 @@ import numpy.typing as npt
 
 from models.estimators.bias_curve import BiasCurve
 from models.estimators.logged_places import LoggedPlaces
+from models.estimators.registry import estimator_of
+from models.losses.gains import binary_gains
+from models.training.labelled_queries import labelled_queries
+from models.training.query_chunk import QueryChunk
+from rankstream.lab.closed_loops.world import World
 from rankstream.lab.reproduction.top_k.plan import WHOLE, Logging
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
+
+RERANK, AFFINE = "rerank", "affine"
 
 CLICKED, NOISE = 1.0, 0.1
 """P(click | looked at) of what is relevant, and of what is not."""
@@ -174,3 +187,75 @@ def curve_of(shown: Shown, *, with_noise: bool) -> BiasCurve:
     if not with_noise:
         return BiasCurve(looked, np.zeros(len(looked)))
     return BiasCurve((CLICKED - NOISE) * looked, NOISE * looked)
+
+
+def estimated_chunk(
+    name: str, world: World, shown: Shown, clicks: ClickSums, *, least: float = 0.0
+) -> QueryChunk:
+    """What an estimator makes of clicks.
+
+    Parameters
+    ----------
+    name
+        One of `models.estimators.registry.ESTIMATORS`.
+    world
+        Whose documents were shown.
+    least
+        To which propensities are raised, in training only.
+    """
+    log, impressions = logged_places(clicks, shown, world.offsets)
+    curve = curve_of(shown, with_noise=name == AFFINE)
+    found = estimator_of(name).estimator(log, impressions, curve, least=least)
+    is_kept = np.isfinite(found.values)
+    values = np.where(is_kept, found.values, 0.0)
+    whole = QueryChunk(
+        world.offsets,
+        world.features,
+        values,
+        is_kept,
+        clicks.impressions / clicks.impressions.sum(),
+    )
+    return _displayed(whole, shown, clicks) if name == RERANK else whole
+
+
+def labelled_chunk(world: World, *, as_clicks: bool = False) -> QueryChunk:
+    """What labels say; `as_clicks` in units of P(click | looked at).
+
+    Labels of `world` are 0 and 1.
+    """
+    gains = click_chances(np.array([False, True])) if as_clicks else binary_gains(2, 1)
+    return labelled_queries(world.features, world.labels, world.offsets, gains=gains)
+
+
+def _displayed(whole: QueryChunk, shown: Shown, clicks: ClickSums) -> QueryChunk:
+    """Each list that was shown as a query of its own, by how often it was."""
+    rows, times = [], []
+    for part, count in _lists(whole.offsets, shown, clicks):
+        rows.append(part)
+        times.append(count)
+    chosen = np.concatenate(rows)
+    sizes = [len(part) for part in rows]
+    return QueryChunk(
+        np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
+        np.ascontiguousarray(whole.features[chosen]),
+        whole.values[chosen],
+        whole.is_kept[chosen],
+        np.array(times) / clicks.impressions.sum(),
+    )
+
+
+def _lists(
+    offsets: Integers, shown: Shown, clicks: ClickSums
+) -> Iterator[tuple[Integers, int]]:
+    """Documents of each list that was shown, and how often it was."""
+    for query, (begin, end) in enumerate(itertools.pairwise(offsets.tolist())):
+        n_lists = int(clicks.impressions[query])
+        chances = shown.chances[begin:end]
+        always = begin + np.flatnonzero(chances == 1.0)
+        drawn = begin + np.flatnonzero((chances > 0.0) & (chances < 1.0))
+        if len(drawn):
+            for row in drawn.tolist():
+                if clicks.shown[row]:
+                    yield np.append(always, row), int(clicks.shown[row])
+        elif n_lists:
+            yield always, n_lists

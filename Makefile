@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 INSTALL := $(PIP) -e
 SPELLED := README.md ARCHITECTURE.md CHANGELOG.md CONTRIBUTING.md SECURITY.md docs rankstream models streams producers deploy tests
 LOCK := deploy/requirements.lock
-NATIVE := streams/fold/native
+NATIVE := streams/native
 NATIVE_SOURCES := $(wildcard $(NATIVE)/*.c $(NATIVE)/*.h) $(NATIVE)/compiler.py
 # Tests start hundreds of processes: each would compile our modules anew.
 unexport PYTHONDONTWRITEBYTECODE
@@ -60,7 +60,7 @@ durations: .venv/collected  ## run all tests, and keep what each took
 	$(BIN)/python -m pytest $(SPREAD) --keep-durations $(DURATIONS)
 
 native: .venv/bin/python  ## compile the fold's core in C anew
-	$(BIN)/python -m streams.fold.native.compiler
+	$(BIN)/python -m streams.native.compiler
 
 typescript:  ## compile the client in TypeScript, and run its tests that need no server
 	@command -v node >/dev/null || { echo "the client in TypeScript needs Node 18 or later; none was found: install nodejs"; exit 1; }

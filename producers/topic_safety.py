@@ -7,7 +7,7 @@ records or holds commits up, but no count is wrong because of it, so a worker st
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from rankstream.sections import Settings
+from rankstream.settings import Settings
 from rankstream.wire.topics import LEAST_DAYS, Topic
 
 IN_SYNC = "min.insync.replicas"

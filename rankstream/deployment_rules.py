@@ -3,7 +3,7 @@
 import time
 from collections.abc import Iterable
 
-from rankstream.sections import Settings
+from rankstream.settings import Settings
 from rankstream.wire.deployments import Deployment, interventions_of_era
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from rankstream.sections import ExperimentSettings
+from rankstream.settings import ExperimentSettings
 from rankstream.wire.bounds import LARGEST
 from rankstream.wire.schemas import decoded
 from rankstream.wire.topics import EXPERIMENTS

@@ -24,7 +24,7 @@ EXTRA_OF_LAB = "rankstream[lab]"
 
 OF_LAB = {"matplotlib"}
 
-CORE = "streams.fold.native.core_library"
+CORE = "streams.native.core_library"
 """What says itself what is wrong with the compiled core."""
 
 

@@ -1,35 +1,49 @@
 """Settings: one frozen object from a TOML file and `RANKSTREAM_*` variables."""
 
 import os
+import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from rankstream.sections import (
+from rankstream.configuration.cluster import (
     DeliverySettings,
-    ExperimentSettings,
-    FormatSettings,
     KafkaSettings,
-    LimitSettings,
     MetricsSettings,
-    ModelSettings,
     RedisSettings,
-    ServeSettings,
-    Settings,
-    SourceSettings,
-    StatisticsSettings,
-    TableSettings,
-    TimeSettings,
-    TrainingSettings,
-    TrainSettings,
+    kafka_faults,
+    redis_faults,
 )
-from rankstream.settings_rules import contradiction, fault, renamed
+from rankstream.configuration.counting import (
+    ExcludeSettings,
+    LimitSettings,
+    StatisticsSettings,
+    TimeSettings,
+    limits_faults,
+    statistics_faults,
+    time_faults,
+)
+from rankstream.configuration.curve_rules import curve_faults
+from rankstream.configuration.experiments import ExperimentSettings, experiment_faults
+from rankstream.configuration.malformed import fault, renamed
+from rankstream.configuration.models import ModelSettings, model_faults
+from rankstream.configuration.section import Fault, Section
+from rankstream.configuration.serve import ServeSettings, serve_faults
+from rankstream.configuration.sources import (
+    FormatSettings,
+    SourceSettings,
+    TableSettings,
+    format_faults,
+    source_faults,
+)
+from rankstream.configuration.training import TrainingSettings, TrainSettings
 
 __all__ = [
     "DeliverySettings",
+    "ExcludeSettings",
     "ExperimentSettings",
     "FormatSettings",
     "KafkaSettings",
@@ -52,6 +66,53 @@ __all__ = [
 ]
 
 ENVIRONMENT_PREFIX = "RANKSTREAM_"
+
+
+class Settings(Section, frozen=True):
+    """Everything that can be set; `file` names the source, and cannot be set."""
+
+    namespace: str = ""
+    kafka: KafkaSettings = KafkaSettings()
+    redis: RedisSettings = RedisSettings()
+    time: TimeSettings = TimeSettings()
+    limits: LimitSettings = LimitSettings()
+    statistics: StatisticsSettings = StatisticsSettings()
+    exclude: ExcludeSettings = ExcludeSettings()
+    delivery: DeliverySettings = DeliverySettings()
+    metrics: MetricsSettings = MetricsSettings()
+    train: TrainSettings = TrainSettings()
+    serve: ServeSettings = ServeSettings()
+    models: dict[str, ModelSettings] = {}
+    experiments: dict[str, ExperimentSettings] = {}
+    sources: dict[str, SourceSettings] = {}
+    formats: dict[str, FormatSettings] = {}
+    file: str = ""
+
+    @property
+    def rankers(self) -> dict[str, ModelSettings]:
+        """Models that rank, by name."""
+        return {name: x for name, x in self.models.items() if not x.is_curve}
+
+    @property
+    def curves(self) -> dict[str, ModelSettings]:
+        """Models that are curves of bias, by name."""
+        return {name: x for name, x in self.models.items() if x.is_curve}
+
+    def curve_for(self, model: ModelSettings) -> str:
+        """The curve whose newest version a training of a model takes; "" for none.
+
+        That which it names, else the only one that there is, unless its settings give
+        a curve.
+        """
+        if model.training.examination or model.training.curve:
+            return model.training.curve
+        return self.only_curve
+
+    @property
+    def only_curve(self) -> str:
+        """The curve, where there is exactly one; else ""."""
+        names = [*self.curves]
+        return names[0] if len(names) == 1 else ""
 
 
 class SettingsError(ValueError):
@@ -95,13 +156,44 @@ def load_settings(
     try:
         settings = msgspec.convert(tree | {"file": str(named or "")}, Settings)
     except msgspec.ValidationError as error:
-        setting, fact = fault(tree, error)
+        setting, fact = fault(tree, error, Settings)
         raise SettingsError(f"{fact}; {_origin(setting, named, variables)}") from error
     found = contradiction(settings)
     if found:
         setting, fact = found
         raise SettingsError(f"{fact}; {_origin(setting, named, variables)}")
     return settings
+
+
+def contradiction(settings: Settings) -> Fault | None:
+    """A setting that cannot be so, and why; None where all is well."""
+    return next(_contradictions(settings), None)
+
+
+def _contradictions(settings: Settings) -> Iterator[Fault]:
+    yield from _of_namespace(settings.namespace)
+    yield from time_faults(settings.time)
+    yield from limits_faults(settings.limits)
+    yield from statistics_faults(settings.statistics)
+    for name, model in settings.models.items():
+        yield from model_faults(name, model, settings.kafka)
+    yield from curve_faults(settings.models, settings.experiments)
+    for name, experiment in settings.experiments.items():
+        yield from experiment_faults(name, experiment)
+    yield from format_faults(settings.formats)
+    yield from source_faults(settings.sources)
+    yield from kafka_faults(settings.kafka)
+    yield from redis_faults(settings.redis)
+    yield from serve_faults(settings.serve)
+
+
+def _of_namespace(namespace: str) -> Iterator[Fault]:
+    if not re.fullmatch(r"[a-zA-Z0-9._-]{0,100}", namespace):
+        yield (
+            "namespace",
+            "namespace must hold letters, digits, dots, dashes and underscores only; "
+            f"got {namespace!r}",
+        )
 
 
 _NOT_SETTINGS = {

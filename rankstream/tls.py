@@ -4,8 +4,7 @@ import os
 import ssl
 from collections.abc import Mapping
 
-from rankstream.sections import KafkaSettings
-from rankstream.settings import SettingsError, secret
+from rankstream.settings import KafkaSettings, SettingsError, secret
 
 
 def tls_context(

@@ -8,7 +8,7 @@ nothing of, `since` of the row stays.
 
 from collections.abc import Iterable
 
-from rankstream.sections import Settings
+from rankstream.settings import Settings
 from streams.comparisons.intervention_lists import trained_of
 from streams.comparisons.preference_fold import PreferencesFold
 from streams.fold.candidates_fold import CandidatesFold

@@ -1,14 +1,14 @@
-"""The pipeline as tables: topics, and stages; roles are in `streams.worker_roles`.
+"""Which stage reads and writes which topic; roles are in `streams.worker_roles`.
 
-Who must know what reads and writes what reads it here: the worker, both runtimes,
-`topics`, the monitor, and a test of `docs/topics.md`. A new stage is a file and a row
-of `STAGES`. Nothing heavy is loaded before a stage is built.
+The worker, both runtimes, `topics`, the monitor and a test of `docs/topics.md` read it.
+A new stage is a file and a row of `STAGES`. Nothing heavy is loaded before a stage is
+built.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -33,10 +33,6 @@ from rankstream.wire.topics import (
 )
 from streams.stage import Stage
 from streams.topic_rows import TOPICS
-from streams.worker_roles import role_of
-
-if TYPE_CHECKING:
-    pass
 
 
 @dataclass(frozen=True)
@@ -206,18 +202,6 @@ STAGES = (
     ),
 )
 """In the order in which an event passes them."""
-
-
-def kinds_of(role: str) -> list[StageKind]:
-    """The stages of a role; those that only read and write have none.
-
-    Raises
-    ------
-    ValueError
-        Where there is no such role.
-    """
-    known = role_of(role).name
-    return [kind for kind in STAGES if kind.role == known]
 
 
 def group_of(namespace: str, role: str) -> str:

@@ -1,7 +1,6 @@
 """The roles of a worker: what each of its processes runs.
 
-Which stages a role has, `streams.topology` says. Nothing heavy is loaded before a role
-begins.
+Nothing heavy is loaded before a role begins.
 """
 
 from asyncio import Event
@@ -21,9 +20,10 @@ from rankstream.wire.topics import (
     STATISTICS,
     TRAINING,
 )
+from streams.topology import STAGES, StageKind
 
 if TYPE_CHECKING:
-    from streams.kafka.status_page import Status
+    from streams.kafka.status.status_page import Status
 
 Serve = Callable[[Settings, Event, "Status"], Awaitable[None]]
 """Works until the event is set, and says how it fares."""
@@ -44,8 +44,8 @@ class Role:
     is_needed
         Whether a worker that is told no role starts it.
     loads
-        Modules that each of its processes is forked with (`streams.kafka.preloader`).
-        Without numba, which would hold up the start of roles that have no need of it.
+        Modules that its processes are forked with (`streams/kafka/processes`). Without
+        numba, which would hold up the start of roles that have no need of it.
     """
 
     name: str
@@ -55,7 +55,7 @@ class Role:
     sources: tuple[str, ...] = ()
     outputs: tuple[str, ...] = ()
     is_needed: Callable[[Settings], bool] = lambda _: True
-    loads: tuple[str, ...] = ("streams.kafka.status_page",)
+    loads: tuple[str, ...] = ("streams.kafka.status.status_page",)
 
 
 async def _publish(settings: Settings, stop: Event, status: "Status") -> None:
@@ -82,7 +82,7 @@ async def _adapt(settings: Settings, stop: Event, status: "Status") -> None:
     await adapt(settings, stop, status)
 
 
-_STAGES_LOAD = "streams.kafka.status_page", "streams.kafka.app"
+_STAGES_LOAD = "streams.kafka.status.status_page", "streams.kafka.app"
 
 
 def _is_evaluating(settings: Settings) -> bool:
@@ -167,3 +167,15 @@ def role_of(name: str) -> Role:
     if role is None:
         raise ValueError(f"a role must be one of {', '.join(ROLES)}; got {name!r}")
     return role
+
+
+def kinds_of(role: str) -> list[StageKind]:
+    """The stages of a role; those that only read and write have none.
+
+    Raises
+    ------
+    ValueError
+        Where there is no such role.
+    """
+    known = role_of(role).name
+    return [kind for kind in STAGES if kind.role == known]

@@ -27,6 +27,10 @@ from tests.session.scheduling import LongestFirst
 settings.register_profile("rankstream", deadline=None)
 settings.load_profile("rankstream")
 
+# Brokers of tests live for minutes: what the second compiler would make of them costs
+# more than it saves.
+os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1")
+
 SERVICES = {"kafka", "breakable_kafka", "redis_server"}
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from rankstream.curve_options import CurveOptions
+from rankstream.configuration.curve_options import CurveOptions
 from rankstream.wire.curves import ROWS, CurveRecord, curve_weights
 from rankstream.wire.envelope import CURVE, Snapshot, encode_snapshot, features_hash
 from rankstream.wire.parents import sha256_of

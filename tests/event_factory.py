@@ -14,7 +14,7 @@ from rankstream.wire.events import (
     encode_record,
 )
 from rankstream.wire.routing import identity
-from streams.fold.elements import Elements
+from streams.native.elements import Elements
 
 START_MS = 1_700_000_000_000
 

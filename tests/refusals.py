@@ -50,13 +50,11 @@ OTHERS = {
 """Exceptions that are no refusals of that kind, and why."""
 
 SETTINGS_RULES = (
-    "rankstream/settings_rules.py",
-    "rankstream/source_rules.py",
-    "rankstream/format_rules.py",
-    "rankstream/serve_rules.py",
-    "rankstream/training_rules.py",
-    "rankstream/curve_rules.py",
-    "rankstream/curve_options.py",
+    "rankstream/settings.py",
+    *(
+        path.relative_to(TREE).as_posix()
+        for path in sorted((TREE / "rankstream" / "configuration").glob("*.py"))
+    ),
     "rankstream/ranking/learner_options.py",
     "rankstream/ranking/methods.py",
     "rankstream/ranking/scored_beside.py",
@@ -145,7 +143,7 @@ def _said(
         value = node.value
         if isinstance(value, ast.Tuple):
             yield from _texts(value.elts[-1], function, tree)
-    elif name == SETTINGS_RULES[0] and isinstance(node, ast.DictComp):
+    elif name in SETTINGS_RULES and isinstance(node, ast.DictComp):
         yield from _texts(node.value, function, tree)
     elif name in TOPIC_RULES and isinstance(node, ast.JoinedStr):
         text = _template(node)

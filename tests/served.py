@@ -18,8 +18,13 @@ from rankstream.operations.serving.room import Room
 from rankstream.operations.serving.sender import Sender
 from rankstream.operations.serving.server import Server
 from rankstream.ranker import Ranker
-from rankstream.sections import KafkaSettings, ModelSettings, RedisSettings
-from rankstream.settings import ServeSettings, Settings
+from rankstream.settings import (
+    KafkaSettings,
+    ModelSettings,
+    RedisSettings,
+    ServeSettings,
+    Settings,
+)
 from rankstream.wire.topics import CLICKS, QUERIES
 from tests.fakes.kafka import FakeKafka
 from tests.fakes.producer import FakeProducer

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from rankstream import settings_rules
+from rankstream.configuration import malformed
 
 TREE = Path(__file__).parents[1]
 PAGES = sorted([*TREE.glob("*.md"), *TREE.glob("docs/**/*.md")])
@@ -98,8 +98,8 @@ def test_retired_words_are_gone() -> None:
     found = {}
     for path in PAGES + MODULES:
         text = path.read_text(encoding="utf-8")
-        if path == Path(settings_rules.__file__):
-            for old in settings_rules.RENAMED:
+        if path == Path(malformed.__file__):
+            for old in malformed.RENAMED:
                 text = text.replace(f'"{old}":', "")
         if path not in MAY_SAY and (words := retired_words(text)):
             found[name_of(path)] = words

@@ -6,12 +6,11 @@ from pathlib import Path
 import pytest
 
 from producers.connection import client_options as of_kafka_python
-from rankstream.sections import KafkaSettings
-from rankstream.settings import Settings, SettingsError, load_settings
+from rankstream.settings import KafkaSettings, Settings, SettingsError, load_settings
 from rankstream.snapshots import StoreUnavailable, store_of
 from streams.kafka.app import _credentials_of
 from streams.kafka.committed_reader import client_options
-from streams.kafka.state_log import Cluster
+from streams.kafka.state.state_log import Cluster
 
 CANARY = "canary"
 SECRETS = {

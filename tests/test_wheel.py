@@ -23,10 +23,10 @@ import numpy as np
 import pytest
 
 from rankstream.operations.cli import COMMANDS
-from streams.fold.elements import WIDTH
-from streams.fold.native.build_backend import platform_tag
-from streams.fold.native.compiler import FOLDER, library_name, source_files
-from streams.fold.native.core_library import loaded
+from streams.native.build_backend import platform_tag
+from streams.native.compiler import FOLDER, library_name, source_files
+from streams.native.core_library import loaded
+from streams.native.elements import WIDTH
 from tests.fuzz.fuzzing import real_records
 from tests.services import ServiceMissing, without
 from tests.snapshot_factory import envelope
@@ -57,7 +57,7 @@ import importlib, pkgutil
 for room in ("rankstream", "models", "streams", "producers", "deploy"):
     package = importlib.import_module(room)
     for found in pkgutil.walk_packages(package.__path__, room + "."):
-        if found.name == "streams.fold.native.libfold":
+        if found.name == "streams.native.libfold":
             continue  # no module, though its ending is that of one
         importlib.import_module(found.name)
 """
@@ -199,7 +199,7 @@ def test_the_wheel_brings_the_core(other_wheel: Path) -> None:
             digest = base64.urlsafe_b64encode(hashlib.sha256(content).digest())
             own = (f"sha256={digest.decode().rstrip('=')}", str(len(content)))
             assert (recorded, n_bytes) == (("", "") if name == record else own)
-    assert f"streams/fold/native/{library_name()}" in names
+    assert f"streams/native/{library_name()}" in names
     assert sorted(row[0] for row in rows) == sorted(names)
     assert "Root-Is-Purelib: false" in tags
     assert f"Tag: py3-none-{platform_tag()}" in tags
@@ -210,7 +210,7 @@ def test_the_source_distribution_holds_the_sources_in_c(other_wheel: Path) -> No
     (path,) = other_wheel.parent.glob("*.tar.gz")
     with tarfile.open(path) as archive:
         names = {name.partition("/")[2] for name in archive.getnames()}
-    assert {f"streams/fold/native/{file.name}" for file in source_files()} <= names
+    assert {f"streams/native/{file.name}" for file in source_files()} <= names
     assert not any("libfold" in name for name in names)
 
 
@@ -223,7 +223,7 @@ def test_ziglang_compiles_where_the_path_has_no_compiler(
 ) -> None:
     """And its library finds the same places, byte for byte, as that of this tree."""
     with zipfile.ZipFile(other_wheel) as wheel:
-        path = wheel.extract(f"streams/fold/native/{library_name()}", tmp_path)
+        path = wheel.extract(f"streams/native/{library_name()}", tmp_path)
     assert b"clang version" in Path(path).read_bytes()
     libraries = loaded(Path(path)), loaded(OURS)
     for record in real_records(100):
@@ -236,10 +236,10 @@ def test_the_core_of_ziglang_replays_a_log_to_the_same_bytes(
 ) -> None:
     """Outputs and state, with clicks that wait, repeats, late ones and restores."""
     with zipfile.ZipFile(other_wheel) as wheel:
-        theirs = wheel.extract(f"streams/fold/native/{library_name()}", tmp_path)
+        theirs = wheel.extract(f"streams/native/{library_name()}", tmp_path)
     libraries = (Path(theirs), OURS)
     paths = [tmp_path / "theirs", tmp_path / "ours"]
-    command = (sys.executable, "-m", "tests.streams.fold.replayed_bytes")
+    command = (sys.executable, "-m", "tests.streams.native.replayed_bytes")
     replays = [
         subprocess.Popen(
             [*command, library, path], cwd=TREE, stdout=subprocess.PIPE, text=True

@@ -12,7 +12,7 @@ import psutil
 
 from producers.topic_admin import TopicAdmin
 from rankstream.settings import Settings, load_settings
-from streams.kafka.preloader import short_name
+from streams.kafka.processes.preloader import short_name
 from streams.topology import topics_of
 from streams.worker_roles import ROLES
 

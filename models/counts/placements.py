@@ -1,6 +1,6 @@
 """P(item at rank) of lists whose logging policy follows from the list alone.
 
-Numbers of policies are those of events; `tests/streams/fold/test_statistics_reader.py`
+Numbers of policies are those of events; `tests/streams/statistics/test_reader.py`
 compares the two tables.
 """
 

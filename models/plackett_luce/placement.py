@@ -11,7 +11,7 @@ exponential substitution, where it converges geometrically: no randomness, and t
 same bits every time.
 
 This is the definition, in plain numpy. The fold computes it in C (`placement.c` in
-`streams/fold/native`), and is held to every bit of it: the order of operations counts.
+`streams/native`), and is held to every bit of it: the order of operations counts.
 
 Shapes: scores are [n_lists, n_documents], results [n_lists, n_documents, cutoff].
 `LANES` nodes of the integral are computed side by side, and are the last axis.

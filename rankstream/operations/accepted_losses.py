@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 from producers.topic_reader import TopicReader
 from rankstream.wire.schemas import LogRefused
-from streams.kafka.lost_records import AcceptedLoss, is_dispensable
-from streams.kafka.resume_position import POSITION_KEY, decode_position
+from streams.kafka.state.lost_records import AcceptedLoss, is_dispensable
+from streams.kafka.state.resume_position import POSITION_KEY, decode_position
 from streams.topology import STAGES
 
 TAIL_OFFSETS = 500

@@ -25,7 +25,7 @@ from models.estimators.bandit_arrays import (
     bandit_arrays,
     encoded_contexts,
 )
-from rankstream.sections import StatisticsSettings
+from rankstream.settings import StatisticsSettings
 from rankstream.wire.events import (
     LOGGED,
     Impression,
@@ -35,7 +35,7 @@ from rankstream.wire.events import (
 )
 from rankstream.wire.exposures import unpack_exposures
 from rankstream.wire.routing import normalised_query
-from streams.fold.native.placing import placements_of_scores
+from streams.native.placing import placements_of_scores
 
 KNOWN_PLACEMENTS = 4_096
 """Plackett-Luce lists whose placements are remembered: the same come again."""

@@ -24,7 +24,7 @@ from models.estimators.item_intervals import PointsOfItems, points_of_items
 from models.estimators.logged_places import LoggedPlaces, places_of
 from models.estimators.registry import estimator_of
 from rankstream.operations.terminal.counts import counted
-from streams.fold.statistics_columns import Columns
+from streams.statistics.columns import Columns
 from streams.training.used_cells import IMPRESSIONS, used_cells, used_rows
 
 

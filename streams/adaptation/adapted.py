@@ -23,7 +23,7 @@ from rankstream.adapters.impressions import (
     SeenItems,
 )
 from rankstream.adapters.registry import adapter_named, options_of
-from rankstream.sections import SourceSettings
+from rankstream.settings import SourceSettings
 from rankstream.wire.bounds import WIRE_BYTES, carried_bytes
 from rankstream.wire.input_events import Event
 from rankstream.wire.routing import partition_of_input

@@ -15,7 +15,7 @@ from models.interleaving.rankings import lengths_of, n_documents
 from models.interleaving.registry import method_of
 from rankstream.ranking.combining import draw_seed
 from rankstream.ranking.scored_beside import scored_methods
-from rankstream.sections import ExperimentSettings
+from rankstream.settings import ExperimentSettings
 from rankstream.wire.events import Impression, Interaction
 from rankstream.wire.schemas import check_schema
 from streams.comparisons.extra import SCHEMA, Extra

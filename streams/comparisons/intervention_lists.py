@@ -19,13 +19,13 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from rankstream.sections import Settings
+from rankstream.settings import Settings
 from rankstream.wire.events import Interaction
 from rankstream.wire.schemas import check_schema
 from rankstream.wire.topics import PREFERENCES
 from streams.comparisons.extra import SCHEMA, extra_of
-from streams.fold.closed_impressions import Closed
-from streams.fold.native.intervention_lists import (
+from streams.native.closed_impressions import Closed
+from streams.native.intervention_lists import (
     N_GROUPS,
     Rules,
     Sums,

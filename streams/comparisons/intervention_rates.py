@@ -14,7 +14,7 @@ from rankstream.wire.intervention_rates import (
 )
 from streams.comparisons.intervention_lists import CLICKS, LISTS
 from streams.comparisons.session_statement import ALPHA
-from streams.fold.native.intervention_lists import Sums
+from streams.native.intervention_lists import Sums
 
 PLANNED = 10_000
 """Lists of an intervention at which its interval is narrowest, as of experiments."""

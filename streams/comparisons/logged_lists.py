@@ -8,7 +8,7 @@ import numpy as np
 from models.interleaving.method import NO_ONE, NOBODY, Method, Shown
 from models.interleaving.possible_lists import is_possible, without_foreign
 from models.interleaving.rankings import ABSENT, first_faulty, n_shared, ranks_of
-from rankstream.sections import MAX_RANKERS
+from rankstream.configuration.experiments import MAX_RANKERS
 from rankstream.wire.events import Impression, decode_items
 from rankstream.wire.schemas import decoded
 from streams.comparisons.extra import Extra

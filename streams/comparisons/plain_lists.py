@@ -20,8 +20,8 @@ from models.interleaving.team_draft import TeamDraft
 from rankstream.ranking.combining import seeded_name
 from rankstream.wire.events import Experiment
 from streams.comparisons.comparison import Comparison
-from streams.fold.closed_impressions import Closed
-from streams.fold.native.comparing import credit_plain
+from streams.native.closed_impressions import Closed
+from streams.native.comparing import credit_plain
 
 MOST_RANKERS, MOST_PLACES, MOST_SEEDED = 64, 32, 127
 """What the core has room for."""

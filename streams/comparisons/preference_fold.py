@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from rankstream.sections import ExperimentSettings
+from rankstream.settings import ExperimentSettings
 from rankstream.wire.events import Interaction
 from rankstream.wire.schemas import SchemaRefused, check_schema
 from rankstream.wire.topics import PREFERENCES
@@ -25,8 +25,8 @@ from streams.comparisons.intervention_lists import (
     Trained,
     name_of,
 )
-from streams.fold.closed_impressions import Closed
-from streams.fold.native.comparing import count_compared
+from streams.native.closed_impressions import Closed
+from streams.native.comparing import count_compared
 from streams.stage import Change, LogRefused, Output
 from streams.state_pieces import Parts
 

@@ -7,7 +7,7 @@ for up to a minute, and a worker that did it between two records would look dead
 import msgspec
 import numpy as np
 
-from rankstream.sections import ExperimentSettings, Settings
+from rankstream.settings import ExperimentSettings, Settings
 from rankstream.wire.events import (
     MULTILEAVE,
     ClickMark,

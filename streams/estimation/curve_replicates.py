@@ -7,10 +7,10 @@ from typing import NamedTuple
 from models.estimators.adaptivity import is_chosen_from_clicks
 from models.estimators.bias_curve import BiasCurve
 from models.estimators.splits import Shares
-from rankstream.sections import Settings
+from rankstream.settings import Settings
 from rankstream.wire.envelope import Snapshot
-from streams.fold.statistics_columns import Columns
-from streams.fold.statistics_reader import Statistics
+from streams.statistics.columns import Columns
+from streams.statistics.reader import Statistics
 from streams.training.curve_ends import CurveEnds
 from streams.training.curve_estimator import CurveEstimator, estimator_of
 from streams.training.curve_views import every

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from models.estimators.adaptivity import Basis, basis_of
 from models.estimators.choice import Choice, Known, choice_of
-from streams.fold.statistics_reader import Statistics
+from streams.statistics.reader import Statistics
 
 FittedOn = Mapping[str, frozenset[int] | None]
 """Groups whose clicks policies came from, by name; None where that is not known."""

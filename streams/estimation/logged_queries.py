@@ -14,7 +14,7 @@ from models.counts.fixed_point import Floats, Int64
 from models.estimators.choice import Unknown
 from models.estimators.logged_places import Flags, LoggedPlaces
 from streams.estimation.mixed_scopes import MarkedColumns
-from streams.fold.statistics_columns import Columns
+from streams.statistics.columns import Columns
 from streams.training.used_cells import IMPRESSIONS, used_cells, used_rows
 
 CELLS_AT_ONCE = 1 << 18

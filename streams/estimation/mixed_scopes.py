@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 from models.counts.placements import DETERMINISTIC, TAIL_SHUFFLE
-from streams.fold.scope_batches import STRIDE, ScopeBatch
-from streams.fold.statistics_columns import ColumnReader, Columns
-from streams.fold.statistics_keys import ScopeName
+from streams.statistics.columns import ColumnReader, Columns
+from streams.statistics.keys import ScopeName
+from streams.statistics.scopes import STRIDE, ScopeBatch
 
 EXPOSURE = 8
 """Column of pairs in the general form: exposures of placements that are not kept."""
@@ -33,7 +33,7 @@ def marked_columns(
     Raises
     ------
     ValueError
-        As `streams.fold.statistics_columns.ColumnReader.read`.
+        As `streams.statistics.columns.ColumnReader.read`.
     """
     for batch in batches:
         mixed = mixed_scopes(batch)

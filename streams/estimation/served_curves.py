@@ -5,8 +5,7 @@ from collections.abc import Callable, Container, Iterator, Mapping
 from models.estimators.bias_curve import position_curve
 from models.estimators.choice import NO_CURVE
 from models.estimators.splits import Shares
-from rankstream.curve_rules import curve_name
-from rankstream.sections import Settings
+from rankstream.settings import Settings
 from rankstream.wire.envelope import Snapshot
 from streams.estimation.curve_replicates import (
     GIVEN,
@@ -14,8 +13,8 @@ from streams.estimation.curve_replicates import (
     published_replicates,
     replicated_curve,
 )
-from streams.fold.statistics_columns import Columns
-from streams.fold.statistics_reader import Statistics
+from streams.statistics.columns import Columns
+from streams.statistics.reader import Statistics
 
 
 class ServedCurves:
@@ -60,7 +59,7 @@ class ServedCurves:
         if own.training.examination:
             where = f"{GIVEN} by models.{model}.training"
             return CurveReplicates(position_curve(own.training.examination), where)
-        name = curve_name(self._settings, own)
+        name = self._settings.curve_for(own)
         if name not in self._fitted:
             self._fitted[name] = self._fit(name)
         return self._fitted[name]

@@ -9,7 +9,7 @@ from models.counts.fixed_point import Floats
 from rankstream.ranking.checked_weights import checked_weights
 from rankstream.ranking.scoring import scores_of
 from rankstream.wire.envelope import Snapshot
-from streams.fold.native.placing import placements_of_scores
+from streams.native.placing import placements_of_scores
 from streams.training.feature_records import FeatureRecords, Singles
 from streams.training.gathering import Scaling
 

@@ -20,8 +20,8 @@ from rankstream.wire.candidates import candidates_key, candidates_value
 from rankstream.wire.events import Impression
 from rankstream.wire.schemas import check_schema
 from rankstream.wire.topics import CANDIDATES, state_topic
-from streams.fold.closed_impressions import Closed
-from streams.fold.native.counting import name_of_set
+from streams.native.closed_impressions import Closed
+from streams.native.counting import name_of_set
 from streams.stage import Change, Output
 
 STATE_TOPIC = state_topic("candidates")

@@ -11,16 +11,14 @@ from collections.abc import Iterable, Iterator
 import msgspec
 import numpy as np
 
-from rankstream.sections import Settings
+from rankstream.settings import Settings
 from rankstream.wire.events import SCHEMA, Click, Impression, encode_event
 from rankstream.wire.refusal_codes import Code
 from rankstream.wire.routing import partition_of_model
 from rankstream.wire.schemas import check_schema
 from rankstream.wire.topics import BATCH_BYTES, INTERACTIONS, LATE
 from streams.dead_letter import Origin, dead_letter
-from streams.fold.closed_impressions import Closed
 from streams.fold.consumer import Consumer
-from streams.fold.elements import Elements
 from streams.fold.join import EXCLUDED, Join
 from streams.fold.segments import (
     NO_HEAD,
@@ -30,6 +28,8 @@ from streams.fold.segments import (
     array_head,
     segment_key,
 )
+from streams.native.closed_impressions import Closed
+from streams.native.elements import Elements
 from streams.stage import Change, LogRefused, Output, SourceRecord
 from streams.state_pieces import Parts
 

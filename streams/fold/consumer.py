@@ -7,7 +7,7 @@ A consumer's state is written and restored with the fold's, in a topic of its ow
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
-from streams.fold.closed_impressions import Closed
+from streams.native.closed_impressions import Closed
 from streams.stage import Change, Output
 
 

@@ -15,18 +15,19 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from rankstream.sections import LimitSettings, TimeSettings
+from rankstream.settings import LimitSettings, TimeSettings
 from rankstream.wire.events import Click, Impression, encode_record
 from streams.event_time import Watermark
-from streams.fold import elements as e
-from streams.fold.closed_impressions import Closed, Int64, Names
-from streams.fold.elements import (
+from streams.fold.schedule import Schedule
+from streams.native import elements as e
+from streams.native.closed_impressions import Closed, Int64, Names
+from streams.native.elements import (
     Elements,
     decode_click,
     decode_frontier,
     decode_impression,
 )
-from streams.fold.native.joining import (
+from streams.native.joining import (
     ABSENT,
     AWAITED,
     BEYOND,
@@ -35,7 +36,6 @@ from streams.fold.native.joining import (
     WAITS,
     NativeJoin,
 )
-from streams.fold.schedule import Schedule
 
 OUTCOMES = (
     "consumed",

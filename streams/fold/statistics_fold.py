@@ -10,13 +10,13 @@ import struct
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from rankstream.sections import LimitSettings, StatisticsSettings
+from rankstream.settings import LimitSettings, StatisticsSettings
 from rankstream.wire.topics import STATISTICS
-from streams.fold import statistics_keys as keys
-from streams.fold.closed_impressions import Closed
-from streams.fold.native.counting import N_KEPT, Apart, NativeCounts
+from streams.native.closed_impressions import Closed
+from streams.native.counting import N_KEPT, Apart, NativeCounts
 from streams.stage import Change, LogRefused, Output
 from streams.state_pieces import Parts
+from streams.statistics import keys
 
 KINDS = ("set", "row", "scope", "piece", "lists")
 """Of records, in the order in which they are taken back."""

@@ -6,7 +6,7 @@ comes after.
 
 from typing import Any
 
-from rankstream.sections import ExcludeSettings
+from rankstream.settings import ExcludeSettings
 from rankstream.wire.events import QueryEvent
 from streams.ingest.identifiers import unit_of
 

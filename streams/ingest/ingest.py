@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from rankstream.sections import Settings
+from rankstream.settings import Settings
 from rankstream.wire.bounds import carried_bytes
 from rankstream.wire.events import SCHEMA, Click, Frontier, Impression, encode_record
 from rankstream.wire.refusal_codes import Code

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from rankstream.sections import ExcludeSettings
+from rankstream.settings import ExcludeSettings
 from rankstream.wire.bounds import LAST_MS, MAX_CLICK_BYTES, MAX_SHOWN
 from rankstream.wire.events import (
     LOGGED,

@@ -16,17 +16,21 @@ from faust.tables import TableManager
 
 from rankstream.settings import Settings
 from rankstream.wire.topics import full_name
-from streams.kafka import memory_end
 from streams.kafka.append_time import AppendTimes, told_ms
 from streams.kafka.assignment import Assignment, Place
 from streams.kafka.bundles import WITHIN
-from streams.kafka.child_end import CONFIGURATION_EXIT, FAILURE_EXIT, tell_parent
 from streams.kafka.committer import Committer
-from streams.kafka.lost_records import AcceptedLoss, loss_of
-from streams.kafka.metrics import Gauges
+from streams.kafka.processes.child_end import (
+    CONFIGURATION_EXIT,
+    FAILURE_EXIT,
+    end_for_memory,
+    tell_parent,
+)
 from streams.kafka.source_watch import ClusterTopics, SourceWatch, known_topics
-from streams.kafka.state_log import Cluster, StateLog
-from streams.kafka.status_page import Status
+from streams.kafka.state.lost_records import AcceptedLoss, loss_of
+from streams.kafka.state.state_log import Cluster, StateLog
+from streams.kafka.status.metrics import Gauges
+from streams.kafka.status.status_page import Status
 from streams.kafka.transport import Progress, Transport
 from streams.stage import LogRefused, SourceRecord
 from streams.topology import StageKind, group_of, written_topics
@@ -330,7 +334,7 @@ def run_app(app: StageApp) -> int:
 def fail(error: BaseException) -> NoReturn:
     """Say why and end the process, with a status that says whether to start again."""
     if isinstance(error, MemoryError):
-        memory_end.end()
+        end_for_memory()
     status = FAILURE_EXIT
     try:
         if isinstance(error, LogRefused):

@@ -19,14 +19,14 @@ import msgspec
 from rankstream.settings import Settings
 from streams.kafka.backlog import Backlog
 from streams.kafka.commit_lines import CommitLines
-from streams.kafka.lost_records import LossRule
 from streams.kafka.partition_life import Event, PartitionLife
 from streams.kafka.planted_faults import (
     REPEATED_RECORDS,
     SKIP_RESUME_POSITION,
     is_planted,
 )
-from streams.kafka.resume_position import (
+from streams.kafka.state.lost_records import LossRule
+from streams.kafka.state.resume_position import (
     NOWHERE,
     POSITION_KEY,
     Loss,
@@ -40,8 +40,8 @@ from streams.kafka.resume_position import (
     first_position,
     start_of,
 )
-from streams.kafka.start_phases import Opening
-from streams.kafka.state_log import PartitionLog, StateRead
+from streams.kafka.state.state_log import PartitionLog, StateRead
+from streams.kafka.status.start_phases import Opening
 from streams.stage import Change, Output, SourceRecord
 from streams.topology import StageKind, pinned_settings
 

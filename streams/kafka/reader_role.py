@@ -24,8 +24,8 @@ from typing import NamedTuple, Protocol
 
 from rankstream.settings import KafkaSettings
 from streams.kafka.committed_reader import CommittedBatch, Waiting, committed_batches
-from streams.kafka.role_status import RoleStatus
-from streams.kafka.status_page import Status
+from streams.kafka.status.role_status import RoleStatus
+from streams.kafka.status.status_page import Status
 
 RETRY_S = 0.5
 """Pause, at least, before a turn that failed is tried again."""

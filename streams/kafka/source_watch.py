@@ -19,7 +19,7 @@ from kafka.errors import KafkaError
 from rankstream.settings import Settings
 from rankstream.wire.topics import full_name
 from streams.kafka.committed_reader import Waiting
-from streams.kafka.resume_position import StateRefused
+from streams.kafka.state.resume_position import StateRefused
 from streams.topology import topics_of
 
 EVERY_S = 2.0

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from models.learners.learner import Learner, TrainingExample
-from rankstream.sections import ModelSettings, Settings
+from rankstream.settings import ModelSettings, Settings
 from rankstream.wire.events import (
     PLACKETT_LUCE,
     SCHEMA,

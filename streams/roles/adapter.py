@@ -24,23 +24,24 @@ from streams.adaptation.merge import (
     Document,
     Merge,
 )
-from streams.kafka.adapt_status import AdaptStatus
 from streams.kafka.append_time import wall_ms
 from streams.kafka.committed_reader import Waiting, client_options
 from streams.kafka.reader_role import RETRY_S, either
-from streams.kafka.recent_lists import learn_lists
-from streams.kafka.source_log import Position, SourceLog
-from streams.kafka.source_member import SourceMember
-from streams.kafka.source_start import (
+from streams.kafka.source.positions import (
     Bounds,
+    PositionsHang,
     check_position,
     is_another,
+    stable_positions,
     starts_of,
 )
+from streams.kafka.source.recent_lists import learn_lists
+from streams.kafka.source.source_log import Position, SourceLog
+from streams.kafka.source.source_member import SourceMember
 from streams.kafka.source_watch import BrokerAway, ClusterTopics, Describe
-from streams.kafka.stable_positions import PositionsHang, stable_positions
-from streams.kafka.state_log import Cluster
-from streams.kafka.status_page import Status
+from streams.kafka.state.state_log import Cluster
+from streams.kafka.status.role_status import AdaptStatus
+from streams.kafka.status.status_page import Status
 from streams.topology import group_of
 
 READ_MS, STAND_BY_MS = 50, 250

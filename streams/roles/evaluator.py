@@ -27,10 +27,9 @@ from streams.comparisons.intervention_lists import merged
 from streams.comparisons.intervention_rates import rates_of
 from streams.comparisons.preference_fold import UNREADABLE, read_outcomes, read_records
 from streams.comparisons.verdicts import refused_verdict, verdict_of
-from streams.kafka.committed_reader import CommittedBatch, client_options
-from streams.kafka.compacted_view import CompactedView
+from streams.kafka.committed_reader import CommittedBatch, CompactedView, client_options
 from streams.kafka.reader_role import Source, either, run_reader_role
-from streams.kafka.status_page import Status
+from streams.kafka.status.status_page import Status
 
 EVERY_S = 5.0
 """Time between verdicts on an experiment whose sums change."""

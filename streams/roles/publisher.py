@@ -10,10 +10,9 @@ import time
 from rankstream.settings import Settings
 from rankstream.snapshots import SnapshotStore, StoreUnavailable, store_of
 from rankstream.wire.topics import EXPERIMENTS, SNAPSHOTS, full_name
-from streams.kafka.committed_reader import CommittedBatch
-from streams.kafka.compacted_view import CompactedView
+from streams.kafka.committed_reader import CommittedBatch, CompactedView
 from streams.kafka.reader_role import Source, either, run_reader_role
-from streams.kafka.status_page import Status
+from streams.kafka.status.status_page import Status
 from streams.redis_copies.experiment_copy import ExperimentCopy
 from streams.redis_copies.snapshot_copy import SnapshotCopy
 

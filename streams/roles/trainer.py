@@ -20,17 +20,16 @@ from rankstream.snapshots import pointer_of
 from rankstream.wire.topics import SNAPSHOTS, STATISTICS, TRAINING, full_name
 from rankstream.wire.training import ASKED, DONE, LEFT_ALONE
 from rankstream.wire.training import TRAINING as UNDER_WAY
-from streams.fold import statistics_keys as keys
 from streams.kafka.committed_reader import CommittedBatch, client_options
-from streams.kafka.free_pages import give_back_free_pages
-from streams.kafka.intervention import BEAT_S, Ending, Intervention, Train
-from streams.kafka.memory_limit import MemoryLimit
 from streams.kafka.reader_role import Source, either, run_reader_role
-from streams.kafka.state_log import Cluster
-from streams.kafka.status_page import Status
-from streams.kafka.told_thread import Stopped, Task, Told
-from streams.kafka.training_log import TrainingLog
-from streams.kafka.valuations import Valuations
+from streams.kafka.state.state_log import Cluster
+from streams.kafka.status.status_page import Status
+from streams.kafka.training.intervention import BEAT_S, Ending, Intervention, Train
+from streams.kafka.training.memory import MemoryLimit, give_back_free_pages
+from streams.kafka.training.told_thread import Stopped, Task, Told
+from streams.kafka.training.training_log import TrainingLog
+from streams.kafka.training.valuations import Valuations
+from streams.statistics import keys
 from streams.training.model_lists import made_in_turn
 from streams.training.model_records import ModelRecords
 from streams.training.retries import Retries, Standing

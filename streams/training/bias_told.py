@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from models.bias.position_alone import NOT_TOLD, trust_test
-from streams.fold.statistics_columns import Columns
+from streams.statistics.columns import Columns
 from streams.training.curve_estimator import CurveEstimator
 from streams.training.curve_views import Part, every, views_of
 from streams.training.estimated_curve import BY_POSITION, CHOSEN, Takes
@@ -25,7 +25,7 @@ def bias_told(
     Parameters
     ----------
     chunks
-        In their order; see `streams.fold.statistics_columns`.
+        In their order; see `streams.statistics.columns`.
     groups
         Whose clicks the curve is from; empty where there is none.
     source

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from models.estimators.splits import Shares, Splits, split_groups
 from rankstream.ranking.checked_weights import CheckedWeights, checked_weights
-from rankstream.sections import ModelSettings
+from rankstream.settings import ModelSettings
 from rankstream.wire.envelope import (
     LARGEST_NUMBER,
     Pointer,

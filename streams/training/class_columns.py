@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 import numpy as np
 
 from models.estimators.item_classes import class_of
-from streams.fold.statistics_columns import Columns
+from streams.statistics.columns import Columns
 
 MOST_CLASSES = 1 << 12
 """All are held, with their counts by rank; no sample of queries makes them fewer."""
@@ -30,7 +30,7 @@ def columns_by_class(chunks: Iterable[Columns]) -> Iterator[Columns]:
     Parameters
     ----------
     chunks
-        In their order; see `streams.fold.statistics_columns`.
+        In their order; see `streams.statistics.columns`.
 
     Raises
     ------

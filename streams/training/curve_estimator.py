@@ -11,8 +11,8 @@ from models.bias.logged_views import Views
 from models.bias.registry import bias_estimator
 from models.bias.trust_anchor import Anchor, anchored_fit
 from models.estimators.bias_curve import BiasCurve
-from rankstream.curve_options import CurveOptions, curve_options
-from rankstream.sections import ModelSettings
+from rankstream.configuration.curve_options import CurveOptions, curve_options
+from rankstream.settings import ModelSettings
 from streams.training.curve_views import ViewsAsked
 
 LEAST_RANKS = 2

@@ -12,7 +12,7 @@ import msgspec
 from models.bias.fitted_curve import FittedCurve
 from models.bias.registry import bias_estimator
 from models.estimators.splits import Shares
-from rankstream.sections import Settings
+from rankstream.settings import Settings
 from rankstream.wire.curves import ROWS, CurveRecord, curve_weights
 from rankstream.wire.envelope import (
     CURVE,
@@ -25,8 +25,8 @@ from rankstream.wire.envelope import (
 )
 from rankstream.wire.parents import parent_of, sha256_of
 from rankstream.wire.training import SCHEMA
-from streams.fold.statistics_columns import Columns
-from streams.fold.statistics_reader import Statistics
+from streams.statistics.columns import Columns
+from streams.statistics.reader import Statistics
 from streams.training.bias_told import bias_told
 from streams.training.checks import check_pointer
 from streams.training.class_columns import TooManyClasses

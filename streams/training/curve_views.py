@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from models.bias.logged_views import Views
 from models.counts.fixed_point import Int64
-from streams.fold.statistics_columns import Columns
+from streams.statistics.columns import Columns
 from streams.training.class_columns import columns_by_class
 from streams.training.used_cells import counted_scopes
 

@@ -8,8 +8,8 @@ from models.bias.logged_views import Views
 from models.estimators.adaptivity import is_chosen_from_clicks
 from models.estimators.bias_curve import BiasCurve
 from models.estimators.splits import LEAST_TO_SPLIT, Shares, split_groups
-from streams.fold.statistics_columns import Columns
-from streams.fold.statistics_reader import Statistics
+from streams.statistics.columns import Columns
+from streams.statistics.reader import Statistics
 from streams.training.curve_ends import CurveEnds
 from streams.training.curve_estimator import LEAST_RANKS, CurveEstimator
 from streams.training.curve_views import Part, every, views_of
@@ -151,7 +151,7 @@ def fit_of_groups(
     Parameters
     ----------
     chunks
-        In their order; see `streams.fold.statistics_columns`.
+        In their order; see `streams.statistics.columns`.
     n_groups
         `statistics.groups` of the statistics.
     online

@@ -11,8 +11,8 @@ import numpy.typing as npt
 from rankstream.wire.candidates import decode_candidates, decode_candidates_key
 from rankstream.wire.routing import partition_of_query
 from rankstream.wire.training import FeaturesUsed
-from streams.fold.native.counting import name_of_set
-from streams.fold.value_spool import ValueSpool
+from streams.native.counting import name_of_set
+from streams.statistics.value_spool import ValueSpool
 
 Singles = npt.NDArray[np.float32]
 

@@ -12,8 +12,8 @@ from models.rankers.ranker import Ranker
 from models.rankers.registry import ranker_of
 from models.training.chosen_loss import train_by_chosen_loss
 from models.training.ranker_training import Epoch, Trained, TrainingPlan, train_ranker
-from rankstream.sections import ModelSettings
-from rankstream.training_rules import SELECTED
+from rankstream.configuration.training import SELECTED
+from rankstream.settings import ModelSettings
 from rankstream.wire.training import LossTried
 from streams.training.gathering import Gathered
 

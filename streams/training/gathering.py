@@ -12,7 +12,7 @@ from models.estimators.splits import Splits
 from rankstream.ranking.checked_weights import CheckedWeights
 from rankstream.ranking.scoring import normalised, shifted
 from rankstream.wire.training import FeaturesUsed, Sizes
-from streams.fold.statistics_columns import Columns
+from streams.statistics.columns import Columns
 from streams.training.chunk_files import (
     ChunkFile,
     SelectionChunks,

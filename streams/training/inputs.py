@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import NamedTuple
 
-from rankstream.sections import ModelSettings, Settings
+from rankstream.settings import ModelSettings, Settings
 from rankstream.wire.envelope import features_hash
-from streams.fold.statistics_reader import Statistics
+from streams.statistics.reader import Statistics
 from streams.training.feature_records import FeatureRecords
 from streams.training.model_lists import scopes_for
 

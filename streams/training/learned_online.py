@@ -4,7 +4,7 @@ from collections.abc import Callable, Container, Iterable
 from functools import cached_property
 
 from models.estimators.adaptivity import is_chosen_from_clicks
-from rankstream.sections import Settings
+from rankstream.settings import Settings
 
 
 class LearnedOnline(Container[str]):

@@ -4,16 +4,15 @@ from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Protocol
 
-from rankstream.curve_rules import curve_name
 from rankstream.deployment_rules import DeploymentRefused, check_room
-from rankstream.sections import Settings
+from rankstream.settings import Settings
 from rankstream.wire.curves import CurveRecord
 from rankstream.wire.deployments import SCHEMA, Deployment
 from rankstream.wire.envelope import decode_snapshot, encode_snapshot
 from rankstream.wire.topics import CANDIDATES
 from rankstream.wire.training import ASKED, Position, RunRecord
-from streams.fold.statistics_reader import Statistics
 from streams.stage import Change, Output
+from streams.statistics.reader import Statistics
 from streams.training.curve_snapshot import CurveOutcome, fit_curve
 from streams.training.known_curve import KnownCurve, published_curve
 from streams.training.model_lists import made_in_turn
@@ -167,7 +166,7 @@ class LocalTrainer:
 
     def _curve_of(self, name: str) -> KnownCurve | None:
         """The newest curve that a model takes; None where there is none yet."""
-        named = curve_name(self._settings, self._settings.models[name])
+        named = self._settings.curve_for(self._settings.models[name])
         envelope = self._pipeline.snapshots.get(named.encode())
         return None if envelope is None else published_curve(decode_snapshot(envelope))
 

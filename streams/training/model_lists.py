@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Collection, Mapping
 
-from rankstream.sections import ModelSettings
+from rankstream.settings import ModelSettings
 from rankstream.wire.envelope import is_pointer
-from streams.fold.statistics_keys import ScopeName
+from streams.statistics.keys import ScopeName
 
 
 def logged_by(intervention: str, models: Collection[str]) -> bool:

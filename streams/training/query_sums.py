@@ -14,7 +14,7 @@ from models.counts.fixed_point import Int64
 from models.estimators.bias_curve import BiasCurve
 from models.estimators.choice import Unknown
 from models.estimators.intervention_aware import ItemSums
-from streams.fold.statistics_columns import Columns
+from streams.statistics.columns import Columns
 from streams.training.used_cells import (
     IMPRESSIONS,
     counted_scopes,

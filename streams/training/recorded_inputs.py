@@ -9,13 +9,12 @@ from typing import NamedTuple
 
 import msgspec
 
-from rankstream.curve_rules import curve_name
-from rankstream.sections import ModelSettings, Settings
+from rankstream.settings import ModelSettings, Settings
 from rankstream.wire.curves import CurveRecord
 from rankstream.wire.envelope import Snapshot
 from rankstream.wire.training import ASKED, RunRecord
-from streams.fold.statistics_reader import Statistics
 from streams.learning.model_fold import ModelFold
+from streams.statistics.reader import Statistics
 from streams.training.curve_snapshot import CurveOutcome, fit_curve
 from streams.training.inputs import Inputs, feature_records_for
 from streams.training.known_curve import KnownCurve, published_curve
@@ -88,7 +87,7 @@ def train_once(
         Where nothing can be trained, or the curve cannot be fitted, in words.
     """
     fitted, curve = None, None
-    if named := curve_name(settings, settings.models[name]):
+    if named := settings.curve_for(settings.models[name]):
         fitted = fit_curve(
             named, settings, recorded.sums(), None,
             reason=ASKED, on_progress=on_progress,

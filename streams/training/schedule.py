@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
-from rankstream.sections import TrainingSettings
+from rankstream.settings import TrainingSettings
 from rankstream.wire.curves import CurveRecord
 from rankstream.wire.training import COUNT, SCHEMA, TIME, Position, RunRecord
 

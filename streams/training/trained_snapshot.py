@@ -20,9 +20,8 @@ from models.estimators.splits import Shares, Splits
 from models.training.exploration import Exploration, explored
 from models.training.ranker_training import Epoch
 from models.training.reward import Reward, estimated_reward
-from rankstream.curve_rules import curve_name
 from rankstream.ranking.checked_weights import CheckedWeights
-from rankstream.sections import Settings
+from rankstream.settings import Settings
 from rankstream.wire.envelope import (
     Pointer,
     Snapshot,
@@ -31,8 +30,8 @@ from rankstream.wire.envelope import (
 )
 from rankstream.wire.parents import parent_of, sha256_of
 from rankstream.wire.training import SCHEMA, RunRecord
-from streams.fold.native.placing import placements_of_scores
-from streams.fold.statistics_columns import Columns
+from streams.native.placing import placements_of_scores
+from streams.statistics.columns import Columns
 from streams.training.checks import Checks
 from streams.training.estimated_curve import (
     estimated_curve,
@@ -93,7 +92,7 @@ def train_model(  # noqa: PLR0913  all that a training depends on
         Is told how far it is, from this thread; what it raises ends the training.
     curve
         The newest one of the model of curves that the settings name, if there is one;
-        see `rankstream.curve_rules.curve_name`.
+        see `rankstream.settings.Settings.curve_for`.
     online
         As that of `streams.training.curve_snapshot.fit_curve`, for a curve that the
         training estimates itself.
@@ -113,7 +112,7 @@ def train_model(  # noqa: PLR0913  all that a training depends on
     training, validation, selection = settings.statistics.split_shares
     shares = Shares(training, validation, selection, model.training.held_out)
     checks = Checks(name, model, inputs, parent)
-    awaited = "" if curve else curve_name(settings, model)
+    awaited = "" if curve else settings.curve_for(model)
     if online is None:
         online = LearnedOnline(settings, tuple)
     run = _Run(checks, shares, on_progress, curve, awaited, online)

@@ -6,8 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from models.counts.scope_record import CAPPED, CONVERTED
-from streams.fold.scope_batches import STRIDE
-from streams.fold.statistics_columns import Columns
+from streams.statistics.columns import Columns
+from streams.statistics.scopes import STRIDE
 
 IMPRESSIONS, WITHOUT_EXPOSURE = 2, 6
 """Columns of `Columns.cells`."""

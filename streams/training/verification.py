@@ -5,18 +5,18 @@ from typing import NoReturn
 
 import msgspec
 
-from rankstream.sections import ModelSettings, Settings
+from rankstream.settings import ModelSettings, Settings
 from rankstream.wire.curves import CurveRecord
 from rankstream.wire.envelope import Snapshot, encode_snapshot
 from rankstream.wire.parents import Parent, parent_of
 from rankstream.wire.topics import CANDIDATES, EVENTS, STATISTICS
 from rankstream.wire.training import FeaturesUsed, RunRecord
-from streams.fold import statistics_keys as keys
 from streams.fold.canonical_fold import CanonicalFold
 from streams.fold.statistics_fold import StatisticsFold
-from streams.fold.statistics_reader import Statistics
 from streams.partition_fold import partition_fold
 from streams.stage import SourceRecord
+from streams.statistics import keys
+from streams.statistics.reader import Statistics
 from streams.training.curve_snapshot import (
     CurveOutcome,
     fit_curve,

@@ -18,7 +18,7 @@ import numpy as np
 from rankstream.experiments import Running
 from rankstream.ranking.combining import draw_seed
 from rankstream.ranking.list_exposures import list_exposures
-from rankstream.sections import ExperimentSettings
+from rankstream.settings import ExperimentSettings
 from rankstream.wire.envelope import features_hash
 from rankstream.wire.events import ClickEvent, QueryEvent
 from rankstream.wire.routing import (

@@ -12,7 +12,7 @@ from rankstream.wire.events import Frontier
 from streams.event_time import Watermark
 from streams.kafka.committer import Committer
 from streams.kafka.partition_life import Event
-from streams.kafka.supervisor import supervise
+from streams.kafka.processes.supervisor import supervise
 from streams.worker_roles import ROLES
 from tests.fire.events import DISORDER_MS
 

@@ -9,7 +9,7 @@ from io import BytesIO
 from pathlib import Path
 
 HERE = Path(__file__).parents[2]
-CORE = Path("streams/fold/native")
+CORE = Path("streams/native")
 
 
 def build_of(commit: str, folder: Path) -> Path:
@@ -33,7 +33,7 @@ def build_of(commit: str, folder: Path) -> Path:
     with tarfile.open(fileobj=BytesIO(got.stdout)) as archive:
         archive.extractall(folder, filter="data")
     subprocess.run(
-        [sys.executable, "-m", "streams.fold.native.compiler"],
+        [sys.executable, "-m", "streams.native.compiler"],
         cwd=folder, env=environment(folder), check=True, capture_output=True,
     )  # fmt: skip
     return folder

@@ -11,7 +11,7 @@ import numpy as np
 import psutil
 
 from deploy.redis_server import Redis
-from streams.topology import kinds_of
+from streams.worker_roles import kinds_of
 from tests.fire.brokers import Brokers
 from tests.fire.cluster import Missed, Worker
 from tests.fire.observer import Observer

@@ -3,8 +3,12 @@
 from collections import Counter
 from typing import Any
 
-from rankstream.sections import StatisticsSettings
-from rankstream.settings import ModelSettings, Settings, TimeSettings
+from rankstream.settings import (
+    ModelSettings,
+    Settings,
+    StatisticsSettings,
+    TimeSettings,
+)
 from rankstream.wire.events import ACTIVE, Frontier, decode_event_record
 from rankstream.wire.topics import (
     CANDIDATES,

@@ -4,7 +4,7 @@ import heapq
 import time
 from collections.abc import Callable, Iterator
 
-from rankstream.sections import TimeSettings
+from rankstream.settings import TimeSettings
 from tests.fire.events import CLICK_MS, REMEMBER_MS, WINDOW_MS, Event, Events
 
 TIME = TimeSettings()

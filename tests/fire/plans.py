@@ -5,8 +5,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from streams.topology import kinds_of
-from streams.worker_roles import ROLES
+from streams.worker_roles import ROLES, kinds_of
 
 STAGED = [role for role in ROLES if kinds_of(role)]
 """Roles whose state is read back."""

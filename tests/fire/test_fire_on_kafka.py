@@ -16,7 +16,7 @@ def test_kills_and_a_broker_that_goes_change_nothing() -> None:
     options = (
         "--fast",
         "--events",
-        "16000",
+        "9000",
         "--rate",
         "280",
         "--kills",

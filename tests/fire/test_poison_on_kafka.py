@@ -11,21 +11,21 @@ N_EVENTS = 11_500
 """Of which more than 10,000 are good."""
 
 
-@pytest.mark.parametrize(
-    ("plan", "n_restarts"), [("none", 0), ("kill:ingest,kill:fold", 2)]
-)
-def test_poison_changes_no_count(plan: str, n_restarts: int) -> None:
-    """Every hostile record, the largest that fits, and one of twenty hours ahead."""
+def test_poison_changes_no_count() -> None:
+    """Every hostile record, the largest that fits, and one of twenty hours ahead.
+
+    Two roles are killed meanwhile; nobody else ends.
+    """
     options = ("--fast", "--events", str(N_EVENTS), "--rate", "500", "--poison")
-    result = fire(*options, "--plan", plan)
+    result = fire(*options, "--plan", "kill:ingest,kill:fold")
     assert {name: result[name] for name in FIGURES} == dict.fromkeys(FIGURES, 0), result
     assert result["ok"], result
     assert result["outcomes"]["consumed"] > 10_000
     assert result["hostile_kinds_unsent"] == []
     assert result["dead_letters"] > 0.05 * N_EVENTS
     # Nobody ended by itself, and no bad record had a line of its own.
-    assert sum(result["exits"].values()) == n_restarts
+    assert sum(result["exits"].values()) == 2
     assert result["stops"]["first"][0] == 0
-    assert result["log_lines"] < 200 + 100 * n_restarts + result["seconds"] * 4
+    assert result["log_lines"] < 400 + result["seconds"] * 4
     assert max(result["peak_memory_mb"].values()) < 700
     assert result["disk_mb"] < 400

@@ -11,7 +11,7 @@ from producers.event_producer import SendFailed, send_records
 from producers.formats.canonical_dump import Header, write_dump
 from producers.topic_reader import TopicReader
 from rankstream.operations.commands.intervene_verify import verdict_of
-from rankstream.sections import Settings
+from rankstream.settings import Settings
 from rankstream.snapshots import SnapshotError, decode_snapshot
 from rankstream.wire.deployments import is_deployment
 from rankstream.wire.envelope import Pointer, pointer_of

@@ -3,8 +3,8 @@
 from collections import Counter
 from typing import Any
 
-from streams.fold.statistics_reader import Statistics
 from streams.recount.differences import Verdict
+from streams.statistics.reader import Statistics
 from tests.fire.events import ACTIONS, KEEP_MS
 from tests.fire.expectations import Expected, Letter, query_counts
 from tests.fire.letters import Found, FoundLetter

@@ -26,7 +26,7 @@ import streams.ingest.identifiers
 import streams.ingest.ingest
 import streams.ingest.validation
 import streams.ingest.vectors
-import streams.kafka.resume_position
+import streams.kafka.state.resume_position
 import streams.learning.learn
 import streams.redis_copies.experiment_copy
 import streams.redis_copies.snapshot_copy
@@ -39,7 +39,7 @@ from rankstream.experiment_records import running
 from rankstream.operations.monitoring import overview as overview_module
 from rankstream.operations.monitoring.overview import Gathered
 from rankstream.ranker import Ranker
-from rankstream.sections import ExperimentSettings, ModelSettings, Settings
+from rankstream.settings import ExperimentSettings, ModelSettings, Settings
 from rankstream.snapshots import SnapshotStore
 from rankstream.wire.candidates import (
     candidates_key,
@@ -71,7 +71,7 @@ from streams.comparisons.preference_fold import PreferencesFold
 from streams.comparisons.verdicts import verdict_of
 from streams.dead_letter import HEADER_PREFIX
 from streams.ingest.ingest import Ingest
-from streams.kafka.resume_position import (
+from streams.kafka.state.resume_position import (
     Source,
     decode_position,
     encode_position,
@@ -373,6 +373,8 @@ TARGETS = {
         _deployment_seeds,
         (rankstream.wire.deployments, producers.deployment),
     ),
-    "positions": Target(_position, _position_seeds, (streams.kafka.resume_position,)),
+    "positions": Target(
+        _position, _position_seeds, (streams.kafka.state.resume_position,)
+    ),
     "verdicts": Target(_verdict, _verdict_seeds, (overview_module,)),
 }

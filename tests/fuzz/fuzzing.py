@@ -29,7 +29,7 @@ from rankstream.wire.events import (
     Impression,
     encode_record,
 )
-from streams.fold.native.compiler import (
+from streams.native.compiler import (
     COMPILERS,
     FOLDER,
     ZIGLANG,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from streams.fold.native.compiler import FOLDER
+from streams.native.compiler import FOLDER
 from tests.fuzz.fuzzing import (
     Sanitizer,
     driver,

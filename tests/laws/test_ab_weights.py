@@ -12,7 +12,7 @@ from models.interleaving.split import Split
 from rankstream.settings import ExperimentSettings
 from rankstream.wire.events import ClickMark, Interaction
 from streams.comparisons.preference_fold import PreferencesFold
-from streams.fold.closed_impressions import closed_of
+from streams.native.closed_impressions import closed_of
 from tests.event_factory import START_MS, impression
 
 ITEMS = [f"d{i:02}" for i in range(12)]

@@ -16,7 +16,7 @@ from rankstream.settings import ExperimentSettings
 from rankstream.wire.events import ClickMark, Interaction
 from streams.comparisons.health import health_of
 from streams.comparisons.preference_fold import PreferencesFold
-from streams.fold.closed_impressions import closed_of
+from streams.native.closed_impressions import closed_of
 from tests import interleaving_cases as cases
 from tests.event_factory import START_MS, impression
 

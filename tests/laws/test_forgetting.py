@@ -11,12 +11,12 @@ from itertools import product
 import numpy as np
 import pytest
 
-from rankstream.sections import LimitSettings, StatisticsSettings
+from rankstream.settings import LimitSettings, StatisticsSettings
 from rankstream.wire.events import LOGGED, ClickMark, Interaction
 from rankstream.wire.exposures import pack_exposures
-from streams.fold.closed_impressions import closed_of
 from streams.fold.statistics_fold import StatisticsFold
-from streams.fold.statistics_reader import Statistics
+from streams.native.closed_impressions import closed_of
+from streams.statistics.reader import Statistics
 from tests.event_factory import impression
 from tests.streams.fold.plain_statistics import PlainStatistics, applied, comparable
 

@@ -9,14 +9,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from streams.fold.native.compiler import (
+from streams.native.compiler import (
     FLAGS,
     compiler,
     library_name,
 )
 from tests.mutants.mutant import Mutant, NotApplicable
 
-NATIVE = "streams/fold/native"
+NATIVE = "streams/native"
 LEFT_OUT = (
     ".git", ".venv", "__pycache__", "build", "dist", "node_modules", ".kafka",
     ".hypothesis", ".*_cache", "*.egg-info",
@@ -131,7 +131,7 @@ class CopiedTree:
     def _compile(self, path: Path, made: Path) -> None:
         defined = []
         if SAYS_SOURCES in path.read_bytes():
-            code = "from streams.fold.native import compiler as c; "
+            code = "from streams.native import compiler as c; "
             code += "print(c.sources_digest())"
             digest = self._say([sys.executable, "-c", code]).strip()
             defined = [f'-DFOLD_SOURCES="{digest}"']

@@ -18,7 +18,8 @@ from tests.mutants.mutant import MODULE, Mutant, scopes
 from tests.mutants.python_sites import Site, changed, python_sites
 
 ROOMS = (
-    "models", "streams/ingest", "streams/fold", "streams/comparisons",
+    "models", "streams/ingest", "streams/fold", "streams/native", "streams/statistics",
+    "streams/comparisons",
     "streams/learning", "streams/training", "streams/estimation",
     "streams/adaptation", "streams/event_time.py", "streams/dead_letter.py",
     "streams/partition_fold.py", "streams/state_pieces.py", "rankstream/wire",
@@ -27,9 +28,9 @@ ROOMS = (
 """What is drawn from."""
 
 BUILDING = {
-    "streams/fold/native/build_backend.py",
-    "streams/fold/native/compiler.py",
-    "streams/fold/native/write_fields.py",
+    "streams/native/build_backend.py",
+    "streams/native/compiler.py",
+    "streams/native/write_fields.py",
 }
 """What makes the core, and is no part of it."""
 
@@ -44,7 +45,7 @@ class Place(NamedTuple):
 def room_of(path: str) -> str:
     """The room that a file belongs to: its folder, at most three deep; C by itself."""
     if path.endswith(".c"):
-        return "streams/fold/native"
+        return "streams/native"
     folder = Path(path).parent
     return folder.as_posix() if folder.as_posix() != "streams" else path
 

@@ -26,7 +26,7 @@ _TEST = re.compile(r"tests/(?:.*/)?test_\w+\.py")
 _EXPORTED = re.compile(r"^(?!static|return|else)[a-z][\w ]*[ *](\w+)\(", re.M)
 """Functions of a source in C that others call."""
 
-NATIVE = "streams/fold/native/"
+NATIVE = "streams/native/"
 
 
 class Imports:
@@ -150,7 +150,4 @@ class Imports:
 
 def mirror_of(path: PurePosixPath) -> PurePosixPath:
     """The folder whose tests are those of a file's room."""
-    folder = path.parent
-    if folder.name == "native":
-        folder = folder.parent
-    return "tests" / folder
+    return "tests" / path.parent

@@ -88,10 +88,10 @@ def test_it_knows_others():
 def planted(tmp_path: Path) -> Path:
     """A tree with a module in Python, one in C, and tests of the first."""
     tree = tmp_path / "planted"
-    for folder in ("models", "streams/fold/native", "tests/models"):
+    for folder in ("models", "streams/native", "tests/models"):
         (tree / folder).mkdir(parents=True)
     (tree / "models/sizes.py").write_text(SOURCE)
-    (tree / "streams/fold/native/sizes.c").write_text(CORE)
+    (tree / "streams/native/sizes.c").write_text(CORE)
     (tree / "tests/models/test_sizes.py").write_text(TESTED)
     return tree
 
@@ -154,7 +154,7 @@ def test_an_operator_becomes_its_neighbour(planted: Path) -> None:
 
 def test_the_core_is_changed_in_functions_alone(planted: Path) -> None:
     """Neither in comments nor in declarations."""
-    path = "streams/fold/native/sizes.c"
+    path = "streams/native/sizes.c"
     faults = faults_of(path, planted)
     assert {one.within for one in faults} == {"n_below"}
     assert {
@@ -177,7 +177,7 @@ def test_a_fault_is_in_one_place(
     source: str, sites: Callable[[str], list[Site]], planted: Path
 ) -> None:
     """Only its line differs, and only at the place that was found."""
-    path = "models/sizes.py" if sites is python_sites else "streams/fold/native/sizes.c"
+    path = "models/sizes.py" if sites is python_sites else "streams/native/sizes.c"
     before = source.splitlines()
     found = sites(source)
     assert found
@@ -223,8 +223,8 @@ def test_the_nearest_tests_are_those_of_its_name() -> None:
     nearest = imports.nearest_tests("models/losses/gains.py")
     assert nearest[0] == "tests/models/losses/test_gains.py"
     assert any(test.startswith("tests/laws/") for test in nearest)
-    assert imports.nearest_tests("streams/fold/native/join.c")[0] == (
-        "tests/streams/fold/test_native_join.py"
+    assert imports.nearest_tests("streams/native/join.c")[0] == (
+        "tests/streams/native/test_native_join.py"
     )
     assert "models/losses/pair_kernel.py" in imports.in_kernels
     assert "rankstream/wire/envelope.py" not in imports.in_kernels
@@ -278,12 +278,12 @@ def test_a_run_names_the_test_that_it_lacks(planted: Path, tmp_path: Path) -> No
 def test_a_core_with_a_fault_is_used_and_put_back(tmp_path: Path) -> None:
     """The loader takes it, as it says of which sources it is."""
     mutant = Mutant(
-        "streams/fold/native/sources.c", "fold_sources", "removed",
+        "streams/native/sources.c", "fold_sources", "removed",
         'const char *fold_sources(void) { return FOLD_SOURCES; }',
         'const char *fold_sources(void) { return FOLD_SOURCES "!"; }',
     )  # fmt: skip
     tree = tmp_path / "tree"
-    native = "streams/fold/native"
+    native = "streams/native"
     shutil.copytree(TREE / native, tree / native)
     for path in (tree / native).glob("*.c"):
         if path.name != "sources.c":

@@ -5,12 +5,7 @@ import pytest
 from producers.deployment import deployments_among
 from producers.topic_reader import Record
 from rankstream.deployment_rules import DeploymentRefused, check_room
-from rankstream.sections import (
-    LimitSettings,
-    ModelSettings,
-    Settings,
-    TimeSettings,
-)
+from rankstream.settings import LimitSettings, ModelSettings, Settings, TimeSettings
 from rankstream.wire.deployments import SCHEMA, Deployment, deployment_record
 from tests.snapshot_factory import envelope
 

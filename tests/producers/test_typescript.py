@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from rankstream.experiment_records import RUNNING
-from rankstream.sections import ExperimentSettings
+from rankstream.settings import ExperimentSettings
 from rankstream.wire.event_schemas import event_schemas
 from rankstream.wire.topics import CLICKS, QUERIES
 from rankstream.wire.verdicts import encode_verdict

@@ -10,8 +10,8 @@ from zlib import crc32
 import pytest
 
 from rankstream.operations.cli import main
-from streams.fold.statistics_reader import Statistics
 from streams.local import read_changes
+from streams.statistics.reader import Statistics
 from tests.session.cases import n_cases
 
 SESSIONS = Path("../shared/data/yandex-sessions/sessions.jsonl.gz")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from rankstream.installation import check_rooms, not_installed, path_options
-from streams.fold.native.core_library import loaded
+from streams.native.core_library import loaded
 
 TREE = Path(__file__).parents[2]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from models.estimators import splits
-from rankstream import sections
+from rankstream.configuration import counting
 from rankstream.settings import SettingsError, load_settings, with_namespace
 
 MODEL = "[models.good]\nfeatures = 3\n[models.search]\nfeatures = 46\n"
@@ -285,11 +285,11 @@ def test_a_worker_with_a_model_too_large_ends_at_once(
 
 def test_splits_have_the_bounds_and_shares_of_the_estimators(tmp_path: Path) -> None:
     """Services know no estimators, so both say them; few groups are none to split."""
-    assert sections.LEAST_TO_SPLIT == splits.LEAST_TO_SPLIT
-    assert splits.Shares()[:3] == sections.SPLIT_SHARES
+    assert counting.LEAST_TO_SPLIT == splits.LEAST_TO_SPLIT
+    assert splits.Shares()[:3] == counting.SPLIT_SHARES
     file = tmp_path / "settings.toml"
     file.write_text("[statistics]\ngroups = 2")
     found = load_settings(file, environment={}).statistics
-    assert found.split_shares == [*sections.SPLIT_SHARES]
+    assert found.split_shares == [*counting.SPLIT_SHARES]
     told = {"RANKSTREAM_STATISTICS__SPLIT_SHARES": "[0.5, 0.25, 0.25]"}
     assert load_settings(environment=told).statistics.split_shares == [0.5, 0.25, 0.25]

@@ -8,8 +8,7 @@ import pytest
 import trustme
 from cryptography.hazmat.primitives import serialization
 
-from rankstream.sections import KafkaSettings
-from rankstream.settings import SettingsError, load_settings
+from rankstream.settings import KafkaSettings, SettingsError, load_settings
 from rankstream.tls import tls_context
 
 WORD = "canary-of-a-key"

@@ -7,10 +7,10 @@ from typing import Any
 import msgspec
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
+from rankstream.configuration.experiments import MAX_RANKERS
 from rankstream.experiment_records import encode_record as encode_experiment
 from rankstream.experiment_records import running
-from rankstream.sections import (
-    MAX_RANKERS,
+from rankstream.settings import (
     ExperimentSettings,
     KafkaSettings,
     LimitSettings,

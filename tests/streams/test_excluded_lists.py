@@ -7,8 +7,12 @@ import msgspec
 import numpy as np
 import pytest
 
-from rankstream.sections import ExcludeSettings, ModelSettings
-from rankstream.settings import ExperimentSettings, Settings
+from rankstream.settings import (
+    ExcludeSettings,
+    ExperimentSettings,
+    ModelSettings,
+    Settings,
+)
 from rankstream.wire.events import Impression, decode_interaction_record
 from rankstream.wire.topics import CLICKS, QUERIES
 from streams.ingest.ingest import Ingest

@@ -10,15 +10,15 @@ import pytest
 from models.learners.registry import LEARNERS
 from producers.event_producer import EventProducer
 from producers.topic_reader import read_records
-from rankstream.learner_needs import (
-    multileaving_of,
-    needs_candidates,
-    policy_for,
-)
 from rankstream.ranker import Ranker
 from rankstream.settings import Settings
 from rankstream.snapshots import SnapshotStore, decode_snapshot
 from rankstream.wire.topics import CLICKS, QUERIES, SNAPSHOTS
+from streams.learning.learner_needs import (
+    multileaving_of,
+    needs_candidates,
+    policy_for,
+)
 from tests.learned_log import learned_anew
 from tests.live_lists import closed
 from tests.services import KafkaService, RedisService

@@ -13,8 +13,8 @@ from producers.topic_reader import TopicReader, read_records
 from rankstream.operations.accepted_losses import accepted_losses
 from rankstream.settings import Settings
 from rankstream.wire.topics import QUERIES, full_name
-from streams.kafka.lost_records import AcceptedLoss
-from streams.kafka.resume_position import POSITION_KEY, Loss, decode_position
+from streams.kafka.state.lost_records import AcceptedLoss
+from streams.kafka.state.resume_position import POSITION_KEY, Loss, decode_position
 from tests.services import KafkaService, RedisService
 from tests.worker_process import (
     PATIENCE_S,

@@ -44,9 +44,6 @@ from rankstream.wire.topics import (
 )
 from streams.comparisons.health import health_of
 from streams.comparisons.preference_fold import read_outcomes, read_records
-from streams.fold.statistics_keys import SCHEMA as STATISTICS_SCHEMA
-from streams.fold.statistics_keys import decode, encode
-from streams.fold.statistics_reader import Statistics
 from streams.learning.learn import Learn
 from streams.local import local_settings
 from streams.partition_fold import partition_fold
@@ -54,10 +51,14 @@ from streams.recount.recount import Statistics as NoStatistics
 from streams.recount.recount import recount
 from streams.recount.rules import rules_of
 from streams.stage import Change, LogRefused, SourceRecord, Stage
-from streams.topology import STAGES, StageKind, kinds_of
+from streams.statistics.keys import SCHEMA as STATISTICS_SCHEMA
+from streams.statistics.keys import decode, encode
+from streams.statistics.reader import Statistics
+from streams.topology import STAGES, StageKind
+from streams.worker_roles import kinds_of
 from tests.event_factory import START_MS, click, impression
 from tests.models.counts.scope_values import ScopeValue
-from tests.streams.fold.statistics_records import (
+from tests.streams.statistics.statistics_records import (
     NAME,
     counted_record,
     logged,

@@ -8,9 +8,9 @@ import numpy as np
 from rankstream.settings import Settings
 from rankstream.wire.topics import CLICKS, QUERIES
 from streams.dead_letter import HEADER_PREFIX
-from streams.fold.statistics_reader import summaries_of
 from streams.local import LocalPipeline, local_settings
 from streams.stage import Output
+from streams.statistics.reader import summaries_of
 from tests.hostile import NOW_MS, hostile_records, query, strange_but_good
 
 N_GOOD = 10_000

@@ -4,8 +4,8 @@ import json
 
 from rankstream.settings import ModelSettings, Settings
 from rankstream.wire.topics import CLICKS, QUERIES
-from streams.fold.statistics_reader import Statistics
 from streams.local import LocalPipeline, local_settings
+from streams.statistics.reader import Statistics
 
 NOW_MS = 1_700_000_000_000
 SETTINGS = local_settings(Settings(models={"m": ModelSettings(features=2)}))

@@ -34,12 +34,11 @@ from streams.topic_rows import TOPICS
 from streams.topology import (
     STAGES,
     StageKind,
-    kinds_of,
     n_partitions_of,
     topics_of,
     written_topics,
 )
-from streams.worker_roles import ROLES, Role, role_of
+from streams.worker_roles import ROLES, Role, kinds_of, role_of
 from tests.modules import defined_in
 
 ROOT = Path(__file__).parents[2]
@@ -258,6 +257,7 @@ def test_a_new_stage_is_a_row(monkeypatch):
         build=lambda _settings, partition: Counted(partition),
     )
     monkeypatch.setattr("streams.topology.STAGES", (*STAGES, row))
+    monkeypatch.setattr("streams.worker_roles.STAGES", (*STAGES, row))
     monkeypatch.setattr("streams.local.STAGES", (*STAGES, row))
     kafka = KafkaSettings(input_partitions=1, partitions=2, learner_partitions=1)
     pipeline = LocalPipeline(Settings(kafka=kafka), now=lambda: 0)

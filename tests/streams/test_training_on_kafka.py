@@ -28,10 +28,11 @@ from rankstream.snapshots import (
 from rankstream.wire.deployments import is_deployment
 from rankstream.wire.topics import SNAPSHOTS, STATISTICS, TRAINING, full_name
 from rankstream.wire.training import RunRecord, decode_record, decode_training_key
-from streams.fold.statistics_reader import Statistics
+from streams.statistics.reader import Statistics
 from tests.clicked_lists import N_FEATURES, Shown, show
 from tests.gated_broker import gated_broker
 from tests.services import RedisService
+from tests.session.cases import n_cases
 from tests.tcp_gate import Gate
 from tests.worker_process import (
     PATIENCE_S,
@@ -279,6 +280,10 @@ def without_kafka(dump: Path, config: Path, parent: Snapshot) -> bytes:
     return made.read_bytes()
 
 
+N_TIMES = n_cases(2, 3)
+"""A model trains itself by counts, before it is asked to."""
+
+
 @pytest.mark.broker
 def test_a_model_trains_itself_whatever_becomes_of_its_trainer(
     gate: Gate,
@@ -287,19 +292,19 @@ def test_a_model_trains_itself_whatever_becomes_of_its_trainer(
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Three times by counts, then by hand; each is what the log gives, to the byte."""
+    """Some times by counts, then by hand; each is what the log gives, to the byte."""
     config = configured(tmp_path, broker.bootstrap, redis_server.url, "own", SETTINGS)
     settings, log = settings_of(config), tmp_path / "worker.log"
     store = SnapshotStore(redis_server.url, namespace="own")
     ranker = Ranker("m", store=store)
-    n_lists = 3 * (EACH + LAG) + EACH
+    n_lists = N_TIMES * (EACH + LAG) + EACH
     shown = Shown(0, int(time.time() * 1_000) - 60_000 - n_lists * 20)
     roles = [word for role in OTHER_ROLES for word in ("--role", role)]
     with running(config, log, *roles), EventProducer(settings) as producer:
         train = TrainWorker(gated(config, gate), tmp_path / "train.log")
         try:
             assert ranker.wait(PATIENCE_S)
-            for number in range(1, 4):
+            for number in range(1, N_TIMES + 1):
                 shown = show(producer, ranker, shown, EACH + LAG)
                 producer.flush()
                 trained_under_fire(train, settings, gate, log, number)
@@ -317,8 +322,8 @@ def test_a_model_trains_itself_whatever_becomes_of_its_trainer(
     runs = runs_of(settings)
     names = [run.intervention for run in runs]
 
-    assert train.n_killed == 9
-    assert [run.reason for run in runs] == ["count"] * 3 + ["asked"]
+    assert train.n_killed == 3 * N_TIMES
+    assert [run.reason for run in runs] == ["count"] * N_TIMES + ["asked"]
     assert asked == names[-1]
     assert noted(settings) == names
     snapshots = [kept(store, run) for run in runs]
@@ -327,7 +332,9 @@ def test_a_model_trains_itself_whatever_becomes_of_its_trainer(
     assert len({each.weights for each in snapshots}) == len(snapshots)
 
     counts = n_by_intervention(settings)
-    assert counts == dict(zip(["m", *names], [EACH + LAG] * 3 + [EACH], strict=False))
+    assert counts == dict(
+        zip(["m", *names], [EACH + LAG] * N_TIMES + [EACH], strict=False)
+    )
     verdict = recount_topics(settings)
     assert verdict.is_clean, verdict.as_dict()
 

@@ -25,7 +25,7 @@ from rankstream.lab.benchmarks.harness import (
 from rankstream.lab.simulation.pipelines import in_process, ndcg_of
 from rankstream.lab.simulation.served_policies import Policy, ServedPolicies
 from rankstream.ranking.learner_options import TRAINED
-from rankstream.sections import (
+from rankstream.settings import (
     ModelSettings,
     Settings,
     StatisticsSettings,

@@ -28,7 +28,7 @@ from rich.console import Console
 from rich.table import Table
 
 from rankstream.lab.benchmarks.harness import Figure, beside_figure, in_turns, rate
-from streams.fold.native.placing import placements_of_scores
+from streams.native.placing import placements_of_scores
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]

@@ -22,7 +22,7 @@ from rankstream.lab.benchmarks.harness import (
     timed,
 )
 from rankstream.lab.benchmarks.workload import Workload, canonical_elements
-from rankstream.sections import LimitSettings, StatisticsSettings
+from rankstream.settings import LimitSettings, StatisticsSettings
 from rankstream.wire.events import (
     DETERMINISTIC,
     LOGGED,
@@ -32,10 +32,10 @@ from rankstream.wire.events import (
     Impression,
     Interaction,
 )
-from streams.fold import statistics_keys as keys
-from streams.fold.closed_impressions import closed_of
 from streams.fold.statistics_fold import StatisticsFold
-from streams.fold.statistics_reader import Statistics
+from streams.native.closed_impressions import closed_of
+from streams.statistics import keys
+from streams.statistics.reader import Statistics
 
 Record = tuple[bytes, bytes]
 

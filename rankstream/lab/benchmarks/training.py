@@ -47,8 +47,8 @@ from rankstream.lab.benchmarks.workload import Workload
 from rankstream.ranking.checked_weights import CheckedWeights
 from rankstream.wire.candidates import candidates_key, candidates_value
 from rankstream.wire.events import DETERMINISTIC, LOGGED, PLACKETT_LUCE
-from streams.fold.statistics_columns import Columns
-from streams.fold.statistics_reader import Statistics
+from streams.statistics.columns import Columns
+from streams.statistics.reader import Statistics
 from streams.training.feature_records import FeatureRecords
 from streams.training.gathering import Gathered, Scaling
 from streams.training.query_sums import APART, SELECTED_ON, TRAINED_ON

@@ -18,13 +18,13 @@ import numpy as np
 from rankstream.lab.benchmarks.harness import peak_mib, timed
 from rankstream.lab.benchmarks.statistics import GIB, GROUPS, KEEP_MS, many, template_of
 from rankstream.lab.benchmarks.workload import START_MS, Workload
-from rankstream.sections import ModelSettings, Settings, TrainingSettings
+from rankstream.settings import ModelSettings, Settings, TrainingSettings
 from rankstream.wire.candidates import candidates_key, candidates_value
 from rankstream.wire.envelope import Snapshot, features_hash
 from rankstream.wire.events import LOGGED
 from rankstream.wire.training import ASKED
-from streams.fold import statistics_keys as keys
-from streams.fold.statistics_reader import Statistics
+from streams.statistics import keys
+from streams.statistics.reader import Statistics
 from streams.training.inputs import Inputs, feature_records_for
 from streams.training.trained_snapshot import Outcome, train_model
 

@@ -46,15 +46,20 @@ from rankstream.lab.simulation.served_policies import (
     result_of,
     told,
 )
-from rankstream.learner_needs import (
+from rankstream.operations.terminal.progress_line import ProgressLine
+from rankstream.ranking.learner_options import TRAINED
+from rankstream.settings import (
+    ModelSettings,
+    Settings,
+    TrainingSettings,
+    load_settings,
+    with_namespace,
+)
+from streams.learning.learner_needs import (
     multileaving_of,
     needs_candidates,
     policy_for,
 )
-from rankstream.operations.terminal.progress_line import ProgressLine
-from rankstream.ranking.learner_options import TRAINED
-from rankstream.sections import ModelSettings, Settings, TrainingSettings
-from rankstream.settings import load_settings, with_namespace
 
 STOPPED = 130
 

@@ -26,9 +26,9 @@ from rankstream.ranking.scoring import normalised, scores_of
 from rankstream.settings import ModelSettings, Settings, load_settings
 from rankstream.snapshots import decode_snapshot
 from rankstream.wire.topics import CLICKS
-from streams.fold.newest_scopes import NewestScopes
-from streams.fold.statistics_keys import decode, decode_set
 from streams.local import LocalPipeline, local_settings
+from streams.statistics.keys import decode, decode_set
+from streams.statistics.newest_scopes import NewestScopes
 
 Floats = npt.NDArray[np.floating]
 Weights = npt.NDArray[np.float32]

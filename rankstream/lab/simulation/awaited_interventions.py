@@ -9,7 +9,7 @@ from producers.topic_reader import TopicReader
 from rankstream.lab.simulation.interventions import Line, Refusals
 from rankstream.operations.terminal.plain_text import visible
 from rankstream.ranker import Ranker
-from rankstream.sections import Settings
+from rankstream.settings import Settings
 from rankstream.wire.curves import CurveRecord
 from rankstream.wire.topics import STATISTICS, TRAINING
 from rankstream.wire.training import (
@@ -23,7 +23,7 @@ from rankstream.wire.training import (
     decode_training_key,
 )
 from rankstream.wire.training import TRAINING as UNDER_WAY
-from streams.fold import statistics_keys as keys
+from streams.statistics import keys
 from streams.training.schedule import count_points
 
 POLL_S = 0.3

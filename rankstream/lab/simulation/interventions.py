@@ -4,7 +4,7 @@ import math
 from typing import NamedTuple, Protocol
 
 from rankstream.operations.terminal.plain_text import visible
-from rankstream.sections import ModelSettings
+from rankstream.settings import ModelSettings
 from rankstream.wire.curves import CurveRecord
 from rankstream.wire.training import REFUSED, RunRecord
 from streams.training.local_trainer import LocalTrainer

@@ -36,7 +36,7 @@ from rankstream.operations.terminal.progress_line import ProgressLine
 from rankstream.settings import load_settings, with_namespace
 from streams.estimation.evaluation import LOGGED, Coverage, Evaluation, evaluated
 from streams.estimation.mixed_scopes import marked_columns
-from streams.fold.statistics_reader import Statistics
+from streams.statistics.reader import Statistics
 
 SUMMARY = "what policies would be worth, before anybody sees them"
 

@@ -21,8 +21,8 @@ from rankstream.wire.envelope import (
     pointer_of,
 )
 from rankstream.wire.topics import CANDIDATES, STATISTICS
-from streams.fold.statistics_reader import Statistics
 from streams.local import local_settings
+from streams.statistics.reader import Statistics
 from streams.training.feature_records import FeatureRecords
 from streams.training.learned_online import LearnedOnline
 

@@ -17,7 +17,7 @@ from rankstream.operations.monitoring.schedules import (
     next_in_words,
 )
 from rankstream.operations.terminal.plain_text import visible
-from rankstream.sections import Settings
+from rankstream.settings import Settings
 from rankstream.wire.topics import STATISTICS
 from rankstream.wire.training import LEFT_ALONE, Refusal, Status
 from rankstream.wire.training import TRAINING as UNDER_WAY

@@ -18,8 +18,7 @@ from rankstream.adapters.file_formats import AUTO, FILE_FORMATS
 from rankstream.adapters.registry import options_of
 from rankstream.adapters.table_roles import CLICKS, FEATURES, LISTS, ROLES, roles_of
 from rankstream.operations.commands.format_options import fields_asked, parts_of
-from rankstream.sections import FormatSettings, TableSettings
-from rankstream.settings import load_settings
+from rankstream.settings import FormatSettings, TableSettings, load_settings
 from rankstream.wire.nearest_name import suggestion
 
 TABLES = {QUERY_FILES: LISTS, CLICK_FILES: CLICKS}

@@ -5,11 +5,10 @@ from collections.abc import Collection, Mapping, Sequence
 import msgspec
 
 from rankstream.operations.terminal.counts import counted
-from rankstream.sections import ModelSettings
-from rankstream.settings import Settings
+from rankstream.settings import ModelSettings, Settings
 from rankstream.wire.routing import partition_of_route, route_of_query
 from streams.fold.candidates_fold import COUNTS, STATE_TOPIC
-from streams.fold.statistics_keys import ScopeName
+from streams.statistics.keys import ScopeName
 
 
 def sets_to_be_logged(

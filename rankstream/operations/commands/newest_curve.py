@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from rankstream.curve_rules import only_curve
 from rankstream.operations.local_results import SNAPSHOTS_FILE
 from rankstream.settings import Settings
 from rankstream.wire.envelope import (
@@ -42,7 +41,7 @@ def curve_asked(
     ValueError
         Where the model is no curve, or has no version.
     """
-    name = only_curve(settings) if asked is None else asked
+    name = settings.only_curve if asked is None else asked
     if asked is not None and asked not in settings.curves:
         raise ValueError(
             f"{OPTION} must be a model whose learner is 'examination', of "

@@ -18,8 +18,8 @@ from rankstream.operations.terminal.progress_line import ProgressLine
 from rankstream.settings import Settings
 from rankstream.wire.input_events import Event
 from rankstream.wire.topics import EVENTS
-from streams.fold.statistics_reader import Statistics
 from streams.local import local_settings
+from streams.statistics.reader import Statistics
 
 STOPPED = 130
 

@@ -7,9 +7,9 @@ import sys
 
 import msgspec
 
+from rankstream.configuration.serve import serve_faults
 from rankstream.operations.serving.application import parts_of
 from rankstream.operations.serving.server import Server
-from rankstream.serve_rules import serve_faults
 from rankstream.settings import (
     Settings,
     SettingsError,

@@ -28,7 +28,7 @@ from rankstream.operations.terminal.fitted_table import print_fitted, wide_conso
 from rankstream.operations.terminal.plain_text import plain
 from rankstream.settings import Settings, load_settings, with_namespace
 from rankstream.wire.topics import STATISTICS
-from streams.fold.statistics_reader import Statistics, summaries_of
+from streams.statistics.reader import Statistics, summaries_of
 
 __all__ = ["SUMMARY", "add_arguments", "run", "summaries_of"]
 

@@ -17,7 +17,7 @@ from rankstream.operations.commands.statistics_curve import (
 )
 from rankstream.operations.relevance import Trust
 from rankstream.settings import Settings
-from streams.fold.statistics_reader import Statistics
+from streams.statistics.reader import Statistics
 from streams.training.known_curve import published_curve
 from streams.training.learned_online import LearnedOnline
 

@@ -7,11 +7,11 @@ import numpy as np
 
 from models.counts.cells import CellSummary
 from models.counts.scope_record import CONVERTED
-from streams.fold.batch_summaries import summaries_of_batch
-from streams.fold.scope_batches import STRIDE, ScopeBatch
-from streams.fold.statistics_columns import Columns
-from streams.fold.statistics_keys import Row
-from streams.fold.statistics_reader import CellName, Statistics
+from streams.statistics.columns import Columns
+from streams.statistics.keys import Row
+from streams.statistics.reader import CellName, Statistics
+from streams.statistics.scopes import STRIDE, ScopeBatch
+from streams.statistics.summaries import summaries_of_batch
 
 
 class ExportedCell(NamedTuple):

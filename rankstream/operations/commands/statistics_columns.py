@@ -11,7 +11,7 @@ from models.counts.cells import PAIR_NAMES, TOTAL_NAMES, CellSummary
 from rankstream.operations.commands.statistics_cells import ExportedCell
 from rankstream.operations.relevance import QueryRelevance
 from rankstream.wire.events import LOGGED, POLICIES, decode_items
-from streams.fold.statistics_reader import Statistics
+from streams.statistics.reader import Statistics
 
 CELL_FIELDS = [
     ("query", pa.string()),

@@ -10,8 +10,8 @@ import numpy as np
 
 from models.estimators.bias_curve import BiasCurve, position_curve
 from models.estimators.splits import Shares
-from streams.fold.statistics_columns import Columns
-from streams.fold.statistics_reader import Statistics
+from streams.statistics.columns import Columns
+from streams.statistics.reader import Statistics
 from streams.training.bias_told import bias_told
 from streams.training.class_columns import columns_by_class
 from streams.training.curve_ends import CurveEnds

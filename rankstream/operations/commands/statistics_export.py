@@ -26,9 +26,9 @@ from rankstream.operations.commands.statistics_columns import (
     set_of,
 )
 from rankstream.operations.relevance import QueryRelevance, RelevanceByQuery, Trust
-from streams.fold.statistics_columns import Columns as StatisticsColumns
-from streams.fold.statistics_keys import ScopeName
-from streams.fold.statistics_reader import CellName, Statistics
+from streams.statistics.columns import Columns as StatisticsColumns
+from streams.statistics.keys import ScopeName
+from streams.statistics.reader import CellName, Statistics
 
 ROWS_AT_ONCE = 1 << 17
 

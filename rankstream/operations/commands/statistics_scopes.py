@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from models.counts.cells import CellSummary, merge
 from models.counts.scope_record import CONVERTED
-from streams.fold.statistics_keys import Counted, ScopeName
-from streams.fold.statistics_reader import Statistics
+from streams.statistics.keys import Counted, ScopeName
+from streams.statistics.reader import Statistics
 
 DAY_MS = 86_400_000
 

@@ -40,7 +40,7 @@ from rankstream.operations.terminal.counts import counted
 from rankstream.operations.terminal.fitted_table import print_fitted, wide_console
 from rankstream.operations.terminal.plain_text import plain
 from rankstream.wire.routing import normalised_query
-from streams.fold.statistics_keys import Counted, ScopeName
+from streams.statistics.keys import Counted, ScopeName
 
 
 def show(asked: Asked) -> int:

@@ -17,8 +17,8 @@ from rankstream.operations.commands.statistics_scopes import (
 )
 from rankstream.operations.terminal.counts import counted
 from rankstream.operations.terminal.plain_text import plain
-from streams.fold.statistics_keys import OPEN_SET, OVERFLOW_SET, Counted, ScopeName
-from streams.fold.statistics_reader import Statistics
+from streams.statistics.keys import OPEN_SET, OVERFLOW_SET, Counted, ScopeName
+from streams.statistics.reader import Statistics
 
 _FLAGS = {
     CAPPED: "beyond the limits on sets and interventions: only shown and clicked "
@@ -149,7 +149,7 @@ def era_label(era: int, settings: Counted | None) -> str:
 
     Examples
     --------
-    >>> from streams.fold.statistics_keys import Counted
+    >>> from streams.statistics.keys import Counted
     >>> days = 90 * 86_400_000
     >>> era_label(226, Counted(20, days, ("click",), "click", 0, {}, 0, 0, 0, 0, 0))
     'era 2025-09-09 to 2025-12-07'
@@ -170,7 +170,7 @@ def reward_labels(settings: Counted | None) -> tuple[str, str]:
 
     Examples
     --------
-    >>> from streams.fold.statistics_keys import Counted
+    >>> from streams.statistics.keys import Counted
     >>> reward_labels(Counted(20, 1, ("click", "buy"), "buy", 0, {}, 0, 0, 0, 0, 0))
     ('buy', 'buy rate')
     >>> reward_labels(None)

@@ -15,7 +15,7 @@ from rankstream.operations.local_results import (
     STATISTICS_FILE,
     TRAINING_FILE,
 )
-from rankstream.sections import ModelSettings
+from rankstream.settings import ModelSettings
 from rankstream.wire.curves import CurveRecord
 from rankstream.wire.envelope import Snapshot, decode_snapshot, encode_snapshot
 from rankstream.wire.topics import CANDIDATES, SNAPSHOTS, STATISTICS, TRAINING

@@ -9,12 +9,12 @@ import msgspec
 from models.estimators.splits import LEAST_TO_SPLIT, Shares, split_groups
 from rankstream.operations.terminal.counts import counted
 from rankstream.ranking.learner_options import TRAINED
-from rankstream.sections import ModelSettings, Settings, TrainingSettings
+from rankstream.settings import ModelSettings, Settings, TrainingSettings
 from rankstream.wire.candidates import decode_candidates, decode_candidates_key
 from rankstream.wire.envelope import features_hash as hash_of_list
 from rankstream.wire.envelope import is_pointer
-from streams.fold.statistics_keys import ScopeName
-from streams.fold.statistics_reader import Statistics
+from streams.statistics.keys import ScopeName
+from streams.statistics.reader import Statistics
 from streams.training.inputs import TrainingRefused, list_hash
 from streams.training.model_lists import logged_by
 from streams.training.recorded_inputs import Recorded

@@ -22,18 +22,23 @@ from rankstream.settings import (
     load_settings,
     with_namespace,
 )
-from streams.kafka.child_end import CONFIGURATION_EXIT, FAILURE_EXIT, tell_parent
-from streams.kafka.lost_records import FORM, OPTION, AcceptedLoss
-from streams.kafka.memory_end import end, end_without_memory
-from streams.kafka.preloader import called
-from streams.kafka.role_processes import Preloaded
-from streams.kafka.supervisor import stop_with_parent, supervise
+from streams.kafka.processes.child_end import (
+    CONFIGURATION_EXIT,
+    FAILURE_EXIT,
+    end_for_memory,
+    end_without_memory,
+    tell_parent,
+)
+from streams.kafka.processes.preloader import called
+from streams.kafka.processes.role_processes import Preloaded
+from streams.kafka.processes.supervisor import stop_with_parent, supervise
+from streams.kafka.state.lost_records import FORM, OPTION, AcceptedLoss
 from streams.stage import LogRefused
-from streams.topology import kinds_of, topics_of
-from streams.worker_roles import ROLES, Role, role_of
+from streams.topology import topics_of
+from streams.worker_roles import ROLES, Role, kinds_of, role_of
 
 if TYPE_CHECKING:
-    from streams.kafka.status_page import Status
+    from streams.kafka.status.status_page import Status
 
 SUMMARY = "run the stream processors on Kafka"
 
@@ -158,7 +163,7 @@ def _settings_of(settings: Settings, arguments: argparse.Namespace) -> Settings:
 
 def _child(settings: Settings, arguments: argparse.Namespace) -> int:
     # The parent needs no page, nor what it is made with.
-    from streams.kafka.status_page import Status, offer_page  # noqa: PLC0415
+    from streams.kafka.status.status_page import Status, offer_page  # noqa: PLC0415
 
     end_without_memory()
     role = role_of(arguments.child)
@@ -182,7 +187,7 @@ def _child(settings: Settings, arguments: argparse.Namespace) -> int:
         # A package or a core that is missing is missing at the next start too.
         return _refused(error)
     except MemoryError:
-        end()
+        end_for_memory()
     except Exception as error:  # noqa: BLE001  the parent starts it again
         log.error("event=failed error=%s reason=%s", type(error).__name__, error)
         tell_parent(f"{type(error).__name__}: {error}")
@@ -212,7 +217,7 @@ def _run_stages(
     # Faust is loaded only where it runs.
     from streams.kafka.app import build_app, run_app  # noqa: PLC0415
     from streams.kafka.committed_reader import client_options  # noqa: PLC0415
-    from streams.kafka.state_log import Cluster  # noqa: PLC0415
+    from streams.kafka.state.state_log import Cluster  # noqa: PLC0415
 
     role = status.role
     kinds = kinds_of(role)

@@ -12,7 +12,7 @@ from rankstream.operations.conversion.scopes import (
     converted,
     split,
 )
-from rankstream.sections import Settings
+from rankstream.settings import Settings
 from streams.local import read_changes, write_changes
 
 KEPT = ".schema1"

@@ -22,7 +22,7 @@ from rankstream.operations.conversion.scopes import (
 )
 from rankstream.settings import Settings
 from rankstream.wire.topics import STATISTICS
-from streams.kafka.resume_position import (
+from streams.kafka.state.resume_position import (
     POSITION_KEY,
     ResumePosition,
     check_missing,
@@ -30,7 +30,7 @@ from streams.kafka.resume_position import (
     decode_position,
     encode_position,
 )
-from streams.kafka.state_log import Cluster, StateLog, StateRead
+from streams.kafka.state.state_log import Cluster, StateLog, StateRead
 from streams.stage import Change
 from streams.topology import StageKind
 

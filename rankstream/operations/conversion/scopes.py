@@ -24,12 +24,12 @@ from models.counts.scope_record import (
 from rankstream.operations.conversion.refusal import ConversionRefused
 from rankstream.operations.conversion.schema1 import OldCell, OldStatistics
 from rankstream.operations.conversion.set_names import set_name
-from rankstream.sections import Settings
+from rankstream.settings import Settings
 from rankstream.wire.topics import STATISTICS
-from streams.fold import statistics_keys as keys
-from streams.fold.statistics_keys import Counted
 from streams.stage import Change
 from streams.state_pieces import Parts
+from streams.statistics import keys
+from streams.statistics.keys import Counted
 
 OLD_GROUPS = 20
 """Groups that every cell of before was one of."""

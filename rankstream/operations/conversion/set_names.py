@@ -1,4 +1,4 @@
-"""Names of candidate sets as the core gives them (`streams/fold/native/scopes.c`).
+"""Names of candidate sets as the core gives them (`streams/native/scopes.c`).
 
 A converted set has the name that its next list will have, so that it stays one set.
 """

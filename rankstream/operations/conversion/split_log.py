@@ -29,15 +29,16 @@ from streams.kafka.bundles import WITHIN
 from streams.kafka.committed_reader import client_options
 from streams.kafka.committer import Committer
 from streams.kafka.partition_life import Event
-from streams.kafka.resume_position import (
+from streams.kafka.state.resume_position import (
     POSITION_KEY,
     check_missing,
     decode_position,
     encode_position,
 )
-from streams.kafka.state_log import Cluster, StateLog, StateRead
+from streams.kafka.state.state_log import Cluster, StateLog, StateRead
 from streams.stage import Change, SourceRecord
-from streams.topology import StageKind, kinds_of, topics_of
+from streams.topology import StageKind, topics_of
+from streams.worker_roles import kinds_of
 
 PINNED = "kafka.partitions"
 """The setting that the state of ingestion is bound to."""

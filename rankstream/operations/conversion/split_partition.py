@@ -16,9 +16,7 @@ from rankstream.operations.conversion.refusal import ConversionRefused
 from rankstream.settings import Settings
 from rankstream.wire.topics import CANDIDATES, EVENTS
 from streams.fold.canonical_fold import CanonicalFold
-from streams.fold.log_split import LogSplit, divided, splits_of
-from streams.fold.split_candidates import moved_features
-from streams.kafka.resume_position import (
+from streams.kafka.state.resume_position import (
     POSITION_KEY,
     ResumePosition,
     Source,
@@ -29,7 +27,9 @@ from streams.kafka.resume_position import (
     first_position,
     start_of,
 )
-from streams.kafka.state_log import Cluster, StateLog, StateRead
+from streams.kafka.state.state_log import Cluster, StateLog, StateRead
+from streams.repartitioning.log_split import LogSplit, divided, splits_of
+from streams.repartitioning.records import moved_features
 from streams.stage import Change, Output
 from streams.topology import StageKind
 

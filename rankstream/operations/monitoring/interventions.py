@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from rankstream.operations.monitoring.schedules import Counted, next_in_words
-from rankstream.sections import TrainingSettings
+from rankstream.settings import TrainingSettings
 from rankstream.wire.envelope import Pointer
 from rankstream.wire.intervention_rates import (
     FIRST_POLICY,

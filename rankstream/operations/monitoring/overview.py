@@ -14,7 +14,7 @@ import numpy.typing as npt
 from rankstream.operations.monitoring.interventions import Interventions
 from rankstream.operations.monitoring.learned_curves import LearnedCurves
 from rankstream.operations.monitoring.schedules import Counted
-from rankstream.sections import TrainingSettings
+from rankstream.settings import TrainingSettings
 from rankstream.wire.envelope import pointer_from
 from rankstream.wire.intervention_rates import decode_rates
 from rankstream.wire.policy_values import ModelValues, decode_values

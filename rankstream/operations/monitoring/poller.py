@@ -22,9 +22,8 @@ from rankstream.snapshots import (
     store_of,
 )
 from rankstream.wire.topics import EVALUATIONS, TRAINING
-from streams.topology import kinds_of
 from streams.training.learned_online import LearnedOnline
-from streams.worker_roles import ROLES
+from streams.worker_roles import ROLES, kinds_of
 
 EVERY_S = 2.0
 EXAMINATION_EVERY_S = 20.0

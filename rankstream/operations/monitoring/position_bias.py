@@ -11,7 +11,7 @@ from models.estimators.adaptivity import is_chosen_from_clicks
 from producers.topic_reader import Record, TopicReader
 from rankstream.wire.schemas import SchemaRefused
 from rankstream.wire.topics import STATISTICS
-from streams.fold.newest_scopes import NewestScopes
+from streams.statistics.newest_scopes import NewestScopes
 from streams.training.estimated_curve import NO_INTERVAL
 
 N_RANKS = 10

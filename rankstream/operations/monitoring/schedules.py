@@ -5,10 +5,10 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from producers.topic_reader import Record
-from rankstream.sections import TrainingSettings
+from rankstream.settings import TrainingSettings
 from rankstream.wire.schemas import SchemaRefused
 from rankstream.wire.training import Position
-from streams.fold import statistics_keys as keys
+from streams.statistics import keys
 from streams.training.schedule import least_watermark, next_points
 
 

@@ -4,12 +4,12 @@ import time
 
 from rankstream.settings import Settings
 from rankstream.wire.topics import STATISTICS
-from streams.fold.log_split import splits_of
 from streams.fold.segments import STATE_TOPIC
-from streams.kafka.resume_position import POSITION_KEY, decode_position
+from streams.kafka.state.resume_position import POSITION_KEY, decode_position
 from streams.partition_fold import partition_fold
 from streams.recount.recount import Found
 from streams.recount.rules import Split
+from streams.repartitioning.log_split import splits_of
 from streams.stage import Change
 
 ATTEMPTS = 20

@@ -10,10 +10,10 @@ from rankstream.operations.recount.fold_state import steady_state
 from rankstream.operations.recount.stored_statistics import stored
 from rankstream.settings import Settings
 from rankstream.wire.topics import EVENTS, INTERACTIONS
-from streams.fold import statistics_keys as keys
 from streams.recount.differences import Verdict
 from streams.recount.recount import Found, recount
 from streams.recount.rules import Rules, rules_of
+from streams.statistics import keys
 
 
 def recount_topics(settings: Settings) -> Verdict:

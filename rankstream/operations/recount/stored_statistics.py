@@ -15,8 +15,6 @@ from models.counts.cells import TOTAL_NAMES, CellSummary
 from models.estimators.bias_curve import BiasCurve
 from rankstream.operations.relevance import GatheredQuery
 from rankstream.wire.schemas import SchemaRefused
-from streams.fold.statistics_reader import CellName
-from streams.fold.statistics_reader import Statistics as StoredStatistics
 from streams.recount.recount import Statistics
 from streams.recount.scopes import (
     OPEN_SET,
@@ -30,6 +28,8 @@ from streams.recount.scopes import (
 )
 from streams.recount.weights import CURVES, ItemWeights
 from streams.state_pieces import Parts
+from streams.statistics.reader import CellName
+from streams.statistics.reader import Statistics as StoredStatistics
 
 _decode = msgspec.msgpack.Decoder().decode
 

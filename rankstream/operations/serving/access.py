@@ -4,12 +4,12 @@ import ipaddress
 from http import HTTPStatus
 from typing import NamedTuple
 
+from rankstream.configuration.serve import is_loopback
 from rankstream.operations.serving.calls import Call
 from rankstream.operations.serving.problems import Problem
 from rankstream.operations.serving.rates import Rates
 from rankstream.operations.serving.tokens import Tokens
-from rankstream.sections import ServeSettings
-from rankstream.serve_rules import is_loopback
+from rankstream.settings import ServeSettings
 
 LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "[::1]"})
 

@@ -44,8 +44,7 @@ from rankstream.operations.serving.room import Room
 from rankstream.operations.serving.sender import Sender
 from rankstream.operations.serving.turns import Turns
 from rankstream.ranker import Ranker
-from rankstream.sections import ServeSettings
-from rankstream.settings import Settings
+from rankstream.settings import ServeSettings, Settings
 from rankstream.snapshots import SnapshotStore, store_of
 
 Handler = Callable[[Call], Awaitable[Answer]]

@@ -18,7 +18,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from rankstream.operations.serving.pages import Counts
 from rankstream.operations.serving.problems import Problem, busy, malformed
 from rankstream.operations.serving.room import Room
-from rankstream.sections import ServeSettings
+from rankstream.settings import ServeSettings
 
 GRACE_S = 5.0
 """To write an answer, beyond what reading and waiting may take."""

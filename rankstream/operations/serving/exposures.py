@@ -4,7 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankstream.ranking.ranked_list import Ranking
-from streams.fold.native.placing import placements_of_scores
+from streams.native.placing import placements_of_scores
 
 Floats = npt.NDArray[np.float64]
 

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from rankstream.experiments import Drawn, Experiments, Running, new_impression_id
-from rankstream.learner_needs import multileaving_of, needs_candidates, policy_for
 from rankstream.operations.serving.calls import Answer, Call
 from rankstream.operations.serving.documents import Documents
 from rankstream.operations.serving.elements import n_commas
@@ -34,6 +33,11 @@ from rankstream.settings import Settings
 from rankstream.wire.schemas import decoded
 from rankstream.wire.topics import MAX_EVENT_BYTES, QUERIES
 from streams.ingest.refusal import Refused
+from streams.learning.learner_needs import (
+    multileaving_of,
+    needs_candidates,
+    policy_for,
+)
 
 Asked = TypeVar("Asked", bound=Listing)
 

@@ -18,8 +18,7 @@ from rankstream.operations.serving.connections import (
     BoundedProtocol,
     close_overdue,
 )
-from rankstream.sections import ServeSettings
-from rankstream.settings import SettingsError, secret
+from rankstream.settings import ServeSettings, SettingsError, secret
 
 SWEEP_TICKS = 5
 """Overdue connections are closed every so many ticks of a tenth of a second."""

@@ -16,10 +16,10 @@ from rankstream.wire.refusal_codes import Code
 from rankstream.wire.topics import CLICKS, EVENTS, QUERIES
 from rankstream.wire.units_of_time import unit_of
 from streams.dead_letter import HEADER_PREFIX
-from streams.fold.elements import FRONTIER, Elements
 from streams.fold.join import Join
 from streams.ingest.ingest import END_HEADER, Ingest
 from streams.local import local_settings
+from streams.native.elements import FRONTIER, Elements
 from streams.stage import Output, SourceRecord
 
 MOVE_EVERY = 64

@@ -11,8 +11,8 @@ from models.bias.fitted_curve import FittedCurve
 from models.bias.logged_views import Views
 from models.bias.registry import ESTIMATORS, bias_estimator
 from models.bias.trust_anchor import Anchor, anchored_fit
-from rankstream.curve_options import ESTIMATORS as NAMES
-from rankstream.curve_options import WITH_INFORMATION, CurveOptions
+from rankstream.configuration.curve_options import ESTIMATORS as NAMES
+from rankstream.configuration.curve_options import WITH_INFORMATION, CurveOptions
 from rankstream.ranking.learner_options import CURVE_OPTIONS
 from tests.planted_bias import log_of, with_examination
 

@@ -11,7 +11,7 @@ from rankstream.settings import ExperimentSettings
 from rankstream.wire.events import ClickMark, Interaction
 from streams.comparisons.preference_fold import PreferencesFold
 from streams.comparisons.verdicts import verdict_of
-from streams.fold.closed_impressions import closed_of
+from streams.native.closed_impressions import closed_of
 from tests.ends import ends_of
 from tests.event_factory import START_MS, impression
 

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from rankstream.operations.cli import main
-from streams.fold.statistics_reader import Statistics
 from streams.local import read_changes
+from streams.statistics.reader import Statistics
 from tests.data_sets import folder_of
 from tests.producers.formats.bandit_rows import BanditRow
 

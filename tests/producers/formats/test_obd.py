@@ -12,7 +12,7 @@ from producers.formats.registry import files_of, read_events
 from producers.formats.source_file import FileUnreadable
 from rankstream.operations.cli import main
 from rankstream.wire.topics import CLICKS, QUERIES
-from streams.fold.statistics_reader import Statistics
+from streams.statistics.reader import Statistics
 from tests.producers.formats.bandit_rows import BanditRow
 
 HEAD = (

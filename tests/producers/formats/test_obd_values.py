@@ -21,7 +21,7 @@ from models.estimators.item_estimates import UNKNOWN
 from models.estimators.logged_places import LoggedPlaces, without_unknown
 from models.estimators.policy_reward import click_weights_of, policy_reward
 from models.estimators.registry import ESTIMATORS
-from streams.fold.statistics_reader import Statistics
+from streams.statistics.reader import Statistics
 from tests.producers.formats.bandit_rows import BanditRow
 
 EXACT = pytest.approx

@@ -12,8 +12,8 @@ from rankstream.operations.commands import recount as command
 from rankstream.operations.monitoring.overview import Gathered
 from rankstream.settings import KafkaSettings, Settings
 from rankstream.wire.topics import COMPACTED, full_name
-from streams.kafka.lost_records import AcceptedLoss
-from streams.kafka.resume_position import (
+from streams.kafka.state.lost_records import AcceptedLoss
+from streams.kafka.state.resume_position import (
     POSITION_KEY,
     SCHEMA,
     Loss,

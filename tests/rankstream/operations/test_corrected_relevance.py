@@ -19,8 +19,8 @@ from rankstream.operations.cli import main
 from rankstream.operations.relevance import Trust, relevance_of
 from rankstream.wire.deployments import deployment_record
 from rankstream.wire.topics import CLICKS, QUERIES, SNAPSHOTS, STATISTICS
-from streams.fold.statistics_keys import ScopeName
-from streams.fold.statistics_reader import Statistics
+from streams.statistics.keys import ScopeName
+from streams.statistics.reader import Statistics
 from tests.services import KafkaService, RedisService
 from tests.worker_process import configured, running, settings_of, waited_until
 

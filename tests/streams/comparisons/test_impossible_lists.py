@@ -14,7 +14,7 @@ from rankstream.wire.events import ClickMark, Interaction
 from streams.comparisons.comparison import Comparison
 from streams.comparisons.health import LEAST_COVERAGE, WELL_JOINED, health_of
 from streams.comparisons.preference_fold import PreferencesFold
-from streams.fold.closed_impressions import closed_of
+from streams.native.closed_impressions import closed_of
 from tests.event_factory import START_MS, impression
 
 ITEMS = [f"d{i}" for i in range(8)]

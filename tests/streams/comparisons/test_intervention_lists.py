@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from rankstream.sections import (
+from rankstream.settings import (
     LimitSettings,
     ModelSettings,
     Settings,
@@ -21,8 +21,8 @@ from streams.comparisons.intervention_lists import (
     trained_of,
 )
 from streams.comparisons.preference_fold import PreferencesFold, read_records
-from streams.fold.closed_impressions import closed_of
-from streams.fold.native.intervention_lists import Rules, Sums, Table
+from streams.native.closed_impressions import closed_of
+from streams.native.intervention_lists import Rules, Sums, Table
 from tests.event_factory import START_MS, impression
 from tests.streams.comparisons.compared_lists import (
     EXPERIMENTS,

@@ -14,11 +14,11 @@ from rankstream.wire.topics import INTERACTIONS
 from streams.comparisons.intervention_lists import empty, merged, trained_of
 from streams.comparisons.intervention_rates import MOST_TOLD, rate_of, rates_of
 from streams.comparisons.preference_fold import PreferencesFold
-from streams.fold.closed_impressions import closed_of
 from streams.fold.join import OUTCOMES
-from streams.fold.native.intervention_lists import Sums
 from streams.kafka.committed_reader import CommittedBatch
 from streams.kafka.reader_role import Source
+from streams.native.closed_impressions import closed_of
+from streams.native.intervention_lists import Sums
 from streams.partition_fold import preferences_among
 from streams.roles import evaluator as module
 from streams.roles.evaluator import Evaluator

@@ -15,7 +15,7 @@ from rankstream.settings import ExperimentSettings
 from rankstream.wire.events import MULTILEAVE, ClickMark, Impression, Interaction
 from streams.comparisons.plain_lists import PlainLists
 from streams.comparisons.preference_fold import PreferencesFold
-from streams.fold.closed_impressions import closed_of
+from streams.native.closed_impressions import closed_of
 from tests.event_factory import START_MS, impression
 from tests.streams.comparisons.compared_lists import as_changes, state_of
 
@@ -274,7 +274,7 @@ def test_candidates_that_are_none_are_refused() -> None:
         "from rankstream.wire.events import Interaction\n"
         "from tests.streams.comparisons.test_plain_lists import EXPERIMENTS\n"
         "from streams.comparisons.preference_fold import PreferencesFold\n"
-        "from streams.fold.closed_impressions import closed_of\n"
+        "from streams.native.closed_impressions import closed_of\n"
         "packed = sys.stdin.buffer.read()\n"
         "log = msgspec.msgpack.decode(packed, type=list[Interaction])\n"
         "fold = PreferencesFold({'boost': EXPERIMENTS['teams']}, 0)\n"
@@ -311,7 +311,7 @@ def test_folds_without_experiments_load_no_comparison() -> None:
         "import sys, msgspec\n"
         "from rankstream.wire.events import Interaction\n"
         "from streams.comparisons.preference_fold import PreferencesFold\n"
-        "from streams.fold.closed_impressions import closed_of\n"
+        "from streams.native.closed_impressions import closed_of\n"
         "packed = sys.stdin.buffer.read()\n"
         "log = msgspec.msgpack.decode(packed, type=list[Interaction])\n"
         "fold = PreferencesFold({}, 0)\n"

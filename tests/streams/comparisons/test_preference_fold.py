@@ -32,7 +32,7 @@ from streams.comparisons.preference_fold import (
     read_outcomes,
     read_records,
 )
-from streams.fold.closed_impressions import closed_of
+from streams.native.closed_impressions import closed_of
 from streams.partition_fold import partition_fold
 from streams.stage import Change, SourceRecord
 from tests.event_factory import START_MS, click, impression

@@ -5,7 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from rankstream.sections import MAX_RANKERS, ExperimentSettings
+from rankstream.configuration.experiments import MAX_RANKERS
+from rankstream.settings import ExperimentSettings
 from rankstream.wire.events import (
     ClickMark,
     Impression,
@@ -21,7 +22,7 @@ from streams.comparisons.preference_fold import (
     ExperimentChanged,
     PreferencesFold,
 )
-from streams.fold.closed_impressions import closed_of
+from streams.native.closed_impressions import closed_of
 from tests.event_factory import START_MS, impression
 from tests.streams.comparisons.compared_lists import (
     BOOST,

@@ -15,10 +15,10 @@ from rankstream.wire.verdicts import Verdict, decode_verdict, encode_verdict
 from streams.comparisons.health import health_of
 from streams.comparisons.preference_fold import COUNTS, PreferencesFold, comparison_key
 from streams.comparisons.verdicts import verdict_of
-from streams.fold.closed_impressions import closed_of
 from streams.fold.join import OUTCOMES
 from streams.kafka.committed_reader import CommittedBatch
 from streams.kafka.reader_role import Source
+from streams.native.closed_impressions import closed_of
 from streams.roles.evaluator import Evaluator
 from tests.ends import ends_of
 from tests.event_factory import START_MS, impression

@@ -5,13 +5,13 @@ from typing import NamedTuple
 import numpy as np
 
 from models.plackett_luce.placement import placement_probabilities
-from rankstream.sections import LimitSettings, StatisticsSettings
+from rankstream.settings import LimitSettings, StatisticsSettings
 from rankstream.wire.events import PLACKETT_LUCE, ClickMark, Interaction
 from streams.estimation.mixed_scopes import marked_columns
 from streams.estimation.targets import QueryRanking
-from streams.fold.closed_impressions import closed_of
 from streams.fold.statistics_fold import StatisticsFold
-from streams.fold.statistics_reader import Statistics
+from streams.native.closed_impressions import closed_of
+from streams.statistics.reader import Statistics
 from tests.event_factory import impression
 
 GROUPS = 12

@@ -12,7 +12,7 @@ from models.counts.definition import ClosedImpression, placement_of
 from models.estimators.choice import Unknown
 from models.estimators.logged_places import check_places
 from models.plackett_luce.placement import placement_probabilities
-from rankstream.sections import LimitSettings, StatisticsSettings
+from rankstream.settings import LimitSettings, StatisticsSettings
 from rankstream.wire.events import (
     DETERMINISTIC,
     LOGGED,
@@ -23,9 +23,9 @@ from rankstream.wire.events import (
 )
 from streams.estimation.logged_queries import Gathering, LoggedQueries
 from streams.estimation.mixed_scopes import MarkedColumns, marked_columns
-from streams.fold.closed_impressions import closed_of
 from streams.fold.statistics_fold import StatisticsFold
-from streams.fold.statistics_reader import Statistics
+from streams.native.closed_impressions import closed_of
+from streams.statistics.reader import Statistics
 from tests.event_factory import impression
 from tests.streams.training.counted_lists import GROUPS, KEEP_MS, lists
 from tests.streams.training.test_query_sums import cut

@@ -15,8 +15,8 @@ from streams.estimation.curve_replicates import CurveReplicates
 from streams.estimation.evaluation import Question, evaluated
 from streams.estimation.mixed_scopes import marked_columns
 from streams.estimation.targets import Candidates, SnapshotTarget
-from streams.fold.native.counting import name_of_set
-from streams.fold.statistics_reader import Statistics
+from streams.native.counting import name_of_set
+from streams.statistics.reader import Statistics
 from streams.training.feature_records import FeatureRecords
 from tests.streams.training.shop import (
     EXAMINATION,

@@ -13,7 +13,7 @@ from models.counts.definition import ClosedImpression, count
 from models.counts.scope_record import CAPPED, decode_scope
 from models.counts.scope_summaries import rows_of_lists, summaries_by_group
 from models.plackett_luce.placement import placement_batch
-from rankstream.sections import LimitSettings
+from rankstream.settings import LimitSettings
 from rankstream.wire.events import (
     DETERMINISTIC,
     LOGGED,
@@ -25,8 +25,8 @@ from rankstream.wire.events import (
     Interaction,
 )
 from rankstream.wire.exposures import pack_exposures, unpack_exposures
-from streams.fold.statistics_keys import OPEN_SET, OVERFLOW_SET
 from streams.state_pieces import Parts
+from streams.statistics.keys import OPEN_SET, OVERFLOW_SET
 from tests import event_factory
 
 KEEP_MS = 1_000

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from rankstream.sections import LimitSettings, Settings, TimeSettings
+from rankstream.settings import LimitSettings, Settings, TimeSettings
 from rankstream.wire.candidates import (
     decode_candidates,
     decode_candidates_key,
@@ -25,10 +25,10 @@ from rankstream.wire.schemas import SchemaRefused
 from rankstream.wire.topics import CANDIDATES
 from streams.fold.candidates_fold import LISTS, CandidatesFold
 from streams.fold.canonical_fold import CanonicalFold
-from streams.fold.closed_impressions import closed_of
-from streams.fold.native.counting import name_of_set
 from streams.ingest.validation import EventValidator
 from streams.local import local_settings
+from streams.native.closed_impressions import closed_of
+from streams.native.counting import name_of_set
 from streams.partition_fold import partition_fold
 from streams.stage import Change, Output, SourceRecord
 

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from models.counts.definition import ClosedImpression, count
-from rankstream.sections import LimitSettings, StatisticsSettings
+from rankstream.settings import LimitSettings, StatisticsSettings
 from rankstream.wire.events import ClickMark, Interaction
 from streams.fold import statistics_fold
-from streams.fold.closed_impressions import closed_of
 from streams.fold.statistics_fold import Pieces, StatisticsFold, StatisticsRefused
-from streams.fold.statistics_keys import counted_key
-from streams.fold.statistics_reader import Statistics
+from streams.native.closed_impressions import closed_of
 from streams.stage import Change
+from streams.statistics.keys import counted_key
+from streams.statistics.reader import Statistics
 from tests.event_factory import impression
 from tests.streams.recount.recounted import Folded, random_log
 

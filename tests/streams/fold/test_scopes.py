@@ -4,11 +4,11 @@ import msgspec
 import numpy as np
 import pytest
 
-from rankstream.sections import LimitSettings, StatisticsSettings
-from streams.fold.closed_impressions import closed_of
+from rankstream.settings import LimitSettings, StatisticsSettings
 from streams.fold.statistics_fold import Pieces, StatisticsFold
-from streams.fold.statistics_keys import counted_key, decode_counted
+from streams.native.closed_impressions import closed_of
 from streams.stage import Change
+from streams.statistics.keys import counted_key, decode_counted
 from tests.streams.fold import scope_schedules as schedules
 
 LIMITS = LimitSettings(candidate_sets=2, interventions=2, exposure_rows=2, lists=3)

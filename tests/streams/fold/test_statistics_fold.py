@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from models.counts.cells import TOTAL_NAMES
-from rankstream.sections import LimitSettings, StatisticsSettings
+from rankstream.settings import LimitSettings, StatisticsSettings
 from rankstream.wire.events import (
     DETERMINISTIC,
     LOGGED,
@@ -21,10 +21,10 @@ from rankstream.wire.events import (
     Interaction,
 )
 from rankstream.wire.exposures import pack_exposures
-from streams.fold.closed_impressions import closed_of
 from streams.fold.statistics_fold import Pieces, StatisticsFold
-from streams.fold.statistics_reader import Statistics
+from streams.native.closed_impressions import closed_of
 from streams.stage import Change
+from streams.statistics.reader import Statistics
 from tests import event_factory
 from tests.streams.fold.plain_statistics import (
     OPEN_SET,

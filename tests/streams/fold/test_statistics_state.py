@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from rankstream.sections import LimitSettings, StatisticsSettings
+from rankstream.settings import LimitSettings, StatisticsSettings
 from rankstream.wire.events import (
     DETERMINISTIC,
     LOGGED,
@@ -18,11 +18,11 @@ from rankstream.wire.events import (
 from rankstream.wire.exposures import pack_exposures
 from rankstream.wire.schemas import SchemaRefused
 from streams.fold import statistics_fold
-from streams.fold.closed_impressions import closed_of
 from streams.fold.statistics_fold import Pieces, StatisticsFold, StatisticsRefused
-from streams.fold.statistics_keys import OVERFLOW_SET, counted_key
+from streams.native.closed_impressions import closed_of
 from streams.stage import Change
 from streams.state_pieces import Parts
+from streams.statistics.keys import OVERFLOW_SET, counted_key
 from tests.event_factory import impression
 from tests.streams.fold import scope_schedules as schedules
 

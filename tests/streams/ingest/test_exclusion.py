@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from rankstream.sections import ExcludeSettings
+from rankstream.settings import ExcludeSettings
 from rankstream.wire.events import QueryEvent
 from streams.ingest.exclusion import MINUTE_MS, MOST_COUNTED, MOST_ROBOTS, Exclusion
 

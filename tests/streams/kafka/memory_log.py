@@ -11,8 +11,8 @@ import msgspec
 
 from rankstream.settings import DeliverySettings, Settings
 from streams.kafka.committer import Committer
-from streams.kafka.resume_position import POSITION_KEY, Source, decode_position
-from streams.kafka.state_log import StateRead
+from streams.kafka.state.resume_position import POSITION_KEY, Source, decode_position
+from streams.kafka.state.state_log import StateRead
 from streams.stage import Change, Output, SourceRecord, Stage
 from streams.topology import StageKind
 from tests.streams.kafka.toy import OUT, SOURCE, STATE, Toy

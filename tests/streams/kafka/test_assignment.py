@@ -11,7 +11,7 @@ from streams.kafka.assignment import Assignment, Place
 from streams.kafka.backlog import FULL_BYTES
 from streams.kafka.committer import Committer
 from streams.kafka.partition_life import State
-from streams.kafka.resume_position import StateRefused
+from streams.kafka.state.resume_position import StateRefused
 from streams.kafka.transport import Progress
 from streams.stage import Output
 from tests.streams.kafka.memory_log import (

@@ -15,8 +15,8 @@ from kafka.admin import ConfigResource, ConfigResourceType
 from rankstream.operations.cli import main
 from rankstream.settings import Settings
 from rankstream.wire.topics import CLICKS, QUERIES, full_name
-from streams.fold.native.compiler import compiler
-from streams.kafka.child_end import CONFIGURATION_EXIT
+from streams.kafka.processes.child_end import CONFIGURATION_EXIT
+from streams.native.compiler import compiler
 from streams.topology import topics_of
 from tests.live_lists import LiveLists, applied, assert_all_applied, joined, soon
 from tests.services import KafkaService, RedisService

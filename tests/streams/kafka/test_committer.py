@@ -11,7 +11,7 @@ from rankstream.settings import DeliverySettings, Settings
 from streams.kafka.backlog import FULL_BYTES
 from streams.kafka.committer import Committer
 from streams.kafka.partition_life import Event, State
-from streams.kafka.resume_position import StateRefused
+from streams.kafka.state.resume_position import StateRefused
 from tests.streams.kafka.memory_log import (
     FIRST,
     KIND,

@@ -1,7 +1,6 @@
 """The last value of each key, also where a partition is read again."""
 
-from streams.kafka.committed_reader import CommittedBatch
-from streams.kafka.compacted_view import CompactedView
+from streams.kafka.committed_reader import CommittedBatch, CompactedView
 
 
 def batch(

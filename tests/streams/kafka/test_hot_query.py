@@ -9,7 +9,7 @@ from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 from producers.topic_reader import read_topic
 from rankstream.settings import Settings
 from rankstream.wire.topics import EVENTS, STATISTICS, full_name
-from streams.fold.statistics_reader import Statistics
+from streams.statistics.reader import Statistics
 from streams.topology import group_of
 from tests.live_lists import LiveLists, applied, assert_all_applied, soon
 from tests.services import KafkaService, RedisService

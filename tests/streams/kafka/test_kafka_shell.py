@@ -11,7 +11,7 @@ import pytest
 from kafka import KafkaProducer
 
 from rankstream.wire.topics import COMPACTED
-from streams.kafka.child_end import CONFIGURATION_EXIT, FAILURE_EXIT
+from streams.kafka.processes.child_end import CONFIGURATION_EXIT, FAILURE_EXIT
 from tests.services import KafkaService
 from tests.streams.kafka.toy import PARTITIONS, SOURCE, STATE, ToyRun, wait_until
 from tests.worker_process import PATIENCE_S

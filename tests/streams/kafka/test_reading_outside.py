@@ -9,7 +9,7 @@ import pytest
 from rankstream.settings import DeliverySettings, Settings
 from streams.kafka.assignment import Assignment, Place
 from streams.kafka.committer import Committer
-from streams.kafka.resume_position import Loss, StateRefused
+from streams.kafka.state.resume_position import Loss, StateRefused
 from streams.kafka.transport import Progress
 from tests.streams.kafka.memory_log import (
     KIND,

@@ -12,7 +12,7 @@ from rankstream.operations.cli import main
 from rankstream.operations.recount.log import recount_topics
 from rankstream.settings import Settings
 from rankstream.wire.topics import QUERIES, dead_letters, full_name
-from streams.kafka.child_end import CONFIGURATION_EXIT
+from streams.kafka.processes.child_end import CONFIGURATION_EXIT
 from tests.live_lists import LiveLists, applied, joined, outcomes, soon
 from tests.services import KafkaService, RedisService
 from tests.worker_process import (

@@ -9,7 +9,6 @@ import pytest
 
 from rankstream.settings import KafkaSettings, Settings
 from streams.kafka import source_watch
-from streams.kafka.resume_position import StateRefused
 from streams.kafka.source_watch import (
     RECONNECT_S,
     BrokerAway,
@@ -19,6 +18,7 @@ from streams.kafka.source_watch import (
     known_topics,
     watching,
 )
+from streams.kafka.state.resume_position import StateRefused
 
 KNOWN = {"queries": Seen("a", 4), "events": Seen("b", 4)}
 ANEW = {"queries": Seen("c", 4), "events": Seen("b", 4)}

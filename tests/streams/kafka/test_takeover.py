@@ -34,8 +34,8 @@ from rankstream.wire.topics import (
     dead_letters,
     state_topic,
 )
-from streams.kafka.child_end import CONFIGURATION_EXIT
-from streams.kafka.resume_position import (
+from streams.kafka.processes.child_end import CONFIGURATION_EXIT
+from streams.kafka.state.resume_position import (
     POSITION_KEY,
     ResumePosition,
     decode_position,

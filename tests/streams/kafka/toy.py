@@ -15,7 +15,7 @@ import msgspec
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 
 from rankstream.wire.topics import COMPACTED
-from streams.kafka.resume_position import POSITION_KEY
+from streams.kafka.state.resume_position import POSITION_KEY
 from streams.stage import Change, Output, SourceRecord
 from tests.worker_process import PATIENCE_S
 

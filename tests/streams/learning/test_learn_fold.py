@@ -10,11 +10,6 @@ import pytest
 
 from models.learners.registry import LEARNERS, learner_of
 from producers.formats.canonical_dump import Header, query_event, write_dump
-from rankstream.learner_needs import (
-    multileaving_of,
-    needs_candidates,
-    policy_for,
-)
 from rankstream.operations.cli import main
 from rankstream.ranker import Ranker
 from rankstream.settings import ModelSettings, Settings, SettingsError
@@ -30,6 +25,11 @@ from rankstream.wire.events import (
 from rankstream.wire.events import encode_record as encode
 from streams.ingest.validation import EventValidator
 from streams.learning.learn import InteractionsBroken, Learn
+from streams.learning.learner_needs import (
+    multileaving_of,
+    needs_candidates,
+    policy_for,
+)
 from streams.learning.model_fold import ModelChanged, ModelFold, example_of
 from streams.local import read_changes
 from streams.stage import SourceRecord

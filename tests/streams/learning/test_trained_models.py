@@ -7,7 +7,7 @@ import pytest
 from models.learners import registry
 from producers.rollback import RollbackRefused, follow_again
 from rankstream.ranking import learner_options
-from rankstream.sections import ModelSettings, Settings
+from rankstream.settings import ModelSettings, Settings
 from rankstream.snapshots import SnapshotStore, decode_snapshot
 from rankstream.wire.events import Interaction
 from streams.learning.learn import Learn

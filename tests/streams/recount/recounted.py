@@ -8,8 +8,12 @@ import msgspec
 import numpy as np
 
 from rankstream.operations.recount.stored_statistics import stored
-from rankstream.sections import StatisticsSettings
-from rankstream.settings import LimitSettings, Settings, TimeSettings
+from rankstream.settings import (
+    LimitSettings,
+    Settings,
+    StatisticsSettings,
+    TimeSettings,
+)
 from rankstream.wire.events import (
     ACTIVE,
     DETERMINISTIC,

@@ -6,7 +6,7 @@ import contextlib
 import msgspec
 import pytest
 
-from rankstream.sections import ModelSettings, TrainingSettings
+from rankstream.settings import ModelSettings, TrainingSettings
 from rankstream.snapshots import decode_snapshot
 from rankstream.wire.curves import decode_published
 from rankstream.wire.deployments import is_deployment

@@ -12,10 +12,10 @@ from rankstream.settings import KafkaSettings, Settings
 from rankstream.wire.topics import EVALUATIONS, PREFERENCES, full_name
 from rankstream.wire.verdicts import decode_verdict
 from streams.comparisons.preference_fold import PreferencesFold
-from streams.fold.closed_impressions import closed_of
 from streams.fold.join import OUTCOMES
 from streams.kafka.committed_reader import CommittedBatch
 from streams.kafka.reader_role import Source
+from streams.native.closed_impressions import closed_of
 from streams.roles import evaluator as module
 from streams.roles.evaluator import Evaluator, evaluate
 from streams.topology import topics_of

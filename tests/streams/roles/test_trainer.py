@@ -21,8 +21,8 @@ from rankstream.wire.training import (
     encode_record,
     training_key,
 )
-from streams.kafka import intervention
-from streams.kafka.training_log import TrainerFenced
+from streams.kafka.training import intervention
+from streams.kafka.training.training_log import TrainerFenced
 from streams.roles import trainer as role
 from streams.training.inputs import TrainingRefused
 from streams.training.trained_snapshot import Progress, train_model

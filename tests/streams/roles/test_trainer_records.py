@@ -22,14 +22,14 @@ from rankstream.wire.training import (
     encode_record,
     training_key,
 )
-from streams.fold import statistics_keys as keys
-from streams.kafka import intervention
 from streams.kafka.committed_reader import CommittedBatch
 from streams.kafka.reader_role import Source
-from streams.kafka.state_log import Cluster
-from streams.kafka.training_log import TrainerFenced
+from streams.kafka.state.state_log import Cluster
+from streams.kafka.training import intervention
+from streams.kafka.training.training_log import TrainerFenced
 from streams.roles import trainer as role
 from streams.roles.trainer import Trainer
+from streams.statistics import keys
 from streams.training.inputs import TrainingRefused
 from streams.training.model_records import ModelRecords
 from streams.training.trained_snapshot import train_model

@@ -8,13 +8,13 @@ import msgspec
 from aiokafka import TopicPartition
 
 from rankstream.ranker import Ranker
-from rankstream.sections import (
+from rankstream.settings import (
     ModelSettings,
+    Settings,
     TimeSettings,
     TrainingSettings,
     TrainSettings,
 )
-from rankstream.settings import Settings
 from rankstream.snapshots import decode_snapshot
 from rankstream.wire.deployments import decode_deployment, is_deployment
 from rankstream.wire.topics import (
@@ -26,7 +26,7 @@ from rankstream.wire.topics import (
 )
 from rankstream.wire.training import decode_record, decode_training_key
 from streams.kafka.committed_reader import CommittedBatch
-from streams.kafka.state_log import Cluster
+from streams.kafka.state.state_log import Cluster
 from streams.local import LocalPipeline, local_settings
 from streams.roles.trainer import Trainer
 from streams.stage import Output

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from rankstream.sections import LimitSettings, StatisticsSettings
+from rankstream.settings import LimitSettings, StatisticsSettings
 from rankstream.wire.events import (
     DETERMINISTIC,
     LOGGED,
@@ -15,8 +15,8 @@ from rankstream.wire.events import (
     Interaction,
 )
 from rankstream.wire.exposures import pack_exposures
-from streams.fold.closed_impressions import closed_of
 from streams.fold.statistics_fold import StatisticsFold
+from streams.native.closed_impressions import closed_of
 from tests.event_factory import impression
 
 GROUPS, KEEP_MS = 8, 1_000

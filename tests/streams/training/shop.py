@@ -11,7 +11,7 @@ from producers.formats.letor import LetorData
 from producers.formats.synthetic_queries import generated_queries
 from rankstream.ranker import Ranker
 from rankstream.ranking.scoring import normalised, scores_of
-from rankstream.sections import (
+from rankstream.settings import (
     ModelSettings,
     Settings,
     StatisticsSettings,

@@ -5,9 +5,9 @@ import pytest
 
 from models.bias.examination import estimate_examination
 from models.estimators.item_classes import class_of
-from rankstream.curve_options import curve_options
+from rankstream.configuration.curve_options import curve_options
 from rankstream.wire.events import UNKNOWN, ClickMark, Interaction, decode_items
-from streams.fold.statistics_reader import Statistics
+from streams.statistics.reader import Statistics
 from streams.training import class_columns
 from streams.training.class_columns import TooManyClasses, columns_by_class
 from streams.training.curve_snapshot import fit_curve

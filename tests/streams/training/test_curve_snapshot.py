@@ -22,7 +22,7 @@ from rankstream.wire.envelope import (
     encode_snapshot,
 )
 from rankstream.wire.training import decode_record, encode_record
-from streams.fold.statistics_reader import Statistics
+from streams.statistics.reader import Statistics
 from streams.training.curve_snapshot import fit_curve
 from streams.training.inputs import TrainingRefused
 from streams.training.known_curve import published_curve

@@ -5,11 +5,11 @@ import pytest
 
 from models.bias.examination import estimate_examination
 from models.estimators.splits import Shares
-from rankstream.sections import LimitSettings, StatisticsSettings
+from rankstream.settings import LimitSettings, StatisticsSettings
 from rankstream.wire.events import DETERMINISTIC, ClickMark, Interaction
-from streams.fold.closed_impressions import closed_of
 from streams.fold.statistics_fold import StatisticsFold
-from streams.fold.statistics_reader import Statistics
+from streams.native.closed_impressions import closed_of
+from streams.statistics.reader import Statistics
 from streams.training import curve_views as module
 from streams.training.estimated_curve import CHOSEN, estimated_curve
 from tests.event_factory import impression

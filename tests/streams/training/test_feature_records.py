@@ -6,7 +6,7 @@ import pytest
 
 from rankstream.wire.candidates import candidates_key, candidates_value
 from rankstream.wire.routing import partition_of_query
-from streams.fold.native.counting import name_of_set
+from streams.native.counting import name_of_set
 from streams.training.feature_records import (
     FeatureRecords,
     FeaturesRefused,

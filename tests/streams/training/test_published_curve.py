@@ -6,8 +6,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from rankstream.curve_rules import curve_name
-from rankstream.sections import ModelSettings, TrainingSettings
+from rankstream.settings import ModelSettings, TrainingSettings
 from rankstream.wire.envelope import decode_snapshot, encode_snapshot
 from rankstream.wire.training import encode_record
 from streams.training.verification import (
@@ -132,4 +131,4 @@ def test_without_a_version_a_training_is_refused_with_the_remedy() -> None:
         late.trainer.curves[0].intervention
     ]
     given = model_of(examination=[1.0, 0.5], **PLAN)
-    assert curve_name(settings_of({"m": given, "eyes": curve_of()}), given) == ""
+    assert settings_of({"m": given, "eyes": curve_of()}).curve_for(given) == ""

@@ -10,7 +10,7 @@ from models.estimators.bias_curve import BiasCurve
 from models.estimators.choice import Unknown
 from rankstream.operations.relevance import GatheredQuery
 from rankstream.wire.events import DETERMINISTIC, Interaction
-from streams.fold.statistics_reader import Statistics
+from streams.statistics.reader import Statistics
 from streams.training import query_sums as module
 from streams.training.query_sums import (
     APART,

@@ -6,7 +6,7 @@ from itertools import pairwise
 import msgspec
 import pytest
 
-from rankstream.sections import TrainingSettings
+from rankstream.settings import TrainingSettings
 from rankstream.wire.training import COUNT, SCHEMA, TIME, Position
 from streams.training.schedule import (
     count_points,

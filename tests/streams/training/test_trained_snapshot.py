@@ -15,8 +15,8 @@ from rankstream.wire.envelope import (
 from rankstream.wire.parents import sha256_of
 from rankstream.wire.topics import CANDIDATES
 from rankstream.wire.training import ASKED, COUNT, decode_record, encode_record
-from streams.fold.statistics_reader import Statistics
 from streams.stage import Output
+from streams.statistics.reader import Statistics
 from streams.training.inputs import Inputs, feature_records_for
 from streams.training.trained_snapshot import Progress, TrainingRefused, train_model
 from tests.streams.training.shop import (

@@ -11,7 +11,7 @@ import pytest
 from models.estimators.choice import OF_KNOWN, OF_UNKNOWN
 from rankstream.wire.envelope import encode_snapshot
 from rankstream.wire.training import ASKED, RunRecord, decode_record, encode_record
-from streams.fold.statistics_reader import Statistics
+from streams.statistics.reader import Statistics
 from streams.training.trained_snapshot import Outcome
 from streams.training.verification import made_again
 from tests.streams.training.shop import EXAMINATION, Shop, model_of, settings_of

@@ -8,8 +8,8 @@ from rankstream.wire.candidates import candidates_key, decode_candidates_key
 from rankstream.wire.envelope import decode_snapshot, encode_snapshot
 from rankstream.wire.routing import partition_of_query
 from rankstream.wire.topics import CANDIDATES
-from streams.fold.statistics_keys import GROWING_SETS, ScopeName
-from streams.fold.statistics_reader import Statistics
+from streams.statistics.keys import GROWING_SETS, ScopeName
+from streams.statistics.reader import Statistics
 from streams.training import used_features, verification
 from streams.training.feature_records import (
     FeatureRecords,

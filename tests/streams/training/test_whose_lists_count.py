@@ -11,16 +11,16 @@ from models.estimators.intervention_aware import CLIP
 from models.estimators.splits import Shares, split_groups
 from models.plackett_luce.placement import placement_batch
 from rankstream.ranking.scoring import normalised
-from rankstream.sections import LimitSettings, StatisticsSettings, TimeSettings
+from rankstream.settings import LimitSettings, StatisticsSettings, TimeSettings
 from rankstream.wire.candidates import candidates_key, candidates_value
 from rankstream.wire.envelope import Snapshot, features_hash
 from rankstream.wire.events import PLACKETT_LUCE, UNKNOWN, ClickMark, Interaction
 from rankstream.wire.training import ASKED
-from streams.fold.closed_impressions import closed_of
-from streams.fold.native.counting import name_of_set
 from streams.fold.statistics_fold import StatisticsFold
-from streams.fold.statistics_keys import counted_key, decode_counted, encode_counted
-from streams.fold.statistics_reader import Statistics
+from streams.native.closed_impressions import closed_of
+from streams.native.counting import name_of_set
+from streams.statistics.keys import counted_key, decode_counted, encode_counted
+from streams.statistics.reader import Statistics
 from streams.training.inputs import Inputs, feature_records_for
 from streams.training.trained_snapshot import train_model
 from tests.event_factory import impression

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from rankstream.sections import (
+from rankstream.settings import (
     KafkaSettings,
     LimitSettings,
     ModelSettings,
@@ -13,9 +13,9 @@ from rankstream.sections import (
     TrainingSettings,
 )
 from rankstream.wire.events import DETERMINISTIC, ClickMark, Interaction
-from streams.fold.closed_impressions import closed_of
 from streams.fold.statistics_fold import StatisticsFold
-from streams.fold.statistics_reader import Statistics
+from streams.native.closed_impressions import closed_of
+from streams.statistics.reader import Statistics
 from tests.event_factory import impression
 from tests.planted_bias import Planted, with_trust
 

@@ -19,7 +19,7 @@ from deploy.redis_server import Redis
 from producers.topic_admin import TopicAdmin
 from rankstream.lab.benchmarks.harness import own_python
 from rankstream.settings import Settings, load_settings
-from streams.kafka.preloader import short_name
+from streams.kafka.processes.preloader import short_name
 from streams.topology import topics_of
 
 

@@ -22,8 +22,9 @@ from rankstream.lab.benchmarks.pipeline.bed import BenchmarkFailed
 from rankstream.settings import Settings
 from rankstream.wire.topics import MAX_RECORD_BYTES, MIB, full_name
 from streams.ingest.ingest import END_HEADER
-from streams.kafka.resume_position import POSITION_KEY, decode_position, start_of
-from streams.topology import kinds_of, topics_of
+from streams.kafka.state.resume_position import POSITION_KEY, decode_position, start_of
+from streams.topology import topics_of
+from streams.worker_roles import kinds_of
 
 PATIENCE_S = 900.0
 """So long no position may move: a worker may compile first, on a busy machine."""

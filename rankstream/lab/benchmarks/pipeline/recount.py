@@ -17,7 +17,7 @@ from rankstream.wire.events import (
     decode_items,
 )
 from rankstream.wire.topics import INTERACTIONS, STATISTICS
-from streams.fold.statistics_reader import summaries_of
+from streams.statistics.reader import summaries_of
 
 Shown = Counter[tuple[str, str, int]]
 """How often an item of a query was shown at a rank."""

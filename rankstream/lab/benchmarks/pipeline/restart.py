@@ -18,7 +18,7 @@ from rankstream.lab.benchmarks.pipeline.recount import Recount
 from rankstream.lab.benchmarks.workload import Workload, canonical_records
 from rankstream.settings import Settings
 from rankstream.wire.topics import EVENTS, full_name
-from streams.topology import kinds_of
+from streams.worker_roles import kinds_of
 
 PATIENCE_S = 120.0
 

@@ -47,7 +47,7 @@ from rankstream.wire.topics import (
     QUERIES,
     full_name,
 )
-from streams.topology import kinds_of
+from streams.worker_roles import kinds_of
 
 READY_S = 300.0
 """So long processes may take to be ready: the first one to learn compiles."""

@@ -17,8 +17,7 @@ from rankstream.lab.benchmarks.workload import (
     fold_all,
     folded_records,
 )
-from rankstream.sections import StatisticsSettings
-from rankstream.settings import Settings, TimeSettings
+from rankstream.settings import Settings, StatisticsSettings, TimeSettings
 from rankstream.wire.events import DETERMINISTIC, LOGGED
 from rankstream.wire.topics import STATISTICS
 from streams.partition_fold import partition_fold

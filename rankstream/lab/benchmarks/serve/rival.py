@@ -13,7 +13,7 @@ import uvicorn
 
 from rankstream.operations.serving.requests import RankRequest
 from rankstream.operations.serving.server import options
-from rankstream.sections import ServeSettings
+from rankstream.settings import ServeSettings
 from rankstream.wire.events import ClickEvent
 
 _decode_rank = msgspec.json.Decoder(RankRequest).decode

@@ -32,7 +32,7 @@ from rankstream.lab.reproduction.interventions.plan import (
     learner_of,
     plan_of,
 )
-from streams.fold.native.placing import placements_of_scores
+from streams.native.placing import placements_of_scores
 
 TRAINED, ORDER, LOGGING, ON_TRAINING = "trained", "order", "logging", "on_training"
 

@@ -27,7 +27,7 @@ from rankstream.lab.benchmarks.serve.rates import (
 from rankstream.operations.serving.application import parts_of
 from rankstream.operations.serving.server import configuration
 from rankstream.ranker import Ranker
-from rankstream.sections import ModelSettings
+from rankstream.settings import ModelSettings
 from rankstream.wire.topics import CLICKS, QUERIES
 from tests.served import Served, served, settings_of, until
 from tests.snapshot_factory import envelope

@@ -7,7 +7,7 @@ from rankstream.lab.benchmarks.statistics import (
     read_columns,
     records_of,
 )
-from streams.fold.statistics_reader import Statistics
+from streams.statistics.reader import Statistics
 
 
 def test_columns_and_cells_find_the_same() -> None:

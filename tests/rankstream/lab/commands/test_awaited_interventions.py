@@ -10,7 +10,7 @@ from producers.topic_reader import Record, TopicReader
 from rankstream.lab.simulation import awaited_interventions as module
 from rankstream.lab.simulation.awaited_interventions import AwaitedInterventions
 from rankstream.ranker import Ranker
-from rankstream.sections import ModelSettings, Settings, TrainingSettings
+from rankstream.settings import ModelSettings, Settings, TrainingSettings
 from rankstream.wire.topics import STATISTICS, TRAINING
 from rankstream.wire.training import (
     DONE,

@@ -10,7 +10,7 @@ from producers.topic_reader import TopicReader
 from rankstream.operations.cli import main
 from rankstream.settings import load_settings
 from rankstream.wire.topics import STATISTICS
-from streams.fold import statistics_keys as keys
+from streams.statistics import keys
 from tests.services import KafkaService, RedisService
 from tests.worker_process import PATIENCE_S, configured, running
 

@@ -15,7 +15,7 @@ import pytest
 from rankstream.lab.simulation.interventions import schedule_over
 from rankstream.operations.cli import main
 from rankstream.operations.terminal import progress_line
-from rankstream.sections import TrainingSettings
+from rankstream.settings import TrainingSettings
 from streams.training.schedule import count_points
 
 TRAINED = """

@@ -10,7 +10,11 @@ from models.counts.definition import ClosedImpression
 from rankstream.lab.demonstration.demonstration import ExaminationCounts
 from streams.stage import Change
 from tests.models.counts.scope_values import ScopeValue
-from tests.streams.fold.statistics_records import NAME, counted_record, scope_records
+from tests.streams.statistics.statistics_records import (
+    NAME,
+    counted_record,
+    scope_records,
+)
 
 
 def pipeline_with(*values: ScopeValue) -> Any:

@@ -15,7 +15,7 @@ from rankstream.operations.cli import main
 from rankstream.snapshots import store_of
 from rankstream.wire.topics import EXPERIMENTS, PREFERENCES, full_name
 from streams.comparisons.preference_fold import PreferencesFold
-from streams.fold.closed_impressions import closed_of
+from streams.native.closed_impressions import closed_of
 from streams.topology import topics_of
 from tests.services import KafkaService, RedisService
 from tests.streams.comparisons import compared_lists

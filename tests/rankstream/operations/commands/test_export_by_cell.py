@@ -11,10 +11,10 @@ from rankstream.operations.commands.statistics_columns import relevance_columns
 from rankstream.operations.commands.statistics_export import export
 from rankstream.operations.relevance import Trust, relevance_of
 from rankstream.wire.events import LOGGED, POLICIES
-from streams.fold import statistics_columns
-from streams.fold.statistics_reader import Statistics
-from streams.fold.value_spool import ValueSpool
-from tests.streams.fold.test_statistics_columns import drawn_records
+from streams.statistics import columns as statistics_columns
+from streams.statistics.reader import Statistics
+from streams.statistics.value_spool import ValueSpool
+from tests.streams.statistics.test_columns import drawn_records
 
 
 def cell_by_cell(statistics):

@@ -18,7 +18,7 @@ from rankstream.operations.commands.intervene_standing import (
     standing_of,
 )
 from rankstream.operations.monitoring.schedules import Counted
-from rankstream.sections import ModelSettings, Settings, TrainingSettings
+from rankstream.settings import ModelSettings, Settings, TrainingSettings
 from rankstream.wire.training import (
     DONE,
     LEFT_ALONE,
@@ -28,7 +28,7 @@ from rankstream.wire.training import (
     training_key,
 )
 from rankstream.wire.training import TRAINING as UNDER_WAY
-from streams.kafka.intervention import BEAT_S
+from streams.kafka.training.intervention import BEAT_S
 from tests.rankstream.training_topic import (
     Looks,
     Topic,

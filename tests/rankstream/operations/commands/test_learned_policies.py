@@ -6,7 +6,7 @@ import pytest
 
 from rankstream.operations.commands.deployed_groups import learned_in
 from rankstream.operations.local_results import SNAPSHOTS_FILE
-from rankstream.sections import ExperimentSettings, ModelSettings, Settings
+from rankstream.settings import ExperimentSettings, ModelSettings, Settings
 from streams.local import write_changes
 from streams.stage import Change
 from streams.training.learned_online import LearnedOnline

@@ -4,8 +4,8 @@ from rankstream.operations.commands.logged_candidates import (
     never_logged_label,
     sets_to_be_logged,
 )
-from rankstream.sections import ModelSettings
-from streams.fold.statistics_keys import OPEN_SET, OVERFLOW_SET, ScopeName
+from rankstream.settings import ModelSettings
+from streams.statistics.keys import OPEN_SET, OVERFLOW_SET, ScopeName
 
 MODELS = {
     "search": ModelSettings(features=3, log_candidates=True),

@@ -3,8 +3,7 @@
 import pytest
 
 from rankstream.operations.commands.snapshots import _held_until
-from rankstream.sections import ModelSettings
-from rankstream.settings import Settings
+from rankstream.settings import ModelSettings, Settings
 
 SETTINGS = Settings(
     models={

@@ -12,14 +12,14 @@ from models.counts.placements import UNKNOWN
 from models.counts.scope_record import CONVERTED, OVERFLOWED
 from rankstream.operations.commands import statistics
 from rankstream.operations.commands.deployed_groups import DeployedGroups
-from streams.fold.statistics_keys import (
+from streams.statistics.keys import (
     OPEN_SET,
     OVERFLOW_SET,
     ScopeName,
     decode,
 )
 from tests.models.counts.scope_values import ScopeValue
-from tests.streams.fold.statistics_records import (
+from tests.streams.statistics.statistics_records import (
     COUNTED,
     counted_record,
     logged,

@@ -15,7 +15,11 @@ from streams.local import write_changes
 from streams.stage import Change
 from tests.models.counts.scope_values import ScopeValue
 from tests.rankstream.operations.conversion.__main__ import STATE
-from tests.streams.fold.statistics_records import NAME, counted_record, scope_records
+from tests.streams.statistics.statistics_records import (
+    NAME,
+    counted_record,
+    scope_records,
+)
 
 TREE = Path(__file__).parents[3]
 

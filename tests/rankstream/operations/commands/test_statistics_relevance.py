@@ -12,7 +12,7 @@ from models.estimators.registry import ESTIMATORS
 from models.estimators.splits import Shares
 from rankstream.operations.commands.statistics_curve import curve_told, estimated_curve
 from rankstream.operations.relevance import GatheredQuery, Trust, relevance_of
-from rankstream.sections import LimitSettings, StatisticsSettings
+from rankstream.settings import LimitSettings, StatisticsSettings
 from rankstream.wire.events import (
     DETERMINISTIC,
     LOGGED,
@@ -21,9 +21,9 @@ from rankstream.wire.events import (
     Interaction,
 )
 from rankstream.wire.exposures import pack_exposures
-from streams.fold.closed_impressions import closed_of
 from streams.fold.statistics_fold import StatisticsFold
-from streams.fold.statistics_reader import Statistics
+from streams.native.closed_impressions import closed_of
+from streams.statistics.reader import Statistics
 from tests.event_factory import impression
 
 GROUPS = 6

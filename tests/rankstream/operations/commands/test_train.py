@@ -13,8 +13,7 @@ from producers.formats.registry import read_events
 from rankstream.operations.cli import main
 from rankstream.operations.local_results import STATISTICS_FILE
 from rankstream.ranker import Ranker
-from rankstream.sections import ModelSettings
-from rankstream.settings import load_settings
+from rankstream.settings import ModelSettings, load_settings
 from rankstream.wire.envelope import Snapshot, decode_snapshot, encode_snapshot
 from streams.local import LocalPipeline, read_changes, write_changes
 from streams.stage import Change

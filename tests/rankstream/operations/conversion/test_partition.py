@@ -6,16 +6,16 @@ import pytest
 from rankstream.operations.conversion.partition import stopped_partition
 from rankstream.operations.conversion.refusal import ConversionRefused
 from rankstream.wire.topics import STATISTICS, state_topic
-from streams.fold.statistics_keys import counted_key
-from streams.kafka.resume_position import (
+from streams.kafka.state.resume_position import (
     POSITION_KEY,
     ResumePosition,
     Source,
     StateRefused,
     encode_position,
 )
-from streams.kafka.state_log import StateRead
-from streams.topology import kinds_of
+from streams.kafka.state.state_log import StateRead
+from streams.statistics.keys import counted_key
+from streams.worker_roles import kinds_of
 
 (FOLD,) = kinds_of("fold")
 STATE = state_topic("fold")

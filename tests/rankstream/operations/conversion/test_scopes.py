@@ -32,17 +32,17 @@ from rankstream.operations.conversion.scopes import (
     split,
 )
 from rankstream.operations.conversion.set_names import set_name
-from rankstream.sections import (
+from rankstream.settings import (
     LimitSettings,
     Settings,
     StatisticsSettings,
     TimeSettings,
 )
 from rankstream.wire.events import DETERMINISTIC, Impression, Interaction
-from streams.fold.closed_impressions import closed_of
 from streams.fold.statistics_fold import StatisticsFold
-from streams.fold.statistics_keys import OVERFLOW_SET, counted_key
-from streams.fold.statistics_reader import Statistics
+from streams.native.closed_impressions import closed_of
+from streams.statistics.keys import OVERFLOW_SET, counted_key
+from streams.statistics.reader import Statistics
 from tests.rankstream.operations.conversion.stored import (
     KEEP_MS,
     Tables,

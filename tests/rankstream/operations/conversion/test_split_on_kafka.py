@@ -17,7 +17,7 @@ from rankstream.operations.recount.log import recount_topics
 from rankstream.settings import Settings
 from rankstream.wire.events import decode_interaction_record
 from rankstream.wire.topics import CLICKS, EVENTS, INTERACTIONS, QUERIES, SNAPSHOTS
-from streams.kafka.child_end import CONFIGURATION_EXIT
+from streams.kafka.processes.child_end import CONFIGURATION_EXIT
 from tests.learned_log import learned_anew
 from tests.services import KafkaService, RedisService
 from tests.worker_process import (

@@ -14,7 +14,7 @@ from rankstream.operations.monitoring.interventions import MOST_ROWS
 from rankstream.operations.monitoring.overview import Gathered
 from rankstream.operations.monitoring.schedules import Counted, CountedSoFar
 from rankstream.operations.monitoring.terminal import view_of
-from rankstream.sections import TrainingSettings
+from rankstream.settings import TrainingSettings
 from rankstream.wire.intervention_rates import (
     InterventionRate,
     ModelRates,
@@ -31,7 +31,7 @@ from rankstream.wire.training import (
 from tests.rankstream.operations.monitoring.test_monitoring import printed
 from tests.rankstream.operations.monitoring.test_page_in_chromium import EVIL, asked
 from tests.rankstream.training_topic import RUN
-from tests.streams.fold.statistics_records import COUNTED, counted_record
+from tests.streams.statistics.statistics_records import COUNTED, counted_record
 
 RATE = InterventionRate(
     intervention="m@0.1200",

@@ -25,10 +25,10 @@ from rankstream.operations.monitoring.overview import (
 from rankstream.operations.monitoring.position_bias import PositionBias
 from rankstream.operations.monitoring.terminal import view_of
 from rankstream.operations.monitoring.web import STATIC, Server
-from streams.fold.statistics_keys import ScopeName
+from streams.statistics.keys import ScopeName
 from streams.training.estimated_curve import NO_INTERVAL
 from tests.models.counts.scope_values import ScopeValue
-from tests.streams.fold.statistics_records import NAME, scope_records
+from tests.streams.statistics.statistics_records import NAME, scope_records
 
 EVIL = "<script>alert(1)</script>"
 

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from rankstream.operations.monitoring.overview import COURSE_POINTS, Gathered, Progress
 from rankstream.operations.monitoring.terminal import view_of
-from rankstream.sections import TrainingSettings
+from rankstream.settings import TrainingSettings
 from tests.rankstream.operations.monitoring.test_page_in_chromium import asked
 
 

@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
+from rankstream.configuration.serve import serve_faults
 from rankstream.operations.serving.rates import MOST_CLIENTS, Rates
 from rankstream.operations.serving.tokens import Tokens
-from rankstream.sections import ServeSettings
-from rankstream.serve_rules import serve_faults
-from rankstream.settings import SettingsError
+from rankstream.settings import ServeSettings, SettingsError
 from rankstream.wire.topics import CLICKS
 from tests.rankstream.operations.serving.test_events import clicked, listed
 from tests.served import Served, served, settings_of, until

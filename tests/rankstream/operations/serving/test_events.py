@@ -18,7 +18,7 @@ from rankstream.operations.serving.documents import (
     MOST_QUERIES,
     Queries,
 )
-from rankstream.sections import Settings
+from rankstream.settings import Settings
 from rankstream.wire.refused_header import REFUSED_HEADER
 from rankstream.wire.topics import CLICKS, QUERIES
 from streams.local import LocalPipeline, local_settings

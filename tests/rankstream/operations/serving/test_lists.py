@@ -15,7 +15,7 @@ from rankstream.operations.serving.exposures import exposures_of
 from rankstream.operations.serving.remembered import MOST_BYTES, Kept, Remembered
 from rankstream.ranker import Ranker
 from rankstream.ranking.combining import draw_seed
-from rankstream.sections import ExperimentSettings
+from rankstream.settings import ExperimentSettings
 from rankstream.wire.topics import QUERIES
 from tests.served import Served, served, settings_of, until
 from tests.snapshot_factory import envelope

@@ -7,15 +7,15 @@ import pytest
 from aiokafka.errors import OffsetOutOfRangeError
 
 from streams.kafka import committer as committer_module
-from streams.kafka import state_log as state_log_module
 from streams.kafka.assignment import Assignment
 from streams.kafka.committer import Committer
 from streams.kafka.flow import Flow
-from streams.kafka.lost_records import LossRule
 from streams.kafka.partition_life import Event
-from streams.kafka.resume_position import start_of
 from streams.kafka.source_watch import SourceWatch
-from streams.kafka.state_log import StateLog
+from streams.kafka.state import state_log as state_log_module
+from streams.kafka.state.lost_records import LossRule
+from streams.kafka.state.resume_position import start_of
+from streams.kafka.state.state_log import StateLog
 from tests.fakes.clients import FakeClients
 from tests.fakes.points import owner
 from tests.fakes.producer import FakeProducer

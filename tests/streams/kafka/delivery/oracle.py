@@ -7,7 +7,11 @@ import msgspec
 from aiokafka import TopicPartition
 
 from rankstream.wire.topics import full_name
-from streams.kafka.resume_position import POSITION_KEY, ResumePosition, decode_position
+from streams.kafka.state.resume_position import (
+    POSITION_KEY,
+    ResumePosition,
+    decode_position,
+)
 from tests.fakes.kafka import FakeKafka
 from tests.streams.kafka.delivery.stage import (
     N_OUTS,

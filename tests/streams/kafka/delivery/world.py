@@ -24,7 +24,7 @@ from rankstream.settings import DeliverySettings, Settings
 from rankstream.wire.topics import full_name
 from streams.kafka import assignment, committer
 from streams.kafka.assignment import Place
-from streams.kafka.resume_position import StateRefused
+from streams.kafka.state.resume_position import StateRefused
 from tests.fakes.kafka import FakeKafka
 from tests.fakes.partition_log import Content, PartitionLog
 from tests.fakes.points import Points, Waiting, owner

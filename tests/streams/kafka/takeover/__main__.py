@@ -25,7 +25,7 @@ from producers.event_producer import EventProducer
 from producers.topic_reader import read_records
 from rankstream.settings import Settings, load_settings
 from rankstream.wire.topics import state_topic
-from streams.kafka.resume_position import (
+from streams.kafka.state.resume_position import (
     POSITION_KEY,
     ResumePosition,
     decode_position,

@@ -26,11 +26,11 @@ from rankstream.wire.topics import (
     dead_letters,
     full_name,
 )
-from streams.fold.statistics_reader import Statistics
 from streams.ingest.ingest import Ingest
-from streams.kafka.resume_position import ResumePosition
+from streams.kafka.state.resume_position import ResumePosition
 from streams.local import LocalPipeline
 from streams.stage import Output, SourceRecord
+from streams.statistics.reader import Statistics
 
 COUNTED = ("shown", "clicked", "first_click", "shown_to_first", "shown_to_last")
 ASIDE = (LATE, dead_letters(QUERIES), dead_letters(CLICKS))

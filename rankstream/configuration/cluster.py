@@ -1,0 +1,132 @@
+"""Where Kafka and Redis are, how often stages commit, and where workers' pages are."""
+
+import re
+from collections.abc import Iterator
+from typing import Annotated
+
+import msgspec
+
+from rankstream.configuration.section import (
+    Fault,
+    Positive,
+    PositiveFloat,
+    Section,
+)
+from rankstream.wire.topics import LEAST_DAYS
+
+Days = Annotated[int, msgspec.Meta(ge=-1)]
+
+PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+
+
+class KafkaSettings(Section, frozen=True):
+    """The cluster. Passwords come from a variable or a file only.
+
+    `events_days` and `interactions_days` say how long these topics keep a record: 0 as
+    long as statistics may have counted it, -1 without end.
+    """
+
+    bootstrap: str = "127.0.0.1:9092"
+    security_protocol: str = "PLAINTEXT"
+    sasl_mechanism: str = ""
+    username: str = ""
+    password_file: str = ""
+    ca_file: str = ""
+    certificate_file: str = ""
+    key_file: str = ""
+    key_password_file: str = ""
+    input_partitions: Positive = 4
+    partitions: Positive = 4
+    learner_partitions: Positive = 4
+    replication_factor: Positive = 1
+    events_days: Days = 0
+    interactions_days: Days = 0
+
+
+class RedisSettings(Section, frozen=True):
+    """Where snapshots lie for rankers."""
+
+    url: str = "redis://127.0.0.1:6379/0"
+    username: str = ""
+    password_file: str = ""
+    ca_file: str = ""
+    keep_versions: Positive = 50
+
+
+class DeliverySettings(Section, frozen=True):
+    """How often stages commit, and how often the fold writes its state."""
+
+    commit_s: PositiveFloat = 0.1
+    state_s: PositiveFloat = 5.0
+    state_records: Positive = 2_000
+    transaction_timeout_ms: Positive = 60_000
+    session_timeout_s: PositiveFloat = 10.0
+    instance_id: str = ""
+
+
+class MetricsSettings(Section, frozen=True):
+    """The pages of a worker's processes; port 0 means none."""
+
+    host: str = "127.0.0.1"
+    port: int = 0
+
+
+def kafka_faults(kafka: KafkaSettings) -> Iterator[Fault]:
+    """Each setting of `[kafka]` that cannot be so."""
+    yield from _of_connection(kafka)
+    yield from _of_retention(kafka)
+
+
+def _of_connection(kafka: KafkaSettings) -> Iterator[Fault]:
+    if "@" in kafka.bootstrap:
+        yield (
+            "kafka.bootstrap",
+            "kafka.bootstrap must not carry credentials; set kafka.username and "
+            "RANKSTREAM_KAFKA_PASSWORD or kafka.password_file",
+        )
+    protocol = kafka.security_protocol
+    if protocol not in PROTOCOLS:
+        setting = "kafka.security_protocol"
+        yield setting, f"{setting} must be one of {list(PROTOCOLS)}; got {protocol!r}"
+    for name in ("ca_file", "certificate_file"):
+        if getattr(kafka, name) and not protocol.endswith("SSL"):
+            # Whoever names one believes that nobody listens.
+            setting = f"kafka.{name}"
+            yield (
+                setting,
+                f"{setting} must be set with security_protocol SSL or SASL_SSL only; "
+                f"got {protocol}",
+            )
+    for name in ("key_file", "key_password_file"):
+        if getattr(kafka, name) and not kafka.certificate_file:
+            setting = f"kafka.{name}"
+            yield (
+                setting,
+                f"{setting} must be set with kafka.certificate_file; it is missing",
+            )
+
+
+def _of_retention(kafka: KafkaSettings) -> Iterator[Fault]:
+    for name in ("events_days", "interactions_days"):
+        days = getattr(kafka, name)
+        if 0 < days < LEAST_DAYS:
+            # A worker that ended on a Friday evening is seen on Monday.
+            yield (
+                f"kafka.{name}",
+                f"kafka.{name} must be {LEAST_DAYS} or more, 0 or -1; got {days}",
+            )
+
+
+def redis_faults(redis: RedisSettings) -> Iterator[Fault]:
+    """Each setting of `[redis]` that cannot be so."""
+    if redis.ca_file and not redis.url.startswith("rediss://"):
+        yield (
+            "redis.ca_file",
+            f"redis.ca_file must be set with a url of rediss:// only; got {redis.url}",
+        )
+    if "@" in redis.url or re.search(r"[?&](username|password)=", redis.url):
+        yield (
+            "redis.url",
+            "redis.url must not carry credentials; set the username setting and "
+            "RANKSTREAM_REDIS_PASSWORD or redis.password_file",
+        )

@@ -1,0 +1,61 @@
+"""Experiments: rankers that are compared on users."""
+
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+import msgspec
+
+from rankstream.configuration.section import Fault, Positive, Section
+from rankstream.ranking.methods import METHODS
+from rankstream.ranking.scored_beside import scored_methods
+
+MAX_RANKERS = 256
+"""Of one experiment."""
+
+
+class ExperimentSettings(Section, frozen=True):
+    """Rankers that are compared on users; a change needs the next `epoch`.
+
+    `rankers` names them, each with the model (or MODEL@EPOCH.VERSION) that makes its
+    lists, or with nothing where the service makes them. `also` names what else the
+    same lists are scored by; see `rankstream.ranking.scored_beside`. `share` is that
+    of the sessions that take part, `end_ms` 0 means no end. Intervals are narrowest at
+    `planned_impressions`.
+    """
+
+    rankers: dict[str, str]
+    epoch: Positive = 1
+    method: str = "pairwise-preference"
+    options: dict[str, Any] = {}
+    also: dict[str, dict[str, Any]] = {}
+    length: Positive = 10
+    share: Annotated[float, msgspec.Meta(gt=0, le=1)] = 1.0
+    start_ms: Annotated[int, msgspec.Meta(ge=0)] = 0
+    end_ms: Annotated[int, msgspec.Meta(ge=0)] = 0
+    planned_impressions: Positive = 10_000
+
+
+def experiment_faults(name: str, experiment: ExperimentSettings) -> Iterator[Fault]:
+    """Each setting of the experiment of a name that cannot be so."""
+    place = f"experiments.{name}"
+    n_rankers = len(experiment.rankers)
+    if n_rankers < 2:
+        setting, names = f"{place}.rankers", sorted(experiment.rankers)
+        yield setting, f"{setting} must be two or more; got {names}"
+    if n_rankers > MAX_RANKERS:
+        setting = f"{place}.rankers"
+        yield setting, f"{setting} must be {MAX_RANKERS} at most; got {n_rankers}"
+    if 0 < experiment.end_ms <= experiment.start_ms:
+        yield (
+            f"{place}.end_ms",
+            f"{place}.end_ms must be 0 or after start_ms, {experiment.start_ms}; got "
+            f"{experiment.end_ms}",
+        )
+    try:
+        scored_methods(experiment)
+    except ValueError as error:
+        yield place, f"{place}: {error}"
+        return
+    if METHODS[experiment.method].is_for_two and n_rankers > 2:
+        setting, names = f"{place}.rankers", sorted(experiment.rankers)
+        yield setting, f"{setting} must be two for {experiment.method}; got {names}"

@@ -1,0 +1,161 @@
+"""When a model is trained from sums, and how; and the role that trains."""
+
+from collections.abc import Iterator
+from datetime import datetime
+from itertools import pairwise
+from typing import Annotated
+
+import msgspec
+
+from rankstream.configuration.section import (
+    Fault,
+    NotNegative,
+    Positive,
+    PositiveFloat,
+    Section,
+    Share,
+)
+
+Moment = Annotated[int, msgspec.Meta(ge=0)] | Annotated[datetime, msgspec.Meta(tz=True)]
+
+LOSSES = (
+    "truncated-lambda",
+    "lambda-loss-at-k",
+    "lambda-loss",
+    "lambda-rank",
+    "arp-linear",
+    "arp-logistic",
+    "dcg-linear",
+    "dcg-logistic",
+    "dcg-at-k-linear",
+    "dcg-at-k-logistic",
+    "precision-at-k-linear",
+    "precision-at-k-logistic",
+    "policy-gradient",
+)
+"""Those of `models.losses`, which services do without."""
+
+SELECTED = "selected"
+"""No loss of its own: the best of several, by held-out queries."""
+
+
+class TrainingSettings(Section, frozen=True):
+    """When a model is trained from sums, and how; of models that are "trained".
+
+    `after` are numbers of interactions, `first` and `last` the ends of a log scale on
+    which so many `interventions` lie evenly, `at` event times (RFC 3339, or epoch
+    milliseconds). `loss` is one of `LOSSES`, or "selected":
+    the best of `losses`. `examination` are probabilities by rank, `curve` names the
+    model whose newest curve of bias is taken; with neither it is that of the only such
+    model, else one that is estimated from the validation groups.
+    """
+
+    after: list[Positive] = []
+    first: Positive = 10_000
+    last: Annotated[int, msgspec.Meta(ge=0)] = 0
+    interventions: Annotated[int, msgspec.Meta(ge=0, le=1_000)] = 0
+    at: list[Moment] = []
+    cutoff: Positive = 10
+    epochs: Positive = 50
+    batch: Positive = 16
+    learning_rate: PositiveFloat = 0.01
+    patience: Positive = 5
+    loss: str = "truncated-lambda"
+    losses: list[str] = []
+    least_gain: NotNegative = 1e-4
+    seed: Annotated[int, msgspec.Meta(ge=0)] = 0
+    temperature: PositiveFloat = 1.0
+    exposure_floor: Share = 0.0
+    least_support: NotNegative = 25.0
+    most_unsupported: Share = 0.05
+    examination: list[PositiveFloat] = []
+    curve: str = ""
+    held_out: Annotated[float, msgspec.Meta(gt=0, lt=1)] = 0.2
+
+    @property
+    def at_ms(self) -> list[int]:
+        """`at` as epoch milliseconds, in its order."""
+        return [
+            moment if isinstance(moment, int) else round(moment.timestamp() * 1_000)
+            for moment in self.at
+        ]
+
+    @property
+    def has_schedule(self) -> bool:
+        """Whether anything but a request trains the model."""
+        return bool(self.after or self.at or self.interventions)
+
+
+class TrainSettings(Section, frozen=True):
+    """The role `train`; `memory_mb` bounds what a training holds.
+
+    What is served is valued every `value_every_s`, 0 never.
+    """
+
+    memory_mb: Annotated[int, msgspec.Meta(ge=64)] = 512
+    value_every_s: NotNegative = 600.0
+
+
+def plan_faults(place: str, training: TrainingSettings) -> Iterator[Fault]:
+    """Each setting of a training that cannot be so."""
+    yield from schedule_faults(place, training)
+    yield from _of_examination(place, training)
+    yield from _of_losses(place, training)
+
+
+def schedule_faults(place: str, training: TrainingSettings) -> Iterator[Fault]:
+    """Each setting of when it is trained that cannot be so."""
+    after = training.after
+    if any(later <= earlier for earlier, later in pairwise(after)):
+        setting = f"{place}.after"
+        yield setting, f"{setting} must ascend; got {after}"
+    at = training.at_ms
+    if any(later <= earlier for earlier, later in pairwise(at)):
+        setting = f"{place}.at"
+        yield setting, f"{setting} must ascend; got {[str(x) for x in training.at]}"
+    setting, first, last = f"{place}.last", training.first, training.last
+    if training.interventions > 1 and last <= first:
+        yield (
+            setting,
+            f"{setting} must be more than first, {first}, for {training.interventions} "
+            f"interventions between; got {last}",
+        )
+    elif training.interventions > 1 and last - first < training.interventions - 1:
+        yield (
+            setting,
+            f"{setting} must be {first + training.interventions - 1} or more, for "
+            f"{training.interventions} interventions from {first} on; got {last}",
+        )
+
+
+def _of_losses(place: str, training: TrainingSettings) -> Iterator[Fault]:
+    setting, losses = f"{place}.loss", training.losses
+    if training.loss not in (*LOSSES, SELECTED):
+        known = ", ".join((*LOSSES, SELECTED))
+        yield setting, f"{setting} must be one of {known}; got {training.loss!r}"
+    setting = f"{place}.losses"
+    if training.loss != SELECTED:
+        if losses:
+            yield (
+                setting,
+                f"{setting} must be set where loss is 'selected' only; got {losses}: "
+                "take it out, or set loss = 'selected'",
+            )
+        return
+    unknown = [each for each in losses if each not in LOSSES]
+    if unknown or len(losses) < 2 or len(set(losses)) < len(losses):
+        yield (
+            setting,
+            f"{setting} must be two or more of {', '.join(LOSSES)}, each once, for "
+            f"loss 'selected'; got {losses}",
+        )
+
+
+def _of_examination(place: str, training: TrainingSettings) -> Iterator[Fault]:
+    if any(each > 1 for each in training.examination):
+        setting = f"{place}.examination"
+        yield (
+            setting,
+            f"{setting} must be probabilities by rank, above 0 and at most 1; got "
+            f"{training.examination}",
+        )

@@ -1,0 +1,1 @@
+"""A worker as several processes: started, supervised, and how they end."""

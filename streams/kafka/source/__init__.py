@@ -1,0 +1,1 @@
+"""Other systems' topics: how they are read, and what is written of them."""

@@ -1,0 +1,1 @@
+"""What partitions keep: written in transactions, and read back whole."""

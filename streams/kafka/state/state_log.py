@@ -1,0 +1,359 @@
+"""State topics of one partition, and the transactions that write to them."""
+
+import asyncio
+import logging
+from collections.abc import Coroutine, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, Protocol
+
+from aiokafka import TopicPartition
+from aiokafka.errors import InvalidTimestampError
+
+from rankstream.wire.topics import MAX_RECORD_BYTES, MIB, full_name
+from streams.kafka.clients import AIOKAFKA, Clients, Consumer, Producer
+from streams.kafka.state.resume_position import Source, StateRefused
+from streams.kafka.state.whole_batches import WHOLE, each_of
+from streams.stage import Change, LogRefused, Output
+from streams.topology import StageKind, group_of
+
+LOOKS, BETWEEN_LOOKS_S = 5, 0.3
+"""How often, and how far apart, to look whether a transaction of ours has ended."""
+
+FETCH_BYTES = 4 * MIB
+"""Read of a partition at once; a larger record comes all the same."""
+
+FETCH_WAIT_MS = 20
+"""A broker holds a fetch back for so long where there is nothing more to read. One of a
+topic that was read to its end would hold back the next one of the others."""
+
+POLL_MS = 50
+"""A fetch that has nothing but markers ends no wait for records: so often look."""
+
+BULK = 64
+"""More records than this for one partition are packed into batches of our own."""
+
+log = logging.getLogger("rankstream.state_log")
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """How to reach Kafka, and which topics are meant.
+
+    Parameters
+    ----------
+    client
+        Options that every aiokafka client takes.
+    topic_ids
+        Ids of the source topics as they were when the process started.
+    clients
+        Makes them.
+    """
+
+    namespace: str
+    client: Mapping[str, Any] = field(repr=False)  # it holds the password
+    topic_ids: Mapping[str, str]
+    clients: Clients = AIOKAFKA
+
+    def place(self, topic: str, partition: int) -> TopicPartition:
+        """A partition of one of our topics on the cluster."""
+        return TopicPartition(full_name(self.namespace, topic), partition)
+
+
+class StateRead(NamedTuple):
+    """The last value of every key, how many records that took, and the source."""
+
+    items: dict[tuple[str, bytes], bytes]
+    n_records: int
+    source: Source
+
+
+class PartitionLog(Protocol):
+    """The state of one partition; a test may keep it elsewhere."""
+
+    async def fence(self, timeout_ms: int) -> None:
+        """Become the only writer."""
+
+    async def read(self) -> StateRead:
+        """Everything that was committed."""
+
+    async def write(
+        self, outputs: list[Output], changes: list[Change], next_offset: int
+    ) -> None:
+        """All of it or nothing."""
+
+    async def close(self) -> None:
+        """Write no more."""
+
+
+class StateLog:
+    """The state of a stage's partition on Kafka."""
+
+    def __init__(self, kind: StageKind, partition: int, cluster: Cluster) -> None:
+        self._kind = kind
+        self._partition = partition
+        self._cluster = cluster
+        self._producer: Producer | None = None
+
+    async def fence(self, timeout_ms: int) -> None:
+        """Become the only writer; aborts what the previous owner had begun.
+
+        The id of the transactions names stage, topic and partition, so that the next
+        owner of the partition fences this one.
+        """
+        kind, cluster = self._kind, self._cluster
+        transactions = f"rankstream-{kind.name}-{kind.source}-{self._partition}"
+        self._producer = cluster.clients.producer(
+            **cluster.client,
+            transactional_id=full_name(cluster.namespace, transactions),
+            transaction_timeout_ms=timeout_ms,
+            request_timeout_ms=timeout_ms,
+            acks="all",
+            max_request_size=MAX_RECORD_BYTES + MIB,
+            max_batch_size=MIB,
+            linger_ms=0,
+        )
+        await self._producer.start()
+
+    async def read(self) -> StateRead:
+        """Read everything that was committed.
+
+        Raises
+        ------
+        StateRefused
+            Where the state topics have other partitions than the source.
+        """
+        cluster, topics = self._cluster, self._kind.state_topics
+        places = {cluster.place(name, self._partition): name for name in topics}
+        # With "latest", a consumer without a group may begin at the end and read
+        # nothing back; a seek would race with that.
+        consumer = cluster.clients.consumer(
+            **cluster.client,
+            isolation_level="read_committed",
+            auto_offset_reset="earliest",
+            enable_auto_commit=False,
+            max_partition_fetch_bytes=FETCH_BYTES,
+            fetch_max_wait_ms=FETCH_WAIT_MS,
+            key_deserializer=WHOLE,
+        )
+        everything = cluster.clients.consumer(**cluster.client)
+        try:
+            await _all_of(consumer.start(), everything.start())
+            await self._end_what_hangs(consumer, everything, list(places))
+            source = await self._described(consumer)
+            ends = await consumer.end_offsets(list(places))
+            # Only now: a broker answers a connection's requests one after another, and
+            # any of these would wait behind a fetch.
+            consumer.assign(list(places))
+            items, n_records = await _read_to_end(consumer, places, ends)
+        finally:
+            await _all_of(consumer.stop(), everything.stop())
+        return StateRead(items, n_records, source)
+
+    async def write(
+        self,
+        outputs: list[Output],
+        changes: Iterable[Change],
+        next_offset: int | None = None,
+    ) -> None:
+        """All of it, in one transaction; returns when that is committed.
+
+        Parameters
+        ----------
+        next_offset
+            What the consumer group is to have committed by it, if anything. Nobody
+            starts there; it is for whoever looks at the lag of the group.
+        """
+        producer = self._producer
+        if producer is None:
+            raise StateRefused(f"{self._kind.source}[{self._partition}] was given away")
+        records: dict[tuple[str, int], list[Output]] = {}
+        for output in outputs:
+            records.setdefault((output.topic, output.partition), []).append(output)
+        for topic, key, value in changes:
+            record = Output(topic, self._partition, key, value)
+            records.setdefault((topic, self._partition), []).append(record)
+        await producer.begin_transaction()
+        sent: list[Any] = []
+        for (topic, partition), together in records.items():
+            send = _send_bulk if len(together) > BULK else _send_each
+            sent += await send(
+                producer, self._cluster.place(topic, partition), together
+            )
+        await delivered(sent)
+        if next_offset is not None:
+            source = self._cluster.place(self._kind.source, self._partition)
+            group = group_of(self._cluster.namespace, self._kind.role)
+            await producer.send_offsets_to_transaction({source: next_offset}, group)
+        await producer.commit_transaction()
+
+    async def close(self) -> None:
+        """Close the producer."""
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            await producer.stop()
+
+    async def _end_what_hangs(
+        self, committed: Consumer, everything: Consumer, places: list[TopicPartition]
+    ) -> None:
+        """Abort records of ours that a broker keeps open although nobody commits them.
+
+        No transaction of ours is under way: the broker has just said so. But if a
+        partition had no leader while one was committed, it lacks the transaction's
+        marker for good (KAFKA-20734). Our next commit would include its records beside
+        the same records folded again.
+        """
+        for _ in range(LOOKS):
+            stable, last = await asyncio.gather(
+                committed.end_offsets(places), everything.end_offsets(places)
+            )
+            if stable == last:
+                return
+            await asyncio.sleep(BETWEEN_LOOKS_S)
+        log.warning(
+            "event=ending-what-hangs partition=%s[%d]",
+            self._kind.source, self._partition,
+        )  # fmt: skip
+        await self._abort_everywhere(places)
+
+    async def _abort_everywhere(self, places: list[TopicPartition]) -> None:
+        """A transaction marker that aborts, wherever this stage may have written."""
+        producer = self._producer
+        if producer is None:
+            return
+        outputs: list[TopicPartition] = []
+        for topic in self._kind.outputs:
+            name = self._cluster.place(topic, 0).topic
+            partitions = await producer.partitions_for(name)
+            outputs += [TopicPartition(name, each) for each in sorted(partitions)]
+        await producer.begin_transaction()
+        # Whoever starts next looks at the state only, so that is closed last: if this
+        # start is killed in between, the next one still sees that something hangs.
+        for some in (outputs, places):
+            # A transaction has the partitions that it wrote to; nobody reads these.
+            sent = [
+                await producer.send(
+                    place.topic, partition=place.partition, key=b"nothing", value=b""
+                )
+                for place in some
+            ]
+            await delivered(sent)
+        await producer.abort_transaction()
+
+    async def _described(self, consumer: Consumer) -> Source:
+        source = self._kind.source
+        place = self._cluster.place(source, self._partition)
+        first = await consumer.beginning_offsets([place])
+        end = await consumer.end_offsets([place])
+        counts = {
+            topic: len(
+                consumer.partitions_for_topic(self._cluster.place(topic, 0).topic) or ()
+            )
+            for topic in (source, *self._kind.state_topics)
+        }
+        n_partitions = counts.pop(source)
+        for topic, count in counts.items():
+            if count != n_partitions:
+                raise StateRefused(
+                    f"{topic} must have as many partitions as {source}, "
+                    f"{n_partitions}; it has {count}: run `rankstream topics check`"
+                )
+        return Source(
+            f"{place.topic}[{place.partition}]",
+            self._cluster.topic_ids.get(source, ""),
+            n_partitions,
+            first[place],
+            end[place],
+        )
+
+
+async def delivered(sent: Iterable[Any]) -> None:
+    """Wait until the brokers have all that was sent.
+
+    Raises
+    ------
+    LogRefused
+        Where their clocks are too far from this machine's.
+    """
+    try:
+        await asyncio.gather(*sent)
+    except InvalidTimestampError as error:
+        raise LogRefused(
+            "the brokers must take the time that this machine gives its records; they "
+            "say that it is too far from theirs: set its clock by NTP, and run "
+            "`rankstream topics create --alter`, so that they give the time themselves"
+        ) from error
+
+
+async def _all_of(*works: Coroutine[Any, Any, None]) -> None:
+    """Do them beside each other, to their ends; raises what one of them did."""
+    ends = await asyncio.gather(*works, return_exceptions=True)
+    for error in ends:
+        if isinstance(error, BaseException):
+            raise error
+
+
+async def _read_to_end(
+    consumer: Consumer,
+    places: Mapping[TopicPartition, str],
+    ends: Mapping[TopicPartition, int],
+) -> tuple[dict[tuple[str, bytes], bytes], int]:
+    items: dict[tuple[str, bytes], bytes] = {}
+    n_records = 0
+    left = {place for place in places if ends[place] > 0}
+    while left:
+        fetched = await consumer.getmany(*left, timeout_ms=POLL_MS)
+        for place, batches in fetched.items():
+            records, topic = each_of(batches), places[place]
+            n_records += len(records)
+            for record in records:
+                value = record.value
+                if value is None:
+                    items.pop((topic, record.key), None)
+                else:
+                    items[topic, record.key] = value
+        # The position steps over what transactions leave in the log.
+        left = {each for each in left if await consumer.position(each) < ends[each]}
+    return items, n_records
+
+
+async def _send_each(
+    producer: Producer, place: TopicPartition, records: list[Output]
+) -> list[Any]:
+    return [
+        await producer.send(
+            place.topic,
+            partition=place.partition,
+            key=record.key,
+            value=record.value,
+            headers=list(record.headers),
+        )
+        for record in records
+    ]
+
+
+async def _send_bulk(
+    producer: Producer, place: TopicPartition, records: list[Output]
+) -> list[Any]:
+    sent = []
+    batch = producer.create_batch()
+
+    async def send() -> None:
+        batch.close()
+        sent.append(
+            await producer.send_batch(batch, place.topic, partition=place.partition)
+        )
+
+    for record in records:
+        content = {
+            "key": record.key,
+            "value": record.value,
+            "headers": list(record.headers),
+            "timestamp": None,
+        }
+        if batch.append(**content) is None:
+            await send()
+            batch = producer.create_batch()
+            # An empty batch takes a record of any size.
+            batch.append(**content)
+    await send()
+    return sent

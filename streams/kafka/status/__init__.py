@@ -1,0 +1,1 @@
+"""What a process tells of itself: its page, its metrics, and how its start went."""

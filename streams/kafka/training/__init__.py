@@ -1,0 +1,1 @@
+"""Trainings and valuations on Kafka: when one is due, what it reads and writes."""

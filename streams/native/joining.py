@@ -1,0 +1,194 @@
+"""What is plain of the join, in C, as `streams.fold.join` calls it.
+
+Identities are 16 bytes, elements are encoded and whole. What is open is named by a
+reference larger than AWAITED.
+"""
+
+import ctypes
+import itertools
+
+import numpy as np
+from numpy.typing import NDArray
+
+from streams.native.closed_impressions import Closed
+from streams.native.core_library import core
+from streams.native.elements import Elements
+
+ABSENT, KNOWN, AWAITED = range(3)
+"""What an identity may be that is not that of an open impression."""
+
+LATE, BEYOND, NO_MEMORY, NOT_WHOLE = range(-1, -5, -1)
+"""What came of a click that was not attached, and of what could not be done."""
+
+WAITS = 1
+"""Makes an identity known that has no impression yet; AWAITED one that is missed."""
+
+HAS_EXTRA = 1
+"""What is said of a closed impression; beyond, that it is excluded."""
+
+Int64 = NDArray[np.int64]
+Limits = tuple[int, int]
+
+_PLACE, _NUMBER = ctypes.c_void_p, ctypes.c_int64
+_Sizes = ctypes.c_int64 * 5
+"""Where sizes are written: each call has its own, as calls let other threads run."""
+
+_ANSWERS = {
+    "join_take": (_PLACE, _PLACE, _PLACE, _PLACE, *[_NUMBER] * 4),
+    "join_open": (_PLACE, _PLACE, _NUMBER),
+    "join_attach": (_PLACE, _NUMBER, _PLACE, *[_NUMBER] * 3),
+    "join_note": (_PLACE, _NUMBER, _PLACE, _NUMBER),
+    "join_find": (_PLACE, _PLACE),
+    "join_give": (_PLACE, _PLACE, _NUMBER),
+    "join_fall_due": (_PLACE, _NUMBER, _PLACE),
+    "join_close": (_PLACE, *[_PLACE] * 4),
+    "join_restore_known": (_PLACE, _PLACE, _PLACE, _NUMBER),
+}
+_SAYS_NOTHING = {
+    "join_free": (_PLACE,),
+    "join_remove": (_PLACE, _PLACE),
+    "join_accepted": (_PLACE, *[_PLACE] * 4),
+    "join_remembered": (_PLACE, _PLACE, _PLACE),
+    "join_restore_time": (_PLACE, _NUMBER),
+    "join_restored": (_PLACE,),
+    "join_sizes": (_PLACE, _PLACE),
+}
+for _name, _types in (_ANSWERS | _SAYS_NOTHING).items():
+    _function = getattr(core, _name)
+    _function.argtypes = _types
+    _function.restype = _NUMBER if _name in _ANSWERS else None
+core.join_new.argtypes, core.join_new.restype = (_NUMBER, _NUMBER), _PLACE
+
+
+class NativeJoin:
+    """Open impressions with their clicks, and identities, of one partition.
+
+    Raises
+    ------
+    MemoryError
+        By all that adds something.
+    """
+
+    def __init__(self, window_ms: int, remember_ms: int) -> None:
+        self._join = core.join_new(window_ms, remember_ms)
+        if not self._join:
+            raise MemoryError("no memory for a join")
+
+    def __del__(self) -> None:
+        core.join_free(self._join)
+
+    def take(self, elements: Elements, first: int, limits: Limits) -> int:
+        """Take elements from one on, up to the first that is not plain: its number.
+
+        Plain are new impressions that nothing waits for, and clicks on a place of an
+        open impression that has room for them.
+        """
+        at = elements.addresses
+        return _checked(core.join_take(self._join, *at, first, len(elements), *limits))
+
+    def open(self, raw: bytes) -> int:
+        """Make an impression one that is open, whatever it was; its reference."""
+        return _checked(core.join_open(self._join, raw, len(raw)))
+
+    def attach(self, impression: int, raw: bytes, limits: Limits) -> int:
+        """Attach a click to an open impression, unless it is LATE or BEYOND limits.
+
+        Returns
+        -------
+        int
+            The position that it is about, 0 if that was not shown, LATE or BEYOND.
+        """
+        return _checked(
+            core.join_attach(self._join, impression, raw, len(raw), *limits)
+        )
+
+    def note(self, due_ms: int, raw: bytes) -> None:
+        """Keep an element for the next checkpoint, unless it is due by then."""
+        _checked(core.join_note(self._join, due_ms, raw, len(raw)))
+
+    def find(self, identity: bytes) -> int:
+        """What an identity is: ABSENT, KNOWN, AWAITED or that of an open impression."""
+        return int(core.join_find(self._join, identity))
+
+    def give(self, identity: bytes, what: int) -> None:
+        """Let an identity be one that WAITS or is AWAITED, until it is removed."""
+        _checked(core.join_give(self._join, identity, what))
+
+    def remove(self, identity: bytes) -> None:
+        """Let an identity be absent."""
+        core.join_remove(self._join, identity)
+
+    def close(self, now_ms: int) -> tuple[Closed | None, int, NDArray[np.bool_]]:
+        """Close what is due, and forget what is old.
+
+        Returns
+        -------
+        tuple
+            What closed, its clicks, and which of it [n_closed] enters no sum.
+        """
+        sizes = _Sizes()
+        _checked(core.join_fall_due(self._join, now_ms, sizes))
+        n_due, n_bytes = sizes[:2]
+        if not n_due:
+            core.join_close(self._join, None, None, None, None)
+            return None, 0, np.empty(0, np.bool_)
+        flags = np.empty(n_due, np.uint8)
+        closed = Closed(
+            np.empty(n_bytes, np.uint8),
+            np.empty(n_due, np.int64),
+            np.empty((n_due, 2), np.uint64),
+            np.empty(n_due, np.bool_),
+        )
+        arrays = (closed.encoded, closed.ends, closed.models, flags)
+        places = [array.ctypes.data for array in arrays]
+        n_applied = _checked(core.join_close(self._join, *places))
+        np.greater(flags, 0, out=closed.extras)
+        return closed, n_applied, flags > HAS_EXTRA
+
+    def accepted(self) -> tuple[list[int], list[bytes]]:
+        """What was accepted since the last call and is not due: due time, bytes."""
+        sizes = _Sizes()
+        core.join_accepted(self._join, None, None, None, sizes)
+        n, n_bytes = sizes[:2]
+        # One more, so that it is an array where nothing was accepted.
+        out, ends = np.empty(n_bytes + 1, np.uint8), np.empty(n, np.int64)
+        due = np.empty(n, np.int64)
+        places = (one.ctypes.data for one in (out, ends, due))
+        core.join_accepted(self._join, *places, sizes)
+        packed, bounds = out.tobytes(), [0, *ends.tolist()]
+        return due.tolist(), [packed[i:j] for i, j in itertools.pairwise(bounds)]
+
+    def remembered(self) -> tuple[Int64, NDArray[np.uint64]]:
+        """What became known since the last call and still is: due times, names."""
+        n = self.sizes()[3]
+        times, names = np.empty(n, np.int64), np.empty((n, 2), np.uint64)
+        core.join_remembered(self._join, times.ctypes.data, names.ctypes.data)
+        return times, names
+
+    def restore_time(self, now_ms: int) -> None:
+        """Take back the watermark."""
+        core.join_restore_time(self._join, now_ms)
+
+    def restore_known(self, times: Int64, names: NDArray[np.uint64]) -> None:
+        """Take back what is known: `times` [n] due, rising, and `names` [n, 2]."""
+        times, names = np.ascontiguousarray(times), np.ascontiguousarray(names)
+        places = times.ctypes.data, names.ctypes.data
+        _checked(core.join_restore_known(self._join, *places, len(times)))
+
+    def restored(self) -> None:
+        """Hear that all that was taken came from the state, which has it."""
+        core.join_restored(self._join)
+
+    def sizes(self) -> list[int]:
+        """Open impressions, clicks on a place of one, known and newly known, bytes."""
+        sizes = _Sizes()
+        core.join_sizes(self._join, sizes)
+        return sizes[:]
+
+
+def _checked(result: int) -> int:
+    if result == NO_MEMORY:
+        raise MemoryError("no memory for what a join must keep")
+    if result == NOT_WHOLE:
+        raise ValueError("an element must be whole, new and of a possible time")
+    return result

@@ -1,0 +1,192 @@
+"""Open impressions and clicks of a partition, divided among its heirs.
+
+Impressions go where their query goes, and take their clicks along, also those that
+named another query. A click that waits goes where it would be sent to. Identities of
+what has closed go to all heirs, as they do not tell their query: a repeat is still one,
+wherever it comes. Of the counts since the beginning of the log, events whose outcome is
+open are taken along; all others stay with the partition that counted them.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from rankstream.settings import Settings
+from rankstream.wire.events import SCHEMA, Click, ClickEvent
+from rankstream.wire.routing import partition_of_route, route_of_click
+from rankstream.wire.schemas import check_schema
+from streams.fold.canonical_fold import CanonicalFold
+from streams.fold.join import OUTCOMES
+from streams.fold.segments import (
+    NO_HEAD,
+    STATE_KEY,
+    STATE_TOPIC,
+    Segment,
+    array_head,
+    segment_key,
+)
+from streams.native.elements import (
+    IMPRESSION,
+    Elements,
+    decode_click,
+    decode_impression,
+)
+from streams.repartitioning.records import heir_of
+from streams.stage import Change
+from streams.state_pieces import Parts
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder().decode
+_decode_event = msgspec.json.Decoder(ClickEvent).decode
+
+Values = Mapping[bytes, bytes]
+
+
+def divided_join(
+    values: Values, heirs: Sequence[int], n_partitions: int, settings: Settings
+) -> dict[int, list[Change]]:
+    """The share of each heir; the partition itself is the first of them.
+
+    Parameters
+    ----------
+    values
+        Of the fold's own state topic, by key.
+    n_partitions
+        Of the log from here on.
+
+    Raises
+    ------
+    SchemaRefused
+        Where another release wrote the state.
+    ValueError
+        Where it is not whole.
+    """
+    found: dict[int, list[Change]] = {heir: [] for heir in heirs}
+    if STATE_KEY not in values:
+        return found
+    packed = Parts().value(STATE_KEY, values)
+    check_schema(packed, SCHEMA, "the state of a fold", STATE_TOPIC)
+    _, (watermark, counts), sequences, expected, segments, next_segment = _decode(
+        packed
+    )
+    segments = [Segment(*each) for each in segments]
+    blocks = _Blocks(values, segments, heirs, n_partitions)
+    pending = 0
+    # The first is last: what the others take along is no longer its own.
+    for heir in reversed(heirs):
+        is_new = heir != heirs[0]
+        kept = blocks.of(heir, found[heir])
+        state = [
+            SCHEMA,
+            [watermark, dict.fromkeys(OUTCOMES, 0) if is_new else counts],
+            [0] * len(sequences) if is_new else sequences,
+            [] if is_new else expected,
+            kept,
+            next_segment,
+        ]
+        if is_new:
+            n_open = _pending(heir, [*found[heir], _of(state)], settings)
+            state[1][1]["consumed"] = n_open
+            pending += n_open
+        else:
+            counts["consumed"] -= pending
+        for key, value in Parts().split(STATE_KEY, _encode(state)):
+            found[heir].append(Change(STATE_TOPIC, key, value))
+    return found
+
+
+def _of(state: list[Any]) -> Change:
+    return Change(STATE_TOPIC, STATE_KEY, _encode(state))
+
+
+def _pending(heir: int, changes: list[Change], settings: Settings) -> int:
+    """Events whose outcome is open, as the fold counts them once it is restored."""
+    fold = CanonicalFold(heir, settings)
+    fold.restore(changes)
+    return fold.join.pending
+
+
+class _Blocks:
+    """Blocks of segments, by heir; what tells no route stays with the first."""
+
+    def __init__(
+        self,
+        values: Values,
+        segments: list[Segment],
+        heirs: Sequence[int],
+        n_partitions: int,
+    ) -> None:
+        self._values = values
+        self._segments = segments
+        self._n_partitions = n_partitions
+        self._own = heirs[0]
+        self._heir_of = {
+            impression.identity: heir_of(impression.query_id, heirs, n_partitions)
+            for segment in segments
+            if segment.kind == "open"
+            for elements in self._elements(segment)
+            for i in range(len(elements))
+            if elements.tags[i] == IMPRESSION
+            for impression in [decode_impression(elements.raw(i))]
+        }
+
+    def of(self, heir: int, changes: list[Change]) -> list[Segment]:
+        """The segments of an heir; their blocks are added to its changes."""
+        kept = []
+        for segment in self._segments:
+            blocks = (
+                self._open(segment, heir)
+                if segment.kind == "open"
+                else self._packed(segment)
+            )
+            n_blocks = 0
+            for block in blocks:
+                key = segment_key(segment.kind, segment.number, n_blocks)
+                changes.append(Change(STATE_TOPIC, key, block))
+                n_blocks += 1
+            if n_blocks:
+                kept.append(segment._replace(n_blocks=n_blocks))
+        return kept
+
+    def _open(self, segment: Segment, heir: int) -> Iterator[bytes]:
+        for elements in self._elements(segment):
+            raw = [
+                elements.raw(i)
+                for i in range(len(elements))
+                if self._heir(elements, i) == heir
+            ]
+            if raw:
+                yield array_head(len(raw)) + b"".join(raw)
+
+    def _heir(self, elements: Elements, i: int) -> int:
+        raw = elements.raw(i)
+        if elements.tags[i] == IMPRESSION:
+            return self._heir_of[decode_impression(raw).identity]
+        click = decode_click(raw)
+        heir = self._heir_of.get(click.impression)
+        return self._heir_of_click(click) if heir is None else heir
+
+    def _heir_of_click(self, click: Click) -> int:
+        try:
+            event = _decode_event(click.raw)
+        except (ValueError, RecursionError):  # no ingestion of ours wrote it
+            return self._own
+        route = route_of_click(event.query_id, event.impression_id)
+        if route is None:
+            return self._own
+        return partition_of_route(route, self._n_partitions)
+
+    def _elements(self, segment: Segment) -> Iterator[Elements]:
+        for packed in self._packed(segment):
+            yield Elements(NO_HEAD + packed)
+
+    def _packed(self, segment: Segment) -> Iterator[bytes]:
+        for block in range(segment.n_blocks):
+            key = segment_key(segment.kind, segment.number, block)
+            if key not in self._values:
+                raise ValueError(
+                    "blocks of segments must be there; "
+                    f"{(segment.kind, segment.number, block)} is not"
+                )
+            yield self._values[key]

@@ -1,0 +1,1 @@
+"""The topic `statistics` as its readers see it: format, columns, and sums."""

@@ -1,0 +1,78 @@
+"""What scopes of a batch add up to: totals, groups, and whole cells."""
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from models.counts.cells import CellSummary, ordered_places
+from models.counts.fixed_point import Floats, Int64
+from models.counts.group_tables import GroupTables, added
+from models.counts.list_form import list_tables
+from models.counts.scope_summaries import by_group, cell_of
+from streams.statistics.keys import ScopeName
+from streams.statistics.placed_rows import placement_in_set
+from streams.statistics.scopes import STRIDE, ScopeBatch, SortedItems
+
+
+def impressions_and_clicks(batch: ScopeBatch) -> Iterator[tuple[ScopeName, int, int]]:
+    """Totals of each scope, all groups together."""
+    lists, totals = batch.lists, batch.general.totals
+    n_clicked = np.bitwise_count(lists.masks).astype(np.int64) * lists.mask_counts
+    clicked_in = lists.groups[lists.mask_owners] // STRIDE
+    general = totals[:, 0] // STRIDE
+    n = len(batch.names)
+    shown = _summed(lists.groups // STRIDE, lists.shown, n)
+    shown += _summed(general, totals[:, 1], n)
+    clicked = _summed(clicked_in, n_clicked, n) + _summed(general, totals[:, 3], n)
+    yield from zip(batch.names, shown.tolist(), clicked.tolist(), strict=True)
+
+
+def cells_of(batch: ScopeBatch) -> Iterator[tuple[ScopeName, int]]:
+    """Scope and group of all cells, sorted."""
+    cells = np.unique(np.concatenate((batch.lists.groups, batch.general.totals[:, 0])))
+    for cell in cells.tolist():
+        scope, group = divmod(cell, STRIDE)
+        yield batch.names[scope], group
+
+
+def summaries_of_batch(
+    batch: ScopeBatch,
+) -> Iterator[tuple[ScopeName, int, CellSummary]]:
+    """Scope, group and summary of all cells, sorted by the first two."""
+    by_id = batch.sorted_items()
+    lists = list_tables(batch.lists, _matrices(batch), batch.n_candidates())
+    joint = added([_by_id(lists, by_id), _by_id(batch.general, by_id)])
+    for cell, tables in by_group(joint):
+        scope, group = divmod(cell, STRIDE)
+        items = by_id.items[scope]
+        yield batch.names[scope], group, cell_of(items, batch.row_names, tables)
+
+
+def _summed(owners: Int64, numbers: Int64, n: int) -> Int64:
+    sums = np.zeros(n, np.int64)
+    np.add.at(sums, owners, numbers)
+    return sums
+
+
+def _matrices(batch: ScopeBatch) -> dict[int, Floats]:
+    """P(item at rank) of the rows that lists refer to, by number."""
+    rows = np.unique(batch.lists.rows[batch.lists.rows >= 0]).tolist()
+    scopes = batch.row_scopes[rows].tolist()
+    return {
+        row: placement_in_set(batch.rows[row], batch.items[scope])
+        for row, scope in zip(rows, scopes, strict=True)
+    }
+
+
+def _by_id(tables: GroupTables, by_id: SortedItems) -> GroupTables:
+    """The tables with items numbered by id; places of click pairs are ordered."""
+    changed = {}
+    places = {"pairs": (1,), "sums": (1,), "click_pairs": (1, 3), "rewards": (2,)}
+    for name, columns in places.items():
+        rows = getattr(tables, name).copy()
+        for column in columns:
+            rows[:, column] = by_id.renumbered(rows[:, 0] // STRIDE, rows[:, column])
+        changed[name] = rows
+    click_pairs = changed["click_pairs"]
+    click_pairs[:, 1:] = ordered_places(click_pairs[:, 1:])
+    return tables._replace(**changed)

@@ -1,0 +1,196 @@
+"""Settings of training: what contradicts itself is refused by its full name."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from models.losses.registry import DEFAULT, LOSSES
+from rankstream.configuration import training
+from rankstream.settings import Settings, SettingsError, TrainingSettings, load_settings
+
+MODEL = "[models.m]\nfeatures = 3\n"
+CURVE = "[models.c]\nlearner = 'examination'\n"
+TRUST = CURVE + "options = {estimator = 'trust', "
+TRAINED = MODEL + "learner = 'trained'\n[models.m.training]\n"
+
+
+def loaded(tmp_path: Path, text: str) -> Settings:
+    """The settings in a file."""
+    path = tmp_path / "shop.toml"
+    path.write_text(text)
+    return load_settings(path, {})
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (TRAINED + "after = [3, 2]", "models.m.training.after must ascend; got [3, 2]"),
+        (TRAINED + "after = [3, 3]", "models.m.training.after must ascend"),
+        (TRAINED + "after = [0]", "models.m.training.after[0] must be a whole number"),
+        (
+            TRAINED + "at = ['2026-01-02T00:00:00Z', 2026-01-01T00:00:00Z]",
+            "models.m.training.at must ascend; got ['2026-01-02",
+        ),
+        (TRAINED + "at = ['tomorrow']", "models.m.training.at[0]: Invalid RFC3339"),
+        (TRAINED + "at = [2026-01-01T00:00:00]", "with a timezone component"),
+        (
+            TRAINED + "interventions = 3",
+            "models.m.training.last must be more than first, 10000, for 3 "
+            "interventions between; got 0",
+        ),
+        (
+            TRAINED + "interventions = 4\nfirst = 5\nlast = 7",
+            "last must be 8 or more, for 4 interventions from 5 on; got 7",
+        ),
+        (TRAINED + "examination = [1.0, 1.2]", "must be probabilities by rank"),
+        (
+            TRAINED + "loss = 'hinge'",
+            "models.m.training.loss must be one of truncated-lambda, ",
+        ),
+        (
+            TRAINED + "losses = ['arp-linear']",
+            "models.m.training.losses must be set where loss is 'selected' only; got "
+            "['arp-linear']: take it out, or set loss",
+        ),
+        (TRAINED + "loss = 'selected'", "losses must be two or more of truncated-"),
+        (
+            TRAINED + "loss = 'selected'\nlosses = ['arp-linear', 'arp-linear']",
+            "each once, for loss 'selected'; got ['arp-linear', 'arp-linear']",
+        ),
+        (
+            TRAINED + "loss = 'selected'\nlosses = ['arp-linear', 'selected']",
+            "losses must be two or more of truncated-lambda, ",
+        ),
+        (TRAINED + "held_out = 1.0", "models.m.training.held_out must be a number"),
+        (TRAINED + "cutof = 3", "training.cutof is no setting; did you mean cutoff?"),
+        (
+            MODEL + "[models.m.training]\ncutoff = 3",
+            "models.m.training must be set where learner is 'trained' or "
+            "'examination' only; got it with 'pdgd': take it out, or set the learner",
+        ),
+        (CURVE + "features = 3", "models.c.features must be left out with learner"),
+        (CURVE + "hidden = [3]", "models.c.hidden must"),
+        (CURVE + "[models.c.training]\nepochs = 3", "models.c.training.epochs must be"),
+        (
+            CURVE + "[models.c.training]\nloss = 'selected'",
+            "models.c.training.loss must be left out with learner 'examination', as a "
+            "curve has none; got 'selected': take it out",
+        ),
+        (
+            CURVE + "[models.c.training]\nlosses = ['arp-linear', 'lambda-rank']",
+            "models.c.training.losses must be left out with learner 'examination', as "
+            "a curve has none; got ['arp-linear', 'lambda-rank']: take it out",
+        ),
+        (CURVE + "[models.c.training]\nafter = [3, 2]", "after must ascend"),
+        (CURVE + "options = {estimator = 'em'}", "must be one of ['position', 'trust'"),
+        (CURVE + "options = {rank = 3}", "options of examination must be among"),
+        (CURVE + "learns_from = ['c']", "models.c.learns_from must name models that"),
+        (
+            MODEL + "learner = 'trained'\nlearns_from = ['m', 'c']\n" + CURVE,
+            "models.m.learns_from must name models that make lists; got 'c', which is "
+            "a curve",
+        ),
+        (
+            MODEL + CURVE + "[experiments.x.rankers]\nA = 'm'\nB = 'c'",
+            "experiments.x.rankers must be models that rank; got 'c' for 'B'",
+        ),
+        (
+            MODEL + CURVE + "[experiments.x.rankers]\nA = 'm'\nB = 'c@0.12'",
+            "must be models that rank; got 'c@0.12' for 'B', which is a curve",
+        ),
+        (TRUST + "anchor = []}", "options.anchor must be alpha and beta of rank 1"),
+        (TRUST + "anchor = false}", "options.anchor must be alpha and beta of rank 1"),
+        (CURVE + "options = {ranks = 1}", "must be a whole number, 2 to 100; got 1"),
+        (
+            CURVE + "options = {ranks = 2.0}",
+            "must be a whole number, 2 to 100; got 2.0",
+        ),
+        (CURVE + "options = {bootstrap = 1}", "must be a whole number, 2 to 10000"),
+        (CURVE + "options = {confidence = 1.0}", "must be a number in (0, 1); got 1.0"),
+        (CURVE + "options = {confidence = '1'}", "must be a number in (0, 1); got '1'"),
+        (CURVE + "options = {anchor = [0.5, 0.1]}", "with estimator 'trust' only"),
+        (TRUST + "anchor = [0.5]}", "must be alpha and beta of rank 1, two numbers"),
+        (TRUST + "anchor = [0.9, 0.2]}", "a sum of at most 1; got 0.9 and 0.2"),
+        (TRUST + "anchor = [0.0, 0.2]}", "alpha more than 0, beta at least 0"),
+        (
+            CURVE + TRAINED + "curve = 'd'",
+            "models.m.training.curve must be a model whose learner is 'examination', "
+            "of ['c']; got 'd'",
+        ),
+        (
+            CURVE + TRAINED + "curve = 'c'\nexamination = [1.0]",
+            "models.m.training.curve must be left out where examination is given",
+        ),
+        (
+            CURVE + "[models.d]\nlearner = 'examination'\n" + TRAINED,
+            "models.m.training.curve must be one of ['c', 'd'], as there are several",
+        ),
+        (MODEL + "learns_from = ['a', 'a']", "learns_from must be names, each once"),
+        (
+            MODEL + "learns_from = ['']",
+            "learns_from must be names of models, as an online learner goes by them; "
+            "got ['']: take '' out, or set learner = 'trained'",
+        ),
+        (
+            MODEL + "learns_from = ['b', 'c']",
+            "models.m.learns_from must be models of one partition of interactions, as "
+            "an online learner reads one; got ['b', 'c'] in [1, 3]: set "
+            "kafka.learner_partitions = 1 in another namespace, or name one",
+        ),
+        ("[train]\nmemory_mb = 1", "train.memory_mb must be a whole number, 64 or"),
+    ],
+)
+def test_what_is_wrong_is_said(tmp_path: Path, text: str, said: str) -> None:
+    """With what was got."""
+    with pytest.raises(SettingsError) as caught:
+        loaded(tmp_path, text)
+    assert said in str(caught.value)
+
+
+def test_event_times_are_read_in_every_form(tmp_path: Path) -> None:
+    """Milliseconds, a text, and what TOML has for times."""
+    text = TRAINED + "at = [1_000, '1970-01-01T00:00:02Z', 1970-01-01T01:00:03+01:00]"
+    assert loaded(tmp_path, text).models["m"].training.at_ms == [1_000, 2_000, 3_000]
+
+
+def test_a_schedule_is_whatever_trains_without_being_asked(tmp_path: Path) -> None:
+    """By itself nothing does."""
+    for text, has_one in (
+        ("", False), ("first = 5", False), ("after = [5]", True), ("at = [5]", True),
+        ("interventions = 1", True),
+    ):  # fmt: skip
+        model = loaded(tmp_path, TRAINED + text).models["m"]
+        assert model.training.has_schedule is has_one, text
+
+
+def test_a_trained_model_takes_lists_of_any_partition(tmp_path: Path) -> None:
+    """Statistics are read of all of them."""
+    text = TRAINED.replace("[models.m.t", "learns_from = ['b', 'c']\n[models.m.t")
+    model = loaded(tmp_path, text).models["m"]
+    assert model.sources_of("m") == ["b", "c"]
+    assert msgspec.structs.replace(model, learns_from=[]).sources_of("m") == ["m"]
+
+
+def test_settings_know_all_losses() -> None:
+    """In the order in which messages list them."""
+    assert (*LOSSES,) == training.LOSSES
+    assert training.SELECTED not in LOSSES
+    assert TrainingSettings().loss == DEFAULT
+
+
+def test_a_training_takes_the_curve_that_it_names_or_the_only_one(
+    tmp_path: Path,
+) -> None:
+    """With several it must name one; with examination it takes none."""
+    two = CURVE + "[models.d]\nlearner = 'examination'\n"
+    for text, wanted in (
+        (TRAINED, ""),
+        (CURVE + TRAINED, "c"),
+        (two + TRAINED + "curve = 'd'", "d"),
+        (two + TRAINED + "examination = [1.0, 0.5]", ""),
+    ):
+        found = loaded(tmp_path, text)
+        assert found.curve_for(found.models["m"]) == wanted
+    assert [*found.rankers] == ["m"]
+    assert [*found.curves] == ["c", "d"]

@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from rankstream.lab.benchmarks.harness import Figure, cpu_line, standing
-from rankstream.lab.benchmarks.pipeline.figures import FIGURES, chosen_figures
+from rankstream.lab.benchmarks.pipeline import FIGURES, chosen_figures
 
 SUMMARY = "measure speed and memory, beside a rival in the same run"
 

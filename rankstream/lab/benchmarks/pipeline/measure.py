@@ -23,10 +23,9 @@ from rankstream.lab.benchmarks.harness import (
     throughput_figure,
 )
 from rankstream.lab.benchmarks.memory import list_figure, open_figure
+from rankstream.lab.benchmarks.pipeline import chosen_figures, needs_services
 from rankstream.lab.benchmarks.pipeline.bed import Bed, running_bed, say
-from rankstream.lab.benchmarks.pipeline.figures import chosen_figures, needs_services
 from rankstream.lab.benchmarks.pipeline.first_start import start_figure
-from rankstream.lab.benchmarks.pipeline.latency import latencies_s
 from rankstream.lab.benchmarks.pipeline.local import compared_figure, local_figure
 from rankstream.lab.benchmarks.pipeline.logs import (
     KeptLog,
@@ -36,8 +35,8 @@ from rankstream.lab.benchmarks.pipeline.logs import (
     progress_of,
 )
 from rankstream.lab.benchmarks.pipeline.meter import metered
+from rankstream.lab.benchmarks.pipeline.paced import latencies_s, restart
 from rankstream.lab.benchmarks.pipeline.recount import Recount
-from rankstream.lab.benchmarks.pipeline.restart import restart
 from rankstream.lab.benchmarks.pipeline.roles import (
     end_to_end_run,
     ingestion_run,

@@ -1,14 +1,22 @@
-"""Which learners run under which users, how often, and with what settings."""
+"""Which learners run under which users, with what settings; and one of these runs."""
 
 import zlib
 from dataclasses import asdict, dataclass
 
+import numpy as np
+
+from models.click_models.registry import click_model_of
 from models.learners.coltr import ColtrConfig
 from models.learners.duel_learner import DuelConfig
 from models.learners.pairwise import PairwiseConfig
 from models.learners.parameters import LearnerConfig
 from models.learners.pdgd import PdgdConfig
 from models.learners.pl_rank import PlRankConfig
+from models.rankers.registry import ranker_of
+from rankstream.lab.closed_loops.performance import Conventions, Judge, discounted_sum
+from rankstream.lab.closed_loops.registry import loop_of
+from rankstream.lab.reproduction.data import world_of
+from rankstream.lab.reproduction.engine import Job, Result, Setup, checkpoints_of
 
 EXACT, PUBLISHED = "exact", "published"
 
@@ -63,6 +71,12 @@ LAGS = (0, 100, 1_000, 10_000)
 """Impressions that a served ranker lacks, where the effect of that is asked for."""
 
 BEHIND = "pdgd-linear-behind-"
+
+GRADES = (2, 3, 5)
+"""Numbers of grades for which there are tables of users."""
+
+LAST = 1_000
+"""Lists whose mean NDCG says what users see now."""
 
 
 @dataclass(frozen=True)
@@ -161,3 +175,64 @@ def _duel_config(
         n_samples=N_SAMPLES if is_published else 0,
         own_ties=is_published,
     )
+
+
+def n_grades_of(largest_label: int) -> int:
+    """The smallest tables of users that know all labels.
+
+    Raises
+    ------
+    ValueError
+        For a label beyond all of them.
+    """
+    for n_grades in GRADES:
+        if largest_label < n_grades:
+            return n_grades
+    raise ValueError(
+        f"labels must be grades 0 to {GRADES[-1] - 1}; got {largest_label}"
+    )
+
+
+def live_once(setup: Setup, job: Job[Cell]) -> Result:
+    """One run: what was learned and shown by each checkpoint."""
+    conventions = setup.conventions or Conventions()
+    train, test = (
+        world_of(setup.place, job.fold, split, setup.normalisation)
+        for split in ("train", "test")
+    )
+    cell = job.cell
+    # Runs of all cells that share fold and number share their seed: they are paired.
+    streams = np.random.SeedSequence([setup.seed, job.fold, job.run]).spawn(3)
+    loop_rng, tie_rng, init_rng = map(np.random.default_rng, streams)
+    config = config_of(
+        cell, train.features.shape[1], seed=int(init_rng.integers(2**31))
+    )
+    users = click_model_of(
+        cell.users, setup.grades, stop_requires_click=cell.form != PUBLISHED
+    )
+    loop = loop_of(
+        config,
+        train,
+        users,
+        lag=lag_of(cell),
+        cutoff=conventions.cutoff,
+        rng=loop_rng,
+    )
+    ranker = ranker_of(config.kind, config.n_features, config.hidden)
+    shown_judge, judge = Judge(train, conventions), Judge(test, conventions)
+    wide = test.features.astype(np.float64)
+    offline, online, recent, cumulative, before = [], [], [], 0.0, 0
+    for checkpoint in checkpoints_of(cell.n_impressions):
+        values = shown_judge.shown(loop.run(checkpoint - before))
+        cumulative += discounted_sum(values, already=before)
+        before = checkpoint
+        recent.append(float(values[-LAST:].mean()))
+        scores = ranker.score(loop.parameters, wide)
+        offline.append(judge.held_out(scores, rng=tie_rng))
+        online.append(cumulative)
+    return {
+        "offline": offline,
+        "online": online,
+        "recent": recent,
+        "updates": int(loop.updates),
+    }

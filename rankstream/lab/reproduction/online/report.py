@@ -34,8 +34,9 @@ from rankstream.lab.reproduction.online.plan import (
     PUBLISHED,
     Cell,
     cells_of,
+    live_once,
+    n_grades_of,
 )
-from rankstream.lab.reproduction.online.runs import live_once, n_grades_of
 from rankstream.lab.reproduction.picture import Point, picture_of
 
 OFFLINE, ONLINE, RECENT = "offline", "online", "recent"

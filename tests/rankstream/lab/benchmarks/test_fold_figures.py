@@ -22,8 +22,7 @@ from rankstream.lab.benchmarks.memory import (
     long_run,
     pairs_of,
 )
-from rankstream.lab.benchmarks.pipeline import first_start
-from rankstream.lab.benchmarks.pipeline.figures import FIGURES, needs_services
+from rankstream.lab.benchmarks.pipeline import FIGURES, first_start, needs_services
 from rankstream.lab.benchmarks.pipeline.first_start import main, start_s
 from rankstream.lab.benchmarks.pipeline.local import compared_figure
 from rankstream.lab.benchmarks.pipeline.state import query_bytes, written_state

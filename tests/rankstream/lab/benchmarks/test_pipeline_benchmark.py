@@ -12,7 +12,7 @@ from rankstream.lab.benchmarks.harness import (
     in_turns,
     throughput_figure,
 )
-from rankstream.lab.benchmarks.pipeline.figures import FIGURES, chosen_figures
+from rankstream.lab.benchmarks.pipeline import FIGURES, chosen_figures
 from rankstream.lab.benchmarks.pipeline.local import local_figure
 from rankstream.lab.benchmarks.pipeline.logs import KeptLog, Part, Progress, part_of
 from rankstream.lab.benchmarks.pipeline.measure import FULL, MAKERS

@@ -11,7 +11,7 @@ from rankstream.lab.benchmarks.harness import (
     cost_figure,
     throughput_figure,
 )
-from rankstream.lab.benchmarks.pipeline.figures import FIGURES
+from rankstream.lab.benchmarks.pipeline import FIGURES
 from rankstream.lab.commands import bench
 from rankstream.lab.commands.bench import ON_ONE_CORE, THREAD_COUNTS, table_of
 from rankstream.operations.cli import main

@@ -17,8 +17,9 @@ from rankstream.lab.reproduction.online.plan import (
     PUBLISHED,
     Cell,
     config_of,
+    live_once,
+    n_grades_of,
 )
-from rankstream.lab.reproduction.online.runs import live_once, n_grades_of
 from rankstream.operations.cli import main
 
 
@@ -258,7 +259,7 @@ def test_what_users_see_now_is_of_the_last_lists(
     setup = Setup(tmp_path, "min-max", 3, 1, Conventions())
     job = Job(Cell(EXACT, "pdgd-linear", "perfect", 200), 1, 0)
     whole = live_once(setup, job)["recent"][-1]
-    monkeypatch.setattr("rankstream.lab.reproduction.online.runs.LAST", 10)
+    monkeypatch.setattr("rankstream.lab.reproduction.online.plan.LAST", 10)
 
     assert live_once(setup, job)["recent"][-1] != whole
 

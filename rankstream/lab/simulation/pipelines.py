@@ -20,11 +20,7 @@ from producers.readiness import Waiting
 from producers.simulation import Sink
 from producers.topic_reader import TopicReader
 from rankstream.lab.simulation.awaited_interventions import AwaitedInterventions
-from rankstream.lab.simulation.interventions import (
-    Interventions,
-    NoInterventions,
-    OwnInterventions,
-)
+from rankstream.lab.simulation.interventions import Interventions, OwnInterventions
 from rankstream.ranker import Ranker
 from rankstream.ranking.scoring import normalised, scores_of
 from rankstream.settings import Settings
@@ -69,7 +65,7 @@ def in_process(
         local_settings(settings), models={**settings.curves, name: model}
     )
     pipeline = LocalPipeline(own, now=lambda: time.time_ns() // 1_000_000)
-    interventions: Interventions = NoInterventions()
+    interventions = Interventions()
     if model.is_trained:
         interventions = OwnInterventions(name, LocalTrainer(own, pipeline))
     pipeline.start()
@@ -110,7 +106,7 @@ def on_kafka(
     _await_snapshot(ranker)
     try:
         with EventProducer(settings) as sink, contextlib.ExitStack() as stack:
-            interventions: Interventions = NoInterventions()
+            interventions = Interventions()
             model = settings.models.get(name)
             reader = stack.enter_context(TopicReader(settings))
             if model is not None and model.is_trained:

@@ -85,8 +85,9 @@ def measure_pdgd(*, quick: bool = False) -> list[Figure]:
         (1_000, 1_000, 20) if quick else (100_000, 200_000, 1_500)
     )
     world, users = _world(quick=quick), cascade_of("perfect", 5)
-    loop = LinearPdgdLoop(world, users, cutoff=CUTOFF, rng=np.random.default_rng(2))
-    loop.set_rate(LEARNING_RATE)
+    config = PdgdConfig(N_FEATURES, learning_rate=LEARNING_RATE)
+    rng = np.random.default_rng(2)
+    loop = LinearPdgdLoop(config, world, users, cutoff=CUTOFF, rng=rng)
     loop.run(n_before)
 
     def rival(rng: np.random.Generator) -> None:

@@ -49,9 +49,7 @@ def loop_of(
     if isinstance(config, PdgdConfig) and (lag or config.counterfactual):
         return LaggingLoop(config, world, users, lag=lag, cutoff=cutoff, rng=rng)
     if isinstance(config, PdgdConfig) and _is_plain(config):
-        loop = LinearPdgdLoop(world, users, cutoff=cutoff, rng=rng)
-        loop.set_rate(config.learning_rate, decay=config.decay)
-        return loop
+        return LinearPdgdLoop(config, world, users, cutoff=cutoff, rng=rng)
     if isinstance(config, PdgdConfig | PairwiseConfig):
         return PairLoop(config, world, users, cutoff=cutoff, rng=rng)
     if isinstance(config, DuelConfig):

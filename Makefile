@@ -93,7 +93,7 @@ coverage: .venv/installed-dev  ## lines of the pure rooms that tests without a b
 	$(BIN)/python -m coverage run -m pytest -q -m "not broker" $(PURE_TESTS)
 	$(BIN)/python -m coverage report
 
-hooks: .venv/installed-dev  ## check style before each commit
+hooks: .venv/installed-dev  ## check style and message of each commit
 	@$(PIP) 'pre-commit>=4'
 	$(BIN)/pre-commit install
 

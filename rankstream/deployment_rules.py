@@ -33,7 +33,7 @@ def check_room(
     """
     limit, keep_ms = settings.limits.interventions, settings.time.keep_ms
     era = at_ms // keep_ms
-    known = interventions_of_era(deployments, settings.rankers, era, keep_ms)
+    known = interventions_of_era(deployments, settings.models, era, keep_ms)
     if len(known) >= limit:
         end = time.strftime("%Y-%m-%d %H:%M", time.gmtime((era + 1) * keep_ms // 1_000))
         raise DeploymentRefused(

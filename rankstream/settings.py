@@ -26,10 +26,11 @@ from rankstream.configuration.counting import (
     statistics_faults,
     time_faults,
 )
-from rankstream.configuration.curve_rules import curve_faults
+from rankstream.configuration.curves import CurveSettings, curve_faults
 from rankstream.configuration.experiments import ExperimentSettings, experiment_faults
+from rankstream.configuration.former import former_models
 from rankstream.configuration.malformed import fault, renamed
-from rankstream.configuration.models import ModelSettings, model_faults
+from rankstream.configuration.models import ONLINE, TRAINED, ModelSettings, model_faults
 from rankstream.configuration.section import Fault, Section
 from rankstream.configuration.serve import ServeSettings, serve_faults
 from rankstream.configuration.sources import (
@@ -39,9 +40,10 @@ from rankstream.configuration.sources import (
     format_faults,
     source_faults,
 )
-from rankstream.configuration.training import TrainingSettings, TrainSettings
+from rankstream.configuration.training import Schedule, TrainingSettings, TrainSettings
 
 __all__ = [
+    "CurveSettings",
     "DeliverySettings",
     "ExcludeSettings",
     "ExperimentSettings",
@@ -83,20 +85,36 @@ class Settings(Section, frozen=True):
     train: TrainSettings = TrainSettings()
     serve: ServeSettings = ServeSettings()
     models: dict[str, ModelSettings] = {}
+    curves: dict[str, CurveSettings] = {}
     experiments: dict[str, ExperimentSettings] = {}
     sources: dict[str, SourceSettings] = {}
     formats: dict[str, FormatSettings] = {}
     file: str = ""
 
     @property
-    def rankers(self) -> dict[str, ModelSettings]:
-        """Models that rank, by name."""
-        return {name: x for name, x in self.models.items() if not x.is_curve}
+    def online(self) -> dict[str, ModelSettings]:
+        """Models that learn online, by name."""
+        return {k: x for k, x in self.models.items() if x.versions == ONLINE}
 
     @property
-    def curves(self) -> dict[str, ModelSettings]:
-        """Models that are curves of bias, by name."""
-        return {name: x for name, x in self.models.items() if x.is_curve}
+    def trained(self) -> dict[str, ModelSettings]:
+        """Models that are trained, by name."""
+        return {k: x for k, x in self.models.items() if x.versions == TRAINED}
+
+    @property
+    def schedules(self) -> dict[str, Schedule]:
+        """When the role `train` makes what, by name; curves first, as others take them.
+
+        Examples
+        --------
+        >>> from rankstream.configuration.curves import PositionCurve
+        >>> trained = ModelSettings(features=1, versions="trained")
+        >>> models = {"a": trained, "c": ModelSettings(features=1)}
+        >>> [*Settings(models=models, curves={"b": PositionCurve()}).schedules]
+        ['b', 'a']
+        """
+        curves = {k: x.schedule for k, x in sorted(self.curves.items())}
+        return curves | {k: x.training for k, x in sorted(self.trained.items())}
 
     def curve_for(self, model: ModelSettings) -> str:
         """The curve whose newest version a training of a model takes; "" for none.
@@ -149,10 +167,12 @@ def load_settings(
         raise SettingsError(
             f"settings must be known; file is not; {_origin('file', named, variables)}"
         )
-    old = renamed(tree)
+    former = [*former_models(tree)]
+    old = [*renamed(tree), *((setting, fact) for setting, _, fact in former)]
     if old:
-        told = [f"{fact}, {_origin(name, named, variables)}" for name, fact in old]
-        raise SettingsError("; ".join(told))
+        told = "; ".join(f"{x}, {_origin(name, named, variables)}" for name, x in old)
+        anew = "\n".join(section for _, section, _ in former)
+        raise SettingsError(f"{told}: write instead\n\n{anew}" if anew else told)
     try:
         settings = msgspec.convert(tree | {"file": str(named or "")}, Settings)
     except msgspec.ValidationError as error:
@@ -177,7 +197,7 @@ def _contradictions(settings: Settings) -> Iterator[Fault]:
     yield from statistics_faults(settings.statistics)
     for name, model in settings.models.items():
         yield from model_faults(name, model, settings.kafka)
-    yield from curve_faults(settings.models, settings.experiments)
+    yield from curve_faults(settings.curves, settings.models, settings.experiments)
     for name, experiment in settings.experiments.items():
         yield from experiment_faults(name, experiment)
     yield from format_faults(settings.formats)

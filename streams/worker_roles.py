@@ -86,14 +86,13 @@ _STAGES_LOAD = "streams.kafka.status.status_page", "streams.kafka.app"
 
 
 def _is_evaluating(settings: Settings) -> bool:
-    is_trained = any(model.is_trained for model in settings.models.values())
-    return bool(settings.experiments) or is_trained
+    return bool(settings.experiments or settings.trained)
 
 
 def _is_training(settings: Settings) -> bool:
     models = settings.models.values()
     is_valued = settings.train.value_every_s and any(x.logs_candidates for x in models)
-    return bool(is_valued) or any(not model.learns_online for model in models)
+    return bool(is_valued or settings.schedules)
 
 
 def _has_sources(settings: Settings) -> bool:

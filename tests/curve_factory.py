@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
-from rankstream.configuration.curve_options import CurveOptions
+from rankstream.configuration.curves import TrustCurve
 from rankstream.wire.curves import ROWS, CurveRecord, curve_weights
 from rankstream.wire.envelope import CURVE, Snapshot, encode_snapshot, features_hash
-from rankstream.wire.parents import sha256_of
+from rankstream.wire.snapshot_names import sha256_of
 from rankstream.wire.training import SCHEMA
 
 UNKNOWN = float("nan")
@@ -57,7 +57,7 @@ def curve_record(snapshot: Snapshot, **changes: Any) -> CurveRecord:
         "split_shares": [0.65, 0.15, 0.2],
         "parent": None,
         "estimator": "trust",
-        "options": {**CurveOptions("trust")._asdict(), "seed": 0},
+        "options": TrustCurve().options(),
         **rows,
         "is_ratio_only": True,
         "reasons": reasons,

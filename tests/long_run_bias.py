@@ -20,10 +20,8 @@ from models.bias.bootstrap import with_bootstrap
 from models.bias.fitted_curve import FittedCurve
 from models.bias.logged_views import Views
 from models.bias.registry import ESTIMATORS
-from models.bias.regression import estimate_by_class, estimate_by_features
 from tests.planted_bias import (
     Planted,
-    featured_log,
     log_of,
     naive_ratios,
     with_examination,
@@ -49,22 +47,11 @@ def cells() -> dict[str, Cell]:
     """By name."""
     position, trust = with_examination(N_RANKS), with_trust(N_RANKS)
     found = {"position": Cell(position, _logs(position, 400.0), _informed("position"))}
-    found["by class"] = Cell(
-        position,
-        _logs(position, 400.0),
-        lambda views, _: estimate_by_class(views, range(40), n_ranks=N_RANKS).curve,
-    )
     found["trust"] = Cell(trust, _logs(trust, 1_000.0), _informed("trust"))
     for name in ("position", "adjacent-pairs", "pivot", "all-pairs"):
         cell = Cell(position, _logs(position, 400.0), _drawn(name))
         found[f"{name}, bootstrap"] = cell
     found["trust, bootstrap"] = Cell(trust, _logs(trust, 1_000.0), _drawn("trust"))
-    features = np.random.default_rng(9).normal(size=(300, 2))
-    found["by features"] = Cell(
-        position,
-        lambda rng: featured_log(position, features, rng),
-        lambda views, _: estimate_by_features(views, features, n_ranks=N_RANKS).curve,
-    )
     return found
 
 

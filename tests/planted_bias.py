@@ -94,24 +94,3 @@ def sessions_views(n_ranks: int) -> Views:
     columns = [np.array(each, np.int64) for each in (users, items, ranks, clicked)]
     one = np.ones_like(columns[0])
     return Views(columns[0], 0 * one, columns[1], columns[2], one, columns[3])
-
-
-def featured_log(
-    planted: Planted, features: Floats, rng: np.random.Generator, views: int = 200
-) -> Views:
-    """Each item at one rank only, by a ranker that knows relevance roughly."""
-    n_items, n_ranks = len(features), len(planted.alpha)
-    relevance = logistic_relevance(features)
-    noise = rng.normal(scale=0.15, size=n_items)
-    rows = np.empty(n_items, np.int64)
-    rows[np.argsort(-relevance - noise)] = np.arange(n_items) * n_ranks // n_items
-    shown = np.full(n_items, views)
-    clicked = rng.binomial(shown, planted.alpha[rows] * relevance)
-    items = np.arange(n_items)
-    return Views(items, np.zeros_like(items), items, rows + 1, shown, clicked)
-
-
-def logistic_relevance(features: Floats) -> Floats:
-    """What the features of an item say of it."""
-    weights = np.array([1.0, -0.6, 0.4, 0.3])[: features.shape[1]]
-    return np.asarray(1.0 / (1.0 + np.exp(0.3 - features @ weights)))

@@ -18,7 +18,8 @@ VALUE = "…"
 
 REFUSING = {
     "ConversionRefused", "DeploymentRefused", "EventTooLarge", "ExperimentChanged",
-    "ExperimentError", "ExplorationRefused", "FeaturesRefused", "FileUnreadable",
+    "EstimatorRefused", "ExperimentError", "ExplorationRefused", "FeaturesRefused",
+    "FileUnreadable",
     "InteractionsBroken", "KafkaAway", "KafkaRefused", "LearnerStuck", "LogBroken",
     "LogRefused", "ModelChanged", "ModelMissed", "NoSnapshot", "NoSuchLetter",
     "NotCompiled", "NotInstalled", "NothingJoined", "OtherUnit",
@@ -64,7 +65,7 @@ SETTINGS_RULES = (
 TOPIC_RULES = (
     "producers/topic_admin.py",
     "producers/topic_safety.py",
-    "producers/topic_shape.py",
+    "producers/topic_safety.py",
 )
 """Where sentences are made about topics; each begins with the word."""
 

@@ -72,8 +72,9 @@ def test_the_page_has_all_exit_statuses() -> None:
     """Those that the code returns or ends with."""
     numbers = {"EX_CONFIG": 78, "CONFIGURATION_EXIT": 78, "FAILURE_EXIT": 70}
     sources = [
-        *(TREE / "rankstream" / "commands").glob("*.py"),
-        TREE / "rankstream" / "cli.py",
+        *(TREE / "rankstream" / "operations" / "commands").rglob("*.py"),
+        *(TREE / "rankstream" / "lab" / "commands").rglob("*.py"),
+        TREE / "rankstream" / "operations" / "cli.py",
         TREE / "streams" / "kafka" / "app.py",
     ]
     given = set()

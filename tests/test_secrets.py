@@ -9,8 +9,8 @@ from producers.connection import client_options as of_kafka_python
 from rankstream.settings import KafkaSettings, Settings, SettingsError, load_settings
 from rankstream.snapshots import StoreUnavailable, store_of
 from streams.kafka.app import _credentials_of
+from streams.kafka.clients import Cluster
 from streams.kafka.committed_reader import client_options
-from streams.kafka.state.state_log import Cluster
 
 CANARY = "canary"
 SECRETS = {

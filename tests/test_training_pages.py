@@ -30,8 +30,8 @@ def test_settings_are_taken(block: str, tmp_path: Path) -> None:
     file = tmp_path / "settings.toml"
     file.write_text(block, encoding="utf-8")
     (model,) = load_settings(file).models.values()
-    assert model.is_trained
-    assert model.training.has_schedule
+    assert model.versions == "trained"
+    assert model.training.has_points
 
 
 @pytest.mark.parametrize("command", all_of(COMMAND))

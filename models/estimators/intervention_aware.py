@@ -30,9 +30,16 @@ import numpy as np
 import numpy.typing as npt
 
 from models.estimators.bias_curve import BiasCurve
+from models.estimators.item_estimates import (
+    ItemEstimates,
+    policy_click_weights,
+    reasons_of,
+    remarks_of,
+    unseen_share,
+)
+from models.estimators.logged_places import LoggedPlaces, place_sums
 
 Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 LEAST_SUPPORT = 25.0
 """Of an item, so that its value tells anything. Clicks vary at most as much as their
@@ -41,28 +48,6 @@ mean, so the standard error of a value is at most 1 / sqrt(support) without trus
 
 CLIP = 10.0
 """Training raises averages of alpha to `CLIP` / sqrt(impressions)."""
-
-
-class Places(NamedTuple):
-    """Counts of items at ranks, in rows that may repeat.
-
-    Parameters
-    ----------
-    groups, items : [n_places]
-        Numbers from 0.
-    ranks : [n_places]
-        1-based.
-    clicked : [n_places]
-        Impressions on which the item was clicked there.
-    expected : [n_places]
-        Sum of the probabilities that it was there, over all impressions.
-    """
-
-    groups: Integers
-    items: Integers
-    ranks: Integers
-    clicked: Integers
-    expected: Floats
 
 
 class ItemSums(NamedTuple):
@@ -89,22 +74,22 @@ class ItemSums(NamedTuple):
         return ItemSums(*(table[rows] for table in self))
 
 
-def item_sums(places: Places, impressions: Floats, curve: BiasCurve) -> ItemSums:
-    """Sums of all places under a curve.
+def item_sums(log: LoggedPlaces, impressions: Floats, curve: BiasCurve) -> ItemSums:
+    """Sums of all places under a curve, policies together.
 
     Ranks that the curve does not have are left out with their clicks, as if nobody
     saw them: what is left stays unbiased.
 
     Parameters
     ----------
-    impressions : [n_groups, n_items]
-        Of candidate sets that have the item.
+    impressions : [n_groups, n_policies, n_items]
+        Lists that could have shown the item.
     """
-    n_groups, n_items = impressions.shape
-    is_known = places.ranks <= curve.n_ranks
-    rows = places.ranks[is_known] - 1
-    expected = places.expected[is_known]
-    cells = places.groups[is_known] * n_items + places.items[is_known]
+    n_groups, _, n_items = impressions.shape
+    is_known = log.ranks <= curve.n_ranks
+    rows = log.ranks[is_known] - 1
+    expected = log.expected[is_known]
+    cells = log.groups[is_known] * n_items + log.items[is_known]
 
     def summed(numbers: Floats) -> Floats:
         sums = np.bincount(cells, numbers, n_groups * n_items)
@@ -112,10 +97,10 @@ def item_sums(places: Places, impressions: Floats, curve: BiasCurve) -> ItemSums
         return sums.astype(np.float64).reshape(n_groups, n_items)
 
     return ItemSums(
-        impressions,
+        impressions.sum(axis=1),
         summed(curve.alpha[rows] * expected),
         summed(curve.beta[rows] * expected),
-        summed(places.clicked[is_known].astype(np.float64)),
+        summed(log.clicked[is_known].astype(np.float64)),
     )
 
 
@@ -153,9 +138,9 @@ def estimates(sums: ItemSums) -> Estimates:
     One impression in which rank 2, looked at by half, was sure, and a click:
 
     >>> from models.estimators.bias_curve import position_curve
-    >>> one = np.array([0])
-    >>> place = Places(one, one, one + 2, one + 1, np.array([1.0]))
-    >>> sums = item_sums(place, np.array([[1.0]]), position_curve([1.0, 0.5]))
+    >>> none, one = np.array([0]), np.array([1])
+    >>> log = LoggedPlaces(none, none, none, one + 1, one, one, np.array([1.0]))
+    >>> sums = item_sums(log, np.array([[[1.0]]]), position_curve([1.0, 0.5]))
     >>> estimates(sums).values.tolist()
     [2.0]
     """
@@ -165,6 +150,43 @@ def estimates(sums: ItemSums) -> Estimates:
     np.divide(clicked - beta, alpha, out=values, where=is_there)
     np.divide(impressions, alpha, out=weights, where=is_there)
     return Estimates(impressions, clicked, alpha, weights, values)
+
+
+def intervention_aware(
+    log: LoggedPlaces, impressions: Floats, curve: BiasCurve, *, least: float = 0.0
+) -> ItemEstimates:
+    """Clicks of all policies less their E[beta], over their E[alpha].
+
+    Parameters
+    ----------
+    log
+        See `models.estimators.logged_places`.
+    impressions : [n_groups, n_policies, n_items]
+        Lists that could have shown the item.
+    least
+        To which the average of alpha is raised, in training only.
+
+    References
+    ----------
+    Oosterhuis & de Rijke (WSDM 2021), section 5; Oosterhuis (PhD thesis, 2020), section
+    10.6 and its theorem.
+    """
+    sums = place_sums(log, impressions, curve).by_policy()
+    found = estimates(item_sums(log, impressions, curve))
+    alpha = sums.alpha.sum(axis=0)
+    raised = np.maximum(alpha, least * found.impressions)
+    is_there = raised > 0.0
+    by = np.where(is_there, raised, 1.0)
+    unclipped = np.where(alpha > 0.0, found.values, 0.0)
+    weights = np.broadcast_to(is_there / by, sums.clicked.shape)
+    return ItemEstimates(
+        np.where(is_there, unclipped * (alpha / by), np.nan),
+        reasons_of(sums, raised),
+        alpha,
+        unseen_share(sums),
+        policy_click_weights(sums.clicked, weights),
+        remarks_of(log, curve),
+    )
 
 
 def training_values(sums: ItemSums, n_impressions: int) -> Floats:

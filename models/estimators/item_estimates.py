@@ -5,8 +5,12 @@ from typing import NamedTuple
 import numpy as np
 
 from models.estimators.bias_curve import BiasCurve
-from models.estimators.intervention_aware import Floats, Integers
-from models.estimators.logged_places import LoggedPlaces, PlaceSums
+from models.estimators.logged_places import (
+    Floats,
+    Integers,
+    LoggedPlaces,
+    PlaceSums,
+)
 
 NO_LISTS = "in no list's candidates"
 UNKNOWN = "placements of some of its lists are not known"

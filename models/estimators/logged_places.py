@@ -12,9 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from models.estimators.bias_curve import BiasCurve
-from models.estimators.intervention_aware import Floats, Integers, Places
 
 Flags = npt.NDArray[np.bool_]
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
 
 
 class LoggedPlaces(NamedTuple):
@@ -118,11 +119,6 @@ def place_sums(log: LoggedPlaces, impressions: Floats, curve: BiasCurve) -> Plac
         summed(curve.alpha[rows] * shown),
         summed(curve.beta[rows] * shown),
     )
-
-
-def places_of(log: LoggedPlaces) -> Places:
-    """The same rows without their policies, as training takes them."""
-    return Places(log.groups, log.items, log.ranks, log.clicked, log.expected)
 
 
 def of_groups(

@@ -13,10 +13,7 @@ from models.learners.parameters import LearnerConfig
 from models.learners.pdgd import PdgdConfig, PdgdLearner
 from models.learners.pl_rank import PlRankConfig, PlRankLearner
 
-__all__ = ["LEARNERS", "TRAINED", "Learner", "LearnerSettings", "learner_of"]
-
-TRAINED = "trained"
-"""No learner: online nothing is learned, and versions come from training."""
+__all__ = ["LEARNERS", "Learner", "LearnerSettings", "fixed_ranker_of", "learner_of"]
 
 
 class LearnerSettings(Protocol):
@@ -92,9 +89,6 @@ LEARNERS: dict[str, Entry] = {
 }
 
 
-_FIXED = Entry(FixedLearner, LearnerConfig)
-
-
 def learner_of(settings: LearnerSettings) -> Learner:
     """The learner that settings name, at its beginning.
 
@@ -103,20 +97,26 @@ def learner_of(settings: LearnerSettings) -> Learner:
     ValueError
         Where the name or what belongs to it is unknown.
     """
-    if settings.learner not in {TRAINED, *LEARNERS}:
+    if settings.learner not in LEARNERS:
         raise ValueError(
-            f"learner must be one of {sorted([TRAINED, *LEARNERS])}; "
-            f"got {settings.learner!r}"
+            f"learner must be one of {sorted(LEARNERS)}; got {settings.learner!r}"
         )
-    is_trained = settings.learner == TRAINED
-    entry = _FIXED if is_trained else LEARNERS[settings.learner]
-    known = set() if is_trained else {*OPTIONS, *entry.options}
+    entry = LEARNERS[settings.learner]
+    known = {*OPTIONS, *entry.options}
     if unknown := sorted(set(settings.options) - known):
         raise ValueError(
             f"options of {settings.learner} must be among {sorted(known)}; "
             f"got {unknown}"
         )
-    given = {**entry.given, **settings.options}
+    return _made(entry, settings, {**entry.given, **settings.options})
+
+
+def fixed_ranker_of(settings: LearnerSettings) -> Learner:
+    """A learner that learns nothing, of a model whose versions come from elsewhere."""
+    return _made(Entry(FixedLearner, LearnerConfig), settings, {})
+
+
+def _made(entry: Entry, settings: LearnerSettings, given: dict[str, Any]) -> Learner:
     learner: Learner = entry.learner(
         entry.config(
             n_features=settings.features,

@@ -14,8 +14,7 @@ import msgspec
 
 from producers.formats.adapted import Adapted
 from producers.formats.click_tables import Click
-from producers.formats.rows_together import Tables, packed
-from producers.formats.sorted_rows import SortedRow, SortedRows
+from producers.formats.rows_together import SortedRow, SortedRows, Tables, packed
 from rankstream.adapters.adapter import AdapterOptions, NotAdapted
 from rankstream.adapters.events import clicked
 from rankstream.wire.input_events import Event

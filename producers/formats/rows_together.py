@@ -1,13 +1,14 @@
 """Rows of a list brought together, wherever they lie in their table."""
 
 import itertools
+import struct
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 import msgspec
 
-from producers.formats.sorted_rows import MEMORY_BYTES, SortedRows
+from producers.external_sort import SortedRuns
 from producers.formats.source_file import FileUnreadable
 
 Row = Mapping[str, Any]
@@ -16,8 +17,18 @@ Numbered = tuple[int, Row]
 MOST_ROWS = 10_000
 """Of a list: as many documents as a list may have by default."""
 
+MEMORY_BYTES = 64 << 20
+"""Rows that are sorted are held in memory up to about this."""
+
+OVERHEAD_BYTES = 250
+"""What a row takes beyond its own bytes."""
+
+SortedRow = tuple[bytes, int, bytes]
+"""Key, number, content; the number tells rows of a key apart and orders them."""
+
 _EPOCH_MS, _NUMBER_BYTES = 1, 16
 
+_head = struct.Struct("<IQI")
 
 OF_SESSION = ("session", "query", "at")
 """What stands for the id of a list that has none."""
@@ -25,6 +36,17 @@ OF_SESSION = ("session", "query", "at")
 
 class EpochMs(int):
     """A time whose unit is known, of any year."""
+
+
+class SortedRows(SortedRuns[SortedRow]):
+    """Takes rows in any order, and gives them by key and number."""
+
+    def add(self, key: bytes, number: int, content: bytes) -> None:
+        """Take a row."""
+        self.take((key, number, content), len(key) + len(content) + OVERHEAD_BYTES)
+
+    def __iter__(self) -> Iterator[SortedRow]:
+        return self.entries()
 
 
 class Tables(NamedTuple):
@@ -35,7 +57,7 @@ class Tables(NamedTuple):
     joins_sessions
         Whether session, query and time stand for the id of a list.
     memory_bytes, scratch
-        What sorting may take; see `SortedRows`.
+        What sorting may take; see `SortedRuns`.
     """
 
     joins_sessions: bool = False
@@ -44,7 +66,9 @@ class Tables(NamedTuple):
 
     def sorted_rows(self) -> SortedRows:
         """Room for rows."""
-        return SortedRows(memory_bytes=self.memory_bytes, scratch=self.scratch)
+        return SortedRows(
+            _write, _read, memory_bytes=self.memory_bytes, scratch=self.scratch
+        )
 
 
 PLAIN = Tables()
@@ -162,3 +186,16 @@ def _hooked(value: Any) -> Any:
 
 def _unhooked(code: int, content: memoryview) -> Any:
     return EpochMs(int.from_bytes(content, "big", signed=True)) if code else content
+
+
+def _write(file: IO[bytes], row: SortedRow) -> None:
+    key, number, content = row
+    file.write(_head.pack(len(key), number, len(content)))
+    file.write(key)
+    file.write(content)
+
+
+def _read(file: IO[bytes]) -> Iterator[SortedRow]:
+    while head := file.read(_head.size):
+        n_key, number, n_content = _head.unpack(head)
+        yield file.read(n_key), number, file.read(n_content)

@@ -52,7 +52,7 @@ def fault(tree: dict[str, Any], error: Exception, whole: type[msgspec.Struct]) -
                 try:
                     msgspec.convert(value, form)
                 except msgspec.ValidationError as inner:
-                    said = _said(f"{table}.{name}", form, str(inner))
+                    said = _of_section(f"{table}.{name}", form, value, str(inner))
                     return _with_number(tree, *said)
     told = f"{fact} - at `$.{place}`" if place else fact
     return _with_number(tree, *_said("", whole, told))
@@ -65,6 +65,18 @@ def _named_tables(whole: type[msgspec.Struct]) -> dict[str, type[msgspec.Struct]
         for field in msgspec.structs.fields(whole)
         if get_origin(field.type) is dict
     }
+
+
+def _of_section(setting: str, form: Any, value: Any, told: str) -> Fault:
+    """As `_said`, of a section that may be of several forms."""
+    forms = {each.__struct_config__.tag: each for each in get_args(form) or (form,)}
+    first = next(iter(forms.values()))
+    name = first.__struct_config__.tag_field
+    tag = value.get(name, first.__struct_config__.tag) if isinstance(value, dict) else 0
+    if isinstance(value, dict) and tag not in forms:
+        setting = f"{setting}.{name}"
+        return setting, f"{setting} must be one of {[*forms]}; got {tag!r}"
+    return _said(setting, forms.get(tag, first), told)
 
 
 def _said(above: str, form: type[msgspec.Struct], told: str) -> Fault:

@@ -10,9 +10,7 @@ from rankstream.configuration.section import Fault, PositiveFloat, Section
 from rankstream.configuration.training import (
     TrainingSettings,
     plan_faults,
-    schedule_faults,
 )
-from rankstream.ranking.learner_options import EXAMINATION, TRAINED, check_learner
 from rankstream.wire.bounds import MODEL_BYTES
 from rankstream.wire.envelope import (
     KINDS,
@@ -22,15 +20,39 @@ from rankstream.wire.envelope import (
 )
 from rankstream.wire.routing import partition_of_model
 
+ONLINE = "online"
+"""Versions are what a learner makes of each list as it comes."""
+
+TRAINED = "trained"
+"""Versions are trained from sums, and nothing is learned online."""
+
+VERSIONS = (ONLINE, TRAINED)
+
+EVERY = ("optimiser",)
+"""Options of every learner."""
+
+LEARNERS: dict[str, tuple[str, ...]] = {
+    "pdgd": (*EVERY, "counterfactual", "biased", "all_observed"),
+    "dbgd": (*EVERY, "comparison", "unit", "tau"),
+    "mgd": (*EVERY, "n_candidates", "comparison", "unit", "tau"),
+    "pairwise": EVERY,
+    "coltr": (*EVERY, "n_candidates", "unit", "variance_weight"),
+    "pl-rank": (*EVERY, "n_samples", "cutoff", "examination"),
+}
+"""Options by name; the same as those of `models.learners.registry`.
+
+What a learner can learn from stands on its class there, which is not imported here: a
+service has no numba. A test holds both to the same rows.
+"""
+
 
 class ModelSettings(Section, frozen=True):
-    """A ranker that learns, or a curve: its form, its learner, what that learner needs.
+    """A ranker that learns: its form, what makes its versions, and what that needs.
 
-    `feature_names` are in the order of the features, or none. With `log_candidates`
-    rankers log the features of all candidates. The `learner` of a model that nothing
-    learns online is "trained", that of a curve of bias "examination"; `training` is of
-    such models alone, and a curve has no features. `learns_from` names models whose
-    lists it learns from, with none its own; with none a curve is of all lists.
+    `feature_names` are in the order of the features, or none. `versions` are "online",
+    by the `learner`, or "trained", as `training` says. With `log_candidates` rankers
+    log the features of all candidates. `learns_from` names models whose lists it learns
+    from, with none its own.
     """
 
     features: Annotated[int, msgspec.Meta(ge=0)] = 0
@@ -38,6 +60,7 @@ class ModelSettings(Section, frozen=True):
     kind: str = "linear"
     hidden: list[int] = []
     normalisation: str = "min-max"
+    versions: str = ONLINE
     learner: str = "pdgd"
     learning_rate: PositiveFloat = 0.1
     decay: PositiveFloat = 1.0
@@ -48,24 +71,9 @@ class ModelSettings(Section, frozen=True):
     training: TrainingSettings = TrainingSettings()
 
     @property
-    def is_trained(self) -> bool:
-        """Whether its versions come from training alone."""
-        return self.learner == TRAINED
-
-    @property
-    def is_curve(self) -> bool:
-        """Whether it is a curve of bias, which ranks nothing."""
-        return self.learner == EXAMINATION
-
-    @property
-    def learns_online(self) -> bool:
-        """Whether a learner takes each list as it comes."""
-        return not (self.is_trained or self.is_curve)
-
-    @property
     def logs_candidates(self) -> bool:
         """Whether rankers log the features of all candidates; training needs them."""
-        return self.log_candidates or self.is_trained
+        return self.log_candidates or self.versions == TRAINED
 
     def sources_of(self, name: str) -> list[str]:
         """Names of the models whose lists the model of this name learns from."""
@@ -78,29 +86,48 @@ def model_faults(
     """Each setting of the model of a name that cannot be so."""
     place = f"models.{name}"
     yield from _of_form(place, model)
+    yield from _of_learner(place, model)
     yield from _of_sources(f"{place}.learns_from", model, kafka)
     yield from _of_training(f"{place}.training", model)
 
 
 def _of_form(place: str, model: ModelSettings) -> Iterator[Fault]:
-    for option, known in (("kind", KINDS), ("normalisation", NORMALISATIONS)):
+    for option, known in (
+        ("kind", KINDS), ("normalisation", NORMALISATIONS), ("versions", VERSIONS),
+    ):  # fmt: skip
         value = getattr(model, option)
         if value not in known:
             setting = f"{place}.{option}"
             yield setting, f"{setting} must be one of {list(known)}; got {value!r}"
     yield from _of_layers(place, model)
-    if not model.features and not model.is_curve:
+    if not model.features:
         setting = f"{place}.features"
         yield setting, f"{setting} must be set, 1 or more; got 0"
-    if model.feature_names and not model.is_curve:
+    if model.feature_names:
         wrong = fault_of_names(model.feature_names, model.features)
         if wrong:
             yield f"{place}.feature_names", f"{place}.feature_names: {wrong}"
-    try:
-        check_learner(model.learner, model.options)
-    except ValueError as error:
-        setting, _, _ = str(error).partition(" ")  # learner or options
-        yield f"{place}.{setting}", f"{place}.{error}"
+
+
+def _of_learner(place: str, model: ModelSettings) -> Iterator[Fault]:
+    setting, name, default = f"{place}.learner", model.learner, ModelSettings()
+    if model.versions == TRAINED:
+        for each in ("learner", "options"):
+            if (value := getattr(model, each)) != getattr(default, each):
+                yield (
+                    f"{place}.{each}",
+                    f"{place}.{each} must be left out where versions are 'trained', as "
+                    f"nothing is learned online; got {value!r}: take it out",
+                )
+    elif name not in LEARNERS:
+        yield setting, f"{setting} must be one of {sorted(LEARNERS)}; got {name!r}"
+    elif unknown := sorted(set(model.options) - set(LEARNERS[name])):
+        setting = f"{place}.options"
+        yield (
+            setting,
+            f"{setting} of {name} must be among {sorted(LEARNERS[name])}; got "
+            f"{unknown}",
+        )
 
 
 def _of_layers(place: str, model: ModelSettings) -> Iterator[Fault]:
@@ -125,32 +152,37 @@ def _of_layers(place: str, model: ModelSettings) -> Iterator[Fault]:
 
 
 def _of_training(setting: str, model: ModelSettings) -> Iterator[Fault]:
-    if model.is_trained:
+    if model.versions == TRAINED:
         yield from plan_faults(setting, model.training)
-    elif model.is_curve:
-        yield from schedule_faults(setting, model.training)
     elif model.training != TrainingSettings():
         yield (
             setting,
-            f"{setting} must be set where learner is 'trained' or 'examination' only; "
-            f"got it with {model.learner!r}: take it out, or set the learner",
+            f"{setting} must be set where versions are 'trained' only; got it with "
+            f"{model.versions!r}: take it out, or set versions = 'trained'",
         )
+
+
+def each_once(setting: str, sources: list[str]) -> Iterator[Fault]:
+    """That names of sources repeat."""
+    if len(set(sources)) < len(sources):
+        yield setting, f"{setting} must be names, each once; got {sources}"
 
 
 def _of_sources(
     setting: str, model: ModelSettings, kafka: KafkaSettings
 ) -> Iterator[Fault]:
     sources = model.learns_from
-    if len(set(sources)) < len(sources):
-        yield setting, f"{setting} must be names, each once; got {sources}"
-    elif model.learns_online and not all(sources):
+    yield from each_once(setting, sources)
+    if model.versions != ONLINE:
+        return
+    if not all(sources):
         yield (
             setting,
             f"{setting} must be names of models, as an online learner goes by them; "
-            f"got {sources}: take '' out, or set learner = 'trained', which can learn "
+            f"got {sources}: take '' out, or set versions = 'trained', which can learn "
             "from lists of no model",
         )
-    elif model.learns_online:
+    else:
         at = [partition_of_model(each, kafka.learner_partitions) for each in sources]
         if len(set(at)) > 1:
             yield (

@@ -35,19 +35,30 @@ LOSSES = (
 )
 """Those of `models.losses`, which services do without."""
 
+ESTIMATORS = (
+    "naive",
+    "oblivious",
+    "rerank",
+    "policy-aware",
+    "affine",
+    "affine-shown",
+    "intervention-oblivious",
+    "intervention-aware",
+    "self-normalised",
+    "doubly-robust",
+)
+"""Those of `models.estimators`, which services do without."""
+
 SELECTED = "selected"
 """No loss of its own: the best of several, by held-out queries."""
 
 
-class TrainingSettings(Section, frozen=True):
-    """When a model is trained from sums, and how; of models that are "trained".
+class Schedule(Section, frozen=True):
+    """When something is made of what is counted.
 
     `after` are numbers of interactions, `first` and `last` the ends of a log scale on
     which so many `interventions` lie evenly, `at` event times (RFC 3339, or epoch
-    milliseconds). `loss` is one of `LOSSES`, or "selected":
-    the best of `losses`. `examination` are probabilities by rank, `curve` names the
-    model whose newest curve of bias is taken; with neither it is that of the only such
-    model, else one that is estimated from the validation groups.
+    milliseconds).
     """
 
     after: list[Positive] = []
@@ -55,6 +66,31 @@ class TrainingSettings(Section, frozen=True):
     last: Annotated[int, msgspec.Meta(ge=0)] = 0
     interventions: Annotated[int, msgspec.Meta(ge=0, le=1_000)] = 0
     at: list[Moment] = []
+
+    @property
+    def at_ms(self) -> list[int]:
+        """`at` as epoch milliseconds, in its order."""
+        return [
+            moment if isinstance(moment, int) else round(moment.timestamp() * 1_000)
+            for moment in self.at
+        ]
+
+    @property
+    def has_points(self) -> bool:
+        """Whether anything but a request makes it."""
+        return bool(self.after or self.at or self.interventions)
+
+
+class TrainingSettings(Schedule, frozen=True):
+    """When a model is trained from sums, and how; of models that are "trained".
+
+    `loss` is one of `LOSSES`, or "selected": the best of `losses`. `examination` are
+    probabilities by rank, `curve` names the curve of bias whose newest version is
+    taken; with neither it is that of the only curve, else one that is estimated from
+    the validation groups. `estimator` is one of `ESTIMATORS`; with none the log says
+    which.
+    """
+
     cutoff: Positive = 10
     epochs: Positive = 50
     batch: Positive = 16
@@ -70,20 +106,8 @@ class TrainingSettings(Section, frozen=True):
     most_unsupported: Share = 0.05
     examination: list[PositiveFloat] = []
     curve: str = ""
+    estimator: str = ""
     held_out: Annotated[float, msgspec.Meta(gt=0, lt=1)] = 0.2
-
-    @property
-    def at_ms(self) -> list[int]:
-        """`at` as epoch milliseconds, in its order."""
-        return [
-            moment if isinstance(moment, int) else round(moment.timestamp() * 1_000)
-            for moment in self.at
-        ]
-
-    @property
-    def has_schedule(self) -> bool:
-        """Whether anything but a request trains the model."""
-        return bool(self.after or self.at or self.interventions)
 
 
 class TrainSettings(Section, frozen=True):
@@ -101,30 +125,37 @@ def plan_faults(place: str, training: TrainingSettings) -> Iterator[Fault]:
     yield from schedule_faults(place, training)
     yield from _of_examination(place, training)
     yield from _of_losses(place, training)
+    if training.estimator not in ("", *ESTIMATORS):
+        setting = f"{place}.estimator"
+        yield (
+            setting,
+            f"{setting} must be one of {', '.join(ESTIMATORS)}, or empty, so that the "
+            f"log says which; got {training.estimator!r}",
+        )
 
 
-def schedule_faults(place: str, training: TrainingSettings) -> Iterator[Fault]:
-    """Each setting of when it is trained that cannot be so."""
-    after = training.after
+def schedule_faults(place: str, schedule: Schedule) -> Iterator[Fault]:
+    """Each setting of a schedule that cannot be so."""
+    after = schedule.after
     if any(later <= earlier for earlier, later in pairwise(after)):
         setting = f"{place}.after"
         yield setting, f"{setting} must ascend; got {after}"
-    at = training.at_ms
+    at = schedule.at_ms
     if any(later <= earlier for earlier, later in pairwise(at)):
         setting = f"{place}.at"
-        yield setting, f"{setting} must ascend; got {[str(x) for x in training.at]}"
-    setting, first, last = f"{place}.last", training.first, training.last
-    if training.interventions > 1 and last <= first:
+        yield setting, f"{setting} must ascend; got {[str(x) for x in schedule.at]}"
+    setting, first, last = f"{place}.last", schedule.first, schedule.last
+    if schedule.interventions > 1 and last <= first:
         yield (
             setting,
-            f"{setting} must be more than first, {first}, for {training.interventions} "
+            f"{setting} must be more than first, {first}, for {schedule.interventions} "
             f"interventions between; got {last}",
         )
-    elif training.interventions > 1 and last - first < training.interventions - 1:
+    elif schedule.interventions > 1 and last - first < schedule.interventions - 1:
         yield (
             setting,
-            f"{setting} must be {first + training.interventions - 1} or more, for "
-            f"{training.interventions} interventions from {first} on; got {last}",
+            f"{setting} must be {first + schedule.interventions - 1} or more, for "
+            f"{schedule.interventions} interventions from {first} on; got {last}",
         )
 
 

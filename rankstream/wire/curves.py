@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from rankstream.wire.envelope import CURVE, Snapshot, SnapshotError, pointer_of
-from rankstream.wire.parents import Parent
 from rankstream.wire.schemas import decoded
+from rankstream.wire.snapshot_names import Parent
 
 Floats = npt.NDArray[np.float64]
 
@@ -145,8 +145,7 @@ def curve_rows(snapshot: Snapshot) -> Floats:
         raise SnapshotError(
             "kind",
             f"a curve must be of the kind {CURVE!r}; version {pointer_of(snapshot)} of "
-            f"{snapshot.model!r} is {snapshot.kind}: name a model whose learner is "
-            "'examination'",
+            f"{snapshot.model!r} is {snapshot.kind}: name one of [curves.NAME]",
         )
     numbers = np.frombuffer(snapshot.weights, "<f8").astype(np.float64)
     return numbers.reshape(len(ROWS), snapshot.n_features)

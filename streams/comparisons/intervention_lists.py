@@ -66,7 +66,7 @@ class Trained(NamedTuple):
 
 def trained_of(settings: Settings) -> Trained | None:
     """Those of the settings; None where no model is trained."""
-    models = [name for name, each in settings.models.items() if each.is_trained]
+    models = [*settings.trained]
     if not models:
         return None
     statistics = settings.statistics

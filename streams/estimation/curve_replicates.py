@@ -12,7 +12,7 @@ from rankstream.wire.envelope import Snapshot
 from streams.statistics.columns import Columns
 from streams.statistics.reader import Statistics
 from streams.training.curve_ends import CurveEnds
-from streams.training.curve_estimator import CurveEstimator, estimator_of
+from streams.training.curve_estimator import CurveEstimator
 from streams.training.curve_views import every
 from streams.training.estimated_curve import (
     BY_POSITION,
@@ -147,7 +147,7 @@ def published_replicates(
     Parameters
     ----------
     published
-        Of a model of the settings whose learner is "examination".
+        Of a model of the settings that is a curve.
     on_fit
         As in `replicated_curve`; is called while columns are read too.
     online
@@ -158,9 +158,9 @@ def published_replicates(
     SnapshotError
         Where it is no curve.
     """
-    model = settings.models[published.model]
-    how, known = estimator_of(model), published_curve(published)
-    is_wanted = scopes_for(published.model, model)
+    curve = settings.curves[published.model]
+    how, known = CurveEstimator(curve), published_curve(published)
+    is_wanted = scopes_for(curve.learns_from)
 
     n_done = 0
 

@@ -24,26 +24,21 @@ from models.estimators.policy_reward import (
     RewardSums,
     reward_sums,
 )
-from models.estimators.registry import Estimator, estimator_of
+from models.estimators.registry import BY_GROUP, Estimator, estimator_of
 from streams.estimation.curve_replicates import CurveReplicates
 from streams.estimation.left_out_groups import LeftOutGroups
-from streams.estimation.logged_queries import (
-    CELLS_AT_ONCE,
-    Gathering,
-    LoggedQueries,
-    LoggedSet,
-)
-from streams.estimation.mixed_scopes import MarkedColumns
+from streams.estimation.logged_sets import LoggedSet, sets_of
 from streams.estimation.pooled_classes import PooledClasses, Worth
 from streams.estimation.targets import Candidates, Placed, Target
+from streams.statistics.columns import Columns
+from streams.statistics.logged_queries import (
+    CELLS_AT_ONCE,
+    LoggedQueries,
+    QueryGatherer,
+)
 
 LOGGED = "logged"
 """The name of what the log shows: its policies, mixed as they were."""
-
-BY_GROUP = ("doubly-robust",)
-"""Estimators that compare groups, and look at other items of what they are given: they
-are given one query at a time."""
-
 
 ROUNDING = 1e-9
 """By how much fits of a curve may differ that are of the same clicks."""
@@ -69,7 +64,7 @@ class Question(NamedTuple):
     n_ranks
         Ranks that policies show at most; 0: as many as lists of the set have.
     cells_at_once
-        See `streams.estimation.logged_queries`.
+        See `streams.statistics.logged_queries`.
     has_classes
         Whether items of one class count as one, over all queries; see
         `models.estimators.item_classes`.
@@ -134,7 +129,7 @@ class Evaluation(NamedTuple):
 
 
 def evaluated(
-    chunks: Iterable[MarkedColumns],
+    chunks: Iterable[Columns],
     targets: Mapping[str, Target],
     question: Question,
     on_queries: Callable[[int], object] = lambda _: None,
@@ -148,7 +143,7 @@ def evaluated(
     Parameters
     ----------
     chunks
-        Columns of the log, in their order.
+        Columns of the log, in their order, with scopes marked that are mixed.
     targets
         Policies by name; `LOGGED` comes first and need not be among them.
     on_queries
@@ -168,11 +163,12 @@ def evaluated(
         )
     entry = estimator_of(question.estimator)
     sums = _Sums(targets, question, entry.estimator)
-    gathering = Gathering(
+    every = np.arange(question.n_groups)
+    gathering = QueryGatherer(
+        np.where(np.isin(every, [*question.groups]), every, -1),
         question.n_groups,
-        question.groups,
         question.choice.unknown,
-        1 if question.estimator in BY_GROUP else question.cells_at_once,
+        cells_at_once=1 if question.estimator in BY_GROUP else question.cells_at_once,
     )
     n_queries = 0
     for queries in gathering.of(chunks):
@@ -268,7 +264,7 @@ class _Sums:
             name: Worth(np.zeros(shape), np.zeros(shape[1])) for name in self._names
         }
         covered = set()
-        for one in queries.sets:
+        for one in sets_of(queries):
             n_lists = int(one.lists.sum())
             self._n_all += n_lists
             if not n_lists:

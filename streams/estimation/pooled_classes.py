@@ -14,7 +14,7 @@ import numpy as np
 from models.counts.fixed_point import Floats, Int64
 from models.estimators.item_classes import class_of
 from models.estimators.logged_places import LoggedPlaces
-from streams.estimation.logged_queries import LoggedQueries
+from streams.statistics.logged_queries import LoggedQueries
 
 MOST_CELLS = 1 << 22
 """Of groups, policies and classes; tens of megabytes of sums."""

@@ -7,7 +7,7 @@ import numpy as np
 
 from models.estimators.policy_reward import click_weights_of
 from rankstream.wire.envelope import Snapshot, SnapshotError, pointer_of
-from rankstream.wire.policy_values import UNKNOWN, ModelValues, PolicyValue
+from rankstream.wire.model_evaluations import UNKNOWN, ModelValues, PolicyValue
 from rankstream.wire.verdicts import Ends
 from streams.estimation.curve_replicates import CurveReplicates
 from streams.estimation.evaluation import (
@@ -17,10 +17,14 @@ from streams.estimation.evaluation import (
     Question,
     evaluated,
 )
-from streams.estimation.grounds import FittedOn, Grounds, grounds_of
-from streams.estimation.mixed_scopes import MarkedColumns, marked_columns
 from streams.estimation.policy_rows import PolicyRow, no_interval, rows_of
 from streams.estimation.targets import SnapshotTarget, Target
+from streams.estimation.valuation_basis import (
+    FittedOn,
+    ValuationBasis,
+    valuation_basis_of,
+)
+from streams.statistics.columns import Columns
 from streams.training.inputs import Inputs
 
 NO_FEATURES = "of no list all policies have features of the candidates"
@@ -105,27 +109,27 @@ def values_of(
             continue
         if snapshot.groups or snapshot.updates:
             own[name] = frozenset(snapshot.groups) or None
-    grounds = grounds_of(log.statistics, served.online, served.fitted_on, own)
+    basis = valuation_basis_of(log.statistics, served.online, served.fitted_on, own)
     every = (LOGGED, *targets)
     if isinstance(curve, str):
-        return _record(served, log, grounds, dict.fromkeys(every, curve) | lacking)
+        return _record(served, log, basis, dict.fromkeys(every, curve) | lacking)
     question = Question(
-        grounds.choice,
+        basis.choice,
         curve,
         click_weights_of,
-        grounds.n_groups,
-        grounds.basis.groups,
+        basis.n_groups,
+        basis.basis.groups,
     )
     found = evaluated(_chunks(log, check), targets, question, lambda _: check())
     if found.comparison is None:
         why = NO_FEATURES if found.coverage.lacking else NO_LISTS
         lacking = dict.fromkeys(every, why) | lacking
-    return _record(served, log, grounds, lacking, (curve, found))
+    return _record(served, log, basis, lacking, (curve, found))
 
 
-def _chunks(log: Inputs, check: Callable[[], object]) -> Iterator[MarkedColumns]:
+def _chunks(log: Inputs, check: Callable[[], object]) -> Iterator[Columns]:
     statistics = log.statistics
-    for chunk in marked_columns(statistics.batches(), statistics.column_reader()):
+    for chunk in statistics.columns(marks_mixed=True):
         check()
         yield chunk
 
@@ -133,21 +137,21 @@ def _chunks(log: Inputs, check: Callable[[], object]) -> Iterator[MarkedColumns]
 def _record(
     served: Served,
     log: Inputs,
-    grounds: Grounds,
+    basis: ValuationBasis,
     lacking: Mapping[str, str],
     answer: tuple[CurveReplicates, Evaluation] | None = None,
 ) -> ModelValues:
     policies: list[PolicyValue] = []
-    source, coverage, remarks = "", NOTHING, [grounds.basis.warning]
+    source, coverage, remarks = "", NOTHING, [basis.basis.warning]
     if answer is not None:
         coverage = answer[1].coverage
-    remarks.append(grounds.choice.said(coverage.n_as_shown))
+    remarks.append(basis.choice.said(coverage.n_as_shown))
     if answer is not None:
         curve, found = answer
         source = curve.source
         remarks += _remarks(coverage, curve)
         if found.comparison is not None:
-            without = no_interval(grounds.basis, curve)
+            without = no_interval(basis.basis, curve)
             policies = [_value(row) for row in rows_of(found.comparison, without)]
     policies += [
         PolicyValue(policy=name, interval=UNKNOWN, difference_interval=UNKNOWN, why=why)
@@ -156,9 +160,9 @@ def _record(
     return ModelValues(
         model=served.model,
         at_ms=log.watermark_ms,
-        estimator=grounds.choice.estimator,
+        estimator=basis.choice.estimator,
         curve=source,
-        groups=list(grounds.basis.groups),
+        groups=list(basis.basis.groups),
         queries=coverage.n_queries,
         lists=coverage.n_lists,
         clicks=coverage.n_clicks,

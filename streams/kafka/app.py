@@ -19,6 +19,7 @@ from rankstream.wire.topics import full_name
 from streams.kafka.append_time import AppendTimes, told_ms
 from streams.kafka.assignment import Assignment, Place
 from streams.kafka.bundles import WITHIN
+from streams.kafka.clients import Cluster
 from streams.kafka.committer import Committer
 from streams.kafka.processes.child_end import (
     CONFIGURATION_EXIT,
@@ -28,7 +29,7 @@ from streams.kafka.processes.child_end import (
 )
 from streams.kafka.source_watch import ClusterTopics, SourceWatch, known_topics
 from streams.kafka.state.lost_records import AcceptedLoss, loss_of
-from streams.kafka.state.state_log import Cluster, StateLog
+from streams.kafka.state.state_log import StateLog
 from streams.kafka.status.metrics import Gauges
 from streams.kafka.status.status_page import Status
 from streams.kafka.transport import Progress, Transport

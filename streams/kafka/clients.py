@@ -6,9 +6,12 @@ The protocols say all that is asked of a client; they behave and fail as aiokafk
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
+
+from rankstream.wire.topics import full_name
 
 
 class Producer(Protocol):
@@ -160,3 +163,27 @@ class KafkaClients:
 
 AIOKAFKA = KafkaClients()
 """Those that every process has, unless it is told of others."""
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """How to reach Kafka, and which topics are meant.
+
+    Parameters
+    ----------
+    client
+        Options that every aiokafka client takes.
+    topic_ids
+        Ids of the source topics as they were when the process started.
+    clients
+        Makes them.
+    """
+
+    namespace: str
+    client: Mapping[str, Any] = field(repr=False)  # it holds the password
+    topic_ids: Mapping[str, str]
+    clients: Clients = AIOKAFKA
+
+    def place(self, topic: str, partition: int) -> TopicPartition:
+        """A partition of one of our topics on the cluster."""
+        return TopicPartition(full_name(self.namespace, topic), partition)

@@ -10,9 +10,9 @@ from typing import Any
 
 import msgspec
 
+from rankstream.configuration.models import ONLINE
 from rankstream.settings import ModelSettings, Settings
 from rankstream.snapshots import encode_snapshot
-from rankstream.wire.arrays import n_items_of
 from rankstream.wire.events import (
     SCHEMA,
     Interaction,
@@ -49,7 +49,7 @@ class UnclaimedRecord(msgspec.Struct, frozen=True, array_like=True):
     interactions: msgspec.Raw
 
     def __len__(self) -> int:
-        return n_items_of(bytes(memoryview(self.interactions)[:5]))
+        return _n_items_of(bytes(memoryview(self.interactions)[:5]))
 
 
 _decode_unclaimed = msgspec.msgpack.Decoder(UnclaimedRecord).decode
@@ -69,16 +69,16 @@ class Learn:
         self._keep = settings.redis.keep_versions
         self.models = {
             name: ModelFold(name, model)
-            for name, model in sorted(settings.rankers.items())
+            for name, model in sorted(settings.models.items())
             if partition_of_model(_home_of(name, model), n_partitions) == partition
         }
-        self._elsewhere = settings.rankers.keys() - self.models.keys()
+        self._online = settings.online.keys()
+        self._elsewhere = settings.models.keys() - self.models.keys()
         self._takers: dict[str, list[str]] = {}
-        for name, fold in self.models.items():
-            for source in (
-                () if fold.is_trained else settings.models[name].sources_of(name)
-            ):
-                self._takers.setdefault(source, []).append(name)
+        for name in self.models:
+            if name in self._online:
+                for source in settings.models[name].sources_of(name):
+                    self._takers.setdefault(source, []).append(name)
         self._partition = partition
         self._absent = AbsentModels()
         self._decode = self._decoder()
@@ -91,7 +91,7 @@ class Learn:
 
     def _decoder(self) -> Callable[[bytes, str], InteractionRecord | UnclaimedRecord]:
         """Interactions stay as they are where nobody asks whose they are."""
-        is_asked = self._absent or not all(x.is_trained for x in self.models.values())
+        is_asked = self._absent or self._takers
         return decode_interaction_record if is_asked else decode_unclaimed
 
     def fold(self, record: SourceRecord) -> None:
@@ -221,7 +221,7 @@ class Learn:
         if name not in self.models:
             self._absent.keep(name, version, sources_in(state, name))
             return
-        if not self.models[name].is_trained:
+        if name in self._online:
             self._absent.check(name, version)
         self.models[name].restore(state)
         for pending in (self._moved, self._changed, self._new):
@@ -254,8 +254,16 @@ class Learn:
 
 def _home_of(name: str, model: ModelSettings) -> str:
     """The model whose partition of `interactions` has what this one learns from."""
-    return name if model.is_trained else model.sources_of(name)[0]
+    return model.sources_of(name)[0] if model.versions == ONLINE else name
 
 
 def _snapshot_key(model: str, version: int) -> bytes:
     return f"{model}/0.{version}".encode()
+
+
+def _n_items_of(array: bytes) -> int:
+    """The length of a MessagePack array, from its first five bytes."""
+    first = array[0]
+    if first & 0xF0 == 0x90:
+        return first & 0x0F
+    return int.from_bytes(array[1:3] if first == 0xDC else array[1:5], "big")

@@ -3,6 +3,7 @@
 import dataclasses
 
 from models.learners.registry import LEARNERS
+from rankstream.configuration.models import ONLINE
 from rankstream.ranking.multileaving import Multileaving
 from rankstream.settings import ModelSettings
 
@@ -23,13 +24,13 @@ def multileaving_of(model: ModelSettings | None) -> Multileaving:
 
 def needs_candidates(model: ModelSettings | None) -> bool:
     """Whether a model's learner must score what was not shown."""
-    if model is None or not model.learns_online:
+    if model is None or model.versions != ONLINE:
         return False
     return bool(LEARNERS[model.learner].learner.needs_candidates)
 
 
 def _is_duel(model: ModelSettings | None) -> bool:
     """Whether its learner compares rankers."""
-    if model is None or not model.learns_online:
+    if model is None or model.versions != ONLINE:
         return False
     return "multileave" in LEARNERS[model.learner].learner.policies

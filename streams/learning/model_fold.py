@@ -10,7 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from models.learners.learner import TrainingExample
-from models.learners.registry import Learner, learner_of
+from models.learners.registry import Learner, fixed_ranker_of, learner_of
+from rankstream.configuration.former import recorded_model
+from rankstream.configuration.models import ONLINE
 from rankstream.ranking.scoring import normalised
 from rankstream.settings import ModelSettings, SettingsError
 from rankstream.snapshots import Snapshot, encode_snapshot, features_hash
@@ -38,7 +40,8 @@ class ModelFold:
         self.sources: dict[int, int] = {}
         self.published: deque[int] = deque()
         try:
-            self.learner: Learner = learner_of(settings)
+            make = learner_of if settings.versions == ONLINE else fixed_ranker_of
+            self.learner: Learner = make(settings)
         except ValueError as error:
             raise SettingsError(f"models.{name}: {error}") from error
         self._settings = settings
@@ -50,11 +53,6 @@ class ModelFold:
                 f"models.{name} must fit a record of {SNAPSHOTS}; a snapshot of it "
                 f"takes {n_bytes} bytes: take fewer hidden units, or a shorter name"
             )
-
-    @property
-    def is_trained(self) -> bool:
-        """Whether it stays at version 0, as something else trains it."""
-        return self._settings.is_trained
 
     def take(
         self, interactions: Sequence[Interaction], source: int, last_sequence: int
@@ -144,11 +142,11 @@ class ModelFold:
         self.learner.restore(learner)
 
     def _form(self) -> dict[str, Any]:
-        form: dict[str, Any] = msgspec.to_builtins(self._settings)
+        form = recorded_model(self._settings)
         # It changes what rankers log, not what is learned of it; how a model is trained
         # is in the record of each run.
         del form["log_candidates"], form["training"]
-        if self.is_trained:
+        if self._settings.versions != ONLINE:
             del form["learns_from"]
         for name in ("feature_names", "learns_from"):
             # Earlier releases knew neither.

@@ -93,7 +93,7 @@ class SlowJoin:
             else:
                 self._take_click(element)
 
-    def hand_over(self, heirs: Mapping[int, "SlowJoin"], place: Place) -> None:
+    def hand_over(self, children: Mapping[int, "SlowJoin"], place: Place) -> None:
         """Give what is pending to the joins of other partitions, by its route.
 
         They know all that this one knows to have closed, and what time it is.
@@ -107,9 +107,9 @@ class SlowJoin:
             for clicks in self._waiting.values()
             for arrival, click in clicks
         }
-        for number, heir in heirs.items():
-            heir.inherit(self, number, opened, waiting)
-        gone = heirs.keys()
+        for number, child in children.items():
+            child.inherit(self, number, opened, waiting)
+        gone = children.keys()
         n_gone = self._leave(
             {identity for identity, number in opened.items() if number in gone},
             {arrival for arrival, number in waiting.items() if number in gone},

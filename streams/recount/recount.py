@@ -109,7 +109,7 @@ def recount(
         written = InteractionsLog(interactions, verdict)
     log_counts = LogCounts(statistics, verdict)
     for partition, records in groupby(log, key=itemgetter(0)):
-        one = log_counts.heirs.pop(partition, None)
+        one = log_counts.children.pop(partition, None)
         if one is None:
             one = Partition(partition, found, rules, written, verdict)
         for _, offset, value in records:
@@ -127,12 +127,12 @@ class LogCounts:
 
     Attributes
     ----------
-    heirs
+    children
         Partitions that others were divided into, until their own log was taken.
     """
 
     def __init__(self, statistics: Statistics, verdict: Verdict) -> None:
-        self.heirs: dict[int, Partition] = {}
+        self.children: dict[int, Partition] = {}
         self._statistics = statistics
         self._verdict = verdict
         self._queries: set[str] = set()
@@ -141,7 +141,7 @@ class LogCounts:
 
     def take(self, one: "Partition") -> None:
         """Compare a partition whose log has ended."""
-        self.heirs |= one.divided_to_the_end()
+        self.children |= one.divided_to_the_end()
         one.compare_outcomes()
         self._partitions.add(one.number)
         self._queries |= one.by_query.keys()
@@ -151,8 +151,8 @@ class LogCounts:
 
     def conclude(self) -> None:
         """Compare what needs all of the log."""
-        while self.heirs:  # of which the log has nothing yet
-            self.take(self.heirs.pop(min(self.heirs)))
+        while self.children:  # of which the log has nothing yet
+            self.take(self.children.pop(min(self.children)))
         for parts in self._sums.values():
             compare_sums(parts, self._verdict)
         statistics, verdict = self._statistics, self._verdict
@@ -246,15 +246,15 @@ class Partition:
             number: Partition(
                 number, self._all_found, self._rules, self._written, self._verdict
             )
-            for number in split.heirs(self.number)
+            for number in split.children(self.number)
         }
         n_after, own = split.n_after, self.number
-        joins = {number: heir.join for number, heir in made.items()}
+        joins = {number: child.join for number, child in made.items()}
         self.join.hand_over(
             joins, lambda route: own if route is None else route % n_after
         )
-        for heir in made.values():
-            heir.inherit(self, n_after)
+        for child in made.values():
+            child.inherit(self, n_after)
         self._outcomes = self.join.outcomes | self.join.excluded
         self._heirs |= made
 

@@ -51,7 +51,7 @@ def rules_of(settings: Settings) -> Rules:
 
 
 class Split(NamedTuple):
-    """A partition of the log that was divided behind an offset; see `heirs`.
+    """A partition of the log that was divided behind an offset; see `children`.
 
     Parameters
     ----------
@@ -65,7 +65,7 @@ class Split(NamedTuple):
     n_before: int
     n_after: int
 
-    def heirs(self, number: int) -> range:
+    def children(self, number: int) -> range:
         """The new partitions that some queries of a partition go to."""
         return range(number + self.n_before, self.n_after, self.n_before)
 

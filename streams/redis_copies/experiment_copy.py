@@ -16,7 +16,7 @@ from rankstream.experiment_records import (
     put_records,
     stored_records,
 )
-from streams.redis_copies.suspicions import Suspicions
+from streams.redis_copies.unexpected_entries import UnexpectedEntries
 
 log = logging.getLogger("rankstream.publisher")
 
@@ -35,7 +35,7 @@ class ExperimentCopy:
         self._unreadable: dict[str, bytes] = {}
         self._unknown: set[str] = set()
         self._work: Work = {}
-        self._ahead: Suspicions[str, ExperimentRecord] = Suspicions()
+        self._ahead: UnexpectedEntries[str, ExperimentRecord] = UnexpectedEntries()
         self._counts = dict.fromkeys(("experiments_written", "experiments_rejected"), 0)
 
     def show(self, values: Mapping[bytes, bytes]) -> None:

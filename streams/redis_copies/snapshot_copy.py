@@ -24,9 +24,9 @@ from rankstream.snapshots import (
     rolled_back,
 )
 from rankstream.wire.deployments import is_deployment
-from rankstream.wire.snapshot_keys import decode_record, version_key
+from rankstream.wire.snapshot_names import decode_record, version_key
 from rankstream.wire.topics import MIB
-from streams.redis_copies.suspicions import Suspicions
+from streams.redis_copies.unexpected_entries import UnexpectedEntries
 
 KEPT_BYTES = 64 * MIB
 """Of one model's versions kept for a refill; `keep` bounds their number."""
@@ -83,7 +83,7 @@ class SnapshotCopy:
         self._store = store
         self._keep = keep
         self._models: dict[str, _Model] = {}
-        self._ahead: Suspicions[str, Pointer] = Suspicions()
+        self._ahead: UnexpectedEntries[str, Pointer] = UnexpectedEntries()
         self._counts = dict.fromkeys(
             (
                 "snapshots_published",

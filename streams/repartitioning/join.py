@@ -1,10 +1,10 @@
-"""Open impressions and clicks of a partition, divided among its heirs.
+"""Open impressions and clicks of a partition, divided among its children.
 
 Impressions go where their query goes, and take their clicks along, also those that
 named another query. A click that waits goes where it would be sent to. Identities of
-what has closed go to all heirs, as they do not tell their query: a repeat is still one,
-wherever it comes. Of the counts since the beginning of the log, events whose outcome is
-open are taken along; all others stay with the partition that counted them.
+what has closed go to all children, as they do not tell their query: a repeat is still
+one, wherever it comes. Of the counts since the beginning of the log, events whose
+outcome is open are taken along; all others stay with the partition that counted them.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -44,9 +44,9 @@ Values = Mapping[bytes, bytes]
 
 
 def divided_join(
-    values: Values, heirs: Sequence[int], n_partitions: int, settings: Settings
+    values: Values, children: Sequence[int], n_partitions: int, settings: Settings
 ) -> dict[int, list[Change]]:
-    """The share of each heir; the partition itself is the first of them.
+    """The share of each child; the partition itself is the first of them.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def divided_join(
     ValueError
         Where it is not whole.
     """
-    found: dict[int, list[Change]] = {heir: [] for heir in heirs}
+    found: dict[int, list[Change]] = {child: [] for child in children}
     if STATE_KEY not in values:
         return found
     packed = Parts().value(STATE_KEY, values)
@@ -71,12 +71,12 @@ def divided_join(
         packed
     )
     segments = [Segment(*each) for each in segments]
-    blocks = _Blocks(values, segments, heirs, n_partitions)
+    blocks = _Blocks(values, segments, children, n_partitions)
     pending = 0
     # The first is last: what the others take along is no longer its own.
-    for heir in reversed(heirs):
-        is_new = heir != heirs[0]
-        kept = blocks.of(heir, found[heir])
+    for child in reversed(children):
+        is_new = child != children[0]
+        kept = blocks.of(child, found[child])
         state = [
             SCHEMA,
             [watermark, dict.fromkeys(OUTCOMES, 0) if is_new else counts],
@@ -86,13 +86,13 @@ def divided_join(
             next_segment,
         ]
         if is_new:
-            n_open = _pending(heir, [*found[heir], _of(state)], settings)
+            n_open = _pending(child, [*found[child], _of(state)], settings)
             state[1][1]["consumed"] = n_open
             pending += n_open
         else:
             counts["consumed"] -= pending
         for key, value in Parts().split(STATE_KEY, _encode(state)):
-            found[heir].append(Change(STATE_TOPIC, key, value))
+            found[child].append(Change(STATE_TOPIC, key, value))
     return found
 
 
@@ -100,29 +100,29 @@ def _of(state: list[Any]) -> Change:
     return Change(STATE_TOPIC, STATE_KEY, _encode(state))
 
 
-def _pending(heir: int, changes: list[Change], settings: Settings) -> int:
+def _pending(child: int, changes: list[Change], settings: Settings) -> int:
     """Events whose outcome is open, as the fold counts them once it is restored."""
-    fold = CanonicalFold(heir, settings)
+    fold = CanonicalFold(child, settings)
     fold.restore(changes)
     return fold.join.pending
 
 
 class _Blocks:
-    """Blocks of segments, by heir; what tells no route stays with the first."""
+    """Blocks of segments, by child; what tells no route stays with the first."""
 
     def __init__(
         self,
         values: Values,
         segments: list[Segment],
-        heirs: Sequence[int],
+        children: Sequence[int],
         n_partitions: int,
     ) -> None:
         self._values = values
         self._segments = segments
         self._n_partitions = n_partitions
-        self._own = heirs[0]
+        self._own = children[0]
         self._heir_of = {
-            impression.identity: heir_of(impression.query_id, heirs, n_partitions)
+            impression.identity: heir_of(impression.query_id, children, n_partitions)
             for segment in segments
             if segment.kind == "open"
             for elements in self._elements(segment)
@@ -131,12 +131,12 @@ class _Blocks:
             for impression in [decode_impression(elements.raw(i))]
         }
 
-    def of(self, heir: int, changes: list[Change]) -> list[Segment]:
-        """The segments of an heir; their blocks are added to its changes."""
+    def of(self, child: int, changes: list[Change]) -> list[Segment]:
+        """The segments of a child; their blocks are added to its changes."""
         kept = []
         for segment in self._segments:
             blocks = (
-                self._open(segment, heir)
+                self._open(segment, child)
                 if segment.kind == "open"
                 else self._packed(segment)
             )
@@ -149,12 +149,12 @@ class _Blocks:
                 kept.append(segment._replace(n_blocks=n_blocks))
         return kept
 
-    def _open(self, segment: Segment, heir: int) -> Iterator[bytes]:
+    def _open(self, segment: Segment, child: int) -> Iterator[bytes]:
         for elements in self._elements(segment):
             raw = [
                 elements.raw(i)
                 for i in range(len(elements))
-                if self._heir(elements, i) == heir
+                if self._heir(elements, i) == child
             ]
             if raw:
                 yield array_head(len(raw)) + b"".join(raw)
@@ -164,8 +164,8 @@ class _Blocks:
         if elements.tags[i] == IMPRESSION:
             return self._heir_of[decode_impression(raw).identity]
         click = decode_click(raw)
-        heir = self._heir_of.get(click.impression)
-        return self._heir_of_click(click) if heir is None else heir
+        child = self._heir_of.get(click.impression)
+        return self._heir_of_click(click) if child is None else child
 
     def _heir_of_click(self, click: Click) -> int:
         try:

@@ -1,7 +1,7 @@
 """The state of a partition, divided among those that its queries go to from here on.
 
 A query goes to the partition of its route modulo their number. So where that becomes a
-multiple, what a partition had is divided among itself and new ones, its *heirs*, and
+multiple, what a partition had is divided among itself and new ones, its *children*, and
 nothing moves between those that were there. What belongs to a query goes with it. Sums
 of experiments stay: they are merged over partitions, whichever they lie in.
 """
@@ -45,7 +45,7 @@ class LogSplit(NamedTuple):
     n_before: int
     n_after: int
 
-    def heirs(self, partition: int) -> range:
+    def children(self, partition: int) -> range:
         """The partitions that queries of one go to; it is the first of them."""
         return range(partition, self.n_after, self.n_before)
 
@@ -77,7 +77,7 @@ def divided(
     split: LogSplit,
     settings: Settings,
 ) -> dict[int, list[Change]]:
-    """What each heir is to restore: all of its state but the resume position.
+    """What each child is to restore: all of its state but the resume position.
 
     Parameters
     ----------
@@ -91,16 +91,17 @@ def divided(
     ValueError
         Where it is not whole.
     """
-    heirs = split.heirs(partition)
+    children = split.children(partition)
     of_topic: dict[str, dict[bytes, bytes]] = {STATE_TOPIC: {}, STATISTICS: {}}
     for (topic, key), value in values.items():
         of_topic.setdefault(topic, {})[key] = value
-    joins = divided_join(of_topic[STATE_TOPIC], heirs, split.n_after, settings)
-    statistics = divided_statistics(of_topic[STATISTICS], heirs, split.n_after)
+    joins = divided_join(of_topic[STATE_TOPIC], children, split.n_after, settings)
+    statistics = divided_statistics(of_topic[STATISTICS], children, split.n_after)
     known = of_topic.get(CANDIDATES_STATE, {})
-    candidates = divided_candidates(known, heirs, split.n_after)
+    candidates = divided_candidates(known, children, split.n_after)
     found = {
-        heir: [*joins[heir], *statistics[heir], *candidates[heir]] for heir in heirs
+        child: [*joins[child], *statistics[child], *candidates[child]]
+        for child in children
     }
     found[partition] += [
         Change(PREFERENCES, *each) for each in of_topic.get(PREFERENCES, {}).items()

@@ -14,12 +14,12 @@ from streams.statistics import keys
 from streams.statistics.reader import Statistics
 
 
-def heir_of(query: str, heirs: Sequence[int], n_partitions: int) -> int:
-    """The heir that a query of a partition goes to.
+def heir_of(query: str, children: Sequence[int], n_partitions: int) -> int:
+    """The child that a query of a partition goes to.
 
     Parameters
     ----------
-    heirs
+    children
         Of its partition.
     n_partitions
         Of the log from here on.
@@ -29,18 +29,19 @@ def heir_of(query: str, heirs: Sequence[int], n_partitions: int) -> int:
     ValueError
         Where it is a query of another partition.
     """
-    heir = partition_of_route(route_of_query(query), n_partitions)
-    if heir not in heirs:
+    child = partition_of_route(route_of_query(query), n_partitions)
+    if child not in children:
         raise ValueError(
-            f"queries must be of partitions {list(heirs)}; {query!r:.100} is of {heir}"
+            f"queries must be of partitions {list(children)}; {query!r:.100} is of "
+            f"{child}"
         )
-    return heir
+    return child
 
 
 def divided_statistics(
-    values: Mapping[bytes, bytes], heirs: Sequence[int], n_partitions: int
+    values: Mapping[bytes, bytes], children: Sequence[int], n_partitions: int
 ) -> dict[int, list[Change]]:
-    """The share of each heir; the partition itself is the first of them.
+    """The share of each child; the partition itself is the first of them.
 
     Parameters
     ----------
@@ -56,7 +57,7 @@ def divided_statistics(
     ValueError
         Where a scope is not whole, or of another partition.
     """
-    found: dict[int, list[Change]] = {heir: [] for heir in heirs}
+    found: dict[int, list[Change]] = {child: [] for child in children}
     heir_by_query: dict[str, int] = {}
     oldest: dict[int, int] = {}
     counted = None
@@ -67,26 +68,26 @@ def divided_statistics(
             continue
         query = str(name[0])
         if query not in heir_by_query:
-            heir_by_query[query] = heir_of(query, heirs, n_partitions)
-        heir = heir_by_query[query]
-        found[heir].append(Change(STATISTICS, key, value))
+            heir_by_query[query] = heir_of(query, children, n_partitions)
+        child = heir_by_query[query]
+        found[child].append(Change(STATISTICS, key, value))
         if kind == "scope":
             era = int(name[3])
-            oldest[heir] = min(era, oldest.get(heir, era))
+            oldest[child] = min(era, oldest.get(child, era))
     if counted is None:
         return found
-    living = dict.fromkeys(heirs, 0)
+    living = dict.fromkeys(children, 0)
     for query, (n_impressions, _) in Statistics(values.items()).queries().items():
         living[heir_by_query[query]] += n_impressions
-    own, *new = heirs
-    n_taken = sum(counted.sources.values()) - sum(living[heir] for heir in new)
+    own, *new = children
+    n_taken = sum(counted.sources.values()) - sum(living[child] for child in new)
     shares = {own: counted._replace(sources={own: n_taken})}
     nothing = counted._replace(n_left=0, capped=0, clipped=0, without_exposure=0)
-    shares |= {heir: nothing._replace(sources={heir: living[heir]}) for heir in new}
-    for heir, share in shares.items():
-        key = keys.counted_key(heir)
-        value = keys.encode_counted(share._replace(oldest=oldest.get(heir)))
-        found[heir].append(Change(STATISTICS, key, value))
+    shares |= {child: nothing._replace(sources={child: living[child]}) for child in new}
+    for child, share in shares.items():
+        key = keys.counted_key(child)
+        value = keys.encode_counted(share._replace(oldest=oldest.get(child)))
+        found[child].append(Change(STATISTICS, key, value))
     return found
 
 
@@ -101,9 +102,9 @@ Record = tuple[bytes | None, bytes | None]
 
 
 def divided_candidates(
-    values: Mapping[bytes, bytes], heirs: Sequence[int], n_partitions: int
+    values: Mapping[bytes, bytes], children: Sequence[int], n_partitions: int
 ) -> dict[int, list[Change]]:
-    """The share of each heir; counts since the beginning stay with the first.
+    """The share of each child; counts since the beginning stay with the first.
 
     Parameters
     ----------
@@ -112,29 +113,29 @@ def divided_candidates(
     n_partitions
         Of the log from here on.
     """
-    found: dict[int, list[Change]] = {heir: [] for heir in heirs}
+    found: dict[int, list[Change]] = {child: [] for child in children}
     for key, value in values.items():
-        heir = heirs[0]
+        child = children[0]
         if key != COUNTS:
             query, _ = msgspec.msgpack.decode(key)
-            heir = heir_of(query, heirs, n_partitions)
-        found[heir].append(Change(STATE_TOPIC, key, value))
+            child = heir_of(query, children, n_partitions)
+        found[child].append(Change(STATE_TOPIC, key, value))
     return found
 
 
 def moved_features(
-    records: Iterable[Record], heirs: Sequence[int], n_partitions: int
+    records: Iterable[Record], children: Sequence[int], n_partitions: int
 ) -> Iterator[Output]:
-    """Features whose query leaves a partition, at their heirs, and their tombstones.
+    """Features whose query leaves a partition, at their children, and their tombstones.
 
     Parameters
     ----------
     records
         Of the partition of `candidates`, oldest first.
-    heirs
+    children
         The partition itself is the first of them.
     """
-    own = heirs[0]
+    own = children[0]
     latest: dict[bytes, tuple[int, bytes]] = {}
     for key, value in records:
         if key is None:
@@ -142,9 +143,9 @@ def moved_features(
         if value is None:
             latest.pop(key, None)
             continue
-        heir = heir_of(decode_candidates_key(key).query, heirs, n_partitions)
-        if heir != own:
-            latest[key] = heir, value
-    for key, (heir, value) in latest.items():
-        yield Output(CANDIDATES, heir, key, value)
+        child = heir_of(decode_candidates_key(key).query, children, n_partitions)
+        if child != own:
+            latest[key] = child, value
+    for key, (child, value) in latest.items():
+        yield Output(CANDIDATES, child, key, value)
         yield Output(CANDIDATES, own, key, None)

@@ -20,17 +20,16 @@ from rankstream.snapshots import pointer_of
 from rankstream.wire.topics import SNAPSHOTS, STATISTICS, TRAINING, full_name
 from rankstream.wire.training import ASKED, DONE, LEFT_ALONE
 from rankstream.wire.training import TRAINING as UNDER_WAY
+from streams.kafka.clients import Cluster
 from streams.kafka.committed_reader import CommittedBatch, client_options
 from streams.kafka.reader_role import Source, either, run_reader_role
-from streams.kafka.state.state_log import Cluster
 from streams.kafka.status.status_page import Status
+from streams.kafka.training.background_thread import BackgroundThread, Stopped, Task
 from streams.kafka.training.intervention import BEAT_S, Ending, Intervention, Train
 from streams.kafka.training.memory import MemoryLimit, give_back_free_pages
-from streams.kafka.training.told_thread import Stopped, Task, Told
 from streams.kafka.training.training_log import TrainingLog
 from streams.kafka.training.valuations import Valuations
 from streams.statistics import keys
-from streams.training.model_lists import made_in_turn
 from streams.training.model_records import ModelRecords
 from streams.training.retries import Retries, Standing
 from streams.training.schedule import due, least_watermark, n_passed
@@ -90,8 +89,7 @@ class Trainer:
         self._train = train
         worker = worker or uuid.uuid4().hex[:12]
         self._own_id = f"{settings.delivery.instance_id}/{worker}"
-        self._in_turn = made_in_turn(settings.models)
-        self._models = frozenset(self._in_turn)
+        self._models = frozenset(settings.schedules)
         self._seen = ModelRecords(self._models, _passed)
         self._counted: dict[int, keys.Counted] = {}
         self._valuations = Valuations(settings, cluster)
@@ -149,7 +147,7 @@ class Trainer:
         """
         await either(self._news, stop, timeout_s=LOOK_S)
         self._news.clear()
-        for name in self._in_turn:
+        for name in self._settings.schedules:
             if not stop.is_set() and self._is_wanted(name):
                 await self._intervene(name, stop)
         await self._valuations.turn(stop, self._counted, self._is_any_wanted)
@@ -192,9 +190,9 @@ class Trainer:
         request = records.asked(name)
         if request is not None:
             return Task(name, ASKED, request.id)
-        training = self._settings.models[name].training
+        schedule = self._settings.schedules[name]
         position = records.positions.get(name)
-        reason = due(training, position, self._n_counted(), self._watermark_ms())
+        reason = due(schedule, position, self._n_counted(), self._watermark_ms())
         return None if reason is None else Task(name, reason, "")
 
     def _n_counted(self) -> int:
@@ -206,10 +204,10 @@ class Trainer:
 
     def _standing(self, name: str) -> Standing:
         newest = self._seen.newest.get(name)
-        training = self._settings.models[name].training
+        schedule = self._settings.schedules[name]
         return Standing(
             None if newest is None else pointer_of(newest),
-            n_passed(training, self._n_counted(), self._watermark_ms()),
+            n_passed(schedule, self._n_counted(), self._watermark_ms()),
         )
 
     # An intervention.
@@ -226,9 +224,9 @@ class Trainer:
             task = self._task_of(name, records)
             if task is not None:
                 memory = MemoryLimit(self._settings.train.memory_mb)
-                told = Told(task, stop, memory)
+                thread = BackgroundThread(task, stop, memory)
                 run = Intervention(
-                    self._settings, self._cluster, own, told,
+                    self._settings, self._cluster, own, thread,
                     by=self._own_id, train=self._train,
                 )  # fmt: skip
                 known = (each.watermark_ms for each in self._counted.values())

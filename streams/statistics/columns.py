@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from models.counts.fixed_point import EXPOSURE_ONE, Int64
 from models.counts.group_tables import summed_rows
 from models.counts.list_form import list_totals, placed_lists, rows_shown
-from models.counts.scope_record import CONVERTED
+from models.counts.scope_record import CAPPED, CONVERTED
 from streams.statistics.keys import ScopeName
 from streams.statistics.placed_rows import Floats, Placed, PlacedRows
 from streams.statistics.scopes import (
@@ -26,6 +26,9 @@ from streams.statistics.scopes import (
 
 PLACES_AT_ONCE = 1 << 19
 """Expected placements that are added up together, unless one cell has more."""
+
+IMPRESSIONS, WITHOUT_EXPOSURE = 2, 6
+"""Columns of `Columns.cells`."""
 
 MOST_CLASSES = 256
 """No settings have so many."""
@@ -60,6 +63,8 @@ class Columns(NamedTuple):
         scopes that were converted from an earlier release.
     reward
         The class that clicks are counted of.
+    mixed
+        Scopes with several placements, where that was asked.
     """
 
     names: tuple[ScopeName, ...]
@@ -74,6 +79,18 @@ class Columns(NamedTuple):
     by_class: Int64
     expected: Floats
     reward: int
+    mixed: frozenset[ScopeName] = frozenset()
+
+    def has_policies(self) -> NDArray[np.bool_]:
+        """Cells all of whose lists have known policies, [n_cells]."""
+        has_none = self.flags[self.cells[:, 0]] & (CAPPED | CONVERTED) > 0
+        return np.asarray(~(has_none | (self.cells[:, WITHOUT_EXPOSURE] > 0)))
+
+    def cell_of_rows(self) -> Int64:
+        """Number of the cell that each row is of, [n_rows]."""
+        keys = self.cells[:, 0] * STRIDE + self.cells[:, 1]
+        starts = np.searchsorted(self.scope * STRIDE + self.group, keys)
+        return np.repeat(np.arange(len(keys)), np.diff(starts, append=len(self.scope)))
 
     def of_scopes(self, first: int, end: int) -> "Columns":
         """Those of the scopes from `first` up to but not with `end`, by number."""
@@ -92,7 +109,19 @@ class Columns(NamedTuple):
             self.by_class[:, rows],
             self.expected[rows],
             self.reward,
+            self.mixed,
         )
+
+
+def counted_scopes(chunks: Iterable[Columns]) -> Iterator[Columns]:
+    """Chunks with the scopes alone that they have cells of.
+
+    A batch that is cut into several names all of its scopes in each.
+    """
+    for chunk in chunks:
+        if len(chunk.cells):
+            first, last = chunk.cells[[0, -1], 0].tolist()
+            yield chunk.of_scopes(first, last + 1)
 
 
 class ColumnReader:

@@ -32,6 +32,7 @@ from streams.statistics.scopes import (
 from streams.statistics.summaries import (
     cells_of,
     impressions_and_clicks,
+    mixed_scopes,
     summaries_of_batch,
 )
 
@@ -179,6 +180,7 @@ class Statistics:
         queries: Iterable[str] | None = None,
         *,
         is_wanted: Callable[[ScopeName], bool] = lambda _: True,
+        marks_mixed: bool = False,
     ) -> Iterator[Columns]:
         """Every item and rank, chunk by chunk; see `streams.statistics.columns`.
 
@@ -188,6 +190,8 @@ class Statistics:
             Those that are read; all if not given.
         is_wanted
             Whether a scope is, as of chosen eras.
+        marks_mixed
+            Whether columns say which scopes had several placements.
 
         Raises
         ------
@@ -196,7 +200,9 @@ class Statistics:
         """
         reader = self.column_reader()
         for batch in self.batches(queries, is_wanted=is_wanted):
-            yield from reader.of_batch(batch)
+            mixed = mixed_scopes(batch) if marks_mixed else frozenset()
+            for chunk in reader.of_batch(batch):
+                yield chunk._replace(mixed=mixed)
 
     def column_reader(self) -> ColumnReader:
         """One for the reward classes that were counted."""

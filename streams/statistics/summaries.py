@@ -1,4 +1,4 @@
-"""What scopes of a batch add up to: totals, groups, and whole cells."""
+"""What scopes of a batch add up to: totals, groups, whole cells, and placements."""
 
 from collections.abc import Iterator
 
@@ -8,10 +8,14 @@ from models.counts.cells import CellSummary, ordered_places
 from models.counts.fixed_point import Floats, Int64
 from models.counts.group_tables import GroupTables, added
 from models.counts.list_form import list_tables
+from models.counts.placements import DETERMINISTIC, TAIL_SHUFFLE
 from models.counts.scope_summaries import by_group, cell_of
 from streams.statistics.keys import ScopeName
 from streams.statistics.placed_rows import placement_in_set
 from streams.statistics.scopes import STRIDE, ScopeBatch, SortedItems
+
+EXPOSURE = 8
+"""Column of pairs in the general form: exposures of placements that are not kept."""
 
 
 def impressions_and_clicks(batch: ScopeBatch) -> Iterator[tuple[ScopeName, int, int]]:
@@ -76,3 +80,28 @@ def _by_id(tables: GroupTables, by_id: SortedItems) -> GroupTables:
     click_pairs = changed["click_pairs"]
     click_pairs[:, 1:] = ordered_places(click_pairs[:, 1:])
     return tables._replace(**changed)
+
+
+def mixed_scopes(batch: ScopeBatch) -> frozenset[ScopeName]:
+    """Scopes of a batch with more than one placement.
+
+    An exposure row is one, and so is a list of fixed ranks; lists of a shuffled last
+    rank share theirs where they agree above it. Exposures that were added up, beyond
+    what is kept apart, count as several. Clicks are counted of a scope's groups: which
+    of several placements one came under cannot be told.
+    """
+    n = np.bincount(batch.row_scopes, minlength=len(batch.names))
+    lists, scopes = batch.lists, batch.list_scopes
+    is_fixed = lists.rows == -1 - DETERMINISTIC
+    n = n + np.bincount(scopes[is_fixed], minlength=len(n))
+    has_candidates = batch.n_candidates() > 0
+    heads = set()
+    for number in np.flatnonzero(lists.rows == -1 - TAIL_SHUFFLE).tolist():
+        first, end = lists.starts[number : number + 2].tolist()
+        end -= int(has_candidates[number])
+        heads.add((int(scopes[number]), tuple(lists.items[first:end].tolist())))
+    for scope, _ in heads:
+        n[scope] += 1
+    pairs = batch.general.pairs
+    n[np.unique(pairs[pairs[:, EXPOSURE] > 0, 0] // STRIDE)] += 2
+    return frozenset(batch.names[i] for i in np.flatnonzero(n > 1).tolist())

@@ -42,5 +42,5 @@ def bias_told(
     # What was never clicked would be left out for having had no luck.
     asked = how.asked._replace(keeps_unclicked=True, is_by_policy=False)
     views = views_of(chunks, asked, [Part(groups, takes)]).views(0)
-    rng = np.random.default_rng(how.seed)
+    rng = np.random.default_rng(how.curve.seed)
     return trust_test(views, rng, n_ranks=asked.n_ranks).told()

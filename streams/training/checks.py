@@ -14,7 +14,7 @@ from rankstream.wire.envelope import (
 )
 from streams.training.gathering import Gathered
 from streams.training.inputs import Inputs, TrainingRefused, list_hash
-from streams.training.query_sums import TRAINED_ON
+from streams.training.item_tables import TRAINED_ON
 
 
 class Checks(NamedTuple):

@@ -11,17 +11,13 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from models.estimators.intervention_aware import (
-    ItemSums,
-    estimates,
-    training_values,
-)
 from models.training.query_chunk import QueryChunk
-from streams.training.query_sums import (
+from streams.training.item_tables import (
     N_SPLITS,
+    N_TABLES,
     SELECTED_ON,
-    SUMMED,
     TRAINED_ON,
+    ItemTables,
 )
 
 CHUNK_BYTES = 16 << 20
@@ -39,19 +35,15 @@ class StoredQueries(NamedTuple):
     ----------
     offsets : [n_queries + 1]
         See `QueryChunk`.
-    sums : [4, n_splits, n_items]
-        As `streams.training.query_sums` gives them.
+    tables : [n_tables, n_splits, n_items]
+        See `streams.training.item_tables`.
     n_impressions : [n_queries, n_splits]
         Lists of each query.
     """
 
     offsets: Integers
-    sums: Floats
+    tables: Floats
     n_impressions: Integers
-
-    def of_split(self, split: int) -> ItemSums:
-        """Sums of one split, [1, n_items]."""
-        return ItemSums(*self.sums[:, [split]])
 
 
 class _Place(NamedTuple):
@@ -69,11 +61,16 @@ class ChunkFile:
     ----------
     n_features
         Of each item.
+    how
+        Makes values of tables.
     chunk_bytes
         Of features, after which a chunk ends.
     """
 
-    def __init__(self, n_features: int, chunk_bytes: int = CHUNK_BYTES) -> None:
+    def __init__(
+        self, n_features: int, how: ItemTables, chunk_bytes: int = CHUNK_BYTES
+    ) -> None:
+        self.how = how
         self._n_features = n_features
         self._most_items = max(chunk_bytes // (4 * n_features), 1)
         self._waiting: list[tuple[Singles, Floats, Integers]] = []
@@ -97,15 +94,15 @@ class ChunkFile:
         """Chunks."""
         return len(self._places)
 
-    def add(self, features: Singles, sums: Floats, n_impressions: Integers) -> None:
+    def add(self, features: Singles, tables: Floats, n_impressions: Integers) -> None:
         """Keep a query.
 
         Parameters
         ----------
         features : [n_items, n_features]
             Normalised.
-        sums : [4, n_splits, n_items]
-            As `streams.training.query_sums` gives them.
+        tables : [n_tables, n_splits, n_items]
+            See `streams.training.item_tables`.
         n_impressions : [n_splits]
             Lists of the query.
 
@@ -116,25 +113,25 @@ class ChunkFile:
         """
         if self._waiting and self._n_waiting + len(features) > self._most_items:
             self.settle()
-        self._waiting.append((features, sums, n_impressions))
+        self._waiting.append((features, tables, n_impressions))
         self._n_waiting += len(features)
         self.n_queries += 1
         self.n_items += len(features)
         self.n_impressions += n_impressions
-        support = sums[SUMMED.index("alpha"), TRAINED_ON]
+        support = np.nan_to_num(self.how.support(tables[:, TRAINED_ON]))
         self.largest_support = max(self.largest_support, float(support.max(initial=0)))
 
     def settle(self) -> None:
         """Write what waits, as a chunk of its own."""
         if not self._waiting:
             return
-        features, sums, n_impressions = zip(*self._waiting, strict=True)
+        features, tables, n_impressions = zip(*self._waiting, strict=True)
         offsets = np.cumsum([0, *(len(each) for each in features)])
         place = _Place(self._size, len(features), int(offsets[-1]))
         parts = (
             offsets,
             np.stack(n_impressions),
-            np.concatenate(sums, axis=2),
+            np.concatenate(tables, axis=2),
             *(np.ascontiguousarray(each, np.float32) for each in features),
         )
         for part in parts:
@@ -161,17 +158,17 @@ class ChunkFile:
         n, n_items, at = place.n_queries, place.n_items, place.start
         offsets = np.empty(n + 1, np.int64)
         n_impressions = np.empty((n, N_SPLITS), np.int64)
-        sums = np.empty((len(SUMMED), N_SPLITS, n_items))
-        for part in (offsets, n_impressions, sums):
+        tables = np.empty((N_TABLES, N_SPLITS, n_items))
+        for part in (offsets, n_impressions, tables):
             self._read(at, part)
             at += part.nbytes
-        return StoredQueries(offsets, sums, n_impressions)
+        return StoredQueries(offsets, tables, n_impressions)
 
     def features(self, number: int) -> Singles:
         """Features of a chunk, [n_items, n_features]."""
         place = self._places[number]
         n_before = 1 + (1 + N_SPLITS) * place.n_queries
-        n_before += len(SUMMED) * N_SPLITS * place.n_items
+        n_before += N_TABLES * N_SPLITS * place.n_items
         features = np.empty((place.n_items, self._n_features), np.float32)
         self._read(place.start + 8 * n_before, features)
         return features
@@ -199,7 +196,7 @@ class TrainingChunks:
     least_support
         Items with less leave the pairs.
     is_raised
-        Whether averages are raised to a least one; see `training_values`.
+        Whether averages are raised to a least one; see `ItemTables.raised`.
     """
 
     def __init__(
@@ -220,18 +217,16 @@ class TrainingChunks:
 
     def __getitem__(self, number: int, /) -> QueryChunk:
         stored = self._file.stored(number)
-        sums = stored.of_split(TRAINED_ON)
+        own, how = stored.tables[:, TRAINED_ON], self._file.how
         values = (
-            training_values(sums, self._n_impressions)
-            if self._is_raised
-            else estimates(sums).values
+            how.raised(own, self._n_impressions) if self._is_raised else how.values(own)
         )
         total = self._file.n_impressions[TRAINED_ON]
         return _chunk(
             stored.offsets,
             self._file.features(number),
             values,
-            is_supported(sums, self._least_support),
+            is_supported(how.support(own), self._least_support),
             stored.n_impressions[:, TRAINED_ON] / total,
         )
 
@@ -255,19 +250,18 @@ class SelectionChunks:
     def __getitem__(self, number: int, /) -> QueryChunk:
         file, place = self._places[number]
         stored = file.stored(place)
-        sums = stored.of_split(SELECTED_ON)
+        own = stored.tables[:, SELECTED_ON]
         return _chunk(
             stored.offsets,
             file.features(place),
-            estimates(sums).values,
-            is_supported(sums, self._least_support),
+            file.how.values(own),
+            is_supported(file.how.support(own), self._least_support),
             stored.n_impressions[:, SELECTED_ON] / self._total,
         )
 
 
-def is_supported(sums: ItemSums, least: float) -> npt.NDArray[np.bool_]:
-    """Items whose value tells anything, [n_items]; without support none does."""
-    support = sums.alpha.sum(axis=0)
+def is_supported(support: Floats, least: float) -> npt.NDArray[np.bool_]:
+    """Items whose value tells anything; without `support` [n_items] none does."""
     return np.asarray((support >= least) & (support > 0.0))
 
 

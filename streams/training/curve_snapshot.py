@@ -23,14 +23,14 @@ from rankstream.wire.envelope import (
     intervention_of,
     pointer_of,
 )
-from rankstream.wire.parents import parent_of, sha256_of
+from rankstream.wire.snapshot_names import parent_of, sha256_of
 from rankstream.wire.training import SCHEMA
 from streams.statistics.columns import Columns
 from streams.statistics.reader import Statistics
 from streams.training.bias_told import bias_told
 from streams.training.checks import check_pointer
 from streams.training.class_columns import TooManyClasses
-from streams.training.curve_estimator import LEAST_RANKS, estimator_of
+from streams.training.curve_estimator import LEAST_RANKS, CurveEstimator
 from streams.training.estimated_curve import (
     ViewsOfGroups,
     fit_of_groups,
@@ -111,12 +111,12 @@ class _Fit:
     ) -> None:
         self._name = name
         self._settings = settings
-        self._model = settings.models[name]
+        self._curve = settings.curves[name]
         self._statistics = statistics
         self._parent = parent
         self._tell = on_progress
         self._online = interventions_learned_online(statistics, online)
-        self._how = estimator_of(self._model)
+        self._how = CurveEstimator(self._curve)
 
     def outcome(self, reason: str, epoch: int | None) -> CurveOutcome:
         counts = counts_of(self._statistics)
@@ -140,11 +140,11 @@ class _Fit:
             reason=reason,
             counts=list(counts.items()),
             watermarks=list(watermarks_of(self._statistics).items()),
-            settings=msgspec.to_builtins(self._model),
+            settings=msgspec.to_builtins(self._curve),
             split_shares=list(self._settings.statistics.split_shares),
             parent=None if parent is None else parent_of(parent),
-            estimator=how.options.estimator,
-            options={**how.options._asdict(), "seed": how.seed},
+            estimator=how.curve.estimator,
+            options=how.curve.options(),
             **rows,
             is_ratio_only=how.is_ratio_only,
             reasons=list(found.reasons),
@@ -184,7 +184,7 @@ class _Fit:
         return pointer
 
     def _columns(self) -> Iterator[Columns]:
-        is_wanted = scopes_for(self._name, self._model)
+        is_wanted = scopes_for(self._curve.learns_from)
         for chunk in self._statistics.columns(is_wanted=is_wanted):
             self._tell(Progress("reading"))
             yield chunk
@@ -202,12 +202,12 @@ class _Fit:
             raise TrainingRefused(f"{self._name!r}: {error}") from error
         if found.n_known >= LEAST_RANKS:
             return found, told
-        needs = bias_estimator(self._how.options.estimator).needs
+        needs = bias_estimator(self._curve.estimator).needs
         raise TrainingRefused(
             f"clicks must tell {LEAST_RANKS} ranks of {self._name!r} or more, from "
             f"{needs}; {found.warning() or 'nothing was shown at two ranks'}: wait for "
             "lists that differ, or set another estimator in "
-            f"models.{self._name}.options"
+            f"[curves.{self._name}]"
         )
 
     def _fit_of(self, told: ViewsOfGroups) -> FittedCurve:

@@ -13,9 +13,8 @@ import numpy.typing as npt
 
 from models.bias.logged_views import Views
 from models.counts.fixed_point import Int64
-from streams.statistics.columns import Columns
+from streams.statistics.columns import Columns, counted_scopes
 from streams.training.class_columns import columns_by_class
-from streams.training.used_cells import counted_scopes
 
 MOST_ROWS = 1 << 19
 """Pairs of document and rank that an estimate is made of."""

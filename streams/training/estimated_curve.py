@@ -282,7 +282,7 @@ def estimated_curve(
         return EstimatedCurve(
             curve, told.source, told.groups, "", None, told.takes, told.is_chosen
         )
-    ends = CurveEnds(found.alpha_low, found.alpha_high, how.options.confidence)
+    ends = CurveEnds(found.alpha_low, found.alpha_high, how.curve.confidence)
     return EstimatedCurve(
         curve,
         told.source,

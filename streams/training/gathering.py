@@ -6,8 +6,6 @@ from typing import NamedTuple
 import numpy as np
 
 from models.counts.fixed_point import Int64
-from models.estimators.bias_curve import BiasCurve
-from models.estimators.choice import Unknown
 from models.estimators.splits import Splits
 from rankstream.ranking.checked_weights import CheckedWeights
 from rankstream.ranking.scoring import normalised, shifted
@@ -26,7 +24,12 @@ from streams.training.feature_records import (
     FeaturesRefused,
     QueryFeatures,
 )
-from streams.training.query_sums import TRAINED_ON, QuerySummation, QuerySums
+from streams.training.item_tables import (
+    TRAINED_ON,
+    ItemTables,
+    QueryTables,
+    query_tables,
+)
 
 QUERIES_AT_ONCE = 1_000
 """After so many it is told how far reading is."""
@@ -74,72 +77,69 @@ class Gathered:
         Of the model's list.
     splits
         Which queries are held out.
+    how
+        Values are made.
     """
 
     def __init__(
-        self, scaling: Scaling, features: FeatureRecords, splits: Splits
+        self,
+        scaling: Scaling,
+        features: FeatureRecords,
+        splits: Splits,
+        how: ItemTables,
     ) -> None:
+        self._how = how
         self._scaling = scaling
         self._features = features
         self._splits = splits
         self._digest = FeaturesDigest(features.n_partitions)
-        self.training = ChunkFile(features.n_features)
-        self.held_out = ChunkFile(features.n_features)
+        self.training = ChunkFile(features.n_features, how)
+        self.held_out = ChunkFile(features.n_features, how)
         self.n_queries = 0
         self.n_without_features = 0
         self._n_impressions = 0
         self._n_left_out = 0
 
     def take(
-        self,
-        chunks: Iterable[Columns],
-        curve: BiasCurve,
-        split_of: Int64,
-        on_queries: Callable[[int], object],
-        unknown: Unknown = Unknown.LEFT_OUT,
+        self, chunks: Iterable[Columns], on_queries: Callable[[int], object]
     ) -> None:
         """Read all columns.
 
         Parameters
         ----------
-        curve
-            What sums are made under.
-        split_of : [n_groups]
-            See `streams.training.query_sums`.
         on_queries
             Is told how many queries were read, now and then; what it raises ends
             reading.
-        unknown
-            See `streams.training.query_sums`.
 
         Raises
         ------
         FeaturesRefused
         """
-        for sums in QuerySummation(curve, split_of, unknown).of(chunks):
-            self._take(sums)
-            if self.n_queries % QUERIES_AT_ONCE == 0:
-                on_queries(self.n_queries)
+        for found in self._how.gatherer().of(chunks):
+            self._n_left_out += found.n_left_out
+            for query in query_tables(self._how, found):
+                self._take(query)
+                if self.n_queries % QUERIES_AT_ONCE == 0:
+                    on_queries(self.n_queries)
         self.training.settle()
         self.held_out.settle()
         on_queries(self.n_queries)
 
-    def _take(self, sums: QuerySums) -> None:
+    def _take(self, query: QueryTables) -> None:
         self.n_queries += 1
-        self._n_impressions += int(sums.n_impressions[TRAINED_ON])
-        self._n_left_out += sums.n_left_out
-        found = self._features.of(sums.query, sums.sets)
+        self._n_impressions += int(query.n_impressions[TRAINED_ON])
+        found = self._features.of(query.query, query.sets)
         if found is None:
             self.n_without_features += 1
             return
-        self._digest.take(sums.query, found.digests)
-        is_held_out = self._splits.is_held_out(sums.query)
+        self._digest.take(query.query, found.digests)
+        is_held_out = self._splits.is_held_out(query.query)
         file = self.held_out if is_held_out else self.training
-        scaled = self._scaling.of(sums.query, found.features)
-        tables = sums.sums
-        if found.items != sums.items:
-            tables = tables[:, :, _places(sums, found)]
-        file.add(scaled, tables, sums.n_impressions)
+        scaled = self._scaling.of(query.query, found.features)
+        tables = query.tables
+        if found.items != query.items:
+            tables = tables[:, :, _places(query, found)]
+        file.add(scaled, tables, query.n_impressions)
 
     def features_used(self) -> list[FeaturesUsed]:
         """Which records of features were read, by partition."""
@@ -167,11 +167,12 @@ class Gathered:
         n_below, below, clicked = 0, 0.0, 0.0
         for file in (self.training, self.held_out):
             for number in range(len(file)):
-                sums = file.stored(number).of_split(TRAINED_ON)
-                is_below = ~is_supported(sums, least_support)
+                own = file.stored(number).tables[:, TRAINED_ON]
+                is_below = ~is_supported(self._how.support(own), least_support)
+                of_items = self._how.clicked(own)
                 n_below += int(is_below.sum())
-                clicked += float(sums.clicked.sum())
-                below += float(sums.clicked[:, is_below].sum())
+                clicked += float(of_items.sum())
+                below += float(of_items[is_below].sum())
         return Sizes(
             n_queries=self.training.n_queries,
             n_held_out=self.held_out.n_queries,
@@ -184,10 +185,10 @@ class Gathered:
         )
 
 
-def _places(sums: QuerySums, found: QueryFeatures) -> Int64:
+def _places(query: QueryTables, found: QueryFeatures) -> Int64:
     """Where items with features stand among those that were counted.
 
     Each does: its set is one of a scope that was counted, and named by its items.
     """
-    number = {item: i for i, item in enumerate(sums.items)}
+    number = {item: i for i, item in enumerate(query.items)}
     return np.array([number[item] for item in found.items], np.int64)

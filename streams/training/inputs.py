@@ -93,7 +93,7 @@ def sets_known(
     A set is named once for each intervention that it was shown under. Features are of
     sets that are whole, hence never of one that grows.
     """
-    is_wanted = scopes_for(name, model)
+    is_wanted = scopes_for(model.sources_of(name))
     wanted = (scope for scope in statistics.scopes() if is_wanted(scope))
     for query, of_query in groupby(wanted, lambda scope: scope.query):
         yield query, [one.candidate_set for one in of_query if not one.is_growing]

@@ -20,8 +20,7 @@ class LearnedOnline(Container[str]):
     """
 
     def __init__(self, settings: Settings, read: Callable[[], Iterable[str]]) -> None:
-        models = settings.models.items()
-        self._online = {name for name, each in models if each.learns_online}
+        self._online = {*settings.online}
         makers = {
             x for one in settings.experiments.values() for x in one.rankers.values()
         }

@@ -15,7 +15,6 @@ from streams.stage import Change, Output
 from streams.statistics.reader import Statistics
 from streams.training.curve_snapshot import CurveOutcome, fit_curve
 from streams.training.known_curve import KnownCurve, published_curve
-from streams.training.model_lists import made_in_turn
 from streams.training.schedule import due, position_after
 from streams.training.trained_snapshot import (
     Inputs,
@@ -94,16 +93,15 @@ class LocalTrainer:
         n_counted = counters["statistics_impressions"]
         watermark_ms = counters["watermark_ms"]
         done = []
-        for name in made_in_turn(self._settings.models):
-            model = self._settings.models[name]
+        for name, schedule in self._settings.schedules.items():
             if self._refused_at.get(name) == n_counted:
                 continue
             position = self.positions.get(name)
-            reason = due(model.training, position, n_counted, watermark_ms)
+            reason = due(schedule, position, n_counted, watermark_ms)
             if reason is None:
                 continue
             try:
-                if model.is_curve:
+                if name in self._settings.curves:
                     self.fit(name, reason)
                 else:
                     done.append(self.train(name, reason).run)

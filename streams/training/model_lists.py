@@ -1,8 +1,7 @@
 """Which lists are a model's, by the intervention that they were logged under."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 
-from rankstream.settings import ModelSettings
 from rankstream.wire.envelope import is_pointer
 from streams.statistics.keys import ScopeName
 
@@ -24,28 +23,12 @@ def logged_by(intervention: str, models: Collection[str]) -> bool:
     return model in models and bool(is_pointer(pointer.encode()))
 
 
-def made_in_turn(models: Mapping[str, ModelSettings]) -> list[str]:
-    """Names of models that are trained or curves, these first: others take them.
-
-    Examples
-    --------
-    >>> made_in_turn({
-    ...     "a": ModelSettings(features=1, learner="trained"),
-    ...     "b": ModelSettings(learner="examination"),
-    ...     "c": ModelSettings(features=1),
-    ... })
-    ['b', 'a']
-    """
-    made = [name for name, model in models.items() if not model.learns_online]
-    return sorted(made, key=lambda name: (not models[name].is_curve, name))
-
-
-def scopes_for(name: str, model: ModelSettings) -> Callable[[ScopeName], bool]:
-    """Whether a scope has lists that the model of a name learns from.
+def scopes_for(models: Collection[str]) -> Callable[[ScopeName], bool]:
+    """Whether a scope has lists of one of these models; with none, of any.
 
     A curve is of users, and not of a ranker: of all lists, where none are named.
     """
-    if model.is_curve and not model.learns_from:
+    if not models:
         return lambda _: True
-    models = frozenset(model.sources_of(name))
-    return lambda scope: logged_by(scope.intervention, models)
+    known = frozenset(models)
+    return lambda scope: logged_by(scope.intervention, known)

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
-from rankstream.settings import TrainingSettings
+from rankstream.configuration.training import Schedule
 from rankstream.wire.curves import CurveRecord
 from rankstream.wire.training import COUNT, SCHEMA, TIME, Position, RunRecord
 
@@ -11,7 +11,7 @@ NOWHERE = Position(SCHEMA, 0, [], -1, "")
 """Of a model that was never trained."""
 
 
-def count_points(training: TrainingSettings) -> list[int]:
+def count_points(schedule: Schedule) -> list[int]:
     """Numbers of interactions at which a model is trained, ascending, each once.
 
     Those of `after`, and `interventions` points from `first` to `last` that are evenly
@@ -19,15 +19,15 @@ def count_points(training: TrainingSettings) -> list[int]:
 
     Examples
     --------
-    >>> plan = TrainingSettings(first=10, last=1_000, interventions=3, after=[50])
+    >>> plan = Schedule(first=10, last=1_000, interventions=3, after=[50])
     >>> count_points(plan)
     [10, 50, 100, 1000]
     """
-    return sorted({*training.after, *_log_points(training)})
+    return sorted({*schedule.after, *_log_points(schedule)})
 
 
-def _log_points(training: TrainingSettings) -> Iterator[int]:
-    n, first, last = training.interventions, training.first, training.last
+def _log_points(schedule: Schedule) -> Iterator[int]:
+    n, first, last = schedule.interventions, schedule.first, schedule.last
     if n == 1:
         yield first
     for number in range(n if n > 1 else 0):
@@ -81,7 +81,7 @@ def position_after(
 
 
 def due(
-    training: TrainingSettings,
+    schedule: Schedule,
     position: Position | None,
     n_counted: int,
     watermark_ms: int | None,
@@ -105,29 +105,27 @@ def due(
     `COUNT` or `TIME`.
     """
     counted_before = position.n_counted if position else 0
-    if any(counted_before < each <= n_counted for each in count_points(training)):
+    if any(counted_before < each <= n_counted for each in count_points(schedule)):
         return COUNT
     if watermark_ms is None:
         return None
     passed_ms = position.watermark_ms if position else -1
-    if any(passed_ms < each <= watermark_ms for each in training.at_ms):
+    if any(passed_ms < each <= watermark_ms for each in schedule.at_ms):
         return TIME
     return None
 
 
-def n_passed(
-    training: TrainingSettings, n_counted: int, watermark_ms: int | None
-) -> int:
+def n_passed(schedule: Schedule, n_counted: int, watermark_ms: int | None) -> int:
     """Points of a schedule that are passed, whether or not they led to a training.
 
     Examples
     --------
-    >>> n_passed(TrainingSettings(after=[10, 20], at=[5_000]), 10, 5_000)
+    >>> n_passed(Schedule(after=[10, 20], at=[5_000]), 10, 5_000)
     2
     """
     at_ms = -1 if watermark_ms is None else watermark_ms
-    passed = [each for each in count_points(training) if each <= n_counted]
-    return len(passed) + sum(each <= at_ms for each in training.at_ms)
+    passed = [each for each in count_points(schedule) if each <= n_counted]
+    return len(passed) + sum(each <= at_ms for each in schedule.at_ms)
 
 
 class Next(NamedTuple):
@@ -137,15 +135,15 @@ class Next(NamedTuple):
     at_ms: int | None
 
 
-def next_points(training: TrainingSettings, position: Position | None) -> Next:
+def next_points(schedule: Schedule, position: Position | None) -> Next:
     """What comes, or is due already, after the last intervention.
 
     Examples
     --------
-    >>> next_points(TrainingSettings(after=[10, 20]), None)
+    >>> next_points(Schedule(after=[10, 20]), None)
     Next(n_counted=10, at_ms=None)
     """
     known = position or NOWHERE
-    counts = [each for each in count_points(training) if each > known.n_counted]
-    times = [each for each in training.at_ms if each > known.watermark_ms]
+    counts = [each for each in count_points(schedule) if each > known.n_counted]
+    times = [each for each in schedule.at_ms if each > known.watermark_ms]
     return Next(min(counts, default=None), min(times, default=None))

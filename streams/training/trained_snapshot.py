@@ -9,17 +9,17 @@ be clicked is estimated from groups that it has seen nothing of.
 from collections.abc import Callable, Container, Iterator
 from typing import NamedTuple
 
-import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from models.counts.fixed_point import Int64
 from models.estimators.bias_curve import BiasCurve, position_curve
-from models.estimators.choice import Choice, choice_of_sums
+from models.estimators.choice import Choice, Unknown, asked_for, choice_of_sums
 from models.estimators.splits import Shares, Splits
 from models.training.exploration import Exploration, explored
 from models.training.ranker_training import Epoch
 from models.training.reward import Reward, estimated_reward
+from rankstream.configuration.former import recorded_model
 from rankstream.ranking.checked_weights import CheckedWeights
 from rankstream.settings import Settings
 from rankstream.wire.envelope import (
@@ -28,10 +28,10 @@ from rankstream.wire.envelope import (
     encode_snapshot,
     intervention_of,
 )
-from rankstream.wire.parents import parent_of, sha256_of
+from rankstream.wire.snapshot_names import parent_of, sha256_of
 from rankstream.wire.training import SCHEMA, RunRecord
 from streams.native.placing import placements_of_scores
-from streams.statistics.columns import Columns
+from streams.statistics.columns import IMPRESSIONS, Columns
 from streams.training.checks import Checks
 from streams.training.estimated_curve import (
     estimated_curve,
@@ -41,12 +41,19 @@ from streams.training.feature_records import FeaturesRefused
 from streams.training.fitted_ranker import Fitted, fitted_ranker, ranker_of_model
 from streams.training.gathering import Gathered, Scaling
 from streams.training.inputs import Inputs, TrainingRefused, feature_records_for
+from streams.training.item_tables import (
+    APART,
+    SELECTED_ON,
+    TRAINED_ON,
+    EstimatedValues,
+    EstimatorRefused,
+    ItemTables,
+    PooledSums,
+)
 from streams.training.known_curve import GIVEN, KnownCurve
 from streams.training.learned_online import LearnedOnline
 from streams.training.model_lists import scopes_for
 from streams.training.progress import Progress
-from streams.training.query_sums import APART, SELECTED_ON, TRAINED_ON
-from streams.training.used_cells import has_known_policies
 
 __all__ = [
     "Inputs",
@@ -159,7 +166,7 @@ class _Run:
             counts=list(self._inputs.counts.items()),
             watermarks=list(self._inputs.watermarks.items()),
             features=gathered.features_used(),
-            settings=msgspec.to_builtins(self._model),
+            settings=recorded_model(self._model),
             split_shares=list(self._shares[:3]),
             seed=self._plan.seed,
             parent=parent_of(self._parent),
@@ -183,7 +190,7 @@ class _Run:
         return Outcome(snapshot, run)
 
     def _columns(self) -> Iterator[Columns]:
-        is_wanted = scopes_for(self._name, self._model)
+        is_wanted = scopes_for(self._model.sources_of(self._name))
         return self._inputs.statistics.columns(is_wanted=is_wanted)
 
     def _curve(self) -> KnownCurve:
@@ -237,13 +244,30 @@ class _Run:
         seen = {*splits.training, *known.groups, *parent.groups}
         return sorted(seen), tuple(x for x in splits.selection if x not in seen)
 
-    def _choice(self) -> Choice:
-        def read() -> Iterator[Columns]:
-            for chunk in self._columns():
-                yield chunk
-                self._tell(Progress("reading"))
+    def _reading(self) -> Iterator[Columns]:
+        for chunk in self._columns():
+            yield chunk
+            self._tell(Progress("reading"))
 
-        return choice_of_sums(has_known=has_known_policies(read()))
+    def _choice(self) -> Choice:
+        if self._plan.estimator:
+            return asked_for(self._plan.estimator)
+        has_known = any(each.has_policies().any() for each in self._reading())
+        return choice_of_sums(has_known=has_known)
+
+    def _tables(self, choice: Choice, curve: BiasCurve, split_of: Int64) -> ItemTables:
+        """How values are made: of sums that say what to clip by, else by a count."""
+        if not self._plan.estimator:
+            return PooledSums(curve, split_of, choice.unknown)
+        n_impressions = 0
+        for chunk in self._reading():
+            counts = split_of[chunk.cells[:, 1]] == TRAINED_ON
+            if choice.unknown is Unknown.LEFT_OUT:
+                counts &= chunk.has_policies()
+            n_impressions += int(chunk.cells[counts, IMPRESSIONS].sum())
+        # Of none there is nothing to learn from, which is refused later.
+        n_impressions = max(n_impressions, 1)
+        return EstimatedValues(choice.estimator, curve, split_of, n_impressions)
 
     def _gathered(
         self,
@@ -254,16 +278,11 @@ class _Run:
     ) -> Gathered:
         curve, choice = by
         scaling = Scaling(weights, self._model.normalisation)
-        gathered = Gathered(scaling, self._inputs.features, splits)
         try:
-            gathered.take(
-                self._columns(),
-                curve,
-                _split_of(splits, free),
-                lambda n: self._tell(Progress("reading", n)),
-                choice.unknown,
-            )
-        except FeaturesRefused as error:
+            how = self._tables(choice, curve, _split_of(splits, free))
+            gathered = Gathered(scaling, self._inputs.features, splits, how)
+            gathered.take(self._columns(), lambda n: self._tell(Progress("reading", n)))
+        except (FeaturesRefused, EstimatorRefused) as error:
             raise self._refused(error) from error
         self._checks.lists(gathered.n_queries)
         self._checks.gathered(gathered)

@@ -1,14 +1,15 @@
 """A trained snapshot made again, from a dump of the log and the record of its run."""
 
 from collections.abc import Callable, Generator, Iterable, Iterator
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import msgspec
 
-from rankstream.settings import ModelSettings, Settings
+from rankstream.configuration.former import curve_of_record, model_of_record
+from rankstream.settings import Settings
 from rankstream.wire.curves import CurveRecord
 from rankstream.wire.envelope import Snapshot, encode_snapshot
-from rankstream.wire.parents import Parent, parent_of
+from rankstream.wire.snapshot_names import Parent, parent_of
 from rankstream.wire.topics import CANDIDATES, EVENTS, STATISTICS
 from rankstream.wire.training import FeaturesUsed, RunRecord
 from streams.fold.canonical_fold import CanonicalFold
@@ -145,11 +146,14 @@ def curve_made_of(
             f"names, {_named(run.parent)}; got {_named(given)}: give that"
         )
     own = _settings_of(run, settings)
-    return fit_curve(
+    found = fit_curve(
         run.model, own, statistics_of(own), parent,
         reason=run.reason, epoch=run.epoch, online=frozenset(run.online),
         on_progress=on_progress,
     )  # fmt: skip
+    # They are what it was made of, in the words of the release that made it.
+    made = msgspec.structs.replace(found.run, settings=run.settings)
+    return found._replace(run=made)
 
 
 def _named(parent: Parent | None) -> str:
@@ -182,14 +186,16 @@ def _check_parent(run: RunRecord, parent: Snapshot) -> None:
 
 
 def _settings_of(run: RunRecord | CurveRecord, settings: Settings) -> Settings:
-    model = msgspec.convert(run.settings, ModelSettings)
     statistics = msgspec.structs.replace(
         settings.statistics, split_shares=list(run.split_shares)
     )
     kafka = msgspec.structs.replace(settings.kafka, partitions=run.n_partitions)
-    return msgspec.structs.replace(
-        settings, kafka=kafka, models={run.model: model}, statistics=statistics
-    )
+    own: dict[str, Any] = {"models": {}, "curves": {}}
+    if isinstance(run, CurveRecord):
+        own["curves"] = {run.model: curve_of_record(run.settings)}
+    else:
+        own["models"] = {run.model: model_of_record(run.settings)}
+    return msgspec.structs.replace(settings, kafka=kafka, statistics=statistics, **own)
 
 
 def _inputs(settings: Settings, run: RunRecord, events: Events) -> Inputs:

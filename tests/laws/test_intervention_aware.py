@@ -15,6 +15,7 @@ from scipy.stats import t as student
 
 from models.estimators import bias_curve, intervals, intervention_aware
 from models.estimators.bias_curve import BiasCurve, position_curve
+from models.estimators.logged_places import LoggedPlaces
 from tests.laws.logged_clicks import Users, outcomes, placement, plackett_luce
 
 EXACT = 1e-12
@@ -40,6 +41,11 @@ class Impression:
         self.expected = placement(policy, 3, 3)
 
 
+def places_of(groups, items, ranks, clicked, expected):
+    """Rows of one policy, of which nobody asks how often items were there."""
+    return LoggedPlaces(groups, groups * 0, items, ranks, clicked, clicked, expected)
+
+
 def sums_of(real, impressions, found, curve, *, n_groups=1):
     """What the code under test adds up of impressions that came to these outcomes."""
     rows, per_item = [], np.zeros((n_groups, 3))
@@ -51,7 +57,7 @@ def sums_of(real, impressions, found, curve, *, n_groups=1):
             if expected:
                 rows.append((one.group, item, row + 1, int(clicked), expected))
     columns = [np.array(column) for column in zip(*rows, strict=True)]
-    return real.aware.item_sums(real.aware.Places(*columns), per_item, curve)
+    return real.aware.item_sums(places_of(*columns), per_item[:, None], curve)
 
 
 def expectation(impressions, users, of):
@@ -151,11 +157,9 @@ def one_item(real, alphas, clicks, *, groups=None, curve=None):
     """Sums of impressions on which one item stood first with these probabilities."""
     groups = np.zeros(len(alphas), np.int64) if groups is None else np.array(groups)
     zeros = np.zeros(len(alphas), np.int64)
-    places = real.aware.Places(
-        groups, zeros, zeros + 1, np.array(clicks), np.array(alphas)
-    )
+    places = places_of(groups, zeros, zeros + 1, np.array(clicks), np.array(alphas))
     n = np.bincount(groups).astype(float)[:, None]
-    return real.aware.item_sums(places, n, curve or position_curve([1.0]))
+    return real.aware.item_sums(places, n[:, None], curve or position_curve([1.0]))
 
 
 def value_of(real, sums):
@@ -227,11 +231,11 @@ def each_query_by_its_own_traffic(real):
     expected = np.array([[100, 300], [300, 100]]) @ [0.25, 0.05]
     relevance = np.array([0.8, 0.3])
     clicked = expected * relevance
-    places = real.aware.Places(
+    places = places_of(
         np.zeros(2, np.int64), np.arange(2), np.ones(2, np.int64), clicked, expected
     )
     sums = real.aware.item_sums(
-        places, np.full((1, 2), 400.0), position_curve([1.0, 0.5])
+        places, np.full((1, 1, 2), 400.0), position_curve([1.0, 0.5])
     )
     found = real.aware.estimates(sums)
     np.testing.assert_allclose(found.values, relevance, rtol=EXACT)
@@ -276,8 +280,8 @@ def the_jackknife_of_a_ratio(real):
     curve = BiasCurve(np.array([0.5, 0.4]), np.array([0.2, 0.1]))
     groups, ranks = np.arange(3), np.array([1, 2, 1])
     expected, clicks = np.array([100.0, 300.0, 40.0]), np.array([60, 90, 40])
-    places = real.aware.Places(groups, groups * 0, ranks, clicks, expected)
-    sums = real.aware.item_sums(places, np.full((3, 1), 400.0), curve)
+    places = places_of(groups, groups * 0, ranks, clicks, expected)
+    sums = real.aware.item_sums(places, np.full((3, 1, 1), 400.0), curve)
     found = real.intervals.jackknife_intervals(sums)
     alpha, beta = np.array([50.0, 120.0, 20.0]), np.array([20.0, 30.0, 8.0])
     without = [
@@ -325,12 +329,12 @@ MUTANTS = (
     ("aware", "curve.alpha[rows] * expected", "expected"),
     ("aware", "curve.beta[rows] * expected", "curve.beta[0] * expected"),
     ("aware", "curve.beta[rows] * expected", "curve.beta[rows]"),
-    ("aware", "places.expected[is_known]", "np.ceil(places.expected[is_known])"),
-    ("aware", "places.expected[is_known]", "np.minimum(places.expected[is_known], 1)"),
+    ("aware", "log.expected[is_known]", "np.ceil(log.expected[is_known])"),
+    ("aware", "log.expected[is_known]", "np.minimum(log.expected[is_known], 1)"),
     ("aware", "ranks[is_known] - 1", "ranks[is_known] - 2"),
     ("aware", "ranks <= curve.n_ranks", "ranks < curve.n_ranks"),
     ("aware", "groups[is_known] * n_items +", "groups[is_known] * 0 +"),
-    ("aware", "+ places.items[is_known]", "+ 0 * places.items[is_known]"),
+    ("aware", "+ log.items[is_known]", "+ 0 * log.items[is_known]"),
     ("aware", "divide(impressions, alpha", "divide(impressions.sum(), alpha"),
     ("aware", "divide(impressions, alpha", "divide(1.0, alpha"),
     ("aware", "CLIP / np.sqrt(n_impressions), 1.0", "CLIP / n_impressions, 1.0"),

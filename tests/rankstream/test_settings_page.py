@@ -8,6 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
+from rankstream.configuration.curves import ESTIMATORS
+from rankstream.configuration.training import Schedule
 from rankstream.settings import (
     DeliverySettings,
     ExperimentSettings,
@@ -41,6 +43,7 @@ SECTIONS: dict[str, type[msgspec.Struct]] = {
     "serve": ServeSettings,
     "models.NAME": ModelSettings,
     "models.NAME.training": TrainingSettings,
+    "curves.NAME.schedule": Schedule,
     "experiments.NAME": ExperimentSettings,
 }
 
@@ -62,12 +65,23 @@ def written(cell: str) -> Any:
     )
 
 
-@pytest.mark.parametrize("section", SECTIONS)
-def test_the_page_has_every_setting_and_its_default(section: str) -> None:
-    """In the order in which they are declared."""
+def on_the_page(section: str) -> dict[str, Any]:
+    """Settings and defaults in their order."""
     text = PAGE.read_text(encoding="utf-8")
     part = text.partition(f"## `[{section}]`")[2].partition("\n## ")[0]
+    return {name: written(cell) for name, cell in ROW.findall(part)}
+
+
+@pytest.mark.parametrize("section", SECTIONS)
+def test_the_page_has_every_setting_and_its_default(section: str) -> None:
+    """With nothing besides."""
     fields = msgspec.structs.fields(SECTIONS[section])
-    assert [(name, written(cell)) for name, cell in ROW.findall(part)] == [
-        (field.name, default_of(field)) for field in fields
-    ]
+    assert on_the_page(section) == {x.name: default_of(x) for x in fields}
+
+
+def test_the_page_has_every_option_of_a_curve() -> None:
+    """Of all estimators, which it names."""
+    found = on_the_page("curves.NAME")
+    assert found.pop("estimator") == "needed"
+    fields = [x for each in ESTIMATORS.values() for x in msgspec.structs.fields(each)]
+    assert found == {x.name: default_of(x) for x in fields}

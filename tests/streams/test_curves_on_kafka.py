@@ -77,17 +77,15 @@ state_s = 1.0
 [statistics]
 groups = 10
 split_shares = [0.2, 0.6, 0.2]
-[models.users]
-learner = "examination"
-[models.users.options]
+[curves.users]
 estimator = "trust"
 ranks = {N_RANKS}
 confidence = {1.0 - TOGETHER}
-[models.users.training]
+[curves.users.schedule]
 after = [{CURVE_AT}]
 [models.m]
 features = {N_FEATURES}
-learner = "trained"
+versions = "trained"
 [models.m.training]
 after = [{TRAINED_AT}]
 epochs = 10

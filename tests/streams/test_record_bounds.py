@@ -43,7 +43,8 @@ from rankstream.wire.topics import (
     full_name,
 )
 from streams.fold.segments import Segment
-from streams.kafka.state.state_log import Cluster, StateLog
+from streams.kafka.clients import Cluster
+from streams.kafka.state.state_log import StateLog
 from streams.learning.learn import Learn
 from streams.partition_fold import partition_fold
 from streams.stage import Change, Output, Stage

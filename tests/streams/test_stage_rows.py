@@ -36,7 +36,7 @@ def needed(settings: Settings) -> set[str]:
 def test_verdicts_are_made_where_there_is_an_experiment_or_an_intervention():
     """Whoever starts a worker without naming roles gets those that are needed."""
     compared = ExperimentSettings(rankers={"a": "", "b": ""})
-    trained = ModelSettings(features=1, learner="trained")
+    trained = ModelSettings(features=1, versions="trained")
     always = set(ROLES) - {"evaluate", "train", "adapt"}
     assert needed(Settings()) == always
     assert needed(Settings(experiments={"e": compared})) == always | {"evaluate"}

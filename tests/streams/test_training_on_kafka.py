@@ -57,7 +57,7 @@ state_s = 1.0
 instance_id = "one"
 [models.m]
 features = {N_FEATURES}
-learner = "trained"
+versions = "trained"
 [models.m.training]
 after = [{EACH}, {2 * EACH + LAG}, {3 * EACH + 2 * LAG}]
 epochs = 10

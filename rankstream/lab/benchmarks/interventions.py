@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from models.click_models.position_based import position_based_of
-from producers.formats.letor import LetorData
-from producers.formats.synthetic_queries import generated_queries
+from producers.formats.letor import LetorData, generated_queries
 from producers.simulation import Plan, Progress, simulate, step_ms_for
+from rankstream.configuration.models import TRAINED
 from rankstream.lab.benchmarks.harness import (
     NO_BOUNDS,
     Bounds,
@@ -24,7 +24,6 @@ from rankstream.lab.benchmarks.harness import (
 )
 from rankstream.lab.simulation.pipelines import in_process, ndcg_of
 from rankstream.lab.simulation.served_policies import Policy, ServedPolicies
-from rankstream.ranking.learner_options import TRAINED
 from rankstream.settings import (
     ModelSettings,
     Settings,
@@ -73,7 +72,7 @@ def settings_with(n_lists: int, examination: tuple[float, ...]) -> Settings:
         least_support=1.0,
         examination=list(examination),
     )
-    model = ModelSettings(features=N_FEATURES, learner=TRAINED, training=training)
+    model = ModelSettings(features=N_FEATURES, versions=TRAINED, training=training)
     return Settings(
         models={"loop": model},
         statistics=StatisticsSettings(groups=10),

@@ -51,7 +51,12 @@ from streams.statistics.columns import Columns
 from streams.statistics.reader import Statistics
 from streams.training.feature_records import FeatureRecords
 from streams.training.gathering import Gathered, Scaling
-from streams.training.query_sums import APART, SELECTED_ON, TRAINED_ON
+from streams.training.item_tables import (
+    APART,
+    SELECTED_ON,
+    TRAINED_ON,
+    PooledSums,
+)
 
 Floats = npt.NDArray[np.float64]
 
@@ -203,10 +208,10 @@ def read(n_queries: int) -> Parts:
     scaling = Scaling(
         CheckedWeights(np.zeros(N_FEATURES, np.float32), None, None), "min-max"
     )
-    gathered = Gathered(scaling, known, splits)
-    before_s, started_s = reading.seconds, time.process_time()
     curve = position_curve(1.0 / np.arange(1.0, CUTOFF + 1.0))
-    gathered.take(columns(), curve, split_of, lambda _: None)
+    gathered = Gathered(scaling, known, splits, PooledSums(curve, split_of))
+    before_s, started_s = reading.seconds, time.process_time()
+    gathered.take(columns(), lambda _: None)
     for side in gathered.chunks(0.0):
         for number in range(len(side)):
             assert side[number].n_queries  # noqa: S101  what was read is measured

@@ -91,7 +91,7 @@ class _Generated:
 def main(n_gib: float) -> None:
     """Print bytes, queries, seconds of CPU, and bytes that were resident at most."""
     model = ModelSettings(
-        features=N_FEATURES, learner="trained", training=TrainingSettings(epochs=5)
+        features=N_FEATURES, versions="trained", training=TrainingSettings(epochs=5)
     )
     parent = Snapshot(
         MODEL, 0, 0, 0, 0, model.kind, [], model.normalisation, N_FEATURES,

@@ -24,6 +24,7 @@ from producers.simulation import (
     step_ms_for,
 )
 from producers.stop_signal import Stop
+from rankstream.configuration.models import TRAINED
 from rankstream.lab.simulation.interventions import (
     LEAST_SUPPORT,
     Schedule,
@@ -47,7 +48,6 @@ from rankstream.lab.simulation.served_policies import (
     told,
 )
 from rankstream.operations.terminal.progress_line import ProgressLine
-from rankstream.ranking.learner_options import TRAINED
 from rankstream.settings import (
     ModelSettings,
     Settings,
@@ -78,7 +78,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "  rankstream simulate --local --data MQ2008 --users navigational "
         "--interventions 3\n"
         "\n"
-        "A model whose learner is 'trained' changes at interventions. On Kafka the\n"
+        "A model that is trained changes at interventions. On Kafka the\n"
         "role `train` makes them by itself, when [models.NAME.training] says. Ctrl-C\n"
         "ends the simulation, and prints what there is.\n"
     )
@@ -235,7 +235,7 @@ def _settings(arguments: argparse.Namespace, n_features: int) -> Settings:
     settings = with_namespace(load_settings(arguments.config), arguments.namespace)
     name, asked = arguments.model, arguments.interventions
     model = settings.models.get(name)
-    if model is not None and model.is_curve:
+    if name in settings.curves:
         raise ValueError(
             f"a model must rank to be simulated; {name!r} is a curve of bias: name "
             "another with --model"
@@ -254,7 +254,7 @@ def _settings(arguments: argparse.Namespace, n_features: int) -> Settings:
             )
         return settings
     if model is not None and not (
-        arguments.local and model.is_trained and not model.training.has_schedule
+        arguments.local and model.versions == TRAINED and not model.training.has_points
     ):
         checked_schedule(name, model, asked, arguments.impressions)
         return settings
@@ -270,7 +270,7 @@ def _model(arguments: argparse.Namespace, n_features: int) -> ModelSettings:
         return ModelSettings(features=n_features)
     # Simulations show each query to few users.
     training = TrainingSettings(cutoff=arguments.cutoff, least_support=LEAST_SUPPORT)
-    return ModelSettings(features=n_features, learner=TRAINED, training=training)
+    return ModelSettings(features=n_features, versions=TRAINED, training=training)
 
 
 def _with_schedule(model: ModelSettings, schedule: Schedule) -> ModelSettings:
@@ -299,7 +299,7 @@ def _plan(
         cutoff=arguments.cutoff,
         max_behind=arguments.max_behind,
         follow=not arguments.no_follow,
-        learns_online=model is None or not model.is_trained,
+        learns_online=arguments.model not in settings.trained,
         is_live=not arguments.local,
     )
     start_ms = start_ms_for(

@@ -17,8 +17,7 @@ import numpy.typing as npt
 from models.bias.examination import ExaminationCurve, estimate_examination
 from models.click_models.position_based import PositionBasedModel
 from models.evaluation.ndcg import mean_ndcg
-from producers.formats.letor import LetorData, read_letor
-from producers.formats.synthetic_queries import generated_queries
+from producers.formats.letor import LetorData, generated_queries, read_letor
 from producers.simulation import Plan, Progress, simulate, step_ms_for
 from rankstream.lab.demonstration.view import DemoState
 from rankstream.ranker import Ranker

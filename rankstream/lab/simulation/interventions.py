@@ -3,6 +3,7 @@
 import math
 from typing import NamedTuple, Protocol
 
+from rankstream.configuration.models import TRAINED
 from rankstream.operations.terminal.plain_text import visible
 from rankstream.settings import ModelSettings
 from rankstream.wire.curves import CurveRecord
@@ -74,12 +75,12 @@ def checked_schedule(
     """
     if asked is None:
         return
-    if not model.is_trained:
+    if model.versions != TRAINED:
         raise ValueError(
-            f"--interventions goes with models whose learner is 'trained'; {name!r} "
-            f"has {model.learner!r}: leave it out, or name another model"
+            f"--interventions goes with models that are trained; versions of {name!r} "
+            f"are {model.versions!r}: leave it out, or name another model"
         )
-    if not model.training.has_schedule:
+    if not model.training.has_points:
         wanted = schedule_over(n_impressions, asked)
         raise ValueError(
             f"the settings must say when {name!r} is trained, as the worker reads them "

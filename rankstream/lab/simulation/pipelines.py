@@ -13,12 +13,10 @@ import numpy.typing as npt
 
 from models.evaluation.ndcg import mean_ndcg
 from producers.event_producer import EventProducer
-from producers.formats.letor import LetorData, read_fold, read_letor
-from producers.formats.synthetic_queries import generated_queries
-from producers.log_time import newest_ms
+from producers.formats.letor import LetorData, generated_queries, read_fold, read_letor
 from producers.readiness import Waiting
 from producers.simulation import Sink
-from producers.topic_reader import TopicReader
+from producers.topic_reader import TopicReader, newest_ms
 from rankstream.lab.simulation.awaited_interventions import AwaitedInterventions
 from rankstream.lab.simulation.interventions import Interventions, OwnInterventions
 from rankstream.ranker import Ranker
@@ -61,12 +59,10 @@ def in_process(
         What a model that is trained serves first, instead of zeros.
     """
     model = settings.models[name]
-    own = msgspec.structs.replace(
-        local_settings(settings), models={**settings.curves, name: model}
-    )
+    own = msgspec.structs.replace(local_settings(settings), models={name: model})
     pipeline = LocalPipeline(own, now=lambda: time.time_ns() // 1_000_000)
     interventions = Interventions()
-    if model.is_trained:
+    if name in own.trained:
         interventions = OwnInterventions(name, LocalTrainer(own, pipeline))
     pipeline.start()
     key = name.encode()
@@ -107,9 +103,8 @@ def on_kafka(
     try:
         with EventProducer(settings) as sink, contextlib.ExitStack() as stack:
             interventions = Interventions()
-            model = settings.models.get(name)
             reader = stack.enter_context(TopicReader(settings))
-            if model is not None and model.is_trained:
+            if name in settings.trained:
                 interventions = AwaitedInterventions(
                     settings, ranker, reader, max_behind, is_stopped
                 )

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from producers.simulation import Progress
 from rankstream.lab.simulation.interventions import Interventions
-from rankstream.operations.commands.curve_tables import print_curve
+from rankstream.operations.commands.intervene.tables import print_curve
 from rankstream.operations.terminal.fitted_table import print_fitted, wide_console
 from rankstream.operations.terminal.loss_line import loss_line
 from rankstream.operations.terminal.plain_text import plain, visible

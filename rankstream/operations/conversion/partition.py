@@ -22,6 +22,7 @@ from rankstream.operations.conversion.scopes import (
 )
 from rankstream.settings import Settings
 from rankstream.wire.topics import STATISTICS
+from streams.kafka.clients import Cluster
 from streams.kafka.state.resume_position import (
     POSITION_KEY,
     ResumePosition,
@@ -30,7 +31,7 @@ from streams.kafka.state.resume_position import (
     decode_position,
     encode_position,
 )
-from streams.kafka.state.state_log import Cluster, StateLog, StateRead
+from streams.kafka.state.state_log import StateLog, StateRead
 from streams.stage import Change
 from streams.topology import StageKind
 

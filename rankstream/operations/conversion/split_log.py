@@ -26,6 +26,7 @@ from rankstream.operations.terminal.counts import counted
 from rankstream.settings import Settings
 from rankstream.wire.topics import CANDIDATES, EVENTS, LATE
 from streams.kafka.bundles import WITHIN
+from streams.kafka.clients import Cluster
 from streams.kafka.committed_reader import client_options
 from streams.kafka.committer import Committer
 from streams.kafka.partition_life import Event
@@ -35,7 +36,7 @@ from streams.kafka.state.resume_position import (
     decode_position,
     encode_position,
 )
-from streams.kafka.state.state_log import Cluster, StateLog, StateRead
+from streams.kafka.state.state_log import StateLog, StateRead
 from streams.stage import Change, SourceRecord
 from streams.topology import StageKind, topics_of
 from streams.worker_roles import kinds_of
@@ -103,10 +104,10 @@ class _Split:
             )
             return
         for partition in range(n_there):
-            heirs = range(partition, self._n_after, n_there)
+            children = range(partition, self._n_after, n_there)
             self._tell(
                 f"{EVENTS}[{partition}] would be folded to its end, and divided into "
-                f"{', '.join(map(str, heirs))}"
+                f"{', '.join(map(str, children))}"
             )
 
     def _n_there(self) -> int:
@@ -215,7 +216,7 @@ def _sentence(partition: int, report: Report | None) -> str:
     if report is None:
         return f"{place}: nothing to divide"
     shares = "; ".join(
-        f"[{heir}] {counted(n_scopes, 'scope')}, {counted(n_open, 'open event')}"
-        for heir, (n_scopes, n_open) in report.items()
+        f"[{child}] {counted(n_scopes, 'scope')}, {counted(n_open, 'open event')}"
+        for child, (n_scopes, n_open) in report.items()
     )
     return f"{place}: {shares}"

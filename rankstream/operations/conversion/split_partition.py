@@ -1,9 +1,9 @@
-"""A partition of the log on Kafka, divided among its heirs in one transaction.
+"""A partition of the log on Kafka, divided among its children in one transaction.
 
 The transaction has the id of the fold's own, so that a worker that starts meanwhile
-fences it. It writes the state of all heirs, a resume position with the fingerprint of
-each, and tombstones of what left the partition itself. Before it is committed nothing
-has changed; afterwards every heir is one of the wider log.
+fences it. It writes the state of all children, a resume position with the fingerprint
+of each, and tombstones of what left the partition itself. Before it is committed
+nothing has changed; afterwards every child is one of the wider log.
 """
 
 from collections.abc import Sequence
@@ -16,6 +16,7 @@ from rankstream.operations.conversion.refusal import ConversionRefused
 from rankstream.settings import Settings
 from rankstream.wire.topics import CANDIDATES, EVENTS
 from streams.fold.canonical_fold import CanonicalFold
+from streams.kafka.clients import Cluster
 from streams.kafka.state.resume_position import (
     POSITION_KEY,
     ResumePosition,
@@ -27,7 +28,7 @@ from streams.kafka.state.resume_position import (
     first_position,
     start_of,
 )
-from streams.kafka.state.state_log import Cluster, StateLog, StateRead
+from streams.kafka.state.state_log import StateLog, StateRead
 from streams.repartitioning.log_split import LogSplit, divided, splits_of
 from streams.repartitioning.records import moved_features
 from streams.stage import Change, Output
@@ -40,7 +41,7 @@ Values = dict[tuple[str, bytes], bytes]
 
 
 Report = dict[int, tuple[int, int]]
-"""Scopes, and events whose outcome is open, of each heir."""
+"""Scopes, and events whose outcome is open, of each child."""
 
 
 def partitions_before(read: StateRead, n_after: int) -> int:
@@ -82,12 +83,12 @@ class Divider:
         ConversionRefused, LogRefused
             Where state or log do not allow it; nothing has changed.
         """
-        heirs = range(partition, self._n_after, self._n_before)
-        logs = {heir: StateLog(self._kind, heir, self._cluster) for heir in heirs}
+        children = range(partition, self._n_after, self._n_before)
+        logs = {child: StateLog(self._kind, child, self._cluster) for child in children}
         try:
             for log in logs.values():
                 await log.fence(TRANSACTION_MS)
-            reads = {heir: await log.read() for heir, log in logs.items()}
+            reads = {child: await log.read() for child, log in logs.items()}
             position = self._position(partition, reads)
             if position is None:
                 return None
@@ -126,19 +127,19 @@ class Divider:
                 f"written up to {position.offset}, of {source.end}: fold the log in a "
                 "new --namespace"
             )
-        for heir, read in reads.items():
-            if heir != partition:
+        for child, read in reads.items():
+            if child != partition:
                 self._check_empty(read)
         return position
 
     def _has_more(self, partition: int, position: ResumePosition) -> bool:
-        """Whether records are left that belong to heirs."""
+        """Whether records are left that belong to children."""
         with TopicReader(self._settings) as reader:
             left = reader.records(EVENTS, {partition: start_of(position)})
             return next(left, None) is not None
 
     def _check_empty(self, read: StateRead) -> None:
-        """Refuse an heir that has folded something already."""
+        """Refuse a child that has folded something already."""
         packed = read.items.get(self._place)
         offset = -1 if packed is None else decode_position(packed).offset
         if offset >= read.source.first:
@@ -167,40 +168,40 @@ class Divider:
                 f"the state of {reads[own].source.name} must be whole; it is not "
                 f"({error}): fold the log in a new --namespace"
             ) from error
-        folds = {heir: self._restored(heir, share) for heir, share in shares.items()}
+        folds = {child: self._restored(child, share) for child, share in shares.items()}
         outputs = self._moved_features([*shares])
         changes: list[Change] = []
-        for heir, share in shares.items():
-            fingerprint = folds[heir].fingerprint()
+        for child, share in shares.items():
+            fingerprint = folds[child].fingerprint()
             moved = _moved(
-                position, fingerprint, reads[heir].source, is_own=heir == own
+                position, fingerprint, reads[child].source, is_own=child == own
             )
             marker = Change(*self._place, encode_position(moved))
-            before = reads[heir].items
+            before = reads[child].items
             written = [*_changed(before, share), marker]
-            if heir == own:
+            if child == own:
                 changes += written
             else:
                 outputs += [
-                    Output(each.topic, heir, each.key, each.value) for each in written
+                    Output(each.topic, child, each.key, each.value) for each in written
                 ]
         await log.write(outputs, changes)
-        counters = {heir: fold.counters() for heir, fold in folds.items()}
+        counters = {child: fold.counters() for child, fold in folds.items()}
         return {
-            heir: (one["statistics_scopes"], one["pending"])
-            for heir, one in counters.items()
+            child: (one["statistics_scopes"], one["pending"])
+            for child, one in counters.items()
         }
 
-    def _moved_features(self, heirs: Sequence[int]) -> list[Output]:
+    def _moved_features(self, children: Sequence[int]) -> list[Output]:
         """Features of candidates go where the fold will let go of them one day."""
         with TopicReader(self._settings) as reader:
-            records = reader.records(CANDIDATES, {heirs[0]: 0})
+            records = reader.records(CANDIDATES, {children[0]: 0})
             pairs = ((record.key, record.value) for record in records)
-            return list(moved_features(pairs, heirs, self._n_after))
+            return list(moved_features(pairs, children, self._n_after))
 
-    def _restored(self, heir: int, share: list[Change]) -> CanonicalFold:
-        """The fold of an heir, which shows that its share can be taken back."""
-        fold: Any = self._kind.build(self._settings, heir)
+    def _restored(self, child: int, share: list[Change]) -> CanonicalFold:
+        """The fold of a child, which shows that its share can be taken back."""
+        fold: Any = self._kind.build(self._settings, child)
         fold.restore(share)
         taken_back: CanonicalFold = fold
         return taken_back
@@ -209,7 +210,7 @@ class Divider:
 def _moved(
     position: ResumePosition, fingerprint: bytes, source: Source, *, is_own: bool
 ) -> ResumePosition:
-    """The resume position of an heir: where it was, or before all else."""
+    """The resume position of a child: where it was, or before all else."""
     if not is_own:
         first = first_position(source, position.stage_version, fingerprint)
         return msgspec.structs.replace(first, settings=position.settings)

@@ -10,8 +10,8 @@ from rankstream.operations.conversion.refusal import ConversionRefused
 from rankstream.operations.conversion.scopes import Report
 from rankstream.settings import Settings
 from rankstream.wire.topics import STATISTICS
+from streams.kafka.clients import Cluster
 from streams.kafka.committed_reader import client_options
-from streams.kafka.state.state_log import Cluster
 from streams.topology import STAGES, group_of, n_partitions_of, topics_of
 
 LOOK_EVERY_S = 0.5

@@ -13,7 +13,8 @@ import numpy as np
 
 from models.counts.cells import TOTAL_NAMES, CellSummary
 from models.estimators.bias_curve import BiasCurve
-from rankstream.operations.relevance import GatheredQuery
+from models.estimators.choice import Unknown
+from models.estimators.intervention_aware import item_sums
 from rankstream.wire.schemas import SchemaRefused
 from streams.recount.recount import Statistics
 from streams.recount.scopes import (
@@ -28,6 +29,7 @@ from streams.recount.scopes import (
 )
 from streams.recount.weights import CURVES, ItemWeights
 from streams.state_pieces import Parts
+from streams.statistics.logged_queries import QueryGatherer
 from streams.statistics.reader import CellName
 from streams.statistics.reader import Statistics as StoredStatistics
 
@@ -100,20 +102,19 @@ def _weights_of(
     if not statistics.counted:
         return None
     alpha, beta = (np.array(column) for column in CURVES[curve])
-    gathered = GatheredQuery(statistics.counted[0].groups)
+    n_groups = statistics.counted[0].groups
+    gatherer = QueryGatherer(np.arange(n_groups), n_groups, Unknown.LEFT_OUT)
     try:
-        for chunk in statistics.columns([query]):
-            gathered.take(chunk)
+        found = [*gatherer.of(statistics.columns([query]))] or [gatherer.together()]
     except (ValueError, SchemaRefused):
         return None
-    sums = gathered.sums(BiasCurve(alpha, beta))
+    (gathered,) = found
+    sums = item_sums(gathered.log, gathered.impressions, BiasCurve(alpha, beta))
     totals = (table.sum(axis=0).tolist() for table in sums)
     rows = zip(*totals, strict=True)
     return {
         item: ItemWeights(int(n), int(clicked), alphas, betas)
-        for item, (n, alphas, betas, clicked) in zip(
-            gathered.numbers, rows, strict=True
-        )
+        for item, (n, alphas, betas, clicked) in zip(gathered.items, rows, strict=True)
     }
 
 

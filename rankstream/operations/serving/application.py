@@ -116,7 +116,7 @@ def parts_of(
                 else {"n_features": model.features}
             ),
         )
-        for name, model in settings.rankers.items()
+        for name, model in settings.models.items()
     }
     experiments = Experiments(store)
     counts = Counts(room, sender, rankers)

@@ -80,7 +80,7 @@ class Lists:
             name: _Needs(
                 policy_for(model), multileaving_of(model), needs_candidates(model)
             )
-            for name, model in settings.rankers.items()
+            for name, model in settings.models.items()
         }
         self._sender = sender
         self._documents = documents

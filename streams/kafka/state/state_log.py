@@ -1,19 +1,18 @@
-"""State topics of one partition, and the transactions that write to them."""
+"""The state of a stage's partition: how it is written, and read back."""
 
 import asyncio
 import logging
 from collections.abc import Coroutine, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from aiokafka import TopicPartition
-from aiokafka.errors import InvalidTimestampError
 
-from rankstream.wire.topics import MAX_RECORD_BYTES, MIB, full_name
-from streams.kafka.clients import AIOKAFKA, Clients, Consumer, Producer
+from rankstream.wire.topics import MIB
+from streams.kafka.clients import Cluster, Consumer
 from streams.kafka.state.resume_position import Source, StateRefused
+from streams.kafka.state.transactions import Transactions
 from streams.kafka.state.whole_batches import WHOLE, each_of
-from streams.stage import Change, LogRefused, Output
+from streams.stage import Change, Output
 from streams.topology import StageKind, group_of
 
 LOOKS, BETWEEN_LOOKS_S = 5, 0.3
@@ -29,34 +28,7 @@ topic that was read to its end would hold back the next one of the others."""
 POLL_MS = 50
 """A fetch that has nothing but markers ends no wait for records: so often look."""
 
-BULK = 64
-"""More records than this for one partition are packed into batches of our own."""
-
 log = logging.getLogger("rankstream.state_log")
-
-
-@dataclass(frozen=True)
-class Cluster:
-    """How to reach Kafka, and which topics are meant.
-
-    Parameters
-    ----------
-    client
-        Options that every aiokafka client takes.
-    topic_ids
-        Ids of the source topics as they were when the process started.
-    clients
-        Makes them.
-    """
-
-    namespace: str
-    client: Mapping[str, Any] = field(repr=False)  # it holds the password
-    topic_ids: Mapping[str, str]
-    clients: Clients = AIOKAFKA
-
-    def place(self, topic: str, partition: int) -> TopicPartition:
-        """A partition of one of our topics on the cluster."""
-        return TopicPartition(full_name(self.namespace, topic), partition)
 
 
 class StateRead(NamedTuple):
@@ -92,27 +64,12 @@ class StateLog:
         self._kind = kind
         self._partition = partition
         self._cluster = cluster
-        self._producer: Producer | None = None
+        name = f"rankstream-{kind.name}-{kind.source}-{partition}"
+        self._transactions = Transactions(cluster, name)
 
     async def fence(self, timeout_ms: int) -> None:
-        """Become the only writer; aborts what the previous owner had begun.
-
-        The id of the transactions names stage, topic and partition, so that the next
-        owner of the partition fences this one.
-        """
-        kind, cluster = self._kind, self._cluster
-        transactions = f"rankstream-{kind.name}-{kind.source}-{self._partition}"
-        self._producer = cluster.clients.producer(
-            **cluster.client,
-            transactional_id=full_name(cluster.namespace, transactions),
-            transaction_timeout_ms=timeout_ms,
-            request_timeout_ms=timeout_ms,
-            acks="all",
-            max_request_size=MAX_RECORD_BYTES + MIB,
-            max_batch_size=MIB,
-            linger_ms=0,
-        )
-        await self._producer.start()
+        """Become the only writer; aborts what the previous owner had begun."""
+        await self._transactions.fence(timeout_ms)
 
     async def read(self) -> StateRead:
         """Read everything that was committed.
@@ -163,34 +120,21 @@ class StateLog:
             What the consumer group is to have committed by it, if anything. Nobody
             starts there; it is for whoever looks at the lag of the group.
         """
-        producer = self._producer
-        if producer is None:
+        if not self._transactions.is_open:
             raise StateRefused(f"{self._kind.source}[{self._partition}] was given away")
-        records: dict[tuple[str, int], list[Output]] = {}
-        for output in outputs:
-            records.setdefault((output.topic, output.partition), []).append(output)
-        for topic, key, value in changes:
-            record = Output(topic, self._partition, key, value)
-            records.setdefault((topic, self._partition), []).append(record)
-        await producer.begin_transaction()
-        sent: list[Any] = []
-        for (topic, partition), together in records.items():
-            send = _send_bulk if len(together) > BULK else _send_each
-            sent += await send(
-                producer, self._cluster.place(topic, partition), together
-            )
-        await delivered(sent)
-        if next_offset is not None:
-            source = self._cluster.place(self._kind.source, self._partition)
-            group = group_of(self._cluster.namespace, self._kind.role)
-            await producer.send_offsets_to_transaction({source: next_offset}, group)
-        await producer.commit_transaction()
+        state = (
+            Output(topic, self._partition, key, value) for topic, key, value in changes
+        )
+        source = self._cluster.place(self._kind.source, self._partition)
+        await self._transactions.commit(
+            [*outputs, *state],
+            None if next_offset is None else {source: next_offset},
+            group_of(self._cluster.namespace, self._kind.role),
+        )
 
     async def close(self) -> None:
-        """Close the producer."""
-        producer, self._producer = self._producer, None
-        if producer is not None:
-            await producer.stop()
+        """Write no more."""
+        await self._transactions.close()
 
     async def _end_what_hangs(
         self, committed: Consumer, everything: Consumer, places: list[TopicPartition]
@@ -213,31 +157,9 @@ class StateLog:
             "event=ending-what-hangs partition=%s[%d]",
             self._kind.source, self._partition,
         )  # fmt: skip
-        await self._abort_everywhere(places)
-
-    async def _abort_everywhere(self, places: list[TopicPartition]) -> None:
-        """A transaction marker that aborts, wherever this stage may have written."""
-        producer = self._producer
-        if producer is None:
-            return
-        outputs: list[TopicPartition] = []
-        for topic in self._kind.outputs:
-            name = self._cluster.place(topic, 0).topic
-            partitions = await producer.partitions_for(name)
-            outputs += [TopicPartition(name, each) for each in sorted(partitions)]
-        await producer.begin_transaction()
-        # Whoever starts next looks at the state only, so that is closed last: if this
-        # start is killed in between, the next one still sees that something hangs.
-        for some in (outputs, places):
-            # A transaction has the partitions that it wrote to; nobody reads these.
-            sent = [
-                await producer.send(
-                    place.topic, partition=place.partition, key=b"nothing", value=b""
-                )
-                for place in some
-            ]
-            await delivered(sent)
-        await producer.abort_transaction()
+        if self._transactions.is_open:
+            outputs = await self._transactions.partitions_of(self._kind.outputs)
+            await self._transactions.abort(outputs, places)
 
     async def _described(self, consumer: Consumer) -> Source:
         source = self._kind.source
@@ -264,24 +186,6 @@ class StateLog:
             first[place],
             end[place],
         )
-
-
-async def delivered(sent: Iterable[Any]) -> None:
-    """Wait until the brokers have all that was sent.
-
-    Raises
-    ------
-    LogRefused
-        Where their clocks are too far from this machine's.
-    """
-    try:
-        await asyncio.gather(*sent)
-    except InvalidTimestampError as error:
-        raise LogRefused(
-            "the brokers must take the time that this machine gives its records; they "
-            "say that it is too far from theirs: set its clock by NTP, and run "
-            "`rankstream topics create --alter`, so that they give the time themselves"
-        ) from error
 
 
 async def _all_of(*works: Coroutine[Any, Any, None]) -> None:
@@ -314,46 +218,3 @@ async def _read_to_end(
         # The position steps over what transactions leave in the log.
         left = {each for each in left if await consumer.position(each) < ends[each]}
     return items, n_records
-
-
-async def _send_each(
-    producer: Producer, place: TopicPartition, records: list[Output]
-) -> list[Any]:
-    return [
-        await producer.send(
-            place.topic,
-            partition=place.partition,
-            key=record.key,
-            value=record.value,
-            headers=list(record.headers),
-        )
-        for record in records
-    ]
-
-
-async def _send_bulk(
-    producer: Producer, place: TopicPartition, records: list[Output]
-) -> list[Any]:
-    sent = []
-    batch = producer.create_batch()
-
-    async def send() -> None:
-        batch.close()
-        sent.append(
-            await producer.send_batch(batch, place.topic, partition=place.partition)
-        )
-
-    for record in records:
-        content = {
-            "key": record.key,
-            "value": record.value,
-            "headers": list(record.headers),
-            "timestamp": None,
-        }
-        if batch.append(**content) is None:
-            await send()
-            batch = producer.create_batch()
-            # An empty batch takes a record of any size.
-            batch.append(**content)
-    await send()
-    return sent

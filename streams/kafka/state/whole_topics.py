@@ -11,8 +11,8 @@ from typing import TypeVar
 
 from aiokafka import TopicPartition
 
-from streams.kafka.clients import Consumer
-from streams.kafka.state.state_log import FETCH_BYTES, POLL_MS, Cluster
+from streams.kafka.clients import Cluster, Consumer
+from streams.kafka.state.state_log import FETCH_BYTES, POLL_MS
 from streams.kafka.state.whole_batches import WHOLE, each_of
 
 Pair = tuple[bytes, bytes | None]

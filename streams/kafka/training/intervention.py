@@ -44,9 +44,9 @@ from rankstream.wire.training import (
     training_key,
 )
 from rankstream.wire.training import TRAINING as UNDER_WAY
-from streams.kafka.state.state_log import Cluster
+from streams.kafka.clients import Cluster
 from streams.kafka.state.whole_topics import Pair, built_of, whole_topic
-from streams.kafka.training.told_thread import Stopped, Told
+from streams.kafka.training.background_thread import BackgroundThread, Stopped
 from streams.kafka.training.training_log import TrainerFenced, TrainingLog
 from streams.stage import Output
 from streams.statistics.reader import Statistics
@@ -97,7 +97,7 @@ class Intervention:
     ----------
     own
         Of the model.
-    told
+    thread
         Has the task.
     by
         Names this trainer among others.
@@ -110,7 +110,7 @@ class Intervention:
         settings: Settings,
         cluster: Cluster,
         own: TrainingLog,
-        told: Told,
+        thread: BackgroundThread,
         *,
         by: str,
         train: Train = train_model,
@@ -118,10 +118,10 @@ class Intervention:
         self._settings = settings
         self._cluster = cluster
         self._own = own
-        self._task = told.task
+        self._task = thread.task
         self._by = by
         self._train = train
-        self._told = told
+        self._thread = thread
 
     async def run(self, records: ModelRecords, at_ms: int) -> Ending:
         """Do it, or say why not.
@@ -170,7 +170,7 @@ class Intervention:
             parent,
             reason=self._task.reason,
             epoch=parent.epoch + 1 if records.is_put_back(name) else None,
-            on_progress=self._told.take,
+            on_progress=self._thread.take,
             online=LearnedOnline(self._settings, lambda: records.learned),
             **_curve_for(self._settings, name, records),
         )
@@ -190,7 +190,7 @@ class Intervention:
             before,
             reason=self._task.reason,
             epoch=before.epoch + 1 if before and is_put_back else None,
-            on_progress=self._told.take,
+            on_progress=self._thread.take,
             online=LearnedOnline(self._settings, lambda: records.learned),
         )
         return await self._beside(asyncio.to_thread(self._made, fit))
@@ -199,16 +199,16 @@ class Intervention:
         log.info(
             "event=training model=%s reason=%s", self._task.name, self._task.reason
         )
-        await self._own.write([self._status(UNDER_WAY, self._told.said)])
+        await self._own.write([self._status(UNDER_WAY, self._thread.said)])
         return await self._beside(built_of(self._pairs(STATISTICS), Statistics))
 
     @property
     def _is_curve(self) -> bool:
-        return self._settings.models[self._task.name].is_curve
+        return self._task.name in self._settings.curves
 
     def _made(self, make: Callable[[], T]) -> T:
         try:
-            with telling_of_compilation(self._told.compile):
+            with telling_of_compilation(self._thread.compile):
                 return make()
         except StopIteration as error:
             # No future takes it: who waits for it would do so for ever.
@@ -217,7 +217,7 @@ class Intervention:
     def _pairs(self, topic: str) -> AsyncGenerator[list[Pair], None]:
         n_partitions = self._settings.kafka.partitions
         places = [self._cluster.place(topic, each) for each in range(n_partitions)]
-        return whole_topic(self._cluster, places, self._told.check)
+        return whole_topic(self._cluster, places, self._thread.check)
 
     async def _beside(self, work: Awaitable[T]) -> T:
         """Do a part of it, and say now and then how far it is.
@@ -230,9 +230,9 @@ class Intervention:
         working = asyncio.ensure_future(work)
         try:
             while not (await asyncio.wait({working}, timeout=BEAT_S))[0]:
-                await self._own.write([self._status(UNDER_WAY, self._told.said)])
+                await self._own.write([self._status(UNDER_WAY, self._thread.said)])
         except BaseException:  # stopped or not: no thread goes on that nobody reads
-            self._told.give_up()
+            self._thread.give_up()
             await asyncio.wait({working})
             raise
         try:
@@ -249,7 +249,7 @@ class Intervention:
         """Write it, unless the model has another version by now."""
         snapshot, name = outcome.snapshot, self._task.name
         run = msgspec.structs.replace(outcome.run, request=self._task.request)
-        now = await self._own.read(frozenset({name}), self._told.check)
+        now = await self._own.read(frozenset({name}), self._thread.check)
         was_at, is_at = (_newest_of(name, each) for each in (before, now))
         if was_at != is_at:
             raise TrainingRefused(
@@ -267,7 +267,7 @@ class Intervention:
                 f"bytes; that of {name!r} takes {len(told.value or b''):,}: allow "
                 "fewer epochs, or give features shorter names"
             )
-        self._told.check()
+        self._thread.check()
         log.info("event=intervention name=%s counted=%d", run.intervention, run.version)
         if isinstance(run, CurveRecord):
             warning = run.warning()

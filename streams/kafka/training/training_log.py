@@ -6,14 +6,11 @@ from aiokafka.errors import InvalidProducerEpoch, ProducerFenced
 
 from rankstream.wire.topics import (
     EVALUATIONS,
-    MAX_RECORD_BYTES,
-    MIB,
     SNAPSHOTS,
     TRAINING,
-    full_name,
 )
-from streams.kafka.clients import Producer
-from streams.kafka.state.state_log import Cluster, delivered
+from streams.kafka.clients import Cluster
+from streams.kafka.state.transactions import Transactions
 from streams.kafka.state.whole_topics import Check, decided_end, whole_partition
 from streams.stage import Output
 from streams.training.model_records import ModelRecords
@@ -40,29 +37,18 @@ class TrainingLog:
     def __init__(self, cluster: Cluster, name: str, timeout_ms: int) -> None:
         self._cluster = cluster
         self._name = name
-        self._timeout_ms = timeout_ms
-        self._producer: Producer | None = None
+        self._transactions = Transactions(
+            cluster, f"rankstream-train-{name}", timeout_ms
+        )
 
     async def fence(self) -> None:
         """Become the only writer; ends all that an earlier one has left."""
-        cluster = self._cluster
-        transactions = f"rankstream-train-{self._name}"
-        self._producer = producer = cluster.clients.producer(
-            **cluster.client,
-            transactional_id=full_name(cluster.namespace, transactions),
-            transaction_timeout_ms=self._timeout_ms,
-            request_timeout_ms=self._timeout_ms,
-            acks="all",
-            max_request_size=MAX_RECORD_BYTES + MIB,
-            linger_ms=0,
-        )
-        await producer.start()
-        # Where a partition lacks the marker of a transaction that has ended
-        # (KAFKA-20734) this one's marker ends that too: nobody could read on.
+        await self._transactions.fence()
         try:
-            await producer.begin_transaction()
-            await self._send([Output(each, 0, b"nothing", b"") for each in _TOPICS])
-            await producer.abort_transaction()
+            # Also where a marker is missing: nobody could read on.
+            await self._transactions.abort(
+                [self._cluster.place(topic, 0) for topic in _TOPICS]
+            )
         except _FENCED as error:
             raise self._taken() from error
 
@@ -96,37 +82,14 @@ class TrainingLog:
         TrainerFenced
             Where another trainer has the model now: nothing was written.
         """
-        producer = self._producer
-        if producer is None:
-            raise ValueError("fence must be called before write")
         try:
-            await producer.begin_transaction()
-            await self._send(outputs)
-            await producer.commit_transaction()
+            await self._transactions.commit(outputs)
         except _FENCED as error:
             raise self._taken() from error
 
     async def close(self) -> None:
         """Write no more."""
-        producer, self._producer = self._producer, None
-        if producer is not None:
-            await producer.stop()
-
-    async def _send(self, outputs: Sequence[Output]) -> None:
-        producer = self._producer
-        if producer is None:
-            raise ValueError("fence must be called before anything is sent")
-        await delivered(
-            [
-                await producer.send(
-                    self._cluster.place(each.topic, each.partition).topic,
-                    partition=each.partition,
-                    key=each.key,
-                    value=each.value,
-                )
-                for each in outputs
-            ]
-        )
+        await self._transactions.close()
 
     def _taken(self) -> TrainerFenced:
         return TrainerFenced(

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Seque
 from typing import NamedTuple, TypeVar
 
 from rankstream.settings import Settings
-from rankstream.wire.policy_values import ModelValues, encode_values
+from rankstream.wire.model_evaluations import ModelValues, encode_values
 from rankstream.wire.topics import (
     CANDIDATES,
     EVALUATIONS,
@@ -15,9 +15,10 @@ from rankstream.wire.topics import (
 )
 from streams.estimation.served_curves import ServedCurves
 from streams.estimation.served_values import Served, values_of
-from streams.kafka.state.state_log import Cluster, delivered
+from streams.kafka.clients import Cluster
+from streams.kafka.state.transactions import delivered
 from streams.kafka.state.whole_topics import Pair, built_of, whole_topic
-from streams.kafka.training.told_thread import Told
+from streams.kafka.training.background_thread import BackgroundThread
 from streams.statistics.reader import Statistics
 from streams.training.feature_records import HELD_BYTES, FeatureRecords
 from streams.training.inputs import Inputs
@@ -47,7 +48,7 @@ class Valuation:
     ----------
     cluster
         Where to read and write.
-    told
+    thread
         How it is told to give up.
     gives_way
         Whether something goes first.
@@ -57,12 +58,12 @@ class Valuation:
         self,
         settings: Settings,
         cluster: Cluster,
-        told: Told,
+        thread: BackgroundThread,
         gives_way: Callable[[], bool],
     ) -> None:
         self._settings = settings
         self._cluster = cluster
-        self._told = told
+        self._thread = thread
         self._gives_way = gives_way
 
     async def read(self, served: Sequence[Served]) -> Lists:
@@ -92,7 +93,7 @@ class Valuation:
         features = lists.features[served.newest.features_hash]
         if not len(features):
             return False
-        inputs, check = Inputs(lists.statistics, features), self._told.check
+        inputs, check = Inputs(lists.statistics, features), self._thread.check
 
         def valued() -> ModelValues:
             return values_of(served, inputs, curves.of(served.model), check)
@@ -122,7 +123,7 @@ class Valuation:
     def _pairs(self, topic: str) -> AsyncGenerator[list[Pair], None]:
         n_partitions = self._settings.kafka.partitions
         places = [self._cluster.place(topic, each) for each in range(n_partitions)]
-        return whole_topic(self._cluster, places, self._told.check)
+        return whole_topic(self._cluster, places, self._thread.check)
 
     async def _beside(self, work: Awaitable[T]) -> T:
         """Do a part of it, and give way meanwhile.
@@ -136,9 +137,9 @@ class Valuation:
         try:
             while not (await asyncio.wait({working}, timeout=LOOK_S))[0]:
                 if self._gives_way():
-                    self._told.give_up()
+                    self._thread.give_up()
         except BaseException:  # no thread goes on that nobody reads
-            self._told.give_up()
+            self._thread.give_up()
             await asyncio.wait({working})
             raise
         return working.result()

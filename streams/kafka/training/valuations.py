@@ -25,9 +25,9 @@ from rankstream.snapshots import (
 from streams.estimation.served_curves import ServedCurves
 from streams.estimation.served_snapshots import ServedSnapshots
 from streams.estimation.served_values import Served
-from streams.kafka.state.state_log import Cluster
+from streams.kafka.clients import Cluster
+from streams.kafka.training.background_thread import BackgroundThread, Stopped, Task
 from streams.kafka.training.memory import MemoryLimit, give_back_free_pages
-from streams.kafka.training.told_thread import Stopped, Task, Told
 from streams.kafka.training.valuation import Valuation
 from streams.statistics.keys import Counted
 from streams.training.learned_online import LearnedOnline
@@ -146,8 +146,8 @@ class Valuations:
         gives_way: Callable[[], bool],
     ) -> None:
         memory = MemoryLimit(self._settings.train.memory_mb, "a valuation")
-        told = Told(Task(", ".join(changed), "values"), stop, memory)
-        valuation = Valuation(self._settings, self._cluster, told, gives_way)
+        thread = BackgroundThread(Task(", ".join(changed), "values"), stop, memory)
+        valuation = Valuation(self._settings, self._cluster, thread, gives_way)
         try:
             served = [await self._served(name) for name in changed]
             lists = await valuation.read(served)
@@ -161,7 +161,7 @@ class Valuations:
         learned = frozenset(self._snapshots.learned)
         online = LearnedOnline(self._settings, lambda: learned)
         curves = ServedCurves(
-            self._settings, lists.statistics, newest, told.check, online
+            self._settings, lists.statistics, newest, thread.check, online
         )
         for each in served:
             try:

@@ -11,9 +11,8 @@ from models.bias.fitted_curve import FittedCurve
 from models.bias.logged_views import Views
 from models.bias.registry import ESTIMATORS, bias_estimator
 from models.bias.trust_anchor import Anchor, anchored_fit
-from rankstream.configuration.curve_options import ESTIMATORS as NAMES
-from rankstream.configuration.curve_options import WITH_INFORMATION, CurveOptions
-from rankstream.ranking.learner_options import CURVE_OPTIONS
+from rankstream.configuration.curves import ESTIMATORS as CURVES
+from rankstream.configuration.curves import PooledCurve
 from tests.planted_bias import log_of, with_examination
 
 N_RANKS = 3
@@ -36,10 +35,9 @@ def at_one_rank(rank, clicked):
 
 def test_services_know_the_estimators_and_their_options_by_name() -> None:
     """They cannot import them."""
-    assert tuple(ESTIMATORS) == NAMES
-    informed = tuple(name for name, x in ESTIMATORS.items() if x.has_information)
-    assert informed == WITH_INFORMATION
-    assert CurveOptions._fields == CURVE_OPTIONS
+    assert [*ESTIMATORS] == [*CURVES]
+    for name, curve in CURVES.items():
+        assert issubclass(curve, PooledCurve) == ESTIMATORS[name].has_information
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)

@@ -1,7 +1,6 @@
-"""Real clicks: the curve falls, halves of the users agree, and it predicts clicks."""
+"""Real clicks: the curve falls, and halves of the users agree."""
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from scipy.special import ndtri
 
@@ -9,10 +8,7 @@ from models.bias.bootstrap import resample, with_bootstrap
 from models.bias.fitted_curve import FittedCurve
 from models.bias.logged_views import Views
 from models.bias.registry import ESTIMATORS
-from models.bias.regression import estimate_by_class
 from tests.planted_bias import SESSIONS, sessions_views
-
-Floats = npt.NDArray[np.float64]
 
 N_RANKS = 10
 
@@ -61,34 +57,3 @@ def test_halves_of_the_users_agree(views: Views) -> None:
     errors = np.hypot(*(each.log_errors()[1:5] for each in drawn))
 
     assert (np.abs(logs[0] - logs[1]) <= ndtri(1 - 0.025 / 4) * errors).all()
-
-
-def perplexity(clicked: npt.NDArray[np.int64], chance: Floats) -> float:
-    """2 to the mean number of bits of a place; 1 is best."""
-    likely = np.where(clicked > 0, chance, 1.0 - chance)
-    return float(2.0 ** -np.log2(likely).mean())
-
-
-def rates(column: npt.NDArray[np.int64], clicked: npt.NDArray[np.int64]) -> Floats:
-    """Click rates by a column, with half a click to begin with."""
-    n = int(column.max()) + 1
-    above = np.bincount(column, clicked, n) + 0.5
-    return np.asarray(above / (np.bincount(column, minlength=n) + 1.0))
-
-
-def test_it_predicts_clicks_of_users_that_it_has_not_seen(views: Views) -> None:
-    """Better than ranks alone, and than classes alone; both ways round."""
-    n_classes = int(views.items.max()) + 1
-    for seen, other in (halves(views), halves(views)[::-1]):
-        fit = estimate_by_class(seen, range(n_classes), n_ranks=N_RANKS)
-        relevance = np.full(n_classes, 0.5 * seen.clicked.mean())
-        relevance[fit.names] = np.clip(fit.relevance, 1e-4, None)
-        chance = fit.curve.alpha[other.ranks - 1] * relevance[other.items]
-        by_rank = rates(seen.ranks, seen.clicked)[other.ranks]
-        by_class = np.append(rates(seen.items, seen.clicked), np.full(n_classes, 0.1))
-        found = [
-            perplexity(other.clicked, each)
-            for each in (chance, by_rank, by_class[other.items])
-        ]
-
-        assert found[0] < found[1] < found[2]

@@ -93,7 +93,7 @@ def test_each_click_has_the_query_of_its_list(tmp_path, ending) -> None:
     assert [fields(each, "impression_id")[0] for each in lists] == first
     assert told.notes == ["500 of 500 clicks joined to 300 lists"]
     assert found == events_of(log)
-    assert not list(tmp_path.glob("rankstream-rows-*"))
+    assert not list(tmp_path.glob("rankstream-sort-*"))
 
 
 @pytest.mark.parametrize("tables", [TINY, Tables()])
@@ -296,8 +296,9 @@ def test_rows_without_times_follow_one_another(tmp_path) -> None:
         ("i1", 1_010, ["b"], None),
         ("i1", 1_010, None, "b"),
     ]
-    (note,) = told.notes
-    assert "no column says when" in note
+    of_time, of_query = told.notes
+    assert "no column says when" in of_time
+    assert "each list is a query of its own" in of_query
 
 
 def test_a_column_that_may_be_a_time_is_asked_for(tmp_path) -> None:

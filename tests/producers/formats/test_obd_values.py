@@ -13,8 +13,6 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from models.estimators.bandit_arrays import BanditArrays, bandit_arrays
-from models.estimators.bandit_reward import round_reward
 from models.estimators.bias_curve import position_curve
 from models.estimators.doubly_robust import doubly_robust
 from models.estimators.item_estimates import UNKNOWN
@@ -167,40 +165,3 @@ def test_the_reward_of_the_policy_that_logged_is_its_click_rate(
     assert found.value == EXACT(46 / 10_000, abs=1e-12)
     assert found.unsupported == 0.0
     assert found.effective_clicks == EXACT(46, abs=1e-6)
-
-
-def of_policy(found: dict[str, np.ndarray], name: str) -> BanditArrays:
-    """Rounds of one policy of a file."""
-    is_its = found["interventions"][found["intervention"]] == name
-    columns = ("action", "position", "reward", "pscore", "context")
-    rounds = [found[column][is_its] for column in columns]
-    return bandit_arrays(*rounds, n_actions=int(found["n_actions"]))
-
-
-@pytest.mark.parametrize("target", ["uniform", "best"])
-@pytest.mark.parametrize("policy", ["bts", "random"])
-def test_rewards_from_logged_propensities(
-    policy: str,
-    target: str,
-    bandit_export: dict[str, np.ndarray],
-    bandit_rows: list[BanditRow],
-) -> None:
-    """Of each item alike, and of one item everywhere; from either policy's rows."""
-    chance = {"uniform": lambda _: 1 / 34, "best": lambda item: float(item == 16)}
-    log = of_policy(bandit_export, policy)
-    wanted = np.array([chance[target](item) for item in log.action.tolist()])
-    found = round_reward(log, wanted)
-    rows = [row for row in bandit_rows if row.policy == policy]
-    weights = [chance[target](int(row.item)) / row.propensity for row in rows]
-    weighted = [w * row.clicked for w, row in zip(weights, rows, strict=True)]
-    n, total = len(rows), math.fsum(weights)
-    mean = math.fsum(weighted) / n
-    squares = math.fsum((x - mean) ** 2 for x in weighted)
-
-    assert n == 10_000
-    assert found.naive == EXACT(sum(row.clicked for row in rows) / n, abs=1e-12)
-    assert found.inverse == EXACT(mean, abs=1e-12)
-    assert found.inverse_error == EXACT(math.sqrt(squares / n / (n - 1)), abs=1e-12)
-    assert found.self_normalised == EXACT(math.fsum(weighted) / total, abs=1e-12)
-    effective = total**2 / math.fsum(w**2 for w in weights)
-    assert found.effective_rounds == EXACT(effective, rel=1e-12)

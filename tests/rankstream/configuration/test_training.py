@@ -1,25 +1,28 @@
 """Settings of training: what contradicts itself is refused by its full name."""
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from models.estimators.registry import ESTIMATORS
 from models.losses.registry import DEFAULT, LOSSES
 from rankstream.configuration import training
 from rankstream.settings import Settings, SettingsError, TrainingSettings, load_settings
 
 MODEL = "[models.m]\nfeatures = 3\n"
-CURVE = "[models.c]\nlearner = 'examination'\n"
-TRUST = CURVE + "options = {estimator = 'trust', "
-TRAINED = MODEL + "learner = 'trained'\n[models.m.training]\n"
+CURVE = "[curves.c]\nestimator = 'position'\n"
+TRAINED = MODEL + "versions = 'trained'\n[models.m.training]\n"
 
 
-def loaded(tmp_path: Path, text: str) -> Settings:
+def loaded(
+    tmp_path: Path, text: str, variables: Mapping[str, str] | None = None
+) -> Settings:
     """The settings in a file."""
     path = tmp_path / "shop.toml"
     path.write_text(text)
-    return load_settings(path, {})
+    return load_settings(path, variables or {})
 
 
 @pytest.mark.parametrize(
@@ -49,6 +52,10 @@ def loaded(tmp_path: Path, text: str) -> Settings:
             "models.m.training.loss must be one of truncated-lambda, ",
         ),
         (
+            TRAINED + "estimator = 'ips'",
+            "training.estimator must be one of naive, oblivious, ",
+        ),
+        (
             TRAINED + "losses = ['arp-linear']",
             "models.m.training.losses must be set where loss is 'selected' only; got "
             "['arp-linear']: take it out, or set loss",
@@ -66,71 +73,39 @@ def loaded(tmp_path: Path, text: str) -> Settings:
         (TRAINED + "cutof = 3", "training.cutof is no setting; did you mean cutoff?"),
         (
             MODEL + "[models.m.training]\ncutoff = 3",
-            "models.m.training must be set where learner is 'trained' or "
-            "'examination' only; got it with 'pdgd': take it out, or set the learner",
-        ),
-        (CURVE + "features = 3", "models.c.features must be left out with learner"),
-        (CURVE + "hidden = [3]", "models.c.hidden must"),
-        (CURVE + "[models.c.training]\nepochs = 3", "models.c.training.epochs must be"),
-        (
-            CURVE + "[models.c.training]\nloss = 'selected'",
-            "models.c.training.loss must be left out with learner 'examination', as a "
-            "curve has none; got 'selected': take it out",
+            "models.m.training must be set where versions are 'trained' only; got it "
+            "with 'online': take it out, or set versions = 'trained'",
         ),
         (
-            CURVE + "[models.c.training]\nlosses = ['arp-linear', 'lambda-rank']",
-            "models.c.training.losses must be left out with learner 'examination', as "
-            "a curve has none; got ['arp-linear', 'lambda-rank']: take it out",
-        ),
-        (CURVE + "[models.c.training]\nafter = [3, 2]", "after must ascend"),
-        (CURVE + "options = {estimator = 'em'}", "must be one of ['position', 'trust'"),
-        (CURVE + "options = {rank = 3}", "options of examination must be among"),
-        (CURVE + "learns_from = ['c']", "models.c.learns_from must name models that"),
-        (
-            MODEL + "learner = 'trained'\nlearns_from = ['m', 'c']\n" + CURVE,
-            "models.m.learns_from must name models that make lists; got 'c', which is "
-            "a curve",
+            TRAINED.replace("[models.m.t", "learner = 'mgd'\n[models.m.t"),
+            "models.m.learner must be left out where versions are 'trained', as "
+            "nothing is learned online; got 'mgd': take it out",
         ),
         (
-            MODEL + CURVE + "[experiments.x.rankers]\nA = 'm'\nB = 'c'",
-            "experiments.x.rankers must be models that rank; got 'c' for 'B'",
+            TRAINED.replace("[models.m.t", "options = {tau = 1}\n[models.m.t"),
+            "models.m.options must be left out where versions are 'trained'",
         ),
         (
-            MODEL + CURVE + "[experiments.x.rankers]\nA = 'm'\nB = 'c@0.12'",
-            "must be models that rank; got 'c@0.12' for 'B', which is a curve",
+            MODEL + "versions = 'promised'",
+            "models.m.versions must be one of ['online', 'trained']; got 'promised'",
         ),
-        (TRUST + "anchor = []}", "options.anchor must be alpha and beta of rank 1"),
-        (TRUST + "anchor = false}", "options.anchor must be alpha and beta of rank 1"),
-        (CURVE + "options = {ranks = 1}", "must be a whole number, 2 to 100; got 1"),
-        (
-            CURVE + "options = {ranks = 2.0}",
-            "must be a whole number, 2 to 100; got 2.0",
-        ),
-        (CURVE + "options = {bootstrap = 1}", "must be a whole number, 2 to 10000"),
-        (CURVE + "options = {confidence = 1.0}", "must be a number in (0, 1); got 1.0"),
-        (CURVE + "options = {confidence = '1'}", "must be a number in (0, 1); got '1'"),
-        (CURVE + "options = {anchor = [0.5, 0.1]}", "with estimator 'trust' only"),
-        (TRUST + "anchor = [0.5]}", "must be alpha and beta of rank 1, two numbers"),
-        (TRUST + "anchor = [0.9, 0.2]}", "a sum of at most 1; got 0.9 and 0.2"),
-        (TRUST + "anchor = [0.0, 0.2]}", "alpha more than 0, beta at least 0"),
         (
             CURVE + TRAINED + "curve = 'd'",
-            "models.m.training.curve must be a model whose learner is 'examination', "
-            "of ['c']; got 'd'",
+            "models.m.training.curve must be a curve, of ['c']; got 'd'",
         ),
         (
             CURVE + TRAINED + "curve = 'c'\nexamination = [1.0]",
             "models.m.training.curve must be left out where examination is given",
         ),
         (
-            CURVE + "[models.d]\nlearner = 'examination'\n" + TRAINED,
+            CURVE + "[curves.d]\nestimator = 'pivot'\n" + TRAINED,
             "models.m.training.curve must be one of ['c', 'd'], as there are several",
         ),
         (MODEL + "learns_from = ['a', 'a']", "learns_from must be names, each once"),
         (
             MODEL + "learns_from = ['']",
             "learns_from must be names of models, as an online learner goes by them; "
-            "got ['']: take '' out, or set learner = 'trained'",
+            "got ['']: take '' out, or set versions = 'trained'",
         ),
         (
             MODEL + "learns_from = ['b', 'c']",
@@ -161,7 +136,7 @@ def test_a_schedule_is_whatever_trains_without_being_asked(tmp_path: Path) -> No
         ("interventions = 1", True),
     ):  # fmt: skip
         model = loaded(tmp_path, TRAINED + text).models["m"]
-        assert model.training.has_schedule is has_one, text
+        assert model.training.has_points is has_one, text
 
 
 def test_a_trained_model_takes_lists_of_any_partition(tmp_path: Path) -> None:
@@ -172,10 +147,11 @@ def test_a_trained_model_takes_lists_of_any_partition(tmp_path: Path) -> None:
     assert msgspec.structs.replace(model, learns_from=[]).sources_of("m") == ["m"]
 
 
-def test_settings_know_all_losses() -> None:
+def test_settings_know_all_losses_and_estimators() -> None:
     """In the order in which messages list them."""
     assert (*LOSSES,) == training.LOSSES
     assert training.SELECTED not in LOSSES
+    assert (*ESTIMATORS,) == training.ESTIMATORS
     assert TrainingSettings().loss == DEFAULT
 
 
@@ -183,7 +159,7 @@ def test_a_training_takes_the_curve_that_it_names_or_the_only_one(
     tmp_path: Path,
 ) -> None:
     """With several it must name one; with examination it takes none."""
-    two = CURVE + "[models.d]\nlearner = 'examination'\n"
+    two = CURVE + "[curves.d]\nestimator = 'pivot'\n"
     for text, wanted in (
         (TRAINED, ""),
         (CURVE + TRAINED, "c"),
@@ -192,5 +168,5 @@ def test_a_training_takes_the_curve_that_it_names_or_the_only_one(
     ):
         found = loaded(tmp_path, text)
         assert found.curve_for(found.models["m"]) == wanted
-    assert [*found.rankers] == ["m"]
+    assert [*found.models] == ["m"]
     assert [*found.curves] == ["c", "d"]

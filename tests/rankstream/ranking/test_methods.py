@@ -8,7 +8,8 @@ import pytest
 from models.evaluation.list_counts import BY_RANKER
 from models.interleaving.registry import METHODS, method_of
 from models.learners.registry import LEARNERS, OPTIONS
-from rankstream.ranking import learner_options, methods
+from rankstream.configuration import models as configured
+from rankstream.ranking import methods
 from rankstream.ranking.list_exposures import list_exposures
 
 ITEMS = [f"d{i}" for i in range(6)]
@@ -46,9 +47,9 @@ def test_what_is_true_of_a_method_is_true_on_both_sides(name: str) -> None:
 
 def test_both_catalogues_name_the_same_learners_and_options() -> None:
     """Those that settings take are those that are known when a worker starts."""
-    assert {
-        name: set(options) for name, options in learner_options.LEARNERS.items()
-    } == {name: {*OPTIONS, *entry.options} for name, entry in LEARNERS.items()}
+    assert {name: set(options) for name, options in configured.LEARNERS.items()} == {
+        name: {*OPTIONS, *entry.options} for name, entry in LEARNERS.items()
+    }
 
 
 @pytest.mark.parametrize("name", sorted(LEARNERS))

@@ -33,7 +33,7 @@ from tests.streams.comparisons.compared_lists import (
 
 SETTINGS = Settings(
     models={
-        "m": ModelSettings(features=2, learner="trained"),
+        "m": ModelSettings(features=2, versions="trained"),
         "online": ModelSettings(features=2),
     },
     statistics=StatisticsSettings(actions={"buy": "purchase", "look": "click"}),

@@ -7,7 +7,6 @@ import numpy as np
 from models.plackett_luce.placement import placement_probabilities
 from rankstream.settings import LimitSettings, StatisticsSettings
 from rankstream.wire.events import PLACKETT_LUCE, ClickMark, Interaction
-from streams.estimation.mixed_scopes import marked_columns
 from streams.estimation.targets import QueryRanking
 from streams.fold.statistics_fold import StatisticsFold
 from streams.native.closed_impressions import closed_of
@@ -46,7 +45,7 @@ class Planted(NamedTuple):
     def chunks(self):
         """Columns of the log."""
         statistics = self.statistics
-        return marked_columns(statistics.batches(), statistics.column_reader())
+        return statistics.columns(marks_mixed=True)
 
 
 def planted(

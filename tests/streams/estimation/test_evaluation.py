@@ -11,15 +11,15 @@ from models.estimators.intervals import FEW_CLICKS
 from models.estimators.jackknife import TOO_FEW
 from models.estimators.policy_comparison import Valuation, compare_policies
 from models.estimators.policy_reward import click_weights_of, dcg_weights
-from models.estimators.registry import ESTIMATORS
+from models.estimators.registry import BY_GROUP, ESTIMATORS
 from models.estimators.splits import Shares
 from rankstream.wire.events import DETERMINISTIC, UNKNOWN, ClickMark, Interaction
 from streams.estimation.curve_replicates import CurveReplicates, replicated_curve
-from streams.estimation.evaluation import BY_GROUP, LOGGED, Question, evaluated
-from streams.estimation.logged_queries import Gathering
-from streams.estimation.mixed_scopes import marked_columns
+from streams.estimation.evaluation import LOGGED, Question, evaluated
+from streams.estimation.logged_sets import sets_of
 from streams.estimation.policy_rows import rows_of
 from streams.estimation.targets import Candidates, Placed, QueryRanking, RankingTarget
+from streams.statistics.logged_queries import QueryGatherer
 from tests.event_factory import impression
 from tests.streams.estimation.planted_users import (
     GROUPS,
@@ -105,12 +105,12 @@ def test_figures_are_those_of_one_log_in_memory(name):
         assert one.errors == pytest.approx(other.errors, rel=1e-9, abs=1e-12)
     if name in BY_GROUP:
         return
-    how = Gathering(GROUPS, EVERYBODY, Unknown.LEFT_OUT)
+    how = QueryGatherer(EVERYBODY, GROUPS, Unknown.LEFT_OUT)
     (queries,) = how.of(USERS.chunks())
     shares = USERS.shares[queries.owners]
-    lists = np.sum([each.lists for each in queries.sets], axis=0, dtype=float)
+    lists = queries.lists_of_queries().sum(axis=0).astype(float)
     targets = {LOGGED: np.zeros((len(queries.items), len(LOOKED)))}
-    for each in queries.sets:
+    for each in sets_of(queries):
         targets[LOGGED][each.items] = each.placed / each.lists.sum()
     for policy, rankings in (("best", BEST), ("drawn", DRAWN)):
         own = placements_of(rankings)
@@ -167,9 +167,9 @@ def test_groups_that_a_policy_was_made_of_are_left_out():
 
 def lists_by_group():
     """How many there are."""
-    how = Gathering(GROUPS, EVERYBODY, Unknown.LEFT_OUT)
+    how = QueryGatherer(EVERYBODY, GROUPS, Unknown.LEFT_OUT)
     (queries,) = how.of(USERS.chunks())
-    return np.sum([each.lists for each in queries.sets], axis=0).tolist()
+    return np.sum(queries.lists_of_queries(), axis=0).tolist()
 
 
 def of_units(*units):
@@ -188,7 +188,7 @@ def of_units(*units):
     targets = {"best": RankingTarget({"q0": QueryRanking(("b", "a", "c"))})}
     found: dict[str, Any] = {}
     for name in ESTIMATORS:
-        chunks = marked_columns(statistics.batches(), statistics.column_reader())
+        chunks = statistics.columns(marks_mixed=True)
         found[name] = evaluated(chunks, targets, question(name)).comparison
     return found
 
@@ -205,7 +205,7 @@ def test_groups_of_nobody_are_no_evidence():
     # A curve that no group tells is the same without each of them.
     given = CurveReplicates(GIVEN.curve, "", dict.fromkeys(EVERYBODY, GIVEN.curve))
     statistics = hand_made()
-    chunks = marked_columns(statistics.batches(), statistics.column_reader())
+    chunks = statistics.columns(marks_mixed=True)
     asked = question("naive", given, groups=(0, 1, 2))
     told = evaluated(chunks, {}, asked).comparison
     assert told is not None
@@ -226,7 +226,7 @@ def test_of_clicks_of_fewer_than_two_groups_there_is_no_interval():
     targets = {item: RankingTarget({"q0": QueryRanking((item,))}) for item in ITEMS[:3]}
     for name in ESTIMATORS:
         statistics = statistics_of(log)
-        chunks = marked_columns(statistics.batches(), statistics.column_reader())
+        chunks = statistics.columns(marks_mixed=True)
         found = evaluated(chunks, targets, question(name)).comparison
         assert found is not None
         assert found.rewards.reasons == ("", "", FEW_CLICKS, FEW_CLICKS)
@@ -235,7 +235,7 @@ def test_of_clicks_of_fewer_than_two_groups_there_is_no_interval():
         assert [row.verdict for row in rows_of(found, "")][2:] == ["", ""]
         assert found.naive.reasons == ("",)
     statistics = statistics_of([Interaction(each.impression, []) for each in log])
-    chunks = marked_columns(statistics.batches(), statistics.column_reader())
+    chunks = statistics.columns(marks_mixed=True)
     found = evaluated(chunks, {}, question()).comparison
     assert found is not None
     assert found.rewards.reasons == found.naive.reasons == (FEW_CLICKS,)
@@ -274,7 +274,7 @@ def hand_made():
 def of_hand_made(targets, estimator="intervention-aware", curve=GIVEN):
     """Figures of it."""
     statistics = hand_made()
-    chunks = marked_columns(statistics.batches(), statistics.column_reader())
+    chunks = statistics.columns(marks_mixed=True)
     return evaluated(chunks, targets, question(estimator, curve))
 
 

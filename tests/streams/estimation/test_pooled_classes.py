@@ -17,10 +17,10 @@ from rankstream.wire.events import PLACKETT_LUCE, UNKNOWN, ClickMark, Interactio
 from streams.estimation import pooled_classes
 from streams.estimation.curve_replicates import CurveReplicates
 from streams.estimation.evaluation import LOGGED, Question, evaluated
-from streams.estimation.logged_queries import Gathering
-from streams.estimation.mixed_scopes import marked_columns
+from streams.estimation.logged_sets import sets_of
 from streams.estimation.pooled_classes import PooledClasses, Worth
 from streams.estimation.targets import QueryRanking, RankingTarget
+from streams.statistics.logged_queries import QueryGatherer
 from tests.event_factory import impression
 from tests.streams.estimation.planted_users import statistics_of
 
@@ -84,7 +84,7 @@ def graded_log(n_lists: int, policy: int = UNKNOWN, n_queries: int = 40, mark="#
 def chunks_of(log):
     """Columns of what the fold counts."""
     statistics = statistics_of(log, GROUPS)
-    return marked_columns(statistics.batches(), statistics.column_reader())
+    return statistics.columns(marks_mixed=True)
 
 
 def asked(estimator, **how):
@@ -103,7 +103,7 @@ def valued(chunks, targets, question):
 
 def by_class(log, estimator, targets):
     """Figures of a log in memory whose items are classes, taken apart here."""
-    how = Gathering(GROUPS, range(GROUPS), asked_for(estimator).unknown)
+    how = QueryGatherer(range(GROUPS), GROUPS, asked_for(estimator).unknown)
     (queries,) = how.of(log.chunks())
     names, numbers = item_classes(queries.items)
     shape = *queries.impressions.shape[:2], len(names)
@@ -112,11 +112,11 @@ def by_class(log, estimator, targets):
         impressions[:, :, number] += queries.impressions[:, :, item]
     own = queries.log
     columns = own.groups, own.policies, numbers[own.items], *own[3:]
-    lists = np.sum([each.lists for each in queries.sets], axis=0, dtype=float)
+    lists = queries.lists_of_queries().sum(axis=0).astype(float)
     # Shares of a class are no probabilities: a list has several of its items.
     scale = 4.0
     placed = {name: np.zeros((len(names), 3)) for name in (LOGGED, *targets)}
-    for each in queries.sets:
+    for each in sets_of(queries):
         classes, n = numbers[each.items], each.lists.sum()
         np.add.at(placed[LOGGED], classes, each.placed / lists.sum() / scale)
         for name, rankings in targets.items():
@@ -197,7 +197,8 @@ def test_what_policies_show_adds_up_over_queries():
     """By class, and what is none of the items of any query."""
     log = graded_log(40)
     pool, n_parts = PooledClasses(GROUPS, 3), 0
-    for queries in Gathering(GROUPS, range(GROUPS), Unknown.KEPT, 1).of(log.chunks()):
+    how = QueryGatherer(range(GROUPS), GROUPS, Unknown.KEPT, cells_at_once=1)
+    for queries in how.of(log.chunks()):
         shape = len(queries.items), 3
         pool.take(queries, {"x": Worth(np.ones(shape), np.array([2.0, 1.0, 0.0]))})
         n_parts += 1

@@ -13,7 +13,6 @@ from rankstream.wire.envelope import SnapshotError
 from rankstream.wire.topics import CANDIDATES
 from streams.estimation.curve_replicates import CurveReplicates
 from streams.estimation.evaluation import Question, evaluated
-from streams.estimation.mixed_scopes import marked_columns
 from streams.estimation.targets import Candidates, SnapshotTarget
 from streams.native.counting import name_of_set
 from streams.statistics.reader import Statistics
@@ -110,7 +109,7 @@ def test_it_says_nothing_of_candidates_without_features():
 
 def of_groups(groups):
     """Figures of both snapshots, from clicks of some groups."""
-    chunks = marked_columns(STATISTICS.batches(), STATISTICS.column_reader())
+    chunks = STATISTICS.columns(marks_mixed=True)
     targets = {"first": target_of(FIRST), "trained": target_of(TRAINED)}
     choice = asked_for("intervention-aware")
     asked = Question(choice, CURVE, click_weights_of, GROUPS, groups)

@@ -23,7 +23,7 @@ from streams.kafka.bundles import (
     bundled,
     bytes_of,
 )
-from streams.kafka.state.state_log import Cluster
+from streams.kafka.clients import Cluster
 from streams.kafka.transport import Bundle
 from streams.stage import SourceRecord
 from streams.topology import STAGES

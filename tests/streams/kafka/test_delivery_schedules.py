@@ -8,7 +8,8 @@ from collections import Counter
 import pytest
 from aiokafka import TopicPartition
 
-from streams.kafka.state.state_log import Cluster, StateLog
+from streams.kafka.clients import Cluster
+from streams.kafka.state.state_log import StateLog
 from tests.fakes.clients import FakeClients
 from tests.fakes.kafka import FakeKafka
 from tests.fakes.partition_log import Content

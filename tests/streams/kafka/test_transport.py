@@ -23,8 +23,8 @@ from faust.types import TP
 from rankstream.settings import Settings
 from streams.kafka.app import build_app
 from streams.kafka.append_time import ClockDifference
+from streams.kafka.clients import Cluster
 from streams.kafka.flow import Flow
-from streams.kafka.state.state_log import Cluster
 from streams.kafka.transport import (
     CommittedReadsThread,
     Consumer,

@@ -7,9 +7,9 @@ import time
 
 from rankstream.settings import DeliverySettings, KafkaSettings, Settings
 from streams.kafka.app import build_app, run_app
+from streams.kafka.clients import Cluster
 from streams.kafka.state.lost_records import AcceptedLoss
 from streams.kafka.state.resume_position import Loss
-from streams.kafka.state.state_log import Cluster
 from streams.stage import SourceRecord, Stage
 from streams.topology import StageKind
 from tests.streams.kafka.toy import OUT, SOURCE, STATE, Toy

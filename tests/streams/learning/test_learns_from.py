@@ -75,7 +75,7 @@ def test_it_lies_in_the_partition_of_its_sources() -> None:
     """Of all partitions in that one alone."""
     at = [p for p in range(4) if "shadow" in Learn(p, TWO).models]
     assert at == [partition_of_model("m", 4)]
-    trained = ModelSettings(features=F, learner="trained", learns_from=["m"])
+    trained = ModelSettings(features=F, versions="trained", learns_from=["m"])
     settings = Settings(models={"t": trained})
     at = [p for p in range(4) if "t" in Learn(p, settings).models]
     assert at == [partition_of_model("t", 4)]

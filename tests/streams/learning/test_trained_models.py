@@ -4,9 +4,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from models.learners import registry
-from producers.rollback import RollbackRefused, follow_again
-from rankstream.ranking import learner_options
+from producers.snapshot_records import RollbackRefused, follow_again
 from rankstream.settings import ModelSettings, Settings
 from rankstream.snapshots import SnapshotStore, decode_snapshot
 from rankstream.wire.events import Interaction
@@ -16,7 +14,7 @@ from streams.stage import Output
 from tests.streams.learning.test_absent_models import BOTH, M, Partition, log_of
 from tests.streams.learning.test_learn_fold import F
 
-OTHER = ModelSettings(features=F, kind="neural", hidden=[3], seed=5, learner="trained")
+OTHER = ModelSettings(features=F, kind="neural", hidden=[3], seed=5, versions="trained")
 TRAINED = Settings(models={"m": M, "other": OTHER})
 
 
@@ -77,12 +75,12 @@ def test_a_trained_model_misses_nothing_while_it_is_out() -> None:
         Partition(TRAINED).start(BOTH)
 
 
-@pytest.mark.parametrize(("learner", "is_on"), [("trained", True), ("pdgd", False)])
+@pytest.mark.parametrize(("versions", "is_on"), [("trained", True), ("online", False)])
 def test_training_has_features_of_candidates_logged(
-    learner: str, *, is_on: bool
+    versions: str, *, is_on: bool
 ) -> None:
     """Without the setting, from the first snapshot on."""
-    model = ModelSettings(features=F, learner=learner)
+    model = ModelSettings(features=F, versions=versions)
     stage = Learn(0, Settings(models={"m": model}))
     for each in stage.outputs() or Learn(1, Settings(models={"m": model})).outputs():
         assert decode_snapshot(each.value or b"").log_candidates == is_on
@@ -91,17 +89,5 @@ def test_training_has_features_of_candidates_logged(
 def test_nobody_follows_what_is_not_learned_online() -> None:
     """The newest that was learned is the start."""
     nowhere = SnapshotStore("redis://127.0.0.1:1/0")
-    with pytest.raises(RollbackRefused, match=r"learn online .* of 'other' is 'trai"):
+    with pytest.raises(RollbackRefused, match=r"learn online .* 'other' does not"):
         follow_again(TRAINED, nowhere, "other")
-
-
-def test_services_and_workers_have_one_word_for_it() -> None:
-    """And it takes no options."""
-    assert learner_options.TRAINED == registry.TRAINED
-    with_options = ModelSettings(features=3, learner="trained", options={"tau": 1})
-    for refuse in (
-        lambda: learner_options.check_learner("trained", {"tau": 1}),
-        lambda: registry.learner_of(with_options),
-    ):
-        with pytest.raises(ValueError, match=r"among \[\]; got \['tau'\]"):
-            refuse()

@@ -3,7 +3,8 @@
 import pytest
 
 from models.estimators.bias_curve import BiasCurve
-from rankstream.operations.relevance import GatheredQuery
+from models.estimators.intervention_aware import item_sums
+from rankstream.operations.recount import stored_statistics
 from streams.recount.weights import CURVES, ItemWeights, weights_of
 from tests.streams.recount.recounted import Folded, random_log, small_log
 
@@ -29,11 +30,8 @@ def test_weights_agree_under_every_curve(monkeypatch):
 
 def broken(monkeypatch, change):
     """The verdict where the readers' sums are others."""
-    sums = GatheredQuery.sums
     monkeypatch.setattr(
-        GatheredQuery,
-        "sums",
-        lambda self, curve: change(sums(self, curve)),
+        stored_statistics, "item_sums", lambda *given: change(item_sums(*given))
     )
     return Folded(small_log()).verdict()
 
@@ -55,12 +53,12 @@ def test_each_field_is_compared(field, monkeypatch):
 
 def test_another_curve_is_seen(monkeypatch):
     """As where who reads takes the curve of before."""
-    sums = GatheredQuery.sums
 
-    def before(self, curve):
-        return sums(self, BiasCurve(curve.alpha[::-1].copy(), curve.beta * 0))
+    def before(log, impressions, curve):
+        other = BiasCurve(curve.alpha[::-1].copy(), curve.beta * 0)
+        return item_sums(log, impressions, other)
 
-    monkeypatch.setattr(GatheredQuery, "sums", before)
+    monkeypatch.setattr(stored_statistics, "item_sums", before)
     assert Folded(small_log()).verdict().wrong
 
 

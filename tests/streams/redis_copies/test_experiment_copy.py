@@ -17,7 +17,7 @@ from rankstream.experiment_records import (
 from rankstream.settings import ExperimentSettings
 from rankstream.snapshots import SnapshotStore
 from streams.redis_copies.experiment_copy import ExperimentCopy
-from streams.redis_copies.suspicions import SETTLED
+from streams.redis_copies.unexpected_entries import SETTLED
 from tests.services import RedisService
 
 pytestmark = pytest.mark.broker

@@ -8,7 +8,7 @@ import redis
 from rankstream.snapshots import Pointer, SnapshotStore
 from streams.redis_copies import snapshot_copy as module
 from streams.redis_copies.snapshot_copy import SnapshotCopy
-from streams.redis_copies.suspicions import SETTLED
+from streams.redis_copies.unexpected_entries import SETTLED
 from tests.services import RedisService
 from tests.snapshot_factory import envelope
 

@@ -88,10 +88,10 @@ class Log:
         self.states = [{} for _ in range(n_after)]
         for number, values in enumerate(states):
             split = LogSplit(self.checkpoints[number], n_before, n_after)
-            for heir, changes in divided(values, number, split, self.settings).items():
+            for child, changes in divided(values, number, split, self.settings).items():
                 assert all(each.value is not None for each in changes)
                 assert len({each[:2] for each in changes}) == len(changes)
-                self.states[heir] = {each[:2]: each.value or b"" for each in changes}
+                self.states[child] = {each[:2]: each.value or b"" for each in changes}
                 assert n_missing(changes) == 0
         n_new = n_after - n_before
         self.records += [[] for _ in range(n_new)]
@@ -241,7 +241,7 @@ def test_a_split_changes_no_outcome() -> None:
 
 
 def test_a_recount_sees_what_was_divided_wrongly() -> None:
-    """One scope that went to another heir than its query is lost, or is found twice."""
+    """A scope that went to another child than its query is lost, or is found twice."""
     log = Log(some_settings(), 1)
     for number, elements in enumerate(some_log(2)):
         if number == 200:

@@ -24,22 +24,22 @@ def heir_of(query: str) -> int:
 
 
 def test_what_is_known_goes_with_its_query() -> None:
-    """Counts stay with the partition; each heir takes its share back, and no other."""
+    """Counts stay with the partition; each child takes its share back, and no other."""
     places = {msgspec.msgpack.encode([query, b"set"]): query for query in queries()}
     known = msgspec.msgpack.encode([1, [(b"list", b"digest")]])
     counts = msgspec.msgpack.encode([1, 7, [len(places), 3, 2, 1, 0]])
     values = dict.fromkeys(places, known) | {COUNTS: counts}
     shares = divided_candidates(values, HEIRS, 16)
-    found = {heir: {key for _, key, _ in share} for heir, share in shares.items()}
-    for heir in HEIRS:
-        expected = {key for key, query in places.items() if heir_of(query) == heir}
+    found = {child: {key for _, key, _ in share} for child, share in shares.items()}
+    for child in HEIRS:
+        expected = {key for key, query in places.items() if heir_of(query) == child}
         assert expected
-        assert found[heir] - {COUNTS} == expected
-        assert (COUNTS in found[heir]) == (heir == 1)
-        fold = CandidatesFold(heir, 1_000, lambda _query, _name: True)
-        fold.restore(shares[heir])
+        assert found[child] - {COUNTS} == expected
+        assert (COUNTS in found[child]) == (child == 1)
+        fold = CandidatesFold(child, 1_000, lambda _query, _name: True)
+        fold.restore(shares[child])
         assert fold.counters()["known_candidate_sets"] == len(expected)
-        assert fold.counters()["candidates_repeated"] == 3 * (heir == 1)
+        assert fold.counters()["candidates_repeated"] == 3 * (child == 1)
 
 
 def test_features_move_and_leave_a_tombstone() -> None:
@@ -51,21 +51,21 @@ def test_features_move_and_leave_a_tombstone() -> None:
     gone = next(key for key in others if heir_of(keys[key]) != 1)
     written = [*moved_features([*records, (gone, None)], HEIRS, 16)]
     expected = {
-        key: heir for key, query in keys.items() if (heir := heir_of(query)) != 1
+        key: child for key, query in keys.items() if (child := heir_of(query)) != 1
     }
     expected.pop(gone)
     assert len(expected) > 10
     put = [(one.partition, one.key, one.value) for one in written if one.value]
-    assert sorted(put) == sorted((heir, key, value) for key, heir in expected.items())
+    assert sorted(put) == sorted((child, key, value) for key, child in expected.items())
     left = [(one.partition, one.key) for one in written if one.value is None]
     assert sorted(left) == sorted((1, key) for key in expected)
     assert {one.topic for one in written} == {CANDIDATES}
 
 
 def test_no_features_are_no_share() -> None:
-    """Where nothing is known, heirs get nothing."""
+    """Where nothing is known, children get nothing."""
     shares = divided_candidates({}, HEIRS, 16)
-    assert shares == {heir: [] for heir in HEIRS}
+    assert shares == {child: [] for child in HEIRS}
 
 
 def test_a_query_of_another_partition_is_refused() -> None:

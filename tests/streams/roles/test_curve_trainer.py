@@ -6,16 +6,16 @@ import contextlib
 import msgspec
 import pytest
 
-from rankstream.settings import ModelSettings, TrainingSettings
+from rankstream.configuration.curves import PositionCurve
+from rankstream.configuration.training import Schedule
 from rankstream.snapshots import decode_snapshot
 from rankstream.wire.curves import decode_published
 from rankstream.wire.deployments import is_deployment
-from rankstream.wire.parents import sha256_of
+from rankstream.wire.snapshot_names import sha256_of
 from rankstream.wire.topics import EVALUATIONS, SNAPSHOTS, TRAINING
 from rankstream.wire.training import SCHEMA, Request, encode_record, training_key
 from streams.roles import trainer as role
 from tests.streams.roles.trainer_world import (
-    MODEL,
     Killed,
     Mortal,
     World,
@@ -23,18 +23,13 @@ from tests.streams.roles.trainer_world import (
     turned,
 )
 
-CURVE = ModelSettings(
-    learner="examination",
-    options={"ranks": 5},
-    training=TrainingSettings(after=[500]),
-)
+CURVE = PositionCurve(ranks=5, schedule=Schedule(after=[500]))
 
 
 def world_with(n_lists: int = 700, **training) -> World:
     """One whose model `m` takes the curve `eyes`."""
     settings = settings_with(examination=[], **training)
-    models = {"m": settings.models["m"], "eyes": CURVE}
-    world = World(msgspec.structs.replace(settings, models=models))
+    world = World(msgspec.structs.replace(settings, curves={"eyes": CURVE}))
     world.grow(n_lists)
     return world
 
@@ -136,9 +131,8 @@ def test_who_dies_anywhere_leaves_a_whole_curve_or_none(grown: World) -> None:
 def test_without_a_version_of_the_curve_a_training_is_refused() -> None:
     """With the remedy; as soon as there is one it is trained."""
     world = world_with()
-    curve = msgspec.structs.replace(CURVE, training=TrainingSettings())
-    models = {"m": world.settings.models["m"], "eyes": curve}
-    world.settings = msgspec.structs.replace(world.settings, models=models)
+    curve = msgspec.structs.replace(CURVE, schedule=Schedule())
+    world.settings = msgspec.structs.replace(world.settings, curves={"eyes": curve})
     trainer = world.trainer()
     asyncio.run(turned(world, trainer, 1))
     (refusal,) = world.records("refusal")
@@ -159,15 +153,10 @@ def test_without_a_version_of_the_curve_a_training_is_refused() -> None:
 def test_clicks_that_tell_no_curve_are_a_refusal_like_others() -> None:
     """What is there stays, and an asked one is answered."""
     curve = msgspec.structs.replace(
-        CURVE, learns_from=["nobody"], training=TrainingSettings(after=[10])
+        CURVE, learns_from=["nobody"], schedule=Schedule(after=[10])
     )
     settings = settings_with(after=[])
-    models = {"m": MODEL, "eyes": curve}
-    world = World(
-        msgspec.structs.replace(
-            settings, models={"m": settings.models["m"], "eyes": models["eyes"]}
-        )
-    )
+    world = World(msgspec.structs.replace(settings, curves={"eyes": curve}))
     world.grow(100)
     asyncio.run(turned(world, world.trainer(), 1))
     (refusal,) = world.records("refusal")

@@ -22,9 +22,9 @@ from rankstream.wire.training import (
     encode_record,
     training_key,
 )
+from streams.kafka.clients import Cluster
 from streams.kafka.committed_reader import CommittedBatch
 from streams.kafka.reader_role import Source
-from streams.kafka.state.state_log import Cluster
 from streams.kafka.training import intervention
 from streams.kafka.training.training_log import TrainerFenced
 from streams.roles import trainer as role

@@ -25,8 +25,8 @@ from rankstream.wire.topics import (
     TRAINING,
 )
 from rankstream.wire.training import decode_record, decode_training_key
+from streams.kafka.clients import Cluster
 from streams.kafka.committed_reader import CommittedBatch
-from streams.kafka.state.state_log import Cluster
 from streams.local import LocalPipeline, local_settings
 from streams.roles.trainer import Trainer
 from streams.stage import Output
@@ -47,7 +47,7 @@ PLAN = TrainingSettings(
     most_unsupported=1.0,
     examination=list(EXAMINATION),
 )
-MODEL = ModelSettings(features=N_FEATURES, learner="trained", training=PLAN)
+MODEL = ModelSettings(features=N_FEATURES, versions="trained", training=PLAN)
 
 
 def settings_with(**changes: Any) -> Settings:

@@ -1,14 +1,14 @@
 """A site in process: generated queries, users who look down lists, models trained."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
 import numpy as np
 
 from models.evaluation.ndcg import mean_ndcg, ndcg_of_ranking
-from producers.formats.letor import LetorData
-from producers.formats.synthetic_queries import generated_queries
+from producers.formats.letor import LetorData, generated_queries
+from rankstream.configuration.curves import Curve
 from rankstream.ranker import Ranker
 from rankstream.ranking.scoring import normalised, scores_of
 from rankstream.settings import (
@@ -23,6 +23,7 @@ from rankstream.wire.topics import CLICKS, EVENTS, QUERIES
 from streams.local import LocalPipeline, local_settings
 from streams.stage import Output
 from streams.training.local_trainer import LocalTrainer
+from tests.streams.training.trusting_lists import by_kind
 
 N_FEATURES = 6
 START_MS = 1_700_000_000_000
@@ -39,17 +40,20 @@ def model_of(**fields: Any) -> ModelSettings:
     }
     plan = {"cutoff": 5, "epochs": 10, "least_support": 5.0, **fields}
     return ModelSettings(
-        **{"features": N_FEATURES, "learner": "trained", **own},
+        **{"features": N_FEATURES, "versions": "trained", **own},
         training=TrainingSettings(**plan),
     )
 
 
 def settings_of(
-    models: dict[str, ModelSettings], *, partitions: int = 1, groups: int = 10
+    models: Mapping[str, ModelSettings | Curve],
+    *,
+    partitions: int = 1,
+    groups: int = 10,
 ) -> Settings:
     """Short windows, so that lists close while the loop runs."""
     whole = Settings(
-        models=models,
+        **by_kind(models),
         statistics=StatisticsSettings(groups=groups),
         time=TimeSettings(disorder_ms=100, click_window_ms=500, remember_ms=500),
     )

@@ -5,15 +5,23 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from models.estimators.bias_curve import position_curve
 from models.estimators.intervention_aware import (
     ItemSums,
     estimates,
     training_values,
 )
 from streams.training.chunk_files import ChunkFile, SelectionChunks, TrainingChunks
-from streams.training.query_sums import N_SPLITS, SELECTED_ON, SUMMED, TRAINED_ON
+from streams.training.item_tables import (
+    N_SPLITS,
+    N_TABLES,
+    SELECTED_ON,
+    TRAINED_ON,
+    PooledSums,
+)
 
 N_FEATURES = 3
+SUMS = PooledSums(position_curve([1.0]), np.zeros(1, np.int64))
 LEAST = 4.0
 
 
@@ -22,14 +30,14 @@ def queries(n, rng):
     for _ in range(n):
         n_items = int(rng.integers(1, 7))
         features = rng.random((n_items, N_FEATURES)).astype(np.float32)
-        sums = rng.random((len(SUMMED), N_SPLITS, n_items)) * 10.0
+        sums = rng.random((N_TABLES, N_SPLITS, n_items)) * 10.0
         sums[1, :, rng.random(n_items) < 0.2] = 0.0
         yield features, sums, rng.integers(1, 50, N_SPLITS)
 
 
 def written(found, chunk_bytes):
     """A file of these queries."""
-    file = ChunkFile(N_FEATURES, chunk_bytes)
+    file = ChunkFile(N_FEATURES, SUMS, chunk_bytes)
     for each in found:
         file.add(*each)
     file.settle()
@@ -77,7 +85,7 @@ def test_items_without_support_are_never_kept():
     """Even where no support is asked for: they have a value only by being clipped."""
     file = written(queries(30, np.random.default_rng(2)), 1 << 20)
     chunk = TrainingChunks(file, 10, 0.0)[0]
-    support = file.stored(0).of_split(TRAINED_ON).alpha[0]
+    support = SUMS.support(file.stored(0).tables[:, TRAINED_ON])
     assert 0 < (support == 0).sum() < len(support)
     assert chunk.is_kept.tolist() == (support > 0).tolist()
 

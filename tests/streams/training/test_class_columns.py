@@ -5,7 +5,6 @@ import pytest
 
 from models.bias.examination import estimate_examination
 from models.estimators.item_classes import class_of
-from rankstream.configuration.curve_options import curve_options
 from rankstream.wire.events import UNKNOWN, ClickMark, Interaction, decode_items
 from streams.statistics.reader import Statistics
 from streams.training import class_columns
@@ -107,19 +106,6 @@ def test_a_model_of_curves_may_count_classes():
     without = settings_with(users=curve_model("position"))
     with pytest.raises(TrainingRefused, match="clicks must tell 2 ranks"):
         fit_curve("users", without, Statistics(records), None, reason="asked")
-
-
-@pytest.mark.parametrize(
-    ("options", "told"),
-    [
-        ({"classes": 1}, "options.classes must be true or false; got 1"),
-        ({"classes": True, "estimator": "pivot"}, "draw queries again"),
-    ],
-)
-def test_options_that_cannot_be_are_refused(options, told):
-    """With what they may be."""
-    with pytest.raises(ValueError, match=told):
-        curve_options(options)
 
 
 def test_ids_without_classes_are_refused_where_they_are_many(monkeypatch):

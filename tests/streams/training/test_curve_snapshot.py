@@ -27,7 +27,7 @@ from streams.training.curve_snapshot import fit_curve
 from streams.training.inputs import TrainingRefused
 from streams.training.known_curve import published_curve
 from tests.planted_bias import with_examination
-from tests.streams.training.test_query_sums import cut
+from tests.streams.training.test_item_tables import cut
 from tests.streams.training.trusting_lists import (
     GROUPS,
     N_ITEMS,

@@ -13,7 +13,7 @@ from streams.statistics.reader import Statistics
 from streams.training import curve_views as module
 from streams.training.estimated_curve import CHOSEN, estimated_curve
 from tests.event_factory import impression
-from tests.streams.training.test_query_sums import cut
+from tests.streams.training.test_item_tables import cut
 
 GROUPS = 6
 LOOKED = np.array([1.0, 0.5, 0.3])

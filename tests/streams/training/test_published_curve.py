@@ -1,12 +1,14 @@
 """Trainings under the newest curve of a model, in process, and made again."""
 
 from functools import cache
+from typing import Any
 
 import msgspec
 import numpy as np
 import pytest
 
-from rankstream.settings import ModelSettings, TrainingSettings
+from rankstream.configuration.curves import PositionCurve
+from rankstream.configuration.training import Schedule
 from rankstream.wire.envelope import decode_snapshot, encode_snapshot
 from rankstream.wire.training import encode_record
 from streams.training.verification import (
@@ -19,19 +21,15 @@ from tests.streams.training.shop import Shop, model_of, settings_of
 PLAN = {"least_support": 1.0, "epochs": 2}
 
 
-def curve_of(**training) -> ModelSettings:
+def curve_of(**schedule) -> PositionCurve:
     """A curve of five ranks."""
-    return ModelSettings(
-        learner="examination",
-        options={"ranks": 5},
-        training=TrainingSettings(**training),
-    )
+    return PositionCurve(ranks=5, schedule=Schedule(**schedule))
 
 
 @cache
 def shop() -> Shop:
     """Both due at the same count, and the curve once more."""
-    models = {
+    models: dict[str, Any] = {
         "m": model_of(after=[800], **PLAN),
         "eyes": curve_of(after=[800, 1_000]),
     }
@@ -58,7 +56,8 @@ def test_nobody_folds_for_a_curve_and_it_takes_no_name_in_statistics() -> None:
     assert set(shop().pipeline.snapshots) == {b"m", b"eyes"}
     assert decode_snapshot(shop().pipeline.snapshots[b"eyes"]).kind == "curve"
     assert [each.model for each in shop().trainer._deployments] == ["m"]
-    assert b"eyes" not in Shop(settings_of({"eyes": curve_of()})).pipeline.snapshots
+    fresh = Shop(settings_of({"m": model_of(), "eyes": curve_of()}))
+    assert b"eyes" not in fresh.pipeline.snapshots
 
 
 def test_a_run_is_made_again_with_the_curve_that_it_took() -> None:
@@ -92,7 +91,7 @@ def test_losses_are_chosen_from_under_the_curve_that_is_named() -> None:
     """By a network, with another curve beside; made again it is the same."""
     losses = ["arp-linear", "truncated-lambda"]
     how = {"loss": "selected", "losses": losses, "curve": "eyes"}
-    models = {
+    models: dict[str, Any] = {
         "m": model_of(kind="neural", hidden=[4], after=[800], **how, **PLAN),
         "eyes": curve_of(after=[800]),
         "others": curve_of(after=[800]),
@@ -121,7 +120,7 @@ def test_losses_are_chosen_from_under_the_curve_that_is_named() -> None:
 
 def test_without_a_version_a_training_is_refused_with_the_remedy() -> None:
     """Until the curve has one; settings may give a curve instead."""
-    models = {"m": model_of(after=[300], **PLAN), "eyes": curve_of()}
+    models: dict[str, Any] = {"m": model_of(after=[300], **PLAN), "eyes": curve_of()}
     late = Shop(settings_of(models))
     late.show(600, np.random.default_rng(1))
     assert "'eyes' has no version yet: fit it" in late.trainer.refusals["m"]

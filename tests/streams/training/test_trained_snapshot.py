@@ -6,19 +6,23 @@ import msgspec
 import numpy as np
 import pytest
 
+from models.estimators.bias_curve import BiasCurve
+from rankstream.configuration.former import recorded_model
 from rankstream.wire.candidates import candidates_value, decode_candidates_key
 from rankstream.wire.envelope import (
     LARGEST_NUMBER,
     decode_snapshot,
     encode_snapshot,
 )
-from rankstream.wire.parents import sha256_of
+from rankstream.wire.snapshot_names import sha256_of
 from rankstream.wire.topics import CANDIDATES
 from rankstream.wire.training import ASKED, COUNT, decode_record, encode_record
 from streams.stage import Output
 from streams.statistics.reader import Statistics
 from streams.training.inputs import Inputs, feature_records_for
+from streams.training.known_curve import KnownCurve
 from streams.training.trained_snapshot import Progress, TrainingRefused, train_model
+from streams.training.verification import made_of
 from tests.streams.training.shop import (
     EXAMINATION,
     N_FEATURES,
@@ -110,6 +114,48 @@ def test_a_snapshot_says_what_it_came_from(shop):
     assert (np.frombuffer(snapshot.weights, "<f4") != 0.0).any()
 
 
+@pytest.mark.parametrize("name", ["affine-shown", "rerank", "doubly-robust"])
+def test_any_estimator_may_be_asked_for(shop, name):
+    """Its values are learned from, and the run says so."""
+    settings = with_training(shop.settings, most_unsupported=1.0)
+    usual = trained(shop, settings=settings)
+    found = trained(shop, settings=with_training(settings, estimator=name))
+    assert (usual.run.estimator, found.run.estimator) == ("intervention-aware", name)
+    assert found.run.settings["training"]["estimator"] == name
+    assert found.snapshot.weights != usual.snapshot.weights
+    assert found.run.sizes.n_clicks == usual.run.sizes.n_clicks
+    assert found.run.reward == pytest.approx(usual.run.reward, rel=0.2)
+    again = made_of(
+        shop.settings, found.run, shop.snapshot(), lambda _: inputs_of(shop)
+    )
+    assert again == found
+
+
+def test_the_usual_estimator_is_the_same_when_asked_for(shop):
+    """Made of other sums, so but for rounding; the record of none is that of before."""
+    settings = with_training(shop.settings, most_unsupported=1.0)
+    usual = trained(shop, settings=settings)
+    named = with_training(settings, estimator="intervention-aware")
+    asked = trained(shop, settings=named)
+    one, other = (np.frombuffer(x.snapshot.weights, "<f4") for x in (usual, asked))
+    np.testing.assert_allclose(one, other, rtol=1e-3)
+    assert asked.run.reward == pytest.approx(usual.run.reward, rel=1e-6)
+    assert asked.run.sizes == usual.run.sizes
+    assert "estimator" not in usual.run.settings["training"]
+
+
+def test_an_estimator_that_cannot_take_the_curve_is_refused(shop):
+    """Ratios may make alpha + beta 0 or less, which nothing is divided by."""
+    curve = KnownCurve(
+        BiasCurve(np.array([1.0, 0.5]), np.array([0.0, -0.6]), is_ratio_only=True),
+        "of ratios",
+        (),
+    )
+    settings = with_training(shop.settings, estimator="rerank", examination=[])
+    with pytest.raises(TrainingRefused, match=r"alpha \+ beta must be more than 0"):
+        trained(shop, settings=settings, curve=curve)
+
+
 def test_equal_inputs_give_equal_bytes_in_any_order(shop):
     """Of records, whatever partition or batch they came in."""
     first = trained(shop)
@@ -149,8 +195,9 @@ def test_each_setting_tells(shop, fields):
     settings = with_training(shop.settings, **fields)
     found = trained(shop, settings=settings)
     assert found.snapshot.weights != trained(shop).snapshot.weights
-    told = msgspec.to_builtins(settings.models["m"])
-    assert found.run.settings == told
+    assert found.run.settings == recorded_model(settings.models["m"])
+    # An estimator that was left to the log is not recorded.
+    assert "estimator" not in found.run.settings["training"]
 
 
 def test_features_are_shifted_as_the_parent_has_it(shop):

@@ -1,16 +1,18 @@
 """Statistics of users who trust what stands high, where better items stand higher."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
+from rankstream.configuration.curves import ESTIMATORS, Curve
+from rankstream.configuration.training import Schedule
 from rankstream.settings import (
     KafkaSettings,
     LimitSettings,
     ModelSettings,
     Settings,
     StatisticsSettings,
-    TrainingSettings,
 )
 from rankstream.wire.events import DETERMINISTIC, ClickMark, Interaction
 from streams.fold.statistics_fold import StatisticsFold
@@ -25,25 +27,26 @@ PLANTED = with_trust(N_ITEMS)
 Record = tuple[bytes, bytes | None]
 
 
-def curve_model(estimator="trust", *, learns_from=(), seed=0, **options):
-    """A model that is a curve of four ranks."""
-    given = {"estimator": estimator, "ranks": N_ITEMS, **options}
-    return ModelSettings(
-        learner="examination",
-        options=given,
-        seed=seed,
-        learns_from=list(learns_from),
-        training=TrainingSettings(after=[1_000]),
-    )
+def curve_model(estimator="trust", **options):
+    """A curve of four ranks."""
+    given = {"ranks": N_ITEMS, "schedule": Schedule(after=[1_000]), **options}
+    return ESTIMATORS[estimator](**given)
 
 
-def settings_with(**models: ModelSettings) -> Settings:
-    """Of one partition."""
+def settings_with(**of: ModelSettings | Curve) -> Settings:
+    """Models and curves by name, of one partition."""
     return Settings(
-        models=models,
+        **by_kind(of),
         statistics=StatisticsSettings(groups=GROUPS),
         kafka=KafkaSettings(partitions=1),
     )
+
+
+def by_kind(of: Mapping[str, ModelSettings | Curve]) -> dict[str, Any]:
+    """What settings have of models and curves that are told together."""
+    curves = {name: each for name, each in of.items() if isinstance(each, Curve)}
+    models = {name: each for name, each in of.items() if name not in curves}
+    return {"models": models, "curves": curves}
 
 
 def trusting_lists(

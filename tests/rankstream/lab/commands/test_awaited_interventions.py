@@ -25,7 +25,7 @@ from rankstream.wire.training import TRAINING as UNDER_WAY
 SETTINGS = Settings(
     models={
         "m": ModelSettings(
-            features=3, learner="trained", training=TrainingSettings(after=[100])
+            features=3, versions="trained", training=TrainingSettings(after=[100])
         )
     }
 )

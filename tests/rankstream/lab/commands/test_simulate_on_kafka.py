@@ -24,7 +24,7 @@ idle_ms = 3_000
 state_s = 1.0
 [models.search]
 features = 16
-learner = "trained"
+versions = "trained"
 [models.search.training]
 after = {POINTS}
 learning_rate = 0.1

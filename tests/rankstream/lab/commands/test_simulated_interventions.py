@@ -21,7 +21,7 @@ from streams.training.schedule import count_points
 TRAINED = """
 [models.search]
 features = 16
-learner = "trained"
+versions = "trained"
 [models.search.training]
 learning_rate = 0.1
 batch = 4
@@ -80,7 +80,7 @@ def test_a_command_of_the_page_shows_estimated_clicks(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Near those that the lists then got, on queries that come with the project."""
-    page = Path(__file__).parents[3] / "docs" / "interventions.md"
+    page = Path(__file__).parents[4] / "docs" / "interventions.md"
     example = re.compile(
         r"^    rankstream (simulate --local --interventions .*)$", re.M
     )
@@ -163,7 +163,10 @@ def test_settings_say_when(trained: Path, capsys: pytest.CaptureFixture[str]) ->
         ),
         (["--interventions", "3", "--model", "search"], "interventions = 3, first = "),
         (["--interventions", "3", "--model", "other"], "'other' is none of"),
-        (["--interventions", "3", "--model", "online", "--local"], "has 'pdgd'"),
+        (
+            ["--interventions", "3", "--model", "online", "--local"],
+            "are 'online': leave it out",
+        ),
         (["--model", "wide", "--local"], "as models.wide, 20; they have 16: set"),
     ],
 )
@@ -225,14 +228,14 @@ def test_a_schedule_ends_as_long_before_the_end_as_its_points_lie_apart() -> Non
 
 
 CURVE = """
-[models.eyes]
-learner = "examination"
-options = { ranks = 3 }
-[models.eyes.training]
+[curves.eyes]
+estimator = "position"
+ranks = 3
+[curves.eyes.schedule]
 after = [20, 400]
 [models.search]
 features = 16
-learner = "trained"
+versions = "trained"
 [models.search.training]
 after = [500]
 """

@@ -38,7 +38,7 @@ state_s = 1.0
 groups = 10
 [models.m]
 features = {N_FEATURES}
-learner = "trained"
+versions = "trained"
 """
 ROLES = ["--role", "ingest", "--role", "fold", "--role", "learn", "--role", "publish"]
 GIVEN = ["--examination", ",".join(map(str, EXAMINATION))]

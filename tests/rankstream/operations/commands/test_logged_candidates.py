@@ -1,6 +1,6 @@
 """Which candidate sets must have features, and what is said where they have none."""
 
-from rankstream.operations.commands.logged_candidates import (
+from rankstream.operations.answers.statistics import (
     never_logged_label,
     sets_to_be_logged,
 )
@@ -9,7 +9,7 @@ from streams.statistics.keys import OPEN_SET, OVERFLOW_SET, ScopeName
 
 MODELS = {
     "search": ModelSettings(features=3, log_candidates=True),
-    "shop@2": ModelSettings(features=3, learner="trained"),
+    "shop@2": ModelSettings(features=3, versions="trained"),
     "plain": ModelSettings(features=3),
 }
 

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from producers.formats.registry import read_events
+from rankstream.operations.answers.folders import STATISTICS_FILE
 from rankstream.operations.cli import main
-from rankstream.operations.local_results import STATISTICS_FILE
 from rankstream.ranker import Ranker
 from rankstream.settings import ModelSettings, load_settings
 from rankstream.wire.envelope import Snapshot, decode_snapshot, encode_snapshot
@@ -26,7 +26,7 @@ START_MS = 1_790_000_000_000
 CONFIG = f"""
 [models.m]
 features = {N_FEATURES}
-learner = "trained"
+versions = "trained"
 [models.m.training]
 epochs = 4
 batch = 8
@@ -61,7 +61,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("shop")
     (folder / "shop.toml").write_text(CONFIG)
     first = encode_snapshot(
-        first_version("m", ModelSettings(features=N_FEATURES, learner="trained"))
+        first_version("m", ModelSettings(features=N_FEATURES, versions="trained"))
     )
     ranker, lines = Ranker("m", source=lambda: first), Lines()
     ranker.load()
@@ -320,7 +320,7 @@ def test_letor_files_are_ranked_by_number(
         (
             ["--log", "clicks.csv", "--model", "on", "--out", "new", "--config",
              "on.toml"],
-            "--model must be one whose learner is 'trained', or one that no settings",
+            "--model must be one that is trained, or one that no settings",
         ),
     ],
 )  # fmt: skip

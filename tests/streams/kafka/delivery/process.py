@@ -15,10 +15,11 @@ from aiokafka.errors import OffsetOutOfRangeError
 from rankstream.settings import Settings
 from rankstream.wire.topics import full_name
 from streams.kafka.assignment import Assignment, Place
+from streams.kafka.clients import Cluster
 from streams.kafka.committer import Committer
 from streams.kafka.flow import Flow
 from streams.kafka.source_watch import Seen, SourceWatch
-from streams.kafka.state.state_log import Cluster, StateLog
+from streams.kafka.state.state_log import StateLog
 from streams.kafka.transport import Progress
 from streams.stage import SourceRecord
 from streams.topology import StageKind

@@ -9,9 +9,9 @@ from aiokafka.errors import KafkaError
 
 from rankstream.adapters.known_queries import KnownQueries
 from rankstream.wire.topics import CLICKS, QUERIES
+from streams.kafka.clients import Cluster
 from streams.kafka.source.recent_lists import learn_lists
 from streams.kafka.source.source_log import Position, SourceLog
-from streams.kafka.state.state_log import Cluster
 from streams.stage import Output
 from tests.fakes.clients import FakeClients
 from tests.fakes.kafka import FakeKafka

@@ -11,7 +11,7 @@ import pytest
 
 from rankstream.settings import Settings
 from streams.kafka.app import build_app
-from streams.kafka.state.state_log import Cluster
+from streams.kafka.clients import Cluster
 from streams.kafka.status.start_phases import StartPhases, began_s
 
 TELLS = """

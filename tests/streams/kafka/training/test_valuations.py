@@ -15,8 +15,8 @@ from models.estimators.bias_curve import position_curve
 from models.estimators.choice import asked_for
 from models.estimators.policy_reward import click_weights_of
 from models.plackett_luce.placement import placement_probabilities
+from rankstream.configuration.curves import PositionCurve
 from rankstream.ranking.scoring import normalised, scores_of
-from rankstream.settings import ModelSettings
 from rankstream.snapshots import (
     Pointer,
     Snapshot,
@@ -24,16 +24,15 @@ from rankstream.snapshots import (
     decode_snapshot,
 )
 from rankstream.wire.curves import curve_weights
-from rankstream.wire.policy_values import UNKNOWN, ModelValues, decode_values
+from rankstream.wire.model_evaluations import UNKNOWN, ModelValues, decode_values
 from rankstream.wire.topics import CANDIDATES, EVALUATIONS, SNAPSHOTS, STATISTICS
 from streams.estimation.curve_replicates import CurveReplicates
 from streams.estimation.evaluation import Question, evaluated
-from streams.estimation.mixed_scopes import marked_columns
 from streams.estimation.policy_rows import CHOSEN
 from streams.estimation.served_curves import ServedCurves
 from streams.estimation.served_values import OTHER_FEATURES, Served, values_of
 from streams.estimation.targets import SnapshotTarget
-from streams.kafka.state.state_log import Cluster
+from streams.kafka.clients import Cluster
 from streams.kafka.training import valuation, valuations
 from streams.kafka.training.valuations import Load, Valuations
 from streams.statistics import keys
@@ -147,7 +146,7 @@ def test_values_are_those_of_evaluate_and_cover_the_truth(
         groups,
     )
     same = evaluated(
-        marked_columns(statistics.batches(), statistics.column_reader()),
+        statistics.columns(marks_mixed=True),
         {name: SnapshotTarget(x, features) for name, x in versions.items()},
         question,
     )
@@ -215,9 +214,9 @@ def test_the_curve_is_that_of_the_settings_else_the_newest_one() -> None:
         MODEL, training=msgspec.structs.replace(PLAN, examination=[])
     )
     models = {"m": MODEL, "n": plain, "o": plain}
-    bias = ModelSettings(learner="examination", options={"ranks": 3})
+    bias = PositionCurve(ranks=3)
     settings = msgspec.structs.replace(world.settings, models=models)
-    with_bias = msgspec.structs.replace(settings, models={**models, "bias": bias})
+    with_bias = msgspec.structs.replace(settings, curves={"bias": bias})
 
     clicks = ServedCurves(settings, statistics, {})
     given, estimated = clicks.of("m"), clicks.of("n")

@@ -1,0 +1,203 @@
+"""One writer at a time of a partition's state, a role's events or a model."""
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from aiokafka import TopicPartition
+from aiokafka.errors import InvalidTimestampError
+
+from rankstream.wire.topics import MAX_RECORD_BYTES, MIB, full_name
+from streams.kafka.clients import Cluster, Producer
+from streams.stage import LogRefused, Output
+
+BULK = 64
+"""More records than this for one partition are packed into batches of our own."""
+
+
+class Transactions:
+    """Writes all of something or nothing; whoever fences first shuts the others out.
+
+    Parameters
+    ----------
+    name
+        Their id, without namespace. It names what is written, not who writes it, so
+        that the next writer ends what this one had begun, and fences it.
+    timeout_ms
+        After so long the broker aborts what its producer left.
+    """
+
+    def __init__(self, cluster: Cluster, name: str, timeout_ms: int = 0) -> None:
+        self._cluster = cluster
+        self._name = name
+        self._timeout_ms = timeout_ms
+        self._producer: Producer | None = None
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it may write: from a fence to its end."""
+        return self._producer is not None
+
+    async def fence(self, timeout_ms: int = 0) -> None:
+        """Become the only writer; ends all that an earlier one has left."""
+        await self.close()
+        cluster, timeout_ms = self._cluster, timeout_ms or self._timeout_ms
+        self._producer = cluster.clients.producer(
+            **cluster.client,
+            transactional_id=full_name(cluster.namespace, self._name),
+            transaction_timeout_ms=timeout_ms,
+            request_timeout_ms=timeout_ms,
+            acks="all",
+            max_request_size=MAX_RECORD_BYTES + MIB,
+            max_batch_size=MIB,
+            linger_ms=0,
+        )
+        await self._producer.start()
+
+    async def commit(
+        self,
+        outputs: Iterable[Output],
+        positions: Mapping[TopicPartition, int | tuple[int, str]] | None = None,
+        group: str = "",
+    ) -> None:
+        """All of it in one transaction; returns when that is committed.
+
+        Parameters
+        ----------
+        positions
+            What the group is to have committed by it, if anything.
+
+        Raises
+        ------
+        ValueError
+            Before it is fenced.
+        KafkaError
+            Whether it is committed is not known: whoever fences next and reads knows.
+        """
+        producer = self._fenced()
+        records: dict[tuple[str, int], list[Output]] = {}
+        for output in outputs:
+            records.setdefault((output.topic, output.partition), []).append(output)
+        await producer.begin_transaction()
+        sent: list[Any] = []
+        for (topic, partition), together in records.items():
+            send = _send_bulk if len(together) > BULK else _send_each
+            sent += await send(
+                producer, self._cluster.place(topic, partition), together
+            )
+        await delivered(sent)
+        if positions is not None:
+            await producer.send_offsets_to_transaction(positions, group)
+        await producer.commit_transaction()
+
+    async def abort(self, *parts: Iterable[TopicPartition]) -> None:
+        """A marker that aborts in these partitions, one part after another.
+
+        Where a partition had no leader when a transaction ended, it lacks the marker
+        for good (KAFKA-20734), and this one's ends that too. Whoever starts next looks
+        at some only, so these come last: where this start is killed in between, the
+        next one still sees that something hangs.
+        """
+        producer = self._fenced()
+        await producer.begin_transaction()
+        for part in parts:
+            # A transaction has the partitions that it wrote to; nobody reads these.
+            await delivered(
+                [
+                    await producer.send(
+                        at.topic, partition=at.partition, key=b"nothing", value=b""
+                    )
+                    for at in part
+                ]
+            )
+        await producer.abort_transaction()
+
+    async def abort_positions(
+        self, places: Iterable[TopicPartition], group: str
+    ) -> None:
+        """The same for the positions of a group."""
+        producer = self._fenced()
+        await producer.begin_transaction()
+        await producer.send_offsets_to_transaction(dict.fromkeys(places, 0), group)
+        await producer.abort_transaction()
+
+    async def partitions_of(self, topics: Iterable[str]) -> list[TopicPartition]:
+        """All partitions of topics, by their names without namespace."""
+        places: list[TopicPartition] = []
+        for topic in topics:
+            name = self._cluster.place(topic, 0).topic
+            partitions = await self._fenced().partitions_for(name)
+            places += [TopicPartition(name, each) for each in sorted(partitions)]
+        return places
+
+    async def close(self) -> None:
+        """Write no more."""
+        producer, self._producer = self._producer, None
+        if producer is not None:
+            await producer.stop()
+
+    def _fenced(self) -> Producer:
+        if self._producer is None:
+            raise ValueError("fence must be called before anything is written")
+        return self._producer
+
+
+async def delivered(sent: Iterable[Any]) -> None:
+    """Wait until the brokers have all that was sent.
+
+    Raises
+    ------
+    LogRefused
+        Where their clocks are too far from this machine's.
+    """
+    try:
+        await asyncio.gather(*sent)
+    except InvalidTimestampError as error:
+        raise LogRefused(
+            "the brokers must take the time that this machine gives its records; they "
+            "say that it is too far from theirs: set its clock by NTP, and run "
+            "`rankstream topics create --alter`, so that they give the time themselves"
+        ) from error
+
+
+async def _send_each(
+    producer: Producer, place: TopicPartition, records: Sequence[Output]
+) -> list[Any]:
+    return [
+        await producer.send(
+            place.topic,
+            partition=place.partition,
+            key=record.key,
+            value=record.value,
+            headers=list(record.headers),
+        )
+        for record in records
+    ]
+
+
+async def _send_bulk(
+    producer: Producer, place: TopicPartition, records: Sequence[Output]
+) -> list[Any]:
+    sent = []
+    batch = producer.create_batch()
+
+    async def send() -> None:
+        batch.close()
+        sent.append(
+            await producer.send_batch(batch, place.topic, partition=place.partition)
+        )
+
+    for record in records:
+        content = {
+            "key": record.key,
+            "value": record.value,
+            "headers": list(record.headers),
+            "timestamp": None,
+        }
+        if batch.append(**content) is None:
+            await send()
+            batch = producer.create_batch()
+            # An empty batch takes a record of any size.
+            batch.append(**content)
+    await send()
+    return sent

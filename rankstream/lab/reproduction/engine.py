@@ -128,7 +128,7 @@ class Finished(NamedTuple):
         return values
 
 
-class Told(NamedTuple):
+class Output(NamedTuple):
     """Where a report goes, and of what data it is."""
 
     name: str
@@ -188,7 +188,7 @@ class Study(ABC, Generic[AnyCell]):
         return None
 
     @abstractmethod
-    def report(self, cells: list[AnyCell], found: Finished, told: Told) -> None:
+    def report(self, cells: list[AnyCell], found: Finished, output: Output) -> None:
         """Print and write all there is."""
 
 
@@ -216,7 +216,7 @@ def reproduce(study: Study[Any]) -> int:
         console=console,
     )
     found = Finished(results, setup.key(), n_folds, n_runs)
-    study.report(cells, found, Told(name, out, console))
+    study.report(cells, found, Output(name, out, console))
     console.print(f"written to {out}", highlight=False)
     return 0
 
@@ -262,7 +262,7 @@ def resumed_runs(
             "end, and is what more of them would take each",
             highlight=False,
         )
-    work = partial(_lived, type(study).live_once, setup, is_timed)
+    work = partial(_timed_run, type(study).live_once, setup, is_timed)
     with ProgressLine("runs", total=len(named), start=done, unit="runs") as line:
         for few in (first, rest):
             if is_timed and few is rest and rest:
@@ -282,7 +282,7 @@ def resumed_runs(
     return results
 
 
-def _lived(
+def _timed_run(
     live_once: Callable[[Setup, Any], Result],
     setup: Setup,
     is_timed: bool,

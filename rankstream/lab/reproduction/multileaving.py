@@ -116,7 +116,7 @@ def run(arguments: argparse.Namespace) -> int:
     missing = [job for job in jobs if job.key() not in results]
     done = len(jobs) - len(missing)
     with ProgressLine("runs", total=len(jobs), start=done, unit="runs") as line:
-        work = partial(_lived, plan)
+        work = partial(_with_errors, plan)
         for job, errors in run_over(work, missing, arguments.processes):
             results[job.key()] = errors
             keep(out, plan, job, errors)
@@ -165,7 +165,7 @@ def checkpoints_of(plan: Plan) -> list[int]:
     return [*earlier, plan.n_impressions]
 
 
-def _lived(plan: Plan, job: Job) -> tuple[Job, list[float]]:
+def _with_errors(plan: Plan, job: Job) -> tuple[Job, list[float]]:
     return job, errors_of(plan, job)
 
 

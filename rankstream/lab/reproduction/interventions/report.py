@@ -12,7 +12,7 @@ from rich.table import Table
 from rankstream.lab.closed_loops.policy_log import ESTIMATORS
 from rankstream.lab.closed_loops.policy_training import POLICY_GRADIENT
 from rankstream.lab.reproduction.data import SPLITS, VALIDATION
-from rankstream.lab.reproduction.engine import Finished, Job, Setup, Study, Told
+from rankstream.lab.reproduction.engine import Finished, Job, Output, Setup, Study
 from rankstream.lab.reproduction.figures import (
     Claim,
     Curves,
@@ -106,11 +106,11 @@ class InterventionStudy(Study[Cell]):
         cell = job.cell
         return f"{cell.part}/{cell.method}/{cell.loss}/{cell.n_interventions}"
 
-    def report(self, cells: list[Cell], found: Finished, told: Told) -> None:
+    def report(self, cells: list[Cell], found: Finished, output: Output) -> None:
         """Tables, curves and claims."""
         report(
             {cell: curves_with_production(cell, found) for cell in cells},
-            told,
+            output,
             self.arguments.seed,
         )
 
@@ -122,24 +122,24 @@ def curves_with_production(cell: Cell, found: Finished) -> Curves:
     return curves._replace(of={**curves.of, **production})
 
 
-def report(found: Found, told: Told, seed: int) -> None:
+def report(found: Found, output: Output, seed: int) -> None:
     """Print tables and claims, and write both and the curves."""
     rows = [row for cell, curves in found.items() for row in _rows(cell, curves)]
-    write_csv(told.out / f"{TABLE}-curves.csv", rows)
+    write_csv(output.out / f"{TABLE}-curves.csv", rows)
     for title, panels in _pictures(found):
-        text = picture_of(f"{told.name}: {title}", panels, below="lists", is_log=True)
-        told.draw(f"{TABLE}-{title.replace(' ', '-')}", text)
+        text = picture_of(f"{output.name}: {title}", panels, below="lists", is_log=True)
+        output.draw(f"{TABLE}-{title.replace(' ', '-')}", text)
     for part in dict.fromkeys(cell.part for cell in found):
         shown = {cell: found[cell] for cell in found if cell.part == part}
-        told.console.print(_table(told.name, part, shown))
+        output.console.print(_table(output.name, part, shown))
     claims = claims_of(found)
     if claims:
         rows = [_claim_row(claim) for claim in claims]
-        write_csv(told.out / f"{TABLE}-claims.csv", rows)
-        told.console.print(claims_table(claims, "claims"))
+        write_csv(output.out / f"{TABLE}-claims.csv", rows)
+        output.console.print(claims_table(claims, "claims"))
     ratio = matched(found, rng=np.random.default_rng(seed))
     if ratio is not None:
-        told.console.print(
+        output.console.print(
             f"5 interventions reach {ratio.level:.4f} in {ratio.impressions:,} lists, "
             f"50 {_reached(ratio.earlier)}: {_times(ratio.ratio)} times as many "
             f"(95 %: {_times(ratio.low)} to {_times(ratio.high)})",

@@ -9,7 +9,7 @@ from typing import Any
 from rich.table import Table
 
 from rankstream.lab.closed_loops.performance import Conventions
-from rankstream.lab.reproduction.engine import Finished, Setup, Study, Told
+from rankstream.lab.reproduction.engine import Finished, Output, Setup, Study
 from rankstream.lab.reproduction.figures import (
     Claim,
     Curves,
@@ -99,7 +99,7 @@ class OnlineStudy(Study[Cell]):
             )
         return cells
 
-    def report(self, cells: list[Cell], found: Finished, told: Told) -> None:
+    def report(self, cells: list[Cell], found: Finished, output: Output) -> None:
         """Tables beside what was printed, curves, and orderings of the long run."""
         names = (OFFLINE, ONLINE, RECENT)
         curves = {
@@ -107,27 +107,27 @@ class OnlineStudy(Study[Cell]):
         }
         n_impressions, table = cells[0].n_impressions, self.arguments.table
         is_printed = is_as_printed(self.arguments, n_impressions)
-        rows = comparison_rows(curves, published_of(told.name) if is_printed else {})
+        rows = comparison_rows(curves, published_of(output.name) if is_printed else {})
         suffix = f"{table}-{n_impressions}"
-        write_csv(told.out / f"{suffix}-table.csv", rows)
-        write_csv(told.out / f"{suffix}-curves.csv", curve_rows(curves))
+        write_csv(output.out / f"{suffix}-table.csv", rows)
+        write_csv(output.out / f"{suffix}-curves.csv", curve_rows(curves))
         metric = f"NDCG@{self.arguments.cutoff}"
         for form in dict.fromkeys(cell.form for cell in cells):
-            title = f"{told.name}: {metric} on held-out queries by impressions"
+            title = f"{output.name}: {metric} on held-out queries by impressions"
             shown = {cell: each for cell, each in curves.items() if cell.form == form}
-            told.draw(f"{suffix}-{form}", learning_curves(title, shown))
+            output.draw(f"{suffix}-{form}", learning_curves(title, shown))
         after = f"after {n_impressions:,} impressions"
         titles = {
-            OFFLINE: f"{told.name}: {metric} of the ranker, {after}",
-            ONLINE: f"{told.name}: discounted {metric} of lists shown, {after}",
-            RECENT: f"{told.name}: {metric} of the last lists shown, {after}",
+            OFFLINE: f"{output.name}: {metric} of the ranker, {after}",
+            ONLINE: f"{output.name}: discounted {metric} of lists shown, {after}",
+            RECENT: f"{output.name}: {metric} of the last lists shown, {after}",
         }
         for what, title in titles.items():
             if what != RECENT or table == LAG_TABLE:
-                told.console.print(comparison_table(rows, what, title))
+                output.console.print(comparison_table(rows, what, title))
         if table == LONG_RUN:
-            title = f"{told.name}: orderings, {after}"
-            told.console.print(claims_table(orderings(curves), title))
+            title = f"{output.name}: orderings, {after}"
+            output.console.print(claims_table(orderings(curves), title))
 
 
 def _conventions(arguments: argparse.Namespace) -> Conventions:

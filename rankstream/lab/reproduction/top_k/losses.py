@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from rankstream.lab.reproduction.engine import Finished, Told
+from rankstream.lab.reproduction.engine import Finished, Output
 from rankstream.lab.reproduction.figures import (
     Claim,
     figure_of,
@@ -33,11 +33,11 @@ from rankstream.lab.reproduction.top_k.plan import (
 )
 from rankstream.lab.reproduction.top_k.report import (
     NAMED,
-    Asked,
     Axis,
+    Grid,
     Series,
     TopKStudy,
-    said,
+    print_claims,
 )
 
 Floats = npt.NDArray[np.float64]
@@ -92,46 +92,46 @@ class Selections(NamedTuple):
 class LossStudy(TopKStudy):
     """Ranks of all that is relevant beside the first ones; and selection of losses."""
 
-    def cells_of(self, asked: Asked) -> list[Cell]:
+    def cells_of(self, grid: Grid) -> list[Cell]:
         """The entries of the table."""
         return [
-            *asked.by_cutoff(LINEAR_ARP),
-            *asked.by_cutoff(TRUNCATED),
-            *selections(DISPLAYED, asked.n_clicks),
+            *grid.by_cutoff(LINEAR_ARP),
+            *grid.by_cutoff(TRUNCATED),
+            *selections(DISPLAYED, grid.n_clicks),
         ]
 
-    def report(self, cells: list[Cell], found: Finished, told: Told) -> None:
+    def report(self, cells: list[Cell], found: Finished, output: Output) -> None:
         """Tables and pictures of both, and what chapter 7 says."""
         del cells
-        asked, name = self.asked, told.name
-        after = f"after {asked.n_clicks[-1]:,} clicks, by documents shown"
-        axis = Axis("cutoff", asked.cutoffs, after)
+        grid, name = self.grid, output.name
+        after = f"after {grid.n_clicks[-1]:,} clicks, by documents shown"
+        axis = Axis("cutoff", grid.cutoffs, after)
         rows: list[dict[str, Any]] = []
         claims: list[Claim] = []
         panels = {}
         for loss, metric in ((LINEAR_ARP, ARP), (TRUNCATED, NDCG)):
-            each = Series(axis, asked.by_cutoff(loss), found, metric)
+            each = Series(axis, grid.by_cutoff(loss), found, metric)
             title = f"{name}: {NAMED[metric]} by {loss}, {axis.title}"
-            told.console.print(each.table(title))
+            output.console.print(each.table(title))
             panels[f"{NAMED[metric]}, by {loss}"] = each.drawn()
             rows += each.rows().values()
             claims += claims_over_cutoffs(
-                each.runs, each.lines, asked.cutoffs, asked.claimed, metric
+                each.runs, each.lines, grid.cutoffs, grid.claimed, metric
             )
-        write_csv(told.out / f"{LOSSES}-shown.csv", rows)
+        write_csv(output.out / f"{LOSSES}-shown.csv", rows)
         title = f"{name}: what is optimised, {axis.title}"
-        told.draw(f"{LOSSES}-shown", axis.picture(title, panels))
+        output.draw(f"{LOSSES}-shown", axis.picture(title, panels))
         selected = [
-            selections_of(cell, found) for cell in selections(DISPLAYED, asked.n_clicks)
+            selections_of(cell, found) for cell in selections(DISPLAYED, grid.n_clicks)
         ]
-        _report_selection(asked, selected, told)
+        _report_selection(grid, selected, output)
         claims += claims_over_losses(
             [each.is_within for each in selected],
             [each.lost for each in selected],
             selected[-1].gained,
-            asked.n_clicks,
+            grid.n_clicks,
         )
-        said(asked, claims, told)
+        print_claims(grid, claims, output)
 
 
 def selections_of(cell: Cell, found: Finished) -> Selections:
@@ -154,31 +154,31 @@ def selections_of(cell: Cell, found: Finished) -> Selections:
     return Selections(figures, is_best, is_within, lost)
 
 
-def _report_selection(asked: Asked, found: Sequence[Selections], told: Told) -> None:
-    axis = Axis("n_clicks", asked.n_clicks, f"by clicks on {DISPLAYED} documents shown")
-    title = f"{told.name}: losses {axis.title}, policy-aware"
+def _report_selection(grid: Grid, found: Sequence[Selections], output: Output) -> None:
+    axis = Axis("n_clicks", grid.n_clicks, f"by clicks on {DISPLAYED} documents shown")
+    title = f"{output.name}: losses {axis.title}, policy-aware"
     lines = _selection_lines(found)
     for what in (NDCG, ESTIMATED, TRUE):
         of_losses = {name: runs for (name, each), runs in lines.items() if each == what}
         heading = f"{title}: {WORDS[what]}"
-        told.console.print(figures_table(heading, "loss", axis.headings, of_losses))
+        output.console.print(figures_table(heading, "loss", axis.headings, of_losses))
     of_selected = {
         WORDS[each]: runs for (_, each), runs in lines.items() if each in OF_SELECTED
     }
     heading = f"{title}: the selected loss"
-    told.console.print(figures_table(heading, "figure", axis.headings, of_selected))
+    output.console.print(figures_table(heading, "figure", axis.headings, of_selected))
     rows = [
         _row(name, what, count, numbers)
         for (name, what), values in lines.items()
         for count, numbers in zip(axis.numbers, values, strict=True)
     ]
-    write_csv(told.out / f"{LOSSES}-selection.csv", rows)
+    write_csv(output.out / f"{LOSSES}-selection.csv", rows)
     panels: dict[str, dict[str, list[Point]]] = {}
     for (name, what), values in lines.items():
         if what in ABOVE:
             label = f"{name}, estimated" if what == ESTIMATED else name
             panels.setdefault(ABOVE[what], {})[label] = axis.points(values)
-    told.draw(f"{LOSSES}-selection", axis.picture(title, panels))
+    output.draw(f"{LOSSES}-selection", axis.picture(title, panels))
 
 
 def _selection_lines(

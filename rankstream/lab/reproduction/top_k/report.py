@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankstream.lab.reproduction.data import SPLITS, VALIDATION, world_of
-from rankstream.lab.reproduction.engine import Finished, Job, Setup, Study, Told
+from rankstream.lab.reproduction.engine import Finished, Job, Output, Setup, Study
 from rankstream.lab.reproduction.figures import (
     Claim,
     claims_table,
@@ -98,7 +98,7 @@ class Axis(NamedTuple):
         ]
 
 
-class Asked(NamedTuple):
+class Grid(NamedTuple):
     """What a table is made of.
 
     Parameters
@@ -148,7 +148,7 @@ class TopKStudy(Study[Cell]):
     n_runs = N_RUNS
     splits = (*SPLITS, VALIDATION)
     live_once = staticmethod(live_once)
-    asked: Asked
+    grid: Grid
     """Known once lists are."""
 
     def __init__(self, arguments: argparse.Namespace) -> None:
@@ -178,50 +178,52 @@ class TopKStudy(Study[Cell]):
         sizes = np.concatenate([np.diff(each) for each in offsets])
         cutoffs = self._cutoffs or cutoffs_below(sizes)
         longer = {k: share_longer(k, sizes) for k in (*cutoffs, DISPLAYED)}
-        self.asked = Asked(cutoffs, self._n_clicks, longer)
-        return self.cells_of(self.asked)
+        self.grid = Grid(cutoffs, self._n_clicks, longer)
+        return self.cells_of(self.grid)
 
-    def cells_of(self, asked: Asked) -> list[Cell]:
+    def cells_of(self, grid: Grid) -> list[Cell]:
         """The entries of the table."""
-        cells = [*asked.by_cutoff(TRUNCATED), *asked.by_clicks(TRUNCATED)]
+        cells = [*grid.by_cutoff(TRUNCATED), *grid.by_clicks(TRUNCATED)]
         return list(dict.fromkeys(cells))
 
     def kind_of(self, job: Job[Cell]) -> str:
         """Jobs of one kind take about as long."""
         return kind_of(job)
 
-    def report(self, cells: list[Cell], found: Finished, told: Told) -> None:
+    def report(self, cells: list[Cell], found: Finished, output: Output) -> None:
         """Tables and pictures of both, and what chapter 7 says."""
         del cells
-        asked = self.asked
-        after = f"after {asked.n_clicks[-1]:,} clicks, by documents shown"
+        grid = self.grid
+        after = f"after {grid.n_clicks[-1]:,} clicks, by documents shown"
         on = f"by clicks on {DISPLAYED} documents shown"
         shown = Series(
-            Axis("cutoff", asked.cutoffs, after), asked.by_cutoff(TRUNCATED), found
+            Axis("cutoff", grid.cutoffs, after), grid.by_cutoff(TRUNCATED), found
         )
         clicks = Series(
-            Axis("n_clicks", asked.n_clicks, on), asked.by_clicks(TRUNCATED), found
+            Axis("n_clicks", grid.n_clicks, on), grid.by_clicks(TRUNCATED), found
         )
         for each in (shown, clicks):
             axis, drawn = each.axis, {NAMED[NDCG]: each.drawn()}
-            title = f"{told.name}: {NAMED[NDCG]} {axis.title}"
-            told.console.print(each.table(title))
-            told.draw(f"{TOP_K}-{axis.name}", axis.picture(title, drawn))
-        write_csv(told.out / f"{TOP_K}.csv", [*(shown.rows() | clicks.rows()).values()])
+            title = f"{output.name}: {NAMED[NDCG]} {axis.title}"
+            output.console.print(each.table(title))
+            output.draw(f"{TOP_K}-{axis.name}", axis.picture(title, drawn))
+        write_csv(
+            output.out / f"{TOP_K}.csv", [*(shown.rows() | clicks.rows()).values()]
+        )
         claims = claims_over_cutoffs(
-            shown.runs, shown.lines, asked.cutoffs, asked.claimed
+            shown.runs, shown.lines, grid.cutoffs, grid.claimed
         )
-        is_cut = asked.longer[DISPLAYED] > MOST
+        is_cut = grid.longer[DISPLAYED] > MOST
         claims += claims_over_clicks(
-            clicks.runs, clicks.lines, asked.n_clicks, is_cut=is_cut
+            clicks.runs, clicks.lines, grid.n_clicks, is_cut=is_cut
         )
-        said(asked, claims, told)
+        print_claims(grid, claims, output)
 
 
-def said(asked: Asked, claims: Sequence[Claim], told: Told) -> None:
+def print_claims(grid: Grid, claims: Sequence[Claim], output: Output) -> None:
     """Print how many lists are cut, and what chapter 7 claims of them."""
-    told.console.print(asked.said_of_lists(), highlight=False, soft_wrap=True)
-    told.console.print(claims_table(claims, f"{told.name}: what chapter 7 says"))
+    output.console.print(grid.said_of_lists(), highlight=False, soft_wrap=True)
+    output.console.print(claims_table(claims, f"{output.name}: what chapter 7 says"))
 
 
 class Series:

@@ -17,7 +17,7 @@ from rankstream.lab.closed_loops.policy_log import (
     POLICY_AWARE,
 )
 from rankstream.lab.closed_loops.policy_training import POLICY_GRADIENT
-from rankstream.lab.reproduction.engine import Told
+from rankstream.lab.reproduction.engine import Output
 from rankstream.lab.reproduction.figures import Curves, Difference
 from rankstream.lab.reproduction.interventions.claims import (
     claims_of,
@@ -128,7 +128,7 @@ def test_claims_compare_what_they_say(
         "PDGD net, online, training: does not fall from its best at 500 by 0.005"
     )
     some = [planted(SOFT, AWARE, 0, 0.5, 0.63), planted(SOFT, AWARE, 50, 0.5, 0.645)]
-    report(dict(some), Told("small", tmp_path, Console(width=130)), seed=0)
+    report(dict(some), Output("small", tmp_path, Console(width=130)), seed=0)
     assert "undecided" in capsys.readouterr().out
     with (tmp_path / "interventions-claims.csv").open() as file:
         assert [row["holds"] for row in csv.DictReader(file)] == ["undecided"]

@@ -50,9 +50,6 @@ def recorded_model(model: ModelSettings) -> dict[str, Any]:
         del form["training"]["estimator"]
     if (versions := form.pop("versions")) != ONLINE:
         form[LEARNER] = versions
-    if not model.training.estimator:
-        # Earlier releases did not know it.
-        del form["training"]["estimator"]
     return form
 
 

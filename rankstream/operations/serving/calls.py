@@ -7,8 +7,8 @@ from http import HTTPStatus
 from typing import Any, NamedTuple
 
 from rankstream.operations.serving.elements import Elements
+from rankstream.operations.serving.in_flight import InFlight
 from rankstream.operations.serving.problems import Problem, malformed
-from rankstream.operations.serving.room import Room
 from rankstream.operations.serving.turns import Turn, Turns
 
 Scope = MutableMapping[str, Any]
@@ -66,7 +66,7 @@ class Call:
         self,
         scope: Scope,
         receive: Receive,
-        room: Room,
+        room: InFlight,
         turns: Turns,
         *,
         most: int,

@@ -15,9 +15,9 @@ from aiokafka import AIOKafkaProducer
 from aiokafka.errors import KafkaError, KafkaTimeoutError, MessageSizeTooLargeError
 
 from producers.connection import topics_command
+from rankstream.operations.serving.in_flight import RECORD_BYTES, InFlight
 from rankstream.operations.serving.problems import busy
 from rankstream.operations.serving.records import joined
-from rankstream.operations.serving.room import RECORD_BYTES, Room
 from rankstream.settings import Settings
 from rankstream.wire.topics import (
     CLICKS,
@@ -89,7 +89,7 @@ class Sender:
     def __init__(
         self,
         settings: Settings,
-        room: Room,
+        room: InFlight,
         make: Callable[..., Any] = AIOKafkaProducer,
     ) -> None:
         self.sent = 0

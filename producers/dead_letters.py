@@ -4,8 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from producers.event_sink import EventSink
-from producers.formats.event import EventTooLarge
+from producers.event_sink import EventSink, EventTooLarge
 from producers.topic_reader import Record, TopicReader
 from rankstream.wire.input_events import Event, recognised
 from rankstream.wire.topics import CLICKS, QUERIES, dead_letters

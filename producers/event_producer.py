@@ -16,9 +16,8 @@ from kafka import KafkaProducer
 from kafka.errors import KafkaError, KafkaTimeoutError
 
 from producers.connection import client_options
-from producers.formats.event import EventTooLarge
+from producers.event_sink import EventTooLarge, SentRecords
 from producers.readiness import Waiting
-from producers.sent_records import SentRecords
 from producers.topic_reader import TopicReader
 from rankstream.settings import Settings
 from rankstream.wire.routing import partition_of_input

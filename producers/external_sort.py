@@ -10,8 +10,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Generic, Self, TypeVar
 
-from rankstream.wire.input_events import Event
-from rankstream.wire.refused_header import MAX_WORDS_BYTES
+from rankstream.wire.input_events import MAX_WORDS_BYTES, Event
 from rankstream.wire.topics import CLICKS, QUERIES
 
 MEMORY_BYTES = 256 * 1024 * 1024

@@ -11,9 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from producers.dead_letters import SOURCES, letter_of
-from producers.log_time import LogTime
-from producers.sent_records import SentRecords
-from producers.topic_reader import Record, TopicReader
+from producers.event_sink import SentRecords
+from producers.topic_reader import LogTime, Record, TopicReader
 from rankstream.settings import Settings
 from rankstream.wire.topics import EVENTS, LATE, dead_letters, worker_group
 

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Protocol
 
-from producers.event_sink import EventSink
-from producers.formats.event import EventTooLarge
+from producers.event_sink import EventSink, EventTooLarge
 from producers.stop_signal import Stop
 from rankstream.adapters.registry import resembled
 from rankstream.wire.input_events import Event, kind_of, recognised

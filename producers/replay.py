@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from producers.formats.event import EventTooLarge
+from producers.event_sink import EventTooLarge
 from producers.stop_signal import Stop
 from rankstream.wire.input_events import Event
 from rankstream.wire.topics import CLICKS

@@ -53,7 +53,7 @@ from rankstream.wire.envelope import (
     pointer_of,
     rolled_back,
 )
-from rankstream.wire.snapshot_keys import following_key
+from rankstream.wire.snapshot_names import following_key
 
 __all__ = [
     "Pointer",

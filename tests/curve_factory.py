@@ -8,7 +8,7 @@ import numpy as np
 from rankstream.configuration.curves import TrustCurve
 from rankstream.wire.curves import ROWS, CurveRecord, curve_weights
 from rankstream.wire.envelope import CURVE, Snapshot, encode_snapshot, features_hash
-from rankstream.wire.parents import sha256_of
+from rankstream.wire.snapshot_names import sha256_of
 from rankstream.wire.training import SCHEMA
 
 UNKNOWN = float("nan")

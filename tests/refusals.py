@@ -64,7 +64,7 @@ SETTINGS_RULES = (
 TOPIC_RULES = (
     "producers/topic_admin.py",
     "producers/topic_safety.py",
-    "producers/topic_shape.py",
+    "producers/topic_safety.py",
 )
 """Where sentences are made about topics; each begins with the word."""
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from rankstream.operations.answers.values import WEIGHTS
 from rankstream.operations.cli import main
-from rankstream.operations.commands.evaluate_question import WEIGHTS
 from tests.pages import rows_below
 
 TEXT = (Path(__file__).parents[1] / "docs" / "evaluate.md").read_text("utf-8")

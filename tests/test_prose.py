@@ -9,7 +9,7 @@ from rankstream.configuration import malformed
 
 TREE = Path(__file__).parents[1]
 PAGES = sorted([*TREE.glob("*.md"), *TREE.glob("docs/**/*.md")])
-ROOMS = ("rankstream", "models", "streams", "producers", "deploy", "tests")
+ROOMS = (".ci", "rankstream", "models", "streams", "producers", "deploy", "tests")
 MODULES = sorted(path for room in ROOMS for path in (TREE / room).rglob("*.py"))
 
 WIDTH = 100

@@ -18,7 +18,6 @@ Feedback for Unbiased Learning to Rank", section 4.
 import numpy as np
 
 from models.estimators.bias_curve import BiasCurve
-from models.estimators.cross_fitting import item_regression
 from models.estimators.intervention_aware import Floats
 from models.estimators.item_estimates import (
     OF_REGRESSION,
@@ -29,7 +28,7 @@ from models.estimators.item_estimates import (
     unseen_share,
 )
 from models.estimators.logged_places import LoggedPlaces, PlaceSums, place_sums
-from models.estimators.policy_weights import policy_weights
+from models.estimators.policy_corrected import policy_weights
 
 
 def doubly_robust(
@@ -53,7 +52,7 @@ def doubly_robust(
         Lists that could have shown the item.
     regression : [n_items] or [n_groups, n_items]
         Relevance of each item, fixed before the clicks; or for clicks of each group,
-        from those of others, as `models.estimators.cross_fitting` gives it: that of
+        from those of others, as `models.estimators.doubly_robust` gives it: that of
         each item without it. Fixed, it is exact where policies were chosen from clicks
         too, as `intervention_oblivious` is; made of other groups only where they were
         not. Made of the same clicks it is biased.
@@ -119,3 +118,36 @@ def _by_group(regression: Floats, sums: PlaceSums) -> Floats:
             "that it does not know the mean of those that it does"
         )
     return np.broadcast_to(regression, (n_groups, n_items))
+
+
+PRIOR = 1.0
+"""Sure looks of mean relevance that each item is given besides its own."""
+
+
+def item_regression(log: LoggedPlaces, impressions: Floats, curve: BiasCurve) -> Floats:
+    """Relevance of each item where it was shown, by the other groups.
+
+        (clicks - shown beta + PRIOR mean) / (shown alpha + PRIOR)
+
+    with the mean of all items over the same groups; within [0, 1], and 0 where the
+    others were shown nothing. What is fitted on the same clicks that it is to correct
+    is biased; a group holds whole sessions, so what others clicked is independent of
+    it where policies were fixed.
+
+    Parameters
+    ----------
+    impressions : [n_groups, n_policies, n_items]
+        Lists that could have shown the item.
+
+    Returns
+    -------
+    [n_groups, n_items]
+    """
+    sums = place_sums(log, impressions, curve)
+    own = (sums.clicked - sums.shown_beta).sum(axis=1), sums.shown_alpha.sum(axis=1)
+    corrected, looks = (table.sum(axis=0) - table for table in own)
+    all_looks = looks.sum(axis=1, keepdims=True)
+    all_corrected = corrected.sum(axis=1, keepdims=True)
+    mean = all_corrected / np.where(all_looks > 0.0, all_looks, 1.0)
+    found: Floats = (corrected + PRIOR * mean) / (looks + PRIOR)
+    return np.clip(found, 0.0, 1.0)

@@ -4,19 +4,23 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
-from models.estimators.affine import affine
-from models.estimators.affine_shown import affine_shown
 from models.estimators.bias_curve import BiasCurve
 from models.estimators.doubly_robust import doubly_robust
 from models.estimators.intervention_aware import Floats, intervention_aware
-from models.estimators.intervention_oblivious import intervention_oblivious
 from models.estimators.item_estimates import ItemEstimates
 from models.estimators.logged_places import LoggedPlaces
-from models.estimators.naive import naive
-from models.estimators.oblivious import oblivious
-from models.estimators.policy_aware import policy_aware
-from models.estimators.rerank import rerank
-from models.estimators.self_normalised import self_normalised
+from models.estimators.policy_corrected import (
+    intervention_oblivious,
+    policy_aware,
+    self_normalised,
+)
+from models.estimators.rank_corrected import (
+    affine,
+    affine_shown,
+    naive,
+    oblivious,
+    rerank,
+)
 
 CURVE = "curve"
 PLACEMENTS = "placements"

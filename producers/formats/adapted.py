@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from producers.formats.documents import documents_in, documents_of
+from producers.formats.source_file import documents_in, documents_of
 from rankstream.adapters.adapter import Adapter, AdapterOptions, NotAdapted, Queries
 from rankstream.adapters.fields import marks_of, may_tell_of_list
 from rankstream.adapters.impressions import (

@@ -13,7 +13,6 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from producers.formats.adapted import Adapted
-from producers.formats.csv_rows import csv_rows, parted_by
 from producers.formats.list_policies import drawn_by, shown_and_not
 from producers.formats.rows_together import (
     PLAIN,
@@ -25,7 +24,7 @@ from producers.formats.rows_together import (
     rows_together,
 )
 from producers.formats.source_file import opened
-from producers.formats.table_columns import columns_by_role
+from producers.formats.tables import columns_by_role, csv_rows, parted_by
 from rankstream.adapters.adapter import AdapterOptions, NotAdapted
 from rankstream.adapters.events import clicked, listed
 from rankstream.adapters.fields import needed, text
@@ -45,6 +44,10 @@ STEP_MS = 10
 """Between lists of such a table: those of 90 days are 777 million."""
 
 NO_TIME = "no column says when lists were shown: they are taken one after another"
+NO_QUERY = (
+    "no column says what was asked for: each list is a query of its own, of which no "
+    "other list tells; --columns query=COLUMN names it"
+)
 
 _TRUE = frozenset({"1", "true", "t", "yes", "y"})
 _FALSE = frozenset({"0", "false", "f", "no", "n", ""})
@@ -167,6 +170,8 @@ def events_of(
             adapted.note(NO_TIME)
             now = {"at": EpochMs(epoch_ms + STEP_MS * place)}
             shown = [{**row, **now} for row in shown]
+        if "query" not in shown[0]:
+            adapted.note(NO_QUERY)
         try:
             events = _of_list(shown, options)
         except NotAdapted as error:

@@ -15,7 +15,6 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from producers.formats.csv_rows import csv_rows, parted_by
 from producers.formats.letor import read_letor
 from producers.formats.source_file import (
     UNPACKING_ERRORS,
@@ -23,6 +22,7 @@ from producers.formats.source_file import (
     lines_of,
     opened,
 )
+from producers.formats.tables import csv_rows, parted_by
 
 Singles = npt.NDArray[np.float32]
 

@@ -20,7 +20,7 @@ from producers.formats.registry import (
 )
 from producers.formats.rows_together import PLAIN, Tables
 from producers.formats.source_file import FileUnreadable
-from producers.formats.table_columns import columns_by_role
+from producers.formats.tables import columns_by_role
 from rankstream.adapters.adapter import AdapterOptions
 from rankstream.adapters.file_formats import AUTO, CSV, PARQUET
 from rankstream.adapters.table_roles import CLICKS as CLICK_ROWS

@@ -5,8 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, Protocol
 
 import msgspec
 
-from rankstream.wire.input_events import Event
-from rankstream.wire.refused_header import refused_header
+from rankstream.wire.input_events import Event, refused_header
 from rankstream.wire.topics import CLICKS
 
 if TYPE_CHECKING:

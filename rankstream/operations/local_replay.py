@@ -12,7 +12,7 @@ from pathlib import Path
 from producers.formats.log_files import LogFiles
 from producers.formats.registry import format_of
 from rankstream.adapters.file_formats import AUTO, CANONICAL
-from rankstream.operations.local_results import SNAPSHOTS_FILE, STATISTICS_FILE
+from rankstream.operations.answers.folders import SNAPSHOTS_FILE, STATISTICS_FILE
 from rankstream.settings import Settings
 from rankstream.wire.topics import CLICKS, QUERIES, dead_letters
 from streams.dead_letter import HEADER_PREFIX

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from rankstream.wire.envelope import CURVE, Snapshot, SnapshotError, pointer_of
-from rankstream.wire.parents import Parent
 from rankstream.wire.schemas import decoded
+from rankstream.wire.snapshot_names import Parent
 
 Floats = npt.NDArray[np.float64]
 

@@ -18,8 +18,7 @@ from rankstream.wire.bounds import (
     MAX_SHOWN,
 )
 from rankstream.wire.events import POLICIES, SCHEMA, ClickEvent, QueryEvent
-from rankstream.wire.intervention_rates import ModelRates
-from rankstream.wire.policy_values import ModelValues
+from rankstream.wire.model_evaluations import ModelRates, ModelValues
 from rankstream.wire.verdicts import Verdict
 
 Schema = dict[str, Any]

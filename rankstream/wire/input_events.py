@@ -1,10 +1,10 @@
 """An input event on its way to its topic: when, which kind, its bytes."""
 
+from collections.abc import Iterable
 from typing import Annotated, NamedTuple
 
 import msgspec
 
-from rankstream.wire.refused_header import refused_header
 from rankstream.wire.topics import CLICKS, QUERIES
 
 LARGEST_TIME = 2**63 - 1
@@ -77,3 +77,23 @@ def kind_of(value: bytes) -> str:
 def _kind(marks: _Marks) -> str:
     names = (marks.shown, marks.candidates, marks.scores)
     return CLICKS if all(each is msgspec.UNSET for each in names) else QUERIES
+
+
+REFUSED_HEADER = "rankstream-not-adapted"
+"""Its content is a short name and the words, `code: words`."""
+
+MAX_WORDS_BYTES = 384
+
+
+def refused_header(words: str) -> tuple[str, bytes]:
+    """The header of a record that is to become a dead letter; see `REFUSED_HEADER`."""
+    packed = words.encode("utf-8", "backslashreplace")
+    return REFUSED_HEADER, packed[:MAX_WORDS_BYTES]
+
+
+def refusal_in(headers: Iterable[tuple[str, bytes | None]]) -> str | None:
+    """Why the sender could not adapt the record; None where it says nothing."""
+    for name, content in headers:
+        if name == REFUSED_HEADER:
+            return (content or b"").decode("utf-8", "replace")
+    return None

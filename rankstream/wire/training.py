@@ -17,8 +17,8 @@ from typing import Annotated, Any, NamedTuple
 import msgspec
 
 from rankstream.wire.curves import CurveRecord
-from rankstream.wire.parents import Parent
 from rankstream.wire.schemas import check_schema, decoded
+from rankstream.wire.snapshot_names import Parent
 
 SCHEMA = 1
 

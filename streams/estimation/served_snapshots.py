@@ -16,7 +16,7 @@ from rankstream.wire.envelope import (
     pointer_of,
     rolled_back,
 )
-from rankstream.wire.snapshot_keys import following_key
+from rankstream.wire.snapshot_names import following_key
 
 
 class ServedSnapshots:

@@ -14,8 +14,8 @@ import msgspec
 from rankstream.settings import Settings
 from rankstream.wire.bounds import carried_bytes
 from rankstream.wire.events import SCHEMA, Click, Frontier, Impression, encode_record
+from rankstream.wire.input_events import refusal_in
 from rankstream.wire.refusal_codes import Code
-from rankstream.wire.refused_header import refusal_in
 from rankstream.wire.routing import partition_of_route
 from rankstream.wire.schemas import check_schema
 from rankstream.wire.topics import (

@@ -13,7 +13,6 @@ import msgspec
 from rankstream.configuration.models import ONLINE
 from rankstream.settings import ModelSettings, Settings
 from rankstream.snapshots import encode_snapshot
-from rankstream.wire.arrays import n_items_of
 from rankstream.wire.events import (
     SCHEMA,
     Interaction,
@@ -50,7 +49,7 @@ class UnclaimedRecord(msgspec.Struct, frozen=True, array_like=True):
     interactions: msgspec.Raw
 
     def __len__(self) -> int:
-        return n_items_of(bytes(memoryview(self.interactions)[:5]))
+        return _n_items_of(bytes(memoryview(self.interactions)[:5]))
 
 
 _decode_unclaimed = msgspec.msgpack.Decoder(UnclaimedRecord).decode
@@ -260,3 +259,11 @@ def _home_of(name: str, model: ModelSettings) -> str:
 
 def _snapshot_key(model: str, version: int) -> bytes:
     return f"{model}/0.{version}".encode()
+
+
+def _n_items_of(array: bytes) -> int:
+    """The length of a MessagePack array, from its first five bytes."""
+    first = array[0]
+    if first & 0xF0 == 0x90:
+        return first & 0x0F
+    return int.from_bytes(array[1:3] if first == 0xDC else array[1:5], "big")

@@ -24,7 +24,7 @@ from rankstream.snapshots import (
     rolled_back,
 )
 from rankstream.wire.deployments import is_deployment
-from rankstream.wire.snapshot_keys import decode_record, version_key
+from rankstream.wire.snapshot_names import decode_record, version_key
 from rankstream.wire.topics import MIB
 from streams.redis_copies.unexpected_entries import UnexpectedEntries
 

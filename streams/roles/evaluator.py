@@ -18,7 +18,7 @@ from aiokafka.errors import KafkaError
 
 from rankstream.settings import Settings
 from rankstream.wire.bounds import LARGEST
-from rankstream.wire.intervention_rates import encode_rates
+from rankstream.wire.model_evaluations import encode_rates
 from rankstream.wire.topics import EVALUATIONS, MAX_RECORD_BYTES, PREFERENCES, full_name
 from rankstream.wire.verdicts import Verdict, encode_verdict
 from streams.comparisons.comparison import Comparison

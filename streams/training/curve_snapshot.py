@@ -23,7 +23,7 @@ from rankstream.wire.envelope import (
     intervention_of,
     pointer_of,
 )
-from rankstream.wire.parents import parent_of, sha256_of
+from rankstream.wire.snapshot_names import parent_of, sha256_of
 from rankstream.wire.training import SCHEMA
 from streams.statistics.columns import Columns
 from streams.statistics.reader import Statistics

@@ -28,7 +28,7 @@ from rankstream.wire.envelope import (
     encode_snapshot,
     intervention_of,
 )
-from rankstream.wire.parents import parent_of, sha256_of
+from rankstream.wire.snapshot_names import parent_of, sha256_of
 from rankstream.wire.training import SCHEMA, RunRecord
 from streams.native.placing import placements_of_scores
 from streams.statistics.columns import IMPRESSIONS, Columns

@@ -9,7 +9,7 @@ from rankstream.configuration.former import curve_of_record, model_of_record
 from rankstream.settings import Settings
 from rankstream.wire.curves import CurveRecord
 from rankstream.wire.envelope import Snapshot, encode_snapshot
-from rankstream.wire.parents import Parent, parent_of
+from rankstream.wire.snapshot_names import Parent, parent_of
 from rankstream.wire.topics import CANDIDATES, EVENTS, STATISTICS
 from rankstream.wire.training import FeaturesUsed, RunRecord
 from streams.fold.canonical_fold import CanonicalFold

@@ -10,12 +10,12 @@ from typing import Any
 from producers.event_producer import SendFailed, send_records
 from producers.formats.canonical_dump import Header, write_dump
 from producers.topic_reader import TopicReader
-from rankstream.operations.commands.intervene_verify import verdict_of
+from rankstream.operations.answers.verification import verified
 from rankstream.settings import Settings
 from rankstream.snapshots import SnapshotError, decode_snapshot
 from rankstream.wire.deployments import is_deployment
 from rankstream.wire.envelope import Pointer, pointer_of
-from rankstream.wire.parents import sha256_of
+from rankstream.wire.snapshot_names import sha256_of
 from rankstream.wire.topics import EVENTS, PREFERENCES, SNAPSHOTS, TRAINING
 from rankstream.wire.training import (
     SCHEMA,
@@ -240,7 +240,7 @@ def _make_again(
         records = ((x.partition, x.value or b"") for x in reader.records(EVENTS))
         write_dump(dump, header, records)
     try:
-        found = verdict_of(settings, TRAINED, str(at), dump)
+        found = verified(settings, TRAINED, str(at), dump)
     except (RuntimeError, ValueError) as error:
         verdict.find("wrong", f"{TRAINED}@{at} made again: {error}")
         return

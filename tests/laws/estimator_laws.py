@@ -6,7 +6,6 @@ from itertools import product
 import numpy as np
 
 from models.estimators.bias_curve import BiasCurve, position_curve
-from models.estimators.cross_fitting import item_regression, rank_regression
 from models.estimators.logged_places import LoggedPlaces
 from tests.laws.estimator_cases import (
     EXACT,
@@ -193,8 +192,6 @@ def weighs_clicks_as_it_says(estimator, **options):
     assert abs(found.largest_share[0] - each.max() / by_hand[0]) < 1e-9
     assert abs(found.effective_clicks[0] - by_hand[0] ** 2 / by_hand[1]) < 1e-6
 
-
-REGRESSIONS = (item_regression, rank_regression)
 
 BY_HAND = {
     "naive": {0.0: 0.08, 0.1: 0.08},

@@ -9,8 +9,7 @@ import pytest
 from scipy.stats import poisson
 
 from models.estimators import intervals as module
-from models.estimators.few_clicks import few_click_ends
-from models.estimators.intervals import jackknife_intervals
+from models.estimators.intervals import few_click_ends, jackknife_intervals
 from tests.covered_items import KINDS, held, sums_of
 
 N_ITEMS = 10_000

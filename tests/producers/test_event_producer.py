@@ -10,11 +10,11 @@ from kafka import KafkaProducer
 
 from producers.connection import client_options
 from producers.event_producer import END_HEADER, ROOM_BYTES, EventProducer
-from producers.formats.event import EventTooLarge
-from producers.log_time import reached_ms
+from producers.event_sink import EventTooLarge
 from producers.topic_reader import (
     TopicReader,
     TopicUnreadable,
+    reached_ms,
     read_records,
     read_topic,
 )

@@ -7,9 +7,9 @@ import time
 
 import pytest
 
+from producers.event_sink import EventTooLarge
 from producers.feed import feed, lines_of_descriptor, lines_of_followed
 from producers.formats.adapted import LiveAdapter
-from producers.formats.event import EventTooLarge
 from producers.stop_signal import Stop
 from rankstream.adapters.adapter import AdapterOptions
 from rankstream.wire.topics import CLICKS, QUERIES

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from producers.formats.event import EventTooLarge
+from producers.event_sink import EventTooLarge
 from producers.replay import (
     Pace,
     ProgressFile,
@@ -19,8 +19,7 @@ from producers.replay import (
     utc,
 )
 from producers.stop_signal import Stop
-from rankstream.wire.input_events import Event
-from rankstream.wire.refused_header import REFUSED_HEADER
+from rankstream.wire.input_events import REFUSED_HEADER, Event
 from rankstream.wire.topics import CLICKS, QUERIES
 
 FLAT_OUT = Pace(None)

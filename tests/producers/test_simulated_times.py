@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 
 from models.click_models.registry import click_model_of
-from producers.formats.synthetic_queries import generated_queries
-from producers.log_time import newest_ms, reached_ms
+from producers.formats.letor import generated_queries
 from producers.simulation import CLICK_MS, Plan, Progress, simulate, start_ms_for
-from producers.topic_reader import Record, TopicReader
+from producers.topic_reader import Record, TopicReader, newest_ms, reached_ms
 from rankstream.ranker import Ranker
 from rankstream.wire.events import ACTIVE, ENDED, Frontier, encode_record
 from rankstream.wire.topics import QUERIES

@@ -12,14 +12,14 @@ from typing import Any
 import pytest
 from pyarrow import parquet
 
-from rankstream.operations.cli import main
-from rankstream.operations.commands.statistics_columns import (
+from rankstream.operations.answers.exported_columns import (
     CELL_FIELDS,
     COUNTED,
     RELEVANCE,
     SETS,
     schemas,
 )
+from rankstream.operations.cli import main
 
 PAGE = Path(__file__).parents[2] / "docs" / "statistics.md"
 

@@ -5,7 +5,7 @@ from typing import Self
 import msgspec
 
 from producers.topic_reader import Record
-from rankstream.wire.parents import Parent
+from rankstream.wire.snapshot_names import Parent
 from rankstream.wire.topics import TRAINING
 from rankstream.wire.training import (
     SCHEMA,

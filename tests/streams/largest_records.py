@@ -18,12 +18,12 @@ from rankstream.settings import (
     Settings,
 )
 from rankstream.wire.bounds import LARGEST, MAX_CLICK_BYTES, MAX_CLICKS_BYTES
-from rankstream.wire.parents import Parent
 from rankstream.wire.routing import (
     normalised_query,
     route_of_query,
     routed_impression_id,
 )
+from rankstream.wire.snapshot_names import Parent
 from rankstream.wire.topics import (
     CLICKS,
     EVALUATIONS,

@@ -11,7 +11,7 @@ import pytest
 
 from producers.event_producer import EventProducer
 from producers.topic_reader import read_records
-from rankstream.operations.commands.logged_candidates import sets_logged
+from rankstream.operations.answers.statistics import sets_logged
 from rankstream.ranker import Ranker
 from rankstream.settings import Settings
 from rankstream.snapshots import SnapshotStore, features_hash

@@ -15,7 +15,7 @@ from producers.connection import client_options
 from producers.topic_admin import TopicAdmin
 from producers.topic_reader import read_records
 from rankstream.settings import Settings
-from rankstream.wire.refused_header import REFUSED_HEADER
+from rankstream.wire.input_events import REFUSED_HEADER
 from rankstream.wire.routing import partition_of_input
 from rankstream.wire.topics import CLICKS, QUERIES
 from streams.adaptation.adapted import ORIGIN_HEADER

@@ -13,8 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from models.click_models.position_based import position_based_of
-from producers.formats.letor import LetorData
-from producers.formats.synthetic_queries import generated_queries
+from producers.formats.letor import LetorData, generated_queries
 from producers.simulation import Plan, Progress, simulate, step_ms_for
 from rankstream.configuration.models import TRAINED
 from rankstream.lab.simulation.pipelines import in_process

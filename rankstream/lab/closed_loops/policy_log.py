@@ -21,7 +21,7 @@ from models.click_models.compiled_users import Users, click_on, users_of
 from models.click_models.trust_bias import TrustBiasModel
 from models.estimators.bias_curve import BiasCurve
 from models.estimators.intervention_aware import least_average
-from models.estimators.policy_weights import policy_weights
+from models.estimators.policy_corrected import policy_weights
 from models.kernels.compilation import compiled
 from models.plackett_luce.list_sampler import BLOCK, sample_list
 from models.plackett_luce.placement import placement_batch

@@ -17,7 +17,7 @@ from rankstream.lab.simulation.served_policies import (
     as_builtins,
     table_of,
 )
-from rankstream.operations.commands.curve_tables import print_curve
+from rankstream.operations.commands.intervene.tables import print_curve
 from rankstream.operations.terminal.fitted_table import print_fitted, wide_console
 from rankstream.snapshots import Snapshot
 from rankstream.wire.curves import CurveRecord, published

@@ -6,8 +6,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from producers.formats.letor import LetorData, read_letor
-from producers.formats.synthetic_queries import generated_queries
+from producers.formats.letor import LetorData, generated_queries, read_letor
 from rankstream.ranking.scoring import normalised, scores_of
 
 Floats = npt.NDArray[np.floating]

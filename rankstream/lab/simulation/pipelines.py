@@ -10,10 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from producers.event_producer import EventProducer
-from producers.log_time import newest_ms
 from producers.readiness import Waiting
 from producers.simulation import Sink
-from producers.topic_reader import TopicReader
+from producers.topic_reader import TopicReader, newest_ms
 from rankstream.lab.simulation.awaited_interventions import AwaitedInterventions
 from rankstream.lab.simulation.interventions import (
     Interventions,

@@ -6,8 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from models.evaluation.ndcg import mean_ndcg
-from producers.formats.letor import LetorData, read_fold, read_letor
-from producers.formats.synthetic_queries import generated_queries
+from producers.formats.letor import LetorData, generated_queries, read_fold, read_letor
 from rankstream.ranking.scoring import normalised, scores_of
 from rankstream.snapshots import Snapshot
 

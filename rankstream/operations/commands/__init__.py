@@ -1,1 +1,42 @@
-"""The commands: one file each, and what only they need."""
+"""What people type, one verb each: arguments, and what is printed of an answer."""
+
+import argparse
+import json
+import sys
+from typing import Any
+
+from rankstream.settings import Settings, load_settings, with_namespace
+
+STOPPED = 130
+"""The exit status where somebody asked to stop."""
+
+
+class Stopped(Exception):
+    """Somebody asked to stop."""
+
+
+def settings_of(arguments: argparse.Namespace) -> Settings:
+    """The settings of a call, under its namespace.
+
+    Raises
+    ------
+    SettingsError
+    """
+    return with_namespace(load_settings(arguments.config), arguments.namespace)
+
+
+def tell(line: str) -> None:
+    """Say something beside what is printed for programs."""
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()
+
+
+def nothing(reason: str) -> int:
+    """Say why there is no answer; the exit status."""
+    tell(reason)
+    return 1
+
+
+def write_json(value: Any) -> None:
+    """Write it on one line."""
+    sys.stdout.write(json.dumps(value) + "\n")

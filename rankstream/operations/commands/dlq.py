@@ -12,21 +12,24 @@ from producers.dead_letters import (
     NO_CODE,
     SOURCES,
     DeadLetter,
-    counts,
-    outlook,
     read_letter,
     read_letters,
     send_again,
 )
 from producers.event_producer import EventProducer
-from producers.log_time import reached_ms
 from producers.replay import utc
 from producers.stop_signal import Stop
 from producers.topic_reader import TopicReader
+from rankstream.operations.answers.dead_letters import (
+    LetterCount,
+    expected_of_replay,
+    letter_counts,
+)
+from rankstream.operations.commands import settings_of, tell
 from rankstream.operations.terminal.counts import counted
 from rankstream.operations.terminal.fitted_table import print_fitted, wide_console
 from rankstream.operations.terminal.plain_text import plain
-from rankstream.settings import Settings, load_settings, with_namespace
+from rankstream.settings import Settings
 from rankstream.wire.refusal_codes import Code
 
 SUMMARY = "dead letters: list, show, count, replay"
@@ -76,7 +79,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Do what was asked; 1 if there is nothing, or not all could be replayed."""
     if (arguments.action == "show") != (arguments.place is not None):
         raise ValueError("show, and only show, needs a place such as clicks/0/17")
-    settings = with_namespace(load_settings(arguments.config), arguments.namespace)
+    settings = settings_of(arguments)
     with Stop() as stop, TopicReader(settings, is_stopped=lambda: stop.asked) as reader:
         if arguments.action == "show":
             return _show(read_letter(reader, arguments.place), is_raw=arguments.raw)
@@ -84,7 +87,7 @@ def run(arguments: argparse.Namespace) -> int:
             return _replay(reader, arguments, settings, stop)
         letters = read_letters(reader, sources=_sources(arguments), code=arguments.code)
         if arguments.action == "count":
-            return _count(counts(letters))
+            return _count(letter_counts(letters))
         return _list(list(islice(letters, max(0, arguments.limit))))
 
 
@@ -92,20 +95,20 @@ def _sources(arguments: argparse.Namespace) -> Sequence[str]:
     return (arguments.topic,) if arguments.topic else SOURCES
 
 
-def _count(found: dict[tuple[str, str, str], int]) -> int:
+def _count(found: list[LetterCount]) -> int:
     table = Table("topic", "stage", "code")
     table.add_column("letters", justify="right")
-    for names, number in sorted(found.items(), key=lambda each: (-each[1], each[0])):
-        table.add_row(*names, f"{number:,}")
+    for each in found:
+        table.add_row(each.topic, each.stage, each.code, f"{each.letters:,}")
     table.add_section()
-    table.add_row("all", "", "", f"{sum(found.values()):,}")
+    table.add_row("all", "", "", f"{sum(each.letters for each in found):,}")
     Console().print(table)
     return 0
 
 
 def _list(letters: list[DeadLetter]) -> int:
     if not letters:
-        sys.stderr.write("there are no such dead letters\n")
+        tell("there are no such dead letters")
         return 1
     whole = (Column(name, no_wrap=True) for name in ("place", "arrived", "code"))
     folded = (Column(name, overflow="fold") for name in ("reason", "begins with"))
@@ -146,13 +149,7 @@ def _replay(
     letters = list(
         read_letters(reader, sources=_sources(arguments), code=arguments.code)
     )
-    time = settings.time
-    expected = outlook(
-        letters,
-        reached_ms=reached_ms(reader),
-        window_ms=time.click_window_ms,
-        disorder_ms=time.disorder_ms,
-    )
+    expected = expected_of_replay(reader, settings, letters)
     sys.stderr.write(
         f"{expected.sendable:,} of {expected.letters:,} dead letters can be sent "
         f"again; {expected.too_late:,} of them are too old and will be late or "
@@ -163,7 +160,7 @@ def _replay(
         return 0
     with EventProducer(settings, is_stopped=lambda: stop.asked) as producer:
         _, n_refused = send_again(letters, producer)
-    sys.stderr.write(f"{counted(producer.acknowledged, 'dead letter')} acknowledged\n")
+    tell(f"{counted(producer.acknowledged, 'dead letter')} acknowledged")
     if n_refused:
-        sys.stderr.write(f"{n_refused:,} are cut off or too large, and were not sent\n")
+        tell(f"{n_refused:,} are cut off or too large, and were not sent")
     return 1 if n_refused else 0

@@ -1,23 +1,20 @@
 """`rankstream dump`: the canonical log into a file."""
 
 import argparse
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 from producers.formats.canonical_dump import Header, write_dump
 from producers.stop_signal import Stop
 from producers.topic_reader import TopicReader
+from rankstream.operations.commands import STOPPED, settings_of, tell
 from rankstream.operations.terminal.counts import counted
 from rankstream.operations.terminal.progress_line import ProgressLine
-from rankstream.settings import load_settings, with_namespace
 from rankstream.wire.events import SCHEMA
 from rankstream.wire.schemas import check_schema
 from rankstream.wire.topics import EVENTS, INTERACTIONS
 
 SUMMARY = "copy the canonical log into a file"
-
-STOPPED = 130
 
 EPILOG = """examples:
   rankstream dump events.dump.zst --namespace shop
@@ -45,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the file; 130 if stopped, and then there is none."""
-    settings = with_namespace(load_settings(arguments.config), arguments.namespace)
+    settings = settings_of(arguments)
     topic = arguments.topic
     with Stop() as stop, TopicReader(settings, is_stopped=lambda: stop.asked) as reader:
         n_offsets = sum(last - first for first, last in reader.bounds(topic).values())
@@ -55,13 +52,13 @@ def run(arguments: argparse.Namespace) -> int:
                 records = _records(reader, topic, line, stop)
                 n_records = write_dump(arguments.file, header, records)
             except KeyboardInterrupt:
-                sys.stderr.write("stopped; nothing was written\n")
+                tell("stopped; nothing was written")
                 return STOPPED
             except OSError as error:
                 raise RuntimeError(
                     f"{arguments.file} must be writable; {error.strerror}"
                 ) from error
-    sys.stderr.write(f"{arguments.file}: {counted(n_records, 'record')}\n")
+    tell(f"{arguments.file}: {counted(n_records, 'record')}")
     return 0
 
 

@@ -13,13 +13,11 @@ from producers.erasure import Person, Traces, erase_from_dump, traces_of
 from producers.replay import utc
 from producers.stop_signal import Stop
 from producers.topic_reader import TopicReader
+from rankstream.operations.commands import STOPPED, settings_of, tell
 from rankstream.operations.terminal.counts import counted
 from rankstream.operations.terminal.progress_line import ProgressLine
-from rankstream.settings import load_settings, with_namespace
 
 SUMMARY = "a person's events: where they are, and a dump without them"
-
-STOPPED = 130
 
 EPILOG = """examples:
   rankstream erase --user u17                    where they are, and until when
@@ -66,12 +64,12 @@ def run(arguments: argparse.Namespace) -> int:
     person = Person(arguments.user or None, frozenset(filter(None, arguments.session)))
     if arguments.source is not None:
         return _copy(person, arguments.source, arguments.out)
-    settings = with_namespace(load_settings(arguments.config), arguments.namespace)
+    settings = settings_of(arguments)
     with Stop() as stop, TopicReader(settings, is_stopped=lambda: stop.asked) as reader:
         with ProgressLine("reading", total=None) as line:
             traces = traces_of(person, reader, _counting(line))
         if stop.asked:
-            sys.stderr.write("stopped; nothing is said of half a log\n")
+            tell("stopped; nothing is said of half a log")
             return STOPPED
     _tell(traces)
     return 0
@@ -96,7 +94,7 @@ def _copy(person: Person, source: Path, target: Path) -> int:
         try:
             n_lists, n_clicks = erase_from_dump(person, source, target, _counting(line))
         except KeyboardInterrupt:
-            sys.stderr.write("stopped; nothing was written\n")
+            tell("stopped; nothing was written")
             return STOPPED
         except OSError as error:
             raise RuntimeError(
@@ -125,4 +123,4 @@ def _tell(traces: list[Traces]) -> None:
             "topics and dead letters hold the same events as they were sent\n"
         )
     else:
-        sys.stderr.write("neither log has an event of this person\n")
+        tell("neither log has an event of this person")

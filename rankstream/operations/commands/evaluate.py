@@ -1,47 +1,56 @@
 """`rankstream evaluate`: what policies would be worth, before anybody sees them."""
 
 import argparse
-import json
+import contextlib
 import math
-import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from models.estimators.bias_curve import BiasCurve
-from models.estimators.choice import CURVE_REMEDY
-from models.estimators.choice import NO_CURVE as UNTOLD
-from models.estimators.registry import ESTIMATORS
+from rich.console import Console
+from rich.table import Table
+
 from producers.stop_signal import Stop
-from rankstream.operations.commands.evaluate_question import (
+from rankstream.operations.answers.curve import curve_label
+from rankstream.operations.answers.policies import files_named, policies_of
+from rankstream.operations.answers.sources import Source, source_of, source_of_replay
+from rankstream.operations.answers.statistics import left_label
+from rankstream.operations.answers.values import (
     WEIGHTS,
     Asked,
-    Policies,
+    NothingToValue,
+    Values,
+    range_of,
+    values_of,
+)
+from rankstream.operations.commands import (
+    STOPPED,
     Stopped,
-    files_named,
-    policies_of,
-    question_of,
+    nothing,
+    settings_of,
+    tell,
+    write_json,
 )
-from rankstream.operations.commands.evaluate_source import source_of
-from rankstream.operations.commands.evaluate_tables import (
-    Answer,
-    as_builtins,
-    print_answer,
+from rankstream.operations.commands.options.curves import (
+    add_curve,
+    add_estimator,
+    whole_number,
 )
-from rankstream.operations.commands.format_options import add_folded_format
-from rankstream.operations.commands.newest_curve import HELP, OPTION
-from rankstream.operations.commands.statistics_asked import nothing
-from rankstream.operations.commands.statistics_curve import curve_told
-from rankstream.operations.commands.statistics_tables import left_label
+from rankstream.operations.commands.options.files import add_folded_format
+from rankstream.operations.commands.options.folded_log import folded_log
+from rankstream.operations.commands.options.log import has_files
 from rankstream.operations.terminal.counts import counted
+from rankstream.operations.terminal.fitted_table import print_fitted, wide_console
+from rankstream.operations.terminal.plain_text import plain
 from rankstream.operations.terminal.progress_line import ProgressLine
-from rankstream.settings import load_settings, with_namespace
-from streams.estimation.evaluation import LOGGED, Coverage, Evaluation, evaluated
+from rankstream.settings import Settings
+from streams.estimation.evaluation import LOGGED
+from streams.local import local_settings
 from streams.statistics.reader import Statistics
 
 SUMMARY = "what policies would be worth, before anybody sees them"
 
-STOPPED = 130
-
-NO_CURVE = f"{UNTOLD}: {CURVE_REMEDY}"
+SPARE = ("effective clicks", "largest click", "unseen")
+"""Columns that a narrow terminal can do without."""
 
 EPILOG = """examples:
   rankstream evaluate search@1.120000          a version, beside what was logged
@@ -79,33 +88,21 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="whom the others are compared with: one of them by its name in the table, "
         "or what was logged",
     )
-    parser.add_argument(
-        "--estimator",
-        choices=ESTIMATORS,
-        help="of the values of items (docs/estimators.md; default: intervention-aware "
-        "where policies were fixed before the clicks, intervention-oblivious where "
-        "they were not, affine-shown where nobody knows them)",
-    )
+    add_estimator(parser, of="the values of items")
     parser.add_argument(
         "--weights",
         choices=WEIGHTS,
         default="clicks",
         help="what an item at a rank is worth",
     )
-    curve = parser.add_mutually_exclusive_group()
-    curve.add_argument(
-        "--examination",
-        metavar="CURVE",
-        type=_curve,
-        help="the curve of bias: probabilities of looking at ranks 1, 2, ..., such as "
-        "1,0.6,0.4, or a JSON file with them or with alpha and beta; if not given that "
-        "of models.NAME.training, else the newest of --curve, else estimated from "
-        "clicks of the validation groups",
+    add_curve(
+        parser,
+        what="the curve of bias",
+        default="that of models.NAME.training, else the newest of --curve",
     )
-    curve.add_argument(OPTION, metavar="NAME", help=HELP)
     parser.add_argument(
         "--ranks",
-        type=_ranks,
+        type=whole_number,
         default=0,
         metavar="N",
         help="how many items policies show, at most as many as lists of the same "
@@ -147,81 +144,129 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Value them; 1 if there is nothing to value them on, 130 if stopped."""
-    settings = with_namespace(load_settings(arguments.config), arguments.namespace)
+    settings = settings_of(arguments)
     # Before a whole log is read.
     rankings = files_named(arguments.policies)
     try:
         with Stop() as stop:
-            source = source_of(arguments, settings, stop)
-            if source is None:
-                raise Stopped
+            source = _source_of(arguments, settings, stop)
             statistics = source.statistics
             if statistics.is_empty():
                 return nothing(left_label(statistics) or "there are no statistics yet")
-            policies = policies_of(arguments, source, rankings)
-            asked = question_of(arguments, settings, source, policies, stop)
-            if asked is None:
-                return nothing(NO_CURVE)
-            found = _evaluated(statistics, policies, asked, stop)
+            policies = policies_of(
+                arguments.policies,
+                source,
+                rankings,
+                against=arguments.against,
+                temperature=arguments.temperature,
+            )
+            asked = Asked(
+                arguments.weights,
+                arguments.estimator,
+                arguments.examination,
+                arguments.curve,
+                arguments.ranks,
+                arguments.classes,
+            )
+
+            @contextlib.contextmanager
+            def line(
+                label: str, total: int | None, unit: str
+            ) -> Iterator[Callable[[int], object]]:
+                with ProgressLine(label, total=total, unit=unit) as shown:
+
+                    def show(n: int) -> None:
+                        shown.show(n)
+                        if stop.asked:
+                            raise Stopped
+
+                    yield show
+
+            n_queries = len({name.query for name in statistics.scopes()})
+            found = values_of(
+                source,
+                policies,
+                asked,
+                fitting=lambda: line("fitting the curve", None, "fits"),
+                valuing=lambda: line("valuing", n_queries, "queries"),
+            )
     except Stopped:
-        sys.stderr.write("stopped\n")
+        tell("stopped")
         return STOPPED
-    if found.comparison is None:
-        return nothing(_uncovered(found.coverage))
-    answer = Answer(asked.question, arguments.weights, asked.basis, found)
+    except NothingToValue as error:
+        return nothing(str(error))
     if arguments.json:
-        sys.stdout.write(json.dumps(as_builtins(answer)) + "\n")
+        write_json(found.to_dict())
     else:
-        print_answer(answer)
+        _print(found)
     return 0
 
 
-def _evaluated(
-    statistics: Statistics, policies: Policies, asked: Asked, stop: Stop
-) -> Evaluation:
-    n_queries = len({name.query for name in statistics.scopes()})
-    with ProgressLine("valuing", total=n_queries, unit="queries") as line:
+def _source_of(arguments: argparse.Namespace, settings: Settings, stop: Stop) -> Source:
+    """The source that was asked for: Kafka, a folder, or events that are folded here.
 
-        def on_queries(n: int) -> None:
-            line.show(n)
-            if stop.asked:
-                raise Stopped
-
-        chunks = statistics.columns(marks_mixed=True)
-        return evaluated(chunks, policies.targets, asked.question, on_queries)
-
-
-def _uncovered(coverage: Coverage) -> str:
-    if not coverage.lacking and coverage.n_left_out:
-        return (
-            "the estimator that --estimator names must have lists of known policies; "
-            f"all {counted(coverage.n_left_out, 'list')} are of unknown ones, or lie "
-            "beside such: leave --estimator out"
+    Raises
+    ------
+    Stopped
+    ValueError
+        Where files or a folder are not what they must be.
+    TopicUnreadable
+    """
+    if not has_files(arguments):
+        return source_of(settings, arguments.local)
+    if arguments.local is not None:
+        raise ValueError(
+            "a log must be a folder or files; got --local beside --queries and "
+            "--clicks: leave out one"
         )
-    if not coverage.lacking:
-        return "no list of a known policy was counted in the groups that may be used"
-    lacking = ", ".join(coverage.lacking)
-    return (
-        f"none of {counted(coverage.n_all, 'list')} has candidates that all policies "
-        f"rank; {lacking} say nothing of them: name queries as `rankstream statistics "
-        "list` does and items as `rankstream statistics show` does, and have models "
-        "that log features of candidates"
+    log = folded_log(arguments, local_settings(settings), stop)
+    if log is None:
+        raise Stopped
+    statistics = Statistics((change.key, change.value) for change in log.changes())
+    snapshots = log.replay.pipeline.snapshots
+    return source_of_replay(
+        settings,
+        statistics,
+        log.candidates.items,
+        snapshots,
+        n_partitions=log.settings.kafka.partitions,
     )
 
 
-def _curve(told: str) -> BiasCurve:
-    try:
-        return curve_told(told)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
-
-
-def _ranks(told: str) -> int:
-    if not told.lstrip("+-").isdecimal() or int(told) < 1:
-        raise argparse.ArgumentTypeError(
-            f"must be a whole number, 1 or more; got {told}"
+def _print(found: Values) -> None:
+    """The table, and what must be known of it."""
+    question, coverage = found.question, found.coverage
+    table = Table(
+        title=f"{found.weights} per list, by {question.estimator}",
+        caption=f"{counted(coverage.n_queries, 'query', 'queries')}, "
+        f"{counted(coverage.n_lists, 'list')}, {counted(coverage.n_clicks, 'click')}, "
+        f"{counted(len(question.groups), 'group')}",
+    )
+    against = f"less {plain(question.base)}"
+    table.add_column("policy", overflow="fold")
+    for column in ("reward", "95 %", against, "95 % ", *SPARE[::-1], ""):
+        table.add_column(column, justify="right", no_wrap=True)
+    for row in found.rows:
+        is_base = row.name == question.base
+        table.add_row(
+            plain(row.name),
+            f"{row.reward:.4f}",
+            range_of(row.low, row.high),
+            "" if is_base else f"{row.difference:+.4f}",
+            "" if is_base else range_of(row.difference_low, row.difference_high, "+"),
+            f"{row.unseen:.1%}",
+            "-" if math.isnan(row.largest_share) else f"{row.largest_share:.1%}",
+            f"{row.effective_clicks:,.0f}",
+            row.verdict,
         )
-    return int(told)
+    console = wide_console()
+    print_fitted(console, table, SPARE)
+    curve = question.curve
+    label = curve_label(curve.curve, curve.source, curve.ends)
+    for remark in (label, *found.remarks()):
+        if remark:
+            narrow = console if console.width > 80 else Console()
+            narrow.print(f"  {remark}", highlight=False)
 
 
 def _temperature(told: str) -> float:

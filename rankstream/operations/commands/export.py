@@ -16,18 +16,17 @@ from rankstream.operations.bandit_log import (
     interactions_of,
     write_arrays,
 )
-from rankstream.operations.commands.folded_files import fold_events
-from rankstream.operations.commands.format_options import add_folded_format
-from rankstream.operations.commands.log_asked import has_files, log_asked
+from rankstream.operations.commands import STOPPED, settings_of, tell
+from rankstream.operations.commands.options.files import add_folded_format
+from rankstream.operations.commands.options.folded_log import fold_events
+from rankstream.operations.commands.options.log import has_files, log_asked
 from rankstream.operations.local_replay import LocalReplay, dump_of
 from rankstream.operations.terminal.counts import counted
-from rankstream.settings import Settings, load_settings, with_namespace
+from rankstream.settings import Settings
 from rankstream.wire.topics import INTERACTIONS
 from streams.local import local_settings
 
 SUMMARY = "lists and clicks as arrays, for other programs"
-
-STOPPED = 130
 
 SUFFIX = ".npz"
 
@@ -90,7 +89,7 @@ def run(arguments: argparse.Namespace) -> int:
     file = arguments.arrays
     if file.suffix != SUFFIX:
         raise ValueError(f"--arrays must be a file that ends in {SUFFIX}; got {file}")
-    settings = with_namespace(load_settings(arguments.config), arguments.namespace)
+    settings = settings_of(arguments)
     part = Part(
         arguments.query, arguments.intervention, arguments.since, arguments.until
     )
@@ -100,10 +99,10 @@ def run(arguments: argparse.Namespace) -> int:
             for interaction in interactions_of([record]):
                 log.take(interaction)
         if stop.asked:
-            sys.stderr.write("stopped; nothing was written\n")
+            tell("stopped; nothing was written")
             return STOPPED
     if not log.n_lists:
-        sys.stderr.write("no list is of the part that was asked for\n")
+        tell("no list is of the part that was asked for")
         return 1
     arrays, beside = log.arrays()
     write_arrays(file, arrays, beside)
@@ -111,7 +110,7 @@ def run(arguments: argparse.Namespace) -> int:
     lists, items = counted(log.n_lists, "list"), counted(arrays.n_actions, "item")
     clicks = counted(int(arrays.reward.sum()), "click")
     rounds = counted(arrays.n_rounds, "round")
-    sys.stderr.write(f"{file}: {rounds} of {lists} and {items}, {clicks}\n")
+    tell(f"{file}: {rounds} of {lists} and {items}, {clicks}")
     if n_unknown:
         sys.stderr.write(
             f"the propensity of {counted(n_unknown, 'round')} is not known: their "

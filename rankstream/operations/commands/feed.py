@@ -20,24 +20,27 @@ from producers.replay import Pace, replay
 from producers.stop_signal import Stop
 from rankstream.adapters.file_formats import AUTO as FILES_AUTO
 from rankstream.adapters.registry import NAMES
-from rankstream.operations.commands.fate_report import (
+from rankstream.operations.commands import STOPPED, settings_of, tell
+from rankstream.operations.commands.options.fates import (
     FateReport,
     add_strict,
     lines_of_adapted,
 )
-from rankstream.operations.commands.format_options import add_files, options_asked
-from rankstream.operations.commands.log_asked import has_files
-from rankstream.operations.commands.replay import recorded_events
+from rankstream.operations.commands.options.files import (
+    add_batch,
+    add_files,
+    options_asked,
+)
+from rankstream.operations.commands.options.log import has_files
+from rankstream.operations.commands.options.recorded_log import recorded_events
 from rankstream.operations.terminal.counts import counted
 from rankstream.operations.terminal.progress_line import ProgressLine
-from rankstream.settings import Settings, load_settings, with_namespace
+from rankstream.settings import Settings
 from rankstream.wire.input_events import Event
 from rankstream.wire.nearest_name import suggestion
 from rankstream.wire.units_of_time import WORDS
 
 SUMMARY = "send live events, from standard input or a followed file"
-
-STOPPED = 130
 
 GRACE_S = 10.0
 """How long a stop waits for what is under way."""
@@ -89,13 +92,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default=AUTO,
         help="what every line is (default: known by its fields)",
     )
-    parser.add_argument(
-        "--batch",
-        type=int,
-        default=1,
-        metavar="N",
-        help="events in one record (default 1)",
-    )
+    add_batch(parser)
     add_files(parser)
     parser.set_defaults(
         epoch_ms=EPOCH_MS, memory_mb=256, scratch=None, as_is=False, pass_bad_lines=True
@@ -109,7 +106,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Feed until the input ends or the user stops; 1 if events were refused."""
     _check(arguments)
-    settings = with_namespace(load_settings(arguments.config), arguments.namespace)
+    settings = settings_of(arguments)
     with Stop() as stop:
         if has_files(arguments):
             return _feed_files(arguments, settings, stop)
@@ -139,7 +136,7 @@ def run(arguments: argparse.Namespace) -> int:
             _report(producer)
         if adapt is not None:
             for line in lines_of_adapted(adapt.adapted, arguments.form):
-                sys.stderr.write(f"{line}\n")
+                tell(line)
         return _conclude(fed, unknown) or report.conclude(
             producer.sent, fed.newest_click_ms
         )
@@ -262,19 +259,19 @@ def _adapter(arguments: argparse.Namespace) -> LiveAdapter | None:
 
 
 def _report(producer: EventProducer) -> None:
-    sys.stderr.write(f"{counted(producer.acknowledged, 'event')} acknowledged\n")
+    tell(f"{counted(producer.acknowledged, 'event')} acknowledged")
 
 
 def _conclude(fed: Fed, unknown: int) -> int:
     if fed.unrecognised:
-        sys.stderr.write(f"no events, but sent: {counted(fed.unrecognised, 'line')}\n")
+        tell(f"no events, but sent: {counted(fed.unrecognised, 'line')}")
     for form, number in fed.resembled.most_common(1):
         sys.stderr.write(
             f"{counted(number, 'line')} of these looked like {form}, which "
             f"--format {form} reads\n"
         )
     if fed.refused:
-        sys.stderr.write(f"too large, and refused: {counted(fed.refused, 'event')}\n")
+        tell(f"too large, and refused: {counted(fed.refused, 'event')}")
     if unknown:
-        sys.stderr.write(f"{unknown:,} more have no answer yet: Kafka may have them\n")
+        tell(f"{unknown:,} more have no answer yet: Kafka may have them")
     return 1 if fed.refused or unknown else 0

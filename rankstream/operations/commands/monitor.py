@@ -8,11 +8,11 @@ from rich.console import Console
 from rich.live import Live
 
 from producers.stop_signal import Stop
+from rankstream.operations.commands import settings_of
 from rankstream.operations.monitoring.overview import Gathered
 from rankstream.operations.monitoring.poller import Poller
 from rankstream.operations.monitoring.terminal import view_of
 from rankstream.operations.monitoring.web import Server
-from rankstream.settings import load_settings, with_namespace
 
 SUMMARY = "experiments, interventions, health and the log; --web in a browser"
 
@@ -29,7 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Watch until Ctrl-C; the workers are never touched."""
-    settings = with_namespace(load_settings(arguments.config), arguments.namespace)
+    settings = settings_of(arguments)
     gathered = Gathered(settings.schedules)
     poller = Poller(settings, gathered)
     poller.start()

@@ -15,9 +15,9 @@ import numpy.typing as npt
 from producers.formats.feature_rows import FeatureRows, read_feature_rows
 from producers.formats.source_file import created
 from rankstream.adapters.table_roles import FEATURES
-from rankstream.operations.commands.format_options import add_columns
-from rankstream.operations.commands.log_asked import columns_asked
-from rankstream.operations.commands.snapshot_files import snapshot_in
+from rankstream.operations.answers.folders import snapshot_in
+from rankstream.operations.commands.options.files import add_columns
+from rankstream.operations.commands.options.log import columns_asked
 from rankstream.operations.terminal.counts import counted
 from rankstream.operations.terminal.plain_text import visible
 from rankstream.operations.terminal.progress_line import ProgressLine

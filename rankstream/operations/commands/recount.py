@@ -5,9 +5,9 @@ import json
 import sys
 from pathlib import Path
 
+from rankstream.operations.commands import settings_of
 from rankstream.operations.recount.log import recount_dump, recount_topics
 from rankstream.operations.terminal.plain_text import visible
-from rankstream.settings import load_settings, with_namespace
 from streams.recount.differences import Verdict
 from streams.recount.rules import rules_of
 
@@ -48,7 +48,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Count again and compare; 1 where the counts differ."""
-    settings = with_namespace(load_settings(arguments.config), arguments.namespace)
+    settings = settings_of(arguments)
     if (arguments.events is None) != (arguments.local is None):
         got = "--local" if arguments.events is None else "--events"
         raise ValueError(

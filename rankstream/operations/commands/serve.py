@@ -8,13 +8,12 @@ import sys
 import msgspec
 
 from rankstream.configuration.serve import serve_faults
+from rankstream.operations.commands import settings_of
 from rankstream.operations.serving.application import parts_of
 from rankstream.operations.serving.server import Server
 from rankstream.settings import (
     Settings,
     SettingsError,
-    load_settings,
-    with_namespace,
 )
 
 SUMMARY = "events, rankings and combined lists over HTTP"
@@ -53,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
     # Clients tell of every attempt during an outage; we say once what is waited for.
     for noisy in ("aiokafka", "uvicorn"):
         logging.getLogger(noisy).setLevel(logging.CRITICAL)
-    settings = with_namespace(load_settings(arguments.config), arguments.namespace)
+    settings = settings_of(arguments)
     server = Server(parts_of(_with_options(settings, arguments)), _tell)
     # Modules stay: to look through all of them, as lists of a body make the collector
     # do, holds up everybody for tens of milliseconds.

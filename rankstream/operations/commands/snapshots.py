@@ -1,42 +1,35 @@
 """`rankstream snapshots`: which versions of which models rankers can read."""
 
 import argparse
-import datetime
-import json
 import sys
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console, JustifyMethod
 from rich.table import Table
 
-from producers.readiness import Waiting, wait_for_redis
-from rankstream.operations.commands.export_curve import (
-    EXPORT_DESCRIPTION,
-    EXPORT_HELP,
-    add_export_arguments,
+from rankstream.operations.answers.as_builtins import Answer
+from rankstream.operations.answers.snapshots import (
+    VersionDetails,
+    check_known,
+    checked_versions,
+    held_until,
+    opened_store,
+    snapshot_at,
+    versions,
 )
-from rankstream.operations.commands.snapshots_repair import (
-    DESCRIPTION as REPAIR_DESCRIPTION,
-)
-from rankstream.operations.commands.snapshots_repair import HELP as REPAIR_HELP
-from rankstream.operations.commands.snapshots_repair import (
-    add_repair_arguments,
-    repair_snapshots,
-)
+from rankstream.operations.commands import nothing, settings_of, tell, write_json
 from rankstream.operations.terminal.counts import counted
 from rankstream.operations.terminal.fitted_table import print_fitted, wide_console
 from rankstream.operations.terminal.plain_text import plain
-from rankstream.settings import Settings, load_settings, with_namespace
+from rankstream.settings import Settings
 from rankstream.snapshots import (
     Pointer,
     Snapshot,
     SnapshotStore,
-    decode_at,
     is_pointer,
-    parent_pointer,
     pointer_from,
-    pointer_of,
-    store_of,
 )
 
 SUMMARY = "model snapshots: list, show, verify, roll back, follow, repair"
@@ -46,7 +39,25 @@ WIDTH = 100
 SPARE = ("bytes", "features", "kind")
 """Columns that may go where there is no room."""
 
-Row = dict[str, Any]
+
+REPAIR_HELP = (
+    "records of the topic that nobody can serve: list them, and take them away"
+)
+
+REPAIR_DESCRIPTION = """\
+Lists records of the topic `snapshots` that publishers refuse, such as one whose
+version no pointer can name, and asks. Then each is replaced by the record that its
+key had before, where the topic still has that, and else removed. What a later
+release may have written stays.
+"""
+
+EXPORT_HELP = "position weights of a curve of bias, for LightGBM and XGBoost"
+
+EXPORT_DESCRIPTION = (
+    "Print JSON: what a click at each rank counts, 1 over its examination, and where "
+    "XGBoost's own estimate begins (docs/estimators.md). With --rows, also the files "
+    "that LightGBM reads beside its data: ROWS.weight, ROWS.position and ROWS.query."
+)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -100,7 +111,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     repairing = actions.add_parser(
         "repair", help=REPAIR_HELP, description=REPAIR_DESCRIPTION
     )
-    add_repair_arguments(repairing)
+    repairing.add_argument("model", nargs="?", help="default: all models")
+    repairing.add_argument("--yes", action="store_true", help="do it without asking")
     exporting = actions.add_parser(
         "export-curve", help=EXPORT_HELP, description=EXPORT_DESCRIPTION
     )
@@ -116,93 +128,93 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action.add_argument("--json", action="store_true", help="print JSON")
 
 
+def add_export_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options beside the model and its version."""
+    parser.add_argument(
+        "--most",
+        type=float,
+        default=float("inf"),
+        metavar="W",
+        help="no weight is larger: for training only, as it biases",
+    )
+    parser.add_argument(
+        "--positions",
+        type=int,
+        metavar="N",
+        help="places that XGBoost estimates (default: as many ranks as are known)",
+    )
+    parser.add_argument(
+        "--rows",
+        type=Path,
+        metavar="CSV",
+        help="query, rank and clicked of each row of the data, with a header",
+    )
+
+
 def run(arguments: argparse.Namespace) -> int:
     """Do what was asked; 1 if there is nothing, or something is bad."""
-    settings = with_namespace(load_settings(arguments.config), arguments.namespace)
+    settings = settings_of(arguments)
     if arguments.action == "repair":
-        return repair_snapshots(settings, arguments)
-    wait_for_redis(settings.redis.url, Waiting())
-    store = store_of(settings)
-    try:
+        return _repair(settings, arguments)
+    with opened_store(settings) as store:
         if arguments.model is not None:
-            _check_known(settings, store, arguments.model)
+            check_known(settings, store, arguments.model)
         if arguments.action == "verify":
             return _verify(store, arguments)
-        if arguments.action == "show":
-            return _show(store, arguments)
-        if arguments.action == "export-curve":
-            return _export_curve(store, arguments)
+        if arguments.action in ("show", "export-curve"):
+            return _of_one(store, arguments)
         if arguments.action in ("rollback", "follow"):
             return _move(settings, store, arguments)
         return _list(store, arguments)
-    finally:
-        store.close()
 
 
-def _export_curve(store: SnapshotStore, arguments: argparse.Namespace) -> int:
-    # Nobody else needs estimators.
-    from rankstream.operations.commands.curve_weights import export_curve  # noqa: PLC0415
-
-    snapshot = _asked(store, arguments)
+def _of_one(store: SnapshotStore, arguments: argparse.Namespace) -> int:
+    snapshot = snapshot_at(store, arguments.model, arguments.version)
     if snapshot is None:
-        return _nothing(_has_none(arguments.model))
+        return nothing(f"a model must have a snapshot; {arguments.model!r} has none")
+    if arguments.action == "show":
+        return _show(VersionDetails.of(snapshot), arguments)
     return export_curve(snapshot, arguments)
 
 
-def _asked(store: SnapshotStore, arguments: argparse.Namespace) -> Snapshot | None:
-    """The version that was asked for, else the one that is served."""
-    model, place = arguments.model, arguments.version
-    if place is None:
-        return _served(store, model)
-    return decode_at(store.load(model, place) or b"", model, place)
-
-
-def _has_none(model: str) -> str:
-    return f"a model must have a snapshot; {model!r} has none"
-
-
-def _check_known(settings: Settings, store: SnapshotStore, model: str) -> None:
-    """Refuse a name that neither Redis nor the settings know.
+def export_curve(snapshot: Snapshot, arguments: argparse.Namespace) -> int:
+    """Print what the curve is to others, and write files beside the rows.
 
     Raises
     ------
-    ValueError
+    SnapshotError, ValueError
+        See `rankstream.operations.answers.curve.exported_curve`.
     """
-    known = sorted({*store.models(), *settings.models, *settings.curves})
-    if model not in known:
-        raise ValueError(
-            f"a model must be one of {known}, of Redis and the settings; got {model!r}"
-        )
+    # Nobody else needs estimators.
+    from rankstream.operations.answers.curve import exported_curve  # noqa: PLC0415
 
-
-def _list(store: SnapshotStore, arguments: argparse.Namespace) -> int:
-    if arguments.model is None:
-        found = [_served(store, model) for model in store.models()]
-        snapshots = [snapshot for snapshot in found if snapshot is not None]
-    else:
-        model = arguments.model
-        loaded = [(at, store.load(model, at)) for at in reversed(store.versions(model))]
-        # A publisher may have trimmed the oldest since the list was read.
-        snapshots = [decode_at(value, model, at) for at, value in loaded if value]
-    if not snapshots:
-        of_it = f" of {arguments.model!r}" if arguments.model else ""
-        return _nothing(f"there are no snapshots{of_it} yet")
-    rows = [_summary(snapshot) for snapshot in snapshots]
-    _print(rows, as_json=arguments.json, title=counted(len(rows), "snapshot"))
+    found, remarks = exported_curve(
+        snapshot,
+        most=arguments.most,
+        n_positions=arguments.positions,
+        rows=arguments.rows,
+    )
+    write_json(found.to_dict())
+    for each in remarks:
+        tell(each)
     return 0
 
 
-def _show(store: SnapshotStore, arguments: argparse.Namespace) -> int:
-    snapshot = _asked(store, arguments)
-    if snapshot is None:
-        return _nothing(_has_none(arguments.model))
-    row = _details(snapshot)
+def _list(store: SnapshotStore, arguments: argparse.Namespace) -> int:
+    found = versions(store, arguments.model)
+    if not found:
+        of_it = f" of {arguments.model!r}" if arguments.model else ""
+        return nothing(f"there are no snapshots{of_it} yet")
+    _print(found, as_json=arguments.json, title=counted(len(found), "snapshot"))
+    return 0
+
+
+def _show(found: VersionDetails, arguments: argparse.Namespace) -> int:
     if arguments.json:
-        _write_json(row)
+        write_json(found.to_dict())
         return 0
-    title = plain(f"{snapshot.model} {pointer_of(snapshot)}")
-    table = Table(show_header=False, title=title)
-    for name, value in row.items():
+    table = Table(show_header=False, title=plain(f"{found.model} {found.version}"))
+    for name, value in found.to_dict().items():
         table.add_row(name.replace("_", " "), _text(value))
     console = wide_console()
     print_fitted(console if console.width < WIDTH else Console(width=WIDTH), table)
@@ -211,16 +223,12 @@ def _show(store: SnapshotStore, arguments: argparse.Namespace) -> int:
 
 def _verify(store: SnapshotStore, arguments: argparse.Namespace) -> int:
     models = [arguments.model] if arguments.model else store.models()
-    rows = [
-        {"model": model, "version": str(place), "verdict": reason or "good"}
-        for model in models
-        for place, reason in store.verify(model)
-    ]
-    if not rows:
-        return _nothing("there are no snapshots yet")
-    n_bad = sum(row["verdict"] != "good" for row in rows)
-    title = f"{counted(len(rows), 'snapshot')}, {n_bad:,} bad"
-    _print(rows, as_json=arguments.json, title=title)
+    found = checked_versions(store, models)
+    if not found:
+        return nothing("there are no snapshots yet")
+    n_bad = sum(not each.is_good for each in found)
+    title = f"{counted(len(found), 'snapshot')}, {n_bad:,} bad"
+    _print(found, as_json=arguments.json, title=title)
     return 1 if n_bad else 0
 
 
@@ -228,73 +236,83 @@ def _move(
     settings: Settings, store: SnapshotStore, arguments: argparse.Namespace
 ) -> int:
     # Kafka's client is loaded only where it is needed.
-    from producers.rollback import follow_again, roll_back  # noqa: PLC0415
+    from producers.snapshot_records import follow_again, roll_back  # noqa: PLC0415
 
     model = arguments.model
     if arguments.action == "follow":
         place, until = follow_again(settings, store, model), "and what is learned after"
     else:
         place = roll_back(settings, store, model, arguments.version)
-        until = _held_until(settings, model)
+        until = held_until(settings, model)
     if arguments.json:
-        _write_json({"model": model, "version": str(place)})
+        write_json({"model": model, "version": str(place)})
     else:
         sys.stdout.write(f"{model} {place} is served, {until}\n")
     return 0
 
 
-def _held_until(settings: Settings, model: str) -> str:
-    """What ends a rollback: learned versions lie in earlier epochs, and never do.
+def _repair(settings: Settings, arguments: argparse.Namespace) -> int:
+    """Tell, ask, repair; 1 where something is left as it is.
 
-    The schedule of a training leaves alone what was rolled back, and a request trains
-    it on, in a later epoch.
+    Raises
+    ------
+    TopicUnreadable, SendFailed
     """
-    follow = f"`rankstream snapshots follow {model}`"
-    intervene = f"`rankstream intervene {model}`"
-    if model not in settings.models | settings.curves:
-        return f"until {follow}, or, if it is trained by a schedule, {intervene}"
-    if model in settings.schedules:
-        return f"and its schedule leaves it alone, until {intervene} trains it on"
-    return f"until {follow}"
+    # Kafka's client is loaded only where it is needed.
+    from producers.snapshot_records import dead_records, repair  # noqa: PLC0415
+
+    found = dead_records(settings, arguments.model or "")
+    ours = [each for each in found if each.is_ours]
+    rows: list[dict[str, Any]] = [
+        {
+            "key": each.key.decode(errors="replace"),
+            "offset": each.offset,
+            "bytes": each.size,
+            "why": each.why,
+            "repair": each.remedy,
+        }
+        for each in found
+    ]
+    if not arguments.json:
+        _print_dead(rows)
+    is_wanted = bool(ours) and (arguments.yes or _is_asked_for(len(ours), arguments))
+    done = {each.offset for each in repair(settings, ours)} if is_wanted else set()
+    if arguments.json:
+        for row in rows:
+            row["is_repaired"] = row["offset"] in done
+        write_json(rows)
+    elif done:
+        sys.stdout.write(f"{counted(len(done), 'record')} repaired\n")
+    elif ours:
+        sys.stdout.write("nothing was changed: --yes does it\n")
+    return 0 if len(done) == len(found) else 1
 
 
-def _served(store: SnapshotStore, model: str) -> Snapshot | None:
-    answer = store.current(model)
-    return None if answer is None else decode_at(answer[1] or b"", model, answer[0])
+def _print_dead(rows: list[dict[str, Any]]) -> None:
+    if not rows:
+        sys.stdout.write("every record of `snapshots` can be served, or is a note\n")
+        return
+    table = Table(title=counted(len(rows), "record") + " that nobody can serve")
+    for name in rows[0]:
+        table.add_column(name)
+    for row in rows:
+        table.add_row(*(plain(str(value)) for value in row.values()))
+    print_fitted(wide_console(), table, SPARE[:1])
 
 
-def _summary(snapshot: Snapshot) -> Row:
-    return {
-        "model": snapshot.model,
-        "version": str(pointer_of(snapshot)),
-        "updates": snapshot.updates,
-        "created": _time(snapshot.created_ms),
-        "kind": snapshot.kind,
-        "features": snapshot.n_features,
-        "bytes": len(snapshot.weights),
-    }
+def _is_asked_for(n_records: int, arguments: argparse.Namespace) -> bool:
+    """Ask, where somebody can answer."""
+    if arguments.json or not sys.stdin.isatty():
+        return False
+    sys.stdout.write(f"Repair {counted(n_records, 'record')}? [y/N] ")
+    sys.stdout.flush()
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def _details(snapshot: Snapshot) -> Row:
-    parent = parent_pointer(snapshot)
-    return _summary(snapshot) | {
-        "intervention": snapshot.intervention or snapshot.model,
-        "parent": None if parent is None else str(parent),
-        "hidden": snapshot.hidden,
-        "normalisation": snapshot.normalisation,
-        "features_hash": snapshot.features_hash.hex(),
-        "feature_names": snapshot.feature_names,
-        "is_shifted": bool(snapshot.shift),
-        "is_scaled": bool(snapshot.scale),
-        "groups": snapshot.groups,
-        "sources": [list(source) for source in snapshot.sources],
-        "created_ms": snapshot.created_ms,
-    }
-
-
-def _print(rows: list[Row], *, as_json: bool, title: str) -> None:
+def _print(found: Sequence[Answer], *, as_json: bool, title: str) -> None:
+    rows = [each.to_dict() for each in found]
     if as_json:
-        _write_json(rows)
+        write_json(rows)
         return
     table = Table(title=title)
     for name, value in rows[0].items():
@@ -312,23 +330,9 @@ def _text(value: object) -> str:
     return f"{value:,}" if is_number else plain(str(value))
 
 
-def _time(at_ms: int) -> str:
-    moment = datetime.datetime.fromtimestamp(at_ms / 1_000, datetime.UTC)
-    return moment.isoformat(timespec="seconds") if at_ms else "before the first"
-
-
 def _place(text: str) -> Pointer:
     """Either `EPOCH.VERSION`, or a version of epoch 0."""
     value = text if "." in text else f"0.{text}"
     if not is_pointer(value.encode()):
         raise argparse.ArgumentTypeError(f"must be EPOCH.VERSION; got {text!r}")
     return pointer_from(value.encode())
-
-
-def _write_json(value: object) -> None:
-    sys.stdout.write(json.dumps(value) + "\n")
-
-
-def _nothing(reason: str) -> int:
-    sys.stderr.write(f"{reason}\n")
-    return 1

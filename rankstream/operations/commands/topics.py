@@ -7,7 +7,8 @@ from rich.text import Text
 
 from producers.readiness import Waiting, wait_for_kafka
 from producers.topic_admin import TopicAdmin
-from rankstream.settings import Settings, load_settings, with_namespace
+from rankstream.operations.commands import settings_of
+from rankstream.settings import Settings
 from streams.topology import topics_of
 
 SUMMARY = "create the topics, check them, or split the log"
@@ -49,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Create, check or split; 1 if something is not as it must be."""
     _check_options(arguments)
-    settings = with_namespace(load_settings(arguments.config), arguments.namespace)
+    settings = settings_of(arguments)
     wait_for_kafka(settings.kafka, Waiting(), within_s=arguments.wait)
     console = Console(soft_wrap=True, highlight=False)
     if arguments.what == "split":

@@ -2,52 +2,58 @@
 
 import argparse
 import contextlib
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import msgspec
+import numpy as np
+from rich.console import Console
+from rich.table import Table
 
 from models.kernels.compilation import telling_of_compilation
 from producers.stop_signal import Stop
-from rankstream.operations.commands.folded_log import FoldedLog, folded_log
-from rankstream.operations.commands.format_options import add_folded_format
-from rankstream.operations.commands.intervene_tables import as_builtins, write_json
-from rankstream.operations.commands.log_asked import has_files
-from rankstream.operations.commands.snapshot_files import snapshot_in
-from rankstream.operations.commands.train_folder import (
-    Kept,
+from rankstream.operations.answers.as_builtins import as_builtins
+from rankstream.operations.answers.folders import MODEL_SETTINGS_FILE, snapshot_in
+from rankstream.operations.answers.training_folder import (
     check_is_free,
     read_training,
+    verified_training,
     write_training,
 )
-from rankstream.operations.commands.train_settings import check_model, resolved
-from rankstream.operations.commands.train_tables import print_trained
-from rankstream.operations.commands.verdicts import (
-    Verdict,
-    differences_of_envelopes,
-    differences_of_runs,
-    told_of,
+from rankstream.operations.answers.training_settings import check_model, resolved
+from rankstream.operations.commands import (
+    STOPPED,
+    Stopped,
+    settings_of,
+    tell,
+    write_json,
 )
-from rankstream.operations.terminal.plain_text import visible
+from rankstream.operations.commands.intervene.tables import (
+    print_curve,
+    print_run,
+    print_verification,
+)
+from rankstream.operations.commands.options.files import add_folded_format
+from rankstream.operations.commands.options.folded_log import FoldedLog, folded_log
+from rankstream.operations.commands.options.log import has_files
+from rankstream.operations.terminal.fitted_table import print_fitted, wide_console
+from rankstream.operations.terminal.plain_text import plain, visible
 from rankstream.operations.terminal.progress_line import ProgressLine
-from rankstream.settings import Settings, load_settings, with_namespace
-from rankstream.wire.curves import CurveRecord
-from rankstream.wire.envelope import Snapshot, encode_snapshot
-from rankstream.wire.parents import sha256_of
-from rankstream.wire.training import RunRecord
+from rankstream.settings import Settings
+from rankstream.wire.envelope import Snapshot
 from streams.training.inputs import TrainingRefused
 from streams.training.progress import Progress
 from streams.training.recorded_inputs import (
     Recorded,
+    TrainedOnce,
     first_version,
     train_once,
-    trained_again,
 )
 
-SUMMARY = "train a ranker from a log in files, without Kafka"
+MOST_SHOWN = 20
+"""Features whose weights are printed."""
 
-STOPPED = 130
+SUMMARY = "train a ranker from a log in files, without Kafka"
 
 EPILOG = """examples:
   rankstream train --log clicks.csv --features products.csv --model search --out run/
@@ -70,10 +76,6 @@ has the whole way, "Without Kafka".
 
 exit status: 0 if it is done, 1 if nothing can be trained, or a snapshot differs
 """
-
-
-class Stopped(Exception):
-    """Somebody asked to stop."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -124,7 +126,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Train, or verify; 1 if nothing can be trained or bytes differ, 130 if stopped."""
-    settings = with_namespace(load_settings(arguments.config), arguments.namespace)
+    settings = settings_of(arguments)
     _check(arguments, settings)
     try:
         with Stop() as stop:
@@ -132,10 +134,10 @@ def run(arguments: argparse.Namespace) -> int:
                 return _verify(arguments, settings, stop)
             return _train(arguments, settings, stop)
     except Stopped:
-        sys.stderr.write("stopped; nothing was written\n")
+        tell("stopped; nothing was written")
         return STOPPED
     except TrainingRefused as error:
-        sys.stderr.write(f"nothing was trained: {visible(str(error))}\n")
+        tell(f"nothing was trained: {visible(str(error))}")
         return 1
 
 
@@ -182,12 +184,12 @@ def _train(arguments: argparse.Namespace, settings: Settings, stop: Stop) -> int
         _under(settings, log.settings.kafka.partitions), name, recorded, log.names
     )
     for each in said:
-        sys.stderr.write(f"{visible(each)}\n")
+        tell(visible(each))
     model = whole.models[name]
     if parent is None:
         parent = first_version(name, model)
-    with _telling(name, stop) as tell:
-        found = train_once(name, whole, recorded, parent, on_progress=tell)
+    with _telling(name, stop) as show:
+        found = train_once(name, whole, recorded, parent, on_progress=show)
     file = write_training(arguments.out, found, recorded, parent)
     if arguments.json:
         fit = found.fitted
@@ -200,7 +202,7 @@ def _train(arguments: argparse.Namespace, settings: Settings, stop: Stop) -> int
             }
         )
     else:
-        print_trained(found, arguments.out, file)
+        _print(found, arguments.out, file)
     return 0
 
 
@@ -211,7 +213,7 @@ def _folded(arguments: argparse.Namespace, settings: Settings, stop: Stop) -> Fo
     if log is None:
         raise Stopped
     if lost := log.replay.told_of_lost():
-        sys.stderr.write(f"{lost}\n")
+        tell(lost)
     return log
 
 
@@ -226,7 +228,7 @@ def _telling(name: str, stop: Stop) -> Iterator[Callable[[Progress], object]]:
     """Shows how far a training is, and ends it where somebody asks to stop."""
     with ProgressLine("training", total=None) as line:
 
-        def tell(progress: Progress) -> None:
+        def show(progress: Progress) -> None:
             if stop.asked:
                 raise Stopped
             line.note(f"{visible(name)}: {progress.told()}")
@@ -235,7 +237,7 @@ def _telling(name: str, stop: Stop) -> Iterator[Callable[[Progress], object]]:
             lambda n: line.note(f"compiling, once for each release: kernel {n}")
         )
         with compiling:
-            yield tell
+            yield show
 
 
 def _recorded(log: FoldedLog) -> Recorded:
@@ -249,30 +251,41 @@ def _verify(arguments: argparse.Namespace, settings: Settings, stop: Stop) -> in
     if has_files(arguments):
         own = _under(settings, kept.run.n_partitions)
         recorded = _recorded(_folded(arguments, own, stop))
-    with _telling(kept.run.model, stop) as tell:
-        again = trained_again(
-            kept.run, kept.fit, recorded, kept.parent, on_progress=tell
-        )
-    verdicts = [
-        _verdict(kept, kept.run, again.outcome.run, again.outcome.snapshot),
-    ]
-    if kept.fit is not None and again.fitted is not None:
-        fitted = again.fitted
-        verdicts.insert(0, _verdict(kept, kept.fit, fitted.run, fitted.snapshot))
-    for each in verdicts:
-        sys.stdout.write(told_of(each, as_json=arguments.json) + "\n")
-    return 0 if all(each.is_equal for each in verdicts) else 1
+    with _telling(kept.run.model, stop) as show:
+        found = verified_training(kept, recorded, on_progress=show)
+    return max(print_verification(each, as_json=arguments.json) for each in found)
 
 
-def _verdict(
-    kept: Kept,
-    written: RunRecord | CurveRecord,
-    made: RunRecord | CurveRecord,
-    snapshot: Snapshot,
-) -> Verdict:
-    envelope, again = kept.envelopes.get(written.model, b""), encode_snapshot(snapshot)
-    told = differences_of_envelopes(envelope, again)
-    if not told and written.sha256 != sha256_of(again):
-        told = ["the run has another digest than the snapshot, which is equal"]
-    told += differences_of_runs(written, made)
-    return Verdict(written.intervention, sha256_of(envelope), sha256_of(again), told)
+def _print(found: TrainedOnce, folder: Path, file: Path) -> None:
+    """Print the curve, the run and the weights, and what to do with them."""
+    if found.fitted is not None:
+        print_curve(found.fitted.run)
+    print_run(found.outcome.run)
+    snapshot = found.outcome.snapshot
+    if snapshot.kind == "linear":
+        print_fitted(wide_console(), _weights_of(snapshot))
+    console = Console(soft_wrap=True)
+    for line in (
+        f"{file}: the snapshot, for `rankstream rank` and rankers",
+        f"{folder / MODEL_SETTINGS_FILE}: its settings, for the role `train`",
+        f"rankstream rank --model {folder} --features FILE ranks by it, "
+        f"rankstream train --verify {folder} makes it again",
+    ):
+        console.print(line, highlight=False, markup=False)
+
+
+def _weights_of(snapshot: Snapshot) -> Table:
+    """Weights of a linear model by feature, the largest first."""
+    weights = np.frombuffer(snapshot.weights, "<f4")
+    names = snapshot.feature_names or [f"f{n + 1}" for n in range(len(weights))]
+    order = np.argsort(-np.abs(weights), kind="stable")
+    table = Table(title="weights of features, normalised in each query")
+    if snapshot.normalisation == "none":
+        table.title = "weights of features"
+    table.add_column("feature", no_wrap=True)
+    table.add_column("weight", justify="right", no_wrap=True)
+    for place in order[:MOST_SHOWN].tolist():
+        table.add_row(plain(names[place]), f"{weights[place]:.4g}")
+    if len(order) > MOST_SHOWN:
+        table.caption = f"the largest {MOST_SHOWN} of {len(order):,}"
+    return table

@@ -7,7 +7,6 @@ import json
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import msgspec
 from rich.console import Console
@@ -21,9 +20,13 @@ from producers.formats.registry import learn
 from producers.formats.rows_together import Tables
 from producers.formats.source_file import FileUnreadable
 from producers.stop_signal import Stop
-from rankstream.operations.commands.feature_options import features_asked
-from rankstream.operations.commands.format_options import add_features, add_files
-from rankstream.operations.commands.log_asked import log_asked
+from rankstream.operations.commands import STOPPED, nothing, settings_of, tell
+from rankstream.operations.commands.options.files import (
+    add_features,
+    add_files,
+    add_sorting,
+)
+from rankstream.operations.commands.options.log import features_asked, log_asked
 from rankstream.operations.terminal.progress_line import ProgressLine
 from rankstream.operations.validation import checks
 from rankstream.operations.validation.checks import Status
@@ -35,13 +38,10 @@ from rankstream.operations.validation.reading import (
     read_file,
 )
 from rankstream.operations.validation.report import Report
-from rankstream.settings import load_settings, with_namespace
 from rankstream.wire.input_events import Event
 from rankstream.wire.topics import QUERIES
 
 SUMMARY = "judge files of events offline, as ingestion and the join would"
-
-STOPPED = 130
 
 LOOK_EVERY = 4_096
 
@@ -77,21 +77,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--strict", action="store_true", help="exit status 1 for warnings too"
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument(
-        "--memory-mb",
-        type=int,
-        default=256,
-        metavar="MB",
-        help="memory for sorting; more is sorted on disk (default 256)",
-    )
-    parser.add_argument(
-        "--scratch", type=Path, metavar="DIR", help="where to sort on disk"
-    )
+    add_sorting(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Judge; 1 where a check failed, 130 if stopped."""
-    settings = with_namespace(load_settings(arguments.config), arguments.namespace)
+    settings = settings_of(arguments)
     log = log_asked(arguments)
     features = features_asked(arguments, log)
     files = log.files
@@ -126,10 +117,10 @@ def run(arguments: argparse.Namespace) -> int:
                         break
                 examination.take(number, event)
         if stop.asked:
-            sys.stderr.write("stopped; nothing was judged\n")
+            tell("stopped; nothing was judged")
             return STOPPED
     for told in [*adapted.notes, *(features.told() if features is not None else ())]:
-        sys.stderr.write(f"{told}\n")
+        tell(told)
     examination.conclude()
     return _tell(Report(files, places, examination), arguments)
 
@@ -239,5 +230,9 @@ def _tell(report: Report, arguments: argparse.Namespace) -> int:
         sys.stdout.write(json.dumps(report.as_dict(), ensure_ascii=False) + "\n")
     else:
         report.show(Console())
-    bad = {Status.FAIL, Status.WARN} if arguments.strict else {Status.FAIL}
-    return 1 if bad & report.statuses else 0
+    if Status.FAIL in report.statuses:
+        return 1
+    warned = [x.name for x in checks.CHECKS if report.status(x) == Status.WARN]
+    if not (arguments.strict and warned):
+        return 0
+    return nothing(f"--strict: exit status 1 for warnings, of {', '.join(warned)}")

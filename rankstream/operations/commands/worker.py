@@ -16,11 +16,10 @@ import msgspec
 from producers.connection import topics_command
 from producers.topic_admin import Checked, KafkaAway, TopicAdmin
 from rankstream.installation import path_options
+from rankstream.operations.commands import settings_of, tell
 from rankstream.settings import (
     Settings,
     SettingsError,
-    load_settings,
-    with_namespace,
 )
 from streams.kafka.processes.child_end import (
     CONFIGURATION_EXIT,
@@ -113,7 +112,7 @@ def run(arguments: argparse.Namespace) -> int:
     for noisy in ("aiokafka", "kafka", "faust", "mode", "streams"):
         logging.getLogger(noisy).setLevel(logging.CRITICAL)
     try:
-        settings = with_namespace(load_settings(arguments.config), arguments.namespace)
+        settings = settings_of(arguments)
     except SettingsError as error:
         return _refused(error) if arguments.child else _refused_call(error)
     if arguments.child:
@@ -204,7 +203,7 @@ def _refused(*reasons: object) -> int:
 
 def _refused_call(reason: SettingsError) -> int:
     """Tell whoever typed the command, before anything runs that has a log."""
-    sys.stderr.write(f"rankstream worker: {reason}\n")
+    tell(f"rankstream worker: {reason}")
     return CONFIGURATION_EXIT
 
 

@@ -1,6 +1,5 @@
 """Everything that a monitor knows, kept up to date from outside the workers."""
 
-import contextlib
 import threading
 from collections import deque
 from collections.abc import Iterable, Mapping
@@ -12,12 +11,10 @@ import numpy as np
 import numpy.typing as npt
 
 from rankstream.configuration.training import Schedule
-from rankstream.operations.monitoring.interventions import Interventions
-from rankstream.operations.monitoring.learned_curves import LearnedCurves
-from rankstream.operations.monitoring.schedules import Counted
+from rankstream.operations.answers.trainings import Counted
+from rankstream.operations.monitoring.trainings import Interventions, LearnedCurves
 from rankstream.wire.envelope import pointer_from
-from rankstream.wire.intervention_rates import decode_rates
-from rankstream.wire.policy_values import ModelValues, decode_values
+from rankstream.wire.model_evaluations import ModelValues, decode_rates, decode_values
 from rankstream.wire.schemas import decoded
 from rankstream.wire.verdicts import Verdict, decode_verdict
 
@@ -311,23 +308,3 @@ def _row_of(verdict: Verdict) -> dict[str, Any]:
         "winner": found.winner,
         "health": max(states, key=WORST.index, default="ok"),
     }
-
-
-def added_up(page: str) -> dict[str, int]:
-    """Counts of a Prometheus page by name, over all labels.
-
-    Examples
-    --------
-    >>> added_up('rankstream_late_total{partition="0"} 2.0')
-    {'late': 2}
-    """
-    counts: dict[str, int] = {}
-    for line in page.splitlines():
-        name, _, value = line.partition("} ")
-        if not line.startswith("rankstream_") or not value:
-            continue
-        plain = name.partition("{")[0].removeprefix("rankstream_")
-        plain = plain.removesuffix("_total")
-        with contextlib.suppress(ValueError, OverflowError):  # NaN counts nothing
-            counts[plain] = counts.get(plain, 0) + int(float(value))
-    return counts

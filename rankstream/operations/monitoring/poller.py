@@ -1,29 +1,29 @@
 """Reads the evaluation topics, the workers' metrics and Redis, again and again."""
 
 import contextlib
-import http.client
 import threading
 import time
-from typing import Any
 
 from producers.readiness import Interrupted, Waiting
 from producers.topic_admin import KafkaAway
 from producers.topic_reader import TopicReader, TopicUnreadable
-from rankstream.operations.accepted_losses import accepted_losses, told
-from rankstream.operations.monitoring.overview import Gathered, added_up
+from rankstream.operations.answers.health import (
+    accepted_losses,
+    counts_of_workers,
+    loss_in_words,
+)
+from rankstream.operations.answers.snapshots import served_versions
+from rankstream.operations.answers.trainings import CountedSoFar
+from rankstream.operations.monitoring.overview import Gathered
 from rankstream.operations.monitoring.position_bias import PositionBias
-from rankstream.operations.monitoring.schedules import CountedSoFar
 from rankstream.settings import Settings
 from rankstream.snapshots import (
-    SnapshotError,
     SnapshotStore,
     StoreUnavailable,
-    decode_at,
     store_of,
 )
 from rankstream.wire.topics import EVALUATIONS, TRAINING
 from streams.training.learned_online import LearnedOnline
-from streams.worker_roles import ROLES, kinds_of
 
 EVERY_S = 2.0
 EXAMINATION_EVERY_S = 20.0
@@ -74,16 +74,17 @@ class Poller:
         while not self._stop.is_set():
             self._read_verdicts(reader)
             self._read_training(reader)
-            self._into.set_counts(metrics_of(self._settings))
+            self._into.set_counts(counts_of_workers(self._settings))
             if time.monotonic() >= self._examine_at_s:
                 self._bias.read(reader, self._counted.seen)
                 self._into.set_counted(self._counted.counted)
                 self._into.set_examination(self._bias.estimate())
-                self._into.set_losses(map(told, accepted_losses(reader)))
+                self._into.set_losses(map(loss_in_words, accepted_losses(reader)))
                 self._examine_at_s = time.monotonic() + EXAMINATION_EVERY_S
             trouble = self._bias.refused
             try:
-                self._into.set_snapshots(snapshots_of(store))
+                served = served_versions(store)
+                self._into.set_snapshots([each.to_dict() for each in served])
             except StoreUnavailable as error:
                 trouble = str(error)
             self._into.set_trouble(trouble)
@@ -106,53 +107,3 @@ class Poller:
         self._into.take_training((each.key or b"", each.value) for each in records)
         if records:
             self._next_training = records[-1].offset + 1
-
-
-def metrics_of(settings: Settings) -> dict[str, int]:
-    """Counts of all roles' pages, added up; none where a page does not answer."""
-    total: dict[str, int] = {}
-    if not settings.metrics.port:
-        return total
-    ports = [role.metrics_port for name, role in ROLES.items() if kinds_of(name)]
-    for port in ports:
-        page = _page(settings.metrics.host, settings.metrics.port + port)
-        for name, count in added_up(page).items():
-            total[name] = total.get(name, 0) + count
-    return total
-
-
-def _page(host: str, port: int) -> str:
-    connection = http.client.HTTPConnection(host, port, timeout=1.0)
-    try:
-        connection.request("GET", "/metrics")
-        return connection.getresponse().read().decode("utf-8", "replace")
-    except (OSError, http.client.HTTPException):
-        return ""
-    finally:
-        connection.close()
-
-
-def snapshots_of(store: SnapshotStore) -> list[dict[str, Any]]:
-    """What is served of each model.
-
-    Raises
-    ------
-    StoreUnavailable
-    """
-    found = []
-    for model, pointer in sorted(store.standing(store.models()).items()):
-        try:
-            snapshot = decode_at(store.load(model, pointer) or b"", model, pointer)
-        except SnapshotError:
-            continue
-        found.append(
-            {
-                "model": model,
-                "version": str(pointer),
-                "created_ms": snapshot.created_ms,
-                "updates": snapshot.updates,
-                # What is learned online names no groups.
-                "is_trained": bool(snapshot.groups),
-            }
-        )
-    return found

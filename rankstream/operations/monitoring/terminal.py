@@ -8,11 +8,13 @@ from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
 
-from rankstream.operations.monitoring.ages import age_in_words
-from rankstream.operations.monitoring.curve_table import curves_of
-from rankstream.operations.monitoring.intervention_table import interventions_of
 from rankstream.operations.monitoring.overview import Gathered
-from rankstream.operations.monitoring.value_table import values_of
+from rankstream.operations.monitoring.tables import (
+    age_in_words,
+    curves_of,
+    interventions_of,
+    values_of,
+)
 from rankstream.operations.terminal.counts import counted
 from rankstream.wire.verdicts import Ends, MethodVerdict, Verdict
 

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from producers.formats.canonical_dump import read_dump, read_header
-from rankstream.operations.local_results import statistics_in
+from rankstream.operations.answers.folders import statistics_in
 from rankstream.operations.recount.fold_state import steady_state
 from rankstream.operations.recount.stored_statistics import stored
 from rankstream.settings import Settings
@@ -20,7 +20,10 @@ def recount_topics(settings: Settings) -> Verdict:
     """Count the log in Kafka again; a worker may go on meanwhile."""
     # Kafka's client is not loaded for a file.
     from producers.topic_reader import TopicReader, read_topic  # noqa: PLC0415
-    from rankstream.operations.accepted_losses import accepted_losses, told  # noqa: PLC0415
+    from rankstream.operations.answers.health import (  # noqa: PLC0415
+        accepted_losses,
+        loss_in_words,
+    )
 
     with TopicReader(settings) as reader:
         losses = accepted_losses(reader)
@@ -37,7 +40,7 @@ def recount_topics(settings: Settings) -> Verdict:
     verdict = recount(
         log, state.found(settings), statistics, interactions, rules_of(settings)
     )
-    verdict.accepted_losses = [told(loss) for loss in losses]
+    verdict.accepted_losses = [loss_in_words(loss) for loss in losses]
     return verdict
 
 

@@ -7,9 +7,8 @@ from rankstream.adapters.registry import NAMES, resembled
 from rankstream.operations.serving.problems import Problem
 from rankstream.operations.serving.requests import Rejected
 from rankstream.operations.serving.sender import Outgoing
-from rankstream.wire.input_events import kind_of, recognised
+from rankstream.wire.input_events import kind_of, recognised, refused_header
 from rankstream.wire.refusal_codes import Code
-from rankstream.wire.refused_header import refused_header
 from rankstream.wire.units_of_time import unit_of
 from streams.ingest.refusal import Refused
 

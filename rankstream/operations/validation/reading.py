@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import msgspec
 
 from producers.formats.adapted import Adapted, LineAdapter
-from producers.formats.documents import documents_of
 from producers.formats.jsonl import converted
 from producers.formats.recognised_units import OtherUnit
 from producers.formats.registry import (
@@ -16,7 +15,7 @@ from producers.formats.registry import (
     form_of,
     read_events,
 )
-from producers.formats.source_file import FileUnreadable, lines_of
+from producers.formats.source_file import FileUnreadable, documents_of, lines_of
 from rankstream.adapters.adapter import AdapterOptions
 from rankstream.adapters.file_formats import AUTO, JSONL
 from rankstream.adapters.registry import resembled

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Seque
 from typing import NamedTuple, TypeVar
 
 from rankstream.settings import Settings
-from rankstream.wire.policy_values import ModelValues, encode_values
+from rankstream.wire.model_evaluations import ModelValues, encode_values
 from rankstream.wire.topics import (
     CANDIDATES,
     EVALUATIONS,

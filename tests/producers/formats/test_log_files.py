@@ -296,8 +296,9 @@ def test_rows_without_times_follow_one_another(tmp_path) -> None:
         ("i1", 1_010, ["b"], None),
         ("i1", 1_010, None, "b"),
     ]
-    (note,) = told.notes
-    assert "no column says when" in note
+    of_time, of_query = told.notes
+    assert "no column says when" in of_time
+    assert "each list is a query of its own" in of_query
 
 
 def test_a_column_that_may_be_a_time_is_asked_for(tmp_path) -> None:

@@ -11,8 +11,7 @@ from rankstream.adapters.adapter import AdapterOptions, Headers, NotAdapted
 from rankstream.adapters.impressions import Making, Seen, SeenItems
 from rankstream.adapters.known_queries import KnownQueries
 from rankstream.adapters.registry import NAMES, adapter_named
-from rankstream.wire.input_events import LARGEST_TIME, recognised
-from rankstream.wire.refused_header import refusal_in
+from rankstream.wire.input_events import LARGEST_TIME, recognised, refusal_in
 from rankstream.wire.topics import CLICKS, QUERIES
 
 FIELDS = (

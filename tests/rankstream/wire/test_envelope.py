@@ -22,7 +22,7 @@ from rankstream.wire.envelope import (
     pointer_of,
     rolled_back,
 )
-from rankstream.wire.snapshot_keys import decode_record
+from rankstream.wire.snapshot_names import decode_record
 from tests.snapshot_factory import envelope, snapshot
 
 

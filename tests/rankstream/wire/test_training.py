@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from rankstream.wire.parents import Parent
 from rankstream.wire.schemas import SchemaRefused
+from rankstream.wire.snapshot_names import Parent
 from rankstream.wire.training import (
     ASKED,
     DONE,

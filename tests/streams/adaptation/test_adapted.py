@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rankstream.adapters.known_queries import KnownQueries
 from rankstream.settings import Settings, SourceSettings
-from rankstream.wire.refused_header import REFUSED_HEADER
+from rankstream.wire.input_events import REFUSED_HEADER
 from rankstream.wire.routing import partition_of_input
 from rankstream.wire.topics import CLICKS, MAX_EVENT_BYTES, QUERIES, dead_letters
 from streams.adaptation.adapted import (

@@ -9,7 +9,7 @@ import pytest
 
 from rankstream.settings import Settings
 from rankstream.wire.events import decode_interaction_record
-from rankstream.wire.intervention_rates import decode_rates, encode_rates
+from rankstream.wire.model_evaluations import decode_rates, encode_rates
 from rankstream.wire.topics import INTERACTIONS
 from streams.comparisons.intervention_lists import empty, merged, trained_of
 from streams.comparisons.intervention_rates import MOST_TOLD, rate_of, rates_of

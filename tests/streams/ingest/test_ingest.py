@@ -17,7 +17,7 @@ from rankstream.wire.events import (
     Impression,
     decode_event_record,
 )
-from rankstream.wire.refused_header import refused_header
+from rankstream.wire.input_events import refused_header
 from rankstream.wire.topics import MAX_ELEMENTS, MAX_RECORD_BYTES
 from streams.dead_letter import (
     HEADER_PREFIX,

@@ -4,7 +4,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from producers.rollback import RollbackRefused, follow_again
+from producers.snapshot_records import RollbackRefused, follow_again
 from rankstream.settings import ModelSettings, Settings
 from rankstream.snapshots import SnapshotStore, decode_snapshot
 from rankstream.wire.events import Interaction

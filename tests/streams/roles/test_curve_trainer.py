@@ -11,7 +11,7 @@ from rankstream.configuration.training import Schedule
 from rankstream.snapshots import decode_snapshot
 from rankstream.wire.curves import decode_published
 from rankstream.wire.deployments import is_deployment
-from rankstream.wire.parents import sha256_of
+from rankstream.wire.snapshot_names import sha256_of
 from rankstream.wire.topics import EVALUATIONS, SNAPSHOTS, TRAINING
 from rankstream.wire.training import SCHEMA, Request, encode_record, training_key
 from streams.roles import trainer as role

@@ -7,8 +7,7 @@ import msgspec
 import numpy as np
 
 from models.evaluation.ndcg import mean_ndcg, ndcg_of_ranking
-from producers.formats.letor import LetorData
-from producers.formats.synthetic_queries import generated_queries
+from producers.formats.letor import LetorData, generated_queries
 from rankstream.configuration.curves import Curve
 from rankstream.ranker import Ranker
 from rankstream.ranking.scoring import normalised, scores_of

@@ -14,7 +14,7 @@ from rankstream.wire.envelope import (
     decode_snapshot,
     encode_snapshot,
 )
-from rankstream.wire.parents import sha256_of
+from rankstream.wire.snapshot_names import sha256_of
 from rankstream.wire.topics import CANDIDATES
 from rankstream.wire.training import ASKED, COUNT, decode_record, encode_record
 from streams.stage import Output

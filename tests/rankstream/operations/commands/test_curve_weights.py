@@ -7,11 +7,13 @@ import msgspec
 import numpy as np
 import pytest
 
-from rankstream.operations.commands.curve_tables import print_curve, print_curves
-from rankstream.operations.commands.curve_weights import export_curve, rows_in
-from rankstream.operations.commands.export_curve import add_export_arguments
-from rankstream.operations.commands.intervene_tables import as_builtins
-from rankstream.operations.commands.newest_curve import newest_curve
+from rankstream.operations.answers.as_builtins import as_builtins
+from rankstream.operations.answers.curve import newest_curve, rows_in
+from rankstream.operations.commands.intervene.tables import print_curve, print_curves
+from rankstream.operations.commands.snapshots import (
+    add_export_arguments,
+    export_curve,
+)
 from rankstream.wire.curves import curve_weights
 from rankstream.wire.envelope import SnapshotError, encode_snapshot
 from tests.curve_factory import UNKNOWN, curve_record, curve_snapshot

@@ -7,10 +7,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+from models.estimators.bias_curve import position_curve
+from models.estimators.choice import asked_for
 from producers.formats.canonical_dump import Header, write_dump
+from rankstream.operations.answers.policies import rankings_of
+from rankstream.operations.answers.values import WEIGHTS, support_of
 from rankstream.operations.cli import main
-from rankstream.operations.commands.evaluate_rankings import rankings_of
 from rankstream.wire.topics import EVENTS, INTERACTIONS
+from streams.estimation.curve_replicates import CurveReplicates
+from streams.estimation.evaluation import Question
+from streams.estimation.policy_rows import PolicyRow
 from tests.streams.training.shop import EXAMINATION, Shop, model_of, settings_of
 
 START_MS = 1_790_000_000_000
@@ -319,3 +325,17 @@ def test_without_clicks_that_tell_the_curve_it_asks_for_one(
     given = [*words, "--examination", "1,0.6,0.4"]
     assert main(["evaluate", str(folder / "best.jsonl"), *given]) == 0
     assert "best is as precise as 0 clicks" in capsys.readouterr().out
+
+
+def test_few_clicks_say_of_how_many_groups_they_are() -> None:
+    """Of all groups there is nothing to add."""
+    row = PolicyRow("new", 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.0, 0.1, 4.6, "", "")
+    curve = CurveReplicates(position_curve([1.0, 0.5]), "given")
+    choice, weights = asked_for("doubly-robust"), WEIGHTS["clicks"]
+    of_three = Question(choice, curve, weights, 20, (1, 2, 3))
+    for question, told in (
+        (of_three, ", of 3 of 20 groups"),
+        (of_three._replace(groups=tuple(range(20))), ""),
+    ):
+        said = [*support_of(row, question)]
+        assert said == [f"new is as precise as 5 clicks of equal weight{told}"]

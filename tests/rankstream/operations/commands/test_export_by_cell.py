@@ -7,9 +7,10 @@ import pytest
 
 from models.counts.scope_record import CONVERTED
 from models.estimators.bias_curve import position_curve
-from rankstream.operations.commands.statistics_columns import relevance_columns
-from rankstream.operations.commands.statistics_export import export
-from rankstream.operations.relevance import Trust, relevance_of
+from rankstream.operations.answers.export import export
+from rankstream.operations.answers.exported_columns import relevance_columns
+from rankstream.operations.answers.relevance import relevance_of
+from rankstream.operations.answers.sources import LoggingPolicies
 from rankstream.wire.events import LOGGED, POLICIES
 from streams.statistics import columns as statistics_columns
 from streams.statistics.reader import Statistics
@@ -100,7 +101,9 @@ def test_each_query_is_read_once_and_its_relevance_is_that_of_it_alone(
     assert len(queries) > 2
     expected: list[tuple[object, ...]] = []
     for query in queries:
-        found = relevance_of(statistics.columns([query]), curve, groups, Trust(()))
+        found = relevance_of(
+            statistics.columns([query]), curve, groups, LoggingPolicies()
+        )
         columns = relevance_columns(query, found)
         expected += zip(*columns.values(), strict=True)
     asked, places = Counter[str](), ValueSpool.places

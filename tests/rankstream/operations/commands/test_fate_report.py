@@ -9,8 +9,8 @@ import pytest
 from producers.fates import Fates
 from producers.formats.adapted import Adapted
 from rankstream.operations.cli import main
-from rankstream.operations.commands.fate_report import lines_of, lines_of_adapted
-from rankstream.operations.commands.format_options import add_columns
+from rankstream.operations.commands.options.fates import lines_of, lines_of_adapted
+from rankstream.operations.commands.options.files import add_columns
 from rankstream.settings import Settings
 
 NOW_MS = 1_733_788_889_378

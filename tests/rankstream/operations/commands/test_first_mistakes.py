@@ -18,6 +18,8 @@ from rankstream.operations.cli import main
          "a file must be there: correct the path; at nope.jsonl"),
         (["validate", "folder"], "name others themselves, with their --format; at"),
         (["evaluate", "m", "--log", "nope.jsonl"], "correct the path; at nope.jsonl"),
+        (["evaluate", "top=rankings.csv"],
+         "got top=rankings.csv: `rankstream rank --out FILE.jsonl` writes such a file"),
         (["replay", "text", "--local", "--format", "parquet"],
          "correct --format; at text"),
         (["replay", "text", "--local", "--format", "canonical"],

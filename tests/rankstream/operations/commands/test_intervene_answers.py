@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from rankstream.operations.answers.trainings import FORGOTTEN, Answered
 from rankstream.operations.commands import intervene
 from rankstream.operations.commands.intervene import _followed
-from rankstream.operations.commands.intervene_answer import FORGOTTEN, Answer
 from rankstream.wire.training import DONE
 from rankstream.wire.training import TRAINING as UNDER_WAY
 from tests.rankstream.training_topic import (
@@ -20,13 +20,13 @@ from tests.rankstream.training_topic import (
 )
 
 
-def answer(*looks: list[tuple[bytes, bytes]], most: int = 9) -> Answer | None:
+def answer(*looks: list[tuple[bytes, bytes]], most: int = 9) -> Answered | None:
     """To the request `own`."""
     topic: Any = Topic(*looks)
     return _followed(topic, Looks(most), "m", "own")  # type: ignore[arg-type]
 
 
-def name_of(found: Answer | None) -> str:
+def name_of(found: Answered | None) -> str:
     """The intervention that it names."""
     assert found is not None
     assert found.run is not None
@@ -58,7 +58,7 @@ def test_an_answer_is_found_though_the_next_training_has_begun(
     for end in (goes_on, [*later, trained_for("later", "m@1.1200")]):
         found = answer([request("own")], [request("own"), *end])
         if is_refused:
-            assert found == Answer("own", None, "too few")
+            assert found == Answered("own", None, "too few")
         else:
             assert name_of(found) == "m@0.1200"
 
@@ -76,7 +76,7 @@ def test_of_two_who_ask_at_once_both_get_the_answer(
     end = refused_for("later") if is_refused else trained_for("later")
     found = answer([request("own")], later, begun, [*later, end, position("later")])
     if is_refused:
-        assert found == Answer("later", None, "too few")
+        assert found == Answered("later", None, "too few")
     else:
         assert name_of(found) == "m@0.1200"
     assert capsys.readouterr().err.count(AGAIN) == 1
@@ -98,7 +98,7 @@ def test_who_was_begun_before_somebody_asked_again_gets_an_own_answer(
 def test_a_refusal_that_is_kept_no_more_is_an_answer() -> None:
     """The position names the request, and no run does."""
     found = answer([request("own"), refused_for("", "no"), position("own")])
-    assert found == Answer("own", None, FORGOTTEN)
+    assert found == Answered("own", None, FORGOTTEN)
 
 
 def test_nobody_who_answers_is_told(

@@ -8,16 +8,16 @@ import msgspec
 import pytest
 
 from producers.stop_signal import Stop
-from rankstream.operations.cli import main
-from rankstream.operations.commands import intervene, intervene_standing
-from rankstream.operations.commands.intervene_log import read_trainings
-from rankstream.operations.commands.intervene_standing import (
+from rankstream.operations.answers import trainings
+from rankstream.operations.answers.trainings import (
+    Counted,
     at_work,
-    lines_of,
-    standing_as_builtins,
+    read_trainings,
     standing_of,
 )
-from rankstream.operations.monitoring.schedules import Counted
+from rankstream.operations.cli import main
+from rankstream.operations.commands import STOPPED, intervene
+from rankstream.operations.commands.intervene.tables import lines_of
 from rankstream.settings import ModelSettings, Settings, TrainingSettings
 from rankstream.wire.training import (
     DONE,
@@ -92,7 +92,7 @@ def lines_after(*records: tuple[bytes, bytes], at_ms: int = 0) -> str:
     standing = standing_of(SETTINGS, "m", found, Counted(1_234))
     lines = lines_of(standing)
     assert max(map(len, lines)) <= 100
-    assert json.loads(json.dumps(standing_as_builtins(standing)))["model"] == "m"
+    assert json.loads(json.dumps(standing.to_dict()))["model"] == "m"
     return " ".join(" ".join(lines).split())
 
 
@@ -176,7 +176,7 @@ def test_who_asks_while_one_is_at_work_is_refused(
     assert found(first, ended) is None
     assert found(first, most=3) is None
     assert len(waits) == 3
-    monkeypatch.setattr(intervene_standing, "SILENT_S", 0.0)
+    monkeypatch.setattr(trainings, "SILENT_S", 0.0)
     assert found(first) is None
     assert found(ended) is None
     assert found([]) is None
@@ -194,16 +194,16 @@ def test_a_dead_trainer_does_not_keep_one_from_asking(
     topic = Topic(beats("1", ahead_ms=3_600_000))
     monkeypatch.setattr(intervene, "TopicReader", lambda _: topic)
     monkeypatch.setattr(intervene, "send_records", lambda *x: sent.append(x))
-    monkeypatch.setattr(intervene_standing, "SILENT_S", 0.0)
+    monkeypatch.setattr(trainings, "SILENT_S", 0.0)
     if is_stopped:
         monkeypatch.setattr(Stop, "asked", True)
     code = main(["intervene", "m", "--config", str(config)])
     said = capsys.readouterr().err
     assert "m: a trainer began it and did not end; waiting for its next word" in said
-    assert (code, len(sent)) == ((intervene.STOPPED, 0) if is_stopped else (0, 1))
+    assert (code, len(sent)) == ((STOPPED, 0) if is_stopped else (0, 1))
     assert ("nothing was asked for" in said) is is_stopped
 
 
 def test_it_is_waited_for_three_beats() -> None:
     """One may be late."""
-    assert pytest.approx(3 * BEAT_S) == intervene_standing.SILENT_S
+    assert pytest.approx(3 * BEAT_S) == trainings.SILENT_S

@@ -6,14 +6,14 @@ from collections.abc import Callable
 import msgspec
 import pytest
 
-from rankstream.operations.commands.intervene_tables import (
-    as_builtins,
+from rankstream.operations.answers.as_builtins import as_builtins
+from rankstream.operations.answers.verification import Verification
+from rankstream.operations.commands.intervene.tables import (
     print_run,
     print_runs,
 )
-from rankstream.operations.commands.verdicts import Verdict, told_of
 from rankstream.operations.terminal.loss_line import loss_line
-from rankstream.wire.parents import Parent
+from rankstream.wire.snapshot_names import Parent
 from rankstream.wire.training import CurveUsed, LossTried
 from tests.rankstream.training_topic import RUN
 
@@ -109,10 +109,10 @@ def test_all_that_is_known_of_a_run_is_shown(
 
 def test_a_verdict_says_what_differs() -> None:
     """Or that nothing does."""
-    equal = Verdict("m@0.3", b"a" * 32, b"a" * 32, [])
-    other = Verdict("m@0.3", b"a" * 32, b"b" * 32, ["weights differ by 0.1 at most"])
-    assert told_of(equal, as_json=False).startswith("m@0.3: equal bytes, sha256 6161")
-    assert told_of(other, as_json=False) == (
-        "m@0.3: NOT equal\n  weights differ by 0.1 at most"
+    equal = Verification("m@0.3", b"a" * 32, b"a" * 32, [])
+    other = Verification(
+        "m@0.3", b"a" * 32, b"b" * 32, ["weights differ by 0.1 at most"]
     )
-    assert json.loads(told_of(other, as_json=True))["is_equal"] is False
+    assert equal.told().startswith("m@0.3: equal bytes, sha256 6161")
+    assert other.told() == ("m@0.3: NOT equal\n  weights differ by 0.1 at most")
+    assert other.to_dict()["is_equal"] is False

@@ -7,11 +7,10 @@ import msgspec
 import numpy as np
 import pytest
 
-from rankstream.operations.commands import intervene_verify
-from rankstream.operations.commands.intervene_verify import verdict_of
-from rankstream.operations.commands.verdicts import Verdict, told_of
+from rankstream.operations.answers import verification
+from rankstream.operations.answers.verification import Verification, verified
 from rankstream.snapshots import Pointer, Snapshot, decode_snapshot, encode_snapshot
-from rankstream.wire.parents import sha256_of
+from rankstream.wire.snapshot_names import sha256_of
 from rankstream.wire.topics import SNAPSHOTS, TRAINING
 from rankstream.wire.training import RunRecord, encode_record, training_key
 from tests.streams.training.shop import EXAMINATION, Shop, model_of, settings_of
@@ -63,10 +62,10 @@ class Site:
             for run in self.runs
         ]
 
-    def verdict(self, number: int = 0) -> Verdict:
+    def verdict(self, number: int = 0) -> Verification:
         """Of the first training, or of a later one."""
         run = self.runs[number]
-        return verdict_of(self.shop.settings, "m", run.intervention, Path("x"))
+        return verified(self.shop.settings, "m", run.intervention, Path("x"))
 
 
 @pytest.fixture(scope="module")
@@ -78,10 +77,10 @@ def made() -> Site:
 @pytest.fixture
 def site(made: Site, monkeypatch: pytest.MonkeyPatch) -> Site:
     """With its topics, its dump and its Redis in memory."""
-    monkeypatch.setattr(intervene_verify, "read_records", made.read)
-    monkeypatch.setattr(intervene_verify, "read_dump", lambda _: made.shop.log)
+    monkeypatch.setattr(verification, "read_records", made.read)
+    monkeypatch.setattr(verification, "read_dump", lambda _: made.shop.log)
     monkeypatch.setattr(
-        intervene_verify._History, "_in_redis", lambda _, at: made.redis.get(at)
+        verification._History, "_in_redis", lambda _, at: made.redis.get(at)
     )
     return made
 
@@ -106,7 +105,7 @@ def test_what_is_published_is_equal_and_kept(site: Site) -> None:
         verdict = site.verdict()
         assert verdict.is_equal
         assert verdict.is_kept
-        assert told_of(verdict, as_json=False).endswith(sha256_of(envelope).hex()[:16])
+        assert verdict.told().endswith(sha256_of(envelope).hex()[:16])
 
 
 @pytest.mark.parametrize("place", ["m", "own", "Redis", "both"])
@@ -121,7 +120,7 @@ def test_another_snapshot_under_the_name_is_not_equal(site: Site, place: str) ->
     verdict = site.verdict()
     assert not verdict.is_equal
     assert verdict.published == sha256_of(bad)
-    said = told_of(verdict, as_json=False)
+    said = verdict.told()
     assert "NOT equal" in said
     assert "weights differ by" in said
     assert ("Redis: weights" in said) is (place == "Redis")
@@ -131,7 +130,7 @@ def test_what_is_damaged_is_not_equal(site: Site) -> None:
     """It is kept under the name, and cannot be read."""
     own = site.runs[0].intervention.replace("@", "/").encode()
     site.keep([Kept(own, site.versions[1][:-1])], [])
-    assert "it cannot be read" in told_of(site.verdict(), as_json=False)
+    assert "it cannot be read" in site.verdict().told()
 
 
 def test_where_nothing_is_kept_the_digest_of_the_run_is_compared(site: Site) -> None:
@@ -141,7 +140,7 @@ def test_where_nothing_is_kept_the_digest_of_the_run_is_compared(site: Site) -> 
     verdict = site.verdict()
     assert verdict.is_equal
     assert not verdict.is_kept
-    assert "neither `snapshots` nor Redis" in told_of(verdict, as_json=False)
+    assert "neither `snapshots` nor Redis" in verdict.told()
     run = site.runs[0]
     site.runs[0] = msgspec.structs.replace(run, sha256=bytes(32))
     try:
@@ -151,8 +150,8 @@ def test_where_nothing_is_kept_the_digest_of_the_run_is_compared(site: Site) -> 
     finally:
         site.runs[0] = run
     assert not wrong.is_equal
-    assert "neither `snapshots`" in told_of(wrong, as_json=False)
-    assert "the run has another digest" in told_of(of_run, as_json=False)
+    assert "neither `snapshots`" in wrong.told()
+    assert "the run has another digest" in of_run.told()
 
 
 @pytest.mark.parametrize(
@@ -184,7 +183,7 @@ def test_a_run_that_says_what_its_training_did_not_is_not_equal(
         site.runs[0] = run
     assert right.is_equal
     assert not wrong.is_equal
-    assert f"{field} of the run was" in told_of(wrong, as_json=False)
+    assert f"{field} of the run was" in wrong.told()
 
 
 @pytest.mark.parametrize("where", ["topic", "Redis", "nowhere"])
@@ -206,7 +205,7 @@ def test_a_run_that_cannot_be_read_is_refused_in_words(
 ) -> None:
     """It names the record."""
     bad = Kept(b"m@0.7/run", b"\x93\x01x")
-    monkeypatch.setattr(intervene_verify, "read_records", lambda *_: [bad])
+    monkeypatch.setattr(verification, "read_records", lambda *_: [bad])
     with pytest.raises(ValueError, match=r"a run in training must be readable.*m@0\.7"):
         site.verdict()
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from rankstream.operations.commands.deployed_groups import learned_in
-from rankstream.operations.local_results import SNAPSHOTS_FILE
+from rankstream.operations.answers.folders import SNAPSHOTS_FILE
+from rankstream.operations.answers.sources import learned_in
 from rankstream.settings import ExperimentSettings, ModelSettings, Settings
 from streams.local import write_changes
 from streams.stage import Change

@@ -1,6 +1,6 @@
 """Which candidate sets must have features, and what is said where they have none."""
 
-from rankstream.operations.commands.logged_candidates import (
+from rankstream.operations.answers.statistics import (
     never_logged_label,
     sets_to_be_logged,
 )

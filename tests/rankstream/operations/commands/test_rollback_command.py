@@ -17,7 +17,7 @@ from rankstream.operations.cli import main
 from rankstream.ranker import Ranker
 from rankstream.settings import Settings, load_settings
 from rankstream.snapshots import store_of
-from rankstream.wire.snapshot_keys import decode_record
+from rankstream.wire.snapshot_names import decode_record
 from rankstream.wire.topics import SNAPSHOTS, full_name
 from streams.roles.publisher import publish_copies
 from streams.topology import topics_of

@@ -2,7 +2,7 @@
 
 import pytest
 
-from rankstream.operations.commands.snapshots import _held_until
+from rankstream.operations.answers.snapshots import held_until
 from rankstream.settings import ModelSettings, Settings
 
 SETTINGS = Settings(
@@ -25,6 +25,6 @@ def test_what_ends_a_rollback_is_what_the_model_knows(
     model: str, said: list[str], unsaid: str
 ) -> None:
     """A trained one cannot be followed; of one without settings both are named."""
-    told = _held_until(SETTINGS, model)
+    told = held_until(SETTINGS, model)
     assert all(words in told for words in said)
     assert unsaid not in told

@@ -10,14 +10,15 @@ import pytest
 from models.counts.definition import ClosedImpression
 from models.counts.placements import UNKNOWN
 from models.counts.scope_record import CONVERTED, OVERFLOWED
+from rankstream.operations.answers.sources import DeployedGroups
 from rankstream.operations.commands import statistics
-from rankstream.operations.commands.deployed_groups import DeployedGroups
 from streams.statistics.keys import (
     OPEN_SET,
     OVERFLOW_SET,
     ScopeName,
     decode,
 )
+from streams.statistics.reader import summaries_of
 from tests.models.counts.scope_values import ScopeValue
 from tests.streams.statistics.statistics_records import (
     COUNTED,
@@ -61,7 +62,10 @@ def records():
 @pytest.fixture
 def run(records, monkeypatch, capsys):
     """The command on these records; returns status and output."""
-    monkeypatch.setattr(statistics, "_records", lambda *_: iter(records))
+    monkeypatch.setattr(
+        "producers.topic_reader.read_topic",
+        lambda *_: ((0, 0, *record) for record in records),
+    )
     # No topic of snapshots either.
     monkeypatch.setattr(DeployedGroups, "_records", [])
     monkeypatch.setenv("COLUMNS", "120")
@@ -69,6 +73,7 @@ def run(records, monkeypatch, capsys):
     def command(*words):
         parser = argparse.ArgumentParser()
         statistics.add_arguments(parser)
+        parser.set_defaults(config=None, namespace=None)
         status = statistics.run(parser.parse_args(words))
         return status, capsys.readouterr()
 
@@ -332,7 +337,7 @@ def test_export_has_every_counter(run, tmp_path):
 
 def test_cells_can_be_read_as_summaries(records):
     """Every cell comes decoded, sorted by name."""
-    cells = list(statistics.summaries_of(records))
+    cells = list(summaries_of(records))
     names = [name for name, _ in cells]
     assert names == sorted(names)
     assert sum(cell.total("impressions") for _, cell in cells) == 32

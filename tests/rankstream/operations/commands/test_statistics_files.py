@@ -21,7 +21,7 @@ from tests.streams.statistics.statistics_records import (
     scope_records,
 )
 
-TREE = Path(__file__).parents[3]
+TREE = Path(__file__).parents[4]
 
 ACTIONS = (["list"], ["show", "q"], ["export", "out.parquet"], ["convert"])
 

@@ -10,8 +10,10 @@ from models.estimators.bias_curve import BiasCurve, position_curve
 from models.estimators.choice import Unknown, asked_for
 from models.estimators.registry import ESTIMATORS
 from models.estimators.splits import Shares
-from rankstream.operations.commands.statistics_curve import curve_told, estimated_curve
-from rankstream.operations.relevance import Trust, query_gatherer, relevance_of
+from rankstream.operations.answers.curve import estimated_curve
+from rankstream.operations.answers.relevance import query_gatherer, relevance_of
+from rankstream.operations.answers.sources import LoggingPolicies
+from rankstream.operations.commands.options.curves import curve_told
 from rankstream.settings import LimitSettings, StatisticsSettings
 from rankstream.wire.events import (
     DETERMINISTIC,
@@ -28,7 +30,7 @@ from tests.event_factory import impression
 
 GROUPS = 6
 KEEP_MS = 1_000_000
-WHOLE = Trust(())
+WHOLE = LoggingPolicies()
 
 
 def shown(items, *, clicked=(), unit=0, policy=DETERMINISTIC, **how):
@@ -215,7 +217,7 @@ def test_a_policy_that_learned_from_clicks_leaves_points_with_a_warning():
     rows, found = by_item(statistics, curve)
     assert np.isnan(rows["a"].low)
     assert "'m@1.3' was chosen from clicks" in found.warning
-    known = Trust((), {"m@1.3": frozenset({0, 1})})
+    known = LoggingPolicies((), {"m@1.3": frozenset({0, 1})})
     rows, found = by_item(statistics, curve, known)
     assert rows["a"].impressions == 40
     assert rows["a"].degrees == 3
@@ -242,7 +244,8 @@ def test_the_curve_is_estimated_from_the_validation_groups_alone():
     rng = np.random.default_rng(1)
     log = in_groups(looked(12_000, 0.4, rng), (2, 3))
     log += in_groups(looked(12_000, 0.9, rng), (0, 1, 4, 5))
-    curve, source, *_ = estimated_curve(statistics_of(log), Shares())
+    found = estimated_curve(statistics_of(log), Shares())
+    curve, source = found.curve, found.source
     assert curve is not None
     assert curve.is_ratio_only
     assert curve.alpha == pytest.approx([1.0, 0.4], abs=0.05)
@@ -252,7 +255,8 @@ def test_the_curve_is_estimated_from_the_validation_groups_alone():
 def test_the_curve_is_from_training_groups_too_where_validation_cannot_tell_it():
     """Too few clicks there, or too few groups to be split; it is said."""
     log = in_groups(looked(6_000, 0.4, np.random.default_rng(2)), (0, 1, 4, 5))
-    curve, source, *_ = estimated_curve(statistics_of(log), Shares())
+    found = estimated_curve(statistics_of(log), Shares())
+    curve, source = found.curve, found.source
     assert curve is not None
     assert curve.alpha == pytest.approx([1.0, 0.4], abs=0.05)
     assert source.endswith(
@@ -260,7 +264,8 @@ def test_the_curve_is_from_training_groups_too_where_validation_cannot_tell_it()
         "it"
     )
     few = statistics_of(looked(4_000, 0.4, np.random.default_rng(2)), groups=5)
-    curve, source, *_ = estimated_curve(few, Shares())
+    found = estimated_curve(few, Shares())
+    curve, source = found.curve, found.source
     assert curve is not None
     assert source == "estimated from all clicks, as 5 groups cannot be split"
 

@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from producers.formats.registry import read_events
+from rankstream.operations.answers.folders import STATISTICS_FILE
 from rankstream.operations.cli import main
-from rankstream.operations.local_results import STATISTICS_FILE
 from rankstream.ranker import Ranker
 from rankstream.settings import ModelSettings, load_settings
 from rankstream.wire.envelope import Snapshot, decode_snapshot, encode_snapshot

@@ -15,7 +15,7 @@ import pytest
 
 from rankstream.operations.cli import main
 
-PAGE = (Path(__file__).parents[3] / "docs" / "evaluate.md").read_text("utf-8")
+PAGE = (Path(__file__).parents[4] / "docs" / "evaluate.md").read_text("utf-8")
 PROGRAM = re.compile(r"^```python\n(.*?)```", re.MULTILINE | re.DOTALL)
 
 PLANTED = {

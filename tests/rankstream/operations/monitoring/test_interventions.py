@@ -10,12 +10,12 @@ import pytest
 from rich.console import Console
 
 from producers.topic_reader import Record
-from rankstream.operations.monitoring.interventions import MOST_ROWS
+from rankstream.operations.answers.trainings import Counted, CountedSoFar
 from rankstream.operations.monitoring.overview import Gathered
-from rankstream.operations.monitoring.schedules import Counted, CountedSoFar
 from rankstream.operations.monitoring.terminal import view_of
+from rankstream.operations.monitoring.trainings import MOST_ROWS
 from rankstream.settings import TrainingSettings
-from rankstream.wire.intervention_rates import (
+from rankstream.wire.model_evaluations import (
     InterventionRate,
     ModelRates,
     encode_rates,

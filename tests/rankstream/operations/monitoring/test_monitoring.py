@@ -16,11 +16,11 @@ from rich.console import Console
 from models.bias.examination import ExaminationCurve
 from models.counts.definition import ClosedImpression
 from producers.topic_reader import Record
+from rankstream.operations.answers.health import added_up
 from rankstream.operations.monitoring import position_bias
 from rankstream.operations.monitoring.overview import (
     COURSE_POINTS,
     Gathered,
-    added_up,
 )
 from rankstream.operations.monitoring.position_bias import PositionBias
 from rankstream.operations.monitoring.terminal import view_of

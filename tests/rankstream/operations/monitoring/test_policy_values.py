@@ -8,7 +8,7 @@ from rich.console import Console
 
 from rankstream.operations.monitoring.overview import Gathered
 from rankstream.operations.monitoring.terminal import view_of
-from rankstream.wire.policy_values import (
+from rankstream.wire.model_evaluations import (
     UNKNOWN,
     ModelValues,
     PolicyValue,

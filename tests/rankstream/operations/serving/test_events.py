@@ -19,7 +19,7 @@ from rankstream.operations.serving.documents import (
     Queries,
 )
 from rankstream.settings import Settings
-from rankstream.wire.refused_header import REFUSED_HEADER
+from rankstream.wire.input_events import REFUSED_HEADER
 from rankstream.wire.topics import CLICKS, QUERIES
 from streams.local import LocalPipeline, local_settings
 from tests.fakes.partition_log import Content

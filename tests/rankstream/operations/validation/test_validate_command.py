@@ -118,6 +118,19 @@ def test_each_check_finds_its_own(
     assert strict == 1
 
 
+def test_strict_says_for_which_warnings_it_fails(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Clicks from the last to the first, which `replay` would sort."""
+    events = clean()
+    path = tmp_path / "log.jsonl"
+    for log, status in ((events, 0), (events[::2] + events[::-2], 1)):
+        path.write_text("".join(f"{json.dumps(each)}\n" for each in log))
+        assert main(["validate", str(path), "--strict"]) == status
+        told = "--strict: exit status 1 for warnings, of time-order\n" * status
+        assert capsys.readouterr().err.endswith(told)
+
+
 @pytest.mark.parametrize(
     ("line", "check"), [("no json", "readable"), ('{"a": 1}', "fields")]
 )

@@ -24,7 +24,7 @@ from rankstream.snapshots import (
     decode_snapshot,
 )
 from rankstream.wire.curves import curve_weights
-from rankstream.wire.policy_values import UNKNOWN, ModelValues, decode_values
+from rankstream.wire.model_evaluations import UNKNOWN, ModelValues, decode_values
 from rankstream.wire.topics import CANDIDATES, EVALUATIONS, SNAPSHOTS, STATISTICS
 from streams.estimation.curve_replicates import CurveReplicates
 from streams.estimation.evaluation import Question, evaluated

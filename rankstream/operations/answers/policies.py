@@ -1,0 +1,251 @@
+"""Policies that are to be valued: versions of models, and rankings in files."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from rankstream.operations.answers.sources import Source
+from rankstream.wire.envelope import (
+    Pointer,
+    Snapshot,
+    is_pointer,
+    pointer_from,
+    pointer_of,
+)
+from rankstream.wire.routing import normalised_query
+from streams.estimation.evaluation import LOGGED
+from streams.estimation.targets import (
+    QueryRanking,
+    RankingTarget,
+    SnapshotTarget,
+    Target,
+)
+from streams.training.feature_records import FeatureRecords
+
+JSONL = ".jsonl"
+
+OTHER_FILES = (".csv", ".json", ".ndjson", ".parquet", ".tsv", ".txt")
+"""Endings of files that are no rankings, and of no name of a model."""
+
+FORM = (
+    '{"query_id": "shoes", "items": ["a", "b"]}, and with "scores": [1.5, 0.2] and '
+    '"temperature": 1.0 where lists are drawn by Plackett-Luce'
+)
+
+
+class Line(msgspec.Struct, forbid_unknown_fields=True):
+    """A query as it is ranked.
+
+    Parameters
+    ----------
+    query_id
+        As events name it.
+    items
+        Ids; without scores the first one is always first.
+    scores
+        One for each item.
+    temperature
+        What scores are divided by; 1 where there are scores and it is not told. At 0
+        the first item is always first, whatever its score.
+    """
+
+    query_id: str
+    items: list[str]
+    scores: list[float] | None = None
+    temperature: float | None = None
+
+    def ranking(self) -> QueryRanking:
+        """What the policy does with it.
+
+        Raises
+        ------
+        ValueError
+        """
+        n_items = len(self.items)
+        if not n_items or len({*self.items}) < n_items:
+            raise ValueError("items must be one or more, each once")
+        if self.scores is None:
+            if self.temperature is not None:
+                raise ValueError("a temperature must have scores beside it")
+            return QueryRanking((*self.items,))
+        temperature = 1.0 if self.temperature is None else self.temperature
+        if not temperature >= 0.0:
+            raise ValueError(f"temperature must be 0 or above; got {temperature:g}")
+        with np.errstate(over="ignore"):
+            scores = np.array(self.scores, np.float64) / (temperature or 1.0)
+        if len(scores) != n_items or not np.isfinite(scores).all():
+            raise ValueError(f"scores must be {n_items} finite numbers, one of an item")
+        return QueryRanking((*self.items,), scores if temperature else None)
+
+
+_decode = msgspec.json.Decoder(Line).decode
+
+
+def rankings_of(file: Path) -> dict[str, QueryRanking]:
+    """Rankings by query.
+
+    Raises
+    ------
+    ValueError
+        Where a line is no ranking, or a query comes again; it names the line.
+    OSError
+        Where the file cannot be read.
+    """
+    found: dict[str, QueryRanking] = {}
+    with file.open("rb") as lines:
+        for number, text in enumerate(lines, 1):
+            if not text.strip():
+                continue
+            try:
+                line = _decode(text)
+                ranking = line.ranking()
+            except ValueError as error:
+                raise ValueError(
+                    f"a ranking must be a line such as {FORM}; {error}; in line "
+                    f"{number} of {file}"
+                ) from error
+            query = normalised_query(line.query_id)
+            if query in found:
+                raise ValueError(
+                    f"a query must be ranked once; {query!r:.100} is again in line "
+                    f"{number} of {file}"
+                )
+            found[query] = ranking
+    if not found:
+        raise ValueError(f"rankings must be of one query or more; {file} has none")
+    return found
+
+
+class Policies(NamedTuple):
+    """What is to be valued.
+
+    Parameters
+    ----------
+    targets
+        By name.
+    base
+        The name of what they are compared with.
+    fitted_on
+        Groups whose clicks versions came from, by name; None where that is not known.
+        Versions that no click has moved are not there.
+    models
+        Whose versions they are.
+    """
+
+    targets: dict[str, Target]
+    base: str
+    fitted_on: dict[str, frozenset[int] | None]
+    models: set[str]
+
+
+def files_named(words: Iterable[str]) -> dict[str, Target]:
+    """Policies of files among the words, by word.
+
+    Raises
+    ------
+    ValueError, OSError
+        As `rankings_of`, and where a word names a file of another kind.
+    """
+    words = [*words]
+    for word in words:
+        if word.endswith(OTHER_FILES):
+            raise ValueError(
+                f"rankings must be in a file FILE{JSONL}, with a line for each query, "
+                f"such as {FORM}; got {word}: `rankstream rank --out FILE{JSONL}` "
+                "writes such a file"
+            )
+    return {
+        word: RankingTarget(rankings_of(_path(word)))
+        for word in words
+        if word.endswith(JSONL)
+    }
+
+
+def policies_of(
+    words: Sequence[str],
+    source: Source,
+    rankings: Mapping[str, Target],
+    *,
+    against: str = LOGGED,
+    temperature: float = 1.0,
+) -> Policies:
+    """All policies that are named, those of files as they were read.
+
+    Parameters
+    ----------
+    words
+        MODEL, MODEL@EPOCH.VERSION, FILE.jsonl or NAME=FILE.jsonl.
+    rankings
+        See `files_named`.
+    against
+        Whom the others are compared with, by one of the words or its name.
+    temperature
+        What scores of models are divided by before lists are drawn.
+
+    Raises
+    ------
+    ValueError
+        Where a model or a version is not there, or names are not what they must be.
+    """
+    names: dict[str, str] = {}
+    found = Policies({}, "", {}, set())
+    lists: dict[tuple[bytes, int], FeatureRecords] = {}
+    for word in words:
+        if word in rankings:
+            name, target = _name_of_file(word), rankings[word]
+        else:
+            model, place = _version(word)
+            snapshot = source.snapshot(model, place)
+            name = f"{model}@{pointer_of(snapshot)}"
+            key = snapshot.features_hash, snapshot.n_features
+            if key not in lists:
+                lists[key] = _features_for(source, snapshot)
+            target = SnapshotTarget(snapshot, lists[key], temperature)
+            found.models.add(model)
+            if snapshot.groups or snapshot.updates:
+                found.fitted_on[name] = frozenset(snapshot.groups) or None
+        if name in found.targets or name == LOGGED:
+            raise ValueError(
+                f"each policy must have a name of its own, other than {LOGGED!r}; got "
+                f"{name!r}: name files NAME=FILE{JSONL}"
+            )
+        found.targets[name] = target
+        names[word] = name
+    base = names.get(against, against)
+    if base not in (LOGGED, *found.targets):
+        raise ValueError(
+            f"--against must be one of {', '.join((LOGGED, *found.targets))}; got "
+            f"{base!r}"
+        )
+    return found._replace(base=base)
+
+
+def _features_for(source: Source, snapshot: Snapshot) -> FeatureRecords:
+    """Features of candidates, of the snapshot's list."""
+    return FeatureRecords(
+        source.candidates(),
+        snapshot.features_hash,
+        snapshot.n_features,
+        n_partitions=source.n_partitions,
+    )
+
+
+def _path(word: str) -> Path:
+    _, mark, path = word.partition("=")
+    return Path(path) if mark and not Path(word).exists() else Path(word)
+
+
+def _name_of_file(word: str) -> str:
+    name, mark, _ = word.partition("=")
+    return name if mark and not Path(word).exists() else Path(word).stem
+
+
+def _version(word: str) -> tuple[str, Pointer | None]:
+    """A model, and which version of it."""
+    model, mark, version = word.rpartition("@")
+    if mark and is_pointer(version.encode()):
+        return model, pointer_from(version.encode())
+    return word, None

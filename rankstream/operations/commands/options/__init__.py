@@ -1,0 +1,1 @@
+"""What several commands are asked: logs in files, and curves of bias."""

@@ -1,0 +1,187 @@
+"""`rankstream replay`: historical logs in, in the order of their time."""
+
+import argparse
+import textwrap
+from pathlib import Path
+
+from producers.formats.registry import CATALOGUE, Format
+from producers.prescan import forecast
+from producers.replay import Pace, utc
+from producers.stop_signal import Stop
+from rankstream.operations.commands import STOPPED, settings_of, tell
+from rankstream.operations.commands.options.fates import add_strict
+from rankstream.operations.commands.options.files import (
+    add_batch,
+    add_epoch,
+    add_features,
+    add_files,
+    add_sorting,
+)
+from rankstream.operations.commands.options.log import log_asked
+from rankstream.operations.commands.options.recorded_log import (
+    RecordedLog,
+    recorded_events,
+)
+from rankstream.operations.commands.replay.to_kafka import send
+from rankstream.operations.terminal.counts import counted
+from rankstream.settings import Settings
+
+SUMMARY = "send historical logs to Kafka, or fold them in this process"
+
+EPILOG = """formats (--format; auto looks at the first bytes):
+{formats}
+
+examples:
+  rankstream replay log.jsonl.zst --namespace history
+  rankstream replay logs/ --speed 10            ten times as fast as it happened
+  rankstream replay log.jsonl --check           only say what would be late
+  rankstream replay log.jsonl --resume          go on after a kill or Ctrl-C
+  rankstream replay log.jsonl --local --out run/    in this process, no Kafka
+  rankstream replay queries.ndjson events.ndjson --format ubi
+  rankstream replay --queries lists.csv --clicks clicks.parquet --format csv
+  rankstream replay monday.jsonl --no-end && rankstream replay tuesday.jsonl
+
+Documents of other systems that cannot be adapted are sent too, and become dead
+letters with the reason (docs/adapters.md). At the end stands what became dead
+letters or late; --strict makes that the exit status 1.
+
+Events are sorted by time, on disk where memory does not hold them. Ctrl-C waits
+until Kafka has acknowledged what was sent, and says how much that is.
+
+--local folds the events in this process and prints their outcomes. From a
+canonical dump it makes the statistics that the workers made of that log, bit
+for bit. 'rankstream statistics show QUERY --local run/' reads what --out wrote.
+"""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.epilog = EPILOG.format(formats="\n".join(map(_told, CATALOGUE)))
+    add_files(parser)
+    add_features(parser)
+    add_epoch(parser)
+    parser.add_argument(
+        "--speed",
+        type=float,
+        metavar="X",
+        help="X times as fast as it happened (default: as fast as possible)",
+    )
+    parser.add_argument(
+        "--resume", action="store_true", help="continue where the same replay stopped"
+    )
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="count what would be late in this order; send nothing",
+    )
+    parser.add_argument(
+        "--as-is",
+        action="store_true",
+        help="keep the order of the files; says first what would be late",
+    )
+    add_batch(parser)
+    parser.add_argument(
+        "--no-end",
+        action="store_true",
+        help="leave the last windows open, as more logs follow",
+    )
+    parser.add_argument(
+        "--accept-late",
+        action="store_true",
+        help="send even events that are too old for the target",
+    )
+    add_sorting(parser)
+    parser.add_argument(
+        "--progress-file",
+        type=Path,
+        metavar="FILE",
+        help="where --resume finds the progress (default: in ~/.local/state)",
+    )
+    parser.add_argument(
+        "--pass-bad-lines",
+        action="store_true",
+        help="send JSON lines that are no events too: they become dead letters",
+    )
+    add_strict(parser)
+    parser.add_argument(
+        "--local", action="store_true", help="fold in this process, without Kafka"
+    )
+    parser.add_argument(
+        "--out",
+        type=Path,
+        metavar="DIR",
+        help="with --local: folder for statistics.bin and snapshots.bin",
+    )
+
+
+def _told(each: Format) -> str:
+    """A format as `--help` tells of it."""
+    return textwrap.fill(
+        each.doc,
+        width=76,
+        initial_indent=f"  {each.name:16} ",
+        subsequent_indent=" " * 19,
+        break_on_hyphens=False,
+    )
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Replay; 1 if events were refused, 130 if stopped."""
+    _check(arguments)
+    settings = settings_of(arguments)
+    pace = Pace(arguments.speed)
+    with Stop() as stop:
+        if arguments.local and not arguments.check:
+            # The folds are not loaded where events only go to Kafka.
+            from rankstream.operations.commands.replay.local import fold_dump  # noqa: PLC0415
+            from rankstream.operations.local_replay import dump_of  # noqa: PLC0415
+
+            dump = dump_of(log_asked(arguments))
+            if dump is not None:
+                return fold_dump(dump, settings, stop=stop, out=arguments.out)
+        with recorded_events(arguments, stop) as log:
+            if log is None:
+                return STOPPED
+            if arguments.check or arguments.as_is:
+                _report(log, settings)
+            if arguments.check:
+                return 0
+            if arguments.local:
+                from rankstream.operations.commands.replay.local import replay_events  # noqa: PLC0415
+
+                return replay_events(log, arguments, settings, pace, stop)
+            return send(log, arguments, settings, pace, stop)
+
+
+def _check(arguments: argparse.Namespace) -> None:
+    if arguments.out is not None and not arguments.local:
+        raise ValueError("--out must come with --local; got --out alone")
+    if arguments.local and arguments.resume:
+        raise ValueError("--resume must go to Kafka; got --local, which starts anew")
+    if arguments.pass_bad_lines and arguments.batch > 1:
+        # A line that is no JSON would spoil the record that it shares.
+        raise ValueError(
+            f"--pass-bad-lines must have --batch 1; got --batch {arguments.batch}"
+        )
+
+
+def _report(log: RecordedLog, settings: Settings) -> None:
+    time = settings.time
+    found = forecast(
+        log.events, disorder_ms=time.disorder_ms, window_ms=time.click_window_ms
+    )
+    if found.first_ms is None or found.last_ms is None:
+        tell("there are no events")
+        return
+    tell(
+        f"{counted(found.queries, 'impression')} and "
+        f"{counted(found.clicks, 'click')} from "
+        f"{utc(found.first_ms)} to {utc(found.last_ms)}"
+    )
+    tell(
+        f"in this order at most {found.late:,} would be late and {found.orphans:,} "
+        f"clicks orphans: {found.disordered:,} come after a later event, by up to "
+        f"{found.furthest_back_ms / 1_000:,.1f} s; {time.disorder_ms / 1_000:,.0f} s "
+        "are allowed"
+    )

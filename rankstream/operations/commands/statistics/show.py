@@ -1,0 +1,142 @@
+"""What `rankstream statistics show` prints of one query."""
+
+import argparse
+from collections.abc import Sequence
+
+from rich.console import Console
+
+from rankstream.operations.answers.curve import NO_CURVE, curve_for
+from rankstream.operations.answers.relevance import relevance_in
+from rankstream.operations.answers.sources import Source
+from rankstream.operations.answers.statistics import (
+    CountedScopes,
+    Wanted,
+    chosen,
+    counted_scope,
+    left_label,
+    missing_label,
+    never_logged_label,
+    sets_logged,
+    sets_to_be_logged,
+    together,
+)
+from rankstream.operations.commands import nothing
+from rankstream.operations.commands.statistics.tables import (
+    SPARE_OF_RELEVANCE,
+    SPARE_OF_SCOPES,
+    directory_of,
+    relevance_table,
+    reward_labels,
+    say,
+    scope_title,
+    table_of,
+)
+from rankstream.operations.terminal.counts import counted
+from rankstream.operations.terminal.fitted_table import print_fitted, wide_console
+from rankstream.operations.terminal.plain_text import plain
+from rankstream.wire.routing import normalised_query
+from streams.statistics.keys import Counted, ScopeName
+
+
+def show(source: Source, arguments: argparse.Namespace) -> int:
+    """Print one query; 1 where there is nothing to print."""
+    statistics = source.statistics
+    query = normalised_query(arguments.query)
+    scopes = statistics.scopes(query)
+    left = left_label(statistics)
+    n_headless = statistics.n_headless(query)
+    missing = missing_label(n_headless, "head of a scope", "heads of scopes")
+    if not scopes:
+        return nothing(
+            f"no closed list of the query {query!r}; lists count when their click "
+            f"window has passed (`statistics list`){left and '; '}{left}"
+            f"{missing and '; '}{missing}"
+        )
+    settings = statistics.counted[0] if statistics.counted else None
+    wanted = Wanted(arguments.candidates, arguments.intervention, arguments.era)
+    names = chosen(scopes, wanted, settings)
+    if not names:
+        words = [
+            f"--{name} {value!r}"
+            for name, value in wanted._asdict().items()
+            if value is not None
+        ]
+        return nothing(
+            f"none of the {counted(len(scopes), 'scope')} of the query {query!r} is "
+            f"of {' and '.join(words)}; without {'it' if len(words) == 1 else 'them'} "
+            "all are listed"
+        )
+    console = wide_console()
+    found = {name: counted_scope(statistics, name) for name in names}
+    if len(found) > 1 and not arguments.by_scope:
+        several = f"{len(found):,} of " if len(found) < len(scopes) else ""
+        title = f"{several}{counted(len(scopes), 'scope')} of {plain(query)}"
+        directory = directory_of(found, title, settings, arguments.limit)
+        print_fitted(console, directory, SPARE_OF_SCOPES)
+        _tell(
+            console,
+            together([*found.values()]),
+            "all of these together",
+            settings,
+            arguments,
+        )
+        console.print("--by-scope shows each; --intervention, --era, --candidates some")
+    else:
+        for name, one in found.items():
+            _tell(console, one, scope_title(name, settings), settings, arguments)
+    _tell_relevance(console, source, names, arguments)
+    say(console, _never_logged(source, names))
+    say(console, left)
+    say(console, missing)
+    return 0
+
+
+def _tell_relevance(
+    console: Console,
+    source: Source,
+    names: Sequence[ScopeName],
+    arguments: argparse.Namespace,
+) -> None:
+    """The items of all these scopes together, corrected for where they stood."""
+    has_classes = arguments.classes
+    by = curve_for(
+        source,
+        given=arguments.examination,
+        model=arguments.curve,
+        has_classes=has_classes,
+    )
+    if by.curve is None or not source.statistics.counted:
+        console.print(NO_CURVE, highlight=False)
+        return
+    found = relevance_in(
+        source,
+        names,
+        by.curve,
+        has_classes=has_classes,
+        estimator=arguments.estimator,
+    )
+    table = relevance_table(found, arguments.limit)
+    print_fitted(console, table, SPARE_OF_RELEVANCE)
+    for remark in (found.chosen, *by.said(), found.warning, *found.remarks):
+        say(console, remark and f"  {remark}")
+
+
+def _never_logged(source: Source, names: Sequence[ScopeName]) -> str:
+    """Whether features are missing; a folder of a replay has no topic of them."""
+    wanted = sets_to_be_logged(names, source.settings.models)
+    if not wanted or not source.is_of_kafka:
+        return ""
+    return never_logged_label(wanted, sets_logged(source.settings, names[0].query))
+
+
+def _tell(
+    console: Console,
+    found: CountedScopes,
+    title: str,
+    settings: Counted | None,
+    arguments: argparse.Namespace,
+) -> None:
+    _, rate = reward_labels(settings)
+    print_fitted(console, table_of(found, title, settings, arguments.limit), [rate])
+    for remark in found.remarks():
+        console.print(f"  {remark}", highlight=False)

@@ -5,11 +5,11 @@ from typing import NamedTuple
 import numpy as np
 
 from models.estimators.bias_curve import BiasCurve
-from models.estimators.logged_places import (
+from models.estimators.click_log import (
+    ClickLog,
     Floats,
     Integers,
-    LoggedPlaces,
-    PlaceSums,
+    LogSums,
 )
 
 NO_LISTS = "in no list's candidates"
@@ -116,7 +116,7 @@ def summed(items: Integers, numbers: Floats, n: int) -> Floats:
     return np.bincount(items, numbers, n).astype(np.float64)
 
 
-def unseen_share(sums: PlaceSums) -> Floats:
+def unseen_share(sums: LogSums) -> Floats:
     """Share of lists whose policies could never show the item; see `ItemEstimates`.
 
     `sums` [n_policies, n_items]; NaN too for items in no list.
@@ -128,7 +128,7 @@ def unseen_share(sums: PlaceSums) -> Floats:
 
 
 def reasons_of(
-    sums: PlaceSums, is_there: Floats | None = None, otherwise: str = NEVER_SHOWN
+    sums: LogSums, is_there: Floats | None = None, otherwise: str = NEVER_SHOWN
 ) -> tuple[str, ...]:
     """Why items have no value; `otherwise` where lists have them.
 
@@ -148,7 +148,7 @@ def reasons_of(
 
 
 def remarks_of(
-    log: LoggedPlaces, curve: BiasCurve, *, asks_policies: bool = False
+    log: ClickLog, curve: BiasCurve, *, asks_policies: bool = False
 ) -> tuple[str, ...]:
     """What is to be said of all values of an estimator that takes the curve.
 

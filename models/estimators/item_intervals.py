@@ -6,6 +6,7 @@ import numpy as np
 from scipy.special import stdtrit
 
 from models.estimators.bias_curve import BiasCurve
+from models.estimators.click_log import ClickLog, Flags, of_groups
 from models.estimators.intervals import (
     FEW_CLICKS,
     FEW_GROUPS,
@@ -13,7 +14,6 @@ from models.estimators.intervals import (
     spread_without_each,
 )
 from models.estimators.intervention_aware import Floats
-from models.estimators.logged_places import Flags, LoggedPlaces, of_groups
 from models.estimators.registry import Estimator
 
 
@@ -41,7 +41,7 @@ class PointsOfItems(NamedTuple):
 
 def points_of_items(  # noqa: PLR0913  a log, a curve, and what is made of them
     estimator: Estimator,
-    log: LoggedPlaces,
+    log: ClickLog,
     impressions: Floats,
     curve: BiasCurve,
     groups: tuple[int, ...],
@@ -56,7 +56,7 @@ def points_of_items(  # noqa: PLR0913  a log, a curve, and what is made of them
     Parameters
     ----------
     log
-        See `models.estimators.logged_places`.
+        See `models.estimators.click_log`.
     impressions : [n_groups, n_policies, n_items]
         Lists that could have shown the item.
     groups

@@ -11,9 +11,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import stdtrit
 
+from models.estimators.click_log import Flags
 from models.estimators.intervals import spread_without_each
 from models.estimators.intervention_aware import Floats
-from models.estimators.logged_places import Flags
 
 TOO_FEW = "fewer than two groups"
 UNDEFINED = "without some group there is no value"

@@ -12,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from models.estimators.bias_curve import BiasCurve
+from models.estimators.click_log import ClickLog, Flags, of_groups
 from models.estimators.intervals import FEW_CLICKS
 from models.estimators.intervention_aware import Floats
 from models.estimators.jackknife import Jackknife, jackknife
-from models.estimators.logged_places import Flags, LoggedPlaces, of_groups
 from models.estimators.policy_reward import PolicyReward, RankWeights, policy_reward
 from models.estimators.registry import Estimator
 
@@ -67,7 +67,7 @@ class PolicyComparison(NamedTuple):
 
 
 def compare_policies(
-    log: LoggedPlaces,
+    log: ClickLog,
     impressions: Floats,
     lists: Floats,
     targets: Mapping[str, Floats],
@@ -84,14 +84,14 @@ def compare_policies(
     Parameters
     ----------
     log
-        See `models.estimators.logged_places`.
+        See `models.estimators.click_log`.
     impressions : [n_groups, n_policies, n_items]
         Lists that could have shown the item.
     lists : [n_groups]
         Lists of each group, of all queries.
     targets
         Name -> P(item at rank), [n_items, n_ranks]. What logged is a policy too: see
-        `models.estimators.logged_places.logged_placements`.
+        `models.estimators.click_log.logged_placements`.
     base
         The name of the policy that others are compared with.
 

@@ -9,7 +9,7 @@ STAGES = {
 """Stages whose name does not say it."""
 
 
-class Progress(NamedTuple):
+class TrainingProgress(NamedTuple):
     """How far a training is.
 
     Parameters

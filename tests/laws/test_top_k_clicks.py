@@ -13,10 +13,10 @@ from rankstream.lab.reproduction.top_k.logged_clicks import (
     ClickSums,
     Shown,
     click_chances,
+    click_log,
     clicks_per_list,
     curve_of,
     drawn_clicks,
-    logged_places,
     ranks_of,
     shown_by,
 )
@@ -84,7 +84,7 @@ def test_estimators_are_as_biased_as_is_said(logging: Logging) -> None:
     shown = shown_by(RANKS, OFFSETS, logging)
     # All ranks to 8, chances of one in 2 to 8, and clicks of one in ten.
     clicks = mean_clicks(shown, 840 * 840 * 10)
-    log, impressions = logged_places(clicks, shown, OFFSETS)
+    log, impressions = click_log(clicks, shown, OFFSETS)
     wanted, is_shown = click_chances(RELEVANT), shown.ranks > 0
 
     def values(name: str) -> np.ndarray:

@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from models.estimators.bias_curve import BiasCurve
-from models.estimators.logged_places import LoggedPlaces
+from models.estimators.click_log import ClickLog
 from rankstream.lab.reproduction.top_k.plan import WHOLE, Logging
 
 Floats = npt.NDArray[np.float64]
@@ -143,9 +143,9 @@ def drawn_clicks(
     return ClickSums(impressions, times, clicked)
 
 
-def logged_places(
+def click_log(
     clicks: ClickSums, shown: Shown, offsets: Integers
-) -> tuple[LoggedPlaces, Floats]:
+) -> tuple[ClickLog, Floats]:
     """As estimators take it: rows, and impressions [1, 1, n_documents].
 
     `offsets` [n_queries + 1] are those of the queries.
@@ -153,7 +153,7 @@ def logged_places(
     lists = np.repeat(clicks.impressions, np.diff(offsets))
     items = np.flatnonzero((shown.ranks > 0) & (lists > 0))
     nobody = np.zeros(len(items), np.int64)
-    log = LoggedPlaces(
+    log = ClickLog(
         nobody,
         nobody,
         items,

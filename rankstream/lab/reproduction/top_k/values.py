@@ -25,8 +25,8 @@ from rankstream.lab.reproduction.top_k.logged_clicks import (
     ClickSums,
     Shown,
     click_chances,
+    click_log,
     curve_of,
-    logged_places,
 )
 
 Floats = npt.NDArray[np.float64]
@@ -49,7 +49,7 @@ def estimated_chunk(
     least
         To which propensities are raised, in training only.
     """
-    log, impressions = logged_places(clicks, shown, world.offsets)
+    log, impressions = click_log(clicks, shown, world.offsets)
     curve = curve_of(shown, with_noise=name == AFFINE)
     found = estimator_of(name).estimator(log, impressions, curve, least=least)
     is_kept = np.isfinite(found.values)

@@ -1,4 +1,4 @@
-"""What lists showed and what was clicked, by group, policy, item and rank.
+"""A log of clicks as sums: shown and clicked by group, policy, item and rank.
 
 The input of all estimators. A policy is one that logged, under one name (that of its
 intervention); an item is one of a query. Shapes: n_groups groups, n_policies policies,
@@ -18,7 +18,7 @@ Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 
-class LoggedPlaces(NamedTuple):
+class ClickLog(NamedTuple):
     """Counts of items at ranks, in rows that may repeat.
 
     Parameters
@@ -49,7 +49,7 @@ class LoggedPlaces(NamedTuple):
     mixed: frozenset[int] = frozenset()
 
 
-class PlaceSums(NamedTuple):
+class LogSums(NamedTuple):
     """Sums over the ranks that a curve has.
 
     Parameters
@@ -72,12 +72,12 @@ class PlaceSums(NamedTuple):
     shown_alpha: Floats
     shown_beta: Floats
 
-    def by_policy(self) -> "PlaceSums":
+    def by_policy(self) -> "LogSums":
         """All groups together, [n_policies, n_items] each."""
-        return PlaceSums(*(table.sum(axis=0) for table in self))
+        return LogSums(*(table.sum(axis=0) for table in self))
 
 
-def place_sums(log: LoggedPlaces, impressions: Floats, curve: BiasCurve) -> PlaceSums:
+def log_sums(log: ClickLog, impressions: Floats, curve: BiasCurve) -> LogSums:
     """Sums of all rows under a curve.
 
     Ranks that the curve does not have are left out with their clicks. Where one list
@@ -110,7 +110,7 @@ def place_sums(log: LoggedPlaces, impressions: Floats, curve: BiasCurve) -> Plac
         return sums.astype(np.float64).reshape(impressions.shape)
 
     is_unknown = _unknown_of_items(log, impressions)
-    return PlaceSums(
+    return LogSums(
         impressions.astype(np.float64),
         summed(shown),
         summed(clicked),
@@ -122,8 +122,8 @@ def place_sums(log: LoggedPlaces, impressions: Floats, curve: BiasCurve) -> Plac
 
 
 def of_groups(
-    log: LoggedPlaces, impressions: Floats, is_kept: Flags
-) -> tuple[LoggedPlaces, Floats]:
+    log: ClickLog, impressions: Floats, is_kept: Flags
+) -> tuple[ClickLog, Floats]:
     """Rows and impressions of some groups; the others keep their numbers.
 
     `is_kept` [n_groups], `impressions` [n_groups, n_policies, n_items]: those of groups
@@ -134,8 +134,8 @@ def of_groups(
 
 
 def without_unknown(
-    log: LoggedPlaces, impressions: Floats
-) -> tuple[LoggedPlaces, Floats, Floats]:
+    log: ClickLog, impressions: Floats
+) -> tuple[ClickLog, Floats, Floats]:
     """Leave out what a group was shown by a policy where a list of it is unknown.
 
     Whole groups of a policy, so that nothing depends on what lists showed. Rows of one
@@ -159,7 +159,7 @@ def without_unknown(
     return _of_rows(log, ~is_unknown[log.groups, log.policies]), kept, left_out
 
 
-def logged_placements(log: LoggedPlaces, impressions: Floats, n_ranks: int) -> Floats:
+def logged_placements(log: ClickLog, impressions: Floats, n_ranks: int) -> Floats:
     """P(item at rank) of all policies that logged, mixed as they did.
 
     [n_items, n_ranks]; 0 for items in no list, NaN where lists are unknown.
@@ -175,7 +175,7 @@ def logged_placements(log: LoggedPlaces, impressions: Floats, n_ranks: int) -> F
     return np.where(is_unknown.reshape(-1, 1), np.nan, matrix)
 
 
-def check_places(log: LoggedPlaces, impressions: Floats) -> None:
+def check_places(log: ClickLog, impressions: Floats) -> None:
     """Refuse rows that do not go with one another or with the impressions.
 
     `impressions` [n_groups, n_policies, n_items].
@@ -204,8 +204,8 @@ def check_places(log: LoggedPlaces, impressions: Floats) -> None:
     _refuse(is_wrong, lists, "lists must have what they show among their candidates")
 
 
-def _of_rows(log: LoggedPlaces, is_kept: Flags) -> LoggedPlaces:
-    return LoggedPlaces(
+def _of_rows(log: ClickLog, is_kept: Flags) -> ClickLog:
+    return ClickLog(
         log.groups[is_kept],
         log.policies[is_kept],
         log.items[is_kept],
@@ -217,7 +217,7 @@ def _of_rows(log: LoggedPlaces, is_kept: Flags) -> LoggedPlaces:
     )
 
 
-def _unknown(log: LoggedPlaces, impressions: Floats) -> Flags:
+def _unknown(log: ClickLog, impressions: Floats) -> Flags:
     """Whether lists of a group and policy are unknown, [n_groups, n_policies]."""
     is_unknown = np.zeros(impressions.shape[:2], np.bool_)
     rows = np.isnan(log.expected)
@@ -225,7 +225,7 @@ def _unknown(log: LoggedPlaces, impressions: Floats) -> Flags:
     return is_unknown
 
 
-def _unknown_of_items(log: LoggedPlaces, impressions: Floats) -> Flags:
+def _unknown_of_items(log: ClickLog, impressions: Floats) -> Flags:
     """Whether lists that have the item are unknown, as `impressions`."""
     is_unknown = _unknown(log, impressions)[:, :, None]
     return np.asarray(is_unknown & (impressions > 0.0))

@@ -18,7 +18,8 @@ VALUE = "…"
 
 REFUSING = {
     "ConversionRefused", "DeploymentRefused", "EventTooLarge", "ExperimentChanged",
-    "ExperimentError", "ExplorationRefused", "FeaturesRefused", "FileUnreadable",
+    "EstimatorRefused", "ExperimentError", "ExplorationRefused", "FeaturesRefused",
+    "FileUnreadable",
     "InteractionsBroken", "KafkaAway", "KafkaRefused", "LearnerStuck", "LogBroken",
     "LogRefused", "ModelChanged", "ModelMissed", "NoSnapshot", "NoSuchLetter",
     "NotCompiled", "NotInstalled", "NothingJoined", "OtherUnit",

@@ -273,7 +273,7 @@ def _places(library: CDLL, record: bytes) -> bytes:
 def test_a_link_to_the_tree_compiles_into_it(tmp_path: Path) -> None:
     """As the README's commands install it, and again with what has changed."""
     source, python = _copied(tmp_path / "source"), new_environment(tmp_path / "linked")
-    native = source / "streams" / "fold" / "native"
+    native = source / "streams" / "native"
     # When it compiles is asked here, not how well.
     compiler = native / "compiler.py"
     compiler.write_text(compiler.read_text().replace('"-O3"', '"-O0"'))

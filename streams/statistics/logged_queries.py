@@ -27,7 +27,7 @@ be a thousand times as many as rows."""
 
 
 class CandidateSet(NamedTuple):
-    """A candidate set; `query` numbers its query, `items` hold for each of its scopes.
+    """A candidate set; `query` numbers its query, `items` [n_items] are each scope's.
 
     Candidates of a growing one are those of each list: it has what any of them had.
     """

@@ -261,7 +261,7 @@ class SelectionChunks:
 
 
 def is_supported(support: Floats, least: float) -> npt.NDArray[np.bool_]:
-    """Items whose value tells anything, [n_items]; without support none does."""
+    """Items whose value tells anything; without `support` [n_items] none does."""
     return np.asarray((support >= least) & (support > 0.0))
 
 

@@ -72,7 +72,7 @@ class QueryTables(NamedTuple):
 class ItemTables(Protocol):
     """How tables are made of what was logged, and what they say of one split.
 
-    `own` [n_tables, n_items] are the tables of a split; all of it is [n_items].
+    `own` are the tables of a split; what follows from them is [n_items].
     """
 
     def gatherer(self) -> QueryGatherer:
@@ -82,19 +82,20 @@ class ItemTables(Protocol):
         """Tables [n_tables, n_splits, n_items], and lists [n_queries, n_splits]."""
 
     def values(self, own: Floats) -> Floats:
-        """Values as they are judged by; NaN where there is none."""
+        """Values as they are judged by, NaN where there is none; `own` [4, n_items]."""
 
     def raised(self, own: Floats, n_impressions: int) -> Floats:
         """Values to learn from, whose averages are raised to a least one.
 
-        `n_impressions` are all lists of the split that is learned from.
+        `own` [4, n_items]; `n_impressions` are all lists of the split that is learned
+        from.
         """
 
     def support(self, own: Floats) -> Floats:
-        """How much values rest on."""
+        """How much values rest on; `own` [4, n_items]."""
 
     def clicked(self, own: Floats) -> Floats:
-        """Clicks at ranks that the curve has."""
+        """Clicks at ranks that the curve has; `own` [4, n_items]."""
 
 
 class PooledSums:
@@ -130,19 +131,19 @@ class PooledSums:
         return np.stack(sums), queries.lists_of_queries()
 
     def values(self, own: Floats) -> Floats:
-        """See `ItemTables`."""
+        """See `ItemTables`; `own` [4, n_items]."""
         return estimates(_sums(own)).values
 
     def raised(self, own: Floats, n_impressions: int) -> Floats:
-        """See `ItemTables`."""
+        """See `ItemTables`; `own` [4, n_items]."""
         return training_values(_sums(own), n_impressions)
 
     def support(self, own: Floats) -> Floats:
-        """The sum of the expected alpha."""
+        """The sum of the expected alpha; `own` [4, n_items]."""
         return np.asarray(own[1])
 
     def clicked(self, own: Floats) -> Floats:
-        """See `ItemTables`."""
+        """See `ItemTables`; `own` [4, n_items]."""
         return np.asarray(own[3])
 
 
@@ -157,8 +158,10 @@ class EstimatedValues:
     ----------
     name
         Of the estimator; see `models.estimators.registry`.
-    curve, split_of
-        As those of `PooledSums`.
+    curve
+        Ranks that it does not have are left out with their clicks.
+    split_of : [n_groups]
+        As that of `PooledSums`.
     n_impressions
         All lists that are learned from, at least 1.
     """
@@ -203,20 +206,20 @@ class EstimatedValues:
         return tables, lists
 
     def values(self, own: Floats) -> Floats:
-        """See `ItemTables`."""
+        """See `ItemTables`; `own` [4, n_items]."""
         return np.asarray(own[0])
 
     def raised(self, own: Floats, n_impressions: int) -> Floats:
-        """See `ItemTables`; by the lists that were told beforehand."""
+        """By the lists that were told beforehand; `own` [4, n_items]."""
         del n_impressions
         return np.asarray(own[1])
 
     def support(self, own: Floats) -> Floats:
-        """See `models.estimators.item_estimates.ItemEstimates`."""
+        """See `models.estimators.item_estimates`; `own` [4, n_items]."""
         return np.asarray(own[2])
 
     def clicked(self, own: Floats) -> Floats:
-        """See `ItemTables`."""
+        """See `ItemTables`; `own` [4, n_items]."""
         return np.asarray(own[3])
 
 

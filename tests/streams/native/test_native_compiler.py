@@ -235,9 +235,9 @@ def test_installing_compiles_again_when_a_source_is_newer(tmp_path: Path) -> Non
     """For both commands of the README, and not otherwise."""
     for name in ("Makefile", "pyproject.toml"):
         shutil.copy(TREE / name, tmp_path)
-    native = tmp_path / "streams" / "fold" / "native"
+    native = tmp_path / "streams" / "native"
     ignored = shutil.ignore_patterns("__pycache__", ".#*")
-    shutil.copytree(TREE / "streams" / "fold" / "native", native, ignore=ignored)
+    shutil.copytree(TREE / "streams" / "native", native, ignore=ignored)
     python = tmp_path / ".venv" / "bin" / "python"
     python.parent.mkdir(parents=True)
     program(python.parent, "python", "exit 0")

@@ -200,6 +200,8 @@ def test_each_setting_tells(shop, fields):
     found = trained(shop, settings=settings)
     assert found.snapshot.weights != trained(shop).snapshot.weights
     assert found.run.settings == recorded_model(settings.models["m"])
+    # An estimator that was left to the log is not recorded.
+    assert "estimator" not in found.run.settings["training"]
 
 
 def test_features_are_shifted_as_the_parent_has_it(shop):

@@ -1,4 +1,4 @@
-"""Where events go, and where their records then stand for letters to be told."""
+"""Sinks of events, and offsets of what was sent, by which dead letters are known."""
 
 from bisect import bisect_right
 from typing import Protocol

@@ -1,4 +1,4 @@
-"""What became of records that were sent, as far as the cluster can say by now.
+"""Outcomes of sent records: read, joined, late or dead letters, as far as is known.
 
 Ingestion and the join say which they refused, by their places. Late events are counted
 too, and their topic does not say who sent them. A click may wait for its list: only

@@ -1,4 +1,4 @@
-"""Which sources are paused, because they are far ahead of the others.
+"""Watermark alignment: sources far ahead of the others are paused.
 
 Event time passes when all sources have passed it. Records from far ahead of the slowest
 source would stay open until that has caught up, so they are not fetched yet, which

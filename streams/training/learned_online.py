@@ -1,4 +1,4 @@
-"""Which policies a model that learns online may have made."""
+"""Interventions whose lists a model that learns online may have made."""
 
 from collections.abc import Callable, Container, Iterable
 from functools import cached_property

@@ -1,4 +1,4 @@
-"""How far a training is."""
+"""Progress of a training, in words."""
 
 from typing import NamedTuple
 

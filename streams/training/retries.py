@@ -1,4 +1,4 @@
-"""When a training that was refused is tried again, and when that is said again."""
+"""Retries of refused trainings: when one is tried, and said, again."""
 
 import re
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""How many bytes and records may be under way at once, whoever holds them."""
+"""Bytes in flight: how many of requests and unsent records are held at once."""
 
 from rankstream.operations.serving.problems import busy
 

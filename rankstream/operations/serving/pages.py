@@ -1,4 +1,4 @@
-"""What tells of the server: whether it lives and is ready, what it counted, its API."""
+"""`/healthz`, `/readyz`, `/metrics` and `/openapi.json`: what tells of the server."""
 
 from collections import Counter
 from http import HTTPStatus

@@ -1,4 +1,4 @@
-"""Clicks that nothing can be said against, told at a look.
+"""Clicks whose form is plain, accepted without decoding each field.
 
 Ingestion checks an event field by field, which costs more than to receive it. Most
 clicks are plain: what is here accepted at once, ingestion accepts. All else is checked

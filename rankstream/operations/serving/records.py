@@ -1,4 +1,4 @@
-"""Events that share a record."""
+"""Records of Kafka that hold several events of a request."""
 
 from collections.abc import Iterator
 

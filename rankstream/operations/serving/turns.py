@@ -1,4 +1,4 @@
-"""Large requests take turns, and all others are answered between their slices.
+"""Turns of large requests, so that all others are answered between their slices.
 
 A thread would not help: while it decodes it has the interpreter's lock, and where it
 could be interrupted it gives the lock back after milliseconds, each time that it is

@@ -1,4 +1,4 @@
-"""What a thread beside the loop is doing, and how it is told to give up."""
+"""A thread that trains beside the event loop: what it does, and how it is stopped."""
 
 import asyncio
 import logging

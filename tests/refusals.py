@@ -42,6 +42,7 @@ OTHERS = {
     "Interrupted": "the user stopped a wait",
     "ListAwaited": "a click waits a little for its list",
     "NotAdapted": "becomes a dead letter, which has its words",
+    "NothingToValue": "`evaluate` says that there is no value, and why",
     "PositionsHang": "the role ends what hangs, and asks again",
     "Problem": "is an answer over HTTP; docs/http.md has its codes",
     "Refused": "becomes a dead letter, which has a code",
@@ -65,7 +66,7 @@ SETTINGS_RULES = (
 TOPIC_RULES = (
     "producers/topic_admin.py",
     "producers/topic_safety.py",
-    "producers/topic_safety.py",
+    "producers/topic_shape.py",
 )
 """Where sentences are made about topics; each begins with the word."""
 

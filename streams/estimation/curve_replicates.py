@@ -97,7 +97,7 @@ def replicated_curve(
         Is told how many fits are done; what it raises ends all.
     online
         Interventions whose lists a model that learns online may have made; see
-        `streams.training.learned_online`.
+        `streams.training.model_lists`.
 
     Returns
     -------

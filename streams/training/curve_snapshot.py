@@ -42,8 +42,7 @@ from streams.training.inputs import (
     least_watermark_of,
     watermarks_of,
 )
-from streams.training.learned_online import LearnedOnline
-from streams.training.model_lists import scopes_for
+from streams.training.model_lists import LearnedOnline, scopes_for
 from streams.training.progress import TrainingProgress
 
 

@@ -179,7 +179,7 @@ def estimated_curve(
         Whether items of one class count as one; see `models.estimators.item_classes`.
     online
         Interventions whose lists a model that learns online may have made; see
-        `streams.training.learned_online`.
+        `streams.training.model_lists`.
     """
     columns = curve_columns(statistics, has_classes=has_classes)
     groups = statistics.counted[0].groups if statistics.counted else 0

@@ -15,13 +15,11 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy.special import stdtrit
 
+from models.arrays import Floats
 from models.bias.fitted_curve import FittedCurve
 from models.bias.logged_views import Views
-
-Floats = npt.NDArray[np.float64]
 
 N_RESAMPLES = 200
 

@@ -7,16 +7,12 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 import numpy as np
-import numpy.typing as npt
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from scipy.special import ndtri
 
+from models.arrays import Flags, Floats, Integers
 from models.bias.position_based_likelihood import Fit, Pairs, fit_position_based
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 
 NOT_SHOWN = "not shown"
 NO_CLICKS = "no clicks"

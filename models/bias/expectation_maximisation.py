@@ -15,9 +15,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from models.arrays import Floats
 
 TOLERANCE = 1e-8
 """How far what is told may still move, by what two turns promise."""

@@ -10,11 +10,9 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 
 import numpy as np
-import numpy.typing as npt
 
+from models.arrays import Floats
 from models.bias.examination import NOT_SHOWN, ExaminationCurve
-
-Floats = npt.NDArray[np.float64]
 
 NEEDS_BOOTSTRAP = "its interval takes a bootstrap"
 

@@ -26,6 +26,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from models.arrays import Floats, Integers
 from models.bias.examination import (
     NO_CLICKS,
     NOT_CONNECTED,
@@ -33,7 +34,7 @@ from models.bias.examination import (
     estimate_examination,
 )
 from models.bias.fitted_curve import NEEDS_BOOTSTRAP, FittedCurve
-from models.bias.logged_views import Floats, Integers, Views, check_views
+from models.bias.logged_views import Views, check_views
 
 Weights = Callable[[Floats, Floats], Floats]
 

@@ -28,8 +28,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import fdtrc
 
+from models.arrays import Floats, Integers
 from models.bias.examination import NOT_CONVERGED
-from models.bias.logged_views import Cells, Floats, Integers, Views, cells_of
+from models.bias.logged_views import Cells, Views, cells_of
 from models.bias.trust import ENOUGH_VIEWS, near_maximum, ratios_of, told_cells
 from models.bias.trust_likelihood import Peak, Sums, climb, sums_of
 

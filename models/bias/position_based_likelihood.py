@@ -18,10 +18,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from models.arrays import Floats, Integers
 from models.kernels.compilation import compiled
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 TOLERANCE = 1e-9
 """Share of a rank's clicks by which clicks expected there may miss those counted."""

@@ -18,12 +18,9 @@ LightGBM 4.7, "Parameters", weight data, query data, position data. XGBoost 3.2,
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from models.arrays import Floats, Integers
 from models.bias.fitted_curve import FittedCurve
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 
 class LightGBMFiles(NamedTuple):

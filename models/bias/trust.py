@@ -26,10 +26,11 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
+from models.arrays import Floats, Integers
 from models.bias.examination import FEW_VIEWS, NOT_CONVERGED
 from models.bias.expectation_maximisation import Ascent, Turn, ascend
 from models.bias.fitted_curve import FittedCurve
-from models.bias.logged_views import Cells, Floats, Integers, Views, cells_of
+from models.bias.logged_views import Cells, Views, cells_of
 from models.bias.trust_identification import (
     MOST_ERROR,
     errors_of,

@@ -13,12 +13,10 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from models.arrays import Floats
 from models.bias.fitted_curve import FittedCurve
 from models.bias.trust import TrustFit
-
-Floats = npt.NDArray[np.float64]
 
 BEHIND_UNKNOWN = "a rank above it is not known"
 

@@ -9,11 +9,11 @@ cells, at relevances that nobody chose, leave their alpha and beta no way to mov
 """
 
 import numpy as np
-import numpy.typing as npt
 from scipy.sparse import coo_array
 
+from models.arrays import Flags, Floats
 from models.bias.examination import NO_CLICKS, NO_MISSES, NOT_SHOWN
-from models.bias.logged_views import Cells, Floats
+from models.bias.logged_views import Cells
 
 NOT_IDENTIFIED = "no two items that differ lead from there to rank 1"
 
@@ -28,8 +28,6 @@ AT_END = 1e-7
 
 GOLDEN = 0.6180339887498949
 """Multiples of it, modulo 1, are as different from one another as can be."""
-
-Flags = npt.NDArray[np.bool_]
 
 
 def reasons_without(cells: Cells, n_ranks: int) -> list[str]:

@@ -20,15 +20,11 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from models.arrays import Flags, Floats, Integers
 from models.bias.logged_views import Cells
 from models.bias.trust_identification import is_held
 from models.kernels.compilation import compiled
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 
 LEAST_GAIN = 1e-13
 """Of the log likelihood of one interaction: what less promises is rest.

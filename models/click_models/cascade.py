@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from models.arrays import Floats
 from models.click_models.click_model import (
     Clicks,
-    Floats,
     Labels,
     checked_labels,
     checked_probabilities,

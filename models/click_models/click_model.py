@@ -6,7 +6,8 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from models.arrays import Floats
+
 Labels = npt.NDArray[np.integer]
 Clicks = npt.NDArray[np.bool_]
 

@@ -8,17 +8,13 @@ and after each document a cascade user may stop.
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from models.arrays import Flags, Floats, Integers
 from models.click_models.cascade import CascadeModel
 from models.click_models.click_model import ClickModel
 from models.click_models.position_based import PositionBasedModel
 from models.click_models.trust_bias import TrustBiasModel
 from models.kernels.compilation import compiled
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 
 
 class Users(NamedTuple):

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from models.arrays import Floats
 from models.click_models.click_model import (
-    Floats,
     IndependentClicks,
     Labels,
     at_ranks,

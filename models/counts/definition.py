@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from models.arrays import Floats
 from models.counts.cells import (
     ITEM_NAMES,
     PAIR_NAMES,
@@ -23,7 +24,6 @@ from models.counts.fixed_point import (
     LEAST_COMPUTED,
     LEAST_PROBABILITY,
     SQUARED_BITS,
-    Floats,
     Int64,
 )
 from models.counts.placements import (

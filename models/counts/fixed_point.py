@@ -8,7 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from models.arrays import Floats
+
 Int64 = NDArray[np.int64]
 
 EXPOSURE_ONE = 1 << 30

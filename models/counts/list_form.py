@@ -17,10 +17,10 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from models.arrays import Floats
 from models.counts.fixed_point import (
     EXPOSURE_ONE,
     LEAST_PROBABILITY,
-    Floats,
     Int64,
     fixed_exposures,
     inverse_sums,

@@ -6,7 +6,8 @@ compares the two tables.
 
 import numpy as np
 
-from models.counts.fixed_point import Floats, Int64
+from models.arrays import Floats
+from models.counts.fixed_point import Int64
 
 UNKNOWN, PLACKETT_LUCE, DETERMINISTIC, TAIL_SHUFFLE, LOGGED, MULTILEAVE = range(6)
 

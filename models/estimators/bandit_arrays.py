@@ -16,8 +16,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
+from models.arrays import Floats, Integers
 
 MOST_DUMMIES = 1_024
 """Items that have a column each; of more, the number alone is their context."""

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from models.arrays import Floats
 
 ROUNDING = 1e-12
 """By how much alpha + beta may exceed 1: printed curves add up to 1 at rank 1."""

@@ -1,4 +1,4 @@
-"""A log of clicks as sums: shown and clicked by group, policy, item and rank.
+"""What lists showed and what was clicked, by group, policy, item and rank.
 
 The input of all estimators. A policy is one that logged, under one name (that of its
 intervention); an item is one of a query. Shapes: n_groups groups, n_policies policies,
@@ -11,11 +11,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from models.arrays import Flags, Floats, Integers
 from models.estimators.bias_curve import BiasCurve
-
-Flags = npt.NDArray[np.bool_]
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 
 class ClickLog(NamedTuple):
@@ -131,48 +128,6 @@ def of_groups(
     """
     kept = np.where(is_kept[:, None, None], impressions, 0.0)
     return _of_rows(log, is_kept[log.groups]), kept
-
-
-def without_unknown(
-    log: ClickLog, impressions: Floats
-) -> tuple[ClickLog, Floats, Floats]:
-    """Leave out what a group was shown by a policy where a list of it is unknown.
-
-    Whole groups of a policy, so that nothing depends on what lists showed. Rows of one
-    query at a time lose no more than they must.
-
-    Parameters
-    ----------
-    impressions : [n_groups, n_policies, n_items]
-        Lists that could have shown the item.
-
-    Returns
-    -------
-    log, impressions
-        What is left.
-    left_out : [n_items]
-        Impressions that are not.
-    """
-    is_unknown = _unknown(log, impressions)
-    kept = np.where(is_unknown[:, :, None], 0.0, impressions)
-    left_out = (impressions - kept).sum(axis=(0, 1))
-    return _of_rows(log, ~is_unknown[log.groups, log.policies]), kept, left_out
-
-
-def logged_placements(log: ClickLog, impressions: Floats, n_ranks: int) -> Floats:
-    """P(item at rank) of all policies that logged, mixed as they did.
-
-    [n_items, n_ranks]; 0 for items in no list, NaN where lists are unknown.
-    `impressions` [n_groups, n_policies, n_items].
-    """
-    n_items = impressions.shape[2]
-    is_known = log.ranks <= n_ranks
-    cells = log.items[is_known] * n_ranks + log.ranks[is_known] - 1
-    expected = np.bincount(cells, log.expected[is_known], n_items * n_ranks)
-    lists = impressions.sum(axis=(0, 1))
-    is_unknown = np.any(_unknown_of_items(log, impressions), axis=(0, 1), keepdims=True)
-    matrix = expected.reshape(n_items, n_ranks) / np.maximum(lists, 1.0)[:, None]
-    return np.where(is_unknown.reshape(-1, 1), np.nan, matrix)
 
 
 def check_places(log: ClickLog, impressions: Floats) -> None:

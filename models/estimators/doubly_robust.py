@@ -17,9 +17,9 @@ Feedback for Unbiased Learning to Rank", section 4.
 
 import numpy as np
 
+from models.arrays import Floats
 from models.estimators.bias_curve import BiasCurve
 from models.estimators.click_log import ClickLog, LogSums, log_sums
-from models.estimators.intervention_aware import Floats
 from models.estimators.item_estimates import (
     OF_REGRESSION,
     ItemEstimates,

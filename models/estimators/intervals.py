@@ -9,7 +9,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import gammaincinv, ndtri, stdtrit
 
-from models.estimators.intervention_aware import Floats, ItemSums, estimates
+from models.arrays import Floats
+from models.estimators.intervention_aware import ItemSums, estimates
 
 FEW = 25
 """Clicks of an item below which its interval is that of few clicks."""

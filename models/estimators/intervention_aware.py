@@ -29,6 +29,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from models.arrays import Floats
 from models.estimators.bias_curve import BiasCurve
 from models.estimators.click_log import ClickLog, log_sums
 from models.estimators.item_estimates import (
@@ -38,8 +39,6 @@ from models.estimators.item_estimates import (
     remarks_of,
     unseen_share,
 )
-
-Floats = npt.NDArray[np.float64]
 
 LEAST_SUPPORT = 25.0
 """Of an item, so that its value tells anything. Clicks vary at most as much as their

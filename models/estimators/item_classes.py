@@ -9,9 +9,8 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-Integers = npt.NDArray[np.int64]
+from models.arrays import Integers
 
 CLASS_END = "#"
 """The class of an item is its id before the first of these."""

@@ -4,13 +4,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from models.arrays import Floats, Integers
 from models.estimators.bias_curve import BiasCurve
-from models.estimators.click_log import (
-    ClickLog,
-    Floats,
-    Integers,
-    LogSums,
-)
+from models.estimators.click_log import ClickLog, LogSums
 
 NO_LISTS = "in no list's candidates"
 UNKNOWN = "placements of some of its lists are not known"

@@ -5,15 +5,15 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import stdtrit
 
+from models.arrays import Flags, Floats
 from models.estimators.bias_curve import BiasCurve
-from models.estimators.click_log import ClickLog, Flags, of_groups
+from models.estimators.click_log import ClickLog, of_groups
 from models.estimators.intervals import (
     FEW_CLICKS,
     FEW_GROUPS,
     Intervals,
     spread_without_each,
 )
-from models.estimators.intervention_aware import Floats
 from models.estimators.registry import Estimator
 
 

@@ -11,9 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import stdtrit
 
-from models.estimators.click_log import Flags
+from models.arrays import Flags, Floats
 from models.estimators.intervals import spread_without_each
-from models.estimators.intervention_aware import Floats
 
 TOO_FEW = "fewer than two groups"
 UNDEFINED = "without some group there is no value"

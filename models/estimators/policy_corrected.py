@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from models.arrays import Floats
 from models.estimators.bias_curve import BiasCurve
 from models.estimators.click_log import ClickLog, LogSums, log_sums
-from models.estimators.intervention_aware import Floats
 from models.estimators.item_estimates import (
     NEVER_SHOWN,
     NOT_SHOWN,

@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from models.arrays import Floats
 from models.estimators.bias_curve import BiasCurve
-from models.estimators.intervention_aware import Floats
 from models.estimators.item_estimates import ItemEstimates
 
 

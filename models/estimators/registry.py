@@ -4,10 +4,11 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
+from models.arrays import Floats
 from models.estimators.bias_curve import BiasCurve
 from models.estimators.click_log import ClickLog
 from models.estimators.doubly_robust import doubly_robust
-from models.estimators.intervention_aware import Floats, intervention_aware
+from models.estimators.intervention_aware import intervention_aware
 from models.estimators.item_estimates import ItemEstimates
 from models.estimators.policy_corrected import (
     intervention_oblivious,

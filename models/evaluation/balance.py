@@ -9,7 +9,7 @@ that was meant is a martingale under the latter, so it may be looked at any time
 import numpy as np
 from scipy.special import gammaln
 
-from models.evaluation.sums import Floats, Integers
+from models.arrays import Floats, Integers
 
 CONCENTRATION = 100.0
 """Of the mixture, around the shares that were meant: small deviations count too."""

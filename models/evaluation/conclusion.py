@@ -9,15 +9,15 @@ tells, and, without any doubt about sessions, for those that came.
 from typing import NamedTuple
 
 import numpy as np
+from scipy.stats import norm, t
 
-from models.evaluation.betting import log_e_values
+from models.arrays import Floats, Integers
 from models.evaluation.confidence_sequence import half_widths
-from models.evaluation.intervals import clustered_half_widths, fixed_half_widths
 from models.evaluation.session_sequence import session_intervals
 from models.evaluation.standings import bradley_terry, copeland, cycles
 from models.evaluation.sums import (
-    Floats,
-    Integers,
+    LOG_SCALE,
+    SCALE,
     PreferenceSums,
     n_pairs_of,
     pairs_of,
@@ -94,3 +94,72 @@ def conclude(
 def _around(mean: Floats, half: Floats) -> Floats:
     """Both ends of intervals of these half widths, [n_pairs, 2]."""
     return np.stack([mean - half, mean + half], axis=1)
+
+
+def log_e_values(sums: PreferenceSums) -> Floats:
+    """Logarithm of the mean wealth over all bets, by who is bet on against whom.
+
+    Evidence that one ranker is ever better, as the wealth of a gambler. Under the
+    hypothesis that n is never better than m, that is, that the mean preference for n
+    given everything before is 0 or less at each impression, bets on n lose on average:
+    the wealth is a supermartingale that begins at 1, and exceeds 1 / alpha ever with
+    probability at most alpha. It says nothing about the size of the difference, nor
+    that n is better *now*.
+
+    Returns
+    -------
+    [n_rankers, n_rankers]
+        Element (n, m): evidence that n was better than m at some time.
+
+    References
+    ----------
+    Waudby-Smith & Ramdas (JRSS B 2024), section 4; Shafer (JRSS A 2021).
+    """
+    logs = sums.wealth / LOG_SCALE
+    top = logs.max(axis=2, keepdims=True)
+    mean = top[..., 0] + np.log(np.exp(logs - top).mean(axis=2))
+    found = np.zeros((sums.n_rankers, sums.n_rankers))
+    first, second = pairs_of(sums.n_rankers)
+    found[first, second] = mean[:, 0]
+    found[second, first] = mean[:, 1]
+    return found
+
+
+def fixed_half_widths(sums: PreferenceSums, alpha: float) -> Floats:
+    """Half of each pair's interval if impressions are independent. [n_pairs].
+
+    For a sample size that was fixed beforehand: do not peek at it, nor at
+    `clustered_half_widths`.
+
+    References
+    ----------
+    Chapelle, Joachims, Radlinski & Yue (TOIS 2012), for interleaving.
+    """
+    n = int(sums.impressions.sum())
+    if n < 2:
+        return np.full(len(sums.counts), np.inf)
+    squares = sums.squares_by_class().sum(axis=1)
+    variance = np.maximum(squares / n - sums.mean() ** 2, 0.0) * n / (n - 1)
+    return np.asarray(norm.ppf(1.0 - alpha / 2.0) * np.sqrt(variance / n))
+
+
+def clustered_half_widths(sums: PreferenceSums, alpha: float) -> Floats:
+    """Half of each pair's interval if only sessions are independent. [n_pairs].
+
+    Groups of whole sessions are the clusters: the variance is that of their totals
+    around what their sizes make expected, and Student's t has one degree of freedom
+    less than there are groups.
+
+    References
+    ----------
+    Cameron & Miller (2015).
+    """
+    has_any = sums.impressions > 0
+    n_groups, n = int(has_any.sum()), int(sums.impressions.sum())
+    if n_groups < 2:
+        return np.full(len(sums.counts), np.inf)
+    totals = sums.totals[has_any] / SCALE
+    expected = sums.impressions[has_any, None] * sums.mean()
+    spread = ((totals - expected) ** 2).sum(axis=0) * n_groups / (n_groups - 1)
+    quantile = t.ppf(1.0 - alpha / 2.0, n_groups - 1)
+    return np.asarray(quantile * np.sqrt(spread) / n)

@@ -30,7 +30,8 @@ import math
 
 import numpy as np
 
-from models.evaluation.sums import Floats, Integers, PreferenceSums, class_bounds
+from models.arrays import Floats, Integers
+from models.evaluation.sums import PreferenceSums, class_bounds
 from models.kernels.compilation import compiled
 
 RATES = np.outer(np.ldexp(1.0, np.arange(8, -25, -1)), [1.0, 0.75]).ravel()

@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-from models.evaluation.sums import Integers
+from models.arrays import Integers
 from models.interleaving.rankings import lengths_of
 from models.kernels.compilation import compiled
 

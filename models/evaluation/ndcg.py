@@ -7,8 +7,7 @@ Queries of a data set lie end to end: those of query i are at
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
+from models.arrays import Floats, Integers
 
 
 def dcg(labels: npt.NDArray[np.integer], cutoff: int) -> float:

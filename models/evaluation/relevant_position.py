@@ -1,11 +1,8 @@
 """Average relevant position: the mean rank of what is relevant; less is better."""
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
+from models.arrays import Flags, Floats, Integers
 
 
 def expected_ranks(scores: Floats, offsets: Integers) -> Floats:

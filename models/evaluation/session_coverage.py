@@ -2,12 +2,13 @@
 
 from typing import Literal, NamedTuple
 
+from models.arrays import Integers
 from models.evaluation.session_sequence import (
     LEAST_GROUPS,
     groups_of_equal_size,
     largest_score,
 )
-from models.evaluation.sums import Integers, PreferenceSums
+from models.evaluation.sums import PreferenceSums
 
 MOST_WITHOUT_SESSION = 0.05
 """Of the lists: where more name no session and no user, there is no winner."""

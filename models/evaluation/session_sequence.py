@@ -38,7 +38,8 @@ import math
 
 import numpy as np
 
-from models.evaluation.sums import SCALE, Floats, Integers, PreferenceSums
+from models.arrays import Floats, Integers
+from models.evaluation.sums import SCALE, PreferenceSums
 from models.kernels.compilation import compiled
 
 SCALES = np.ldexp(1.0, np.arange(6, -12, -2))

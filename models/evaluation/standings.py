@@ -7,7 +7,7 @@ Copeland (1951); Bradley & Terry (1952), fitted as in Hunter (2004).
 
 import numpy as np
 
-from models.evaluation.sums import Floats, Integers
+from models.arrays import Floats, Integers
 
 N_ROUNDS = 10_000
 TOLERANCE = 1e-10

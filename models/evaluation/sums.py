@@ -16,12 +16,9 @@ the safe side. Two partitions' sums are those of both, to the last bit.
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from models.arrays import Floats, Integers
 from models.kernels.compilation import compiled
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 SCALE = float(1 << 20)
 SQUARE_SCALE = float(1 << 32)

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from models.interleaving.rankings import Floats, Integers, best_left, size_of
+from models.arrays import Floats, Integers
+from models.interleaving.rankings import best_left, size_of
 from models.kernels.compilation import compiled
 
 

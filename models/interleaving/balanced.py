@@ -17,6 +17,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from models.arrays import Floats, Integers
 from models.interleaving.method import (
     NO_ONE,
     Clicks,
@@ -28,14 +29,7 @@ from models.interleaving.method import (
     largest_gaps,
     where_different,
 )
-from models.interleaving.rankings import (
-    ABSENT,
-    Floats,
-    Integers,
-    lengths_of,
-    ranks_of,
-    size_of,
-)
+from models.interleaving.rankings import ABSENT, lengths_of, ranks_of, size_of
 
 
 @dataclass(frozen=True)

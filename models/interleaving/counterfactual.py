@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from models.arrays import Floats, Integers
 from models.interleaving.method import (
     NO_ONE,
     Clicks,
@@ -24,14 +25,7 @@ from models.interleaving.method import (
     differences,
     largest_gaps,
 )
-from models.interleaving.rankings import (
-    Floats,
-    Integers,
-    lengths_of,
-    n_documents,
-    ranks_of,
-    size_of,
-)
+from models.interleaving.rankings import lengths_of, n_documents, ranks_of, size_of
 
 
 @dataclass(frozen=True)

@@ -1,12 +1,9 @@
 """The probabilities that come closest to fulfilling equations that none fulfil."""
 
 import numpy as np
-import numpy.typing as npt
 
-from models.interleaving.rankings import Floats, Integers
+from models.arrays import Flags, Floats, Integers
 from models.kernels.compilation import compiled
-
-Flags = npt.NDArray[np.bool_]
 
 TOLERANCE = 1e-12
 MAX_ROUNDS = 3

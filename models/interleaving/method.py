@@ -5,7 +5,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from models.interleaving.rankings import Floats, Integers, lengths_of
+from models.arrays import Floats, Integers
+from models.interleaving.rankings import lengths_of
 from models.kernels.compilation import compiled
 
 Clicks = npt.NDArray[np.bool_]

@@ -18,6 +18,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from models.arrays import Floats, Integers
 from models.interleaving.allowed_lists import (
     allowed_lists,
     prefix_credits,
@@ -35,14 +36,7 @@ from models.interleaving.method import (
     largest_gaps,
 )
 from models.interleaving.possible_lists import is_best_of_some
-from models.interleaving.rankings import (
-    ABSENT,
-    Floats,
-    Integers,
-    lengths_of,
-    ranks_of,
-    size_of,
-)
+from models.interleaving.rankings import ABSENT, lengths_of, ranks_of, size_of
 
 CREDITS = ("inverse", "linear")
 """1 / rank, nothing for a document that is absent; or minus the rank."""

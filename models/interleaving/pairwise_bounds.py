@@ -8,6 +8,7 @@ most. For many rankers one bound of all is cheaper.
 
 import numpy as np
 
+from models.arrays import Floats, Integers
 from models.interleaving.method import where_different
 from models.interleaving.pairwise_weights import (
     choice_sizes,
@@ -15,13 +16,7 @@ from models.interleaving.pairwise_weights import (
     order_of,
     weight_of_ranks,
 )
-from models.interleaving.rankings import (
-    Floats,
-    Integers,
-    lengths_of,
-    ranks_of,
-    size_of,
-)
+from models.interleaving.rankings import lengths_of, ranks_of, size_of
 from models.kernels.compilation import compiled
 
 FEW_RANKERS = 4

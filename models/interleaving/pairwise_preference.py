@@ -21,6 +21,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from models.arrays import Floats, Integers
 from models.click_preferences import n_compared
 from models.interleaving.method import (
     NO_ONE,
@@ -39,8 +40,6 @@ from models.interleaving.pairwise_weights import (
 from models.interleaving.possible_lists import comes_early_enough
 from models.interleaving.rankings import (
     ABSENT,
-    Floats,
-    Integers,
     lengths_of,
     n_documents,
     ranks_of,

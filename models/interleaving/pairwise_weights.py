@@ -7,7 +7,8 @@ Oosterhuis & de Rijke (CIKM 2017); see `models.interleaving.pairwise_preference`
 
 import numpy as np
 
-from models.interleaving.rankings import ABSENT, Integers
+from models.arrays import Integers
+from models.interleaving.rankings import ABSENT
 from models.kernels.compilation import compiled
 
 

@@ -6,11 +6,11 @@ it says nothing. A list that was cut short is possible: places are drawn from th
 
 import numpy as np
 
+from models.arrays import Integers
 from models.interleaving.method import NOBODY, Clicks, Method, Shown
 from models.interleaving.pairwise_weights import first_ranks
 from models.interleaving.rankings import (
     ABSENT,
-    Integers,
     best_left,
     lengths_of,
     n_fair_places,

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
+from models.arrays import Flags, Floats, Integers
 from models.interleaving.method import (
     NO_ONE,
     Clicks,
@@ -32,15 +32,8 @@ from models.interleaving.method import (
     sampled_exposures,
     where_different,
 )
-from models.interleaving.rankings import (
-    Floats,
-    Integers,
-    n_fair_places,
-    size_of,
-)
+from models.interleaving.rankings import n_fair_places, size_of
 from models.kernels.compilation import compiled
-
-Flags = npt.NDArray[np.bool_]
 
 OUTCOMES = ("sign", "clicks")
 """Expected sign of the difference in clicks, or the expected difference."""

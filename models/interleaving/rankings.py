@@ -9,10 +9,8 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from models.arrays import Integers
 from models.kernels.compilation import compiled
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 ABSENT = np.iinfo(np.int64).max
 """Rank of a document that a ranker did not return: below all that it did."""

@@ -15,6 +15,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from models.arrays import Floats, Integers
 from models.interleaving.method import (
     Clicks,
     Combined,
@@ -24,13 +25,7 @@ from models.interleaving.method import (
     signs,
     where_different,
 )
-from models.interleaving.rankings import (
-    ABSENT,
-    Floats,
-    Integers,
-    n_fair_places,
-    ranks_of,
-)
+from models.interleaving.rankings import ABSENT, n_fair_places, ranks_of
 from models.interleaving.team_draft import TeamDraft
 from models.kernels.compilation import compiled
 

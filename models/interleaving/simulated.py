@@ -10,13 +10,13 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from models.arrays import Floats, Integers
 from models.interleaving.method import Shown
 from models.interleaving.optimized import Optimized
 from models.interleaving.pairwise_preference import LARGEST_WEIGHT, agreement
 from models.interleaving.pairwise_preference import draw as draw_pairwise
 from models.interleaving.probabilistic import assignment_shares, expected_signs
 from models.interleaving.probabilistic import draw as draw_soft
-from models.interleaving.rankings import Floats, Integers
 from models.interleaving.sample_scored import place_credits
 from models.interleaving.team_draft import draft
 from models.kernels.compilation import compiled

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from models.arrays import Floats, Integers
 from models.interleaving.method import (
     NO_ONE,
     Clicks,
@@ -16,7 +17,7 @@ from models.interleaving.method import (
     differences,
     one_each,
 )
-from models.interleaving.rankings import Floats, Integers, lengths_of, size_of
+from models.interleaving.rankings import lengths_of, size_of
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from models.arrays import Floats, Integers
 from models.interleaving.method import (
     NOBODY,
     Clicks,
@@ -26,14 +27,7 @@ from models.interleaving.method import (
     signs,
 )
 from models.interleaving.possible_lists import can_be_drafted
-from models.interleaving.rankings import (
-    Floats,
-    Integers,
-    best_left,
-    n_fair_places,
-    n_shared,
-    size_of,
-)
+from models.interleaving.rankings import best_left, n_fair_places, n_shared, size_of
 from models.kernels.compilation import compiled
 
 N_SAMPLES = 10_000

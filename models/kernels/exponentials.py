@@ -6,11 +6,9 @@ library's function, and the same bits on every machine.
 """
 
 import numpy as np
-import numpy.typing as npt
 
+from models.arrays import Floats
 from models.kernels.compilation import compiled
-
-Floats = npt.NDArray[np.float64]
 
 LOWEST = -708.0
 """Below this the result is no normal number; it is made exp(-708) or less, then 0."""

@@ -14,14 +14,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from llvmlite import ir  # type: ignore[import-untyped,unused-ignore]
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
+from models.arrays import Singles
 from models.kernels.compilation import compiled
-
-Singles = npt.NDArray[np.float32]
 
 ROWS = 6
 """Rows of a tile: six times four vectors are as many as have names in a machine."""

@@ -13,8 +13,8 @@ the mean of the candidates whose risk, with a margin for its variance, is lower.
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from models.arrays import Flags, Floats, Integers
 from models.learners.duel_learner import directions_of
 from models.learners.learner import TrainingExample
 from models.learners.parameters import (
@@ -25,10 +25,6 @@ from models.learners.parameters import (
     LearnerConfig,
 )
 from models.optimisers.kernel import step
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from models.arrays import Floats
 from models.learners import multileaved_lists as lists
 from models.learners import multileaved_verdicts as verdicts
 from models.learners.learner import TrainingExample
@@ -25,8 +26,6 @@ from models.learners.parameters import (
     LearnerConfig,
 )
 from models.optimisers.kernel import step
-
-Floats = npt.NDArray[np.float64]
 
 MGD_CANDIDATES = 49
 """Of MGD where nothing else is asked for."""

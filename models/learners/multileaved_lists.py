@@ -7,12 +7,10 @@ ranker 0 is the one that learns. Probabilities are summed, never reduced.
 import numpy as np
 import numpy.typing as npt
 
+from models.arrays import Flags, Floats, Integers
 from models.kernels.compilation import compiled
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 Ranks = npt.NDArray[np.int32]
-Flags = npt.NDArray[np.bool_]
 Scores = npt.NDArray[np.float32]
 
 NO_TEAM = -1

@@ -9,13 +9,11 @@ import math
 import numpy as np
 import numpy.typing as npt
 
+from models.arrays import Flags, Floats, Integers
 from models.kernels.compilation import compiled
 from models.learners.multileaved_lists import NO_TEAM
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 Ranks = npt.NDArray[np.int32]
-Flags = npt.NDArray[np.bool_]
 
 CERTAIN = 1e-12
 """A preference below it is rounding."""

@@ -10,8 +10,8 @@ from following its own lists is that a share of places is filled at random.
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from models.arrays import Flags, Floats, Integers
 from models.click_preferences import n_compared
 from models.kernels.compilation import compiled
 from models.learners.learner import TrainingExample
@@ -24,10 +24,6 @@ from models.learners.parameters import (
 )
 from models.optimisers.kernel import step
 from models.rankers.layers import add_gradient, n_activations, score_rows
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from typing import ClassVar, Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from models.arrays import Floats
 from models.learners.learner import State, TrainingExample
 from models.optimisers.kernel import RATE
 from models.optimisers.optimiser import (
@@ -18,8 +19,6 @@ from models.optimisers.optimiser import (
 )
 from models.rankers.ranker import Ranker
 from models.rankers.registry import ranker_of
-
-Floats = npt.NDArray[np.float64]
 
 UPDATED, WITHOUT_PREFERENCE, REFUSED = range(3)
 """What became of an interaction."""

@@ -3,17 +3,13 @@
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from models.arrays import Flags, Floats, Integers
 from models.kernels.compilation import Number, compiled
 from models.learners.parameters import REFUSED, UPDATED, WITHOUT_PREFERENCE
 from models.learners.reversed_pairs import Pairs, logged_pair_coefficients
 from models.optimisers.kernel import Optimiser, step
 from models.rankers.layers import Shape, add_gradient, n_activations, score_rows
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 
 LARGEST = np.finfo(np.float64).max
 

@@ -13,8 +13,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from models.arrays import Flags, Floats, Integers
 from models.kernels.compilation import compiled
 from models.kernels.exponentials import largest_of
 from models.learners.learner import TrainingExample
@@ -28,10 +28,6 @@ from models.learners.parameters import (
 from models.learners.reversed_pairs import log_sum, rest_log
 from models.optimisers.kernel import step
 from models.plackett_luce.list_sampler import BLOCK, sample_list
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True)

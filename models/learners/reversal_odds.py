@@ -16,13 +16,9 @@ range of numbers only where the odds themselves do.
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from models.arrays import Flags, Floats, Integers
 from models.kernels.compilation import compiled
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 
 
 class Parties(NamedTuple):

@@ -23,16 +23,12 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from models.arrays import Flags, Floats, Integers
 from models.click_preferences import n_compared
 from models.kernels.compilation import compiled, inlined
 from models.kernels.exponentials import fill_exponentials, largest_of, sum_of
 from models.learners.reversal_odds import fill_odds, fill_sums, parties_of, sums_of
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 
 WIDEST = 200.0
 """Spread of shown scores up to which products of plain floats are safe."""

@@ -12,9 +12,7 @@ Joachims, Swaminathan & Schnabel (WSDM 2017) for the linear bound; Oosterhuis & 
 (SIGIR 2020), section 4.2, for both with weights of items.
 """
 
-import numpy as np
-import numpy.typing as npt
-
+from models.arrays import Flags, Floats
 from models.losses.compiled_loss import RANK_BOUND, CompiledLoss
 from models.losses.loss_value import (
     NO_PAIRS,
@@ -24,9 +22,6 @@ from models.losses.loss_value import (
     loss_value,
 )
 from models.losses.rank_bound_kernel import ARP, RankBound
-
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 
 
 def compiled_arp(cutoff: int, n_items: int, *, is_logistic: bool) -> CompiledLoss:

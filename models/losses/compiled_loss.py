@@ -7,17 +7,14 @@ of its name, its cutoff and the longest query. All losses fall as rankings get b
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from models.arrays import Flags, Floats
 from models.kernels.compilation import compiled
 from models.learners.pl_rank import add_list_gradient
 from models.losses.pair_kernel import PairWeights, Room, add_pair_loss
 from models.losses.placement_gradient import add_expected_worth
 from models.losses.rank_bound_kernel import RankBound, add_bound_loss
 from models.plackett_luce.list_sampler import BLOCK, sample_list
-
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 
 PAIRS, RANK_BOUND, EXPECTED_WORTH = range(3)
 """Families of losses."""

@@ -12,9 +12,7 @@ Agarwal et al. (SIGIR 2019) for the bound of DCG; Oosterhuis & de Rijke (SIGIR 2
 section 4.2, for that of DCG@k.
 """
 
-import numpy as np
-import numpy.typing as npt
-
+from models.arrays import Flags, Floats
 from models.losses.compiled_loss import RANK_BOUND, CompiledLoss
 from models.losses.loss_value import (
     NO_PAIRS,
@@ -24,9 +22,6 @@ from models.losses.loss_value import (
     loss_value,
 )
 from models.losses.rank_bound_kernel import DCG, RankBound
-
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 
 
 def compiled_dcg(

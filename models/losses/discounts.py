@@ -13,9 +13,8 @@ discounts that are 0 beyond a rank.
 """
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from models.arrays import Floats
 
 
 def discounts(n: int, cutoff: int | None = None) -> Floats:

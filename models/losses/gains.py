@@ -3,7 +3,7 @@
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from models.arrays import Floats
 
 
 def exponential_gains(n_labels: int) -> Floats:

@@ -23,9 +23,7 @@ that name in Oosterhuis (PhD thesis, 2020), for the counterfactual loss, where a
 stands for clicks over propensities, and for discounts that are 0 beyond a rank.
 """
 
-import numpy as np
-import numpy.typing as npt
-
+from models.arrays import Flags, Floats
 from models.losses.compiled_loss import PAIRS, CompiledLoss
 from models.losses.discounts import pair_discounts
 from models.losses.loss_value import (
@@ -36,9 +34,6 @@ from models.losses.loss_value import (
     loss_value,
 )
 from models.losses.pair_kernel import NO_RANKS, PairWeights
-
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 
 
 def truncated_pairs(n_items: int) -> PairWeights:

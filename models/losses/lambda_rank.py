@@ -16,8 +16,8 @@ that it takes a step down of. The bound is ours.
 """
 
 import numpy as np
-import numpy.typing as npt
 
+from models.arrays import Flags, Floats
 from models.losses.compiled_loss import PAIRS, CompiledLoss
 from models.losses.discounts import discounts
 from models.losses.loss_value import (
@@ -28,9 +28,6 @@ from models.losses.loss_value import (
     loss_value,
 )
 from models.losses.pair_kernel import PairWeights
-
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 
 
 def compiled_lambda_rank(cutoff: int, n_items: int) -> CompiledLoss:

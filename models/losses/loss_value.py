@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from models.arrays import Flags, Floats
 from models.losses.compiled_loss import (
     EXACT_ITEMS,
     EXPECTED_WORTH,
@@ -13,9 +14,6 @@ from models.losses.compiled_loss import (
 )
 from models.losses.pair_kernel import PairWeights, Room, rooms
 from models.losses.rank_bound_kernel import ARP, RankBound
-
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 
 NO_PAIRS = PairWeights(np.zeros(1), np.zeros(1))
 NO_BOUND = RankBound(ARP, False, False)

@@ -21,14 +21,10 @@ import math
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from models.arrays import Flags, Floats, Integers
 from models.kernels.compilation import compiled
 from models.kernels.exponentials import fill_exponentials
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 
 LEAST_ODDS, LEAST_BASE = 1e-290, 1e-140
 """An exponential below the first has lost digits: who is above it is so by far. One

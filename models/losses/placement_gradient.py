@@ -19,14 +19,11 @@ Oosterhuis (SIGIR 2021) for the gradient, there from sampled lists; Takahasi & M
 import math
 
 import numpy as np
-import numpy.typing as npt
 
+from models.arrays import Floats, Integers
 from models.kernels.compilation import compiled
 from models.kernels.exponentials import fill_exponentials
 from models.losses.pair_kernel import fill_order
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 LARGEST_STEP, STEP_TIMES_ROOT, BEND, WIDEST_GAP = 0.24, 0.68, 1.5, 32.0
 """As in `models.plackett_luce.placement`."""

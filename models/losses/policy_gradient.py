@@ -17,8 +17,8 @@ Oosterhuis & de Rijke (WSDM 2021), section 5, for worths of alpha + beta.
 """
 
 import numpy as np
-import numpy.typing as npt
 
+from models.arrays import Flags, Floats
 from models.losses.compiled_loss import EXPECTED_WORTH, CompiledLoss
 from models.losses.discounts import discounts
 from models.losses.loss_value import (
@@ -28,9 +28,6 @@ from models.losses.loss_value import (
     checked_cutoff,
     loss_value,
 )
-
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 
 N_SAMPLES = 100
 """Lists that are drawn of a query with more than `EXACT_ITEMS` items."""

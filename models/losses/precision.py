@@ -16,9 +16,7 @@ Oosterhuis & de Rijke (SIGIR 2020), section 4.2, for monotonic bounds of metrics
 first ranks; the function for Precision@k is ours.
 """
 
-import numpy as np
-import numpy.typing as npt
-
+from models.arrays import Flags, Floats
 from models.losses.compiled_loss import RANK_BOUND, CompiledLoss
 from models.losses.loss_value import (
     NO_PAIRS,
@@ -28,9 +26,6 @@ from models.losses.loss_value import (
     loss_value,
 )
 from models.losses.rank_bound_kernel import PRECISION, RankBound
-
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 
 
 def compiled_precision(cutoff: int, n_items: int, *, is_logistic: bool) -> CompiledLoss:

@@ -27,15 +27,10 @@ first ranks. Bounds from below are ours.
 import math
 from typing import NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
+from models.arrays import Flags, Floats
 from models.kernels.compilation import compiled
 from models.kernels.exponentials import fill_exponentials
 from models.losses.pair_kernel import LOG_2, Room, fill_order
-
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 
 ARP, DCG, PRECISION = range(3)
 """What a rank costs: itself, -1 / log2(1 + rank), and -1 / (k - 1 + rank)."""

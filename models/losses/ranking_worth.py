@@ -18,16 +18,12 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
 import numpy as np
-import numpy.typing as npt
 
+from models.arrays import Flags, Floats, Integers
 from models.kernels.compilation import compiled
 from models.losses.discounts import discounts
 from models.losses.loss_value import checked_cutoff
 from models.losses.pair_kernel import fill_order
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 
 
 def precision_worths(cutoff: int) -> Floats:

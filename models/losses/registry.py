@@ -10,16 +10,11 @@ from functools import partial
 from types import MappingProxyType
 from typing import NamedTuple, Protocol
 
-import numpy as np
-import numpy.typing as npt
-
+from models.arrays import Flags, Floats
 from models.losses import arp, dcg, lambda_loss, lambda_rank, precision
 from models.losses import policy_gradient as expected
 from models.losses.compiled_loss import CompiledLoss
 from models.losses.loss_value import LossValue
-
-Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 
 CUTOFF = "cutoff"
 GENERATOR = "generator"

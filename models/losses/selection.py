@@ -20,9 +20,8 @@ from collections.abc import Callable, Mapping
 from typing import NamedTuple, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from models.arrays import Floats
 
 Setting = TypeVar("Setting")
 

@@ -6,10 +6,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from models.arrays import Floats, Singles
 from models.kernels.compilation import compiled
 
-Floats = npt.NDArray[np.float64]
-Singles = npt.NDArray[np.float32]
 Gradient = npt.NDArray[np.floating]
 
 SGD, ADAGRAD, ADAM = range(3)

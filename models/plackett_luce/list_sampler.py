@@ -6,13 +6,10 @@ kept by blocks, so that summing again touches one block and the sums of the othe
 """
 
 import numpy as np
-import numpy.typing as npt
 
+from models.arrays import Floats, Integers
 from models.kernels.compilation import compiled
 from models.kernels.exponentials import fill_exponentials
-
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 BLOCK = 8
 """Documents whose mass is summed together."""

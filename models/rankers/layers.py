@@ -15,10 +15,9 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from models.arrays import Floats, Integers
 from models.kernels.compilation import compiled
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 Features = npt.NDArray[np.floating]
 
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-Floats = npt.NDArray[np.float64]
+from models.arrays import Floats
 
 
 def min_max(features: Floats) -> Floats:

@@ -4,12 +4,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from models.arrays import Floats
 from models.rankers import layers
-
-Floats = npt.NDArray[np.float64]
-
 
 ACTIVATIONS = {"sigmoid": layers.SIGMOID, "tanh": layers.TANH, "relu": layers.RELU}
 

@@ -9,14 +9,12 @@ one document end to end.
 """
 
 import numpy as np
-import numpy.typing as npt
 
+from models.arrays import Singles
 from models.kernels.compilation import fused
 from models.kernels.prefetch import ask_for
 from models.kernels.tiles import LANES, ROWS, fill_products, sum_products
 from models.rankers.layers import RELU, SIGMOID, Shape
-
-Singles = npt.NDArray[np.float32]
 
 ROUNDER = np.float32(12582912.0)
 """1.5 * 2^23: added to a number, its last bits are that number, rounded."""

@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from models.arrays import Floats
 from models.losses.discounts import discounts
 from models.losses.ranking_worth import query_worths
 from models.losses.selection import Selection, best_setting
@@ -27,8 +27,6 @@ from models.training.ranker_training import (
     TrainingPlan,
     train_ranker,
 )
-
-Floats = npt.NDArray[np.float64]
 
 
 class ChosenLoss(NamedTuple):

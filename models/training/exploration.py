@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from models.arrays import Floats
 from models.plackett_luce.placement import placement_batch
 from models.rankers.layers import Shape
 from models.rankers.ranker import Ranker
@@ -24,8 +24,6 @@ from models.training.ranker_scores import (
     mean_deviation,
     scores_of,
 )
-
-Floats = npt.NDArray[np.float64]
 
 Placements = Callable[[Floats, int], Floats]
 """As `models.plackett_luce.placement.placement_batch`, of which there are faster ones

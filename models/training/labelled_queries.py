@@ -14,12 +14,11 @@ information as the skyline.
 import numpy as np
 import numpy.typing as npt
 
+from models.arrays import Floats, Integers
 from models.losses.gains import gains_of
 from models.training.query_chunk import QueryChunk
 
-Floats = npt.NDArray[np.float64]
 Features = npt.NDArray[np.floating]
-Integers = npt.NDArray[np.int64]
 
 
 def labelled_queries(

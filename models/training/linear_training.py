@@ -5,11 +5,9 @@ The weights are one for each feature, and the start says how many there are.
 
 from collections.abc import Callable
 
-import numpy as np
-import numpy.typing as npt
-
+from models.arrays import Floats
 from models.losses.discounts import discounts
-from models.rankers.linear import LinearRanker
+from models.rankers.registry import LinearRanker
 from models.training.query_chunk import ChunkSource
 from models.training.ranker_training import (
     Epoch,
@@ -28,8 +26,6 @@ __all__ = [
     "mean_dcg",
     "train",
 ]
-
-Floats = npt.NDArray[np.float64]
 
 
 def train(

@@ -2,13 +2,7 @@
 
 from typing import NamedTuple, Protocol
 
-import numpy as np
-import numpy.typing as npt
-
-Floats = npt.NDArray[np.float64]
-Singles = npt.NDArray[np.float32]
-Integers = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
+from models.arrays import Flags, Floats, Integers, Singles
 
 
 class QueryChunk(NamedTuple):

@@ -4,15 +4,13 @@ import itertools
 from collections.abc import Iterator
 
 import numpy as np
-import numpy.typing as npt
 
+from models.arrays import Floats, Singles
 from models.rankers.layers import Shape
-from models.rankers.linear import LinearRanker
 from models.rankers.ranker import Ranker
-from models.training.query_chunk import ChunkSource, QueryChunk, Singles
+from models.rankers.registry import LinearRanker
+from models.training.query_chunk import ChunkSource, QueryChunk
 from models.training.training_kernel import fill_scores
-
-Floats = npt.NDArray[np.float64]
 
 ROUNDING = 1e-9
 """Scores that differ by less than this share of their size are equal but for rounding.

@@ -17,8 +17,8 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from models.arrays import Floats
 from models.losses.discounts import discounts
 from models.losses.registry import compiled_loss, loss_of
 from models.optimisers.optimiser import OptimiserConfig, optimiser_of
@@ -26,8 +26,6 @@ from models.rankers.ranker import Ranker
 from models.training import training_kernel as kernel
 from models.training.query_chunk import ChunkSource, QueryChunk
 from models.training.ranker_scores import last_layer, linear_unless, mean_deviation
-
-Floats = npt.NDArray[np.float64]
 
 OPTIMISER = "adam"
 

@@ -16,17 +16,13 @@ Oosterhuis & de Rijke (SIGIR 2020) for policies that show the first ranks alone,
 
 from typing import NamedTuple
 
-import numpy as np
-import numpy.typing as npt
-
+from models.arrays import Floats
 from models.estimators.bias_curve import BiasCurve
 from models.plackett_luce.placement import placement_batch
 from models.rankers.ranker import Ranker
 from models.training.exploration import Placements
 from models.training.query_chunk import ChunkSource
 from models.training.ranker_scores import linear_unless, scores_of, spans
-
-Floats = npt.NDArray[np.float64]
 
 
 class Reward(NamedTuple):

@@ -7,8 +7,8 @@ every run. Hidden units take the system's exponential, as online learning does.
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from models.arrays import Floats, Integers, Singles
 from models.kernels.compilation import compiled
 from models.losses.compiled_loss import CompiledLoss, add_query_loss
 from models.losses.pair_kernel import Room, rooms
@@ -16,10 +16,6 @@ from models.losses.ranking_worth import ranking_worth
 from models.optimisers.kernel import Optimiser, step
 from models.rankers.layers import Shape, add_gradient, score_rows
 from models.training.query_chunk import QueryChunk
-
-Floats = npt.NDArray[np.float64]
-Singles = npt.NDArray[np.float32]
-Integers = npt.NDArray[np.int64]
 
 
 class Buffers(NamedTuple):

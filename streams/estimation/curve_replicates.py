@@ -11,8 +11,7 @@ from rankstream.settings import Settings
 from rankstream.wire.envelope import Snapshot
 from streams.statistics.columns import Columns
 from streams.statistics.reader import Statistics
-from streams.training.curve_ends import CurveEnds
-from streams.training.curve_estimator import CurveEstimator
+from streams.training.curve_estimator import CurveEnds, CurveEstimator
 from streams.training.curve_views import every
 from streams.training.estimated_curve import (
     BY_POSITION,

@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from models.counts.fixed_point import Floats
+from models.arrays import Flags, Floats
 from models.estimators.bias_curve import BiasCurve
 from models.estimators.choice import Choice
-from models.estimators.click_log import ClickLog, Flags, of_groups
+from models.estimators.click_log import ClickLog, of_groups
 from models.estimators.item_estimates import ItemEstimates
 from models.estimators.jackknife import Jackknife, jackknife
 from models.estimators.policy_comparison import PolicyComparison, compared

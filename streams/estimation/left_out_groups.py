@@ -6,7 +6,8 @@ is that group's, which has as many rows as there are places, not places of all g
 
 import numpy as np
 
-from models.counts.fixed_point import Floats, Int64
+from models.arrays import Floats
+from models.counts.fixed_point import Int64
 from models.estimators.click_log import ClickLog
 
 Tables = tuple[Int64, Int64, Floats, Int64, Int64]

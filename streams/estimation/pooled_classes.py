@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from models.counts.fixed_point import Floats, Int64
+from models.arrays import Floats
+from models.counts.fixed_point import Int64
 from models.estimators.click_log import ClickLog
 from models.estimators.item_classes import class_of
 from streams.statistics.logged_queries import LoggedQueries

@@ -5,7 +5,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from models.counts.fixed_point import Floats
+from models.arrays import Floats
 from rankstream.ranking.checked_weights import checked_weights
 from rankstream.ranking.scoring import scores_of
 from rankstream.wire.envelope import Snapshot

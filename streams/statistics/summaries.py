@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from models.arrays import Floats
 from models.counts.cells import CellSummary, ordered_places
-from models.counts.fixed_point import Floats, Int64
+from models.counts.fixed_point import Int64
 from models.counts.group_tables import GroupTables, added
 from models.counts.list_form import list_tables
 from models.counts.placements import DETERMINISTIC, TAIL_SHUFFLE

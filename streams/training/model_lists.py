@@ -1,4 +1,4 @@
-"""Whose lists an intervention names: of which model, and of one that learns online."""
+"""Which lists are a model's, and which a model that learns online may have made."""
 
 from collections.abc import Callable, Collection, Container, Iterable
 from functools import cached_property

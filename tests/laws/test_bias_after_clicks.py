@@ -6,9 +6,9 @@ What happened to be clicked is put first, and clicked as usual there.
 import numpy as np
 import pytest
 
+from models.arrays import Floats
 from models.bias.logged_views import Views
 from models.bias.registry import ESTIMATORS
-from models.estimators.bias_curve import Floats
 
 SECOND = 0.5
 """How often users look at rank 2; at rank 1 always."""

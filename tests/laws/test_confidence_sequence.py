@@ -5,7 +5,11 @@ import math
 import numpy as np
 import pytest
 
-from models.evaluation.betting import log_e_values
+from models.evaluation.conclusion import (
+    clustered_half_widths,
+    fixed_half_widths,
+    log_e_values,
+)
 from models.evaluation.confidence_sequence import (
     RATES,
     half_width,
@@ -13,7 +17,6 @@ from models.evaluation.confidence_sequence import (
     log_mixture,
     mixture_weights,
 )
-from models.evaluation.intervals import clustered_half_widths, fixed_half_widths
 from models.evaluation.sums import (
     LARGEST_BET,
     LARGEST_BOUND,

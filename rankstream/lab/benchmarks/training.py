@@ -20,9 +20,8 @@ import numpy.typing as npt
 from models.estimators.bias_curve import position_curve
 from models.estimators.splits import split_groups
 from models.evaluation.ndcg import mean_ndcg
-from models.rankers.linear import LinearRanker
 from models.rankers.ranker import Ranker
-from models.rankers.registry import ranker_of
+from models.rankers.registry import LinearRanker, ranker_of
 from models.training.query_chunk import QueryChunk
 from models.training.ranker_scores import linear_unless, scores_of
 from models.training.ranker_training import TrainingPlan, train_ranker

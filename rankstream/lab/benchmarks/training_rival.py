@@ -10,8 +10,9 @@ import itertools
 import numpy as np
 import numpy.typing as npt
 
+from models.arrays import Singles
 from models.training.linear_training import TrainingPlan
-from models.training.query_chunk import QueryChunk, Singles
+from models.training.query_chunk import QueryChunk
 
 Floats = npt.NDArray[np.float64]
 Queries = list[QueryChunk]

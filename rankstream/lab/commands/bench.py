@@ -18,8 +18,6 @@ from rich.table import Table
 from rankstream.lab.benchmarks.pipeline_figures import FIGURES, chosen_figures
 from rankstream.lab.benchmarks.pipeline_repeats import cpu_line, standing
 
-SUMMARY = "measure speed and memory, beside a rival in the same run"
-
 BENCHMARKS = {
     "placement": "exact placement probabilities, against sampled rankings",
     "memory": "bytes of a pair and of an open impression; growth in a long run",

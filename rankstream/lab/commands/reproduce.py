@@ -24,8 +24,6 @@ from rankstream.lab.reproduction.top_k import command as top_k
 from rankstream.lab.reproduction.top_k.plan import N_RUNS as TOP_K_RUNS
 from rankstream.lab.reproduction.top_k.plan import TABLES as TOP_K_TABLES
 
-SUMMARY = "make tables of the literature from LETOR folders"
-
 MULTILEAVING = "multileaving"
 TABLES = (
     LEARNERS_TABLE, LONG_RUN, LAG_TABLE, CANDIDATES_TABLE, MULTILEAVING, *TOP_K_TABLES,

@@ -7,8 +7,7 @@ import numpy as np
 from rich.table import Table
 
 from producers.simulation import Progress
-from rankstream.operations.terminal.loss_line import loss_line
-from rankstream.operations.terminal.plain_text import plain, visible
+from rankstream.operations.terminal.words import loss_line, plain, visible
 from rankstream.ranker import Ranker
 from rankstream.snapshots import Snapshot
 from rankstream.wire.training import RunRecord

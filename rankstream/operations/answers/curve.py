@@ -34,8 +34,8 @@ from rankstream.wire.envelope import (
 from streams.statistics.columns import Columns
 from streams.statistics.reader import Statistics
 from streams.training.bias_told import bias_told
-from streams.training.class_columns import columns_by_class
-from streams.training.curve_ends import CurveEnds
+from streams.training.curve_estimator import CurveEnds
+from streams.training.curve_views import columns_by_class
 from streams.training.estimated_curve import estimated_curve as estimated_curve_of
 from streams.training.known_curve import GIVEN, published_curve
 

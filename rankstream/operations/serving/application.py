@@ -36,13 +36,12 @@ from rankstream.operations.serving.calls import (
 )
 from rankstream.operations.serving.clicks import Clicks
 from rankstream.operations.serving.documents import Documents
-from rankstream.operations.serving.in_flight import InFlight
+from rankstream.operations.serving.limits import InFlight, Turns
 from rankstream.operations.serving.lists import Lists
 from rankstream.operations.serving.openapi import description
 from rankstream.operations.serving.pages import Counts, Pages
 from rankstream.operations.serving.problems import Problem, malformed
 from rankstream.operations.serving.sender import Sender
-from rankstream.operations.serving.turns import Turns
 from rankstream.ranker import Ranker
 from rankstream.settings import ServeSettings, Settings
 from rankstream.snapshots import SnapshotStore, store_of
@@ -258,9 +257,8 @@ class _Door:
                 await call.drain()
             answer = Answer(problem.body(), problem.status, PROBLEM, problem.headers)
         except Exception:  # a fault of one request: told and logged, and others go on
-            log.exception(
-                "event=request-failed path=%s", endpoint.path if endpoint else ""
-            )
+            at = endpoint.path if endpoint else ""
+            log.exception("event=request-failed path=%s", at)
             failed = Problem(
                 HTTPStatus.INTERNAL_SERVER_ERROR,
                 "failed",

@@ -15,7 +15,7 @@ import httptools
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from rankstream.operations.serving.in_flight import InFlight
+from rankstream.operations.serving.limits import InFlight
 from rankstream.operations.serving.pages import Counts
 from rankstream.operations.serving.problems import Problem, busy, malformed
 from rankstream.settings import ServeSettings

@@ -1,4 +1,4 @@
-"""`/healthz`, `/readyz`, `/metrics` and `/openapi.json`: what tells of the server."""
+"""What tells of the server: whether it lives and is ready, what it counted, its API."""
 
 from collections import Counter
 from http import HTTPStatus
@@ -10,7 +10,7 @@ from prometheus_client.registry import Collector
 
 from rankstream.experiments import Experiments
 from rankstream.operations.serving.calls import Answer, Call
-from rankstream.operations.serving.in_flight import InFlight
+from rankstream.operations.serving.limits import InFlight
 from rankstream.operations.serving.sender import Sender
 from rankstream.ranker import Ranker
 

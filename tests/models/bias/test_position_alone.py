@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from models.bias.logged_views import Floats, Views
+from models.arrays import Floats
+from models.bias.logged_views import Views
 from models.bias.position_alone import NOT_TOLD, TrustTest, trust_test
 from models.bias.trust import FEW_AT_FIRST, estimate_trust
 from tests.planted_bias import log_of, with_examination, with_trust

@@ -4,15 +4,10 @@ import numpy as np
 import pytest
 
 from models.estimators.bias_curve import position_curve
-from models.estimators.click_log import (
-    check_places,
-    log_sums,
-    logged_placements,
-    of_groups,
-    without_unknown,
-)
+from models.estimators.click_log import check_places, log_sums, of_groups
 from models.estimators.intervention_aware import item_sums
 from tests.models.estimators.logs import lists_of, log_of
+from tests.policies_in_memory import logged_placements, without_unknown
 
 NONE = np.nan
 CURVE = position_curve([1.0, 0.5])

@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from models.estimators.bias_curve import BiasCurve, position_curve
-from models.estimators.click_log import logged_placements, of_groups
+from models.estimators.click_log import of_groups
 from models.estimators.doubly_robust import doubly_robust
 from models.estimators.intervention_aware import intervention_aware
-from models.estimators.policy_comparison import Valuation, compare_policies
 from models.estimators.policy_reward import (
     click_weights_of,
     dcg_weights,
@@ -17,6 +16,7 @@ from models.estimators.policy_reward import (
     reward_sums,
 )
 from tests.models.estimators.logs import lists_of, log_of
+from tests.policies_in_memory import Valuation, compare_policies, logged_placements
 
 CURVE = BiasCurve(np.array([0.6, 0.3]), np.array([0.2, 0.1]))
 ROWS = [

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from models.losses.discounts import discounts
-from models.rankers.linear import LinearRanker
+from models.rankers.registry import LinearRanker
 from models.training.chosen_loss import train_by_chosen_loss, worths_by_query
 from models.training.ranker_training import (
     Epoch,

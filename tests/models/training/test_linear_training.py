@@ -8,7 +8,7 @@ import pytest
 from models.losses.lambda_loss import truncated_lambda
 from models.losses.registry import DEFAULT, compiled_loss
 from models.optimisers.optimiser import OptimiserConfig, optimiser_of
-from models.rankers.linear import LinearRanker
+from models.rankers.registry import LinearRanker
 from models.training.linear_training import (
     Epoch,
     TrainingDiverged,

@@ -10,9 +10,8 @@ from models.losses.discounts import discounts
 from models.losses.ranking_worth import position_worths
 from models.losses.registry import LOSSES, compiled_loss, loss_of
 from models.optimisers.optimiser import OptimiserConfig, optimiser_of
-from models.rankers.linear import LinearRanker
 from models.rankers.ranker import Ranker
-from models.rankers.registry import KINDS, ranker_of
+from models.rankers.registry import KINDS, LinearRanker, ranker_of
 from models.training.linear_training import train
 from models.training.query_chunk import QueryChunk
 from models.training.ranker_scores import last_layer, mean_deviation, scores_of

@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from models.evaluation.intervals import clustered_half_widths
+from models.evaluation.conclusion import clustered_half_widths
 from models.evaluation.sums import PreferenceSums
 from rankstream.ranking.multileaving import Multileaving, multileave
 from rankstream.settings import ExperimentSettings

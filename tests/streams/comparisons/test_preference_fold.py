@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from models.evaluation.betting import log_e_values
+from models.evaluation.conclusion import log_e_values
 from models.evaluation.list_counts import TOTALS
 from models.evaluation.sums import N_GROUPS, PreferenceSums
 from models.interleaving.method import Shown

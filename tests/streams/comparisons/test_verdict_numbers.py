@@ -6,9 +6,12 @@ import pytest
 from scipy.stats import binom, norm
 
 from models.evaluation.balance import log_evidence
-from models.evaluation.betting import log_e_values
+from models.evaluation.conclusion import (
+    clustered_half_widths,
+    fixed_half_widths,
+    log_e_values,
+)
 from models.evaluation.confidence_sequence import half_widths
-from models.evaluation.intervals import clustered_half_widths, fixed_half_widths
 from models.evaluation.list_counts import BY_RANKER, TOTALS
 from models.evaluation.session_sequence import (
     LEAST_GROUPS,

@@ -9,7 +9,6 @@ from models.estimators.bias_curve import position_curve
 from models.estimators.choice import Unknown, asked_for
 from models.estimators.intervals import FEW_CLICKS
 from models.estimators.jackknife import TOO_FEW
-from models.estimators.policy_comparison import Valuation, compare_policies
 from models.estimators.policy_reward import click_weights_of, dcg_weights
 from models.estimators.registry import BY_GROUP, ESTIMATORS
 from models.estimators.splits import Shares
@@ -21,6 +20,7 @@ from streams.estimation.policy_rows import rows_of
 from streams.estimation.targets import Candidates, Placed, QueryRanking, RankingTarget
 from streams.statistics.logged_queries import QueryGatherer
 from tests.event_factory import impression
+from tests.policies_in_memory import Valuation, compare_policies
 from tests.streams.estimation.planted_users import (
     GROUPS,
     ITEMS,

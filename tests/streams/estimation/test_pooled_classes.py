@@ -10,7 +10,6 @@ from models.estimators.bias_curve import BiasCurve
 from models.estimators.choice import Unknown, asked_for
 from models.estimators.click_log import ClickLog
 from models.estimators.item_classes import class_of, item_classes
-from models.estimators.policy_comparison import Valuation, compare_policies
 from models.estimators.policy_reward import click_weights_of
 from models.estimators.registry import ESTIMATORS
 from rankstream.wire.events import PLACKETT_LUCE, UNKNOWN, ClickMark, Interaction
@@ -22,6 +21,7 @@ from streams.estimation.pooled_classes import PooledClasses, Worth
 from streams.estimation.targets import QueryRanking, RankingTarget
 from streams.statistics.logged_queries import QueryGatherer
 from tests.event_factory import impression
+from tests.policies_in_memory import Valuation, compare_policies
 from tests.streams.estimation.planted_users import statistics_of
 
 GROUPS = 8

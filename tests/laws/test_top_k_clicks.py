@@ -9,19 +9,20 @@ import pytest
 from models.estimators.registry import estimator_of
 from models.evaluation.relevant_position import average_relevant_position
 from rankstream.lab.closed_loops.world import World
-from rankstream.lab.reproduction.top_k.logged_clicks import (
+from rankstream.lab.reproduction.top_k.clicks import (
     ClickSums,
     Shown,
     click_chances,
-    click_log,
     clicks_per_list,
     curve_of,
     drawn_clicks,
+    estimated_chunk,
+    labelled_chunk,
+    logged_places,
     ranks_of,
     shown_by,
 )
 from rankstream.lab.reproduction.top_k.plan import WHOLE, Logging
-from rankstream.lab.reproduction.top_k.values import estimated_chunk, labelled_chunk
 
 SIZES = (6, 3, 1, 8)
 OFFSETS = np.concatenate([[0], np.cumsum(SIZES)])
@@ -84,7 +85,7 @@ def test_estimators_are_as_biased_as_is_said(logging: Logging) -> None:
     shown = shown_by(RANKS, OFFSETS, logging)
     # All ranks to 8, chances of one in 2 to 8, and clicks of one in ten.
     clicks = mean_clicks(shown, 840 * 840 * 10)
-    log, impressions = click_log(clicks, shown, OFFSETS)
+    log, impressions = logged_places(clicks, shown, OFFSETS)
     wanted, is_shown = click_chances(RELEVANT), shown.ranks > 0
 
     def values(name: str) -> np.ndarray:
